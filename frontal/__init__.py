@@ -1,0 +1,83 @@
+"""frontal: a multifrontal sparse direct solver for SciPy matrices.
+
+>>> import frontal, numpy as np
+>>> from frontal.problems import poisson2d
+>>> A = poisson2d(20)
+>>> bool(np.allclose(frontal.solve(A, A @ np.ones(400)), 1))
+True
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from . import linalg, ordering, problems
+    from .analysis import Analysis
+    from .api import analyze, factorize, solve
+    from .errors import (
+        FactorMemoryError,
+        FrontalError,
+        IllConditionedWarning,
+        NonFiniteInputError,
+        NotPositiveDefiniteError,
+        OrderingTimeout,
+        SingularMatrixError,
+    )
+    from .factor import Factor
+    from .info import SolveInfo
+
+# Names are imported when first used: `import frontal` loads neither Numba nor SciPy.
+_HOME = {
+    "analyze": "api",
+    "factorize": "api",
+    "solve": "api",
+    "Analysis": "analysis",
+    "Factor": "factor",
+    "SolveInfo": "info",
+    "FactorMemoryError": "errors",
+    "FrontalError": "errors",
+    "IllConditionedWarning": "errors",
+    "NonFiniteInputError": "errors",
+    "NotPositiveDefiniteError": "errors",
+    "OrderingTimeout": "errors",
+    "SingularMatrixError": "errors",
+}
+_MODULES = ("linalg", "ordering", "problems")
+
+__all__ = [
+    "Analysis",
+    "Factor",
+    "FactorMemoryError",
+    "FrontalError",
+    "IllConditionedWarning",
+    "NonFiniteInputError",
+    "NotPositiveDefiniteError",
+    "OrderingTimeout",
+    "SingularMatrixError",
+    "SolveInfo",
+    "analyze",
+    "factorize",
+    "linalg",
+    "ordering",
+    "problems",
+    "solve",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    elif name in _MODULES:
+        value = importlib.import_module(f"{__name__}.{name}")
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,172 @@
+"""The public functions: solve, analyze, factorize. The whole solver in the order of its theory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .analysis import Analysis, Progress, analyze_canonical
+from .factor import Factor
+from .matrix import canonical
+
+
+def solve(
+    A: Any,
+    b: Any,
+    *,
+    kind: str = "auto",
+    ordering: Any = "auto",
+    backend: str = "auto",
+    refine: int | None = None,
+    check_finite: bool = True,
+    return_info: bool = False,
+) -> Any:
+    """Solve A x = b.
+
+    Parameters
+    ----------
+    A : sparse matrix or array, (n, n)
+        Any scipy.sparse format, or a dense array (with a warning).
+    b : array (n,) or (n, k), or sparse (n, k)
+        Right-hand sides.
+    kind : {"auto", "spd", "general", "symmetric", "hermitian"}
+        ``"auto"`` tries Cholesky on a Hermitian matrix with a positive diagonal, else LU;
+        ``"spd"`` insists on Cholesky.
+    ordering : str or (n,) int array
+        ``"auto"``, ``"amd"``, ``"metis"``, ``"nesdis"``, ``"rcm"``, ``"natural"``, or a
+        permutation: entry k is the column eliminated k-th.
+    backend : {"auto", "cpu", "gpu"}
+    refine : int, optional
+        Most steps of iterative refinement; by default as many as help.
+    check_finite : bool
+        Refuse NaN and infinity in A.
+    return_info : bool
+        Return (x, SolveInfo).
+
+    Returns
+    -------
+    x : array of b's shape
+        In the common scalar type of A and b.
+    info : SolveInfo
+        If `return_info`: backward error, perturbed pivots, where it ran, times.
+
+    Raises
+    ------
+    SingularMatrixError, NotPositiveDefiniteError, NonFiniteInputError, ValueError, TypeError
+
+    Examples
+    --------
+    >>> import frontal, numpy as np
+    >>> from frontal.problems import poisson2d
+    >>> A = poisson2d(30)
+    >>> x = frontal.solve(A, A @ np.ones(900))
+    >>> bool(np.allclose(x, 1))
+    True
+    """
+    dtype = np.result_type(_dtype_of(A), _dtype_of(b))
+    matrix = canonical(A, kind=kind, check_finite=check_finite, dtype=dtype)
+    analysis = _analyze(matrix, kind, ordering, backend, 1, None)
+    return Factor.compute(matrix, analysis).solve(b, refine=refine, return_info=return_info)
+
+
+def analyze(
+    A: Any,
+    *,
+    kind: str = "auto",
+    ordering: Any = "auto",
+    backend: str = "auto",
+    reuse: int = 1,
+    check_finite: bool = True,
+    progress: Progress | None = None,
+) -> Analysis:
+    """Order A and plan its factorization, once for all matrices of its pattern.
+
+    Parameters
+    ----------
+    A : sparse matrix or array, (n, n)
+    kind, ordering, backend, check_finite
+        As for `solve`.
+    reuse : int
+        How many factorizations will follow: more of them justify a slower, better ordering.
+    progress : callable, optional
+        Called with (phase, done, total).
+
+    Returns
+    -------
+    Analysis
+
+    Examples
+    --------
+    >>> import frontal
+    >>> from frontal.problems import poisson3d
+    >>> analysis = frontal.analyze(poisson3d(8))
+    >>> analysis.method, analysis.n
+    ('cholesky', 512)
+    """
+    matrix = canonical(A, kind=kind, check_finite=check_finite)
+    return _analyze(matrix, kind, ordering, backend, reuse, progress)
+
+
+def factorize(
+    A: Any,
+    analysis: Analysis | None = None,
+    *,
+    kind: str = "auto",
+    ordering: Any = "auto",
+    backend: str = "auto",
+    reuse: int = 1,
+    check_finite: bool = True,
+    progress: Progress | None = None,
+) -> Factor:
+    """Factorize A, to solve with it many times.
+
+    Parameters
+    ----------
+    A : sparse matrix or array, (n, n)
+    analysis : Analysis, optional
+        Of a matrix with the same pattern; the choices below are then taken from it.
+    kind, ordering, backend, reuse, check_finite, progress
+        As for `analyze`.
+
+    Returns
+    -------
+    Factor
+
+    Examples
+    --------
+    >>> import frontal, numpy as np
+    >>> from frontal.problems import convection_diffusion2d
+    >>> A = convection_diffusion2d(20)
+    >>> factor = frontal.factorize(A)
+    >>> x = factor.solve(A.T @ np.ones(400), trans="T")
+    >>> bool(np.allclose(x, 1))
+    True
+    """
+    if analysis is not None:
+        return analysis.factorize(A, check_finite=check_finite, progress=progress)
+    matrix = canonical(A, kind=kind, check_finite=check_finite)
+    return Factor.compute(
+        matrix, _analyze(matrix, kind, ordering, backend, reuse, progress), progress
+    )
+
+
+def _analyze(
+    matrix: Any, kind: str, ordering: Any, backend: str, reuse: int, progress: Progress | None
+) -> Analysis:
+    perm = None
+    if not isinstance(ordering, str):
+        perm, ordering = np.asarray(ordering), "given"
+    return analyze_canonical(
+        matrix,
+        ordering=ordering,
+        perm=perm,
+        reuse=reuse,
+        backend=backend,
+        fallback=kind == "auto" and matrix.kind == "spd",
+        progress=progress,
+    )
+
+
+def _dtype_of(x: Any) -> np.dtype:
+    return x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype

@@ -1,0 +1,85 @@
+"""What a backend must do, and the choice of one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .plan import Plan
+
+Progress = Callable[[str, float, float], None]
+
+
+class NumericFactor(Protocol):
+    """The numbers of one factorization, on the device that computed them."""
+
+    perturbed: int
+    """Pivots of LU that were tiny and replaced."""
+
+    pivots: np.ndarray
+    """(n,) int32 row interchanges of LU, local to each front; empty for Cholesky."""
+
+    @property
+    def panels(self) -> np.ndarray:
+        """The panels of all fronts, on the host."""
+        ...
+
+    def solve(self, x: np.ndarray, transposed: bool) -> None:
+        """Overwrite x, (n, w) row-major in elimination order, with the solution.
+
+        For every x, applying the factorized matrix to the result gives x back, up to rounding;
+        `transposed` takes its plain transpose (LU) or conjugate (Cholesky).
+        """
+        ...
+
+
+class Backend(Protocol):
+    """Factorizes matrices of one pattern; the pattern's indices are uploaded once."""
+
+    name: str
+    device: str
+
+    def upload(self, plan: Plan, symmetric: bool) -> None:
+        """Take the index arrays of a pattern."""
+        ...
+
+    def factorize(
+        self, values: np.ndarray, tiny: float, progress: Progress | None
+    ) -> NumericFactor:
+        """Factorize; raise `PivotFailure` at the first pivot of Cholesky that is not positive."""
+        ...
+
+
+class PivotFailure(Exception):
+    """A pivot of Cholesky is not positive; `position` is its place in elimination order."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.position = position
+
+
+def get_backend(name: str) -> Backend:
+    """The backend for ``"cpu"``, ``"gpu"`` or ``"auto"`` (``FRONTAL_BACKEND`` decides that one).
+
+    Raises
+    ------
+    ValueError
+        For any other name.
+    frontal.gpu.DeviceNotFoundError
+        If a GPU is asked for and there is none that this version can use.
+    """
+    if name == "auto":
+        name = os.environ.get("FRONTAL_BACKEND", "auto")
+    if name == "gpu":
+        from . import gpu
+
+        gpu.require()
+    if name in ("auto", "cpu"):
+        from .cpu import CpuBackend
+
+        return CpuBackend()
+    raise ValueError(f"backend is {name!r}; choose 'auto', 'cpu' or 'gpu'")

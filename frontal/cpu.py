@@ -1,0 +1,153 @@
+"""The CPU backend: threads that run compiled code without the GIL."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from . import team
+from .assembly import Work
+from .backend import NumericFactor, PivotFailure, Progress
+from .blas import Routines, routines
+from .errors import FactorMemoryError
+from .factorization import run
+from .plan import Plan, front_flops
+from .threads import available_memory, single_threaded_blas, thread_count
+from .triangular import sweep
+
+if TYPE_CHECKING:
+    from .analysis import BlockLayout
+
+_INLINE_FLOPS = 2e7  # below it a factorization ends before a thread could help
+_POLL_SECONDS = 0.1
+_SOLVE_WIDTH = 32  # right-hand sides solved together
+
+
+class CpuFactor:
+    """Panels in one array; see `NumericFactor`."""
+
+    def __init__(
+        self, plan: Plan, routines: Routines, panels: np.ndarray, pivots: np.ndarray, perturbed: int
+    ) -> None:
+        self.plan = plan
+        self.panels = panels
+        self.pivots = pivots
+        self.perturbed = perturbed
+
+    def solve(self, x: np.ndarray, transposed: bool) -> None:
+        """See `NumericFactor`."""
+        plan, panels = self.plan, self.panels
+        n, width = x.shape
+        conjugate = self.pivots.size == 0 and np.iscomplexobj(x)
+        largest = int(np.diff(plan.pointer).max(initial=0))
+        calls = routines(panels.dtype)
+        buffer = np.empty(max(1, largest * min(width, _SOLVE_WIDTH)), panels.dtype)
+        with single_threaded_blas():
+            for first in range(0, width, _SOLVE_WIDTH):
+                part = x[:, first : first + _SOLVE_WIDTH]
+                block = np.ascontiguousarray(part).reshape(-1)
+                w = part.shape[1]
+                if conjugate and transposed:
+                    np.conjugate(block, out=block)
+                flip = transposed and not self.pivots.size == 0
+                sweep(plan, calls, panels, self.pivots, block, w, buffer, flip, False)
+                if conjugate:  # L^H y = z is L^T conj(y) = conj(z)
+                    np.conjugate(block, out=block)
+                sweep(plan, calls, panels, self.pivots, block, w, buffer, flip, True)
+                if conjugate and not transposed:
+                    np.conjugate(block, out=block)
+                part[...] = block.reshape(n, w)
+
+
+class CpuBackend:
+    """See `backend.Backend`."""
+
+    name = "cpu"
+
+    def __init__(self) -> None:
+        self.threads = thread_count()
+        self.device = f"{self.threads} thread" + "s" * (self.threads > 1)
+        self._layouts: dict[int, BlockLayout] = {}
+
+    def upload(self, plan: Plan, symmetric: bool) -> None:
+        """See `Backend`."""
+        self.plan, self.symmetric = plan, symmetric
+        self.flops = float(front_flops(plan.start, plan.pointer).sum())
+
+    def _layout(self, threads: int) -> BlockLayout:
+        from .analysis import block_layout
+
+        if threads not in self._layouts:
+            self._layouts[threads] = block_layout(self.plan, threads)
+        return self._layouts[threads]
+
+    def factorize(
+        self, values: np.ndarray, tiny: float, progress: Progress | None
+    ) -> NumericFactor:
+        """See `Backend`."""
+        plan, calls = self.plan, routines(values.dtype)
+        threads = self.threads if self.flops > _INLINE_FLOPS else 1
+        layout = self._layout(threads)
+        sizes = int(plan.panel[-1]), layout.shared + threads * layout.own
+        _check_memory(sum(sizes) * values.itemsize)
+        panels, arena = (np.empty(max(1, size), values.dtype) for size in sizes)
+        state = np.zeros(team.STATE_SIZE, np.int64)
+        state[team.FAILURE] = team.NO_FAILURE
+        state[team.WORD] = team.CLOSED
+        work = Work(plan, calls, values, panels, arena, layout.block, layout.local, state)
+        pivots = None if self.symmetric else np.empty(plan.start[-1], np.int32)
+
+        def member(rank: int) -> None:
+            own = layout.shared + rank * layout.own
+            info = np.zeros(1, np.int32)
+            leader = rank == 0
+            run(work, layout.low, layout.root, layout.top, leader, own, pivots, tiny, info)
+
+        with single_threaded_blas():
+            if self.flops > _INLINE_FLOPS:
+                _run_team(member, threads, state, plan.parent.size, progress)
+            else:
+                member(0)
+        if state[team.FAILURE] != team.NO_FAILURE:
+            raise PivotFailure(int(state[team.FAILURE]) - 1)
+        no_pivots = np.empty(0, np.int32)
+        perturbed = int(state[team.PERTURBED])
+        return CpuFactor(plan, calls, panels, no_pivots if pivots is None else pivots, perturbed)
+
+
+def _run_team(member, threads: int, state: np.ndarray, fronts: int, progress) -> None:
+    """Run all members in threads; the calling thread stays free for Ctrl-C and progress."""
+    failures: list[BaseException] = []
+
+    def guarded(rank: int) -> None:
+        try:
+            member(rank)
+        except BaseException as error:
+            failures.append(error)
+            state[team.QUIT] = state[team.INTERRUPT] = 1
+
+    crew = [threading.Thread(target=guarded, args=(rank,), daemon=True) for rank in range(threads)]
+    for thread in crew:
+        thread.start()
+    try:
+        for thread in crew:
+            while thread.is_alive():
+                thread.join(_POLL_SECONDS)
+                if progress:
+                    progress("factorization", float(state[team.PROGRESS]), float(fronts))
+    except BaseException:
+        state[team.INTERRUPT] = 1
+        for thread in crew:
+            thread.join()
+        raise
+    if failures:
+        raise failures[0]
+
+
+def _check_memory(required: int) -> None:
+    """Refuse to begin what cannot end."""
+    available = available_memory()
+    if available is not None and required > available:
+        raise FactorMemoryError(required, available)

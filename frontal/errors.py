@@ -1,0 +1,152 @@
+"""Errors and warnings: what happened, the likely causes, and what to try."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+_PACKAGE = str(Path(__file__).parent)
+
+
+class FrontalError(Exception):
+    """Base of every error of this package that is not a plain misuse of an argument.
+
+    Examples
+    --------
+    >>> import frontal, scipy.sparse as sp
+    >>> try:
+    ...     frontal.solve(sp.csc_array([[1.0, 2.0], [2.0, 4.0]]), [1.0, 1.0])
+    ... except frontal.FrontalError as error:
+    ...     print(type(error).__name__)
+    SingularMatrixError
+    """
+
+
+class SingularMatrixError(FrontalError, np.linalg.LinAlgError, RuntimeError):
+    """The matrix has no inverse, by its pattern or by its values.
+
+    Attributes
+    ----------
+    column : int or None
+        A column without a pivot, in the matrix's own numbering.
+    rank : int or None
+        Structural rank, where that is what fails.
+    """
+
+    def __init__(self, message: str, *, column: int | None = None, rank: int | None = None) -> None:
+        super().__init__(message)
+        self.column = column
+        self.rank = rank
+
+    @classmethod
+    def structural(cls, n: int, rank: int, column: int) -> SingularMatrixError:
+        """No choice of values makes a matrix of this pattern regular."""
+        return cls(
+            f"the matrix is structurally singular: its pattern has rank {rank} of {n}, and "
+            f"column {column} finds no row of its own. Likely causes: (a) an empty row or column, "
+            "(b) an unknown that no equation contains, or an equation without unknowns, "
+            "(c) entries lost in the assembly. Try: add the missing equation or boundary "
+            "condition, or take the unknown out",
+            column=column,
+            rank=rank,
+        )
+
+    @classmethod
+    def numerical(cls, column: int | None, detail: str = "") -> SingularMatrixError:
+        """The values make the matrix singular to working precision."""
+        where = "" if column is None else f" at column {column}"
+        return cls(
+            f"the matrix is singular to working precision{where}{': ' * bool(detail)}{detail}. "
+            "Likely causes: (a) boundary conditions are missing, so that a constant or a rigid "
+            "motion is free, (b) equations repeat each other, (c) rows or columns differ in scale "
+            "by more than the precision. Try: fix one unknown of each free motion, remove "
+            "dependent equations, scale the matrix, or use float64",
+            column=column,
+        )
+
+
+class NotPositiveDefiniteError(FrontalError, np.linalg.LinAlgError):
+    """``kind="spd"`` was promised, and a pivot of Cholesky is not positive.
+
+    Attributes
+    ----------
+    column : int or None
+        The column whose pivot fails, in the matrix's own numbering.
+    """
+
+    def __init__(self, column: int | None = None) -> None:
+        super().__init__(column)
+        self.column = column
+
+    def __str__(self) -> str:
+        where = "" if self.column is None else f": the pivot of column {self.column} fails"
+        return (
+            f"the matrix is not positive definite{where}. Likely causes: (a) the matrix is "
+            "indefinite or has the opposite sign, (b) it is singular, as without boundary "
+            "conditions, (c) rounding, where it is nearly singular. Try: kind='auto' or "
+            "kind='general', which go on by LU"
+        )
+
+
+class NonFiniteInputError(FrontalError, ValueError):
+    """NaN or infinity in the matrix or the right-hand side.
+
+    Attributes
+    ----------
+    index : tuple of int
+        Place of the first such entry, columns read from top to bottom.
+    """
+
+    def __init__(self, name: str, index: tuple[int, ...], value: complex) -> None:
+        super().__init__(name, index, value)
+        self.name, self.index, self.value = name, index, value
+
+    def __str__(self) -> str:
+        place = ", ".join(str(i) for i in self.index)
+        return (
+            f"{self.name}[{place}] is {self.value}. Likely causes: (a) a division by zero or an "
+            "overflow while the values were computed, (b) memory that was never filled. "
+            "check_finite=False skips this check, and then no answer can be trusted"
+        )
+
+
+class FactorMemoryError(FrontalError, MemoryError):
+    """The factor does not fit into the memory that is left.
+
+    Attributes
+    ----------
+    required, available : int
+        Bytes.
+    """
+
+    def __init__(self, required: int, available: int) -> None:
+        super().__init__(required, available)
+        self.required, self.available = required, available
+
+    def __str__(self) -> str:
+        return (
+            f"the factorization needs {self.required / 2**30:.2f} GiB and "
+            f"{self.available / 2**30:.2f} GiB are available. Likely causes: (a) an ordering with "
+            "much fill, (b) other programs or earlier factors hold the memory. Try: "
+            "ordering='metis' or 'nesdis', a float32 or complex64 matrix (refinement makes up for "
+            "part of the precision), del old factors"
+        )
+
+
+class OrderingTimeout(FrontalError, TimeoutError):  # noqa: N818 - a public name, as TimeoutError's
+    """The time limit of an ordering has passed."""
+
+
+class IllConditionedWarning(RuntimeWarning):
+    """The solution is the best there is, and its backward error is not small."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the first line outside this package, which is the one a user can change."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level - 1)

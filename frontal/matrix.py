@@ -1,0 +1,387 @@
+"""Input: any matrix becomes sorted compressed columns, any right-hand side a dense block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse import SparseEfficiencyWarning
+
+from ._jit import jit
+from .errors import NonFiniteInputError, warn
+
+KINDS = {
+    "auto": "auto",
+    "spd": "spd",
+    "posdef": "spd",
+    "hpd": "spd",
+    "positive definite": "spd",
+    "symmetric": "symmetric",
+    "hermitian": "hermitian",
+    "general": "general",
+}
+
+_SORTED, _UNSORTED, _CORRUPT = 0, 1, 2
+_UNSYMMETRIC, _SYMMETRIC, _POSITIVE_DIAGONAL = 0, 1, 2
+_ROUNDING = 100.0  # entries of a promised symmetry may differ by so many eps of the largest one
+
+
+@dataclass(frozen=True, eq=False)
+class Canonical:
+    """A square matrix in compressed columns: rows ascending, no entry twice, zeros kept.
+
+    Attributes
+    ----------
+    indptr : (n + 1,) int64 array
+        Column j is ``indices[indptr[j]:indptr[j + 1]]``.
+    indices : (nnz,) int32 array
+    data : (nnz,) array
+        float32, float64, complex64 or complex128. It may be the caller's own array: read only.
+    n : int
+    kind : str
+        ``"spd"`` if Cholesky is to be tried, else ``"general"``.
+    symmetric : bool
+        Exactly A == A^H.
+    """
+
+    indptr: np.ndarray = field(repr=False)
+    indices: np.ndarray = field(repr=False)
+    data: np.ndarray = field(repr=False)
+    n: int
+    kind: str
+    symmetric: bool
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, n)."""
+        return self.n, self.n
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Scalar type of the entries."""
+        return self.data.dtype
+
+
+def canonical(
+    A: Any, *, kind: str = "auto", check_finite: bool = True, dtype: Any = None
+) -> Canonical:
+    """Bring a matrix into the one form that everything else reads.
+
+    Parameters
+    ----------
+    A : (n, n) sparse matrix or array of any format, CuPy's too, or dense array
+        Duplicate entries are summed, explicit zeros stay in the pattern. A is never modified.
+        Sorted columns (or rows, if A is real and symmetric) of a supported scalar type are not
+        copied: later changes of ``A.data`` are then seen in ``data``, so that whoever keeps the
+        values must copy them.
+    kind : str
+        ``"auto"``, ``"spd"`` (also ``"posdef"``, ``"hpd"``, ``"positive definite"``),
+        ``"symmetric"``, ``"hermitian"`` or ``"general"``. The promised symmetry is checked up to
+        rounding, on both triangles. ``"auto"`` becomes ``"spd"`` for an exactly Hermitian matrix
+        with a positive diagonal.
+    check_finite : bool
+        Refuse NaN and infinity.
+    dtype : data type, optional
+        Scalar type of the result, by default that of A. Integers and bool become float64, float16
+        becomes float32.
+
+    Raises
+    ------
+    ValueError
+        If A is not a square matrix, its index arrays are corrupt, `kind` is unknown or its
+        promise is broken.
+    TypeError
+        For longdouble, object and other scalar types that no BLAS knows.
+    NonFiniteInputError
+        If an entry is NaN or infinite; it names the first one.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> A = sp.coo_array(([2, 1, 1, 1, 1], ([0, 1, 1, 0, 1], [0, 1, 1, 1, 0])))
+    >>> matrix = canonical(A)
+    >>> matrix.kind, matrix.dtype, matrix.indptr, matrix.indices, matrix.data
+    ('spd', dtype('float64'), array([0, 2, 4]), array([0, 1, 0, 1], dtype=int32), array([2., 1., 1., 2.]))
+    """
+    if kind not in KINDS:
+        raise ValueError(f"kind is {kind!r}; choose one of {', '.join(map(repr, KINDS))}")
+    A = _two_dimensional(A)
+    n = A.shape[0]
+    if A.shape[1] != n:
+        raise ValueError(f"the matrix must be square, its shape is {A.shape}")
+    work = working_dtype(A.dtype, "A")
+    if dtype is not None:
+        wanted = working_dtype(np.dtype(dtype), "the result")
+        if not np.can_cast(work, wanted, "same_kind"):
+            raise TypeError(f"A has dtype {A.dtype}, which {wanted} cannot hold")
+        work = wanted
+    by_rows = A.format == "csr"
+    indptr, indices, data = _sorted_columns(A, work)
+    structure = _compare_triangles(indptr, indices, data, True, 0.0)
+    if by_rows and (structure == _UNSYMMETRIC or data.dtype.kind == "c"):
+        indptr, indices, data = _arrays(
+            sp.csr_array((data, indices, indptr), shape=A.shape).tocsc(), work
+        )
+    if check_finite:
+        _check_finite(indptr, indices, data)
+    if structure == _UNSYMMETRIC:
+        _check_promise(KINDS[kind], indptr, indices, data)
+    spd = KINDS[kind] == "spd" or (kind == "auto" and structure == _POSITIVE_DIAGONAL)
+    return Canonical(
+        indptr, indices, data, n, "spd" if spd else "general", structure != _UNSYMMETRIC
+    )
+
+
+def prepare_rhs(
+    b: Any, n: int, dtype: Any, *, check_finite: bool = True
+) -> tuple[np.ndarray, Callable[[np.ndarray], Any]]:
+    """Right-hand sides as one dense block, and the way back.
+
+    Parameters
+    ----------
+    b : array-like (n,) or (n, k) of any layout, or sparse
+        CuPy's arrays too. Never modified.
+    n : int
+        Order of the matrix.
+    dtype : data type
+        Scalar type of the matrix.
+    check_finite : bool
+        Refuse NaN and infinity.
+
+    Returns
+    -------
+    B : (n, k) array in Fortran order
+        In the common type of `dtype` and b. It may share memory with b: read only.
+    restore : callable
+        Turns a solution (n, k) into the shape and kind of b: (n,) stays (n,) and (n, 1) stays
+        (n, 1), sparse stays sparse (by columns), and what came from a device goes back there.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit.
+    TypeError
+        For longdouble, object and other scalar types that no BLAS knows.
+    NonFiniteInputError
+        If an entry is NaN or infinite.
+
+    Examples
+    --------
+    >>> B, restore = prepare_rhs([1, 2, 3], 3, np.float32)
+    >>> B.shape, B.dtype, restore(B).shape
+    ((3, 1), dtype('float64'), (3,))
+    """
+    if _is_cupy(b):
+        host, back = prepare_rhs(b.get(), n, dtype, check_finite=check_finite)
+        return host, lambda X: _to_device(back(X))
+    if sp.issparse(b):
+        array: type = sp.csc_array if isinstance(b, sp.sparray) else sp.csc_matrix
+        restore = array if b.ndim == 2 else sp.coo_array
+        values = b.astype(working_dtype(b.dtype, "b")).toarray()
+    else:
+        restore, values = np.asarray, np.asarray(b)
+    work = np.result_type(dtype, working_dtype(values.dtype, "b"))
+    if values.ndim not in (1, 2) or values.shape[0] != n:
+        raise ValueError(
+            f"b has shape {values.shape} and the matrix {(n, n)}: b must be ({n},) or ({n}, k)"
+        )
+    B = np.asfortranarray(values.reshape(n, 1) if values.ndim == 1 else values, dtype=work)
+    if check_finite:
+        _check_finite_rhs(B, values.ndim)
+    return B, lambda X: restore(X[:, 0] if values.ndim == 1 else X)
+
+
+def _check_finite_rhs(B: np.ndarray, ndim: int) -> None:
+    """Raise for the first entry, by columns, that is NaN or infinite."""
+    p = _first_non_finite(B.reshape(-1, order="F"))
+    if p is not None:
+        index = (p % B.shape[0], p // B.shape[0])
+        raise NonFiniteInputError("b", index[:ndim], B[index])
+
+
+def working_dtype(dtype: np.dtype, name: str) -> np.dtype:
+    """The BLAS type that holds `dtype`: float64 for integers and bool, float32 for float16.
+
+    Raises
+    ------
+    TypeError
+        If there is none.
+    """
+    if dtype.kind in "biu":
+        return np.dtype(np.float64)
+    if dtype.kind == "f" and dtype.itemsize <= 8:
+        return np.dtype(np.float32 if dtype.itemsize < 8 else np.float64)
+    if dtype.kind == "c" and dtype.itemsize <= 16:
+        return np.dtype(np.complex64 if dtype.itemsize < 16 else np.complex128)
+    raise TypeError(
+        f"{name} has dtype {dtype}; float32, float64, complex64 and complex128 are supported, "
+        "integers, bool and float16 are converted"
+    )
+
+
+def _is_cupy(x: Any) -> bool:
+    """Whether x lives on a device of CuPy, told without importing it."""
+    return type(x).__module__.partition(".")[0] in ("cupy", "cupyx")
+
+
+def _to_device(x: Any) -> Any:
+    """A NumPy array as a CuPy array, on CuPy's current device; what is sparse stays on the host."""
+    return x if sp.issparse(x) else sys.modules["cupy"].asarray(x)
+
+
+def _two_dimensional(A: Any) -> Any:
+    """A as a SciPy sparse matrix or array with two dimensions."""
+    if _is_cupy(A):
+        A = A.get()
+    elif hasattr(A, "to_scipy_sparse"):
+        A = A.to_scipy_sparse()
+    if not sp.issparse(A):
+        dense = np.asarray(A)
+        if dense.ndim == 2:
+            work = working_dtype(dense.dtype, "A")
+            warn(
+                f"A is a dense array of shape {dense.shape}; its zeros are dropped, "
+                "and a sparse format saves the search for them",
+                SparseEfficiencyWarning,
+            )
+            return sp.csc_array(dense.astype(work, copy=False))
+        A = dense
+    if A.ndim != 2:
+        working_dtype(A.dtype, "A")
+        raise ValueError(f"the matrix must have two dimensions, its shape is {A.shape}")
+    return A
+
+
+def _sorted_columns(A: Any, work: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Compressed columns of A, or of A^T if A is CSR, sorted and without duplicates."""
+    if A.dtype.kind == "b":  # True + True is True, as in A.toarray()
+        A = A.copy() if A.format in ("csr", "csc") else A.tocsc()
+        A.sum_duplicates()
+    elif A.format in ("coo", "dia", "bsr") and A.dtype != work:
+        A = A.astype(work)  # before duplicates are summed: small integers overflow
+    if A.format not in ("csr", "csc"):
+        A = A.tocsc()
+    indptr, indices, data = _arrays(A, work)
+    order = _inspect(indptr, indices)
+    if order == _CORRUPT:
+        raise ValueError("the index arrays of A are corrupt: A.check_format() tells more")
+    if order == _UNSORTED:
+        columns = sp.csc_array((data, indices, indptr), shape=A.shape, copy=True)
+        columns.sum_duplicates()
+        indptr, indices, data = _arrays(columns, work)
+    return indptr, indices, data
+
+
+def _arrays(A: Any, work: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The arrays of CSC or CSR in the types of `Canonical`, copied only where they differ."""
+    indptr = np.ascontiguousarray(A.indptr, dtype=np.int64)
+    nnz = min(max(int(indptr[-1]), 0), A.indices.size, A.data.size)
+    indices = A.indices[:nnz]
+    if indices.dtype != np.int32 and nnz:
+        limit = np.iinfo(np.int32).max
+        if A.shape[0] > limit:
+            raise ValueError(f"the matrix has {A.shape[0]} rows, {limit} are supported")
+        indices = np.clip(indices, -1, limit)  # what would wrap around is corrupt, and stays so
+    return (
+        indptr,
+        np.ascontiguousarray(indices, dtype=np.int32),
+        np.ascontiguousarray(A.data[:nnz], dtype=work),
+    )
+
+
+@jit
+def _inspect(indptr, indices):
+    """Whether rows ascend strictly in each column, and whether the arrays make sense at all."""
+    n = indptr.size - 1
+    order = _SORTED
+    if indptr[0] != 0:
+        return _CORRUPT
+    for j in range(n):
+        if indptr[j + 1] < indptr[j] or indptr[j + 1] > indices.size:
+            return _CORRUPT
+        last = -1
+        for p in range(indptr[j], indptr[j + 1]):
+            i = indices[p]
+            if i < 0 or i >= n:
+                return _CORRUPT
+            if i <= last:
+                order = _UNSORTED
+            last = i
+    return order
+
+
+@jit
+def _compare_triangles(indptr, indices, data, conjugate, tolerance):
+    """Compare A with its adjoint, or its transpose, in one pass over the entries.
+
+    Columns are visited from left to right, so that the entries of row j right of the diagonal are
+    asked for in the order in which their columns store them: one cursor per column finds them.
+    """
+    n = indptr.size - 1
+    cursor = indptr[:-1].copy()
+    positive = 0
+    for j in range(n):
+        p = cursor[j]
+        end = indptr[j + 1]
+        if p < end and indices[p] < j:
+            return _UNSYMMETRIC
+        while p < end:
+            i = indices[p]
+            q = cursor[i]
+            if q == indptr[i + 1] or indices[q] != j:
+                return _UNSYMMETRIC
+            a = data[p]
+            b = np.conj(data[q]) if conjugate else data[q]
+            if a != b and not abs(a - b) <= tolerance:
+                return _UNSYMMETRIC
+            if i == j and a.real > 0:
+                positive += 1
+            cursor[i] = q + 1
+            p += 1
+    return _POSITIVE_DIAGONAL if positive == n else _SYMMETRIC
+
+
+def _check_finite(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> None:
+    """Raise for the first entry, by columns, that is NaN or infinite."""
+    p = _first_non_finite(data)
+    if p is not None:
+        j = int(np.searchsorted(indptr, p, "right")) - 1
+        raise NonFiniteInputError("A", (int(indices[p]), j), data[p])
+
+
+def _first_non_finite(values: np.ndarray) -> int | None:
+    """Place of the first NaN or infinity in a vector."""
+    with np.errstate(all="ignore"):
+        if np.isfinite(values.sum()):  # a sum of numbers can overflow, so this is half a proof
+            return None
+    bad = np.flatnonzero(~np.isfinite(values))
+    return int(bad[0]) if bad.size else None
+
+
+def _check_promise(
+    kind: str, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray
+) -> None:
+    """Refuse a matrix that lacks, beyond rounding, the symmetry that `kind` promises."""
+    if kind in ("auto", "general"):
+        return
+    adjoint = kind != "symmetric"
+    tolerance = _ROUNDING * np.finfo(data.dtype).eps * float(np.abs(data).max(initial=0.0))
+    if _compare_triangles(indptr, indices, data, adjoint, tolerance) != _UNSYMMETRIC:
+        return
+    n = indptr.size - 1
+    A = sp.csc_array((data, indices, indptr), shape=(n, n))
+    gap = abs(A - (A.conj().T if adjoint else A.T)).tocoo()
+    worst = int(np.argmax(gap.data)) if gap.nnz else 0
+    if gap.nnz and gap.data[worst] > tolerance:
+        i, j = int(gap.row[worst]), int(gap.col[worst])
+        reason = f"A[{i}, {j}] = {A[i, j]} and A[{j}, {i}] = {A[j, i]}"
+    else:
+        reason = "an entry is stored whose counterpart is not"
+    raise ValueError(
+        f"kind={kind!r} promises a {'Hermitian' if adjoint else 'symmetric'} matrix with both "
+        f"triangles stored, but {reason}. Likely causes: (a) only one triangle was given: "
+        "A + scipy.sparse.tril(A, -1).conj().T completes a lower one, (b) rows were replaced, as "
+        "for boundary conditions, without their columns, (c) it is not symmetric: kind='auto'"
+    )

@@ -1,0 +1,35 @@
+"""Fixtures shared by the tests: real matrices, random systems, the scaled residual."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "matrices"
+
+
+@pytest.fixture(scope="session")
+def shared_matrix():
+    """Read a matrix of the shared collection by name; skip where the collection is absent."""
+
+    def read(name: str) -> sp.csc_array:
+        path = SHARED / f"{name}.mtx.gz"
+        if not path.exists():
+            pytest.skip(f"shared matrix {name} is not here")
+        with gzip.open(path) as stream:
+            return sp.csc_array(scipy.io.mmread(stream))
+
+    return read
+
+
+def scaled_residual(A, x, b) -> float:
+    """Normwise backward error ||b - Ax|| / (||A|| ||x|| + ||b||) in the infinity norm."""
+    r = np.abs(b - A @ x).max(initial=0.0)
+    norm = np.abs(A).sum(axis=1).max() if A.shape[0] else 0.0
+    scale = norm * np.abs(x).max(initial=0.0) + np.abs(b).max(initial=0.0)
+    return float(r / scale) if scale else float(r)

@@ -136,8 +136,8 @@ def factorize(
     Examples
     --------
     >>> import frontal, numpy as np
-    >>> from frontal.problems import convection_diffusion2d
-    >>> A = convection_diffusion2d(20)
+    >>> from frontal.problems import convdiff2d
+    >>> A = convdiff2d(20)
     >>> factor = frontal.factorize(A)
     >>> x = factor.solve(A.T @ np.ones(400), trans="T")
     >>> bool(np.allclose(x, 1))

@@ -48,13 +48,20 @@ class Backend(Protocol):
         ...
 
     def factorize(
-        self, values: np.ndarray, tiny: float, progress: Progress | None
+        self,
+        values: np.ndarray,
+        tiny: float,
+        progress: Progress | None,
+        previous: NumericFactor | None = None,
     ) -> NumericFactor:
-        """Factorize; raise `PivotFailure` at the first pivot of Cholesky that is not positive."""
+        """Factorize; raise `PivotFailure` at the first pivot of Cholesky that is not positive.
+
+        The memory of `previous`, which is then no factor any more, is used again.
+        """
         ...
 
 
-class PivotFailure(Exception):
+class PivotFailure(Exception):  # noqa: N818 - not an error where LU can go on
     """A pivot of Cholesky is not positive; `position` is its place in elimination order."""
 
     def __init__(self, position: int) -> None:

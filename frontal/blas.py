@@ -31,8 +31,9 @@ class Routines(NamedTuple):
 
     Attributes
     ----------
-    table : (7,) int64 array
-        Addresses of gemm, herk (syrk), trsm, potrf, gemv, trsv and of the system's thread yield.
+    table : (9,) int64 array
+        Addresses of gemm, herk (syrk), trsm, potrf, gemv, trsv, getrf, laswp, and of the
+        system's thread yield.
     scalars : (3,) array of the scalar type
         1, -1 and 0.
     reals : (3,) array of its real type
@@ -78,6 +79,8 @@ def routines(dtype: np.dtype) -> Routines:
             ("lapack", "potrf"),
             ("blas", "gemv"),
             ("blas", "trsv"),
+            ("lapack", "getrf"),
+            ("lapack", "laswp"),
         ]
     ]
     real = np.zeros(1, dtype).real.dtype
@@ -125,7 +128,7 @@ def address(array):
 @inner
 def yield_thread(routines):
     """Let another thread run on this core."""
-    call(routines.table[6], ())
+    call(routines.table[8], ())
 
 
 @inner
@@ -244,4 +247,23 @@ def trsv(routines, uplo, trans, diag, n, a, lda, x):
             x,
             np.int32(1),
         ),
+    )
+
+
+@inner
+def getrf(routines, m, n, a, lda, pivots, info):
+    """LU with partial pivoting in place; pivots count from 1, `info` as LAPACK's."""
+    call(
+        routines.table[6],
+        (np.int32(m), np.int32(n), a, np.int32(lda), address(pivots), address(info)),
+    )
+
+
+@inner
+def laswp(routines, n, a, lda, count, pivots):
+    """Apply the row interchanges of getrf to n columns."""
+    one = np.int32(1)
+    call(
+        routines.table[7],
+        (np.int32(n), a, np.int32(lda), one, np.int32(count), address(pivots), one),
     )

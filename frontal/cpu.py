@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import team
+from . import lu, team
 from .assembly import Work
 from .backend import NumericFactor, PivotFailure, Progress
-from .blas import Routines, routines
+from .blas import routines
 from .errors import FactorMemoryError
 from .factorization import run
 from .plan import Plan, front_flops
@@ -22,19 +22,22 @@ if TYPE_CHECKING:
 
 _INLINE_FLOPS = 2e7  # below it a factorization ends before a thread could help
 _POLL_SECONDS = 0.1
+_UNCHECKED_BYTES = 1 << 24  # so little is taken without a look at the system's memory
 _SOLVE_WIDTH = 32  # right-hand sides solved together
 
 
 class CpuFactor:
     """Panels in one array; see `NumericFactor`."""
 
-    def __init__(
-        self, plan: Plan, routines: Routines, panels: np.ndarray, pivots: np.ndarray, perturbed: int
-    ) -> None:
+    def __init__(self, plan: Plan, panels: np.ndarray, pivots: np.ndarray, perturbed: int) -> None:
         self.plan = plan
         self.panels = panels
         self.pivots = pivots
         self.perturbed = perturbed
+        self.arena: np.ndarray | None = None  # kept by those who factorize again and again
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "arena": None}
 
     def solve(self, x: np.ndarray, transposed: bool) -> None:
         """See `NumericFactor`."""
@@ -51,7 +54,7 @@ class CpuFactor:
                 w = part.shape[1]
                 if conjugate and transposed:
                     np.conjugate(block, out=block)
-                flip = transposed and not self.pivots.size == 0
+                flip = transposed and self.pivots.size > 0
                 sweep(plan, calls, panels, self.pivots, block, w, buffer, flip, False)
                 if conjugate:  # L^H y = z is L^T conj(y) = conj(z)
                     np.conjugate(block, out=block)
@@ -74,6 +77,7 @@ class CpuBackend:
     def upload(self, plan: Plan, symmetric: bool) -> None:
         """See `Backend`."""
         self.plan, self.symmetric = plan, symmetric
+        self.widest = int(np.diff(plan.start).max(initial=1))
         self.flops = float(front_flops(plan.start, plan.pointer).sum())
 
     def _layout(self, threads: int) -> BlockLayout:
@@ -84,15 +88,18 @@ class CpuBackend:
         return self._layouts[threads]
 
     def factorize(
-        self, values: np.ndarray, tiny: float, progress: Progress | None
+        self,
+        values: np.ndarray,
+        tiny: float,
+        progress: Progress | None,
+        previous: NumericFactor | None = None,
     ) -> NumericFactor:
         """See `Backend`."""
         plan, calls = self.plan, routines(values.dtype)
         threads = self.threads if self.flops > _INLINE_FLOPS else 1
         layout = self._layout(threads)
-        sizes = int(plan.panel[-1]), layout.shared + threads * layout.own
-        _check_memory(sum(sizes) * values.itemsize)
-        panels, arena = (np.empty(max(1, size), values.dtype) for size in sizes)
+        blocks = layout.shared + threads * layout.own
+        panels, arena = _storage(int(plan.panel[-1]), blocks, values.dtype, previous)
         state = np.zeros(team.STATE_SIZE, np.int64)
         state[team.FAILURE] = team.NO_FAILURE
         state[team.WORD] = team.CLOSED
@@ -101,9 +108,10 @@ class CpuBackend:
 
         def member(rank: int) -> None:
             own = layout.shared + rank * layout.own
+            scratch = np.empty(1 if self.symmetric else lu.BLOCK * self.widest, values.dtype)
             info = np.zeros(1, np.int32)
-            leader = rank == 0
-            run(work, layout.low, layout.root, layout.top, leader, own, pivots, tiny, info)
+            cut = layout.low, layout.root, layout.top
+            run(work, *cut, rank == 0, own, pivots, tiny, scratch, info)
 
         with single_threaded_blas():
             if self.flops > _INLINE_FLOPS:
@@ -113,8 +121,11 @@ class CpuBackend:
         if state[team.FAILURE] != team.NO_FAILURE:
             raise PivotFailure(int(state[team.FAILURE]) - 1)
         no_pivots = np.empty(0, np.int32)
-        perturbed = int(state[team.PERTURBED])
-        return CpuFactor(plan, calls, panels, no_pivots if pivots is None else pivots, perturbed)
+        factor = CpuFactor(
+            plan, panels, no_pivots if pivots is None else pivots, int(state[team.PERTURBED])
+        )
+        factor.arena = arena if previous is not None else None
+        return factor
 
 
 def _run_team(member, threads: int, state: np.ndarray, fronts: int, progress) -> None:
@@ -137,6 +148,8 @@ def _run_team(member, threads: int, state: np.ndarray, fronts: int, progress) ->
                 thread.join(_POLL_SECONDS)
                 if progress:
                     progress("factorization", float(state[team.PROGRESS]), float(fronts))
+        if progress:
+            progress("factorization", float(state[team.PROGRESS]), float(fronts))
     except BaseException:
         state[team.INTERRUPT] = 1
         for thread in crew:
@@ -146,8 +159,31 @@ def _run_team(member, threads: int, state: np.ndarray, fronts: int, progress) ->
         raise failures[0]
 
 
-def _check_memory(required: int) -> None:
-    """Refuse to begin what cannot end."""
-    available = available_memory()
+def _storage(
+    panels: int, blocks: int, dtype: np.dtype, previous: NumericFactor | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Arrays for panels and contribution blocks, those of `previous` where they fit.
+
+    Fresh pages cost as much as the arithmetic of a small front: the system clears each of them.
+
+    Raises
+    ------
+    FactorMemoryError
+        If they are larger than the memory that is left: nothing is begun that cannot end.
+    """
+    sizes = max(1, panels), max(1, blocks)
+    known = (None, None)
+    if isinstance(previous, CpuFactor):
+        known = previous.panels, previous.arena
+    fits = [
+        a is not None and a.size >= n and a.dtype == dtype
+        for a, n in zip(known, sizes, strict=True)
+    ]
+    required = sum(n for n, fit in zip(sizes, fits, strict=True) if not fit) * dtype.itemsize
+    available = available_memory() if required > _UNCHECKED_BYTES else None
     if available is not None and required > available:
         raise FactorMemoryError(required, available)
+    first, second = (
+        a if fit else np.empty(n, dtype) for a, n, fit in zip(known, sizes, fits, strict=True)
+    )
+    return first, second

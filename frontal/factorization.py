@@ -100,7 +100,7 @@ def _run_phase(work, kind, s, step, tiles, size, own, shared, pivots):
 
 
 @inner
-def _factor_front(work, s, own, shared, pivots, tiny, info):
+def _factor_front(work, s, own, shared, pivots, tiny, scratch, info):
     """Assemble and factor front s; return False if a pivot of Cholesky is not positive."""
     plan, routines = work.plan, work.routines
     k, m = _shape(plan, s)
@@ -122,7 +122,17 @@ def _factor_front(work, s, own, shared, pivots, tiny, info):
         else:
             own_pivots = pivots[plan.start[s] : plan.start[s + 1]]
             perturbed = lu.factor_diagonal_block(
-                routines, work.factor, plan.panel[s], ld, step, k, item, own_pivots, tiny
+                routines,
+                work.factor,
+                plan.panel[s],
+                ld,
+                step,
+                k,
+                item,
+                own_pivots,
+                tiny,
+                scratch,
+                info,
             )
             if perturbed > 0:
                 fetch_add(work.state, PERTURBED, perturbed)
@@ -142,18 +152,18 @@ def _factor_front(work, s, own, shared, pivots, tiny, info):
 
 
 @inner
-def _run_subtree(work, low, root, own, pivots, tiny, info):
+def _run_subtree(work, low, root, own, pivots, tiny, scratch, info):
     """Every front of a subtree, by one thread."""
     for s in range(low, root + 1):
         if load(work.state, INTERRUPT) != 0:
             return
-        if not _factor_front(work, s, own, _ALONE, pivots, tiny, info):
+        if not _factor_front(work, s, own, _ALONE, pivots, tiny, scratch, info):
             fetch_min(work.state, FAILURE, np.int64(info[0]))
             return
 
 
 @inner
-def _help(work, low, root, own, pivots, tiny, info):
+def _help(work, low, root, own, pivots, tiny, scratch, info):
     """Take tiles of whatever phase is open until the leader is done."""
     state = work.state
     while load(state, QUIT) == 0:
@@ -163,14 +173,16 @@ def _help(work, low, root, own, pivots, tiny, info):
             continue
         kind, s, step = state[KIND], state[FRONT], state[STEP]
         if kind == _SUBTREES:
-            _run_subtree(work, np.int64(low[tile]), np.int64(root[tile]), own, pivots, tiny, info)
+            _run_subtree(
+                work, np.int64(low[tile]), np.int64(root[tile]), own, pivots, tiny, scratch, info
+            )
         else:
             _run_tile(work, kind, s, step, tile, _TILE, own, pivots)
         finish_tile(state)
 
 
 @jit
-def run(work, low, root, top, leader, own, pivots, tiny, info):
+def run(work, low, root, top, leader, own, pivots, tiny, scratch, info):
     """One thread's part of a factorization; the leader's is all that nobody else takes.
 
     Parameters
@@ -186,11 +198,13 @@ def run(work, low, root, top, leader, own, pivots, tiny, info):
         Row interchanges of LU, local to each front; None for Cholesky.
     tiny : float
         Pivots of LU below this modulus are replaced.
+    scratch : array of the scalar type
+        ``lu.BLOCK`` times the most pivot columns of a front, for LU.
     info : (1,) int32 array
-        Scratch of this thread.
+        For LAPACK.
     """
     if not leader:
-        _help(work, low, root, own, pivots, tiny, info)
+        _help(work, low, root, own, pivots, tiny, scratch, info)
         return
     state = work.state
     open_phase(state, _SUBTREES, _NO_STEP, _NO_STEP, root.size)
@@ -198,7 +212,7 @@ def run(work, low, root, top, leader, own, pivots, tiny, info):
         t = claim(state)
         if t < 0:
             break
-        _run_subtree(work, np.int64(low[t]), np.int64(root[t]), own, pivots, tiny, info)
+        _run_subtree(work, np.int64(low[t]), np.int64(root[t]), own, pivots, tiny, scratch, info)
         finish_tile(state)
     while load(state, DONE) < root.size:
         yield_thread(work.routines)
@@ -206,6 +220,6 @@ def run(work, low, root, top, leader, own, pivots, tiny, info):
     for i in range(top.size):
         if load(state, FAILURE) != NO_FAILURE or load(state, INTERRUPT) != 0:
             break
-        if not _factor_front(work, np.int64(top[i]), own, _TOGETHER, pivots, tiny, info):
+        if not _factor_front(work, np.int64(top[i]), own, _TOGETHER, pivots, tiny, scratch, info):
             fetch_min(state, FAILURE, np.int64(info[0]))
     fetch_add(state, QUIT, 1)

@@ -8,6 +8,8 @@ the solution answers for it.
 
 from __future__ import annotations
 
+import numpy as np
+
 from ._jit import inner
 from .blas import (
     LEFT,
@@ -22,48 +24,34 @@ from .blas import (
     UPPER,
     address,
     gemm,
+    getrf,
+    laswp,
     trsm,
 )
 
 BLOCK = 128  # columns of the diagonal block between two updates
-_INNER = 16  # columns eliminated one by one between two updates of a block
-_THRESHOLD = 0.5  # the diagonal entry is kept when it has this share of the column's largest
 
 
 @inner
-def _modulus(value):
-    return abs(value.real) + abs(value.imag)
-
-
-@inner
-def _choose_pivot(a, column, j, rows):
-    """Row of the pivot of column j: the diagonal if it is large enough, else the largest."""
-    best, largest = j, _modulus(a[column + j])
-    diagonal = largest
-    for i in range(j + 1, rows):
-        size = _modulus(a[column + i])
-        if size > largest:
-            best, largest = i, size
-    return j if diagonal >= _THRESHOLD * largest else best
-
-
-@inner
-def _swap_rows(a, origin, ld, first, last, r, s):
-    for j in range(first, last):
+def _swap_rows(a, origin, ld, count, r, s):
+    for j in range(count):
         p = origin + j * ld
         a[p + r], a[p + s] = a[p + s], a[p + r]
 
 
 @inner
-def _eliminate(a, origin, ld, rows, first, last, width, pivots, tiny):
-    """Columns [first, last) one by one; rows swapped over `width` columns. Counts tiny pivots."""
+def _eliminate(a, origin, ld, rows, width, pivots, tiny):
+    """The first columns of a block one by one, tiny pivots replaced; returns how many were."""
     perturbed = 0
-    for j in range(first, last):
+    for j in range(width):
         column = origin + j * ld
-        p = _choose_pivot(a, column, j, rows)
-        pivots[j] = p
+        p = j
+        for i in range(j + 1, rows):
+            if abs(a[column + i]) > abs(a[column + p]):
+                p = i
+        pivots[j] = p + 1
         if p != j:
-            _swap_rows(a, origin, ld, 0, width, j, p)
+            _swap_rows(a, origin, ld, width, j, p)
         size = abs(a[column + j])
         if not size >= tiny:  # also NaN, which then fails every later check
             a[column + j] = tiny if size == 0 else a[column + j] / size * tiny
@@ -71,7 +59,7 @@ def _eliminate(a, origin, ld, rows, first, last, width, pivots, tiny):
         inverse = 1 / a[column + j]
         for i in range(j + 1, rows):
             a[column + i] *= inverse
-        for c in range(j + 1, last):
+        for c in range(j + 1, width):
             out = origin + c * ld
             factor = a[out + j]
             if factor != 0:
@@ -81,38 +69,44 @@ def _eliminate(a, origin, ld, rows, first, last, width, pivots, tiny):
 
 
 @inner
-def factor_diagonal_block(routines, a, origin, ld, step, k, item, pivots, tiny):
+def _has_tiny_pivot(a, origin, ld, width, tiny):
+    for j in range(width):  # noqa: SIM110 - Numba has no generators here
+        if not abs(a[origin + j * (ld + 1)]) >= tiny:
+            return True
+    return False
+
+
+@inner
+def _copy_columns(source, origin, ld, rows, width, target, start, target_ld):
+    for j in range(width):
+        for i in range(rows):
+            target[start + j * target_ld + i] = source[origin + j * ld + i]
+
+
+@inner
+def factor_diagonal_block(routines, a, origin, ld, step, k, item, pivots, tiny, scratch, info):
     """Factor columns [step, step + BLOCK) of the k by k block at `origin`, rows to k.
 
     Rows are interchanged over all k columns. ``pivots[j]`` is the row, counted from the first
-    of the front, that came to row j. Returns the number of pivots replaced.
+    of the front, that came to row j. LAPACK does it; where it leaves a tiny pivot the columns are
+    taken back from `scratch`, of BLOCK * k entries, and eliminated one by one. Returns the
+    number of pivots replaced.
     """
     width = min(BLOCK, k - step)
     rows = k - step
     corner = origin + step * (ld + 1)
-    local = pivots[step:]
-    base = address(a) + corner * item
+    local = pivots[step : step + width]
+    begin = address(a) + corner * item
+    _copy_columns(a, corner, ld, rows, width, scratch, np.int64(0), rows)
+    getrf(routines, rows, width, begin, ld, local, info)
     perturbed = 0
-    for j in range(0, width, _INNER):
-        last = min(j + _INNER, width)
-        perturbed += _eliminate(a, corner, ld, rows, j, last, width, local, tiny)
-        rest = width - last
-        if rest > 0:
-            diagonal = base + j * (ld + 1) * item
-            right = base + (j + last * ld) * item
-            below = base + (last + j * ld) * item
-            out = base + last * (ld + 1) * item
-            n = last - j
-            trsm(routines, LEFT, LOWER, NO_TRANS, UNIT, n, rest, diagonal, ld, right, ld)
-            gemm(
-                routines, NO_TRANS, NO_TRANS, rows - last, rest, n, MINUS, below, ld, right, ld,
-                ONE, out, ld,
-            )  # fmt: skip
-    for j in range(step, step + width):
-        pivots[j] += step
-        if pivots[j] != j:
-            _swap_rows(a, origin, ld, 0, step, j, pivots[j])
-            _swap_rows(a, origin, ld, step + width, k, j, pivots[j])
+    if _has_tiny_pivot(a, corner, ld, width, tiny):
+        _copy_columns(scratch, np.int64(0), rows, rows, width, a, corner, ld)
+        perturbed = _eliminate(a, corner, ld, rows, width, local, tiny)
+    laswp(routines, step, begin - step * ld * item, ld, width, local)
+    laswp(routines, k - step - width, begin + width * ld * item, ld, width, local)
+    for j in range(width):
+        local[j] += step - 1
     return perturbed
 
 

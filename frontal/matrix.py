@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,8 +104,8 @@ def canonical(
     >>> import scipy.sparse as sp
     >>> A = sp.coo_array(([2, 1, 1, 1, 1], ([0, 1, 1, 0, 1], [0, 1, 1, 1, 0])))
     >>> matrix = canonical(A)
-    >>> matrix.kind, matrix.dtype, matrix.indptr, matrix.indices, matrix.data
-    ('spd', dtype('float64'), array([0, 2, 4]), array([0, 1, 0, 1], dtype=int32), array([2., 1., 1., 2.]))
+    >>> matrix.kind, matrix.indptr, matrix.indices, matrix.data
+    ('spd', array([0, 2, 4]), array([0, 1, 0, 1], dtype=int32), array([2., 1., 1., 2.]))
     """
     if kind not in KINDS:
         raise ValueError(f"kind is {kind!r}; choose one of {', '.join(map(repr, KINDS))}")
@@ -176,13 +178,14 @@ def prepare_rhs(
     if _is_cupy(b):
         host, back = prepare_rhs(b.get(), n, dtype, check_finite=check_finite)
         return host, lambda X: _to_device(back(X))
+    values, restore = b, np.asarray
     if sp.issparse(b):
-        array: type = sp.csc_array if isinstance(b, sp.sparray) else sp.csc_matrix
-        restore = array if b.ndim == 2 else sp.coo_array
-        values = b.astype(working_dtype(b.dtype, "b")).toarray()
-    else:
-        restore, values = np.asarray, np.asarray(b)
-    work = np.result_type(dtype, working_dtype(values.dtype, "b"))
+        sparse: Any = b
+        by_columns: type = sp.csc_array if isinstance(b, sp.sparray) else sp.csc_matrix
+        restore = by_columns if sparse.ndim == 2 else sp.coo_array
+        values = sparse.astype(working_dtype(sparse.dtype, "b")).toarray()
+    values = np.asarray(values)
+    work = working_dtype(np.result_type(dtype, values.dtype), "b")
     if values.ndim not in (1, 2) or values.shape[0] != n:
         raise ValueError(
             f"b has shape {values.shape} and the matrix {(n, n)}: b must be ({n},) or ({n}, k)"
@@ -198,7 +201,7 @@ def _check_finite_rhs(B: np.ndarray, ndim: int) -> None:
     p = _first_non_finite(B.reshape(-1, order="F"))
     if p is not None:
         index = (p % B.shape[0], p // B.shape[0])
-        raise NonFiniteInputError("b", index[:ndim], B[index])
+        raise NonFiniteInputError("b", index[:ndim], B[index].item())
 
 
 def working_dtype(dtype: np.dtype, name: str) -> np.dtype:
@@ -227,8 +230,10 @@ def _is_cupy(x: Any) -> bool:
 
 
 def _to_device(x: Any) -> Any:
-    """A NumPy array as a CuPy array, on CuPy's current device; what is sparse stays on the host."""
-    return x if sp.issparse(x) else sys.modules["cupy"].asarray(x)
+    """The same on CuPy's current device."""
+    if sp.issparse(x):
+        return sys.modules["cupyx"].scipy.sparse.csc_matrix(x)
+    return sys.modules["cupy"].asarray(x)
 
 
 def _two_dimensional(A: Any) -> Any:
@@ -360,9 +365,7 @@ def _first_non_finite(values: np.ndarray) -> int | None:
     return int(bad[0]) if bad.size else None
 
 
-def _check_promise(
-    kind: str, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray
-) -> None:
+def _check_promise(kind: str, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> None:
     """Refuse a matrix that lacks, beyond rounding, the symmetry that `kind` promises."""
     if kind in ("auto", "general"):
         return

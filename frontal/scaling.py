@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ._jit import jit
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Factors of the rows and of the columns, (n,) float64, in the numbering of A."""
+
+    row: np.ndarray
+    column: np.ndarray
 
 
 @jit

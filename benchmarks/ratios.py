@@ -1,0 +1,147 @@
+"""What is compared with the peers: ratios by problem, their geometric mean, their bound."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from math import exp, log
+from pathlib import Path
+
+from harness import load
+
+
+class Results:
+    """The records of one results file, by problem, solver and threads."""
+
+    def __init__(self, path: Path):
+        # a job that was run again stands as it was run last
+        self.records = {(r["problem"], r["solver"], r["threads"]): r for r in load(path)}
+        self.problems = list(dict.fromkeys(problem for problem, _, _ in self.records))
+        self.solvers = list(dict.fromkeys(solver for _, solver, _ in self.records))
+        self.threads = sorted({threads for _, _, threads in self.records})
+
+    def record(self, problem: str, solver: str = "frontal", threads: int = 1) -> dict:
+        """Return a job's record, empty where it was not run."""
+        return self.records.get((problem, solver, threads), {})
+
+    def time(
+        self, problem: str, solver: str, phase: str, threads: int = 1, pick: str = "median"
+    ) -> float | None:
+        """Return the median time of a phase in seconds, or None where there is none."""
+        return self.record(problem, solver, threads).get("phases", {}).get(phase, {}).get(pick)
+
+    def best(self, problem: str, phase: str, names: Iterable[str] = ()) -> tuple[str, float | None]:
+        """Return the fastest peer on one thread and its time; ("–", None) where there is none."""
+        peers = [s for s in names or self.solvers if not s.startswith("frontal")]
+        found = [(t, s) for s in peers if (t := self.time(problem, s, phase))]
+        return min(found)[::-1] if found else ("–", None)
+
+    def spd(self, problem: str) -> bool:
+        """Tell whether the matrix is Hermitian with a positive diagonal."""
+        kinds = {r.get("kind") for (name, _, _), r in self.records.items() if name == problem}
+        return "spd" in kinds
+
+    def lu(self, problem: str, solver: str, phase: str = "refactor") -> float | None:
+        """Return the time of LU, which on these matrices is asked for by the name `solver-lu`."""
+        return self.time(problem, f"{solver}-lu" if self.spd(problem) else solver, phase)
+
+
+def in_3d(_: Results, problem: str) -> bool:
+    return re.match(r"\w*3d\w*:", problem) is not None
+
+
+def after_ordering(results: Results, problem: str) -> float | None:
+    """Return the seconds of the analysis's stages that follow the ordering."""
+    stages = list(results.record(problem).get("analysis_seconds", {}).items())
+    names = [name for name, _ in stages]
+    later = stages[names.index("ordering") + 1 :] if "ordering" in names else []
+    return sum(time for _, time in later) or None
+
+
+def estimate(results: Results, problem: str) -> float | None:
+    return results.record(problem).get("memory_estimate", {}).get("total")
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """One comparison; ``over`` and ``under`` give a problem's figures, or None."""
+
+    text: str
+    bound: float
+    over: Callable[[Results, str], float | None]
+    under: Callable[[Results, str], float | None]
+    where: Callable[[Results, str], bool] = lambda results, problem: True
+    at_least: bool = False
+    worst: bool = False
+
+    def by_problem(self, results: Results) -> dict[str, float]:
+        """Return the ratio for each problem that has both figures."""
+        chosen = (p for p in results.problems if self.where(results, p))
+        pairs = ((p, self.over(results, p), self.under(results, p)) for p in chosen)
+        return {p: float(a / b) for p, a, b in pairs if a and b}
+
+    def value(self, ratios: Iterable[float]) -> float:
+        """Return the geometric mean, or the worst."""
+        ratios = list(ratios)
+        if self.worst:
+            return min(ratios) if self.at_least else max(ratios)
+        return exp(sum(map(log, ratios)) / len(ratios))
+
+
+RATIOS = (
+    Ratio(
+        "Cholesky refactorization / PARDISO's (type 2)",
+        1.3,
+        lambda r, p: r.time(p, "frontal", "refactor"),
+        lambda r, p: r.time(p, "pardiso", "refactor"),
+        where=Results.spd,
+    ),
+    Ratio(
+        "LU refactorization / PARDISO's (type 11, 13)",
+        1.3,
+        lambda r, p: r.lu(p, "frontal"),
+        lambda r, p: r.lu(p, "pardiso"),
+    ),
+    Ratio(
+        "SuperLU / LU refactorization, 3-D",
+        6.0,
+        lambda r, p: r.time(p, "superlu", "refactor"),
+        lambda r, p: r.lu(p, "frontal"),
+        where=in_3d,
+        at_least=True,
+    ),
+    Ratio(
+        "refactorization on one thread / on two, 3-D",
+        1.6,
+        lambda r, p: r.time(p, "frontal", "refactor", 1),
+        lambda r, p: r.time(p, "frontal", "refactor", 2),
+        where=in_3d,
+        at_least=True,
+    ),
+    Ratio(
+        "analysis after the ordering / METIS",
+        0.2,
+        after_ordering,
+        lambda r, p: r.time(p, "frontal", "metis"),
+    ),
+    Ratio(
+        "solve / CHOLMOD's",
+        1.3,
+        lambda r, p: r.time(p, "frontal", "solve"),
+        lambda r, p: r.best(p, "solve", ("cholmod", "cholmod-mkl"))[1],
+    ),
+    Ratio(
+        "from scratch / the best peer's",
+        1.3,
+        lambda r, p: r.time(p, "frontal", "scratch"),
+        lambda r, p: r.best(p, "scratch")[1],
+    ),
+    Ratio(
+        "peak memory / the analysis's estimate (worst)",
+        1.3,
+        lambda r, p: r.record(p).get("peak"),
+        estimate,
+        worst=True,
+    ),
+)

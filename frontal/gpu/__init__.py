@@ -1,0 +1,77 @@
+"""The GPU: whether there is one to compute on. Importing this takes no device and loads no CuPy."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import Any
+
+from ..errors import FrontalError
+
+_INSTALL = (
+    "pip install 'cupy-cuda13x[ctk]' (for a driver of CUDA 12: 'cupy-cuda12x[ctk]'), "
+    "or use backend='cpu'"
+)
+
+
+class DeviceNotFoundError(FrontalError, RuntimeError):
+    """A GPU was asked for, and there is none to compute on."""
+
+
+def _cupy() -> Any:
+    """CuPy, with a device to use; counting devices makes no context on any of them."""
+    if importlib.util.find_spec("cupy") is None:
+        raise DeviceNotFoundError(f"CuPy is not installed. Try: {_INSTALL}")
+    try:
+        cupy = importlib.import_module("cupy")
+        count = cupy.cuda.runtime.getDeviceCount()
+    except Exception as error:  # CuPy's errors cannot be named before it is imported
+        raise DeviceNotFoundError(
+            f"CuPy finds no device ({type(error).__name__}: {error}). Likely causes: (a) no NVIDIA "
+            "GPU, or it is hidden by CUDA_VISIBLE_DEVICES, (b) no driver, or one older than CuPy's "
+            f"CUDA. Try: {_INSTALL}"
+        ) from error
+    if count == 0:
+        raise DeviceNotFoundError(f"CuPy finds no device. Try: {_INSTALL}")
+    return cupy
+
+
+def devices() -> list[str]:
+    """Names of the GPUs that can be computed on; empty without CuPy, driver or device."""
+    try:
+        runtime = _cupy().cuda.runtime
+    except DeviceNotFoundError:
+        return []
+    names = (runtime.getDeviceProperties(i)["name"] for i in range(runtime.getDeviceCount()))
+    return [name.decode() if isinstance(name, bytes) else str(name) for name in names]
+
+
+def device_count() -> int:
+    """Number of GPUs that can be computed on.
+
+    Examples
+    --------
+    >>> from frontal import gpu
+    >>> gpu.device_count() == len(gpu.devices())
+    True
+    """
+    try:
+        return int(_cupy().cuda.runtime.getDeviceCount())
+    except DeviceNotFoundError:
+        return 0
+
+
+def available() -> bool:
+    """Whether there is a GPU to compute on."""
+    return device_count() > 0
+
+
+def require() -> None:
+    """Raise unless there is a GPU to compute on.
+
+    Raises
+    ------
+    DeviceNotFoundError
+        With the reason and the line that installs what is missing.
+    """
+    _cupy()

@@ -1,0 +1,231 @@
+"""Matrices and vectors in files: Matrix Market, Harwell-Boeing, Rutherford-Boeing, NumPy."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import os
+import re
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
+
+_PACKED: dict[str, Callable[..., IO[Any]]] = {".gz": gzip.open, ".bz2": bz2.open}
+_MATRIX_MARKET = (".mtx", ".mm")
+_HARWELL_BOEING = (".rb", ".hb", *(f".{t}{s}a" for t in "rcpi" for s in "suhzr"))
+_FORTRAN_FORMAT = re.compile(r"(\d*)[\s(]*[IEDFG](\d+)")
+
+
+def read_matrix(path: str | os.PathLike[str]) -> sp.csc_array:
+    """Read a matrix; the name's ending tells the format.
+
+    Parameters
+    ----------
+    path : path
+        Matrix Market (``.mtx``), Harwell-Boeing and Rutherford-Boeing (``.rb``, ``.hb``, ``.rua``,
+        ``.rsa``, ``.cua``, ...), each also compressed (``.gz``, ``.bz2``), or SciPy's ``.npz``.
+
+    Returns
+    -------
+    csc_array
+        Both triangles of a matrix that is stored by one; ones for a pattern without values.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be opened.
+    ValueError
+        If the ending is unknown or the content malformed; it names the file.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, scipy.sparse as sp
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.mtx.gz"
+    >>> write_matrix(path, sp.eye_array(3, format="csc"))
+    >>> read_matrix(path).diagonal()
+    array([1., 1., 1.])
+    """
+    path = Path(path)
+    ending, _ = _endings(path)
+    try:
+        if ending in _MATRIX_MARKET:
+            return sp.csc_array(scipy.io.mmread(str(path)))
+        if ending in _HARWELL_BOEING:
+            return _read_harwell_boeing(path)
+        if ending == ".npz":
+            return sp.csc_array(sp.load_npz(path))
+    except (ValueError, OverflowError, KeyError, EOFError) as error:
+        raise ValueError(f"{path}: {error}") from error
+    raise _unknown(path, [*_MATRIX_MARKET, ".npz", *_HARWELL_BOEING])
+
+
+def read_vector(path: str | os.PathLike[str]) -> np.ndarray:
+    """Read a vector, or several as columns.
+
+    Parameters
+    ----------
+    path : path
+        Matrix Market (``.mtx``, also ``.gz`` or ``.bz2``; dense or sparse), ``.npy`` or ``.txt``.
+
+    Returns
+    -------
+    (n,) array, or (n, k) for k > 1 columns
+
+    Raises
+    ------
+    OSError, ValueError
+        As `read_matrix`.
+    """
+    path = Path(path)
+    ending, _ = _endings(path)
+    try:
+        if ending in _MATRIX_MARKET:
+            stored: Any = scipy.io.mmread(str(path))
+            x = stored.toarray() if sp.issparse(stored) else np.asarray(stored)
+        elif ending == ".npy":
+            x = np.load(path, allow_pickle=False)
+        elif ending == ".txt":
+            x = np.loadtxt(path, ndmin=2)
+        else:
+            raise _unknown(path, [*_MATRIX_MARKET, ".npy", ".txt"])
+    except (ValueError, OverflowError, EOFError) as error:
+        raise ValueError(f"{path}: {error}") from error
+    return x[:, 0] if x.ndim == 2 and x.shape[1] == 1 else x
+
+
+def write_vector(path: str | os.PathLike[str], x: Any) -> None:
+    """Write a vector (n,), or several as columns (n, k), to the last bit.
+
+    Parameters
+    ----------
+    path : path
+        ``.mtx`` (also ``.gz`` or ``.bz2``), ``.npy`` or ``.txt``.
+    x : array (n,) or (n, k)
+
+    Raises
+    ------
+    OSError, ValueError
+        If the file cannot be written or the ending is unknown.
+    """
+    path, x = Path(path), np.asarray(x)
+    ending, _ = _endings(path)
+    if ending in _MATRIX_MARKET:
+        _write_matrix_market(path, x.reshape(x.shape[0], -1))
+    elif ending == ".npy":
+        np.save(path, x, allow_pickle=False)
+    elif ending == ".txt":
+        np.savetxt(path, x, fmt="%.17g")
+    else:
+        raise _unknown(path, [*_MATRIX_MARKET, ".npy", ".txt"])
+
+
+def write_matrix(path: str | os.PathLike[str], A: Any) -> None:
+    """Write a sparse matrix to the last bit.
+
+    Parameters
+    ----------
+    path : path
+        ``.mtx`` (also ``.gz`` or ``.bz2``) or ``.npz``.
+    A : sparse matrix or array
+
+    Raises
+    ------
+    OSError, ValueError
+        If the file cannot be written or the ending is unknown.
+    """
+    path = Path(path)
+    ending, _ = _endings(path)
+    if ending in _MATRIX_MARKET:
+        _write_matrix_market(path, sp.coo_array(A))
+    elif ending == ".npz":
+        sp.save_npz(path, sp.csc_array(A))
+    else:
+        raise _unknown(path, [*_MATRIX_MARKET, ".npz"])
+
+
+def _endings(path: Path) -> tuple[str, str]:
+    """Ending that tells the format, and that of the compression or ''."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    packed = suffixes.pop() if suffixes and suffixes[-1] in _PACKED else ""
+    return (suffixes[-1] if suffixes else ""), packed
+
+
+def _open(path: Path, mode: str) -> IO[bytes]:
+    return _PACKED.get(_endings(path)[1], open)(path, mode)
+
+
+def _unknown(path: Path, known: list[str]) -> ValueError:
+    return ValueError(f"{path} has an unknown ending; these are known: {', '.join(known)}")
+
+
+def _write_matrix_market(path: Path, a: Any) -> None:
+    text = BytesIO()  # the writer seeks, which a compressed stream cannot
+    scipy.io.mmwrite(text, a)
+    with _open(path, "wb") as stream:
+        stream.write(text.getbuffer())
+
+
+def _read_harwell_boeing(path: Path) -> sp.csc_array:
+    """Read an assembled matrix of Duff, Grimes and Lewis's collection, or of its successor.
+
+    Fields have fixed columns and may touch each other (User's guide for the Harwell-Boeing sparse
+    matrix collection, 1992; the Rutherford-Boeing sparse matrix collection, 1997).
+    """
+    with _open(path, "rb") as stream:
+        lines = stream.read().decode("ascii", "replace").splitlines()
+    if len(lines) < 4:
+        raise ValueError("the header has less than four lines")
+    counts = [int(field or 0) for field in _fields(lines[1], 14, 5)]
+    kind = lines[2][:3].upper()
+    rows, columns, nnz, elemental = (int(field or 0) for field in _fields(lines[2], 14, 5)[1:])
+    if kind[2:] != "A" or elemental:
+        raise ValueError(f"a matrix of type {kind!r} is not assembled")
+    if kind[0] not in "RCIP" or kind[1] not in "SUHZR":
+        raise ValueError(f"unknown matrix type {kind!r}")
+    formats = [lines[3][:16], lines[3][16:32], lines[3][32:52]]
+    sizes = [columns + 1, nnz, 0 if kind[0] == "P" else nnz * (1 + (kind[0] == "C"))]
+    at, parts = 4 + (counts[4] > 0), []
+    for format_, size, length in zip(formats, sizes, counts[1:4], strict=True):
+        parts.append(_numbers(lines[at : at + length], format_, size))
+        at += length
+    indptr, indices = (part.astype(np.int64) - 1 for part in parts[:2])
+    data = parts[2].view(np.complex128) if kind[0] == "C" else parts[2]
+    data = np.ones(nnz) if kind[0] == "P" else data
+    A = sp.csc_array((data, indices, indptr), shape=(rows, columns))
+    A.check_format()
+    return _completed(A, kind[1])
+
+
+def _fields(line: str, width: int, count: int) -> list[str]:
+    return [line[i * width : (i + 1) * width].strip() for i in range(count)]
+
+
+def _numbers(lines: list[str], format_: str, size: int) -> np.ndarray:
+    """`size` float64 numbers of one section; its Fortran format, as (1P,4D20.12), cuts fields."""
+    words = " ".join(lines).upper().replace("D", "E").split()
+    if len(words) == size:  # true unless fields touch
+        return np.array(words, dtype="S").astype(np.float64)
+    found = _FORTRAN_FORMAT.search(re.sub(r"\d+P,?", "", format_.upper()))
+    if not found:
+        raise ValueError(f"cannot read the Fortran format {format_.strip()!r}")
+    line = int(found[1] or 1) * int(found[2])
+    joined = "".join(part[:line].ljust(line) for part in lines).upper().replace("D", "E")
+    if len(joined) < size * int(found[2]):
+        raise ValueError(f"the file ends before {size} numbers were read")
+    fields = joined[: size * int(found[2])].encode()
+    return np.frombuffer(fields, f"S{found[2]}").astype(np.float64)
+
+
+def _completed(A: sp.csc_array, symmetry: str) -> sp.csc_array:
+    """Both triangles of a matrix that is stored by one."""
+    if symmetry in "UR":
+        return A
+    other = (sp.tril(A, -1) + sp.triu(A, 1)).T
+    if symmetry == "H":
+        other = other.conj()
+    return sp.csc_array(A - other if symmetry == "Z" else A + other)

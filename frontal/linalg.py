@@ -1,0 +1,284 @@
+"""Drop-in replacements of `scipy.sparse.linalg`: spsolve, splu, factorized.
+
+Signatures, shapes and failures are SciPy's. Where SciPy refuses, more is accepted: a complex
+right-hand side with a real factor, lists, sparse right-hand sides, pickling. A nearly singular
+matrix gives an `IllConditionedWarning`, where SciPy is silent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse import SparseEfficiencyWarning
+from scipy.sparse.linalg import MatrixRankWarning
+
+from .api import factorize
+from .errors import NonFiniteInputError, SingularMatrixError, warn
+from .factor import Factor
+
+__all__ = ["SparseLU", "factorized", "splu", "spsolve"]
+
+# SuperLU's orderings by name and by number. All but NATURAL mean: reduce the fill.
+_ORDERINGS = {
+    "NATURAL": "natural",
+    "MMD_ATA": "auto",
+    "MMD_AT_PLUS_A": "auto",
+    "COLAMD": "auto",
+}
+# fmt: off
+_OPTIONS = {
+    "ColPerm", "ConditionNumber", "DiagPivotThresh", "Equil", "Fact", "ILU_DropRule", "ILU_DropTol",
+    "ILU_FillFactor", "ILU_FillTol", "ILU_MILU", "ILU_Norm", "IterRefine", "PanelSize",
+    "PivotGrowth", "PrintStat", "RefineInitialized", "Relax", "ReplaceTinyPivot", "RowPerm",
+    "SolveInitialized", "SymmetricMode", "Trans",
+}
+# fmt: on
+
+
+def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = True) -> Any:
+    """Solve A x = b, as `scipy.sparse.linalg.spsolve`.
+
+    Parameters
+    ----------
+    A : sparse matrix or array, (n, n)
+    b : array (n,), (n, 1) or (n, k), dense or sparse
+    permc_spec : {"NATURAL", "MMD_ATA", "MMD_AT_PLUS_A", "COLAMD"}, optional
+        ``"NATURAL"`` keeps the order of the columns, up to exchanges that leave the fill as it is;
+        all others choose an order that reduces the fill.
+    use_umfpack : bool
+        Ignored.
+
+    Returns
+    -------
+    x : array or sparse
+        (n,) for b of shape (n,) or (n, 1); sparse, in A's format, for sparse b with k > 1 columns.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For shapes that do not fit and scalar types that are not supported.
+    SingularMatrixError
+        If A is singular and b sparse with k > 1 columns.
+
+    Warns
+    -----
+    scipy.sparse.linalg.MatrixRankWarning
+        If A is singular or not finite; x is then NaN.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp
+    >>> from frontal.linalg import spsolve
+    >>> spsolve(sp.csc_array([[2.0, 0.0], [1.0, 4.0]]), np.array([2.0, 5.0]))
+    array([1., 1.])
+    """
+    ordering = _ordering(permc_spec)
+    A = _compressed(A, ("csc", "csr"), "spsolve requires A be CSC or CSR matrix format")
+    sparse = sp.issparse(b)
+    if sparse and b.ndim == 2 and b.shape[1] != 1:
+        x = factorize(_promoted(A, b.dtype), ordering=ordering).solve(b)
+        return type(A)(x)
+    b = b.toarray() if sparse else np.asarray(b)
+    squeeze = b.ndim == 2 and b.shape[1] == 1
+    try:
+        factor = factorize(_promoted(A, b.dtype), ordering=ordering)
+        x = _solve(factor, b, "N")
+    except (SingularMatrixError, NonFiniteInputError) as error:
+        warn(f"Matrix is exactly singular: {error}", MatrixRankWarning)
+        x = np.full(b.shape, np.nan, np.result_type(A.dtype, b.dtype, np.float32))
+    return x.ravel() if squeeze else x
+
+
+def splu(
+    A: Any,
+    permc_spec: str | None = None,
+    diag_pivot_thresh: float | None = None,
+    relax: int | None = None,
+    panel_size: int | None = None,
+    options: dict[str, Any] | None = None,
+) -> SparseLU:
+    """Factorize A, as `scipy.sparse.linalg.splu`.
+
+    Parameters
+    ----------
+    A : sparse matrix or array, (n, n)
+    permc_spec : str, optional
+        As for `spsolve`.
+    diag_pivot_thresh, relax, panel_size : optional
+        Tuning of SuperLU, ignored.
+    options : dict, optional
+        Options of SuperLU. ``ColPerm`` counts as `permc_spec`, the others are ignored.
+
+    Returns
+    -------
+    SparseLU
+
+    Raises
+    ------
+    SingularMatrixError
+        If A is singular; it is a RuntimeError, as SciPy's.
+    ValueError
+        If A is not square.
+    TypeError
+        For an option that SuperLU does not have.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp
+    >>> from frontal.linalg import splu
+    >>> lu = splu(sp.csc_array([[1.0, 0.0, 0.0], [5.0, 0.0, 2.0], [0.0, -1.0, 0.0]]))
+    >>> lu.solve(np.array([1.0, 2.0, 3.0]))
+    array([ 1. , -3. , -1.5])
+    """
+    options = {"ColPerm": permc_spec, **(options or {})}
+    unknown = sorted(set(options) - _OPTIONS)
+    if unknown:
+        raise TypeError(f"{unknown[0]!r} is no option of SuperLU; these are: {sorted(_OPTIONS)}")
+    ordering = _ordering(options["ColPerm"])
+    A = _compressed(A, ("csc",), "splu converted its input to CSC format")
+    return SparseLU(factorize(A, ordering=ordering))
+
+
+def factorized(A: Any) -> Callable[[Any], Any]:
+    """A function that solves A x = b, as `scipy.sparse.linalg.factorized`.
+
+    Parameters
+    ----------
+    A : sparse matrix or array, (n, n)
+
+    Returns
+    -------
+    solve : callable
+        From b, (n,) or (n, k), to x.
+
+    Raises
+    ------
+    SingularMatrixError, ValueError
+        As `splu`.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp
+    >>> from frontal.linalg import factorized
+    >>> solve = factorized(sp.csc_array([[3.0, 2.0, -1.0], [2.0, -2.0, 4.0], [-1.0, 0.5, -1.0]]))
+    >>> solve(np.array([1, -2, 0])).round(12)
+    array([ 1., -2., -2.])
+    """
+    return splu(A).solve
+
+
+class SparseLU:
+    """A factorized matrix with the attributes of SciPy's SuperLU: ``Pr @ A @ Pc == L @ U``.
+
+    Attributes
+    ----------
+    factor : frontal.Factor
+        What it is made of, and can do more.
+    """
+
+    def __init__(self, factor: Factor) -> None:
+        self.factor = factor
+
+    def solve(self, rhs: Any, trans: str = "N") -> Any:
+        """Solve A x = rhs, or with the transpose ("T") or the adjoint ("H") of A.
+
+        Parameters
+        ----------
+        rhs : array (n,) or (n, k), or sparse
+        trans : {"N", "T", "H"}
+
+        Returns
+        -------
+        x : array of the shape and kind of rhs
+        """
+        return _solve(self.factor, rhs, trans)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, n)."""
+        return self.factor.shape
+
+    @property
+    def nnz(self) -> int:
+        """Entries stored for L and U, both diagonals included."""
+        stored = self.factor.nnz
+        return 2 * stored if self._cholesky else stored + self.shape[0]
+
+    @cached_property
+    def perm_c(self) -> np.ndarray:
+        """Position of each column of A in ``Pr @ A @ Pc``, int32."""
+        return self.factor.perm_c
+
+    @cached_property
+    def perm_r(self) -> np.ndarray:
+        """Position of each row of A in ``Pr @ A @ Pc``, int32."""
+        return self.factor.perm_r
+
+    @cached_property
+    def L(self) -> sp.csc_array:
+        """Lower factor with unit diagonal."""
+        L = self.factor.L
+        if self._cholesky:  # A = (L / d) (d L^H) with d the diagonal of L
+            L.data = np.divide(L.data, np.repeat(np.asarray(L.diagonal()), np.diff(L.indptr)))
+        return L
+
+    @cached_property
+    def U(self) -> sp.csc_array:
+        """Upper factor."""
+        U = self.factor.U
+        if self._cholesky:
+            U.data = U.data * np.asarray(U.diagonal())[U.indices]
+        return U
+
+    @property
+    def _cholesky(self) -> bool:
+        return self.factor.analysis.method == "cholesky"
+
+    def __repr__(self) -> str:
+        return f"<SparseLU of {self.factor!r}>"
+
+
+def _ordering(permc_spec: Any) -> str:
+    """Our ordering for SuperLU's ``ColPerm``, by name in either case or by number."""
+    if permc_spec is None:
+        return "auto"
+    names = list(_ORDERINGS)
+    if isinstance(permc_spec, int) and 0 <= permc_spec < len(names):
+        permc_spec = names[permc_spec]
+    if isinstance(permc_spec, str) and permc_spec.upper() in _ORDERINGS:
+        return _ORDERINGS[permc_spec.upper()]
+    raise ValueError(f"invalid value for 'ColPerm' parameter: {permc_spec!r}, choose from {names}")
+
+
+def _compressed(A: Any, formats: tuple[str, ...], message: str) -> Any:
+    """A in one of `formats`, with SciPy's warning if it was not."""
+    if hasattr(A, "to_scipy_sparse"):
+        A = A.to_scipy_sparse()
+    if sp.issparse(A) and A.format in formats:
+        return A
+    warn(message, SparseEfficiencyWarning)
+    return sp.csc_array(A)
+
+
+def _promoted(A: Any, other: np.dtype) -> Any:
+    """A in the precision that it shares with b; a real A stays real."""
+    work = np.result_type(A.dtype, other)
+    if work.kind == "c" and A.dtype.kind != "c":
+        work = np.finfo(work).dtype
+    return A if A.dtype == work else A.astype(work)
+
+
+def _solve(factor: Factor, b: Any, trans: str) -> Any:
+    """As `Factor.solve`, but NaN and infinity in b go through to their column of x, as in SciPy."""
+    try:
+        return factor.solve(b, trans)
+    except NonFiniteInputError:
+        dense = b.toarray() if sp.issparse(b) else np.asarray(b)
+        finite = np.isfinite(dense)
+        x = factor.solve(np.where(finite, dense, 0), trans)
+        x[..., ~finite.all(axis=0)] = np.nan
+        return type(b)(x) if sp.issparse(b) else x

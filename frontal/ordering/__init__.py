@@ -1,0 +1,149 @@
+"""Fill-reducing orderings: minimum degree, nested dissection, bands, and the choice among them.
+
+>>> from frontal.problems import poisson2d
+>>> ordering = order(adjacency(poisson2d(30)))
+>>> ordering.method, ordering.cost.nnz < 12_000
+('amd', True)
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..etree import Cost
+from ..threads import thread_count
+from . import auto, band, metis
+from .auto import Candidates
+from .graph import Graph, adjacency
+from .metis import MetisNotFoundError
+from .model import CPU_BANDWIDTH, CPU_RATE, Model
+from .pieces import Pieces
+
+__all__ = ["METHODS", "Graph", "MetisNotFoundError", "Ordering", "adjacency", "order"]
+
+METHODS = ("auto", "amd", "metis", "nesdis", "rcm", "natural", "given")
+
+
+@dataclass(frozen=True, eq=False)
+class Ordering:
+    """An order of elimination and what it costs.
+
+    Attributes
+    ----------
+    perm : (n,) int32 array
+        ``perm[k]`` is the node eliminated k-th.
+    method : str
+        The method that gave it, one of `METHODS` but never ``"auto"``.
+    cost : Cost
+        Entries of the Cholesky factor, flops, height of the elimination tree.
+    seconds : float
+        Time spent on ordering.
+    tried : dict of str to Cost
+        All orders that were counted.
+    """
+
+    perm: np.ndarray = field(repr=False)
+    method: str
+    cost: Cost
+    seconds: float
+    tried: dict[str, Cost] = field(repr=False)
+
+
+def order(
+    graph: Any,
+    method: str = "auto",
+    *,
+    perm: Any = None,
+    reuse: float = 1.0,
+    time_limit: float | None = None,
+    rate: float = CPU_RATE,
+    bandwidth: float = CPU_BANDWIDTH,
+    threads: int | None = None,
+) -> Ordering:
+    """Find an order of elimination with little fill and little work.
+
+    Parameters
+    ----------
+    graph : Graph or (n, n) SciPy sparse array
+        The pattern of A + Aᵀ, or A.
+    method : str
+        ``"amd"``, approximate minimum degree; ``"metis"``, nested dissection by METIS;
+        ``"nesdis"``, METIS's separators with constrained minimum degree between them, or METIS's
+        own order where that is better; ``"rcm"``, reverse Cuthill-McKee; ``"natural"``;
+        ``"given"``, the order `perm`; ``"auto"``: minimum degree, and what else should pay by a
+        model of ordering and factorization times.
+    perm : (n,) int array, optional
+        The order to use; ``perm[k]`` is eliminated k-th.
+    reuse : float
+        Number of factorizations to come: more of them justify a slower, better ordering.
+    time_limit : float, optional
+        Seconds after which METIS is ended. ``"auto"`` then goes on without it.
+    rate, bandwidth : float
+        Flops a second of a factorization and bytes of factor a second, on the machine that will
+        compute it.
+    threads : int, optional
+        How many METIS processes may run at once; default `frontal.threads.thread_count`.
+
+    Returns
+    -------
+    Ordering
+        The order, its cost, and the costs of all that was tried.
+
+    Raises
+    ------
+    ValueError
+        If the method is unknown, or `perm` is missing, unwanted or no permutation.
+    MetisNotFoundError
+        If METIS is asked for by name and pymetis is not installed (an ImportError).
+    OrderingTimeout
+        If ``"metis"`` or ``"nesdis"`` takes longer than the limit.
+
+    Examples
+    --------
+    >>> from frontal.problems import poisson2d
+    >>> A = poisson2d(20)
+    >>> natural, amd = order(A, "natural"), order(A, "amd")
+    >>> natural.cost.nnz, amd.cost.nnz < 5000
+    (8000, True)
+    """
+    start = time.perf_counter()
+    if perm is not None and method == "auto":
+        method = "given"
+    if method not in METHODS:
+        raise ValueError(f"ordering is {method!r}; choose one of {', '.join(METHODS)}")
+    if (perm is None) == (method == "given"):
+        raise ValueError("perm must come with the ordering 'given', and with no other")
+    if not isinstance(graph, Graph):
+        graph = adjacency(graph)
+    found = Candidates(graph, Model(reuse, rate, bandwidth))
+    if method == "auto":
+        auto.choose(found, time_limit, threads or thread_count())
+    elif method == "amd":
+        found.add_amd()
+    elif method in ("metis", "nesdis"):
+        with metis.Run(Pieces(graph)) as run:
+            found.add("metis", run.result(time_limit))
+        if method == "nesdis":
+            found.add_constrained()
+    elif method == "given":
+        found.add("given", _permutation(perm, graph.n))
+    else:
+        found.add(method, band.rcm(graph) if method == "rcm" else band.natural(graph))
+    seconds = time.perf_counter() - start
+    return Ordering(found.perm, found.method, found.cost, seconds, found.tried)
+
+
+def _permutation(perm: Any, n: int) -> np.ndarray:
+    """Check a given order and return it as (n,) int32 array."""
+    perm = np.asarray(perm)
+    if perm.shape != (n,) or (n and perm.dtype.kind not in "iu"):
+        raise ValueError(
+            f"perm must hold {n} integers, but it has shape {perm.shape} and type {perm.dtype}"
+        )
+    if n and (perm.min() < 0 or perm.max() >= n or np.bincount(perm, minlength=n).max() > 1):
+        raise ValueError(f"perm is no permutation: each of 0 to {n - 1} must be in it once")
+    return perm.astype(np.int32)

@@ -1,0 +1,80 @@
+"""The process in which METIS runs: graphs come in on stdin, elimination orders go out on stdout.
+
+Started by `metis.py` as a script with its ``sys.path`` as arguments; it imports nothing of this
+package and no NumPy, so that it is ready soon. All numbers are int64. A request: how many nodes
+and neighbours, METIS's imbalance or -1; where the neighbours of each node start, the neighbours,
+the weights of the nodes. A reply: status and size in bytes; the order, or a message as text.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from array import array
+from typing import BinaryIO
+
+
+def read(stream: BinaryIO, count: int) -> array:
+    """Read `count` integers, or end the process where the parent has closed the stream."""
+    values = array("q", bytes(8 * count))
+    left = memoryview(values).cast("B")
+    while left:
+        got = stream.readinto(left)  # type: ignore[attr-defined]
+        if not got:
+            sys.exit()
+        left = left[got:]
+    return values
+
+
+def die_with_parent(watch: bool) -> None:
+    """Let the kernel end this process when the other end of stdin closes, even inside METIS.
+
+    METIS checks for nothing while it runs. A pipe can raise SIGIO as it closes, or as data comes,
+    which it does not between request and reply.
+    """
+    if not hasattr(os, "O_ASYNC"):
+        return
+    import fcntl
+
+    flags = fcntl.fcntl(0, fcntl.F_GETFL) & ~os.O_ASYNC
+    fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(0, fcntl.F_SETFL, flags | (os.O_ASYNC if watch else 0))
+
+
+def order(indptr: array, indices: array, weights: array, imbalance: int) -> array:
+    import pymetis
+
+    options = pymetis.Options(compress=0)  # equal nodes were merged before
+    if imbalance >= 0:
+        options.ufactor = imbalance
+    graph = pymetis.CSRAdjacency(indptr, indices)
+    perm, _ = pymetis.nested_dissection(adjacency=graph, vweights=weights, options=options)
+    return perm if isinstance(perm, array) else array("q", perm)
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to act on
+    if hasattr(signal, "SIGIO"):
+        signal.signal(signal.SIGIO, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGIO])
+    requests = os.fdopen(os.dup(0), "rb", buffering=0)
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what METIS prints must not mix with replies
+    while True:
+        n, neighbours, imbalance = read(requests, 3)
+        graph = [read(requests, size) for size in (n + 1, neighbours, n)]
+        die_with_parent(True)
+        try:
+            status, reply = 0, order(*graph, imbalance).tobytes()
+        except BaseException as error:
+            status, reply = 1, f"{type(error).__name__}: {error}".encode()
+        del graph
+        die_with_parent(False)
+        replies.write(array("q", [status, len(reply)]).tobytes() + reply)
+        replies.flush()
+
+
+if __name__ == "__main__":
+    sys.path[:] = sys.argv[1:]
+    main()

@@ -1,0 +1,398 @@
+"""Approximate minimum degree ordering, with or without order constraints.
+
+At each step the variable of least approximate external degree becomes the pivot. The graph of what
+is left is never formed, but kept as a quotient graph: an eliminated pivot is an *element*, which
+stands for the clique of the variables in its list; a *variable* has a list of elements and a list
+of variables. All lists live in one workspace: an element takes no more than what it replaces.
+
+P. R. Amestoy, T. A. Davis and I. S. Duff, SIAM J. Matrix Anal. Appl. 17 (1996), and Algorithm 837,
+ACM TOMS 30 (2004). Hash test: C. Ashcraft, SIAM J. Sci. Comput. 16 (1995). Constraints: Y. Chen,
+T. A. Davis, W. W. Hager and S. Rajamanickam, Algorithm 887, ACM TOMS 35 (2008).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from .._jit import jit
+from ..etree import inverse, postorder
+
+NONE = np.int32(-1)
+# What a step reads of a node lies together: one record is less than a cache line.
+NODE = np.dtype(
+    [
+        ("start", np.int64),  # where its list starts in the workspace
+        ("mark", np.int64),  # of the last scan that met the node; larger scans have larger marks
+        ("length", np.int32),  # entries of the list, 0 once the node is absorbed
+        ("elements", np.int32),  # how many of these, in front of the others, are elements
+        ("weight", np.int32),  # nodes it stands for; 0: absorbed; < 0: in the pivot's list
+        ("degree", np.int32),  # variable: approximate external degree; element: list's weight
+        ("next", np.int32),  # in the list of equal degrees, or in the bucket of equal hashes
+        ("previous", np.int32),  # in the list of equal degrees; or the bucket
+        ("parent", np.int32),  # what absorbed it: the parent in the assembly tree
+        ("group", np.int32),  # constraint class, from 0 up
+    ]
+)
+# Compiled into the caller: calls would count references to their arrays, a third of the time.
+inlined = njit(inline="always")
+
+
+@inlined
+def _quotient_graph(indptr, indices, node, dense):
+    """Copy the adjacency, but for dense nodes, into a workspace: (workspace, used, nodes)."""
+    # Unsigned: an index that cannot be negative costs no test, a fifth of the time of it all.
+    work = np.empty(indices.size + indices.size // 5 + node.size + 1, np.uint32)
+    free = nodes = np.int64(0)
+    for i in range(node.size):
+        node[i].start = free
+        node[i].parent = NONE
+        if indptr[i + 1] - indptr[i] > dense:
+            continue
+        for p in range(indptr[i], indptr[i + 1]):
+            j = indices[p]
+            if j != i and indptr[j + 1] - indptr[j] <= dense:
+                work[free] = j
+                free += 1
+        node[i].length = node[i].degree = free - node[i].start
+        node[i].weight = 1
+        nodes += 1
+    return work, free, nodes
+
+
+@inlined
+def _insert(node, head, i):
+    """Put variable i first in the list of its degree."""
+    after = head[node[i].degree]
+    head[node[i].degree] = i
+    node[i].next = after
+    node[i].previous = NONE
+    if after != NONE:
+        node[after].previous = i
+
+
+@inlined
+def _remove(node, head, i):
+    """Take variable i out of the list of its degree."""
+    before, after = node[i].previous, node[i].next
+    if after != NONE:
+        node[after].previous = before
+    if before != NONE:
+        node[before].next = after
+    else:
+        head[node[i].degree] = after
+
+
+@inlined
+def _open_group(node, head, members):
+    """Make the variables of a class candidates for elimination: (least degree, their weight)."""
+    least, weight = node.size, 0
+    for i in members:
+        if node[i].weight > 0:
+            _insert(node, head, i)
+            least = min(least, node[i].degree)
+            weight += node[i].weight
+    return least, weight
+
+
+@jit
+def _collect_garbage(node, work, free):
+    """Move the lists in use to the front of the workspace; returns the first free place."""
+    n = node.size
+    for i in range(n):  # the first entry of each list changes places with a mark that names i
+        if node[i].length > 0:
+            p = node[i].start
+            node[i].start = work[p]
+            work[p] = n + i
+    target = p = 0
+    while p < free:
+        i = np.int64(work[p]) - n
+        p += 1
+        if i >= 0:
+            work[target] = node[i].start
+            node[i].start = target
+            target += 1
+            for _ in range(1, node[i].length):
+                work[target] = work[p]
+                target += 1
+                p += 1
+    return target
+
+
+@inlined
+def _form_element(node, work, head, pivot, free, group):
+    """Make the pivot an element, of all variables next to it: (first, last, weight of its list).
+
+    Its variables get negative weights and leave the degree lists.
+    """
+    own = node[pivot].start
+    elements = node[pivot].elements
+    in_place = elements == 0 and node[pivot].length > 0
+    first = last = own if in_place else free
+    weight = 0
+    for k in range(elements + 1):
+        source = own + elements
+        end = own + node[pivot].length
+        if k < elements:
+            e = work[own + k]
+            source = node[e].start
+            end = source + node[e].length
+            node[e].length = 0
+            node[e].parent = pivot
+        for p in range(source, end):
+            i = work[p]
+            if node[i].weight > 0:
+                weight += node[i].weight
+                node[i].weight = -node[i].weight
+                work[last] = i
+                last += 1
+                if node[i].group == group:
+                    _remove(node, head, i)
+    node[pivot].start = first
+    return first, last, weight
+
+
+@inlined
+def _measure_overlaps(node, work, first, last, stamp):
+    """Set mark - stamp of each element around the list to its weight outside of the list."""
+    for p in range(first, last):
+        i = work[p]
+        for q in range(node[i].start, node[i].start + node[i].elements):
+            e = work[q]
+            if node[e].mark < stamp:
+                node[e].mark = stamp + node[e].degree
+            node[e].mark += node[i].weight  # negative here
+
+
+@inlined
+def _prune(node, work, i, pivot, stamp, aggressive):
+    """Drop from the lists of i what the pivot's element covers: (degree outside it, hash)."""
+    start = target = node[i].start
+    degree = key = 0
+    for p in range(start, start + node[i].elements):
+        e = work[p]
+        if aggressive and node[e].mark == stamp and node[e].length > 0:  # nothing of e is outside
+            node[e].length = 0
+            node[e].parent = pivot
+        if node[e].length > 0:
+            degree += node[e].mark - stamp
+            key += e
+            work[target] = e
+            target += 1
+    middle = target
+    for p in range(start + node[i].elements, start + node[i].length):
+        j = work[p]
+        if node[j].weight > 0:
+            degree += node[j].weight
+            key += j
+            work[target] = j
+            target += 1
+    # The new element goes first; the first of each list makes room by moving to its end.
+    work[target] = work[middle]
+    work[middle] = work[start]
+    work[start] = pivot
+    node[i].elements = middle - start + 1
+    node[i].length = target - start + 1
+    return degree, key
+
+
+@inlined
+def _update_variables(node, work, bucket, pivot, first, last, stamp, aggressive):
+    """Prune and hash the variables of the list; returns the weight of those eliminated too."""
+    mass = 0
+    for p in range(first, last):
+        i = work[p]
+        degree, key = _prune(node, work, i, pivot, stamp, aggressive)
+        if degree == 0 and node[i].group == node[pivot].group:
+            mass -= node[i].weight  # mass elimination: i has nothing outside of the list
+            node[i].weight = node[i].length = 0
+            node[i].parent = pivot
+        else:
+            key &= bucket.size - 1
+            node[i].degree = min(node[i].degree, degree)
+            node[i].previous = key
+            node[i].next = bucket[key]
+            bucket[key] = i
+    return mass
+
+
+@inlined
+def _merge_into(node, work, i, stamp):
+    """Merge into variable i those after it in its bucket that have the same lists and class."""
+    length = node[i].length
+    for p in range(node[i].start + 1, node[i].start + length):  # the pivot is first in all lists
+        node[work[p]].mark = stamp
+    before, j = i, node[i].next
+    while j != NONE:
+        same = node[j].length == length and node[j].group == node[i].group
+        p = 1
+        while same and p < length:
+            same = node[work[node[j].start + p]].mark == stamp
+            p += 1
+        if same:
+            node[i].weight += node[j].weight
+            node[j].weight = node[j].length = 0
+            node[j].parent = i
+            node[before].next = node[j].next
+        else:
+            before = j
+        j = node[j].next
+
+
+@inlined
+def _merge_indistinguishable(node, work, bucket, first, last, stamp):
+    """Merge the variables of the list that have the same neighbours; returns a fresh stamp."""
+    for p in range(first, last):
+        i = work[p]
+        if node[i].weight < 0:
+            key = node[i].previous
+            i = bucket[key]
+            bucket[key] = NONE
+            while i != NONE and node[i].next != NONE:
+                _merge_into(node, work, i, stamp)
+                stamp += 1
+                i = node[i].next
+    return stamp
+
+
+@inlined
+def _restore_variables(node, work, head, first, last, weight, left, group):
+    """Give the variables of the list weights and degrees again: (end of list, least degree)."""
+    least, end = node.size, first
+    for p in range(first, last):
+        i = work[p]
+        if node[i].weight < 0:
+            node[i].weight = -node[i].weight
+            # Of old degree, outside and all that is left: the least, each an upper bound.
+            node[i].degree = min(node[i].degree + weight, left) - node[i].weight
+            if node[i].group == group:
+                _insert(node, head, i)
+                least = min(least, node[i].degree)
+            work[end] = i
+            end += 1
+    return end, least
+
+
+@jit
+def _eliminate(indptr, indices, node, head, bucket, members, first_member, dense, aggressive):
+    """Eliminate all nodes that are not dense, class by class: fills the records `node`.
+
+    The parent of an element becomes the element that absorbed it; that of a variable (weight 0),
+    the variable it was merged into or the pivot it was eliminated with.
+    """
+    work, free, left = _quotient_graph(indptr, indices, node, dense)
+    stamp = np.int64(1)
+    largest = least = waiting = np.int64(0)  # waiting: weight of what is left of the class
+    group = -1
+    while left > 0:
+        while waiting == 0:
+            group += 1
+            now = members[first_member[group] : first_member[group + 1]]
+            least, waiting = _open_group(node, head, now)
+        while head[least] == NONE:
+            least += 1
+        pivot = head[least]
+        _remove(node, head, pivot)
+        pivots = node[pivot].weight
+        node[pivot].weight = 0  # not to enter its own list
+        left -= pivots
+        if free + left > work.size:
+            free = _collect_garbage(node, work, free)
+        first, last, weight = _form_element(node, work, head, pivot, free, group)
+        largest = max(largest, weight)
+        _measure_overlaps(node, work, first, last, stamp)
+        mass = _update_variables(node, work, bucket, pivot, first, last, stamp, aggressive)
+        left -= mass
+        weight -= mass
+        waiting -= pivots + mass
+        stamp = _merge_indistinguishable(node, work, bucket, first, last, stamp + largest + 1)
+        end, low = _restore_variables(node, work, head, first, last, weight, left, group)
+        least = min(least, low)
+        node[pivot].weight = pivots + mass
+        node[pivot].degree = weight
+        node[pivot].length = end - first
+        free = max(free, end)
+
+
+@jit
+def _postorder(parent):
+    return postorder(parent)
+
+
+def _assembly_postorder(node: np.ndarray) -> np.ndarray:
+    """Postorder of the assembly tree, class by class, dense nodes at the end of their class.
+
+    Below an element come elements, the largest front last, so that its contribution waits for no
+    other, and then the variables eliminated with it.
+    """
+    weight, group, parent = node["weight"], node["group"], node["parent"]
+    front = np.where(weight > 0, np.minimum(weight + node["degree"], 65534), 65535)
+    order = np.argsort(front.astype(np.uint16), kind="stable").astype(np.int32)
+    order = order[np.argsort(group[order], kind="stable")]
+    inside = (parent != NONE) & (group[parent] == group)
+    return order[_postorder(np.where(inside, inverse(order)[parent], NONE)[order])]
+
+
+def amd(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    *,
+    constraint: np.ndarray | None = None,
+    dense: float = 10.0,
+    aggressive: bool = True,
+) -> np.ndarray:
+    """Fill-reducing order of a symmetric pattern by approximate minimum degree.
+
+    Amestoy, Davis and Duff (1996, 2004); with `constraint`, the CAMD of Chen et al. (2008). Nearly
+    linear time in practice, O(n nnz) at worst; 5 bytes of memory for each entry, 100 for each node.
+
+    Parameters
+    ----------
+    indptr, indices : (n + 1,) int64 array, (nnz,) int32 array
+        Neighbours of each node. The pattern must be symmetric; a diagonal is ignored.
+    constraint : (n,) int array, optional
+        Class of each node: all nodes of a class come before those of any larger class.
+    dense : float
+        Nodes of more than ``max(16, dense * sqrt(n))`` neighbours end their class; < 0: none does.
+    aggressive : bool
+        Let a new element absorb all elements that it covers, not only those next to the pivot.
+
+    Returns
+    -------
+    (n,) int32 array
+        ``perm[k]`` is the node eliminated k-th, in a postorder of the assembly tree (by class).
+
+    Raises
+    ------
+    ValueError
+        If `indices` are no nodes or `constraint` is not one class for each node.
+
+    Examples
+    --------
+    The centre of a star waits until it gives no fill:
+
+    >>> import numpy as np
+    >>> indptr = np.array([0, 3, 4, 5, 6])
+    >>> indices = np.array([1, 2, 3, 0, 0, 0], np.int32)
+    >>> amd(indptr, indices).tolist().index(0) >= 2
+    True
+    """
+    indptr = np.ascontiguousarray(indptr, np.int64)
+    indices = np.ascontiguousarray(indices, np.int32)
+    n = indptr.size - 1
+    if indices.size != indptr[-1] or (indices.size and not 0 <= indices.min() <= indices.max() < n):
+        raise ValueError(f"indices must hold indptr[-1] = {indptr[-1]} nodes from 0 to {n - 1}")
+    group = np.zeros(n, np.int32) if constraint is None else np.asarray(constraint)
+    if group.shape != (n,):
+        raise ValueError(f"constraint must hold a class for each of the {n} nodes")
+    if constraint is not None:
+        group = np.unique(group, return_inverse=True)[1]
+    node = np.zeros(n, NODE)
+    node["group"] = group
+    members = np.argsort(group, kind="stable").astype(np.int32)
+    first_member = np.append(0, np.cumsum(np.bincount(group)))
+    head = np.full(n + 1, NONE, np.int32)  # by degree
+    bucket = np.full(2 ** min(16, n.bit_length()), NONE, np.int32)  # by hash
+    limit = n if dense < 0 else int(max(16.0, dense * np.sqrt(n)))
+    _eliminate(indptr, indices, node, head, bucket, members, first_member, limit, bool(aggressive))
+    return _assembly_postorder(node)

@@ -1,0 +1,115 @@
+"""The choice of an ordering: minimum degree always, what is dearer where it should pay."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+
+import numpy as np
+
+from ..errors import OrderingTimeout
+from ..etree import Cost, ordering_cost
+from . import band, metis
+from .amd import amd
+from .graph import Graph, dense_limit
+from .model import Model, dissected, metis_seconds
+from .nested_dissection import constrained_amd
+from .pieces import Pieces
+
+FLOOR = 1e8  # flops of minimum degree below which nothing else is worth a look
+FEWEST = 2000  # nodes from which METIS may win
+EARLY = 5000  # nodes from which METIS starts beside minimum degree, if there is a core for it
+RCM_MOST = 20_000  # nodes up to which reverse Cuthill-McKee costs next to nothing
+CHAIN = 1.4  # a band has no parallel work and each front assembles all of the one before
+METIS_DEFAULT = -1  # imbalance
+IMBALANCES = (400, 500)  # of METIS; 0.65 to 1.1 times the flops of its default 200
+IMBALANCE_GAIN = 0.08  # of the flops, by the better of two runs, in the mean over 17 graphs
+IMBALANCE_SHARE = 0.1  # of METIS's time, for a run on a core that is idle
+CONSTRAINED_GAIN = 0.02  # of the flops, by constrained minimum degree
+CONSTRAINED_SHARE = 0.3  # of METIS's time, for that and counting
+
+log = logging.getLogger("frontal")
+
+
+class Candidates:
+    """Orders tried, and the one that makes the factorizations cheapest by the model."""
+
+    def __init__(self, graph: Graph, model: Model) -> None:
+        self.graph = graph
+        self.model = model
+        self.tried: dict[str, Cost] = {}
+        self.method = ""
+        self.perm = np.empty(0, np.int32)
+        self.seconds = np.inf
+
+    def add(self, method: str, perm: np.ndarray, label: str = "", handicap: float = 1.0) -> None:
+        """Count an order; keep it if it is the best so far."""
+        cost = self.tried[label or method] = ordering_cost(self.graph, perm)
+        seconds = handicap * self.model.seconds(cost)
+        log.debug("ordering %s: %s, %.3g s expected", label or method, cost, seconds)
+        if seconds < self.seconds:
+            self.method, self.perm, self.seconds = method, perm, seconds
+            self.cost = cost
+
+    def add_amd(self) -> None:
+        """Minimum degree, its dense rows by the rule of all methods here."""
+        graph = self.graph
+        dense = dense_limit(graph) / np.sqrt(max(graph.n, 1))
+        self.add("amd", amd(graph.indptr, graph.indices, dense=dense))
+
+    def add_constrained(self) -> None:
+        """Constrained minimum degree inside the dissection that is best so far."""
+        self.add("nesdis", constrained_amd(self.graph, self.perm))
+
+    def add_bands(self) -> None:
+        """Orders that make a band, where a bound of their flops says that they may win."""
+        graph = self.graph
+        if band.envelope_flops(graph) < 2 * self.cost.flops:
+            self.add("natural", band.natural(graph), handicap=CHAIN)
+        if graph.n <= RCM_MOST:
+            perm = band.rcm(graph)
+            if band.envelope_flops(graph, perm) < 2 * self.cost.flops:
+                self.add("rcm", perm, handicap=CHAIN)
+
+
+def choose(found: Candidates, time_limit: float | None, threads: int) -> None:
+    """Fill `found` with minimum degree and, as far as they should pay, other orders.
+
+    With more than one thread METIS runs beside minimum degree, and then several times at once. A
+    METIS that fails or is not done in time is given up: minimum degree is there.
+    """
+    deadline = np.inf if time_limit is None else time.monotonic() + time_limit
+    graph, pieces = found.graph, Pieces(found.graph)
+    usable = graph.n >= FEWEST and metis.available()
+    with contextlib.ExitStack() as stack:
+        runs: dict[int, metis.Run] = {}
+        if usable and threads > 1 and graph.n >= EARLY:
+            runs[METIS_DEFAULT] = stack.enter_context(metis.Run(pieces))
+        found.add_amd()
+        if found.cost.flops < FLOOR:
+            return
+        hoped = found.model.seconds(dissected(found.cost, graph.n))
+        found.add_bands()
+        price = metis_seconds(pieces) if usable else np.inf
+        if found.seconds - hoped < price:
+            return
+        imbalances = _imbalances(IMBALANCE_GAIN * hoped / price, threads)
+        try:
+            for k, imbalance in enumerate(imbalances):
+                for ahead in imbalances[k : k + threads]:
+                    if ahead not in runs:
+                        runs[ahead] = stack.enter_context(metis.Run(pieces, ahead))
+                perm = runs[imbalance].result(deadline - time.monotonic())
+                found.add("metis", perm, f"metis {imbalance}" if k else "metis")
+        except (OrderingTimeout, RuntimeError) as error:
+            log.warning("%s. Going on with %s", error, found.method)
+        if found.method == "metis" and CONSTRAINED_GAIN * found.seconds > CONSTRAINED_SHARE * price:
+            found.add_constrained()
+
+
+def _imbalances(gain: float, threads: int) -> tuple[int, ...]:
+    """Imbalances for METIS, where one more run saves `gain` times what it takes."""
+    if gain > 1:
+        return METIS_DEFAULT, *IMBALANCES
+    return METIS_DEFAULT, *(IMBALANCES[: threads - 1] if gain > IMBALANCE_SHARE else ())

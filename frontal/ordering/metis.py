@@ -1,0 +1,230 @@
+"""METIS nested dissection by pymetis, in processes of their own.
+
+pymetis holds the interpreter lock and METIS heeds no signal, so that a call in this process could
+be neither interrupted nor limited in time nor run beside other work. A worker process is started
+when first needed, kept for later calls, and killed when a run is given up.
+
+References: A. George, SIAM J. Numer. Anal. 10 (1973), nested dissection; G. Karypis, V. Kumar,
+SIAM J. Sci. Comput. 20 (1998), METIS.
+"""
+
+from __future__ import annotations
+
+import atexit
+import concurrent.futures
+import importlib.util
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from ..errors import FrontalError, OrderingTimeout
+from .pieces import SMALL, Block, Pieces
+
+SCRIPT = Path(__file__).with_name("_metis_worker.py")
+
+
+class MetisNotFoundError(FrontalError, ImportError):
+    """METIS is asked for by name, and pymetis cannot be imported."""
+
+
+def available() -> bool:
+    """Tell whether pymetis is installed and this interpreter can be started as a process."""
+    return bool(sys.executable) and importlib.util.find_spec("pymetis") is not None
+
+
+class _Worker:
+    """A process that runs METIS on one graph after the other."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", str(SCRIPT), *sys.path],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,  # nothing in buffers that a forked process could write again
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+        )
+        self._to: IO[bytes] = self.process.stdin  # type: ignore[assignment]
+        self._from: Any = self.process.stdout
+        _alive.add(self)
+
+    def order(self, block: Block, imbalance: int) -> np.ndarray:
+        """Run METIS on a block; blocks, until done or killed from another thread."""
+        graph = block.graph
+        head = np.array([graph.n, graph.nnz, imbalance])
+        try:
+            for part in (head, graph.indptr, graph.indices, block.weights):
+                self._write(np.ascontiguousarray(part, np.int64))
+            status, size = self._read(16).view(np.int64)
+            reply = self._read(int(size))
+        except (OSError, EOFError) as error:
+            raise RuntimeError(
+                "the process that runs METIS ended. Likely causes: (a) it ran out of memory; "
+                "(b) something killed it. Try the ordering 'amd', which needs less memory"
+            ) from error
+        if status:
+            raise RuntimeError(f"METIS failed: {reply.tobytes().decode()}")
+        return reply.view(np.int64).astype(np.int32)
+
+    def _write(self, values: np.ndarray) -> None:
+        left = memoryview(values).cast("B") if values.size else memoryview(b"")
+        while left:
+            left = left[self._to.write(left) :]
+
+    def _read(self, size: int) -> np.ndarray:
+        values = np.empty(size, np.uint8)
+        left = memoryview(values)
+        while left:
+            got = self._from.readinto(left)
+            if not got:
+                raise EOFError
+            left = left[got:]
+        return values
+
+    def kill(self) -> None:
+        """End the process at once; METIS ignores anything milder."""
+        self.process.kill()
+        self.process.wait()
+
+    def close(self) -> None:
+        """End the process and free its pipes, which no thread may be using."""
+        self.kill()
+        self._forget()
+
+    def disown(self) -> None:
+        """In a forked process: let go of a worker that belongs to the parent."""
+        self.process.returncode = 0
+        self._forget()
+
+    def _forget(self) -> None:
+        self._to.close()
+        self._from.close()
+        _alive.discard(self)
+
+
+_alive: set[_Worker] = set()
+_idle: list[_Worker] = []  # append and pop are atomic
+
+
+def _take() -> _Worker:
+    """An idle worker that still lives, or a new one."""
+    while _idle:
+        worker = _idle.pop()
+        if worker.process.poll() is None:
+            return worker
+        worker.close()
+    return _Worker()
+
+
+def _give_back(worker: _Worker) -> None:
+    if _idle:
+        worker.close()
+    else:
+        _idle.append(worker)
+
+
+def _after_fork() -> None:
+    for worker in list(_alive):
+        worker.disown()
+    _idle.clear()
+
+
+def _at_exit() -> None:
+    for worker in list(_alive):
+        worker.kill()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+atexit.register(_at_exit)
+
+
+class Run:
+    """METIS at work on a graph; as a context manager, it is ended on leaving if it is not done.
+
+    Parameters
+    ----------
+    pieces : Pieces
+        The graph. It may still have to be split: that happens beside the caller's work too.
+    imbalance : int
+        METIS's ``ufactor``, in thousandths of the mean size of the two sides of a separator;
+        -1 for its default, 200.
+
+    Raises
+    ------
+    MetisNotFoundError
+        If pymetis is not installed.
+    """
+
+    def __init__(self, pieces: Pieces, imbalance: int = -1) -> None:
+        if not available():
+            raise MetisNotFoundError(
+                "METIS needs the package pymetis, which is not installed; "
+                "try `pip install pymetis`, or the ordering 'amd'"
+            )
+        worker = _take()
+        self._worker: _Worker | None = worker  # None once it is done or cancelled
+        self._lock = threading.Lock()
+        self._future: concurrent.futures.Future[np.ndarray] = concurrent.futures.Future()
+        arguments = (worker, pieces, imbalance)
+        threading.Thread(target=self._work, args=arguments, daemon=True).start()
+
+    def _work(self, worker: _Worker, pieces: Pieces, imbalance: int) -> None:
+        try:
+            perms = [
+                worker.order(block, imbalance) if block.graph.n > SMALL else block.order()
+                for block in pieces.blocks
+            ]
+            if self._claim():
+                _give_back(worker)
+            else:
+                worker.close()
+            self._future.set_result(pieces.assemble(perms))
+        except BaseException as error:
+            self._claim()
+            worker.close()
+            self._future.set_exception(error)
+
+    def _claim(self) -> _Worker | None:
+        """The worker, to the first who asks: the thread that uses it, or who cancels."""
+        with self._lock:
+            worker, self._worker = self._worker, None
+        return worker
+
+    def result(self, timeout: float | None = None) -> np.ndarray:
+        """Wait for the order: (n,) int32 array ``perm``, the node eliminated k-th.
+
+        Raises
+        ------
+        OrderingTimeout
+            If it is not there after `timeout` seconds; METIS has been ended then.
+        RuntimeError
+            If METIS fails, or its process is ended by others.
+        """
+        try:
+            return self._future.result(None if timeout == np.inf else timeout)
+        except concurrent.futures.TimeoutError as error:
+            raise OrderingTimeout(
+                f"METIS took longer than {timeout:.3g} s. Likely causes: (a) the graph is larger "
+                "than the time limit allows; (b) other work keeps the processor busy. "
+                "Try a larger time limit, or the ordering 'amd', which is about ten times faster"
+            ) from error
+        finally:
+            self.cancel()
+
+    def cancel(self) -> None:
+        """End METIS, if it is still at work."""
+        worker = self._claim()
+        if worker is not None:
+            worker.kill()  # the thread that uses it then frees its pipes
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.cancel()

@@ -1,0 +1,99 @@
+"""What METIS is given of a graph: no dense nodes, one large component at a time, no duplicates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .amd import amd
+from .graph import Graph, components, dense_limit, indistinguishable, induced
+
+SMALL = 200  # nodes of a component that is left to AMD: METIS would not dissect it far
+WORTH_MERGING = 0.85  # distinct nodes among all, below which they are merged (METIS's own rule)
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """A connected part of a graph in which nodes with equal neighbours are merged.
+
+    Attributes
+    ----------
+    graph : Graph
+        Adjacency of the distinct nodes.
+    weights : (graph.n,) int64 array
+        How many nodes each stands for.
+    members : int32 array
+        Nodes of the whole graph, those of distinct node 0 first.
+    """
+
+    graph: Graph
+    weights: np.ndarray
+    members: np.ndarray
+
+    def order(self) -> np.ndarray:
+        """Order of the distinct nodes by AMD, where they are too few for METIS."""
+        return amd(self.graph.indptr, self.graph.indices)
+
+    def expand(self, perm: np.ndarray) -> np.ndarray:
+        """Order of the members, from an order of the distinct nodes."""
+        start = np.cumsum(self.weights) - self.weights
+        size = self.weights[perm]
+        offset = np.arange(self.members.size) - np.repeat(np.cumsum(size) - size, size)
+        return self.members[np.repeat(start[perm], size) + offset]
+
+
+def _block(graph: Graph, nodes: np.ndarray) -> Block:
+    """Merge the indistinguishable nodes of a component, if there are enough."""
+    first = indistinguishable(graph)
+    distinct = np.flatnonzero(first == np.arange(graph.n))
+    if distinct.size > WORTH_MERGING * graph.n:
+        return Block(graph, np.ones(graph.n, np.int64), nodes)
+    weights = np.bincount(first, minlength=graph.n)[distinct]
+    return Block(induced(graph, distinct), weights, nodes[np.argsort(first, kind="stable")])
+
+
+class Pieces:
+    """Split of a graph into blocks for METIS, small components, and dense nodes that come last."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    @cached_property
+    def dense(self) -> np.ndarray:
+        """The dense nodes, those with fewest neighbours first."""
+        nodes = np.flatnonzero(self.graph.degree > dense_limit(self.graph))
+        return nodes[np.argsort(self.graph.degree[nodes], kind="stable")].astype(np.int32)
+
+    @cached_property
+    def _parts(self) -> tuple[np.ndarray, list[Block]]:
+        whole, nodes = self.graph, np.arange(self.graph.n, dtype=np.int32)
+        if self.dense.size:
+            nodes = np.delete(nodes, self.dense)
+            whole = induced(self.graph, nodes)
+        count, label = components(whole)
+        sizes = np.bincount(label, minlength=count)
+        large = np.flatnonzero(sizes > SMALL)
+        if count == 1 and large.size == 1:
+            return nodes[:0], [_block(whole, nodes)]
+        by_component = np.argsort(label, kind="stable")
+        end = np.cumsum(sizes)
+        inside = [by_component[end[c] - sizes[c] : end[c]] for c in large]
+        return (
+            nodes[sizes[label] <= SMALL],
+            [_block(induced(whole, part), nodes[part]) for part in inside],
+        )
+
+    @property
+    def blocks(self) -> list[Block]:
+        """What METIS is to order."""
+        return self._parts[1]
+
+    def assemble(self, perms: list[np.ndarray]) -> np.ndarray:
+        """Order of the whole graph, from one of the distinct nodes of each block."""
+        small, blocks = self._parts
+        rest = induced(self.graph, small)
+        parts = [small[amd(rest.indptr, rest.indices)]]
+        parts += [block.expand(perm) for block, perm in zip(blocks, perms, strict=True)]
+        return np.concatenate([*parts, self.dense]).astype(np.int32)

@@ -1,0 +1,127 @@
+"""What the command line shows: tables, progress bars, sizes in words. Uses rich where it can."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+Rows = list[tuple[str, ...]]
+
+
+def table(title: str, header: tuple[str, ...], rows: Rows) -> None:
+    """Write a table to stdout: by rich on a terminal, else as aligned plain text.
+
+    Examples
+    --------
+    >>> table("Time", ("phase", "seconds"), [("ordering", "0.1"), ("total", "0.25")])
+    Time
+      phase     seconds
+      ordering      0.1
+      total        0.25
+    <BLANKLINE>
+    """
+    if not (sys.stdout.isatty() and _rich_table(title, header, rows)):
+        _plain_table(title, header, rows)
+
+
+def _rich_table(title: str, header: tuple[str, ...], rows: Rows) -> bool:
+    """Write a table by rich; False if it is not installed."""
+    try:
+        from rich.console import Console
+        from rich.table import Table
+    except ImportError:
+        return False
+    grid = Table(title=title, title_justify="left", show_header=any(header))
+    for i, name in enumerate(header):
+        grid.add_column(name, justify="right" if i else "left")
+    for row in rows:
+        grid.add_row(*row)
+    Console().print(grid)
+    return True
+
+
+def _plain_table(title: str, header: tuple[str, ...], rows: Rows) -> None:
+    lines = [header, *rows] if any(header) else rows
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    text = [title]
+    for line in lines:
+        cells = (f"{cell:{'>' if i else '<'}{widths[i]}}" for i, cell in enumerate(line))
+        text.append("  " + "  ".join(cells).rstrip())
+    sys.stdout.write("\n".join(text) + "\n\n")
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[str, float, float], None] | None]:
+    """A callback that shows phases on stderr as they go; None where nobody would see them."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    except ImportError:
+        yield _name_phase
+        return
+    columns = TextColumn("{task.description:14}"), BarColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        tasks: dict[str, Any] = {}
+
+        def advance(phase: str, done: float, total: float) -> None:
+            if phase not in tasks:
+                tasks[phase] = bars.add_task(phase)
+            bars.update(tasks[phase], completed=done, total=total)
+
+        yield advance
+
+
+def _name_phase(phase: str, done: float, total: float) -> None:
+    if done == 0:
+        sys.stderr.write(f"frontal: {phase}\n")
+
+
+def rows(records: list[dict[str, Any]]) -> Rows:
+    """The values of each record as text."""
+    return [tuple(text(value) for value in record.values()) for record in records]
+
+
+def seconds(times: dict[str, float]) -> Rows:
+    """Rows of a table of times, with their sum."""
+    lines = [(name, f"{value:.3f}") for name, value in times.items()]
+    return [*lines, ("total", f"{sum(times.values()):.3f}")]
+
+
+def text(value: Any) -> str:
+    """A value in three digits, if it is a float."""
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def count(value: float) -> str:
+    """A large number in short.
+
+    >>> count(999), count(12_345_678)
+    ('999', '12.3 M')
+    """
+    return _scaled(value, 1000, ["", " k", " M", " G", " T"])
+
+
+def size(value: float) -> str:
+    """A size in bytes in short.
+
+    >>> size(12), size(3 * 2**29)
+    ('12 B', '1.5 GiB')
+    """
+    return _scaled(value, 1024, [" B", " KiB", " MiB", " GiB"])
+
+
+def _scaled(value: float, base: int, units: list[str]) -> str:
+    power = 0
+    while value >= base and power < len(units) - 1:
+        value, power = value / base, power + 1
+    return f"{value:.3g}{units[power]}"
+
+
+def plain(value: Any) -> Any:
+    """NumPy's scalars and arrays as JSON can hold them."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)

@@ -1,0 +1,132 @@
+"""Fronts and index maps: every structure checked against its definition."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import frontal
+from frontal.analysis import block_layout
+from frontal.plan import front_flops, split_subtrees
+
+from .test_etree import eliminated
+
+
+def random_matrix(n: int, density: float, seed: int, symmetric: bool) -> sp.csc_array:
+    rng = np.random.default_rng(seed)
+    A = sp.random_array((n, n), density=density, rng=rng)
+    A = A + A.T if symmetric else A
+    return sp.csc_array(A + n * sp.eye_array(n))
+
+
+systems = given(
+    n=st.integers(1, 40),
+    density=st.sampled_from([0.0, 0.03, 0.1, 0.4]),
+    seed=st.integers(0, 50),
+    symmetric=st.booleans(),
+    ordering=st.sampled_from(["amd", "natural"]),
+)
+
+
+@settings(deadline=None, max_examples=50)
+@systems
+def test_fronts_cover_the_factor(n, density, seed, symmetric, ordering):
+    from frontal.ordering.graph import adjacency
+
+    A = random_matrix(n, density, seed, symmetric)
+    analysis = frontal.analyze(A, ordering=ordering)
+    plan = analysis.plan
+    assert sorted(analysis.perm) == list(range(n))
+    L = eliminated(adjacency(A), analysis.perm)
+    for s in range(analysis.n_fronts):
+        columns = np.arange(plan.start[s], plan.start[s + 1])
+        rows = plan.rows[plan.pointer[s] : plan.pointer[s + 1]]
+        assert np.all(np.diff(rows) > 0)
+        assert rows.size == 0 or rows[0] > columns[-1]
+        needed = np.flatnonzero(L[:, columns].any(axis=1))
+        assert set(needed) <= set(columns) | set(rows)
+        parent = plan.parent[s]
+        assert (parent < 0) == (rows.size == 0)
+        if parent >= 0:
+            above = np.r_[
+                plan.start[parent] : plan.start[parent + 1],
+                plan.rows[plan.pointer[parent] : plan.pointer[parent + 1]],
+            ]
+            relative = plan.relative[plan.pointer[s] : plan.pointer[s + 1]]
+            assert np.array_equal(above[relative], rows)
+            assert relative[0] < plan.start[parent + 1] - plan.start[parent]
+
+
+@settings(deadline=None, max_examples=50)
+@systems
+def test_every_entry_has_its_own_place(n, density, seed, symmetric, ordering):
+    A = random_matrix(n, density, seed, symmetric)
+    analysis = frontal.analyze(A, ordering=ordering)
+    plan = analysis.plan
+    assert np.unique(plan.target).size == plan.target.size
+    assert plan.target.size == 0 or plan.target.max() < plan.panel[-1]
+    rank = np.argsort(analysis.perm)
+    coo = A.tocoo()
+    kept = rank[coo.row] >= rank[coo.col] if analysis.kind == "spd" else np.full(A.nnz, True)
+    assert plan.source.size == kept.sum()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_contribution_blocks_never_overlap(threads):
+    A = frontal.problems.poisson3d(9)
+    plan = frontal.analyze(A).plan
+    layout = block_layout(plan, threads)
+    m = np.diff(plan.pointer)
+    visits = [(np.arange(a, b), True) for a, b in zip(layout.low, layout.root, strict=True)]
+    visits.append((np.r_[layout.root, layout.top], False))
+    for sequence, local in visits:
+        live: dict[int, tuple[int, int]] = {}
+        for s in sequence:
+            mine = (layout.block[s], layout.block[s] + m[s] ** 2)
+            assert layout.local[s] == local
+            assert mine[1] <= (layout.own if local else layout.shared)
+            assert all(mine[0] >= b or a >= mine[1] for a, b in live.values() if b > a)
+            for c in plan.children[plan.child_pointer[s] : plan.child_pointer[s + 1]]:
+                live.pop(c, None)
+            live[s] = mine
+
+
+def test_subtrees_partition_the_tree():
+    plan = frontal.analyze(frontal.problems.poisson2d(60)).plan
+    flops = front_flops(plan.start, plan.pointer)
+    low, root, top = split_subtrees(plan.parent, flops, 16)
+    covered = np.concatenate([np.arange(a, b + 1) for a, b in zip(low, root, strict=True)])
+    assert sorted(np.r_[covered, top]) == list(range(plan.parent.size))
+    assert set(plan.parent[root]) <= {*top, -1}
+    weights = [flops[a : b + 1].sum() for a, b in zip(low, root, strict=True)]
+    assert weights == sorted(weights, reverse=True)
+
+
+def test_figures_of_an_analysis():
+    A = frontal.problems.poisson2d(20)
+    analysis = frontal.analyze(A, kind="general")
+    k, m = (x.astype(np.int64) for x in analysis.front_sizes())
+    assert k.sum() == analysis.n == 400
+    assert analysis.nnz_factor == (k * k + 2 * k * m).sum()
+    tree = analysis.to_networkx()
+    assert nx.is_directed_acyclic_graph(tree)
+    assert tree.number_of_nodes() == analysis.n_fronts
+    assert nx.dag_longest_path_length(tree) + 1 == analysis.levels
+    assert sum(f for _, f in tree.nodes(data="flops")) * 2 == pytest.approx(analysis.flops)
+    memory = analysis.memory
+    assert memory["total"] == memory["factor"] + memory["contribution"] + memory["index"]
+    assert memory["factor"] == 8 * analysis.plan.panel[-1]
+
+
+def test_ten_thousand_children_of_one_root():
+    n = 10_000
+    star = sp.csc_array(sp.eye_array(n + 1) * n) + sp.coo_array(
+        (np.ones(n), (np.full(n, n), np.arange(n))), shape=(n + 1, n + 1)
+    )
+    A = sp.csc_array((star + star.T) / 2 + sp.eye_array(n + 1) * n)
+    x = np.arange(n + 1.0)
+    assert np.allclose(frontal.solve(A, A @ x), x)

@@ -1,0 +1,129 @@
+"""Threads: same bits, progress, Ctrl-C, and BLAS left as it was found."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+import frontal
+from frontal import cpu, problems, team
+from frontal.threads import single_threaded_blas, thread_count
+
+
+@pytest.fixture
+def always_threads(monkeypatch):
+    monkeypatch.setattr(cpu, "_INLINE_FLOPS", 0)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [problems.poisson3d(17), problems.convdiff3d(13)],
+    ids=["cholesky", "lu"],
+)
+def test_any_number_of_threads_gives_the_same_bits(monkeypatch, always_threads, problem):
+    b = np.cos(np.arange(problem.shape[0]))
+    analysis = frontal.analyze(problem)
+    solutions = []
+    for threads in (1, 2, 3):
+        monkeypatch.setenv("FRONTAL_NUM_THREADS", str(threads))
+        analysis.__dict__.pop("runner", None)
+        factor = analysis.factorize(problem)
+        solutions.append((factor.solve(b), factor.L.data))
+    assert analysis.front_sizes()[0].max() + 0 >= 128  # large fronts are shared by the team
+    for x, L in solutions[1:]:
+        assert np.array_equal(x, solutions[0][0])
+        assert np.array_equal(L, solutions[0][1])
+
+
+def test_progress_ends_at_the_number_of_fronts(always_threads):
+    calls = []
+    A = problems.poisson2d(40)
+    analysis = frontal.analyze(A, progress=lambda *call: calls.append(call))
+    analysis.factorize(A, progress=lambda *call: calls.append(call))
+    phases = {phase for phase, _, _ in calls}
+    assert {"ordering", "symbolic", "plan", "factorization"} <= phases
+    assert calls[-1] == ("factorization", analysis.n_fronts, analysis.n_fronts)
+
+
+def test_interrupt_keeps_the_analysis(always_threads):
+    A = problems.poisson2d(40)
+    analysis = frontal.analyze(A)
+
+    def interrupt(phase, done, total):
+        _thread.interrupt_main()
+
+    with pytest.raises(KeyboardInterrupt):
+        analysis.factorize(A, progress=interrupt)
+    x = np.ones(1600)
+    assert np.allclose(analysis.factorize(A).solve(A @ x), x)
+
+
+def test_thread_count(monkeypatch):
+    monkeypatch.setenv("FRONTAL_NUM_THREADS", "3")
+    assert thread_count() == 3
+    monkeypatch.setenv("FRONTAL_NUM_THREADS", "many")
+    with pytest.raises(ValueError, match="'many'"):
+        thread_count()
+    monkeypatch.delenv("FRONTAL_NUM_THREADS")
+    assert thread_count() >= 1
+
+
+def test_blas_threads_are_restored():
+    before = [pool["num_threads"] for pool in threadpool_info()]
+    with single_threaded_blas(), single_threaded_blas():
+        limited = [p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"]
+        assert set(limited) == {1}
+    assert [pool["num_threads"] for pool in threadpool_info()] == before
+
+
+def test_a_tile_is_claimed_once():
+    state = np.zeros(team.STATE_SIZE, np.int64)
+    assert frontal_claims(state) == [[], [0, 1, 2], []]
+
+
+def frontal_claims(state):
+    from frontal._jit import jit
+
+    @jit
+    def claims(state, out):
+        count = 0
+        while True:
+            tile = team.claim(state)
+            if tile < 0:
+                return count
+            out[count] = tile
+            count += 1
+
+    @jit
+    def opened(state):
+        team.open_phase(state, np.int64(1), np.int64(0), np.int64(0), np.int64(3))
+
+    out = np.zeros(8, np.int64)
+    state[team.WORD] = team.CLOSED
+    before = out[: claims(state, out)].tolist()
+    opened(state)
+    during = out[: claims(state, out)].tolist()
+    after = out[: claims(state, out)].tolist()
+    return [before, during, after]
+
+
+def test_solves_from_many_threads_at_once():
+    A = problems.poisson2d(30)
+    factor = frontal.factorize(A)
+    b = np.random.default_rng(0).standard_normal((900, 8))
+    expected = factor.solve(b)
+    results = [None] * 8
+
+    def work(j):
+        results[j] = factor.solve(b[:, j])
+
+    crew = [threading.Thread(target=work, args=(j,)) for j in range(8)]
+    for thread in crew:
+        thread.start()
+    for thread in crew:
+        thread.join()
+    assert np.allclose(np.array(results).T, expected, rtol=1e-12)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,21 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 import numpy as np
-import scipy.sparse as sp
 
 from . import supernodes
 from .backend import Backend, Progress, get_backend
-from .errors import SingularMatrixError
 from .etree import depths, inverse, postordered_tree
+from .matched import Matched, as_csc, match_rows, order_pairs, tied_columns
 from .matrix import Canonical, canonical
 from .ordering import Ordering, order
-from .ordering.graph import Graph, adjacency
-from .ordering.matching import Matching, maximum_product_matching, needs_matching
+from .ordering.graph import adjacency
+from .ordering.matching import Matching
 from .plan import Plan, front_flops, lay_out_blocks, make_plan, split_subtrees
 from .threads import thread_count
 
 if TYPE_CHECKING:
     from .factor import Factor
+
+log = logging.getLogger("frontal")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +58,10 @@ class Analysis:
         Backend that factorizations use, ``"auto"``, ``"cpu"`` or ``"gpu"``.
     seconds : dict of str to float
         Time of each stage.
+    paired : bool
+        Columns with tiny diagonal entries were paired, rather than rows moved.
+    fallback : bool
+        Go on with LU where Cholesky finds that the matrix is not positive definite.
     """
 
     n: int
@@ -70,6 +76,7 @@ class Analysis:
     plan: Plan = field(repr=False)
     backend: str
     seconds: dict[str, float]
+    paired: bool = False
     fallback: bool = field(default=False, repr=False)
 
     @property
@@ -201,6 +208,11 @@ class Analysis:
             matrix, kind="general", ordering="given", perm=self.perm, backend=self.backend
         )
 
+    def unpaired(self, matrix: Canonical) -> Analysis:
+        """The analysis of the same pattern with rows moved, where pairs were not enough."""
+        log.info("pairs of columns give no sound pivots: moving rows instead")
+        return analyze_canonical(matrix, kind="general", backend=self.backend, pairs=False)
+
     def matching_pattern(self, matrix: Canonical) -> Canonical:
         """`matrix`, if it has the analyzed pattern.
 
@@ -262,6 +274,7 @@ def analyze_canonical(
     perm: np.ndarray | None = None,
     reuse: int = 1,
     backend: str = "auto",
+    pairs: bool = True,
     fallback: bool = False,
     progress: Progress | None = None,
 ) -> Analysis:
@@ -279,6 +292,8 @@ def analyze_canonical(
     reuse : int
         How many factorizations of this pattern will follow: a better ordering pays sooner.
     backend : str
+    pairs : bool
+        Keep a symmetric pattern by pairs of columns, rather than move rows.
     fallback : bool
         Go on with LU where Cholesky finds that the matrix is not positive definite.
     progress : callable, optional
@@ -290,19 +305,22 @@ def analyze_canonical(
     """
     kind = kind or matrix.kind
     clock = _Clock(progress)
-    matching = None
+    matched = Matched(None, np.arange(matrix.n, dtype=np.int32))
     if kind == "general":
         clock.start("matching")
-        matching = _match(matrix)
+        matched = match_rows(matrix, pairs and ordering != "given")
     clock.start("graph")
-    column_of_row, graph = _symmetric_graph(matrix, matching)
+    graph = adjacency(as_csc(matrix, matched.column_of_row[matrix.indices]))
     clock.start("ordering")
-    chosen = order(graph, ordering, perm=perm, reuse=reuse)
+    if matched.partner is None:
+        chosen = order(graph, ordering, perm=perm, reuse=reuse)
+    else:
+        chosen = order_pairs(graph, matched.partner, ordering, reuse=reuse)
     clock.start("symbolic")
     perm_, iperm, parent, count = postordered_tree(graph.indptr, graph.indices, chosen.perm)
     first = supernodes.fundamental_supernodes(parent, count)
-    untied = np.empty(0, np.bool_)
-    merged = supernodes.amalgamate(first, parent, count, untied, supernodes.CPU_COST)
+    tie = tied_columns(perm_, iperm, matched.partner)
+    merged = supernodes.amalgamate(first, parent, count, tie, supernodes.CPU_COST)
     turn, start, tree, updates = supernodes.arrange_fronts(first, *merged)
     perm_ = perm_[turn]
     iperm = inverse(perm_)
@@ -310,7 +328,7 @@ def analyze_canonical(
         graph.indptr, graph.indices, perm_, iperm, start, tree, updates
     )
     clock.start("plan")
-    row_rank = iperm[column_of_row]
+    row_rank = iperm[matched.column_of_row]
     plan = make_plan(
         matrix.indptr, matrix.indices, perm_, row_rank, kind == "spd", start, tree, pointer, rows
     )
@@ -324,36 +342,13 @@ def analyze_canonical(
         perm=perm_,
         row_perm=inverse(row_rank),
         ordering=chosen,
-        matching=matching,
+        matching=matched.matching,
+        paired=matched.partner is not None,
         plan=plan,
         backend=backend,
         seconds=clock.seconds,
         fallback=fallback,
     )
-
-
-def _match(matrix: Canonical) -> Matching | None:
-    """Row matching of a general matrix that needs one; refuses structural singularity."""
-    A = _csc(matrix, matrix.indices)
-    if not needs_matching(A):
-        return None
-    matching = maximum_product_matching(A)
-    if matching.rank < matrix.n:
-        column = int(np.flatnonzero(matching.rows < 0)[0])
-        raise SingularMatrixError.structural(matrix.n, matching.rank, column)
-    return matching
-
-
-def _symmetric_graph(matrix: Canonical, matching: Matching | None) -> tuple[np.ndarray, Graph]:
-    """Column that each row is matched to, and the graph of the matched A plus its transpose."""
-    if matching is None:
-        return np.arange(matrix.n, dtype=np.int32), adjacency(_csc(matrix, matrix.indices))
-    column_of_row = inverse(matching.rows)
-    return column_of_row, adjacency(_csc(matrix, column_of_row[matrix.indices]))
-
-
-def _csc(matrix: Canonical, indices: np.ndarray) -> sp.csc_array:
-    return sp.csc_array((matrix.data, indices, matrix.indptr), shape=matrix.shape)
 
 
 class _Clock:

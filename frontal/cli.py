@@ -219,12 +219,12 @@ def _analyze(options: argparse.Namespace) -> None:
         return
     show.table("Analysis", ("", ""), _describe(report))
     show.table("Memory", ("part", "size"), [(k, show.size(v)) for k, v in analysis.memory.items()])
-    show.table(
-        "Fronts by pivot columns",
-        tuple(k.replace("_", " ") for k in classes[0]),
-        show.rows(classes),
-    )
-    show.table("Orderings tried, as Cholesky", tuple(tried[0]), show.rows(tried))
+    header = ("pivot columns", "fronts", "mean order", "columns", "work")
+    shares = [{**c, "flops_share": f"{100 * c['flops_share']:.1f} %"} for c in classes]
+    show.table("Fronts", header, show.rows(shares))
+    costs = [{**t, "nnz": show.count(t["nnz"]), "flops": show.count(t["flops"])} for t in tried]
+    header = ("ordering", "nnz(L)", "flops", "height")
+    show.table("Orderings tried, as if for Cholesky", header, show.rows(costs))
     show.table("Time", ("phase", "seconds"), show.seconds(analysis.seconds))
 
 
@@ -250,7 +250,7 @@ def _size_classes(analysis: Analysis) -> list[dict[str, Any]]:
                 "flops_share": float(flops[here].sum() / max(flops.sum(), 1)),
             }
         )
-    return classes or [{"pivots": "-", "fronts": 0}]
+    return classes
 
 
 # --- info ------------------------------------------------------------------------------------

@@ -75,7 +75,13 @@ class Factor(TriangularFactors):
             self.analysis = self.analysis.as_general(matrix)
             self._numeric = self._compute(progress, None)
         self.seconds = {"factorization": time.perf_counter() - began}
-        self._judge()
+        try:
+            self._judge()
+        except SingularMatrixError:
+            if not self.analysis.paired:
+                raise
+            self.analysis = self.analysis.unpaired(matrix)
+            self._factorize(matrix, progress, None)
 
     def _compute(self, progress: Progress | None, previous: NumericFactor | None) -> NumericFactor:
         matrix, analysis = self.matrix, self.analysis

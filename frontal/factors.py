@@ -90,7 +90,8 @@ class TriangularFactors:
         if self._scaling is None:
             return L
         row = self._scaling.row[np.argsort(self.perm_r)]
-        return sp.csc_array(sp.diags_array(1 / row) @ L @ sp.diags_array(row)).astype(L.dtype)
+        unscaled = sp.diags_array(1 / row) @ L @ sp.diags_array(row)
+        return sp.csc_array(unscaled).astype(L.dtype)
 
     @property
     def U(self) -> sp.csc_array:

@@ -316,7 +316,8 @@ def test_errors_survive_processes(error):
 def test_nothing_is_printed():
     code = (
         "import frontal, numpy as np, scipy.sparse as sp\n"
-        "for A in ([[2.0, 1], [1, 2]], [[1.0, 2], [2, 1]], [[1.0, 1], [1, 1]], [[0.0, 1], [3, 0]]):\n"
+        "for A in ([[2.0, 1], [1, 2]], [[1.0, 2], [2, 1]], [[1.0, 1], [1, 1]], [[0.0, 1], [3, 0]]):"
+        "\n"
         "    try:\n"
         "        frontal.solve(sp.csc_array(A), np.ones(2))\n"
         "    except frontal.FrontalError:\n"

@@ -19,13 +19,12 @@ from .pieces import Pieces
 
 FLOOR = 1e8  # flops of minimum degree below which nothing else is worth a look
 FEWEST = 2000  # nodes from which METIS may win
-EARLY = 5000  # nodes from which METIS starts beside minimum degree, if there is a core for it
 RCM_MOST = 20_000  # nodes up to which reverse Cuthill-McKee costs next to nothing
 CHAIN = 1.4  # a band has no parallel work and each front assembles all of the one before
 METIS_DEFAULT = -1  # imbalance
 IMBALANCES = (400, 500)  # of METIS; 0.65 to 1.1 times the flops of its default 200
 IMBALANCE_GAIN = 0.08  # of the flops, by the better of two runs, in the mean over 17 graphs
-IMBALANCE_SHARE = 0.1  # of METIS's time, for a run on a core that is idle
+IMBALANCE_SHARE = 0.4  # of METIS's time, for a run beside it: half a core at worst
 CONSTRAINED_GAIN = 0.02  # of the flops, by constrained minimum degree
 CONSTRAINED_SHARE = 0.3  # of METIS's time, for that and counting
 
@@ -76,40 +75,46 @@ class Candidates:
 def choose(found: Candidates, time_limit: float | None, threads: int) -> None:
     """Fill `found` with minimum degree and, as far as they should pay, other orders.
 
-    With more than one thread METIS runs beside minimum degree, and then several times at once. A
-    METIS that fails or is not done in time is given up: minimum degree is there.
+    A METIS that fails or is not done in time is given up: minimum degree is there.
     """
     deadline = np.inf if time_limit is None else time.monotonic() + time_limit
-    graph, pieces = found.graph, Pieces(found.graph)
-    usable = graph.n >= FEWEST and metis.available()
-    with contextlib.ExitStack() as stack:
-        runs: dict[int, metis.Run] = {}
-        if usable and threads > 1 and graph.n >= EARLY:
-            runs[METIS_DEFAULT] = stack.enter_context(metis.Run(pieces))
-        found.add_amd()
-        if found.cost.flops < FLOOR:
-            return
-        hoped = found.model.seconds(dissected(found.cost, graph.n))
-        found.add_bands()
-        price = metis_seconds(pieces) if usable else np.inf
-        if found.seconds - hoped < price:
-            return
-        imbalances = _imbalances(IMBALANCE_GAIN * hoped / price, threads)
-        try:
-            for k, imbalance in enumerate(imbalances):
-                for ahead in imbalances[k : k + threads]:
-                    if ahead not in runs:
-                        runs[ahead] = stack.enter_context(metis.Run(pieces, ahead))
-                perm = runs[imbalance].result(deadline - time.monotonic())
-                found.add("metis", perm, f"metis {imbalance}" if k else "metis")
-        except (OrderingTimeout, RuntimeError) as error:
-            log.warning("%s. Going on with %s", error, found.method)
-        if found.method == "metis" and CONSTRAINED_GAIN * found.seconds > CONSTRAINED_SHARE * price:
-            found.add_constrained()
+    n = found.graph.n
+    found.add_amd()
+    if found.cost.flops < FLOOR:
+        return
+    hoped = found.model.seconds(dissected(found.cost, n))
+    found.add_bands()
+    if n < FEWEST or not metis.available():
+        return
+    pieces = Pieces(found.graph)
+    price = metis_seconds(pieces)
+    if found.seconds - hoped < price:
+        return
+    try:
+        _dissect(
+            found, pieces, _imbalances(IMBALANCE_GAIN * hoped / price, threads), threads, deadline
+        )
+    except (OrderingTimeout, RuntimeError) as error:
+        log.warning("%s. Going on with the ordering %r", error, found.method)
+    if found.method == "metis" and CONSTRAINED_GAIN * found.seconds > CONSTRAINED_SHARE * price:
+        found.add_constrained()
 
 
 def _imbalances(gain: float, threads: int) -> tuple[int, ...]:
-    """Imbalances for METIS, where one more run saves `gain` times what it takes."""
+    """Imbalances for METIS, where one more run should save `gain` times what it takes."""
     if gain > 1:
         return METIS_DEFAULT, *IMBALANCES
     return METIS_DEFAULT, *(IMBALANCES[: threads - 1] if gain > IMBALANCE_SHARE else ())
+
+
+def _dissect(
+    found: Candidates, pieces: Pieces, imbalances: tuple[int, ...], threads: int, deadline: float
+) -> None:
+    """Add METIS's orders for some imbalances, as many at once as there are threads."""
+    with contextlib.ExitStack() as stack:
+        runs: list[metis.Run] = []
+        for k, imbalance in enumerate(imbalances):
+            for ahead in imbalances[len(runs) : k + threads]:
+                runs.append(stack.enter_context(metis.Run(pieces, ahead)))
+            perm = runs[k].result(deadline - time.monotonic())
+            found.add("metis", perm, f"metis {imbalance}" if k else "metis")

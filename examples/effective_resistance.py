@@ -1,0 +1,34 @@
+"""Resistance between the ends of each wire of a network: many right-hand sides at once.
+
+Foster's theorem (1949): in a connected network of n nodes the resistances between the ends of all
+wires, times the wires' conductances, add up to n - 1.
+"""
+
+import networkx as nx
+import numpy as np
+import scipy.sparse as sp
+
+import frontal
+from frontal.problems import graph_laplacian
+
+
+def main() -> tuple[float, int]:
+    """Return Foster's sum and the number of nodes less one."""
+    network = nx.connected_watts_strogatz_graph(1000, 6, 0.1, seed=1)
+    n, tail, head = len(network), *np.array(network.edges).T
+
+    # node 0 is earthed: without it the Laplacian is positive definite
+    factor = frontal.factorize(graph_laplacian(network, shift=0.0)[1:, 1:], kind="spd")
+
+    # a column for each wire: one ampere goes in at its tail and out at its head
+    wires = np.arange(tail.size)
+    ends, ones = np.concatenate([tail, head]), np.repeat([1.0, -1.0], tail.size)
+    currents = sp.csc_array((ones, (ends, np.tile(wires, 2))), shape=(n, tail.size))
+    voltages = np.vstack([np.zeros(tail.size), factor.solve(currents[1:].toarray())])
+
+    resistance = voltages[tail, wires] - voltages[head, wires]
+    return float(resistance.sum()), n - 1
+
+
+if __name__ == "__main__":
+    print("{:.12f} = {}".format(*main()))

@@ -229,11 +229,11 @@ def test_graphs():
 
 
 def test_circuit():
-    A = problems.circuit(1000, hubs=2)
-    G = A[:1000, :1000]
+    A = problems.circuit(500, hubs=2)
+    G = A[:500, :500]
     assert np.linalg.eigvalsh((G + G.T).toarray())[0] > 0
-    assert np.count_nonzero(A.diagonal()) == 1000
-    assert np.diff(A.indptr).max() > 20
+    assert np.count_nonzero(A.diagonal()) == 500
+    assert np.diff(A.indptr).max() > 12
     assert np.diff(A.indptr).mean() < 6
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import OrderingTimeout
 from ..etree import Cost, ordering_cost
-from . import band, metis
+from . import metis
 from .amd import amd
 from .graph import Graph, dense_limit
 from .model import Model, dissected, metis_seconds
@@ -19,8 +19,6 @@ from .pieces import Pieces
 
 FLOOR = 1e8  # flops of minimum degree below which nothing else is worth a look
 FEWEST = 2000  # nodes from which METIS may win
-RCM_MOST = 20_000  # nodes up to which reverse Cuthill-McKee costs next to nothing
-CHAIN = 1.4  # a band has no parallel work and each front assembles all of the one before
 METIS_DEFAULT = -1  # imbalance
 IMBALANCES = (400, 500)  # of METIS; 0.65 to 1.1 times the flops of its default 200
 IMBALANCE_GAIN = 0.08  # of the flops, by the better of two runs, in the mean over 17 graphs
@@ -42,10 +40,10 @@ class Candidates:
         self.perm = np.empty(0, np.int32)
         self.seconds = np.inf
 
-    def add(self, method: str, perm: np.ndarray, label: str = "", handicap: float = 1.0) -> None:
+    def add(self, method: str, perm: np.ndarray, label: str = "") -> None:
         """Count an order; keep it if it is the best so far."""
         cost = self.tried[label or method] = ordering_cost(self.graph, perm)
-        seconds = handicap * self.model.seconds(cost)
+        seconds = self.model.seconds(cost)
         log.debug("ordering %s: %s, %.3g s expected", label or method, cost, seconds)
         if seconds < self.seconds:
             self.method, self.perm, self.seconds = method, perm, seconds
@@ -61,16 +59,6 @@ class Candidates:
         """Constrained minimum degree inside the dissection that is best so far."""
         self.add("nesdis", constrained_amd(self.graph, self.perm))
 
-    def add_bands(self) -> None:
-        """Orders that make a band, where a bound of their flops says that they may win."""
-        graph = self.graph
-        if band.envelope_flops(graph) < 2 * self.cost.flops:
-            self.add("natural", band.natural(graph), handicap=CHAIN)
-        if graph.n <= RCM_MOST:
-            perm = band.rcm(graph)
-            if band.envelope_flops(graph, perm) < 2 * self.cost.flops:
-                self.add("rcm", perm, handicap=CHAIN)
-
 
 def choose(found: Candidates, time_limit: float | None, threads: int) -> None:
     """Fill `found` with minimum degree and, as far as they should pay, other orders.
@@ -83,7 +71,6 @@ def choose(found: Candidates, time_limit: float | None, threads: int) -> None:
     if found.cost.flops < FLOOR:
         return
     hoped = found.model.seconds(dissected(found.cost, n))
-    found.add_bands()
     if n < FEWEST or not metis.available():
         return
     pieces = Pieces(found.graph)

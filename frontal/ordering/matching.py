@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._jit import jit
+from .._jit import inner, jit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -99,7 +99,7 @@ def _cheap_assignment(indptr, indices, cost, u, v, entry, cols):
             break
 
 
-@jit
+@inner
 def _push(keys, items, size, key, item):
     """Put an item into a binary heap of `size` items, the least key on top."""
     k = size
@@ -114,7 +114,7 @@ def _push(keys, items, size, key, item):
     items[k] = item
 
 
-@jit
+@inner
 def _pop(keys, items, size):
     """Take the top off a binary heap of `size` items."""
     size -= 1
@@ -135,7 +135,7 @@ def _pop(keys, items, size):
     items[k] = items[size]
 
 
-@jit
+@inner
 def _shortest_path(root, indptr, indices, cost, u, v, cols, dist, came, source, tree, heap):
     """Shortest augmenting path from column `root`, by Dijkstra in the reduced costs.
 

@@ -9,7 +9,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -40,8 +40,8 @@ class Job:
     problem: str
     solver: str
     threads: int = 1
-    reps: int = 7
-    budget: float = 10.0
+    reps: int = 5
+    budget: float = 4.0
     refactorizations: int = 10
     only_scratch: bool = False
 
@@ -61,11 +61,14 @@ def is_file(problem: str) -> bool:
 
 
 def jobs(
-    problems: Iterable[str], solvers: Iterable[str], threads: Iterable[int], **options
+    problems: Iterable[str], solvers: Sequence[str], threads: Sequence[int], **options
 ) -> list[Job]:
-    """Return the product, solvers innermost: what is compared runs within minutes of each other."""
-    solvers, threads = list(solvers), list(threads)
-    return [Job(p, s, t, **options) for p in problems for t in threads for s in solvers]
+    """Return the product, solvers innermost: what is compared runs within minutes of each other.
+
+    A solver without threads of its own has jobs on one thread only.
+    """
+    pairs = [(s, t) for t in threads for s in solvers if t == 1 or peers.SOLVERS[s].threaded]
+    return [Job(p, s, t, **options) for p in problems for s, t in pairs]
 
 
 def run(job: Job, timeout: float) -> dict:

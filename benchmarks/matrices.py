@@ -11,7 +11,7 @@ from harness import jobs
 
 def main() -> None:
     parser = options(__doc__, "matrices.jsonl")
-    parser.set_defaults(threads=[1], reps=3, budget=2.0, timeout=300.0)
+    parser.set_defaults(threads=[1], reps=3, budget=2.0, timeout=120.0)
     parser.set_defaults(solvers=["frontal", "cholmod", "pardiso", "superlu"])
     arguments = parser.parse_args()
     problems = files(arguments.matrices, smallest=0)

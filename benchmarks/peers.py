@@ -227,7 +227,7 @@ def mkl_as_blas() -> dict:
 
 @dataclass(frozen=True)
 class Solver:
-    """How to build a solver, which module it needs, and what kinds of matrix it takes.
+    """How to build a solver, which module it needs, what matrices it takes, if it uses threads.
 
     ``takes`` holds the kinds of `worker.kind_of`: "spd", "symmetric" and "general".
     """
@@ -237,6 +237,7 @@ class Solver:
     takes: tuple[str, ...] = ("spd", "symmetric", "general")
     options: dict = field(default_factory=dict)
     environment: Callable[[], dict] = dict
+    threaded: bool = True
 
     def missing(self) -> str | None:
         """Return the name of what is not installed here, or None."""
@@ -253,5 +254,5 @@ SOLVERS = {
     "pardiso": Solver(Pardiso, "pypardiso"),
     "pardiso-lu": Solver(Pardiso, "pypardiso", ("spd",), {"structure": "general"}),
     "pardiso-sym": Solver(Pardiso, "pypardiso", ("symmetric",), {"structure": "symmetric"}),
-    "superlu": Solver(SuperLU, "scipy"),
+    "superlu": Solver(SuperLU, "scipy", threaded=False),
 }

@@ -9,6 +9,7 @@ from math import exp, log
 from pathlib import Path
 
 from harness import load
+from peers import SOLVERS
 
 
 class Results:
@@ -18,7 +19,8 @@ class Results:
         # a job that was run again stands as it was run last
         self.records = {(r["problem"], r["solver"], r["threads"]): r for r in load(path)}
         self.problems = list(dict.fromkeys(problem for problem, _, _ in self.records))
-        self.solvers = list(dict.fromkeys(solver for _, solver, _ in self.records))
+        found = {solver for _, solver, _ in self.records}
+        self.solvers = [name for name in SOLVERS if name in found]
         self.threads = sorted({threads for _, _, threads in self.records})
 
     def record(self, problem: str, solver: str = "frontal", threads: int = 1) -> dict:

@@ -22,6 +22,8 @@ def figure(value: float | None) -> str:
     """Return a time with two figures (three from 1 on), to 0.1 ms; none is a dash."""
     if value is None:
         return "–"
+    if value < 5e-5:
+        return "0"
     digits = 2 - floor(log10(value)) if value >= 1 else 1 - floor(log10(max(value, 1e-3)))
     return f"{value:.{max(digits, 0)}f}"
 
@@ -119,7 +121,7 @@ def sections() -> dict[str, str]:
         found["Problems"] = "Seconds, one thread.\n\n" + overview(cpu)
         for threads in cpu.threads:
             title = f"Solvers, {threads} thread{'s' * (threads > 1)}"
-            note = "Seconds: analysis / refactorization / solve.\n\n"
+            note = "Seconds: analysis / refactorization / solve without refinement.\n\n"
             found[title] = note + times(cpu, threads)
         found["Origin"] = origin(cpu.records.values())
     if real.problems:

@@ -48,5 +48,8 @@ def jit(function: Callable[..., Any]) -> Any:
 
 
 def inner(function: Callable[..., Any]) -> Any:
-    """As `jit`, for functions that only compiled code calls: half the time to compile."""
+    """As `jit` in half the time, for functions that only compiled code calls.
+
+    Python must not call them: without the wrapper the process dies.
+    """
     return _compile(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)

@@ -151,36 +151,6 @@ def _factor_front(work, s, own, shared, pivots, tiny, scratch, info):
     return True
 
 
-@inner
-def _run_subtree(work, low, root, own, pivots, tiny, scratch, info):
-    """Every front of a subtree, by one thread."""
-    for s in range(low, root + 1):
-        if load(work.state, INTERRUPT) != 0:
-            return
-        if not _factor_front(work, s, own, _ALONE, pivots, tiny, scratch, info):
-            fetch_min(work.state, FAILURE, np.int64(info[0]))
-            return
-
-
-@inner
-def _help(work, low, root, own, pivots, tiny, scratch, info):
-    """Take tiles of whatever phase is open until the leader is done."""
-    state = work.state
-    while load(state, QUIT) == 0:
-        tile = claim(state)
-        if tile < 0:
-            yield_thread(work.routines)
-            continue
-        kind, s, step = state[KIND], state[FRONT], state[STEP]
-        if kind == _SUBTREES:
-            _run_subtree(
-                work, np.int64(low[tile]), np.int64(root[tile]), own, pivots, tiny, scratch, info
-            )
-        else:
-            _run_tile(work, kind, s, step, tile, _TILE, own, pivots)
-        finish_tile(state)
-
-
 @jit
 def run(work, low, root, top, leader, own, pivots, tiny, scratch, info):
     """One thread's part of a factorization; the leader's is all that nobody else takes.
@@ -203,17 +173,28 @@ def run(work, low, root, top, leader, own, pivots, tiny, scratch, info):
     info : (1,) int32 array
         For LAPACK.
     """
-    if not leader:
-        _help(work, low, root, own, pivots, tiny, scratch, info)
-        return
     state = work.state
-    open_phase(state, _SUBTREES, _NO_STEP, _NO_STEP, root.size)
-    while True:
-        t = claim(state)
-        if t < 0:
-            break
-        _run_subtree(work, np.int64(low[t]), np.int64(root[t]), own, pivots, tiny, scratch, info)
+    if leader:
+        open_phase(state, _SUBTREES, _NO_STEP, _NO_STEP, root.size)
+    while leader or load(state, QUIT) == 0:
+        tile = claim(state)
+        if tile < 0:
+            if leader:
+                break  # the other threads have the rest
+            yield_thread(work.routines)
+            continue
+        if state[KIND] == _SUBTREES:
+            for s in range(np.int64(low[tile]), np.int64(root[tile]) + 1):
+                if load(state, INTERRUPT) != 0:
+                    break
+                if not _factor_front(work, s, own, _ALONE, pivots, tiny, scratch, info):
+                    fetch_min(state, FAILURE, np.int64(info[0]))
+                    break
+        else:
+            _run_tile(work, state[KIND], state[FRONT], state[STEP], tile, _TILE, own, pivots)
         finish_tile(state)
+    if not leader:
+        return
     while load(state, DONE) < root.size:
         yield_thread(work.routines)
     close_phase(state)

@@ -119,7 +119,7 @@ def _scaled(value: float, base: int, units: list[str]) -> str:
     power = 0
     while value >= base and power < len(units) - 1:
         value, power = value / base, power + 1
-    return f"{value:.3g}{units[power]}"
+    return f"{value:.3g}{units[power]}" if value < 999.5 else f"{value:.0f}{units[power]}"
 
 
 def plain(value: Any) -> Any:

@@ -63,13 +63,13 @@ def main() -> None:
     os.dup2(2, 1)  # what METIS prints must not mix with replies
     while True:
         n, neighbours, imbalance = read(requests, 3)
-        graph = [read(requests, size) for size in (n + 1, neighbours, n)]
+        indptr, indices, weights = (read(requests, size) for size in (n + 1, neighbours, n))
         die_with_parent(True)
         try:
-            status, reply = 0, order(*graph, imbalance).tobytes()
+            status, reply = 0, order(indptr, indices, weights, imbalance).tobytes()
         except BaseException as error:
             status, reply = 1, f"{type(error).__name__}: {error}".encode()
-        del graph
+        del indptr, indices, weights  # METIS may need much memory, its worker should not keep it
         die_with_parent(False)
         replies.write(array("q", [status, len(reply)]).tobytes() + reply)
         replies.flush()

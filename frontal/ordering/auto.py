@@ -32,6 +32,8 @@ log = logging.getLogger("frontal")
 class Candidates:
     """Orders tried, and the one that makes the factorizations cheapest by the model."""
 
+    cost: Cost
+
     def __init__(self, graph: Graph, model: Model) -> None:
         self.graph = graph
         self.model = model
@@ -61,26 +63,23 @@ class Candidates:
 
 
 def choose(found: Candidates, time_limit: float | None, threads: int) -> None:
-    """Fill `found` with minimum degree and, as far as they should pay, other orders.
+    """Fill `found` with minimum degree and, as far as they should pay, dissections.
 
     A METIS that fails or is not done in time is given up: minimum degree is there.
     """
     deadline = np.inf if time_limit is None else time.monotonic() + time_limit
     n = found.graph.n
     found.add_amd()
-    if found.cost.flops < FLOOR:
+    if found.cost.flops < FLOOR or n < FEWEST or not metis.available():
         return
     hoped = found.model.seconds(dissected(found.cost, n))
-    if n < FEWEST or not metis.available():
-        return
     pieces = Pieces(found.graph)
     price = metis_seconds(pieces)
     if found.seconds - hoped < price:
         return
+    imbalances = _imbalances(IMBALANCE_GAIN * hoped / price, threads)
     try:
-        _dissect(
-            found, pieces, _imbalances(IMBALANCE_GAIN * hoped / price, threads), threads, deadline
-        )
+        _dissect(found, pieces, imbalances, threads, deadline)
     except (OrderingTimeout, RuntimeError) as error:
         log.warning("%s. Going on with the ordering %r", error, found.method)
     if found.method == "metis" and CONSTRAINED_GAIN * found.seconds > CONSTRAINED_SHARE * price:

@@ -24,6 +24,8 @@ def natural(graph: Graph) -> np.ndarray:
 
 def rcm(graph: Graph) -> np.ndarray:
     """Order by reverse Cuthill-McKee: (n,) int32 array ``perm``, the node eliminated k-th."""
+    if not graph.nnz:
+        return natural(graph)  # SciPy's routine needs a node
     pattern = (np.ones(graph.nnz, np.int8), graph.indices, graph.indptr)
     matrix = sp.csr_array(pattern, shape=(graph.n, graph.n))
     return csgraph.reverse_cuthill_mckee(matrix, symmetric_mode=True).astype(np.int32)

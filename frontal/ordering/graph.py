@@ -112,7 +112,8 @@ def induced(graph: Graph, nodes: np.ndarray) -> Graph:
     nodes = np.ascontiguousarray(nodes, np.int32)
     label = np.full(graph.n, -1, np.int32)
     label[nodes] = np.arange(nodes.size, dtype=np.int32)
-    return Graph(*_induced(graph.indptr, graph.indices, nodes, label), nodes.size)
+    indptr, indices = _induced(graph.indptr, graph.indices, nodes, label)
+    return Graph(indptr, indices, nodes.size)
 
 
 @jit

@@ -210,8 +210,9 @@ class Run:
             return self._future.result(None if timeout == np.inf else timeout)
         except concurrent.futures.TimeoutError as error:
             raise OrderingTimeout(
-                f"METIS took longer than {timeout:.3g} s. Likely causes: (a) the graph is larger "
-                "than the time limit allows; (b) other work keeps the processor busy. "
+                f"METIS was not done in time ({timeout:.3g} s were left). Likely causes: "
+                "(a) the graph is larger than the time limit allows; (b) other work keeps the "
+                "processor busy. "
                 "Try a larger time limit, or the ordering 'amd', which is about ten times faster"
             ) from error
         finally:

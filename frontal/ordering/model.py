@@ -13,9 +13,10 @@ from ..etree import Cost
 from .pieces import Pieces
 
 CPU_RATE = 4e10  # flops a second of the dense kernels of one core, double precision
-CPU_BANDWIDTH = 2e9  # bytes of the factor a second, through assembly, storing and one solve
+CPU_BANDWIDTH = 1e9  # bytes of the factor a second, through assembly, storing and one solve
 ENTRY = 16  # bytes of an entry and its index
 
+METIS_START = 0.05  # seconds to start and feed its process
 METIS_NODE = 1.35e-7  # seconds a node and level of coarsening, fitted to 40 graphs within 1.6x
 METIS_NEIGHBOUR = 4.85e-8  # seconds a neighbour and level
 METIS_COARSEST = 60.0  # nodes at which the levels end
@@ -46,7 +47,7 @@ class Model:
 
 def metis_seconds(pieces: Pieces) -> float:
     """Expected time of METIS; it runs through all levels of coarsening in near-equal time."""
-    total = 0.0
+    total = METIS_START
     for block in pieces.blocks:
         graph = block.graph
         levels = np.log2(max(graph.n / METIS_COARSEST, 2.0))

@@ -72,7 +72,7 @@ def separator_classes(graph: Graph, perm: np.ndarray, leaf: int = LEAF) -> np.nd
     >>> from frontal.ordering.graph import adjacency
     >>> path = adjacency(sp.diags_array([1.0] * 6, offsets=1, shape=(7, 7)))
     >>> separator_classes(path, np.array([0, 2, 1, 4, 6, 5, 3], np.int32), leaf=1)
-    array([1, 2, 0, 6, 4, 5, 3], dtype=int32)
+    array([0, 2, 1, 6, 3, 5, 4], dtype=int32)
     """
     new_perm, _, parent, _ = postordered_tree(graph.indptr, graph.indices, perm)
     class_of = np.empty(graph.n, np.int32)

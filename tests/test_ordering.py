@@ -1,0 +1,382 @@
+"""Orderings: permutations always, good ones where it counts, and METIS kept on a lead."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from frontal.errors import FrontalError, OrderingTimeout
+from frontal.etree import Cost, ordering_cost
+from frontal.ordering import METHODS, MetisNotFoundError, adjacency, auto, metis, order
+from frontal.ordering.graph import Graph, components, dense_limit, indistinguishable, induced
+from frontal.ordering.model import Model, dissected, metis_seconds
+from frontal.ordering.nested_dissection import separator_classes
+from frontal.ordering.pieces import SMALL, Pieces
+
+needs_metis = pytest.mark.skipif(not metis.available(), reason="pymetis is not installed")
+SEARCHED = [m for m in METHODS if m != "given"]
+
+
+def stencil(*shape: int, box: bool = False, unknowns: int = 1) -> sp.csr_array:
+    """Grid graph with 2d + 1 points, or 3^d for `box`, and a block of unknowns at each node."""
+    A = sp.csr_array(np.ones((1, 1)))
+    for size in shape:
+        line = sp.diags_array([1.0, 1.0, 1.0], offsets=[-1, 0, 1], shape=(size, size))
+        A = sp.kron(A, line) if box else sp.kronsum(line, A)
+    return sp.csr_array(sp.kron(A, np.ones((unknowns, unknowns))))
+
+
+@st.composite
+def patterns(draw) -> sp.csc_array:
+    """Blocks of random graphs, with isolated nodes, twins and a few dense rows."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    sizes = draw(st.lists(st.integers(0, 90), max_size=4))
+    large = draw(st.sampled_from([0, SMALL + 60]))
+    parts = [sp.random_array((k, k), density=3 / max(k, 3), random_state=rng) for k in sizes]
+    parts += [stencil(large // 13, 13, unknowns=draw(st.integers(1, 2)))] if large else []
+    A = sp.block_diag([*parts, sp.csc_array((1, 1))], format="csc")
+    n = A.shape[0]
+    dense = draw(st.integers(0, 2))
+    rows = sp.random_array((dense, n), density=0.7, random_state=rng)
+    shuffle = rng.permutation(n + dense)
+    A = sp.block_array([[A, None], [rows, sp.eye_array(dense)]], format="csc") if dense else A
+    return sp.csc_array(A[shuffle][:, shuffle] if dense else A)
+
+
+def is_permutation(perm: np.ndarray, n: int) -> bool:
+    return perm.dtype == np.int32 and np.array_equal(np.sort(perm), np.arange(n))
+
+
+@given(patterns())
+@settings(max_examples=40, deadline=None)
+def test_adjacency_is_the_symmetric_pattern(A):
+    n = A.shape[0]
+    dense = A.toarray() != 0
+    expected = (dense | dense.T) & ~np.eye(n, dtype=bool)
+    B = A.tocoo()
+    B = sp.coo_array((np.tile(B.data, 2), np.tile(np.stack(B.coords), 2)), shape=(n, n))
+    for form in (A, A.tocsr(), B, sp.csc_matrix(A), A[::-1][::-1]):
+        graph = adjacency(form)
+        rows = np.repeat(np.arange(n), graph.degree)
+        assert (graph.indptr.dtype, graph.indices.dtype) == (np.int64, np.int32)
+        assert np.array_equal(np.stack([rows, graph.indices]), np.stack(np.nonzero(expected)))
+
+
+def test_adjacency_counts_stored_zeros_and_wants_a_square():
+    A = sp.csc_array((np.zeros(2), ([0, 1], [1, 1])), shape=(2, 2))
+    assert adjacency(A).indices.tolist() == [1, 0]
+    with pytest.raises(ValueError, match="square"):
+        adjacency(sp.csc_array((2, 3)))
+
+
+@given(patterns())
+@settings(max_examples=25, deadline=None)
+def test_indistinguishable_nodes_have_equal_closed_neighbourhoods(A):
+    graph = adjacency(A)
+    closed = np.eye(graph.n, dtype=bool)
+    closed[np.repeat(np.arange(graph.n), graph.degree), graph.indices] = True
+    _, first, inverse = np.unique(closed, axis=0, return_index=True, return_inverse=True)
+    assert np.array_equal(indistinguishable(graph), first[inverse.ravel()])
+
+
+@given(patterns(), st.integers(0, 2**32))
+@settings(max_examples=25, deadline=None)
+def test_induced_subgraph(A, seed):
+    graph = adjacency(A)
+    nodes = np.flatnonzero(np.random.default_rng(seed).random(graph.n) < 0.5)
+    expected = adjacency(sp.csc_array(A)[nodes][:, nodes])
+    part = induced(graph, nodes)
+    assert np.array_equal(part.indptr, expected.indptr)
+    assert np.array_equal(part.indices, expected.indices)
+
+
+@pytest.mark.parametrize("method", SEARCHED)
+@given(A=patterns())
+@settings(max_examples=15, deadline=None)
+def test_every_method_gives_a_permutation(method, A):
+    if method in ("metis", "nesdis") and not metis.available():
+        pytest.skip("pymetis is not installed")
+    n = A.shape[0]
+    found = order(A, method, reuse=1e6)
+    assert is_permutation(found.perm, n)
+    assert found.cost == ordering_cost(adjacency(A), found.perm)
+    assert found.method in METHODS
+    assert min(cost.flops for cost in found.tried.values()) <= found.cost.flops
+
+
+@pytest.mark.parametrize("method", SEARCHED)
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_graphs_without_edges(method, n):
+    if method in ("metis", "nesdis") and not metis.available():
+        pytest.skip("pymetis is not installed")
+    found = order(sp.csc_array((n, n)), method)
+    assert is_permutation(found.perm, n)
+    assert found.cost.nnz == n
+
+
+def test_given_orders_are_checked():
+    A = stencil(4, 4)
+    perm = np.random.default_rng(0).permutation(16)
+    assert np.array_equal(order(A, perm=perm).perm, perm)
+    assert order(A, "given", perm=perm.tolist()).method == "given"
+    for wrong in (perm[:-1], perm.astype(float), perm * 0, perm - 1, perm + 1, perm[None]):
+        with pytest.raises(ValueError, match="perm"):
+            order(A, perm=wrong)
+    with pytest.raises(ValueError, match="perm"):
+        order(A, "given")
+    with pytest.raises(ValueError, match="perm"):
+        order(A, "amd", perm=perm)
+    with pytest.raises(ValueError, match="choose one of auto, amd"):
+        order(A, "colamd")
+
+
+@needs_metis
+@pytest.mark.parametrize(
+    "A",
+    [stencil(20, 20, 20), stencil(12, 12, 12, box=True), stencil(9, 9, 9, box=True, unknowns=3)],
+    ids=["7-point", "27-point", "27-point x 3"],
+)
+def test_dissection_beats_minimum_degree_in_three_dimensions(A):
+    found = order(A, "nesdis")
+    amd, plain = order(A, "amd").cost.flops, found.tried["metis"].flops
+    assert found.cost.flops <= plain
+    assert found.tried["nesdis"].flops <= 1.03 * plain
+    assert found.cost.flops < 0.8 * amd
+
+
+@needs_metis
+def test_merging_equal_nodes_keeps_the_quality(monkeypatch):
+    graph = adjacency(stencil(9, 9, 9, box=True, unknowns=3))
+    (block,) = Pieces(graph).blocks
+    assert block.graph.n == 9**3
+    assert (block.weights == 3).all()
+    merged = order(graph, "metis").cost.flops
+    monkeypatch.setattr("frontal.ordering.pieces.WORTH_MERGING", 0.0)
+    assert Pieces(graph).blocks[0].graph.n == graph.n
+    assert merged <= 1.1 * order(graph, "metis").cost.flops
+
+
+def test_pieces_part_dense_rows_and_components():
+    rng = np.random.default_rng(1)
+    grid, small = stencil(30, 30), stencil(5, 5)
+    A = sp.block_diag([small, grid, small, grid], format="csr")
+    hub = sp.random_array((1, A.shape[0]), density=0.9, random_state=rng)
+    graph = adjacency(sp.block_array([[A, hub.T], [hub, None]]))
+    pieces = Pieces(graph)
+    assert pieces.dense.tolist() == [graph.n - 1]
+    assert [block.graph.n for block in pieces.blocks] == [900, 900]
+    perm = pieces.assemble([np.arange(900, dtype=np.int32)] * 2)
+    assert is_permutation(perm, graph.n)
+    assert perm[-1] == graph.n - 1
+
+
+def test_many_rows_of_moderate_density_are_dense_too():
+    rows = sp.random_array((20, 22_500), density=0.02, random_state=np.random.default_rng(0))
+    A = sp.block_array([[stencil(150, 150), rows.T], [rows, None]])
+    graph = adjacency(A)
+    assert np.count_nonzero(graph.degree > dense_limit(graph)) == 20
+    assert set(order(graph, "amd").perm[-20:]) == set(range(22_500, 22_520))
+
+
+def test_many_tiny_components_cost_no_metis_call(monkeypatch):
+    graph = adjacency(sp.kron(sp.eye_array(500), stencil(4, 4)))
+    assert components(graph)[0] == 500
+    monkeypatch.setattr(metis._Worker, "order", None)
+    monkeypatch.setattr(metis, "available", lambda: True)
+    assert is_permutation(order(graph, "metis").perm, graph.n)
+
+
+def test_separator_classes_end_in_the_top_separator():
+    graph = adjacency(stencil(41, 20))
+    columns = np.arange(820).reshape(41, 20)
+    left, right, middle = columns[:20].ravel(), columns[21:].ravel(), columns[20]
+    classes = separator_classes(graph, np.concatenate([left, right, middle]).astype(np.int32), 400)
+    assert np.unique(classes).tolist() == [0, 1, 2]
+    assert [np.unique(classes[part]).size for part in (left, right, middle)] == [1, 1, 1]
+    assert classes[middle[0]] == 2
+
+
+def test_model_takes_metis_where_it_pays():
+    model = Model(rate=4e10)
+    plane, solid = adjacency(stencil(60, 60)), adjacency(stencil(16, 16, 16))
+    assert metis_seconds(Pieces(solid)) > metis_seconds(Pieces(plane)) > 0
+    flat = dissected(Cost(44_000_000, 1.82e10, 2900), 1_000_000)
+    deep = dissected(Cost(62_000_000, 1.76e11, 9000), 125_000)
+    assert 1.2 < 1.82e10 / flat.flops < 1.6
+    assert 2.0 < 1.76e11 / deep.flops < 4.5
+    assert model.seconds(deep) == pytest.approx(deep.flops / 4e10 + deep.nnz * 16e-9)
+    assert Model(reuse=3.0).seconds(deep) == pytest.approx(3 * model.seconds(deep))
+
+
+@needs_metis
+def test_auto_weighs_the_time_of_metis_against_its_gain():
+    graph = adjacency(stencil(24, 24, 24))
+    once, often = order(graph), order(graph, reuse=1000, threads=1)
+    assert (once.method, list(once.tried)) == ("amd", ["amd"])
+    assert often.method in ("metis", "nesdis")
+    assert {"amd", "metis", "metis 400", "metis 500"} <= set(often.tried)
+    assert often.cost.flops < 0.8 * once.cost.flops
+    assert np.array_equal(often.perm, order(graph, reuse=1000, threads=3).perm)
+    fast = order(graph, reuse=10, rate=1e13, bandwidth=1e12)
+    assert fast.method == "amd"
+
+
+@pytest.mark.parametrize("gain", [0.1, 0.5, 2.0])
+def test_runs_of_metis_by_gain_and_threads(gain):
+    counts = [len(auto._imbalances(gain, threads)) for threads in (1, 2, 8)]
+    assert counts == {0.1: [1, 1, 1], 0.5: [1, 2, 3], 2.0: [3, 3, 3]}[gain]
+
+
+def test_without_pymetis(monkeypatch):
+    monkeypatch.setattr(metis, "available", lambda: False)
+    graph = adjacency(stencil(24, 24, 24))
+    assert order(graph, reuse=1e6).method == "amd"
+    with pytest.raises(MetisNotFoundError, match="pip install pymetis") as caught:
+        order(graph, "metis")
+    assert isinstance(caught.value, ImportError)
+    assert isinstance(caught.value, FrontalError)
+
+
+@needs_metis
+class TestProcess:
+    """The process in which METIS runs."""
+
+    @pytest.fixture
+    def graph(self) -> Graph:
+        """One on which METIS works for a while."""
+        return adjacency(stencil(40, 40, 40))
+
+    @staticmethod
+    def started(monkeypatch) -> list[int]:
+        pids = []
+        take = metis._take
+
+        def noted():
+            worker = take()
+            pids.append(worker.process.pid)
+            return worker
+
+        monkeypatch.setattr(metis, "_take", noted)
+        return pids
+
+    def test_is_used_again(self, monkeypatch):
+        pids = self.started(monkeypatch)
+        for size in (20, 25, 20):
+            order(stencil(size, size), "metis")
+        assert len(set(pids)) == 1
+
+    def test_two_runs_at_once_take_two(self, monkeypatch):
+        pids = self.started(monkeypatch)
+        pieces = Pieces(adjacency(stencil(40, 40)))
+        with metis.Run(pieces) as first, metis.Run(pieces) as second:
+            assert np.array_equal(first.result(), second.result())
+        assert len(set(pids)) == 2
+        assert len(metis._idle) == 1
+
+    def test_is_killed_when_the_time_is_over(self, graph, monkeypatch):
+        pids = self.started(monkeypatch)
+        start = time.perf_counter()
+        with pytest.raises(OrderingTimeout, match="time limit"):
+            order(graph, "metis", time_limit=0.02)
+        assert time.perf_counter() - start < 2
+        assert gone(pids[0])
+        found = order(graph, reuse=1e6, time_limit=0.0, threads=1)
+        assert (found.method, list(found.tried)) == ("amd", ["amd"])
+
+    def test_is_killed_by_an_interrupt(self, graph, monkeypatch):
+        pids = self.started(monkeypatch)
+        order(stencil(20, 20), "metis")
+        main = threading.main_thread().ident
+        alarm = threading.Timer(0.05, signal.pthread_kill, (main, signal.SIGINT))
+        alarm.start()
+        with pytest.raises(KeyboardInterrupt):
+            order(graph, "metis")
+        assert gone(pids[-1])
+        assert order(stencil(20, 20), "metis").method == "metis"
+
+    def test_death_is_an_error_and_no_end(self, graph, monkeypatch):
+        pids = self.started(monkeypatch)
+        with metis.Run(Pieces(graph)) as run:
+            os.kill(pids[0], signal.SIGKILL)
+            with pytest.raises(RuntimeError, match="ended"):
+                run.result()
+        assert order(stencil(20, 20), "metis").method == "metis"
+
+    def test_dead_idle_process_is_replaced(self, monkeypatch):
+        pids = self.started(monkeypatch)
+        order(stencil(20, 20), "metis")
+        metis._idle[-1].kill()
+        order(stencil(20, 20), "metis")
+        assert len(set(pids)) == 2
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="counts on a pipe that raises SIGIO")
+    def test_dies_with_its_parent(self):
+        code = """
+            import os, signal, time
+            from frontal.ordering import adjacency, metis
+            from frontal.ordering.pieces import Pieces
+            from frontal.problems import poisson3d
+            pieces = Pieces(adjacency(poisson3d(50)))
+            pieces.blocks
+            run = metis.Run(pieces)
+            print(run._worker.process.pid, flush=True)
+            time.sleep(0.3)
+            os.kill(os.getpid(), signal.SIGKILL)
+        """
+        done = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True
+        )
+        assert gone(int(done.stdout), within=0.3)
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+    @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+    def test_forked_process_starts_its_own(self):
+        order(stencil(20, 20), "metis")
+        theirs = metis._idle[-1].process.pid
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                order(stencil(20, 20), "metis")
+                code = metis._idle[-1].process.pid == theirs
+                metis._at_exit()
+            finally:
+                os._exit(code)
+        assert os.waitpid(child, 0)[1] == 0
+        order(stencil(20, 20), "metis")
+        assert metis._idle[-1].process.pid == theirs
+
+    def test_works_where_stdin_and_stdout_are_closed(self):
+        code = """
+            import os
+            os.close(0), os.close(1)
+            from frontal.ordering import order
+            from frontal.problems import poisson2d
+            os._exit(order(poisson2d(20), "metis").method != "metis")
+        """
+        assert subprocess.run([sys.executable, "-c", textwrap.dedent(code)]).returncode == 0
+
+
+def gone(pid: int, within: float = 0.0) -> bool:
+    """Whether a process has ended, within some seconds."""
+    end = time.monotonic() + within
+    while True:
+        try:
+            with open(f"/proc/{pid}/stat") as stream:
+                ended = stream.read().rsplit(")", 1)[1].split()[0] in "ZX"
+        except FileNotFoundError:
+            ended = not os.path.exists("/proc") or not os.path.exists(f"/proc/{pid}")
+        if ended or time.monotonic() > end:
+            return ended
+        time.sleep(0.01)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numba.extending
 
 
 def _cache_folder() -> Path:
@@ -34,12 +35,13 @@ _FOLDER = str(_cache_folder())
 
 
 def _compile(function: Callable[..., Any], **options: Any) -> Any:
-    before = numba.config.CACHE_DIR  # Numba picks the folder while it decorates
-    numba.config.CACHE_DIR = _FOLDER
+    config: Any = numba.config  # pyright: ignore[reportPrivateImportUsage]
+    before = config.CACHE_DIR  # Numba picks the folder while it decorates
+    config.CACHE_DIR = _FOLDER
     try:
         return numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
     finally:
-        numba.config.CACHE_DIR = before
+        config.CACHE_DIR = before
 
 
 def jit(function: Callable[..., Any]) -> Any:
@@ -53,3 +55,8 @@ def inner(function: Callable[..., Any]) -> Any:
     Python must not call them: without the wrapper the process dies.
     """
     return _compile(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def intrinsic(function: Callable[..., Any]) -> Any:
+    """A function that writes its own LLVM code, see `numba.extending.intrinsic`."""
+    return numba.extending.intrinsic(function)

@@ -16,9 +16,9 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import get_cython_function_address, intrinsic
+from numba.extending import get_cython_function_address
 
-from ._jit import inner
+from ._jit import inner, intrinsic
 
 # NumPy integers, since Numba compiles a function anew for each plain integer passed to it.
 ONE, MINUS, ZERO = np.arange(3)  # positions in Routines.scalars
@@ -83,7 +83,7 @@ def routines(dtype: np.dtype) -> Routines:
             ("lapack", "laswp"),
         ]
     ]
-    real = np.zeros(1, dtype).real.dtype
+    real = np.real(np.zeros(1, dtype)).dtype
     return Routines(
         np.array([*table, _yield_address()], np.int64),
         np.array([1, -1, 0], dtype),

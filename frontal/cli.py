@@ -37,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     with warnings.catch_warnings():
+        warnings.simplefilter("default")
         warnings.showwarning = _show_warning
         try:
             options.run(options)

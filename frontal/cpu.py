@@ -171,19 +171,16 @@ def _storage(
     FactorMemoryError
         If they are larger than the memory that is left: nothing is begun that cannot end.
     """
-    sizes = max(1, panels), max(1, blocks)
-    known = (None, None)
+    kept: list[np.ndarray | None] = [None, None]
     if isinstance(previous, CpuFactor):
-        known = previous.panels, previous.arena
-    fits = [
-        a is not None and a.size >= n and a.dtype == dtype
-        for a, n in zip(known, sizes, strict=True)
-    ]
-    required = sum(n for n, fit in zip(sizes, fits, strict=True) if not fit) * dtype.itemsize
+        kept = [previous.panels, previous.arena]
+    sizes = max(1, panels), max(1, blocks)
+    fits = [a if a is not None and a.size >= n and a.dtype == dtype else None
+            for a, n in zip(kept, sizes, strict=True)]  # fmt: skip
+    required = sum(n for a, n in zip(fits, sizes, strict=True) if a is None) * dtype.itemsize
     available = available_memory() if required > _UNCHECKED_BYTES else None
     if available is not None and required > available:
         raise FactorMemoryError(required, available)
-    first, second = (
-        a if fit else np.empty(n, dtype) for a, n, fit in zip(known, sizes, fits, strict=True)
-    )
+    first, second = (np.empty(n, dtype) if a is None else a
+                     for a, n in zip(fits, sizes, strict=True))  # fmt: skip
     return first, second

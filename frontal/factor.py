@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import LinearOperator, onenormest
 
 from . import refine
 from .backend import NumericFactor, PivotFailure, Progress
+from .condition import scaled_condition
 from .errors import IllConditionedWarning, NotPositiveDefiniteError, SingularMatrixError
 from .factors import TriangularFactors
 from .info import SolveInfo
@@ -119,7 +119,7 @@ class Factor(TriangularFactors):
                 raise SingularMatrixError.numerical(self._smallest_pivot_column())
         elif not self._pivot_ratio() < 1e3 * eps:
             return
-        condition = self._condition_estimate()
+        condition = scaled_condition(self.A, self._scaling, self._direct)
         if condition * eps > 0.1:
             warnings.warn(
                 f"the matrix is singular to working precision or nearly so: its condition number "
@@ -140,26 +140,6 @@ class Factor(TriangularFactors):
 
     def _smallest_pivot_column(self) -> int:
         return int(self.analysis.perm[int(np.argmin(self._relative_pivots()))])
-
-    def _condition_estimate(self) -> float:
-        """1-norm condition of the scaled matrix (Higham and Tisseur 2000)."""
-        n = self.shape[0]
-        scaling = self._scaling
-        if scaling is None:
-            d = 1 / np.sqrt(np.abs(self.A.diagonal()))
-            scaling = Scaling(d, d)
-        row, column = scaling.row[:, None], scaling.column[:, None]
-        inverse = LinearOperator(
-            (n, n),
-            matvec=lambda x: self._direct(x.reshape(-1, 1) / row, "N")[:, 0] / column[:, 0],
-            rmatvec=lambda x: self._direct(x.reshape(-1, 1) / column, "H")[:, 0] / row[:, 0],
-            dtype=self.dtype,
-        )
-        A = abs(self.A) * 1.0
-        norm = float((sp.diags_array(row[:, 0]) @ A @ sp.diags_array(column[:, 0])).sum(0).max())
-        with np.errstate(all="ignore"):
-            estimate = onenormest(inverse) if n > 4 else np.abs(inverse @ np.eye(n)).sum(0).max()
-        return norm * float(estimate)
 
     def refactorize(self, A: Any, *, check_finite: bool = True) -> Factor:
         """Factorize new values of the same pattern, in place.
@@ -253,7 +233,7 @@ class Factor(TriangularFactors):
         k = B.shape[1]
         split = np.iscomplexobj(B) and not np.iscomplexobj(self.matrix.data)
         if split:
-            B = np.concatenate([B.real, B.imag], axis=1)
+            B = np.concatenate([np.real(B), np.imag(B)], axis=1)
         X, error, steps = self._solve_refined(B, trans, refine)
         self._warn_of(error, refine)
         info = self._report(X, B, trans, error, steps, began) if return_info else None
@@ -368,7 +348,8 @@ class Factor(TriangularFactors):
     def growth(self) -> float:
         """Largest entry of the factors over the largest of the (scaled) matrix."""
         panels = self._numeric.panels
-        largest = max(np.abs(panels.real).max(initial=0.0), np.abs(panels.imag).max(initial=0.0))
+        parts = (np.real(panels), np.imag(panels)) if np.iscomplexobj(panels) else (panels,)
+        largest = max(max(x.max(initial=0.0), -x.min(initial=0.0)) for x in parts)
         matrix = self._norms[0] if self._scaling is None else 1.0
         return float(largest / matrix) if matrix else 0.0
 

@@ -11,9 +11,8 @@ from __future__ import annotations
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
-from ._jit import inner
+from ._jit import inner, intrinsic
 
 # Entries of the shared int64 array.
 WORD, TILES, DONE, KIND, FRONT, STEP, QUIT, INTERRUPT, PROGRESS, FAILURE, PERTURBED = np.arange(11)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from typing import Any
 
 from ..errors import FrontalError
@@ -20,11 +19,11 @@ class DeviceNotFoundError(FrontalError, RuntimeError):
 
 def _cupy() -> Any:
     """CuPy, with a device to use; counting devices makes no context on any of them."""
-    if importlib.util.find_spec("cupy") is None:
-        raise DeviceNotFoundError(f"CuPy is not installed. Try: {_INSTALL}")
     try:
         cupy = importlib.import_module("cupy")
         count = cupy.cuda.runtime.getDeviceCount()
+    except ModuleNotFoundError as error:
+        raise DeviceNotFoundError(f"CuPy is not installed ({error}). Try: {_INSTALL}") from error
     except Exception as error:  # CuPy's errors cannot be named before it is imported
         raise DeviceNotFoundError(
             f"CuPy finds no device ({type(error).__name__}: {error}). Likely causes: (a) no NVIDIA "

@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 from array import array
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 
 def read(stream: BinaryIO, count: int) -> array:
@@ -49,6 +49,7 @@ def order(indptr: array, indices: array, weights: array, imbalance: int) -> arra
     if imbalance >= 0:
         options.ufactor = imbalance
     graph = pymetis.CSRAdjacency(indptr, indices)
+    perm: Any
     perm, _ = pymetis.nested_dissection(adjacency=graph, vweights=weights, options=options)
     return perm if isinstance(perm, array) else array("q", perm)
 

@@ -13,7 +13,7 @@ from ..etree import Cost, ordering_cost
 from . import metis
 from .amd import amd
 from .graph import Graph, dense_limit
-from .model import Model, dissected, metis_seconds
+from .model import METIS_START, Model, dissected, metis_seconds
 from .nested_dissection import constrained_amd
 from .pieces import Pieces
 
@@ -70,12 +70,15 @@ def choose(found: Candidates, time_limit: float | None, threads: int) -> None:
     deadline = np.inf if time_limit is None else time.monotonic() + time_limit
     n = found.graph.n
     found.add_amd()
-    if found.cost.flops < FLOOR or n < FEWEST or not metis.available():
+    if found.cost.flops < FLOOR or n < FEWEST:
         return
     hoped = found.model.seconds(dissected(found.cost, n))
+    saving = found.seconds - hoped
+    if saving < METIS_START or not metis.available():
+        return
     pieces = Pieces(found.graph)
     price = metis_seconds(pieces)
-    if found.seconds - hoped < price:
+    if saving < price:
         return
     imbalances = _imbalances(IMBALANCE_GAIN * hoped / price, threads)
     try:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from . import linalg, ordering, problems
+    from . import gpu, io, linalg, ordering, problems
     from .analysis import Analysis
     from .api import analyze, factorize, solve
     from .errors import (
@@ -46,7 +46,7 @@ _HOME = {
     "OrderingTimeout": "errors",
     "SingularMatrixError": "errors",
 }
-_MODULES = ("linalg", "ordering", "problems")
+_MODULES = ("gpu", "io", "linalg", "ordering", "problems")
 
 __all__ = [
     "Analysis",
@@ -61,6 +61,8 @@ __all__ = [
     "SolveInfo",
     "analyze",
     "factorize",
+    "gpu",
+    "io",
     "linalg",
     "ordering",
     "problems",

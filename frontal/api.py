@@ -65,6 +65,8 @@ def solve(
     True
     """
     dtype = np.result_type(_dtype_of(A), _dtype_of(b))
+    if not np.issubdtype(_dtype_of(A), np.complexfloating) and dtype.kind == "c":
+        dtype = np.finfo(dtype).dtype  # a real factor solves for real and imaginary parts
     matrix = canonical(A, kind=kind, check_finite=check_finite, dtype=dtype)
     analysis = _analyze(matrix, kind, ordering, backend, 1, None)
     return Factor.compute(matrix, analysis).solve(b, refine=refine, return_info=return_info)

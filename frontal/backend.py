@@ -75,9 +75,9 @@ def get_backend(name: str) -> Backend:
     Raises
     ------
     ValueError
-        For any other name.
+        For any other name, and for ``"gpu"`` where there is one: no kernels come with this version.
     frontal.gpu.DeviceNotFoundError
-        If a GPU is asked for and there is none that this version can use.
+        If a GPU is asked for and there is none.
     """
     if name == "auto":
         name = os.environ.get("FRONTAL_BACKEND", "auto")
@@ -85,8 +85,11 @@ def get_backend(name: str) -> Backend:
         from . import gpu
 
         gpu.require()
+        raise ValueError(
+            "backend 'gpu': this version factorizes on the CPU only; choose 'auto' or 'cpu'"
+        )
     if name in ("auto", "cpu"):
         from .cpu import CpuBackend
 
         return CpuBackend()
-    raise ValueError(f"backend is {name!r}; choose 'auto', 'cpu' or 'gpu'")
+    raise ValueError(f"backend is {name!r}; choose 'auto' or 'cpu'")

@@ -41,3 +41,17 @@ def scaled_condition(
     with np.errstate(all="ignore"):
         estimate = onenormest(inverse) if n > _TINY else abs(inverse @ np.eye(n)).sum(0).max()
     return float(norm) * float(estimate)
+
+
+def witnessed_condition(
+    A: sp.csc_array, scaling: Scaling | None, x: np.ndarray, b: np.ndarray
+) -> float:
+    """Lower bound of the condition of D_r A D_c by a solution of A x = b, infinity norm.
+
+    It sees what replaced pivots hide from an estimate by the factors.
+    """
+    row = column = np.ones(A.shape[0])
+    if scaling is not None:
+        row, column = scaling.row, scaling.column
+    norm = (sp.diags_array(row) @ abs(A) @ sp.diags_array(column)).sum(1).max()
+    return float(norm * np.abs(x[:, 0] / column).max() / np.abs(row * b[:, 0]).max())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import logging
 import time
-import warnings
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,8 +14,8 @@ import scipy.sparse as sp
 
 from . import refine
 from .backend import NumericFactor, PivotFailure, Progress
-from .condition import scaled_condition
-from .errors import IllConditionedWarning, NotPositiveDefiniteError, SingularMatrixError
+from .condition import scaled_condition, witnessed_condition
+from .errors import IllConditionedWarning, NotPositiveDefiniteError, SingularMatrixError, warn
 from .factors import TriangularFactors
 from .info import SolveInfo
 from .matrix import Canonical, canonical, prepare_rhs
@@ -62,7 +61,7 @@ class Factor(TriangularFactors):
         self, matrix: Canonical, progress: Progress | None, previous: NumericFactor | None
     ) -> None:
         began = time.perf_counter()
-        for cached in ("A", "_norms", "growth", "_signs"):
+        for cached in ("A", "_magnitude", "_norms", "growth"):
             self.__dict__.pop(cached, None)
         self.matrix = replace(matrix, data=matrix.data.copy())  # the user may go on to change A
         try:
@@ -109,6 +108,7 @@ class Factor(TriangularFactors):
         right-hand side must be solvable; with pivots near rounding, the condition is estimated.
         """
         eps = np.finfo(self.dtype).eps
+        condition = 0.0
         if self._numeric.perturbed:
             # The part of b outside the range of a singular A stays in the residual, while x grows
             # along the null space until even the backward error looks small: so compare with b.
@@ -117,15 +117,15 @@ class Factor(TriangularFactors):
             left = np.abs(b - self.A @ x).max(initial=0.0) / np.abs(b).max(initial=1.0)
             if not (error[0] <= eps**0.75 and left <= _UNREACHED):
                 raise SingularMatrixError.numerical(self._smallest_pivot_column())
+            condition = witnessed_condition(self.A, self._scaling, x, b)
         elif not self._pivot_ratio() < 1e3 * eps:
             return
-        condition = scaled_condition(self.A, self._scaling, self._direct)
+        condition = max(condition, scaled_condition(self.A, self._scaling, self._direct))
         if condition * eps > 0.1:
-            warnings.warn(
+            warn(
                 f"the matrix is singular to working precision or nearly so: its condition number "
                 f"is about {condition:.0e}; solutions have a small residual and few right digits",
                 IllConditionedWarning,
-                stacklevel=5,
             )
 
     def _relative_pivots(self) -> np.ndarray:
@@ -266,19 +266,21 @@ class Factor(TriangularFactors):
                 raise SingularMatrixError.numerical(
                     self._smallest_pivot_column(), f"the backward error stays at {worst:.1e}"
                 )
-            warnings.warn(
+            warn(
                 f"the backward error of the solution stays at {worst:.1e}; scale the matrix, or "
                 "use float64",
                 IllConditionedWarning,
-                stacklevel=3,
             )
 
     def _system(self, trans: str, dtype: np.dtype) -> refine.System:
         op = {"N": lambda A: A, "T": lambda A: A.T, "H": lambda A: A.conj().T}[trans]
         A = op(self.A)
-        norm = self._norms[0 if trans == "N" else 1]
         return refine.System(
-            A if A.dtype == dtype else A.astype(dtype), norm, lambda B: self._direct(B, trans)
+            A if A.dtype == dtype else A.astype(dtype),
+            self._norms[0 if trans == "N" else 1],
+            lambda B: self._direct(B, trans),
+            self._magnitude if trans == "N" else self._magnitude.T,
+            self._scaling is not None,
         )
 
     def _direct(self, B: np.ndarray, trans: str) -> np.ndarray:
@@ -310,7 +312,9 @@ class Factor(TriangularFactors):
         return SolveInfo(
             **{name: info[name] for name in info if name != "seconds"},
             backward_error=float(error.max(initial=0.0)),
-            componentwise_error=refine.componentwise_error(system, X, B),
+            componentwise_error=float(
+                refine.componentwise_error(system, X, B, system.residual(X, B)).max(initial=0.0)
+            ),
             refinement_steps=steps,
             seconds={**info["seconds"], "solve": time.perf_counter() - began},
         )
@@ -339,9 +343,14 @@ class Factor(TriangularFactors):
         return sp.csc_array((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
     @cached_property
+    def _magnitude(self) -> sp.csc_array:
+        """|A|."""
+        return abs(self.A)
+
+    @cached_property
     def _norms(self) -> tuple[float, float]:
         """Infinity norm and 1-norm of A."""
-        size = abs(self.A)
+        size = self._magnitude
         return float(size.sum(1).max(initial=0.0)), float(size.sum(0).max(initial=0.0))
 
     @cached_property

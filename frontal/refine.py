@@ -16,7 +16,8 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, gmres
 
 _MOST_STEPS = 5
-_GOOD = 4  # eps: what refinement by default leaves alone
+# Errors, in eps, that refinement by default leaves alone: they are what rounding costs anyway.
+_NORMWISE, _COMPONENTWISE = 4, 1000
 _GMRES_STEPS = 5
 _GMRES_SIZE = 40
 
@@ -33,11 +34,17 @@ class System:
         Its infinity norm.
     solve : callable
         X for a given (n, k) right-hand side, by the factors.
+    magnitude : sparse array
+        |op(A)|.
+    badly_scaled : bool
+        Refinement looks at each component, not at the norm alone: small rows matter too.
     """
 
     A: sp.sparray
     norm: float
     solve: Callable[[np.ndarray], np.ndarray]
+    magnitude: sp.sparray
+    badly_scaled: bool
 
     def residual(self, X: np.ndarray, B: np.ndarray) -> np.ndarray:
         """B - A X."""
@@ -57,13 +64,22 @@ def backward_error(system: System, X: np.ndarray, B: np.ndarray, R: np.ndarray) 
     return np.where(np.isfinite(error), error, np.inf)
 
 
-def componentwise_error(system: System, X: np.ndarray, B: np.ndarray) -> float:
-    """Largest componentwise backward error of all columns."""
-    R = np.abs(system.residual(X, B))
-    scale = abs(system.A) @ np.abs(X) + np.abs(B)
+def componentwise_error(system: System, X: np.ndarray, B: np.ndarray, R: np.ndarray) -> np.ndarray:
+    """Componentwise backward error of each column; infinite for one that is not finite."""
     with np.errstate(all="ignore"):
-        ratio = np.where(R > 0, R / scale, 0.0)
-    return float(ratio.max(initial=0.0))
+        R = np.abs(R)
+        scale = system.magnitude @ np.abs(X) + np.abs(B)
+        error = np.where(R > 0, R / scale, 0.0).max(axis=0, initial=0.0)
+        return np.where(np.isfinite(R).all(axis=0), error, np.inf)
+
+
+def _merit(system: System, X: np.ndarray, B: np.ndarray, R: np.ndarray) -> np.ndarray:
+    """Error of each column in units of what is good enough."""
+    eps = np.finfo(X.dtype).eps
+    merit = backward_error(system, X, B, R) / (_NORMWISE * eps)
+    if system.badly_scaled:
+        merit = np.maximum(merit, componentwise_error(system, X, B, R) / (_COMPONENTWISE * eps))
+    return merit
 
 
 def refine(
@@ -87,27 +103,26 @@ def refine(
     taken : int
         Corrections kept.
     """
-    eps = np.finfo(X.dtype).eps
     R = system.residual(X, B)
-    error = backward_error(system, X, B, R)
+    merit = _merit(system, X, B, R)
     taken = 0
     for _ in range(_MOST_STEPS if steps is None else steps):
-        if not np.any(error > (_GOOD if steps is None else 1) * eps):
+        if not np.any(merit > (1 if steps is None else 0)):
             break
         with np.errstate(all="ignore"):
             trial = X + system.solve(R)
             trial_R = system.residual(trial, B)
-        trial_error = backward_error(system, trial, B, trial_R)
-        better = trial_error < error
+        trial_merit = _merit(system, trial, B, trial_R)
+        better = trial_merit < merit
         if not better.any():
             break
-        halved = bool((trial_error[better] <= error[better] / 2).any())
+        halved = bool((trial_merit[better] <= merit[better] / 2).any())
         X, R = np.where(better, trial, X), np.where(better, trial_R, R)
-        error = np.where(better, trial_error, error)
+        merit = np.where(better, trial_merit, merit)
         taken += 1
         if steps is None and not halved:
             break
-    return X, error, taken
+    return X, backward_error(system, X, B, R), taken
 
 
 def rescue(

@@ -6,10 +6,13 @@ block is F22 - L21 L21^H. Only lower triangles are read and written.
 
 from __future__ import annotations
 
+import numpy as np
+
 from ._jit import inner
 from .blas import LOWER, MINUS, NO_TRANS, NON_UNIT, ONE, RIGHT, gemm, herk, potrf, trsm
 
 BLOCK = 256  # columns of a diagonal block factorized by one potrf
+SMALL = 32  # entries of a panel up to which plain loops beat four calls of BLAS
 
 
 @inner
@@ -91,3 +94,36 @@ def update_block(routines, panel, k, m, tile, size, item, beta, block):
     """Tile of the contribution block F22 - L21 L21^H."""
     i, j = triangle(tile)
     _update_tile(routines, i, j, size, m, k, panel + k * item, k + m, beta, block, m, item)
+
+
+@inner
+def factor_small(a, origin, k, m, blocks, block, clear):
+    """Whole front with a tiny panel, in plain loops; returns 0, or the column that fails from 1.
+
+    The contribution block, at `block` of `blocks`, is cleared first if `clear`.
+    """
+    ld = k + m
+    for j in range(k):
+        column = origin + j * ld
+        pivot = a[column + j].real
+        if not pivot > 0:
+            return j + 1
+        root = np.sqrt(pivot)
+        a[column + j] = root
+        for i in range(j + 1, ld):
+            a[column + i] /= root
+        for c in range(j + 1, k):
+            factor = np.conj(a[column + c])
+            for i in range(c, ld):
+                a[origin + c * ld + i] -= a[column + i] * factor
+    for c in range(m):
+        out = block + c * m
+        if clear:
+            for i in range(c, m):
+                blocks[out + i] = 0
+        for j in range(k):
+            below = origin + j * ld + k
+            factor = np.conj(a[below + c])
+            for i in range(c, m):
+                blocks[out + i] -= a[below + i] * factor
+    return 0

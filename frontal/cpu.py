@@ -108,10 +108,12 @@ class CpuBackend:
 
         def member(rank: int) -> None:
             own = layout.shared + rank * layout.own
-            scratch = np.empty(1 if self.symmetric else lu.BLOCK * self.widest, values.dtype)
-            info = np.zeros(1, np.int32)
+            info, scratch = np.zeros(1, np.int32), None
+            if not self.symmetric:
+                scratch = np.empty(lu.BLOCK * self.widest, values.dtype), info
             cut = layout.low, layout.root, layout.top
-            run(work, *cut, rank == 0, own, pivots, tiny, scratch, info)
+            failed = info if self.symmetric else None
+            run(work, *cut, rank == 0, own, pivots, tiny, scratch, failed)
 
         with single_threaded_blas():
             if self.flops > _INLINE_FLOPS:

@@ -47,7 +47,7 @@ def _shape(plan, s):
 
 
 @inner
-def _run_tile(work, kind, s, step, tile, size, own, pivots):
+def _run_tile(work, kind, s, step, tile, size, own, pivots, failed):
     """One tile of a phase of front s."""
     plan, routines = work.plan, work.routines
     k, m = _shape(plan, s)
@@ -56,43 +56,42 @@ def _run_tile(work, kind, s, step, tile, size, own, pivots):
         assemble(work, s, tile * size, min((tile + 1) * size, k + m), own, pivots)
         return
     panel = address(work.factor) + plan.panel[s] * item
-    if kind == _BLOCK:
-        has_children = plan.child_pointer[s + 1] > plan.child_pointer[s]
-        beta = ONE if has_children else ZERO
-        block = address(work.arena) + block_offset(work, s, own) * item
-        if pivots is None:
-            cholesky.update_block(routines, panel, k, m, tile, size, item, beta, block)
-        else:
-            lu.update_block(routines, panel, k, m, tile, size, item, beta, block)
-    elif pivots is None:
+    block = address(work.arena) + block_offset(work, s, own) * item
+    beta = ONE if plan.child_pointer[s + 1] > plan.child_pointer[s] else ZERO
+    if failed is not None:
         if kind == _SOLVE:
             cholesky.solve_below(routines, panel, k + m, step, k, tile, size, item)
         elif kind == _UPDATE:
             cholesky.update_below(routines, panel, k + m, step, k, tile, size, item)
-        else:
+        elif kind == _PANEL:
             cholesky.solve_panel(routines, panel, k, m, tile, size, item)
-    elif kind == _SOLVE:
-        lu.solve_right(routines, panel, k + m, step, k, tile, size, item)
-    elif kind == _UPDATE:
-        lu.update_below(routines, panel, k + m, step, k, tile, size, item)
-    else:
-        own_pivots = pivots[plan.start[s] : plan.start[s + 1]]
-        lu.solve_panel(routines, work.factor, plan.panel[s], k, m, tile, size, item, own_pivots)
+        else:
+            cholesky.update_block(routines, panel, k, m, tile, size, item, beta, block)
+    if pivots is not None:
+        if kind == _SOLVE:
+            lu.solve_right(routines, panel, k + m, step, k, tile, size, item)
+        elif kind == _UPDATE:
+            lu.update_below(routines, panel, k + m, step, k, tile, size, item)
+        elif kind == _PANEL:
+            own_pivots = pivots[plan.start[s] : plan.start[s + 1]]
+            lu.solve_panel(routines, work.factor, plan.panel[s], k, m, tile, size, item, own_pivots)
+        else:
+            lu.update_block(routines, panel, k, m, tile, size, item, beta, block)
 
 
 @inner
-def _run_phase(work, kind, s, step, tiles, size, own, shared, pivots):
+def _run_phase(work, kind, s, step, tiles, size, own, shared, pivots, failed):
     """All tiles of a phase, with the team's help if `shared`."""
     if not shared or tiles <= 1:
         for tile in range(tiles):
-            _run_tile(work, kind, s, step, tile, size, own, pivots)
+            _run_tile(work, kind, s, step, tile, size, own, pivots, failed)
         return
     open_phase(work.state, kind, s, step, tiles)
     while True:
         tile = claim(work.state)
         if tile < 0:
             break
-        _run_tile(work, kind, s, step, tile, size, own, pivots)
+        _run_tile(work, kind, s, step, tile, size, own, pivots, failed)
         finish_tile(work.state)
     while load(work.state, DONE) < tiles:
         yield_thread(work.routines)
@@ -100,59 +99,91 @@ def _run_phase(work, kind, s, step, tiles, size, own, shared, pivots):
 
 
 @inner
-def _factor_front(work, s, own, shared, pivots, tiny, scratch, info):
-    """Assemble and factor front s; return False if a pivot of Cholesky is not positive."""
-    plan, routines = work.plan, work.routines
+def _factor_small(work, s, own, pivots, tiny, failed):
+    """Factor front s, assembled, in plain loops; return as `_factor_front`."""
+    plan = work.plan
     k, m = _shape(plan, s)
-    item = work.factor.itemsize
-    large = k + m >= _LARGE
-    size = _TILE if large else k + m
-    shared = shared and large
-    _run_phase(work, _ASSEMBLE, s, _NO_STEP, (k + m + size - 1) // size, size, own, shared, pivots)
-    add_entries(work, s)
-    ld = k + m
-    panel = address(work.factor) + plan.panel[s] * item
-    width = cholesky.BLOCK if pivots is None else lu.BLOCK
-    for step in range(0, k, width):
-        if pivots is None:
-            cholesky.factor_diagonal_block(routines, panel, ld, step, k, item, info)
-            if info[0] != 0:
-                info[0] += plan.start[s] + step
-                return False
-        else:
-            own_pivots = pivots[plan.start[s] : plan.start[s + 1]]
-            perturbed = lu.factor_diagonal_block(
-                routines,
-                work.factor,
-                plan.panel[s],
-                ld,
-                step,
-                k,
-                item,
-                own_pivots,
-                tiny,
-                scratch,
-                info,
-            )
-            if perturbed > 0:
-                fetch_add(work.state, PERTURBED, perturbed)
-        if step + width < k:
-            tiles = (k - step - width + size - 1) // size
-            _run_phase(work, _SOLVE, s, step, tiles, size, own, shared, pivots)
-            tiles = tiles * (tiles + 1) // 2 if pivots is None else tiles * tiles
-            _run_phase(work, _UPDATE, s, step, tiles, size, own, shared, pivots)
-    if m > 0:
-        tiles = (m + size - 1) // size
-        halves = 1 if pivots is None else 2
-        _run_phase(work, _PANEL, s, _NO_STEP, halves * tiles, size, own, shared, pivots)
-        tiles = tiles * (tiles + 1) // 2 if pivots is None else tiles * tiles
-        _run_phase(work, _BLOCK, s, _NO_STEP, tiles, size, own, shared, pivots)
-    fetch_add(work.state, PROGRESS, 1)
+    origin, block = plan.panel[s], block_offset(work, s, own)
+    clear = plan.child_pointer[s + 1] == plan.child_pointer[s]
+    if failed is not None:
+        failed[0] = cholesky.factor_small(work.factor, origin, k, m, work.arena, block, clear)
+        return failed[0] == 0
+    if pivots is not None:
+        own_pivots = pivots[plan.start[s] : plan.start[s + 1]]
+        perturbed = lu.factor_small(
+            work.factor, origin, k, m, own_pivots, tiny, work.arena, block, clear
+        )
+        fetch_add(work.state, PERTURBED, perturbed)
     return True
 
 
+@inner
+def _factor_columns(work, s, step, pivots, tiny, scratch, failed):
+    """Factor the diagonal block of front s at column `step`; return as `_factor_front`."""
+    plan, routines = work.plan, work.routines
+    k, m = _shape(plan, s)
+    item = work.factor.itemsize
+    if failed is not None:
+        panel = address(work.factor) + plan.panel[s] * item
+        cholesky.factor_diagonal_block(routines, panel, k + m, step, k, item, failed)
+        return failed[0] == 0
+    if pivots is not None:
+        own_pivots = pivots[plan.start[s] : plan.start[s + 1]]
+        origin, ld = plan.panel[s], k + m
+        perturbed = lu.factor_diagonal_block(
+            routines, work.factor, origin, ld, step, k, item, own_pivots, tiny, scratch
+        )
+        fetch_add(work.state, PERTURBED, perturbed)
+    return True
+
+
+@inner
+def _factor_front(work, s, own, shared, pivots, tiny, scratch, failed):
+    """Assemble and factor front s.
+
+    Returns False if a pivot of Cholesky is not positive; its column in the front, from 1, is then
+    in failed[0].
+    """
+    plan = work.plan
+    k, m = _shape(plan, s)
+    large = k + m >= _LARGE
+    size = _TILE if large else k + m
+    shared = shared and large
+    tiles = (k + m + size - 1) // size
+    _run_phase(work, _ASSEMBLE, s, _NO_STEP, tiles, size, own, shared, pivots, failed)
+    add_entries(work, s)
+    fetch_add(work.state, PROGRESS, 1)
+    if k * (k + m) <= cholesky.SMALL:
+        return _factor_small(work, s, own, pivots, tiny, failed)
+    width = cholesky.BLOCK if pivots is None else lu.BLOCK
+    for step in range(0, k, width):
+        if not _factor_columns(work, s, step, pivots, tiny, scratch, failed):
+            if failed is not None:
+                failed[0] += step
+            return False
+        if step + width < k:
+            tiles = (k - step - width + size - 1) // size
+            _run_phase(work, _SOLVE, s, step, tiles, size, own, shared, pivots, failed)
+            tiles = tiles * (tiles + 1) // 2 if pivots is None else tiles * tiles
+            _run_phase(work, _UPDATE, s, step, tiles, size, own, shared, pivots, failed)
+    if m > 0:
+        tiles = (m + size - 1) // size
+        halves = 1 if pivots is None else 2
+        _run_phase(work, _PANEL, s, _NO_STEP, halves * tiles, size, own, shared, pivots, failed)
+        tiles = tiles * (tiles + 1) // 2 if pivots is None else tiles * tiles
+        _run_phase(work, _BLOCK, s, _NO_STEP, tiles, size, own, shared, pivots, failed)
+    return True
+
+
+@inner
+def _report(work, s, failed):
+    """Record the column of A that failed, from 1; the first one of all threads counts."""
+    if failed is not None:
+        fetch_min(work.state, FAILURE, np.int64(failed[0] + work.plan.start[s]))
+
+
 @jit
-def run(work, low, root, top, leader, own, pivots, tiny, scratch, info):
+def run(work, low, root, top, leader, own, pivots, tiny, scratch, failed):
     """One thread's part of a factorization; the leader's is all that nobody else takes.
 
     Parameters
@@ -168,10 +199,11 @@ def run(work, low, root, top, leader, own, pivots, tiny, scratch, info):
         Row interchanges of LU, local to each front; None for Cholesky.
     tiny : float
         Pivots of LU below this modulus are replaced.
-    scratch : array of the scalar type
-        ``lu.BLOCK`` times the most pivot columns of a front, for LU.
-    info : (1,) int32 array
-        For LAPACK.
+    scratch : tuple or None
+        For LU: an array of the scalar type, ``lu.BLOCK`` times the most pivot columns of a front,
+        and a (1,) int32 array for LAPACK.
+    failed : (1,) int32 array or None
+        For Cholesky. Since one of `pivots` and `failed` is None, only one method is compiled.
     """
     state = work.state
     if leader:
@@ -187,11 +219,13 @@ def run(work, low, root, top, leader, own, pivots, tiny, scratch, info):
             for s in range(np.int64(low[tile]), np.int64(root[tile]) + 1):
                 if load(state, INTERRUPT) != 0:
                     break
-                if not _factor_front(work, s, own, _ALONE, pivots, tiny, scratch, info):
-                    fetch_min(state, FAILURE, np.int64(info[0]))
+                if not _factor_front(work, s, own, _ALONE, pivots, tiny, scratch, failed):
+                    _report(work, s, failed)
                     break
         else:
-            _run_tile(work, state[KIND], state[FRONT], state[STEP], tile, _TILE, own, pivots)
+            _run_tile(
+                work, state[KIND], state[FRONT], state[STEP], tile, _TILE, own, pivots, failed
+            )
         finish_tile(state)
     if not leader:
         return
@@ -201,6 +235,7 @@ def run(work, low, root, top, leader, own, pivots, tiny, scratch, info):
     for i in range(top.size):
         if load(state, FAILURE) != NO_FAILURE or load(state, INTERRUPT) != 0:
             break
-        if not _factor_front(work, np.int64(top[i]), own, _TOGETHER, pivots, tiny, scratch, info):
-            fetch_min(state, FAILURE, np.int64(info[0]))
+        s = np.int64(top[i])
+        if not _factor_front(work, s, own, _TOGETHER, pivots, tiny, scratch, failed):
+            _report(work, s, failed)
     fetch_add(state, QUIT, 1)

@@ -84,7 +84,7 @@ def _copy_columns(source, origin, ld, rows, width, target, start, target_ld):
 
 
 @inner
-def factor_diagonal_block(routines, a, origin, ld, step, k, item, pivots, tiny, scratch, info):
+def factor_diagonal_block(routines, a, origin, ld, step, k, item, pivots, tiny, scratch):
     """Factor columns [step, step + BLOCK) of the k by k block at `origin`, rows to k.
 
     Rows are interchanged over all k columns. ``pivots[j]`` is the row, counted from the first
@@ -92,16 +92,17 @@ def factor_diagonal_block(routines, a, origin, ld, step, k, item, pivots, tiny, 
     taken back from `scratch`, of BLOCK * k entries, and eliminated one by one. Returns the
     number of pivots replaced.
     """
+    copied, info = scratch
     width = min(BLOCK, k - step)
     rows = k - step
     corner = origin + step * (ld + 1)
     local = pivots[step : step + width]
     begin = address(a) + corner * item
-    _copy_columns(a, corner, ld, rows, width, scratch, np.int64(0), rows)
+    _copy_columns(a, corner, ld, rows, width, copied, np.int64(0), rows)
     getrf(routines, rows, width, begin, ld, local, info)
     perturbed = 0
     if _has_tiny_pivot(a, corner, ld, width, tiny):
-        _copy_columns(scratch, np.int64(0), rows, rows, width, a, corner, ld)
+        _copy_columns(copied, np.int64(0), rows, rows, width, a, corner, ld)
         perturbed = _eliminate(a, corner, ld, rows, width, local, tiny)
     laswp(routines, step, begin - step * ld * item, ld, width, local)
     laswp(routines, k - step - width, begin + width * ld * item, ld, width, local)
@@ -176,3 +177,41 @@ def update_block(routines, panel, k, m, tile, size, item, beta, block):
     gemm(
         routines, NO_TRANS, TRANS, rows, columns, k, MINUS, left, ld, right, m, beta, out, m
     )  # fmt: skip
+
+
+@inner
+def factor_small(a, origin, k, m, pivots, tiny, blocks, block, clear):
+    """Whole front with a tiny panel, in plain loops; returns the number of pivots replaced.
+
+    The contribution block, at `block` of `blocks`, is cleared first if `clear`.
+    """
+    ld = k + m
+    perturbed = _eliminate(a, origin, ld, k, k, pivots, tiny)
+    upper = origin + k * ld
+    for j in range(k):
+        pivots[j] -= 1
+        p = pivots[j]
+        if p != j:
+            for i in range(m):
+                x, y = upper + j * m + i, upper + p * m + i
+                a[x], a[y] = a[y], a[x]
+    for j in range(k):
+        column = origin + j * ld
+        inverse = 1 / a[column + j]
+        for i in range(k, ld):
+            a[column + i] *= inverse
+        for c in range(j + 1, k):
+            right, left = a[origin + c * ld + j], a[column + c]
+            for i in range(m):
+                a[origin + c * ld + k + i] -= a[column + k + i] * right
+                a[upper + c * m + i] -= a[upper + j * m + i] * left
+    for c in range(m):
+        out = block + c * m
+        if clear:
+            for i in range(m):
+                blocks[out + i] = 0
+        for j in range(k):
+            factor = a[upper + j * m + c]
+            for i in range(m):
+                blocks[out + i] -= a[origin + j * ld + k + i] * factor
+    return perturbed

@@ -99,25 +99,6 @@ def _run_phase(work, kind, s, step, tiles, size, own, shared, pivots, failed):
 
 
 @inner
-def _factor_small(work, s, own, pivots, tiny, failed):
-    """Factor front s, assembled, in plain loops; return as `_factor_front`."""
-    plan = work.plan
-    k, m = _shape(plan, s)
-    origin, block = plan.panel[s], block_offset(work, s, own)
-    clear = plan.child_pointer[s + 1] == plan.child_pointer[s]
-    if failed is not None:
-        failed[0] = cholesky.factor_small(work.factor, origin, k, m, work.arena, block, clear)
-        return failed[0] == 0
-    if pivots is not None:
-        own_pivots = pivots[plan.start[s] : plan.start[s + 1]]
-        perturbed = lu.factor_small(
-            work.factor, origin, k, m, own_pivots, tiny, work.arena, block, clear
-        )
-        fetch_add(work.state, PERTURBED, perturbed)
-    return True
-
-
-@inner
 def _factor_columns(work, s, step, pivots, tiny, scratch, failed):
     """Factor the diagonal block of front s at column `step`; return as `_factor_front`."""
     plan, routines = work.plan, work.routines
@@ -153,8 +134,12 @@ def _factor_front(work, s, own, shared, pivots, tiny, scratch, failed):
     _run_phase(work, _ASSEMBLE, s, _NO_STEP, tiles, size, own, shared, pivots, failed)
     add_entries(work, s)
     fetch_add(work.state, PROGRESS, 1)
-    if k * (k + m) <= cholesky.SMALL:
-        return _factor_small(work, s, own, pivots, tiny, failed)
+    if failed is not None and k * (k + m) <= cholesky.SMALL:
+        clear = plan.child_pointer[s + 1] == plan.child_pointer[s]
+        block = block_offset(work, s, own)
+        origin = plan.panel[s]
+        failed[0] = cholesky.factor_small(work.factor, origin, k, m, work.arena, block, clear)
+        return failed[0] == 0
     width = cholesky.BLOCK if pivots is None else lu.BLOCK
     for step in range(0, k, width):
         if not _factor_columns(work, s, step, pivots, tiny, scratch, failed):

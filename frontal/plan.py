@@ -58,21 +58,12 @@ class Plan(NamedTuple):
     target: np.ndarray
 
 
-@jit
-def _children(parent):
-    fronts = parent.size
-    pointer = np.zeros(fronts + 1, np.int64)
-    for s in range(fronts):
-        if parent[s] >= 0:
-            pointer[parent[s] + 1] += 1
-    for s in range(fronts):
-        pointer[s + 1] += pointer[s]
-    cursor = pointer[:-1].copy()
-    children = np.empty(pointer[fronts], np.int32)
-    for s in range(fronts):
-        if parent[s] >= 0:
-            children[cursor[parent[s]]] = s
-            cursor[parent[s]] += 1
+def _children(parent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Children of each front, ascending, and where each list begins."""
+    below = np.flatnonzero(parent >= 0)
+    children = below[np.argsort(parent[below], kind="stable")].astype(np.int32)
+    pointer = np.zeros(parent.size + 1, np.int64)
+    np.cumsum(np.bincount(parent[below], minlength=parent.size), out=pointer[1:])
     return pointer, children
 
 
@@ -98,14 +89,11 @@ def _relative_rows(start, parent, pointer, rows):
     return relative
 
 
-@jit
-def _panel_offsets(start, pointer, panels):
+def _panel_offsets(start: np.ndarray, pointer: np.ndarray, panels: int) -> np.ndarray:
     """Offsets of fronts that keep `panels` blocks: 1 for Cholesky, 2 for LU."""
+    k, m = np.diff(start).astype(np.int64), np.diff(pointer)
     offset = np.zeros(start.size, np.int64)
-    for s in range(start.size - 1):
-        k = np.int64(start[s + 1] - start[s])
-        m = pointer[s + 1] - pointer[s]
-        offset[s + 1] = offset[s] + k * (k + panels * m)
+    np.cumsum(k * (k + panels * m), out=offset[1:])
     return offset
 
 
@@ -196,16 +184,10 @@ def make_plan(indptr, indices, perm, row_rank, symmetric, start, parent, pointer
     )
 
 
-@jit
-def front_flops(start, pointer):
+def front_flops(start: np.ndarray, pointer: np.ndarray) -> np.ndarray:
     """Multiplications and additions of a Cholesky factorization of each front (LU: twice)."""
-    fronts = start.size - 1
-    flops = np.empty(fronts, np.float64)
-    for s in range(fronts):
-        k = float(start[s + 1] - start[s])
-        m = float(pointer[s + 1] - pointer[s])
-        flops[s] = k * (k + 1) * (2 * k + 1) / 6 + k * k * m + k * m * (m + 1)
-    return flops
+    k, m = np.diff(start).astype(np.float64), np.diff(pointer).astype(np.float64)
+    return k * (k + 1) * (2 * k + 1) / 6 + k * k * m + k * m * (m + 1)
 
 
 @jit
@@ -269,25 +251,17 @@ def _release(start, size, count, where, length):
     """Give an interval back, merged with its neighbours; return the number of intervals."""
     i = count
     while i > 0 and start[i - 1] > where:
+        start[i], size[i] = start[i - 1], size[i - 1]
         i -= 1
-    joins_left = i > 0 and start[i - 1] + size[i - 1] == where
-    joins_right = i < count and where + length == start[i]
-    if joins_left and joins_right:
-        size[i - 1] += length + size[i]
-        for j in range(i, count - 1):
-            start[j], size[j] = start[j + 1], size[j + 1]
-        return count - 1
-    if joins_left:
-        size[i - 1] += length
-        return count
-    if joins_right:
-        start[i] = where
-        size[i] += length
-        return count
-    for j in range(count, i, -1):
-        start[j], size[j] = start[j - 1], size[j - 1]
     start[i], size[i] = where, length
-    return count + 1
+    last = max(i - 1, 0)  # the interval that the next ones are merged into
+    for j in range(last + 1, count + 1):
+        if start[last] + size[last] == start[j]:
+            size[last] += size[j]
+        else:
+            last += 1
+            start[last], size[last] = start[j], size[j]
+    return last + 1
 
 
 @inner

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._jit import jit
-
 
 @dataclass(frozen=True)
 class Scaling:
@@ -17,29 +15,19 @@ class Scaling:
     column: np.ndarray
 
 
-@jit
-def _largest(indptr, indices, data, row, column):
-    """Largest modulus of each row and of each column of diag(row) A diag(column)."""
-    n = column.size
-    by_row = np.zeros(n)
-    by_column = np.zeros(n)
-    for j in range(n):
-        for p in range(indptr[j], indptr[j + 1]):
-            i = indices[p]
-            size = abs(data[p]) * row[i] * column[j]
-            by_row[i] = max(by_row[i], size)
-            by_column[j] = max(by_column[j], size)
-    return by_row, by_column
-
-
-@jit
-def scaled(indptr, indices, data, row, column):
+def scaled(
+    indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, row: np.ndarray, column: np.ndarray
+) -> np.ndarray:
     """Values of diag(row) A diag(column), in the scalar type of A."""
-    out = np.empty_like(data)
-    for j in range(column.size):
-        for p in range(indptr[j], indptr[j + 1]):
-            out[p] = data[p] * (row[indices[p]] * column[j])
-    return out
+    factors = row[indices] * np.repeat(column, np.diff(indptr))
+    return (data * factors).astype(data.dtype, copy=False)
+
+
+def _largest(n: int, index: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """Largest entry of each row or column."""
+    largest = np.zeros(n)
+    np.maximum.at(largest, index, size)
+    return largest
 
 
 def _power_of_two(x: np.ndarray) -> np.ndarray:
@@ -71,7 +59,8 @@ def equilibrate(
     n = indptr.size - 1
     row = np.ones(n) if row is None else 1 / _power_of_two(row)
     column = np.ones(n) if column is None else 1 / _power_of_two(column)
-    by_row, _ = _largest(indptr, indices, data, row, column)
-    row = row * _power_of_two(by_row)
-    _, by_column = _largest(indptr, indices, data, row, column)
-    return row, column * _power_of_two(by_column)
+    by_column = np.repeat(np.arange(n), np.diff(indptr))
+    size = np.abs(data) * (row[indices] * column[by_column])
+    gain = _power_of_two(_largest(n, indices, size))
+    size *= gain[indices]
+    return row * gain, column * _power_of_two(_largest(n, by_column, size))

@@ -27,6 +27,7 @@ from .blas import (
     trsm,
     trsv,
 )
+from .plan import Plan
 
 
 @inner
@@ -138,14 +139,9 @@ def sweep(plan, routines, factor, pivots, x, width, buffer, transposed, backward
             _interchange(own, width, pivots[first : first + k], backward)
 
 
-@jit
-def factor_diagonal(plan, factor):
+def factor_diagonal(plan: Plan, factor: np.ndarray) -> np.ndarray:
     """Diagonal of L (Cholesky) or of U (LU), in elimination order."""
-    diagonal = np.empty(plan.start[-1], factor.dtype)
-    for s in range(plan.parent.size):
-        first = plan.start[s]
-        k = np.int64(plan.start[s + 1] - first)
-        ld = k + plan.pointer[s + 1] - plan.pointer[s]
-        for j in range(k):
-            diagonal[first + j] = factor[plan.panel[s] + j * (ld + 1)]
-    return diagonal
+    k = np.diff(plan.start)
+    step = np.repeat(k + np.diff(plan.pointer) + 1, k)
+    local = np.arange(plan.start[-1]) - np.repeat(plan.start[:-1], k)
+    return factor[np.repeat(plan.panel[:-1], k) + local * step]

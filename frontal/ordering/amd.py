@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from .._jit import jit
+from .._jit import inner, jit
 from ..etree import inverse, postorder
 
 NONE = np.int32(-1)
@@ -95,7 +95,7 @@ def _open_group(node, head, members):
     return least, weight
 
 
-@jit
+@inner
 def _collect_garbage(node, work, free):
     """Move the lists in use to the front of the workspace; returns the first free place."""
     n = node.size

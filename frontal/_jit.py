@@ -8,6 +8,7 @@ content of every source file of the package, so that no stale code can be found.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -16,6 +17,8 @@ from typing import Any
 
 import numba
 import numba.extending
+
+log = logging.getLogger("frontal")
 
 
 def _cache_folder() -> Path:
@@ -32,6 +35,8 @@ def _cache_folder() -> Path:
 
 
 _FOLDER = str(_cache_folder())
+if not os.path.isdir(_FOLDER):
+    log.info("compiling for the first time: 15 to 20 seconds, then kept in %s", _FOLDER)
 
 
 def _compile(function: Callable[..., Any], **options: Any) -> Any:

@@ -7,6 +7,7 @@ between a pair of markers.
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from pathlib import Path
 
@@ -14,17 +15,24 @@ import report
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("frontal", "examples", "benchmarks", "tests")
+SUFFIXES = (".py", ".cu", ".cuh", ".hpp")
 
 
 def purpose(path: Path) -> str:
-    """Return the first line of a module's docstring, without its full stop."""
-    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-    return text.split("\n")[0].rstrip(".").replace("|", "\\|")
+    """Return the first sentence of a module's docstring or of a kernel file's head."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        line = (ast.get_docstring(ast.parse(text)) or "").split("\n")[0]
+    else:
+        head = itertools.takewhile(lambda line: line.startswith("//"), text.splitlines())
+        line = re.split(r"\.(?: |$)", " ".join(part[2:].strip() for part in head))[0]
+    return line.rstrip(".").replace("|", "\\|")
 
 
 def file_map() -> str:
-    """Return the table of every Python file that says something, folder by folder."""
-    files = [p for folder in FOLDERS for p in sorted((ROOT / folder).rglob("*.py"))]
+    """Return the table of every source file that says something, folder by folder."""
+    everything = (p for folder in FOLDERS for p in sorted((ROOT / folder).rglob("*.*")))
+    files = [p for p in everything if p.suffix in SUFFIXES]
     rows = ([f"`{p.relative_to(ROOT).as_posix()}`", purpose(p)] for p in files if purpose(p))
     return "| file | what |\n| --- | --- |\n" + "\n".join(f"| {a} | {b} |" for a, b in rows)
 

@@ -1,4 +1,4 @@
-"""The command line: frontal solve, frontal analyze, frontal info.
+"""The command line: frontal solve, frontal analyze, frontal tune, frontal info.
 
 Results go to stdout, as text or by --json for a machine; progress, warnings and errors to stderr.
 The exit code is 0, 1 for what a solver or a file refuses, 2 for a wrong command line.
@@ -89,6 +89,13 @@ def _parser() -> argparse.ArgumentParser:
         "analyze", parents=[common, machine], help="order A and show what its factorization takes"
     )
     analyze.set_defaults(run=_analyze)
+    tune = commands.add_parser(
+        "tune", parents=[machine], help="find the GPU's fastest block sizes, tiles and crossovers"
+    )
+    tune.add_argument("--routines", nargs="+", default=(), metavar="NAME", help="default: all")
+    tune.add_argument("--seconds", type=float, default=120.0, help="time to spend; default 120")
+    tune.add_argument("-o", "--output", metavar="FILE", help="default: in the user's cache folder")
+    tune.set_defaults(run=_tune)
     info = commands.add_parser("info", parents=[machine], help="show versions, threads, devices")
     info.set_defaults(run=_info)
     return parser
@@ -252,6 +259,34 @@ def _size_classes(analysis: Analysis) -> list[dict[str, Any]]:
             }
         )
     return classes
+
+
+# --- tune ------------------------------------------------------------------------------------
+
+
+def _tune(options: argparse.Namespace) -> None:
+    """`frontal tune`."""
+    from .gpu import tune
+    from .gpu.device import device_of
+
+    known = tune.routines()
+    unknown = sorted(set(options.routines) - set(known))
+    if unknown:
+        raise ValueError(f"no routine {', '.join(unknown)} to tune; there are {', '.join(known)}")
+    device = device_of()
+    with show.progress() as progress:
+        numbers, changes = tune.sweep(
+            device, options.routines, seconds=options.seconds, progress=progress
+        )
+    path = tune.save(device.name, numbers, Path(options.output) if options.output else None)
+    if options.json:
+        report = {"device": device.name, "file": str(path), "routines": numbers}
+        print(json.dumps(report, default=show.plain))
+        return
+    rows = [
+        (f"{c.routine} {c.knob}", str(c.before), str(c.after), f"{c.gain:.2f}") for c in changes
+    ]
+    show.table(f"{device.name}: {path}", ("number", "default", "chosen", "times faster"), rows)
 
 
 # --- info ------------------------------------------------------------------------------------

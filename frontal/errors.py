@@ -91,6 +91,43 @@ class NotPositiveDefiniteError(FrontalError, np.linalg.LinAlgError):
         )
 
 
+class BatchError(FrontalError, np.linalg.LinAlgError):
+    """Some matrices of a batch have no factor or inverse; the others have theirs.
+
+    Attributes
+    ----------
+    indices : (f,) int array
+        The matrices that failed.
+    columns : (f,) int array
+        The first column of each that has no pivot, from 0.
+    result : object
+        What the call would have returned; the matrices not named in ``indices`` are complete.
+    """
+
+    _SHOWN = 5
+
+    def __init__(
+        self, routine: str, count: int, indices: np.ndarray, columns: np.ndarray, result: object
+    ) -> None:
+        super().__init__(routine, count, indices, columns)
+        self.routine, self.count = routine, count
+        self.indices, self.columns, self.result = indices, columns, result
+
+    def __str__(self) -> str:
+        pairs = list(zip(self.indices.tolist(), self.columns.tolist(), strict=True))
+        shown = ", ".join(f"matrix {i} at column {j}" for i, j in pairs[: self._SHOWN])
+        more = f" and {len(pairs) - self._SHOWN} more" if len(pairs) > self._SHOWN else ""
+        definite = self.routine == "cholesky"
+        cause = "it is not positive definite" if definite else "it is singular"
+        other = "lu_factor, which needs no definiteness" if definite else "a scaled matrix"
+        return (
+            f"{self.routine} failed for {len(pairs)} of {self.count}: {shown}{more}. Likely "
+            f"causes: (a) {cause}, (b) NaN or infinity in it. The others are in .result, the "
+            "numbers in .indices and .columns. Try: check=False for `info` and no error, or "
+            f"{other}"
+        )
+
+
 class NonFiniteInputError(FrontalError, ValueError):
     """NaN or infinity in the matrix or the right-hand side.
 

@@ -10,6 +10,10 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
+from frontal import gpu
+
+from .emulation.device import COMPILER, EmulatedDevice
+
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "matrices"
 
 
@@ -25,6 +29,18 @@ def shared_matrix():
             return sp.csc_array(scipy.io.mmread(stream))
 
     return read
+
+
+@pytest.fixture(scope="session", params=["emulated", *["gpu"] * gpu.available()])
+def device(request):
+    """A device to run kernels on: emulated on the CPU, and the GPU where there is one."""
+    if request.param == "emulated":
+        if COMPILER is None:
+            pytest.skip("no C++ compiler to emulate kernels with: install g++ or clang++")
+        return EmulatedDevice()
+    from frontal.gpu.device import device_of
+
+    return device_of()
 
 
 def scaled_residual(A, x, b) -> float:

@@ -135,7 +135,9 @@ def _after_fork() -> None:
 
 
 def _at_exit() -> None:
-    for worker in list(_alive):
+    while _idle:
+        _idle.pop().close()
+    for worker in list(_alive):  # a thread may still be at its pipes
         worker.kill()
 
 

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# What is to be run where there is a GPU: bash benchmarks/gpu_session.sh FOLDER STEP...
+#
+# Steps: tests, memcheck, racecheck, synccheck, tune, quick, ladder, others (the other scalar
+# types). Each writes FOLDER/STEP.log and its results beside it; one that fails stops no other.
+# Environment: PYTHON (python3), STEP_SECONDS (540).
+set -u
+folder=$1
+shift
+cd "$(dirname "$0")/.." || exit 2
+mkdir -p "$folder"
+python=${PYTHON:-python3}
+export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" PYTHONUNBUFFERED=1
+tests=("$python" -m pytest -q -p no:cacheprovider -k "not emulated" tests/test_gpu_*.py)
+ladder=("$python" benchmarks/gpu_dense.py --output)
+
+for step in "$@"; do
+    case $step in
+    tests) command=("${tests[@]}") ;;
+    memcheck | racecheck | synccheck)
+        command=(compute-sanitizer --tool "$step" --error-exitcode 9 "${tests[@]}" -x) ;;
+    tune) command=("$python" -m frontal tune --seconds 200 -o "$folder/tuned.json") ;;
+    quick) command=("${ladder[@]}" "$folder/quick.jsonl" --quick) ;;
+    ladder) command=("${ladder[@]}" "$folder/gpu_dense.jsonl") ;;
+    others) command=("${ladder[@]}" "$folder/others.jsonl" --quick --dtypes scz) ;;
+    *) echo "no step $step" && exit 2 ;;
+    esac
+    began=$SECONDS
+    timeout "${STEP_SECONDS:-540}" "${command[@]}" >"$folder/$step.log" 2>&1
+    echo "== $step: status $?, $((SECONDS - began)) s"
+    tail -n 60 "$folder/$step.log"
+done

@@ -1,0 +1,21 @@
+"""Examples of the GPU's modules run where there is a GPU."""
+
+from __future__ import annotations
+
+import pytest
+from _pytest.doctest import DoctestItem
+
+from frontal import gpu
+
+NEEDS_GPU = ("frontal.gpu.batched", "frontal.gpu.products")
+
+
+def pytest_collection_modifyitems(items):
+    without = pytest.mark.skip(reason="no GPU")
+    for item in items:
+        if (
+            isinstance(item, DoctestItem)
+            and item.name.startswith(NEEDS_GPU)
+            and not gpu.available()
+        ):
+            item.add_marker(without)

@@ -1,0 +1,329 @@
+"""Products and triangular solves of many matrices: gemm, herk, syrk, trsm on batches.
+
+An operand is a ``Batch``, or a ``Part`` of one: the same window of each of its matrices, trimmed to
+what a matrix has. Operands of one call may be of different kinds: one matrix serves all of a batch.
+Nothing here waits for the device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from . import launch
+from .launch import Tile, TrsmPlan
+from .parts import ALL, Operand, Part, op_sizes, operands, require, without_depth
+from .worklists import work_list
+
+_INVERSES = np.dtype(
+    [("values", "u8"), ("starts", "u8"), ("each", "i4"), ("skip", "i4")], align=True
+)
+_NO_INVERSES = np.zeros((), _INVERSES)
+TRIANGLE = 32  # order of the diagonal blocks that are inverted
+_TRANS = {"N": 0, "T": 1, "C": 2}
+_UPLO = {"L": 0, "U": 1}
+
+
+def gemm(
+    trans_a: str,
+    trans_b: str,
+    alpha: complex,
+    a: Operand,
+    b: Operand,
+    beta: complex,
+    c: Operand,
+    tile: int | None = None,
+) -> None:
+    """C = alpha op(A) op(B) + beta C for each matrix; C must not overlap A or B.
+
+    Parameters
+    ----------
+    trans_a, trans_b : {"N", "T", "C"}
+    a, b, c : Batch or Part
+    tile : {0, 1, 2, 3, 4}, optional
+        Tile of the kernel, from tiny to large; by size if not given.
+
+    Raises
+    ------
+    ValueError
+        If the sizes of a product do not fit.
+    """
+    a, b, c = operands(a, b, c)
+    rows, inner = op_sizes(a, trans_a)
+    depth, cols = op_sizes(b, trans_b)
+    require("op(A), op(B) and C", (rows, c.rows), (inner, depth), (cols, c.cols))
+    device, dtype = c.batch.device, c.batch.dtype
+    if _vendor(device, "gemm", trans_a, trans_b, alpha, a, b, beta, c):
+        return
+    if alpha == 0:
+        a, b = without_depth(a, trans_a, 1), without_depth(b, trans_b, 0)
+        inner = np.zeros_like(inner)
+    if beta == 1:
+        rows = np.where(inner > 0, rows, 0)
+    chosen = _product_tile("gemm", c, 1.0, tile)
+    work, period, count = work_list(
+        device, rows, cols, inner, (chosen.rows, chosen.cols), None, _group(device, "gemm")
+    )
+    if count == 0:
+        return
+    constants = {"TRANS_A": _code(trans_a, dtype), "TRANS_B": _code(trans_b, dtype)}
+    kernel = device.kernel(
+        "gemm.cu", f"gemm_{c.batch.wrapper}", dtype, TILE=chosen.index, **constants
+    )
+    arguments = (*a.arguments, *b.arguments, dtype.type(beta), *c.arguments, work)
+    _launch(kernel, chosen, count, dtype, (dtype.type(alpha), *arguments, np.int32(period)))
+
+
+def herk(
+    uplo: str,
+    trans: str,
+    alpha: complex,
+    a: Operand,
+    beta: complex,
+    c: Operand,
+    tile: int | None = None,
+    conjugate: bool = True,
+) -> None:
+    """C = alpha A Aᴴ + beta C (trans "N") or alpha Aᴴ A + beta C, one triangle of each matrix.
+
+    Parameters
+    ----------
+    uplo : {"L", "U"}
+        The triangle of C that is read and written.
+    trans : {"N", "T", "C"}
+    alpha, beta : real scalar; any scalar where not ``conjugate``
+    a, c : Batch or Part
+    tile : {0, 1, 2, 3, 4}, optional
+        Tile of the kernel, from tiny to large; by size if not given.
+    conjugate : bool
+        False computes A Aᵀ or Aᵀ A (SYRK).
+
+    Raises
+    ------
+    ValueError
+        If the sizes of a product do not fit.
+    """
+    a, c = operands(a, c)
+    rows, inner = op_sizes(a, trans)
+    require("op(A) and C", (rows, c.rows), (rows, c.cols))
+    device, dtype = c.batch.device, c.batch.dtype
+    if conjugate and _vendor(device, "herk", uplo, trans, alpha, a, beta, c):
+        return
+    if alpha == 0:
+        a, inner = without_depth(a, trans, 1), np.zeros_like(inner)
+    if beta == 1:
+        rows = np.where(inner > 0, rows, 0)
+    chosen = _product_tile("herk", c, 0.5, tile)
+    work, period, count = work_list(
+        device, rows, rows, inner, (chosen.rows, chosen.cols), uplo, _group(device, "herk")
+    )
+    if count == 0:
+        return
+    constants = {
+        "TRANS": int(trans != "N"),
+        "CONJUGATE": int(conjugate or dtype.kind != "c"),
+        "TILE": chosen.index,
+    }
+    kernel = device.kernel("herk.cu", f"herk_{c.batch.wrapper}", dtype, **constants)
+    scalars = dtype.type(alpha), dtype.type(beta)
+    arguments = (scalars[0], *a.arguments, scalars[1], *c.arguments, np.int32(_UPLO[uplo]), work)
+    _launch(kernel, chosen, count, dtype, (*arguments, np.int32(period)))
+
+
+def syrk(uplo: str, trans: str, alpha: complex, a: Operand, beta: complex, c: Operand) -> None:
+    """C = alpha A Aᵀ + beta C (trans "N") or alpha Aᵀ A + beta C, one triangle of each matrix."""
+    herk(uplo, trans, alpha, a, beta, c, conjugate=False)
+
+
+def trsm(
+    side: str,
+    uplo: str,
+    trans: str,
+    diag: str,
+    alpha: complex,
+    a: Operand,
+    b: Operand,
+    width: int | None = None,
+    inverses: Inverses | None = None,
+) -> None:
+    """Solve op(A) X = alpha B (side "L") or X op(A) = alpha B (side "R"); X takes the place of B.
+
+    A beyond a tuned order is taken in steps: a step's unknowns by block substitution, then their
+    product subtracted from what remains.
+
+    Parameters
+    ----------
+    side : {"L", "R"}
+    uplo : {"L", "U"}
+        The triangle of A that is read.
+    trans : {"N", "T", "C"}
+    diag : {"N", "U"}
+        "U" takes the diagonal as ones and does not read it.
+    a, b : Batch or Part
+    width : {16, 32, 64}, optional
+        Right-hand sides of a block; by their number if not given.
+    inverses : Inverses, optional
+        What ``trtri`` gave for A, for more than one solve.
+
+    Raises
+    ------
+    ValueError
+        If the sizes of a system do not fit.
+    """
+    a, b = operands(a, b)
+    left = side == "L"
+    require("A and B", (a.rows, a.cols), (a.rows, b.rows if left else b.cols))
+    device, dtype = b.batch.device, b.batch.dtype
+    if _vendor(device, "trsm", side, uplo, trans, diag, alpha, a, b):
+        return
+    numbers = launch.tuning("trsm", device.name)
+    rights, n = b.cols if left else b.rows, int(a.rows.max(initial=0))
+    given = inverses is not None
+    plan = launch.trsm(n, rights, left, dtype, device.limits, numbers, width, given)
+    if plan.given and not given and rights.any():
+        inverses = trtri(uplo, diag, a)
+    forward = left == ((uplo == "L") == (trans == "N"))
+    starts = range(0, n, plan.fused)
+    if alpha != 1 and not forward and len(starts) > 1 and a.rows.min() < n:
+        _scale(alpha, b)  # matrices begin at different steps
+        alpha = 1.0
+    for i in starts if forward else reversed(starts):
+        done = plan.fused
+        _solve_step((side, uplo, trans, diag), alpha, a.at(i, i, done, done), b, i, plan, inverses)
+        rest, size = (i + done, ALL) if forward else (0, i)
+        if rest < n and size > 0:
+            e = a.at(rest, i, size, done) if left == (trans == "N") else a.at(i, rest, done, size)
+            if left:
+                gemm(trans, "N", -1.0, e, b.at(i, 0, done), alpha, b.at(rest, 0, size))
+            else:
+                x = b.at(0, i, n=done)
+                gemm("N", trans, -1.0, x, e, alpha, b.at(0, rest, n=size))
+        alpha = 1.0
+
+
+def _solve_step(
+    about: tuple[str, str, str, str],
+    alpha: complex,
+    a: Part,
+    b: Part,
+    i: int,
+    plan: TrsmPlan,
+    inverses: Inverses | None,
+) -> None:
+    """Solve with a diagonal block of A, which begins at row i of it, by one launch."""
+    side, uplo, trans, diag = about
+    device, dtype = b.batch.device, b.batch.dtype
+    left = side == "L"
+    rights = np.where(a.rows > 0, b.cols if left else b.rows, 0).astype(np.int32)
+    x = b.at(i, 0, plan.fused) if left else b.at(0, i, n=plan.fused)
+    work, period, count = work_list(
+        device, rights, np.ones_like(rights), a.rows, (plan.width, 1), None, ALL
+    )
+    if count == 0:
+        return
+    constants = {"SIDE": int(not left), "UPLO": _UPLO[uplo], "TRANS": _code(trans, dtype)}
+    constants |= {"WIDTH": plan.width, "GIVEN_INVERSES": int(plan.given)}
+    kernel = device.kernel("trsm.cu", f"trsm_{b.batch.wrapper}", dtype, **constants)
+    made = inverses.struct(device, i // TRIANGLE) if plan.given else _NO_INVERSES
+    arguments = (np.int32(diag == "U"), *a.arguments, made, *x.arguments, work, np.int32(period))
+    kernel((count,), (plan.threads,), (dtype.type(alpha), *arguments), plan.shared)
+
+
+@dataclass(frozen=True)
+class Inverses:
+    """Inverses of the diagonal blocks of 32 of triangular matrices, for ``trsm``.
+
+    Attributes
+    ----------
+    values : device array (blocks, 32, 32)
+        [w, j, i] is entry (i, j) of the inverse for lower triangles, (j, i) for upper ones.
+    starts : device array of int32 (count,), or None
+        Number of each matrix's first block; None where all matrices have ``each`` blocks.
+    each : int
+    """
+
+    values: Any
+    starts: Any
+    each: int
+
+    def struct(self, device: Any, skip: int) -> np.ndarray:
+        """The struct ``Inverses`` of trsm.cu, for windows that begin at block ``skip``."""
+        pointers = device.pointer(self.values), device.pointer(self.starts)
+        return np.array((*pointers, self.each, skip), dtype=_INVERSES)
+
+
+def trtri(uplo: str, diag: str, a: Operand) -> Inverses:
+    """Invert the diagonal blocks of 32 of triangular matrices; A stays as it is."""
+    (a,) = operands(a)
+    device, dtype = a.batch.device, a.batch.dtype
+    rows = a.rows.astype(np.int32)
+    work, period, count, starts = _triangles(device, rows.tobytes())
+    values = device.xp.empty((max(count, 1), TRIANGLE, TRIANGLE), dtype)
+    if count:
+        kernel = device.kernel("trtri.cu", f"trtri_{a.batch.wrapper}", dtype)
+        about = np.int32(_UPLO[uplo]), np.int32(diag == "U")
+        arguments = (*about, *a.arguments, values, work, np.int32(period), np.int32(count))
+        kernel((-(-count // 4),), (128,), arguments, 4 * launch.triangle_shared(dtype))
+    return Inverses(values, starts, period)
+
+
+@lru_cache(maxsize=512)
+def _triangles(device: Any, rows: bytes) -> tuple[Any, int, int, Any]:
+    """List the diagonal blocks, matrix after matrix: list, its length, blocks, first ones."""
+    blocks = -(-np.frombuffer(rows, np.int32) // TRIANGLE)
+    if not blocks.any():
+        return None, 0, 0, None
+    same = bool((blocks == blocks[0]).all())
+    used = blocks[:1] if same else blocks
+    starts = np.cumsum(blocks) - blocks
+    matrix = np.repeat(np.arange(len(used)), used)
+    row = TRIANGLE * (np.arange(len(matrix)) - starts[matrix])
+    zero = np.zeros_like(row)
+    work = device.upload(np.stack([matrix, row, zero, zero], axis=1).astype(np.int32))
+    first = None if same else device.upload(starts.astype(np.int32))
+    return work, len(work), int(blocks.sum()), first
+
+
+def _scale(beta: complex, c: Part) -> None:
+    """C = beta C, as a product of no depth."""
+    none = c.at(0, 0, n=0)
+    gemm("N", "N", 0.0, none, Part(c.batch, c.i, c.j, 0, c.n), beta, c)
+
+
+# --- launches ------------------------------------------------------------------------------------
+
+
+def _launch(
+    kernel: Any, tile: Tile, count: int, dtype: np.dtype, arguments: tuple[Any, ...]
+) -> None:
+    """Launch a kernel over ``count`` tiles of C."""
+    grid = -(-count // tile.per_block)
+    kernel((grid,), (tile.threads,), (*arguments, np.int32(count)), tile.shared(dtype))
+
+
+def _product_tile(routine: str, c: Part, share: float, tile: int | None) -> Tile:
+    device, dtype, rows, cols = c.batch.device, c.batch.dtype, c.rows, c.cols
+    if tile is not None:
+        return launch.tiles(dtype)[tile]
+    numbers = launch.tuning(routine, device.name)
+    entries = int(share * (rows.astype(np.int64) * cols).sum())
+    sides = int(rows.max(initial=0)), int(cols.max(initial=0))
+    return launch.product_tile(*sides, entries, dtype, device.limits, numbers)
+
+
+def _group(device: Any, routine: str) -> int:
+    return launch.tuning(routine, device.name).group
+
+
+def _vendor(device: Any, routine: str, *arguments: Any) -> bool:
+    """Let the vendor's library do a call where it is the faster one; whether it did."""
+    vendor = getattr(device, "vendor", None)
+    return vendor is not None and getattr(vendor, routine)(*arguments)
+
+
+def _code(trans: str, dtype: np.dtype) -> int:
+    """The enumerator of Trans; real types know no conjugate, so that kernels are shared."""
+    return _TRANS[trans] if dtype.kind == "c" else min(_TRANS[trans], 1)

@@ -1,0 +1,159 @@
+"""Matrix-vector products of a batch: y = alpha op(A) x + beta y.
+
+The settings are those of Dong, Haidar, Tomov, Dongarra, "Accelerating the SVD bi-diagonalization of
+a batch of small matrices using GPUs" (J. Comput. Sci. 26, 2018): a matrix a team of threads
+("big-tile"), or several tiles a matrix ("classic"), and columns read from aligned addresses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from . import launch
+from .batch import Batch
+
+_SUM_THREADS = 128
+
+
+@dataclass(frozen=True)
+class _Work:
+    """Tiles on the device: one list for ``period`` of ``count`` items, and sums over tiles.
+
+    No list where each matrix is one tile.
+    """
+
+    items: Any
+    period: int
+    count: int
+    sums: Any = None  # where tiles split sums
+    sum_count: int = 0
+    partials: int = 0  # entries of workspace
+
+
+def gemv(
+    trans: str,
+    alpha: complex,
+    a: Batch,
+    x: Batch,
+    beta: complex,
+    y: Batch,
+    variant: str | None = None,
+) -> None:
+    """Compute y = alpha op(A) x + beta y for every matrix of a batch.
+
+    Parameters
+    ----------
+    trans : {"N", "T", "C"}
+        Whether op is nothing, the transpose, or the conjugate transpose.
+    a : Batch of m×n matrices
+    x, y : Batch of matrices of one column, by the same wrapper
+        With n and m rows; m and n where op transposes. y must not overlap a or x. It is not read
+        for beta = 0, and a not for alpha = 0.
+    variant : {"big-tile", "classic"}, optional
+        A matrix a team of threads, or several tiles a matrix; chosen by size if not given.
+    """
+    _check(trans, a, x, y)
+    plan = _plan(trans, a, variant)
+    work = _work(a.device, trans == "N", a.wrapper, *_sizes(a), plan)
+    if work.count == 0:
+        return
+    scalars = a.dtype.type(alpha), a.dtype.type(beta)
+    partial = a.device.xp.empty(work.partials, a.dtype) if work.partials else np.uint64(0)
+    arguments = [
+        *(scalars[0], a.locator, x.locator, scalars[1], y.locator),
+        *(np.int32(plan.tile_m), np.int32(plan.tile_n)),
+        *(
+            work.items if work.items is not None else np.uint64(0),
+            np.int32(work.period),
+            np.int32(work.count),
+            partial,
+        ),
+    ]
+    if trans != "N":
+        arguments.append(np.int32(trans == "C"))
+    entry = f"gemv_{'n' if trans == 'N' else 't'}_{a.wrapper}"
+    kernel = a.device.kernel("gemv.cu", entry, a.dtype, UNROLL=plan.unroll)
+    blocks = -(-work.count // plan.z)
+    kernel((blocks,), (plan.x, plan.y, plan.z), arguments, shared=plan.shared)
+    if work.partials:
+        tile = np.int32(plan.tile_m if trans == "N" else plan.tile_n)
+        total = a.device.kernel("gemv.cu", f"gemv_sum_{a.wrapper}", a.dtype, UNROLL=plan.unroll)
+        arguments = [*scalars, y.locator, tile, work.sums, partial]
+        total((work.sum_count,), (_SUM_THREADS,), arguments)
+
+
+def _check(trans: str, a: Batch, x: Batch, y: Batch) -> None:
+    if trans not in ("N", "T", "C"):
+        raise ValueError(f"trans must be 'N', 'T' or 'C', not {trans!r}")
+    m, n = (a.m, a.n) if trans == "N" else (a.n, a.m)
+    for name, vector, rows in (("x", x, n), ("y", y, m)):
+        if vector.wrapper != a.wrapper or vector.dtype != a.dtype:
+            raise ValueError(
+                f"{name} is {vector.wrapper} {vector.dtype}, the matrices are {a.wrapper} {a.dtype}"
+            )
+        if not np.array_equal(vector.m, rows) or not (vector.n == 1).all():
+            raise ValueError(f"{name} must have one column, of as many rows as op(A) needs")
+
+
+def _sizes(a: Batch) -> tuple[bytes, bytes, int]:
+    """Sizes that name a work list; matrices of one size are told by the first."""
+    one = a.wrapper != "vbatched"
+    return (a.m[:1] if one else a.m).tobytes(), (a.n[:1] if one else a.n).tobytes(), a.count
+
+
+def _plan(trans: str, a: Batch, variant: str | None) -> launch.GemvPlan:
+    """Choose the launch by the sizes that most of the entries are in."""
+    m, n = a.m.astype(np.int64), a.n.astype(np.int64)
+    entries = max(int(m @ n), 1)
+    rows, columns = (int(m * m @ n) // entries, int(m @ (n * n)) // entries)
+    numbers = launch.tuning("gemv", a.device.name)
+    limits, item = a.device.limits, a.dtype.itemsize
+    return launch.gemv(trans != "N", rows, columns, item, a.count, limits, numbers, variant)
+
+
+@lru_cache(maxsize=256)
+def _work(
+    device: Any,
+    by_rows: bool,
+    wrapper: str,
+    m: bytes,
+    n: bytes,
+    count: int,
+    plan: launch.GemvPlan,
+) -> _Work:
+    """Make the work lists: largest matrices first, parts of a sum one after the other."""
+    rows, columns = (np.frombuffer(size, np.int32).astype(np.int64) for size in (m, n))
+    outputs, terms = (rows, columns) if by_rows else (columns, rows)
+    tile, part = (plan.tile_m, plan.tile_n) if by_rows else (plan.tile_n, plan.tile_m)
+    tiles, parts = -(-outputs // tile), np.maximum(-(-terms // part), 1)
+    split = bool((parts > 1).any())
+    if wrapper != "vbatched" and split:  # the sums need every matrix named
+        tiles, parts, rows = (np.repeat(v, count) for v in (tiles, parts, rows))
+        columns = np.repeat(columns, count)
+    order = np.argsort(-rows * columns, kind="stable")
+    matrix = np.repeat(order, tiles[order])
+    first = tile * _ranks(tiles[order])
+    repeats = parts[matrix]
+    items = np.zeros((int(repeats.sum()), 4), np.int32)
+    items[:, 0], items[:, 1 if by_rows else 2] = (
+        np.repeat(matrix, repeats),
+        np.repeat(first, repeats),
+    )
+    items[:, 2 if by_rows else 1] = part * _ranks(repeats)
+    total = len(items) if split or wrapper == "vbatched" else len(items) * count
+    if wrapper != "vbatched" and total == count:
+        return _Work(None, 1, count)
+    if not split or not total:
+        return _Work(device.upload(items), max(len(items), 1), total)
+    start = np.cumsum(repeats) - repeats
+    sums = np.stack([matrix, first, start, repeats], axis=1).astype(np.int32)
+    return _Work(device.upload(items), total, total, device.upload(sums), len(sums), total * tile)
+
+
+def _ranks(counts: np.ndarray) -> np.ndarray:
+    """Return 0 … c-1 for each count c, one after the other."""
+    return np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)

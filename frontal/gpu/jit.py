@@ -1,0 +1,81 @@
+"""Kernel sources: one string from the files of ``kernels/``, compiled by NVRTC at first use.
+
+CuPy keys its cache of compiled kernels by the source string and not by the files that it includes,
+so our own headers are put into that string, each once, with ``#line`` marks for error messages.
+Entry points are ``extern "C"``; the scalar and the few tile constants are ``-D`` options.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from importlib.abc import Traversable
+
+SCALARS = {
+    np.dtype(np.float32): "float",
+    np.dtype(np.float64): "double",
+    np.dtype(np.complex64): "complex<float>",
+    np.dtype(np.complex128): "complex<double>",
+}
+_INCLUDE = re.compile(r'^#include "([^"]+)"$')
+_ENTRY = re.compile(
+    r'^extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\(|^ENTRY\((\w+),', re.M
+)
+
+
+def folder() -> Traversable:
+    """Return the folder of the kernel files, which are data of this package."""
+    return files(__package__).joinpath("kernels")
+
+
+def entries(name: str) -> list[str]:
+    """Return the names of a kernel file's entry points, in its order."""
+    return [a or b for a, b in _ENTRY.findall(folder().joinpath(name).read_text())]
+
+
+@cache
+def source(name: str) -> str:
+    """Return a kernel file of ``kernels/`` with all files that it includes, each once."""
+    lines: list[str] = []
+    _append(name, lines, set())
+    return "\n".join(lines) + "\n"
+
+
+def _append(name: str, lines: list[str], done: set[str]) -> None:
+    done.add(name)
+    lines.append(f'#line 1 "{name}"')
+    for number, line in enumerate(folder().joinpath(name).read_text().splitlines(), 1):
+        match = _INCLUDE.match(line)
+        if match is None:
+            lines.append("" if line == "#pragma once" else line)
+            continue
+        header = match[1] if match[1].startswith("device/") else f"device/{match[1]}"
+        if header not in done:
+            _append(header, lines, done)
+        lines.append(f'#line {number + 1} "{name}"')
+
+
+def options(dtype: np.dtype, constants: Mapping[str, int] | None = None) -> tuple[str, ...]:
+    """Return the compiler's options for one instance of a kernel file."""
+    defines = [f"-D{key}={value}" for key, value in sorted((constants or {}).items())]
+    return ("-std=c++17", f"-DSCALAR={SCALARS[np.dtype(dtype)]}", *defines)
+
+
+@cache
+def module(name: str, dtype: np.dtype, constants: tuple[tuple[str, int], ...] = ()):
+    """Return the compiled kernel file as a ``cupy.RawModule``; compiled once a device and version.
+
+    CuPy adds ``-ftz=true``: float32 kernels flush subnormal numbers to zero, float64 ones do not.
+    """
+    import cupy
+
+    return cupy.RawModule(
+        code=source(name), options=options(dtype, dict(constants)), backend="nvrtc"
+    )

@@ -1,0 +1,198 @@
+// Cholesky of a tile in shared memory, and the inverse of the factor of one of 64×64: what the next
+// columns of tiles wait for, so all is arranged for a short chain.
+//
+// Columns go 16 at a time: an update by what is left of them (tensor-core products, 16 rows a warp),
+// then twice 8 columns. Every thread factors the 8×8 block on the diagonal itself, in registers, from
+// one broadcast read: there is nothing to exchange between pivots. Inside, A = M·D·Mᴴ with a unit
+// lower M, so that a pivot waits for the reciprocal of the one before and not for its root. Then
+// thread r solves for the 8 entries of row r.
+#pragma once
+#include "potf2.cuh"
+#include "warp_product.cuh"
+
+constexpr int TILE_ROWS = 64;  // of the tiles that are inverted
+template <class T, int ROWS> constexpr int shared_ld = ROWS + leading_pad<T, false>();
+template <class T> constexpr int tile_ld = shared_ld<T, TILE_ROWS>;
+template <class T> constexpr int tile_elements = TILE_ROWS *tile_ld<T>;
+
+// The lower triangle of an 8×8 block, in the registers of each thread.
+template <class T> struct Eight {
+    T l[8][8];
+    real_t<T> scale[8];  // 1/root of each pivot
+
+    __device__ void load(const T *block, int ld) {
+#pragma unroll
+        for (int j = 0; j < 8; ++j)
+#pragma unroll
+            for (int i = j; i < 8; ++i) l[i][j] = block[i + j * ld];
+    }
+
+    // Factor in place; returns the first column without a pivot, from 1, or 0.
+    __device__ int factor() {
+        real_t<T> pivot[8];
+        int failed = 0;
+#pragma unroll
+        for (int k = 0; k < 8; ++k) {
+            pivot[k] = real(l[k][k]);
+            real_t<T> r = pivot_reciprocal(pivot[k]);
+#pragma unroll
+            for (int j = k + 1; j < 8; ++j) {
+                T m = conj(r * l[j][k]);
+#pragma unroll
+                for (int i = j; i < 8; ++i) l[i][j] = fma_(-l[i][k], m, l[i][j]);
+            }
+        }
+#pragma unroll
+        for (int k = 7; k >= 0; --k) {
+            if (!is_pivot(pivot[k])) failed = k + 1;
+            l[k][k] = from_real<T>(pivot_root(pivot[k], scale[k]));
+#pragma unroll
+            for (int i = k + 1; i < 8; ++i) l[i][k] = scale[k] * l[i][k];
+        }
+        return failed;
+    }
+
+    // Overwrite a row with its solution x of x·Lᴴ = row.
+    __device__ void solve(T (&x)[8]) const {
+#pragma unroll
+        for (int k = 0; k < 8; ++k) {
+            x[k] = scale[k] * x[k];
+#pragma unroll
+            for (int j = k + 1; j < 8; ++j) x[j] = fma_(-x[k], conj(l[j][k]), x[j]);
+        }
+    }
+};
+
+// Columns p…p+7 of a tile, by the threads that own a row of them; returns what Eight::factor does.
+template <int LD, class T>
+__device__ inline int factor_eight(T *tile, int rows, int p, real_t<T> *scales) {
+    int row = threadIdx.x;
+    Eight<T> top;
+    top.load(tile + p + p * LD, LD);
+    T x[8];
+    bool below = row >= p + 8 && row < rows;
+    if (below) {
+#pragma unroll
+        for (int k = 0; k < 8; ++k) x[k] = tile[row + (p + k) * LD];
+    }
+    __syncthreads();  // all have read the 8×8 block
+    int failed = top.factor();
+    if (below) {
+        top.solve(x);
+#pragma unroll
+        for (int k = 0; k < 8; ++k) tile[row + (p + k) * LD] = x[k];
+    } else if (row == p) {
+#pragma unroll
+        for (int j = 0; j < 8; ++j) {
+            if (scales) scales[p + j] = top.scale[j];
+#pragma unroll
+            for (int i = j; i < 8; ++i) tile[p + i + (p + j) * LD] = top.l[i][j];
+        }
+    }
+    __syncthreads();
+    return failed ? p + failed : 0;
+}
+
+// Columns p+8…p+15 minus the product of columns p…p+7 and their rows p+8…p+15, a row a thread.
+template <int LD, class T> __device__ inline void update_eight(T *tile, int rows, int p) {
+    int row = threadIdx.x;
+    if (row >= p + 8 && row < rows) {
+        T y[8];
+#pragma unroll
+        for (int j = 0; j < 8; ++j) y[j] = tile[row + (p + 8 + j) * LD];
+#pragma unroll
+        for (int k = 0; k < 8; ++k) {
+            T x = -tile[row + (p + k) * LD];
+#pragma unroll
+            for (int j = 0; j < 8; ++j) y[j] = fma_(x, conj(tile[p + 8 + j + (p + k) * LD]), y[j]);
+        }
+#pragma unroll
+        for (int j = 0; j < 8; ++j) tile[row + (p + 8 + j) * LD] = y[j];
+    }
+    __syncthreads();
+}
+
+// Factor the rows×rows tile, rows a multiple of 16, whose element (i, j) is tile[i + j*LD]; what is
+// above its diagonal is not read. At least `rows` threads, whole warps, all take part. Returns
+// LAPACK's info to all of them; `scales`, if not null, gets the reciprocals of the diagonal.
+template <int LD, class T> __device__ inline int factor_tile(T *tile, int rows, real_t<T> *scales) {
+    int failed = 0;
+#pragma unroll 1
+    for (int p = 0; p < rows; p += 16) {
+        if (p) {
+#pragma unroll 1
+            for (int i0 = p + threadIdx.x / 32 * 16; i0 < rows; i0 += blockDim.x / 2) {
+                WarpProduct<T, 16, 16> part;
+                part.clear();
+#pragma unroll 1
+                for (int k = 0; k < p; k += 16)
+                    part.template add<16, false, false, false, true>(tile + i0 + k * LD, LD, tile + p + k * LD, LD);
+                part.each([&](int i, int j, T &v) {
+                    T &entry = tile[i0 + i + (p + j) * LD];
+                    entry = entry - v;
+                });
+            }
+            __syncthreads();
+        }
+        int first = factor_eight<LD>(tile, rows, p, scales);
+        update_eight<LD>(tile, rows, p);
+        int second = factor_eight<LD>(tile, rows, p + 8, scales);
+        failed = failed ? failed : first ? first : second;
+    }
+    return failed;
+}
+
+// The inverse of the 16×16 block of L at (16w, 16w), w the warp: lane j solves for column j.
+template <class T> __device__ inline void invert_sixteen(const T *tile, T *inverse, const real_t<T> *scales) {
+    constexpr int ld = tile_ld<T>;
+    int lane = threadIdx.x % 32, p = threadIdx.x / 32 * 16;
+    T x[16];
+#pragma unroll
+    for (int i = 0; i < 16; ++i) x[i] = i == lane ? one<T>() : zero<T>();
+#pragma unroll
+    for (int k = 0; k < 16; ++k) {
+        x[k] = scales[p + k] * x[k];
+#pragma unroll
+        for (int i = k + 1; i < 16; ++i) x[i] = fma_(-tile[p + i + (p + k) * ld], x[k], x[i]);
+    }
+    if (lane < 16) {
+#pragma unroll
+        for (int i = 0; i < 16; ++i) inverse[p + i + (p + lane) * ld] = x[i];
+    }
+}
+
+// The part of L⁻¹ below its diagonal blocks of order H: V21 = -V22·(L21·V11), by warps of 16×16 parts.
+template <int H, class T> __device__ inline void join_inverses(const T *tile, T *inverse) {
+    constexpr int ld = tile_ld<T>, parts = H / 16, warps = parts * parts;
+    int warp = threadIdx.x / 32, p = warp / warps * 2 * H, i0 = warp % parts * 16, j0 = warp % warps / parts * 16;
+    bool mine = p < TILE_ROWS;
+    T *v11 = inverse + p + p * ld, *v21 = v11 + H, *v22 = v21 + H * ld;
+    WarpProduct<T, 16, 16> part;
+    part.clear();
+    if (mine) {
+        part.template add<H, false, true, false, false>(tile + p + H + i0 + p * ld, ld, v11 + j0 * ld, ld);
+        part.each([&](int i, int j, T &v) { v21[i0 + i + (j0 + j) * ld] = v; });
+    }
+    __syncthreads();
+    part.clear();
+    if (mine) part.template add<H, false, true, false, false>(v22 + i0, ld, v21 + j0 * ld, ld);
+    __syncthreads();
+    if (mine) part.each([&](int i, int j, T &v) { v21[i0 + i + (j0 + j) * ld] = -v; });
+    __syncthreads();
+}
+
+// Factor the 64×64 tile whose element (i, j) is tile[i + j*tile_ld] (rows and columns that it has not
+// are those of the identity). `inverse`, of the same shape, gets the inverse of the factor, with zeros
+// above its diagonal only inside its two 32×32 diagonal blocks. Returns LAPACK's info to all 128
+// threads. `scales`: 64 reals of shared memory.
+template <class T> __device__ inline int potrf_tile(T *tile, T *inverse, real_t<T> *scales) {
+    constexpr int ld = tile_ld<T>;
+    for (int e = threadIdx.x; e < 2 * 16 * 16; e += blockDim.x)
+        inverse[e / 256 * 32 * (1 + ld) + e % 16 + (e % 256 / 16 + 16) * ld] = zero<T>();
+    int failed = factor_tile<ld>(tile, TILE_ROWS, scales);
+    invert_sixteen(tile, inverse, scales);
+    __syncthreads();
+    join_inverses<16>(tile, inverse);
+    join_inverses<32>(tile, inverse);
+    return failed;
+}

@@ -1,0 +1,83 @@
+"""Row interchanges of LU for a batch: from 1 and side by side for the drivers, from 0 for users."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .batch import Batch
+from .operands import Operand, copy_list, split
+
+
+@dataclass(frozen=True)
+class Pivots:
+    """Interchanges of each matrix, one after the other in memory.
+
+    Attributes
+    ----------
+    kind : {"matrix", "stack", "list"}
+    flat : (total,) int32 array
+    size : int64 array (count,), on the host
+        Interchanges of each matrix.
+    batch : Batch
+        A column for each matrix, as the drivers take them: LAPACK's numbers, from 1.
+    """
+
+    kind: str
+    flat: Any
+    size: np.ndarray
+    batch: Batch
+
+    @classmethod
+    def empty(cls, held: Operand) -> Pivots:
+        """Make room for the pivots of matrices to be factored."""
+        size = np.minimum(held.batch.m, held.batch.n).astype(np.int64)
+        flat = held.batch.device.xp.empty(int(size.sum()), np.int32)
+        return cls._of(held, flat, size)
+
+    @classmethod
+    def _of(cls, held: Operand, flat: Any, size: np.ndarray) -> Pivots:
+        if held.kind == "list":
+            columns: Any = split(flat, size, np.ones_like(size))
+        else:
+            columns = cls._shaped(held, flat)[..., None]
+        return cls(held.kind, flat, size, Batch.of(held.batch.device, columns))
+
+    @staticmethod
+    def _shaped(held: Operand, flat: Any) -> Any:
+        shape = held.arrays.shape
+        return flat.reshape(*shape[:-2], min(shape[-2:]))
+
+    def from_zero(self, held: Operand) -> Any:
+        """Return the pivots as SciPy counts them, one vector a matrix; they change in place."""
+        flat = self.flat
+        flat -= 1
+        if self.kind != "list":
+            return self._shaped(held, flat)
+        end = np.cumsum(self.size).tolist()
+        return [flat[i:j] for i, j in zip([0, *end], end, strict=False)]
+
+    @classmethod
+    def given(cls, held: Operand, piv: Any) -> Pivots:
+        """Take the pivots that a user passes back, checked for kind, type and sizes."""
+        device, size = held.batch.device, held.batch.n.astype(np.int64)
+        xp, is_list = device.xp, held.kind == "list"
+        given_list = isinstance(piv, (list, tuple))
+        each: list[Any] = list(piv) if given_list else [piv]
+        if given_list != is_list or not all(
+            isinstance(p, xp.ndarray) and p.dtype == np.int32 for p in each
+        ):
+            raise TypeError("piv must be the int32 pivots that lu_factor returned")
+        wanted = [(k,) for k in size.tolist()] if is_list else [held.arrays.shape[:-1]]
+        if [p.shape for p in each] != wanted:
+            raise ValueError("piv must have one number for each column of each matrix")
+        if not is_list:
+            return cls._of(held, each[0].ravel() + np.int32(1), size)
+        flat = xp.empty(int(size.sum()), np.int32)
+        # the copying kernel knows the four scalars, of which float32 has the size of a pivot
+        target = split(flat.view(np.float32), size, np.ones_like(size))
+        copy_list([p[:, None].view(np.float32) for p in each], target, device)
+        flat += 1
+        return cls._of(held, flat, size)

@@ -1,0 +1,208 @@
+"""Cholesky of many matrices at once: potrf and potrs on batches.
+
+Small matrices are factored in registers or in shared memory, larger ones by tiles that are tasks of
+one launch; ``launch.potrf`` says which. Nothing here waits for the device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from . import blas3, launch
+from .batch import Batch
+from .launch import PotrfPart, PotrfTuning
+
+_UPLO = {"L": 0, "U": 1}
+
+
+def potrf(a: Batch, info: Any, uplo: str = "L", variant: str | None = None) -> None:
+    """Factor Hermitian matrices in place, A = L·Lᴴ or A = Uᴴ·U; the other triangle is left alone.
+
+    Parameters
+    ----------
+    a : Batch
+        Square matrices.
+    info : (count,) int32 device array
+        Gets 0, or the first column without a positive pivot, counted from 1.
+    uplo : {"L", "U"}
+    variant : str, optional
+        "tiny", "shared", "tiles" or "tasks" takes one kernel for all matrices; those of the papers
+        are in ``potrf_panels.VARIANTS``. By size if not given.
+    """
+    if variant is not None and variant not in _RUN:
+        from . import potrf_panels
+
+        return potrf_panels.potrf(a, info, uplo, variant)
+    numbers = launch.tuning("potrf", a.device.name)
+    for part, lists in _parts(a.device, a.n.tobytes(), a.dtype, numbers, variant):
+        _RUN[part.kind](a, info, _UPLO[uplo], part, *lists)
+    return None
+
+
+def potrs(a: Batch, b: Batch, uplo: str = "L") -> None:
+    """Solve A·X = B by the factor that ``potrf`` left in A; X takes the place of B.
+
+    Parameters
+    ----------
+    a, b : Batch
+        Factors, and right-hand sides.
+    uplo : {"L", "U"}
+    """
+    first, second = ("N", "C") if uplo == "L" else ("C", "N")
+    blas3.trsm("L", uplo, first, "N", 1.0, a, b)
+    blas3.trsm("L", uplo, second, "N", 1.0, a, b)
+
+
+@lru_cache(maxsize=64)
+def _parts(
+    device: Any, sizes: bytes, dtype: np.dtype, numbers: PotrfTuning, variant: str | None
+) -> list[tuple[PotrfPart, tuple[Any, ...]]]:
+    """Launches for matrices of these orders, and their lists on the device."""
+    n = np.frombuffer(sizes, np.int32)
+    if variant is not None:
+        orders = {"tiny": (32, 32, 1 << 30), "shared": (0, 1 << 14, 1 << 30)}
+        tiny, shared, large = orders.get(variant, (0, 0, 0 if variant == "tasks" else 1 << 30))
+        numbers = replace(numbers, tiny=tiny, shared=shared, large=large)
+    parts = launch.potrf(n, dtype, device.limits, numbers)
+    return [(part, _LISTS[part.kind](device, n, part, numbers)) for part in parts]
+
+
+# --- matrices in registers -----------------------------------------------------------------------
+
+
+def _tiny_lists(device: Any, n: np.ndarray, part: PotrfPart, _: PotrfTuning) -> tuple[Any, ...]:
+    sizes = n[part.matrices]
+    if len(part.matrices) == len(n) and sizes[0] == sizes[-1]:
+        return (None, None, -(-len(sizes) // _tiny_count(sizes[0])))
+    work = tiny_work(sizes)
+    table = device.upload(np.concatenate([part.matrices, work.ravel()]).astype(np.int32))
+    return (table[: len(sizes)], table[len(sizes) :], len(work))
+
+
+def _tiny_count(n: int) -> int:
+    """Matrices of a block of potrf_tiny.cu."""
+    return 16 if n <= 8 else 8 if n <= 16 else 4
+
+
+def tiny_work(sizes: np.ndarray) -> np.ndarray:
+    """Return class, first matrix and number of matrices of each block, int32.
+
+    Examples
+    --------
+    >>> tiny_work(np.array([30, 20, 20, 19, 18, 5]))
+    array([[32,  0,  1],
+           [24,  1,  4],
+           [ 8,  5,  1]])
+    """
+    classes = np.maximum(-(-sizes // 8) * 8, 8)
+    work = []
+    for width in (32, 24, 16, 8):
+        first, last = np.searchsorted(-classes, [-width, -width + 1])
+        each = _tiny_count(width)
+        work += [(width, k, min(each, last - k)) for k in range(first, last, each)]
+    return np.array(work, np.int64).reshape(-1, 3)
+
+
+def _run_tiny(
+    a: Batch, info: Any, uplo: int, part: PotrfPart, order: Any, work: Any, blocks: int
+) -> None:
+    kernel = _kernel(a, uplo, part)
+    arguments = (a.locator, _address(a, order), _address(a, work), np.int32(a.count), info)
+    kernel((blocks,), (part.threads,), arguments, part.shared)
+
+
+# --- matrices in shared memory -------------------------------------------------------------------
+
+
+def _shared_lists(device: Any, n: np.ndarray, part: PotrfPart, _: PotrfTuning) -> tuple[Any, ...]:
+    whole = len(part.matrices) == len(n) and n.min() == n.max()
+    return (None if whole else device.upload(part.matrices.astype(np.int32)),)
+
+
+def _run_shared(a: Batch, info: Any, uplo: int, part: PotrfPart, order: Any) -> None:
+    kernel = _kernel(a, uplo, part)
+    arguments = (a.locator, _address(a, order), info)
+    kernel((len(part.matrices),), (part.threads,), arguments, part.shared)
+
+
+# --- tiles that are tasks ------------------------------------------------------------------------
+
+
+def _task_lists(
+    device: Any, n: np.ndarray, part: PotrfPart, numbers: PotrfTuning
+) -> tuple[Any, ...]:
+    constants = dict(part.constants)
+    resident = part.residents * device.limits.multiprocessors
+    tasks, rows = task_list(n[part.matrices], constants["TILE"], numbers.group * resident)
+    tasks[:, 0] = part.matrices[tasks[:, 0]]
+    return device.upload(tasks), min(len(tasks), resident), rows
+
+
+def task_list(sizes: np.ndarray, tile: int, group: int) -> tuple[np.ndarray, int]:
+    """Order the tiles of lower triangles so that each comes after those that it needs.
+
+    Matrices go in groups of about ``group`` block rows: enough to keep all blocks busy, and so few
+    that a group's matrices are still in the cache when their next columns come. In a group, block
+    columns follow each other, each through all matrices, what all wait for (the diagonals) first.
+
+    Parameters
+    ----------
+    sizes : int array
+        Orders of the matrices.
+    tile : int
+        Rows of a tile.
+    group : int
+        Block rows.
+
+    Returns
+    -------
+    tasks : (t, 4) int32 array
+        Matrix, row and column of the tile, first block row of the matrix among all.
+    rows : int
+        Block rows of all matrices.
+    """
+    down = -(-sizes.astype(np.int64) // tile)
+    base = np.cumsum(down) - down
+    count = down * (down + 1) // 2
+    matrix = np.repeat(np.arange(len(sizes)), count)
+    within = np.arange(len(matrix)) - np.repeat(np.cumsum(count) - count, count)
+    row = ((np.sqrt(8 * within + 1) - 1) // 2).astype(np.int64)
+    column = within - row * (row + 1) // 2
+    order = np.lexsort((row, matrix, row != column, column, base[matrix] // group))
+    tasks = np.column_stack((matrix, row, column, base[matrix]))[order].astype(np.int32)
+    return np.ascontiguousarray(tasks), int(down.sum())
+
+
+def _run_tasks(
+    a: Batch, info: Any, uplo: int, part: PotrfPart, tasks: Any, blocks: int, rows: int
+) -> None:
+    xp = a.device.xp
+    # Of a diagonal tile: its inverse, or its blocks of 32×32 and their inverses.
+    kept = 64 * 64 if part.kind == "tiles" else 10 * 32 * launch.block_ld(a.dtype)
+    state, inverses = xp.zeros(rows + 1, xp.int32), xp.empty(rows * kept, a.dtype)
+    arguments = (a.locator, tasks, np.int32(len(tasks)), state, inverses, info)
+    _kernel(a, uplo, part)((blocks,), (part.threads,), arguments, part.shared)
+
+
+def _kernel(a: Batch, uplo: int, part: PotrfPart, **more: int) -> Any:
+    name = f"potrf_{part.kind}"
+    return a.device.kernel(
+        f"{name}.cu", f"{name}_{a.wrapper}", a.dtype, UPLO=uplo, **dict(part.constants), **more
+    )
+
+
+def _address(a: Batch, array: Any) -> Any:
+    return np.uint64(0) if array is None else array
+
+
+_RUN = {"tiny": _run_tiny, "shared": _run_shared, "tiles": _run_tasks, "tasks": _run_tasks}
+_LISTS = {
+    "tiny": _tiny_lists,
+    "shared": _shared_lists,
+    "tiles": _task_lists,
+    "tasks": _task_lists,
+}

@@ -1,0 +1,90 @@
+"""Lists of the tiles that the blocks of a launch compute, exact and on the device."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+
+def work_list(
+    device: Any,
+    rows: np.ndarray,
+    cols: np.ndarray,
+    depth: np.ndarray,
+    tile: tuple[int, int],
+    uplo: str | None,
+    group: int,
+) -> tuple[Any, int, int]:
+    """List the tiles of all matrices: the list on the device, its length, the number of tiles.
+
+    Matrices of one size share the list of one, which kernels repeat. Sizes that were seen before
+    find their list on the device.
+    """
+    if len(rows) == 0:
+        return None, 0, 0
+    same = all(x[0] == x.min() == x.max() for x in (rows, cols))
+    arrays = (x[: 1 if same else None].astype(np.int32).tobytes() for x in (rows, cols, depth))
+    work, period = _uploaded(device, *arrays, tile, uplo, group)
+    return work, period, period * (len(rows) if same else 1)
+
+
+@lru_cache(maxsize=512)
+def _uploaded(
+    device: Any,
+    rows: bytes,
+    cols: bytes,
+    depth: bytes,
+    tile: tuple[int, int],
+    uplo: str | None,
+    group: int,
+) -> tuple[Any, int]:
+    sizes = (np.frombuffer(x, np.int32).astype(np.int64) for x in (rows, cols, depth))
+    items = work_items(*sizes, tile, uplo, group)
+    return (device.upload(items) if len(items) else None), len(items)
+
+
+def work_items(
+    rows: np.ndarray,
+    cols: np.ndarray,
+    depth: np.ndarray,
+    tile: tuple[int, int],
+    uplo: str | None = None,
+    group: int = 1024,
+) -> np.ndarray:
+    """List the tiles of matrices, those of the most work first.
+
+    Parameters
+    ----------
+    rows, cols, depth : int arrays (count,)
+        Sizes of C, and of the sums in it.
+    tile : (int, int)
+        Rows and columns of a tile.
+    uplo : {"L", "U"}, optional
+        Leave out tiles that lie wholly in the other triangle.
+    group : int
+        Tiles of the same ``group`` rows and columns follow each other, for the second-level cache.
+
+    Returns
+    -------
+    items : int32 array (tiles, 4)
+        Matrix, first row, first column, 0.
+    """
+    down, across = -(-rows // tile[0]), -(-cols // tile[1])
+    tiles = down * across
+    order = np.argsort(-(rows * cols * depth), kind="stable")
+    matrix = np.repeat(order, tiles[order])
+    ends = np.cumsum(tiles[order])
+    local = np.arange(len(matrix)) - np.repeat(ends - tiles[order], tiles[order])
+    i, j = local % down[matrix] * tile[0], local // down[matrix] * tile[1]
+    keep = np.ones(len(matrix), bool)
+    if uplo:
+        keep = i + tile[0] > j if uplo == "L" else i < j + tile[1]
+    items = np.stack([matrix, i, j, np.zeros_like(i)], axis=1)[keep]
+    if len(rows) and max(rows.max(), cols.max()) > group:
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        _, i, j, _ = items.T
+        items = items[np.lexsort((i, j, i // group, j // group, rank[items[:, 0]]))]
+    return np.ascontiguousarray(items, dtype=np.int32)

@@ -1,0 +1,1 @@
+"""Kernels on the CPU: the headers that compile them as C++, and a device that runs them."""

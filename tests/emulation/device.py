@@ -1,0 +1,173 @@
+"""A device whose kernels are compiled as C++ and run on the CPU, one fiber for a CUDA thread.
+
+The interface is that of ``frontal.gpu.device.Device``, and the arrays are NumPy's; so host code of
+the package runs over it unchanged. With FRONTAL_SANITIZE=1 in the environment the kernels are
+compiled with the address and undefined-behaviour sanitizers: ``sanitize.py`` starts such a process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from frontal.gpu import jit
+from frontal.gpu.launch import H200, Limits
+
+HEADERS = Path(__file__).parent
+COMPILER = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
+SANITIZE = os.environ.get("FRONTAL_SANITIZE") == "1"
+LIMITS = Limits(4, H200.shared_block, H200.shared_multiprocessor, H200.capability)
+_MAX_THREADS = 1024
+_SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g1")
+
+
+class EmulationError(RuntimeError):
+    """A launch failed: a deadlock, a wrong argument, a wrong use of a warp function."""
+
+
+class EmulatedDevice:
+    """What ``frontal.gpu.device.Device`` offers, on the CPU.
+
+    ``sources`` maps names of further kernel files to their text, for tests of the emulation itself.
+    """
+
+    def __init__(self, limits: Limits = LIMITS, sources: dict[str, str] | None = None) -> None:
+        self.xp: Any = np
+        self.index = 0
+        self.name = "emulated"
+        self.limits = limits
+        self._sources = sources or {}
+        self._kernels: dict[tuple, _Kernel] = {}
+
+    def kernel(self, file: str, entry: str, dtype: Any, **constants: int) -> _Kernel:
+        """Return ``entry`` of a kernel file, callable as ``kernel(grid, block, args, shared)``."""
+        key = (file, entry, np.dtype(dtype), tuple(sorted(constants.items())))
+        if key not in self._kernels:
+            text = self._sources.get(file) or jit.source(file)
+            library = build(text, jit.options(key[2], constants))
+            self._kernels[key] = _Kernel(library, entry, self.limits.shared_block)
+        return self._kernels[key]
+
+    def pointer(self, array: Any) -> int:
+        """Address of an array's first element; 0 for none."""
+        return 0 if array is None else int(array.ctypes.data)
+
+    def upload(self, array: np.ndarray) -> np.ndarray:
+        """Copy a host array."""
+        return np.array(array, order="C")
+
+    def download(self, array: np.ndarray) -> np.ndarray:
+        """Copy a device array."""
+        return np.array(array)
+
+
+class _Kernel:
+    """An entry point of a compiled kernel file."""
+
+    def __init__(self, library: ctypes.CDLL, entry: str, shared_limit: int) -> None:
+        self._entry, self._limit = entry, shared_limit
+        self._launch = getattr(library, f"emulation_launch_{entry}")
+        self._launch.restype = ctypes.c_char_p
+        sizes = (ctypes.c_size_t * 64)()
+        count = getattr(library, f"emulation_arguments_{entry}")(sizes)
+        self._sizes = sizes[:count]
+
+    def __call__(
+        self, grid: Sequence[int], block: Sequence[int], arguments: Sequence[Any], shared: int = 0
+    ) -> None:
+        sizes = [*grid, 1, 1][:3] + [*block, 1, 1][:3]
+        threads = sizes[3] * sizes[4] * sizes[5]
+        if min(sizes) < 1 or threads > _MAX_THREADS or shared > self._limit:
+            raise EmulationError(
+                f"kernel {self._entry} cannot be launched with grid {tuple(grid)}, block "
+                f"{tuple(block)} and {shared} bytes of shared memory"
+            )
+        values = [_by_value(argument) for argument in arguments]
+        given = [len(value) for value in values]
+        if given != self._sizes:
+            raise EmulationError(
+                f"kernel {self._entry} takes arguments of {self._sizes} bytes, not of {given}"
+            )
+        buffers = [np.frombuffer(value, np.uint8).copy() for value in values]
+        pointers = (ctypes.c_void_p * len(buffers))(*(b.ctypes.data for b in buffers))
+        error = self._launch(
+            (ctypes.c_uint * 6)(*sizes), ctypes.c_size_t(shared), pointers, _stacks()
+        )
+        if error:
+            raise EmulationError(error.decode())
+
+
+def _by_value(argument: Any) -> bytes:
+    """Bytes of an argument: an array's address, a structure or a NumPy scalar itself."""
+    if isinstance(argument, np.ndarray) and argument.dtype.names is None:
+        return np.uint64(argument.ctypes.data).tobytes()
+    if isinstance(argument, np.ndarray | np.generic):
+        return argument.tobytes()
+    raise EmulationError(f"an argument of type {type(argument).__name__}: make it a NumPy scalar")
+
+
+@cache
+def _stacks() -> Any:
+    """Where the libraries keep the memory of the fibers' stacks; all of them share it."""
+    return ctypes.byref(ctypes.c_void_p())
+
+
+def _flags() -> tuple[str, ...]:
+    cpu = Path("/proc/cpuinfo")
+    fused = cpu.exists() and " fma " in cpu.read_text()
+    return (
+        *("-x", "c++", "-w", "-fPIC", "-shared", "-fno-strict-aliasing", "-ffp-contract=off"),
+        *("-O1", "-fno-gnu-unique" if "g++" in Path(str(COMPILER)).name else "-O1"),
+        *(("-mfma",) if fused else ()),
+        *(_SANITIZERS if SANITIZE else ()),
+        *("-DFRONTAL_EMULATION", f"-I{HEADERS}"),
+    )
+
+
+@cache
+def _headers() -> str:
+    return "".join(path.read_text() for path in sorted(HEADERS.glob("*.hpp")))
+
+
+def _folder() -> Path:
+    folder = Path(tempfile.gettempdir()) / f"frontal-emulation-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+@cache
+def build(text: str, options: tuple[str, ...]) -> ctypes.CDLL:
+    """Compile a kernel source and load it; what was compiled before is taken from a cache."""
+    if COMPILER is None:
+        raise EmulationError("no C++ compiler: install g++ or clang++, or set CXX")
+    entries = [a or b for a, b in jit._ENTRY.findall(text)]
+    unit = "\n".join(
+        ['#include "cuda.hpp"', text, *(f"EMULATION_ENTRY({entry})" for entry in entries), ""]
+    )
+    command = (COMPILER, *_flags(), *options)
+    key = hashlib.sha256("\0".join((*command, _headers(), unit)).encode()).hexdigest()[:24]
+    path = _folder() / f"{key}.so"
+    if not path.exists():
+        _compile(command, unit, path)
+    return ctypes.CDLL(str(path))
+
+
+def _compile(command: tuple[str, ...], unit: str, path: Path) -> None:
+    part = path.with_suffix(f".{os.getpid()}")
+    done = subprocess.run(
+        (*command, "-o", str(part), "-"), input=unit, capture_output=True, text=True
+    )
+    if done.returncode:
+        part.unlink(missing_ok=True)
+        raise EmulationError(f"{' '.join(command)} failed:\n{done.stderr[:5000]}")
+    part.replace(path)

@@ -1,0 +1,98 @@
+"""Every kernel file compiles for the GPUs that matter, in registers, with tensor cores in use.
+
+All wrappers for float64 on sm_90; of other scalars and architectures one wrapper, to save time.
+"""
+
+import os
+from concurrent.futures import ProcessPoolExecutor
+
+import pytest
+
+from frontal.gpu import jit
+
+from . import nvrtc
+
+pytestmark = pytest.mark.skipif(
+    nvrtc.folder() is None, reason="NVRTC is not here: pip install 'nvidia-cuda-nvrtc~=13.0'"
+)
+FILES = sorted(p.name for p in jit.folder().iterdir() if p.name.endswith(".cu"))
+ARCHITECTURES = (80, 90, 100)
+# files whose entries are products of tiles
+PRODUCTS = ("gemm.", "herk", "trsm", "potrf_tasks", "potrf_tiles", "getrf_update")
+MORE = {  # constants beside the defaults of a file
+    "gemv.cu": [{"UNROLL": 1}, {"UNROLL": 8}],
+    "gemm.cu": [{"TILE": 0}, {"TILE": 1}, {"TILE": 2}, {"TILE": 3, "TRANS_B": 2}],
+    "herk.cu": [{"TILE": 0}, {"TILE": 2}, {"TILE": 3, "TRANS": 1}],
+}
+MAIN = ("f8", 90)
+CASES = [(name, "f8", arch, ()) for name in FILES for arch in ARCHITECTURES]
+CASES += [(name, dtype, 90, ()) for name in FILES for dtype in ("f4", "c8", "c16")]
+CASES += [
+    (name, "f8", 90, tuple(constants.items())) for name in FILES for constants in MORE.get(name, ())
+]
+PARSED = [(name, dtype, 80) for name in FILES for dtype in ("f4", "c8", "c16")]
+PARSED += [(name, "c16", 100) for name in FILES]
+
+
+def label(case):
+    return "-".join(map(str, case[:3])) + "".join(f"-{k}={v}" for k, v in (*case[3:], ())[0])
+
+
+def entries(case):
+    found = set(jit.entries(case[0]))
+    if case[1:] == (*MAIN, ()):
+        return found
+    return {entry for entry in found if not entry.endswith(("_native", "_batched"))}
+
+
+def has_products(case):
+    return case[0].startswith(PRODUCTS) and case[1] == "f8" and case[2] in (80, 90)
+
+
+@pytest.fixture(scope="module")
+def pool():
+    """Compile on as many processes as there are processors."""
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as workers:
+        yield workers
+        workers.shutdown(cancel_futures=True)
+
+
+@pytest.fixture(scope="module")
+def reports(pool):
+    """What became of each case, all under way at once."""
+    tensor = nvrtc.disassembler() is not None
+    return {
+        case: pool.submit(
+            nvrtc.compiled, *case, case[1:] == (*MAIN, ()), tensor and has_products(case)
+        )
+        for case in CASES
+    }
+
+
+@pytest.fixture(scope="module")
+def errors(pool):
+    """What went wrong in the first half of compiling."""
+    return {case: pool.submit(nvrtc.parsed, *case) for case in PARSED}
+
+
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_compiles_without_local_memory(reports, case):
+    report = reports[case].result()
+    assert report.error == ""
+    assert set(report.registers) == entries(case)
+    if case[1] in ("f4", "f8"):
+        assert report.local == {}
+
+
+@pytest.mark.parametrize("case", [*filter(has_products, CASES)], ids=label)
+def test_tensor_cores_are_in_use(reports, case):
+    if nvrtc.disassembler() is None:
+        pytest.skip("nvdisasm is not here: pip install 'nvidia-cuda-nvdisasm~=13.0'")
+    report = reports[case].result()
+    assert report.error == ""
+    assert {entry for entry in entries(case) if not report.tensor.get(entry)} == set()
+
+
+@pytest.mark.parametrize("case", PARSED, ids=label)
+def test_other_scalars_and_architectures_are_valid(errors, case):
+    assert errors[case].result() == ""

@@ -227,7 +227,7 @@ def _solve_step(
     constants = {"SIDE": int(not left), "UPLO": _UPLO[uplo], "TRANS": _code(trans, dtype)}
     constants |= {"WIDTH": plan.width, "GIVEN_INVERSES": int(plan.given)}
     kernel = device.kernel("trsm.cu", f"trsm_{b.batch.wrapper}", dtype, **constants)
-    made = inverses.struct(device, i // TRIANGLE) if plan.given else _NO_INVERSES
+    made = inverses.struct(device, i // TRIANGLE) if inverses else _NO_INVERSES
     arguments = (np.int32(diag == "U"), *a.arguments, made, *x.arguments, work, np.int32(period))
     kernel((count,), (plan.threads,), (dtype.type(alpha), *arguments), plan.shared)
 

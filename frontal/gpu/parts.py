@@ -89,8 +89,9 @@ def _converted(batch: Batch, wrapper: str, count: int) -> Batch:
     if batch.count not in (1, count):
         raise ValueError(f"batches of {batch.count} and {count} matrices do not go together")
     old, sizes = batch.locator, [np.resize(x, count) for x in (batch.m, batch.n, batch.ld)]
-    stride = int(old["stride"]) if "stride" in old.dtype.names and batch.count == count else 0
-    if batch.wrapper == "vbatched" or ("p" in old.dtype.names and old["p"]):
+    names = old.dtype.names or ()
+    stride = int(old["stride"]) if "stride" in names and batch.count == count else 0
+    if batch.wrapper == "vbatched" or ("p" in names and old["p"]):
         raise ValueError("matrices given by pointers on the device go with their like only")
     if wrapper == "vbatched":
         first, step = int(old["a"]), stride * batch.dtype.itemsize
@@ -98,5 +99,6 @@ def _converted(batch: Batch, wrapper: str, count: int) -> Batch:
         made = Batch.of_sizes(batch.device, batch.dtype, pointers, *sizes)
     else:
         locator = np.array((old["a"], 0, stride, *(x[0] for x in sizes)), dtype=_BATCHED)
-        made = Batch(batch.device, batch.dtype, "batched", locator, *sizes)
+        m, n, ld = sizes
+        made = Batch(batch.device, batch.dtype, "batched", locator, m, n, ld)
     return replace(made, keep=(*made.keep, *batch.keep))

@@ -131,13 +131,14 @@ def _run_shared(a: Batch, info: Any, uplo: int, part: PotrfPart, order: Any) -> 
 
 # --- tiles that are tasks ------------------------------------------------------------------------
 
+_TILE = {"tiles": 64, "tasks": 128}  # rows of a tile
+
 
 def _task_lists(
     device: Any, n: np.ndarray, part: PotrfPart, numbers: PotrfTuning
 ) -> tuple[Any, ...]:
-    constants = dict(part.constants)
     resident = part.residents * device.limits.multiprocessors
-    tasks, rows = task_list(n[part.matrices], constants["TILE"], numbers.group * resident)
+    tasks, rows = task_list(n[part.matrices], _TILE[part.kind], numbers.group * resident)
     tasks[:, 0] = part.matrices[tasks[:, 0]]
     return device.upload(tasks), min(len(tasks), resident), rows
 

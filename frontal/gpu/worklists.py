@@ -25,8 +25,8 @@ def work_list(
     if len(rows) == 0:
         return None, 0, 0
     same = all(x[0] == x.min() == x.max() for x in (rows, cols))
-    arrays = (x[: 1 if same else None].astype(np.int32).tobytes() for x in (rows, cols, depth))
-    work, period = _uploaded(device, *arrays, tile, uplo, group)
+    r, c, d = (x[: 1 if same else None].astype(np.int32).tobytes() for x in (rows, cols, depth))
+    work, period = _uploaded(device, r, c, d, tile, uplo, group)
     return work, period, period * (len(rows) if same else 1)
 
 
@@ -40,8 +40,8 @@ def _uploaded(
     uplo: str | None,
     group: int,
 ) -> tuple[Any, int]:
-    sizes = (np.frombuffer(x, np.int32).astype(np.int64) for x in (rows, cols, depth))
-    items = work_items(*sizes, tile, uplo, group)
+    r, c, d = (np.frombuffer(x, np.int32).astype(np.int64) for x in (rows, cols, depth))
+    items = work_items(r, c, d, tile, uplo, group)
     return (device.upload(items) if len(items) else None), len(items)
 
 

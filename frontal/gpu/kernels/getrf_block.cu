@@ -108,7 +108,7 @@ __device__ void getrf_block(Source source, Pivots all_pivots, const int *order, 
 }
 
 #define ENTRY(name, Source) \
-    extern "C" __global__ void __launch_bounds__(BLOCK_THREADS) name( \
+    extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1) name( \
         Source<T> a, Source<int> pivots, const int *order, int ld, int width, int *info) { \
         getrf_block(a, pivots, order, ld, width, info); \
     }

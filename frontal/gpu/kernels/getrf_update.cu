@@ -50,20 +50,19 @@ __device__ void getrf_update(
     int4 item = work_item(work, period, blockIdx.x);
     Matrix<T> a = source(item.x);
     int steps = min_(PANEL, min_(a.rows, a.cols) - j0), first = j0 + steps + item.y;
-    const int *list = moves + ((long long)item.x * panels + j0 / PANEL) * moves_size<PANEL>;
     Matrix<T> l = a.at(j0, j0, a.rows, steps), c = a.at(j0, first, a.rows, min_(Strip::width, last - first));
     T *shared = shared_memory<T>();
     if (threadIdx.x < 32) {
         load_triangle(l.at(0, 0, steps, steps), Lower, Unit, shared);
         invert_triangle(shared);
     } else {
+        const int *list = moves + ((long long)item.x * panels + j0 / PANEL) * moves_size<PANEL>;
         move_rows<PANEL, 4>(list, c, 1, Strip::warps - 1);
     }
     __syncthreads();
-    Matrix<T> u = c.at(0, 0, steps);
-    Strip::solve(shared, u, shared + 32 * tri_ld<T>);
+    Strip::solve(shared, c.at(0, 0, steps), shared + 32 * tri_ld<T>);
     for (int i = steps; i < c.rows; i += Product::rows)
-        gemm<Product, NoTrans, NoTrans>(-one<T>(), l, u, one<T>(), c, i, 0, shared);
+        gemm<Product, NoTrans, NoTrans>(-one<T>(), l, c.at(0, 0, steps), one<T>(), c, i, 0, shared);
 }
 
 #define ENTRY(name, Source) \

@@ -6,33 +6,20 @@
 // to an end, and every entry is written once: results do not depend on the order of execution.
 //   i > j   C = A(i,j) − Σ_{k<j} L(i,k)·L(j,k)ᴴ in registers, then C·L(j,j)⁻ᴴ by 32×32 inverses
 //   i = j   the same sum, then the factor of the tile and the inverses of its diagonal blocks.
-//           FUSED: tile (j, j-1) is computed by this task too, and goes into it from shared memory.
 // state[0] is the ticket and state[1 + f + i] the number of block columns done in row i of the tiles
 // (i + 1 with the diagonal); all zero at first. operands: for each block row the blocks of L(j,j)
 // below the diagonal and the inverses on it, OPERANDS pieces of 32×32.
 // Dynamic shared memory: slices of the tile product, then in their place a tile and the operands;
-// FUSED: another tile; POTF2_SCRATCH. Matrices must be square, their other triangle is left alone.
+// POTF2_SCRATCH. Matrices must be square, their other triangle is left alone.
 #include "device/potrf_blocks.cuh"
 #include "device/tile.cuh"
 
 #ifndef UPLO
 #define UPLO 0
 #endif
-#ifndef TILE
-#define TILE 64
-#endif
-#ifndef WARPS
-#define WARPS 4
-#endif
-#ifndef FUSED
-#define FUSED 1
-#endif
-#ifndef RESIDENTS
-#define RESIDENTS 1
-#endif
 
 using T = SCALAR;
-constexpr int THREADS = 32 * WARPS;
+constexpr int TILE = 128, WARPS = 8, THREADS = 32 * WARPS;
 using Product = Tile<T, TILE, TILE, same_type<T, complex<double>> ? 8 : 16, WARPS / 2, 2, 3>;
 constexpr int SIDE = TILE / BLOCK, LD = TILE + leading_pad<T, false>(), LDO = BLOCK_LD<T>;
 constexpr int PIECE = BLOCK * LDO, OPERANDS = SIDE * (SIDE + 1) / 2;
@@ -76,30 +63,32 @@ __device__ inline T *work() { return shared_memory<T>(); }
 __device__ inline T *operand(int r, int c) { return work() + TILE * LD + (r * (r + 1) / 2 + c) * PIECE; }
 
 // Call f(r, c) for the entries of an m×n tile, the threads of a warp side by side as memory is.
-template <class F> __device__ inline void each_in_tile(int m, int n, int warp, int warps, F f) {
-    int lane = threadIdx.x & 31, outer = UPLO == Lower ? n : m, inner = UPLO == Lower ? m : n;
+template <class F> __device__ inline void each_in_tile(int m, int n, F f) {
+    int lane = threadIdx.x & 31, warp = threadIdx.x / 32, outer = UPLO == Lower ? n : m, inner = UPLO == Lower ? m : n;
 #pragma unroll 4
-    for (int q = warp; q < outer; q += warps)
+    for (int q = warp; q < outer; q += WARPS)
 #pragma unroll
         for (int p = 0; p < TILE; p += 32)
             if (p + lane < inner) UPLO == Lower ? f(p + lane, q) : f(q, p + lane);
 }
 
-// target (shared memory) ← A(i,j) − Σ_{k<limit} L(i,k)·L(j,k)ᴴ. Ends with a barrier.
-__device__ inline void update(const Factor &f, int i, int j, int limit, T *target) {
+// work() ← A(i,j) − Σ_{k<j} L(i,k)·L(j,k)ᴴ. Ends with a barrier.
+__device__ inline void update(const Factor &f) {
+    int i = f.i, j = f.j;
     Product product;
     product.clear();
-    for (int k = 0; k < limit;) {
-        int ready = f.wait(i, j, k, limit);
+    for (int k = 0; k < j;) {
+        int ready = f.wait(i, j, k, j);
         Matrix<T> left = f.part(i, k, ready - k), right = f.part(j, k, ready - k);
         if constexpr (UPLO == Lower) product.template multiply<NoTrans, ConjTrans>(left, right, work());
         else product.template multiply<ConjTrans, NoTrans>(left, right, work());
         k = ready;
     }
-    product.store_shared(target, LD);
+    product.store_shared(work(), LD);
     __syncthreads();
-    each_in_tile(f.n(i), f.n(j), threadIdx.x / 32, WARPS, [&](int r, int c) {
-        if (i != j || r >= c) target[r + c * LD] = f.get(i * TILE + r, j * TILE + c) - target[r + c * LD];
+    each_in_tile(f.n(i), f.n(j), [&](int r, int c) {
+        T &v = work()[r + c * LD];
+        if (i != j || r >= c) v = f.get(i * TILE + r, j * TILE + c) - v;
     });
     __syncthreads();
 }
@@ -131,31 +120,13 @@ __device__ inline void solve(const Factor &f, int j, int m) {
     __syncthreads();
 }
 
-// L(i,j) ← the tile in work(), by `warps` warps of which this is number `warp`.
-__device__ inline void store_tile(const Factor &f, int i, int j, int warp, int warps) {
-    each_in_tile(f.n(i), TILE, warp, warps, [&](int r, int c) { f.put(i * TILE + r, j * TILE + c, work()[r + c * LD]); });
-}
-
-// tile ← tile − X·Xᴴ, lower triangle, X in work(). Ends with a barrier.
-__device__ inline void subtract_square(T *tile, int m) {
-    int item = 0, warp = threadIdx.x / 32;
-    for (int q = 0; q < SIDE; ++q)
-        for (int s = q * BLOCK; s < m; s += STRIP, ++item) {
-            if (item % WARPS != warp) continue;
-            WarpProduct<T, STRIP, BLOCK> sum;
-            sum.clear();
-            for (int k = 0; k < SIDE; ++k) {
-                const T *x = work() + BLOCK * k * LD;
-                sum.template add<BLOCK, false, false, false, true>(x + s, LD, x + q * BLOCK, LD);
-            }
-            T *target = tile + s + q * BLOCK * LD;
-            sum.each([&](int r, int c, T &v) { target[r + c * LD] = target[r + c * LD] - v; });
-        }
-    __syncthreads();
+// L(i,j) ← the tile in work().
+__device__ inline void store_tile(const Factor &f, int i, int j) {
+    each_in_tile(f.n(i), TILE, [&](int r, int c) { f.put(i * TILE + r, j * TILE + c, work()[r + c * LD]); });
 }
 
 // Give the blocks of the factored tile, and the inverses in operand(c, c), to all; then the tile.
-__device__ inline void publish(const Factor &f, int j, Blocks<T, false> tile, int failure) {
+__device__ inline void publish(const Factor &f, int j, Blocks<T> tile, int failure) {
     int n = f.n(j), first = j * TILE;
     T *target = f.operands + (long long)j * OPERANDS * PIECE;
     for (int r = 0; first + TILE < f.a.cols && r < SIDE; ++r)
@@ -168,36 +139,20 @@ __device__ inline void publish(const Factor &f, int j, Blocks<T, false> tile, in
     if (threadIdx.x == 0 && (j == 0 || (failure && *f.info == 0))) *f.info = failure ? first + failure : 0;
     __syncthreads();
     if (threadIdx.x == 0) release(f.rows + j, j + 1);
-    each_entry<UPLO>(n, threadIdx.x / 32, WARPS, [&](int i, int k) { f.put(first + i, first + k, tile(i, k)); });
+    each_entry<UPLO>(n, threadIdx.x / 32, WARPS, [&](int i, int k) { f.put(first + i, first + k, tile.data[i + k * LD]); });
 }
 
-__device__ inline void factor_tile(const Factor &f, T *tile, T *scratch) {
-    Blocks<T, false> blocks{tile, TILE};
-    auto idle = [&](int c, int helper) {
-        if (!FUSED || f.j == 0 || c > 0 || helper > 0) return;
-        store_tile(f, f.j, f.j - 1, 0, 1);
-        __syncwarp();
-        if (threadIdx.x % 32 == 0) release(f.rows + f.j, f.j);
-    };
-    int failure = potrf_blocks(blocks, f.n(f.j), [](int c) { return operand(c, c); }, scratch, idle);
-    __syncthreads();
-    publish(f, f.j, blocks, failure);
-}
-
-// Each step stands here once, so that it is compiled once: a fused diagonal task is at first the
-// sum of its own tile, then the task of the tile on its left.
 __device__ inline void run_task(const Factor &f) {
+    update(f);
     int i = f.i, j = f.j;
-    bool diagonal = i == j, left = FUSED && diagonal && j > 0;
-    T *tile = work() + (FUSED && diagonal ? REGION : 0), *scratch = work() + REGION + (FUSED ? TILE * LD : 0);
-    int passes = left ? 2 : 1;
-#pragma unroll 1
-    for (int pass = 0; pass < passes; ++pass)
-        update(f, i, j - pass, left ? j - 1 : j, pass ? work() : tile);
-    if (left || !diagonal) solve(f, left ? j - 1 : j, f.n(i));
-    if (left) subtract_square(tile, f.n(i));
-    if (diagonal) return factor_tile(f, tile, scratch);
-    store_tile(f, i, j, threadIdx.x / 32, WARPS);
+    if (i == j) {
+        Blocks<T> blocks{work(), LD};
+        int failure = potrf_blocks(blocks, f.n(j), [](int c) { return operand(c, c); }, work() + REGION);
+        __syncthreads();
+        return publish(f, j, blocks, failure);
+    }
+    solve(f, j, f.n(i));
+    store_tile(f, i, j);
     __syncthreads();
     if (threadIdx.x == 0) release(f.rows + i, j + 1);
 }
@@ -222,7 +177,7 @@ __device__ void potrf_tasks(Source source, const int4 *tasks, int count, int *st
 }
 
 #define ENTRY(name, Source) \
-    extern "C" __global__ void __launch_bounds__(THREADS, RESIDENTS) name( \
+    extern "C" __global__ void __launch_bounds__(THREADS, 1) name( \
         Source<T> a, const int4 *tasks, int count, int *state, T *operands, int *info) { \
         potrf_tasks(a, tasks, count, state, operands, info); \
     }

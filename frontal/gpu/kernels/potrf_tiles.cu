@@ -10,7 +10,7 @@
 // A block has 128 threads; 2×2 warps own 32×32 parts of the tile in registers (tile.cuh). Dynamic
 // shared memory: the slices of the product, then in their place the tile and an inverse; where fewer
 // than three blocks share a multiprocessor, A(i,j) too, on its way while the block waits for others
-// (potrf_tiles in launch.py counts it). `state`, zeros at first, is the ticket and then done[];
+// (launch/cholesky.py counts it). `state`, zeros at first, is the ticket and then done[];
 // `inverses` holds 64×64 elements a row of tiles. Matrices of no rows have no tasks and no info.
 #include "device/potrf_tile.cuh"
 #include "device/tile.cuh"
@@ -113,8 +113,7 @@ __device__ inline void subtract(Product &tile, Matrix<T> a, int i, int j, const 
 }
 
 // The others wait for the inverse alone, so it goes out first. This function and the next are kept
-// apart from the code around them,
-// which the compiler would else give too many registers.
+// apart from the code around them, which the compiler would else give too many registers.
 __device__ __noinline__ void finish_diagonal(
     Matrix<T> a, int j, T *block, T *inverse, T *kept, int *done, int *info) {
     int n = min_(SIZE, a.rows - j * SIZE);

@@ -13,22 +13,15 @@ constexpr int BLOCK = 32, STRIP = 16;
 // Leading dimension of a block of 32 rows, such that products read it without bank conflicts.
 template <class T> constexpr int BLOCK_LD = BLOCK + leading_pad<T, false>();
 
-// The lower triangle of a matrix in blocks of 32; `height` rows, a multiple of 32, from row 0 on.
-// PACKED: each column of blocks begins at its diagonal block. Else a matrix of `height` columns.
-template <class T, bool PACKED> struct Blocks {
+// A matrix in blocks of 32; its leading dimension is a multiple of 32 and leading_pad().
+template <class T> struct Blocks {
     T *data;
-    int height;
+    int ld;
 
-    __device__ int ld(int c) const { return height - (PACKED ? BLOCK * c : 0) + leading_pad<T, false>(); }
-    // Block (r, c), r ≥ c; its element (i, j) is at(r, c)[i + j*ld(c)].
-    __device__ T *at(int r, int c) const {
-        int whole = BLOCK * c * (height + leading_pad<T, false>());
-        if constexpr (PACKED) return data + whole - BLOCK * BLOCK * (c * (c - 1) / 2) + BLOCK * (r - c);
-        else return data + whole + BLOCK * r;
-    }
+    // Block (r, c); its element (i, j) is at(r, c)[i + j*ld].
+    __device__ T *at(int r, int c) const { return row(BLOCK * r, c); }
     // Column c of blocks, from row i of the matrix on.
-    __device__ T *row(int i, int c) const { return at(c, c) + (i - BLOCK * c); }
-    __device__ T &operator()(int i, int j) const { return row(i, j / BLOCK)[j % BLOCK * ld(j / BLOCK)]; }
+    __device__ T *row(int i, int c) const { return data + i + BLOCK * c * ld; }
 };
 
 // By one warp, on strips of 16×32: C ← C − A·Bᴴ with A 16×32 and B 32×32; C ← C·Bᴴ.
@@ -68,11 +61,10 @@ template <int UPLO_, class F> __device__ inline void each_entry(int n, int warp,
 
 // Factor the leading n×n of `a`, n > 0, by all warps of the block, from a barrier to a barrier (the
 // caller's). `inverse(c)` is where the inverse of diagonal block c goes, BLOCK_LD columns apart; it is
-// read only until block c + 1 is factored. `scratch`: POTF2_SCRATCH elements. `idle(c, helper)` is
-// called in warp helper + 1 (in the only one) while the first one factors diagonal block c.
+// read only until block c + 1 is factored. `scratch`: POTF2_SCRATCH elements.
 // Returns LAPACK's info in the first warp, 0 in the others.
-template <class T, bool PACKED, class Inverse, class Idle>
-__device__ inline int potrf_blocks(Blocks<T, PACKED> a, int n, Inverse inverse, T *scratch, Idle idle) {
+template <class T, class Inverse>
+__device__ inline int potrf_blocks(Blocks<T> a, int n, Inverse inverse, T *scratch) {
     constexpr int ldi = BLOCK_LD<T>;
     int warp = threadIdx.x / 32, warps = blockDim.x / 32, count = ceil_div(n, BLOCK), failure = 0;
     int helpers = max_(warps - 1, 1), helper = warps > 1 ? warp - 1 : 0;
@@ -81,14 +73,14 @@ __device__ inline int potrf_blocks(Blocks<T, PACKED> a, int n, Inverse inverse, 
         if (c >= 0) {
             __syncthreads();
             for (int i = BLOCK * next + STRIP * warp; i < n; i += STRIP * warps)
-                multiply_strip(a.row(i, c), a.ld(c), inverse(c), ldi);
+                multiply_strip(a.row(i, c), a.ld, inverse(c), ldi);
             __syncthreads();
         }
         if (warp == 0) {
             for (int i = BLOCK * next; c >= 0 && i < min_(n, BLOCK * next + BLOCK); i += STRIP)
-                update_strip(a.row(i, next), a.ld(next), a.row(i, c), a.ld(c), a.at(next, c), a.ld(c));
+                update_strip(a.row(i, next), a.ld, a.row(i, c), a.ld, a.at(next, c), a.ld);
             int found = potf2<BLOCK, BLOCK, true>(
-                a.at(next, next), a.ld(next), min_(BLOCK, n - BLOCK * next), inverse(next), ldi, scratch);
+                a.at(next, next), a.ld, min_(BLOCK, n - BLOCK * next), inverse(next), ldi, scratch);
             if (found && !failure) failure = BLOCK * next + found;
         }
         if (helper < 0) continue;
@@ -96,8 +88,7 @@ __device__ inline int potrf_blocks(Blocks<T, PACKED> a, int n, Inverse inverse, 
         for (int q = next; c >= 0 && q < count; ++q)
             for (int i = BLOCK * (q == next ? q + 1 : q); i < n; i += STRIP, ++item)
                 if (item % helpers == helper)
-                    update_strip(a.row(i, q), a.ld(q), a.row(i, c), a.ld(c), a.at(q, c), a.ld(c));
-        idle(next, helper);
+                    update_strip(a.row(i, q), a.ld, a.row(i, c), a.ld, a.at(q, c), a.ld);
     }
     return failure;
 }

@@ -1,0 +1,38 @@
+"""What a device offers to one kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a device offers to one kernel."""
+
+    multiprocessors: int
+    shared_block: int  # bytes of shared memory that a block can opt in to
+    shared_multiprocessor: int  # bytes of shared memory of one multiprocessor
+    capability: tuple[int, int]
+    registers: int = 65536  # a multiprocessor
+    threads: int = 2048  # a multiprocessor
+
+    @classmethod
+    def from_properties(cls, properties: dict[str, Any]) -> Limits:
+        """Read the limits from ``cudaDeviceProp`` as CuPy returns it."""
+        return cls(
+            multiprocessors=properties["multiProcessorCount"],
+            shared_block=properties["sharedMemPerBlockOptin"],
+            shared_multiprocessor=properties["sharedMemPerMultiprocessor"],
+            capability=(properties["major"], properties["minor"]),
+            registers=properties["regsPerMultiprocessor"],
+            threads=properties["maxThreadsPerMultiProcessor"],
+        )
+
+
+H200 = Limits(132, 232448, 233472, (9, 0))
+
+
+def power_of_two(n: int) -> int:
+    """The least power of two that is not less than n."""
+    return 1 << max(n - 1, 0).bit_length()

@@ -85,7 +85,8 @@ def test_in_registers_of_one_size(device, n):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("wrapper", WRAPPERS)
-def test_in_shared_memory(device, dtype, wrapper):
+def test_in_shared_memory(device, monkeypatch, dtype, wrapper):
+    monkeypatch.setattr(launch, "tuning", choose(getrf=launch.GetrfTuning(block=128)))
     rng = np.random.default_rng(3)
     n = 65 if np.dtype(dtype) == np.float64 else 49
     sizes = [(n, n), (33, 33), (64, 64), (48, 40), (17, 70), (70, 17), (33, 0), (20, 20)]
@@ -97,6 +98,15 @@ def test_in_shared_memory_of_129(device, monkeypatch):
     monkeypatch.setattr(launch, "tuning", choose(getrf=launch.GetrfTuning(block=160)))
     assert lu._kind(129, 129, a.dtype, device.limits, launch.tuning("getrf", ""), None) == "block"
     check(device, [a], "native")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_left_looking(device, dtype, wrapper):
+    rng = np.random.default_rng(15)
+    n = 129 if np.dtype(dtype) == np.float64 else 65
+    sizes = [(n, n), (33, 33), (64, 64), (40, 110), (90, 48), (70, 1), (1, 70), (40, 0), (97, 96)]
+    check(device, [random(rng, s, dtype) for s in shapes(wrapper, sizes)], wrapper, "left")
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -146,7 +156,7 @@ def test_all_kinds_in_one_batch(device, dtype):
     check(device, [random(rng, s, dtype) for s in sizes], "vbatched")
 
 
-VARIANTS = [("tiny", 13), ("tiny", 32), ("block", 40), ("panel", 50)]
+VARIANTS = [("tiny", 13), ("tiny", 32), ("block", 40), ("left", 50), ("panel", 50)]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -172,8 +182,40 @@ def test_failures_are_reported(device, dtype, variant, n):
     assert (interchanges[1][:, 0] >= np.arange(1, n + 1)).all()
 
 
+@pytest.mark.parametrize("n", [600, 1025])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_one_large_matrix_by_the_vendor(device, dtype, n):
+    if device.vendor is None:
+        pytest.skip("the vendor's library is not emulated")
+    a = random(np.random.default_rng(12), (n, n), dtype)
+    check(device, [a], "native")
+    a[:, 1] = a[:, 0]
+    a[:, 5] = 0
+    info = device.upload(np.zeros(1, np.int32))
+    frame, pivots = Frame(device, [a], "native"), pivot_frame(device, [a.shape], "native")
+    lu.getrf(frame.batch, pivots.batch, info)
+    assert 2 <= int(device.download(info)[0]) <= 6
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_info_of_given_factors(device, dtype, wrapper):
+    rng = np.random.default_rng(13)
+    factors = [random(rng, shape, dtype) for shape in shapes(wrapper, [(300, 290), (7, 9), (0, 3)])]
+    wanted = [0] * len(factors)
+    if wrapper != "native":
+        factors[1][5, 5], wanted[1] = np.nan, 6
+        factors[1][6, 6] = 0
+    frame = Frame(device, factors, wrapper)
+    info = device.upload(np.full(len(factors), -7, np.int32))
+    name = f"getrf_info_{frame.batch.wrapper}"
+    kernel = device.kernel("getrf_info.cu", name, frame.batch.dtype)
+    kernel((len(factors),), (256,), (frame.batch.locator, info))
+    assert device.download(info).tolist() == wanted
+
+
 @pytest.mark.parametrize(
-    ("variant", "n"), [("tiny", 16), ("tiny", 32), ("block", 64), ("panel", 64)]
+    ("variant", "n"), [("tiny", 16), ("tiny", 32), ("block", 64), ("left", 64), ("panel", 64)]
 )
 def test_equal_magnitudes_take_the_first(device, variant, n):
     a = scipy.linalg.hadamard(n).astype(float)[np.random.default_rng(10).permutation(n)]
@@ -245,11 +287,18 @@ def solve(device, rng, sizes, dtype, wrapper, trans):
 
 def test_choices():
     limits, numbers = launch.H200, launch.GetrfTuning()
-    for n in (33, 64, 100, 128):
+    for n in (33, 64):
         plan = launch.getrf_block(n, n, "f8", limits, numbers)
         assert plan.threads >= n
         assert plan.shared <= limits.shared_block
-    assert launch.getrf_block(128, 128, "c16", limits, numbers) is None
+    assert launch.getrf_block(65, 65, "f8", limits, numbers) is None
+    assert [launch.getrf_left(m, "f8", limits, numbers).residents for m in (128, 256, 512)] == [
+        4,
+        2,
+        1,
+    ]
+    assert launch.getrf_left(513, "f8", limits, numbers) is None
+    assert launch.getrf_left(257, "c16", limits, numbers) is None
     assert launch.getrf_panel(512, "f8", numbers) == launch.PanelPlan(32, 1)
     assert launch.getrf_panel(1000, "f8", numbers) == launch.PanelPlan(16, 2)
     assert launch.laswp_columns(1 << 16, "f8", limits) == 0

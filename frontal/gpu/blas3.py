@@ -56,7 +56,8 @@ def gemm(
     depth, cols = op_sizes(b, trans_b)
     require("op(A), op(B) and C", (rows, c.rows), (inner, depth), (cols, c.cols))
     device, dtype = c.batch.device, c.batch.dtype
-    if _vendor(device, "gemm", trans_a, trans_b, alpha, a, b, beta, c):
+    vendor, least = device.vendor, launch.tuning("gemm", device.name).vendor
+    if vendor and tile is None and vendor.gemm((trans_a, trans_b), alpha, a, b, beta, c, least):
         return
     if alpha == 0:
         a, b = without_depth(a, trans_a, 1), without_depth(b, trans_b, 0)
@@ -110,7 +111,9 @@ def herk(
     rows, inner = op_sizes(a, trans)
     require("op(A) and C", (rows, c.rows), (rows, c.cols))
     device, dtype = c.batch.device, c.batch.dtype
-    if conjugate and _vendor(device, "herk", uplo, trans, alpha, a, beta, c):
+    vendor, least = device.vendor, launch.tuning("herk", device.name).vendor
+    plain = dtype.kind != "c" or (not conjugate and trans != "C")
+    if vendor and tile is None and plain and vendor.syrk(uplo, trans, alpha, a, beta, c, least):
         return
     if alpha == 0:
         a, inner = without_depth(a, trans, 1), np.zeros_like(inner)
@@ -177,8 +180,6 @@ def trsm(
     left = side == "L"
     require("A and B", (a.rows, a.cols), (a.rows, b.rows if left else b.cols))
     device, dtype = b.batch.device, b.batch.dtype
-    if _vendor(device, "trsm", side, uplo, trans, diag, alpha, a, b):
-        return
     numbers = launch.tuning("trsm", device.name)
     rights, n = b.cols if left else b.rows, int(a.rows.max(initial=0))
     given = inverses is not None
@@ -316,12 +317,6 @@ def _product_tile(routine: str, c: Part, share: float, tile: int | None) -> Tile
 
 def _group(device: Any, routine: str) -> int:
     return launch.tuning(routine, device.name).group
-
-
-def _vendor(device: Any, routine: str, *arguments: Any) -> bool:
-    """Let the vendor's library do a call where it is the faster one; whether it did."""
-    vendor = getattr(device, "vendor", None)
-    return vendor is not None and getattr(vendor, routine)(*arguments)
 
 
 def _code(trans: str, dtype: np.dtype) -> int:

@@ -14,6 +14,7 @@ import numpy as np
 
 from . import jit, require
 from .launch import Limits
+from .vendor import Vendor
 
 _DEFAULT_SHARED = 48 << 10  # dynamic shared memory that a kernel gets without asking for more
 
@@ -27,6 +28,8 @@ class Device:
         The array module: CuPy here, NumPy where kernels are emulated.
     name : str
     limits : Limits
+    vendor : Vendor or None
+        cuBLAS and cuSOLVER; None where kernels are emulated.
     """
 
     def __init__(self, index: int) -> None:
@@ -38,6 +41,7 @@ class Device:
         properties = cupy.cuda.runtime.getDeviceProperties(index)
         self.name = properties["name"].decode()
         self.limits = Limits.from_properties(properties)
+        self.vendor: Vendor | None = Vendor()
         self._kernels: dict[tuple, Any] = {}
 
     def kernel(self, file: str, entry: str, dtype: Any, **constants: int) -> Any:

@@ -1,8 +1,9 @@
 """LU with partial pivoting of many matrices, their inverses, and solving with the factors.
 
 Matrices up to 32×32 are factored in registers, those that shared memory holds by one block each,
-and larger ones by panels. Pivots and ``info`` are LAPACK's, counted from 1; a pivot whose
-reciprocal is no normal number counts as a failure. Nothing here waits for the device.
+those of which it holds a panel by one block too, left-looking, and larger ones by panels in many
+launches. Pivots and ``info`` are LAPACK's, counted from 1; a pivot whose reciprocal is no normal
+number counts as a failure. Nothing here waits for the device.
 """
 
 from __future__ import annotations
@@ -34,14 +35,21 @@ def getrf(a: Batch, pivots: Batch, info: Any, variant: str | None = None) -> Non
         A column of min(m, n) entries for each matrix: row i was interchanged with row pivots[i].
     info : (count,) int32 device array
         Gets 0, or the first column without a pivot, from 1.
-    variant : {"tiny", "block", "panel"}, optional
-        In registers, in shared memory, by panels; by size if not given, and where one cannot be.
+    variant : {"tiny", "block", "left", "panel"}, optional
+        In registers, in shared memory, by panels in one launch or in many; by size if not given,
+        and where one cannot be.
     """
     a, pivots = (part.batch for part in operands(a, pivots))
-    numbers = launch.tuning("getrf", a.device.name)
+    numbers, vendor = launch.tuning("getrf", a.device.name), a.device.vendor
+    if vendor and variant is None and vendor.getrf(a, pivots, info, numbers.vendor):
+        kernel = a.device.kernel("getrf_info.cu", f"getrf_info_{a.wrapper}", a.dtype)
+        return kernel((1,), (256,), (a.locator, info))
     rows, cols = a.m.tobytes(), a.n.tobytes()
     for kind, members in _kinds(rows, cols, a.dtype, a.device.limits, numbers, variant):
-        {"tiny": _tiny, "block": _block, "panel": by_panels}[kind](a, pivots, info, members)
+        {"tiny": _tiny, "block": _block, "left": _left, "panel": by_panels}[kind](
+            a, pivots, info, members
+        )
+    return None
 
 
 def inverse(a: Batch, info: Any, variant: str | None = None) -> None:
@@ -114,8 +122,9 @@ def _kinds(
 ) -> list[tuple[str, np.ndarray]]:
     """Groups of matrices by how they are factored, with their indices, those of most work first.
 
-    Those that share a launch in shared memory are alike in steps of 32, and panels by a factor of
-    two, so that none takes the room of a much larger one.
+    Those that share a launch in shared memory are alike in steps of 32, left-looking ones by how
+    many a multiprocessor holds, and panels by a factor of two: none takes the room of a much larger
+    one.
     """
     m, n = np.frombuffer(rows, np.int32), np.frombuffer(cols, np.int32)
     steps = np.stack([-(-m // 32), -(-n // 32)], axis=1)
@@ -124,7 +133,10 @@ def _kinds(
     for k, shape in enumerate((32 * shapes).tolist()):
         kind = _kind(shape[0], shape[1], dtype, limits, numbers, variant)
         members = np.flatnonzero(which.ravel() == k)
-        alike = {"tiny": 0, "block": k, "panel": (shape[0] - 1).bit_length()}[kind]
+        alike = {"tiny": 0, "block": k, "panel": (shape[0] - 1).bit_length()}.get(kind)
+        if alike is None:
+            plan = launch.getrf_left(shape[0], dtype, limits, numbers)
+            alike = plan.residents if plan else 0
         groups.setdefault((kind, alike), []).append(members)
     work = np.minimum(m, n).astype(np.int64) ** 2 * np.maximum(m, n)
     found = []
@@ -138,8 +150,10 @@ def _kind(m: int, n: int, dtype: np.dtype, limits: Any, numbers: Any, variant: s
     tiny = 32 if variant == "tiny" else numbers.tiny if variant is None else 0
     if max(m, n) <= tiny or min(m, n) == 0:
         return "tiny"
-    if variant != "panel" and launch.getrf_block(m, n, dtype, limits, numbers):
+    if variant in (None, "block") and launch.getrf_block(m, n, dtype, limits, numbers):
         return "block"
+    if variant in (None, "left") and launch.getrf_left(m, dtype, limits, numbers):
+        return "left"
     return "panel"
 
 
@@ -237,6 +251,24 @@ def _block(a: Batch, pivots: Batch, info: Any, members: np.ndarray) -> None:
         (a.locator, pivots.locator, *arguments),
         plan.shared,
     )
+
+
+def _left(a: Batch, pivots: Batch, info: Any, members: np.ndarray) -> None:
+    device, m = a.device, int(a.m[members].max())
+    plan = launch.getrf_left(m, a.dtype, device.limits, launch.tuning("getrf", device.name))
+    assert plan is not None
+    panels = -(-int(np.minimum(a.m, a.n)[members].max()) // plan.columns)
+    kept = device.xp.empty((len(members), panels, 32, 32), a.dtype)
+    kernel = device.kernel("getrf_left.cu", f"getrf_left_{a.wrapper}", a.dtype)
+    sources = (a.locator, pivots.locator, order_list(a, members))
+    arguments = (*sources, np.int32(plan.ld), np.int32(panels), kept, info)
+    kernel((len(members),), (plan.threads,), arguments, plan.shared)
+
+
+_FACTOR = {"tiny": _tiny, "block": _block, "left": _left, "panel": by_panels}
+
+
+# --- solving -------------------------------------------------------------------------------------
 
 
 def _interchange(pivots: Batch, b: Batch, back: bool) -> None:

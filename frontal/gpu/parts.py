@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -22,15 +23,15 @@ class Part:
     m: int = ALL
     n: int = ALL
 
-    @property
+    @cached_property
     def rows(self) -> np.ndarray:
         """Rows of the part, by matrix."""
-        return np.clip(self.batch.m - self.i, 0, self.m)
+        return np.minimum(np.maximum(self.batch.m - self.i, 0), self.m)
 
-    @property
+    @cached_property
     def cols(self) -> np.ndarray:
         """Columns of the part, by matrix."""
-        return np.clip(self.batch.n - self.j, 0, self.n)
+        return np.minimum(np.maximum(self.batch.n - self.j, 0), self.n)
 
     @property
     def arguments(self) -> tuple[np.ndarray, np.ndarray]:
@@ -62,8 +63,8 @@ def without_depth(part: Part, trans: str, axis: int) -> Part:
 
 def require(names: str, *pairs: tuple[np.ndarray, np.ndarray]) -> None:
     for found, wanted in pairs:
-        wrong = np.flatnonzero(found != wanted)
-        if len(wrong):
+        if not np.array_equal(found, wanted):
+            wrong = np.flatnonzero(found != wanted)
             k = int(wrong[0])
             raise ValueError(
                 f"{names} do not fit: {found[k]} against {wanted[k]} in matrix {k} "

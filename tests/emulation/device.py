@@ -46,6 +46,7 @@ class EmulatedDevice:
         self.index = 0
         self.name = "emulated"
         self.limits = limits
+        self.vendor = None
         self._sources = sources or {}
         self._kernels: dict[tuple, _Kernel] = {}
 

@@ -126,7 +126,7 @@ __device__ inline void store_tile(const Factor &f, int i, int j) {
 }
 
 // Give the blocks of the factored tile, and the inverses in operand(c, c), to all; then the tile.
-__device__ inline void publish(const Factor &f, int j, Blocks<T> tile, int failure) {
+__device__ __noinline__ void publish(const Factor &f, int j, Blocks<T> tile, int failure) {
     int n = f.n(j), first = j * TILE;
     T *target = f.operands + (long long)j * OPERANDS * PIECE;
     for (int r = 0; first + TILE < f.a.cols && r < SIDE; ++r)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .limits import Limits, power_of_two
-from .products import tiles
+from .products import tiles, triangle_shared
 
 
 @dataclass(frozen=True)
@@ -16,12 +16,12 @@ class GetrfTuning:
     """Numbers of getrf that belong to a chip."""
 
     tiny: int = field(default=32, metadata={"choices": (0, 8, 16, 24, 32)})  # sides, registers
-    block: int = field(
-        default=128, metadata={"choices": (0, 48, 64, 96, 128, 160)}
-    )  # shared memory
+    block: int = field(default=64, metadata={"choices": (0, 48, 64, 96, 128)})  # shared memory
+    left: int = field(default=512, metadata={"choices": (0, 128, 256, 512)})  # rows, left-looking
     panel: int = field(default=32, metadata={"choices": (8, 16, 32)})  # columns of a panel
     strips: int = field(default=768, metadata={"choices": (256, 512, 768, 1024, 2048)})  # rows
     outer: int = field(default=128, metadata={"choices": (64, 128, 256)})  # columns a large update
+    vendor: int = 512  # order from which cuSOLVER does a single matrix
     tall: int = field(default=2048, metadata={"choices": (1024, 2048)})  # rows of a block's panel
 
 
@@ -112,6 +112,34 @@ def getrf_block(
     entries = ld * n + -(-n // 32) * 16 * (32 + pad)
     shared = entries * dtype.itemsize + 336 + PanelPlan(16, 1).shared(dtype, threads)
     return BlockPlan(threads, ld, shared) if shared <= limits.shared_block else None
+
+
+@dataclass(frozen=True)
+class LeftPlan:
+    """Matrices factored by panels of ``columns`` columns, left-looking, one a block."""
+
+    columns: int
+    threads: int
+    ld: int
+    shared: int
+    residents: int  # blocks that a multiprocessor holds
+
+
+def getrf_left(m: int, dtype: Any, limits: Limits, numbers: GetrfTuning) -> LeftPlan | None:
+    """Choose the launch of getrf_left.cu for at most m rows; None: they do not fit."""
+    dtype = np.dtype(dtype)
+    columns, most = (16, 256) if dtype.char == "D" else (32, 512)
+    threads = max(-(-m // 32) * 32, 64)
+    if threads > min(most, numbers.left):
+        return None
+    ld = threads + _PADS[dtype.char]
+    entries = columns * (ld + columns + _PADS[dtype.char])
+    shared = entries * dtype.itemsize + triangle_shared(dtype) + 4 * threads
+    shared += PanelPlan(columns, 1).shared(dtype, threads)
+    if shared > limits.shared_block:
+        return None
+    residents = min(limits.shared_multiprocessor // (shared + 1280), most // threads)
+    return LeftPlan(columns, threads, ld, shared, residents)
 
 
 def getrf_panel(m: int, dtype: Any, numbers: GetrfTuning) -> PanelPlan:

@@ -61,15 +61,18 @@ class GemmTuning:
 
     tiny: int = field(default=16, metadata={"choices": (0, 16)})
     small: int = field(default=32, metadata={"choices": (0, 16, 32, 48, 64)})
-    medium: int = field(default=160, metadata={"choices": (64, 96, 128, 160, 256, 320, 512)})
-    tall: int = field(default=512, metadata={"choices": (0, 256, 320, 512, 768, 1024, 2048)})
+    medium: int = field(default=640, metadata={"choices": (128, 256, 384, 640, 1024)})
+    tall: int = field(default=1 << 30, metadata={"choices": (256, 640, 1024, 2048, 1 << 30)})
     fill: float = field(default=1.5, metadata={"choices": (0.0, 1.0, 1.5, 2.0, 4.0)})
     group: int = field(default=1024, metadata={"choices": (512, 1024, 2048)})
+    vendor: int = 512  # cube root of the m·n·k from which cuBLAS does a single matrix
 
 
 @dataclass(frozen=True)
 class HerkTuning(GemmTuning):
     """Numbers of herk that belong to a chip."""
+
+    vendor: int = 1024
 
 
 def product_tile(

@@ -188,17 +188,19 @@ struct Tile {
         load(0, 0);
 #pragma unroll 1
         for (int step = 0; step < steps; ++step) {
+            fetch(step + STAGES - 1);
+            if (wanted) {  // one branch around all, so that loads mix with products
 #pragma unroll
-            for (int part = 0; part < parts; ++part) {
-                if (part + 1 < parts) {
+                for (int part = 0; part + 1 < parts; ++part) {
                     load(step, part + 1);
-                } else {
-                    copy_async_wait<STAGES - 2>();
-                    sync();  // the next slice is there for all, and all have loaded this one
-                    load(step + 1, 0);
+                    product.multiply(f[part % 2]);
                 }
-                if (part == 0) fetch(step + STAGES - 1);
-                if (wanted) product.multiply(f[part % 2]);
+            }
+            copy_async_wait<STAGES - 2>();
+            sync();  // the next slice is there for all, and all have loaded this one
+            if (wanted) {
+                load(step + 1, 0);
+                product.multiply(f[(parts - 1) % 2]);
             }
         }
         copy_async_wait<0>();
@@ -244,7 +246,7 @@ template <> struct TileShapes<double> {
     using T = double;
     using Tiny = Tile<T, 16, 16, 16, 1, 1, 1>;
     using Small = Tile<T, 32, 32, 32, 1, 1, 1>;
-    using Medium = Tile<T, 64, 64, 16, 2, 2, 3>;
+    using Medium = Tile<T, 64, 64, 16, 2, 2, 3, true>;
     using Tall = Tile<T, 128, 64, 16, 2, 2, 3, true>;
     using Large = Tile<T, 128, 128, 16, 2, 4, 4, true>;
 };

@@ -62,6 +62,17 @@ template <class T, int M, int N> struct WarpProduct {
                 f(i / VM * 8 * VM + g * VM + i % VM, j / VN * 4 * VN + t * VN + j % VN, c[i][j]);
     }
 
+    // Call f(i, row) for each row i of C that this lane has entries of; row(g) calls g(j, entry) for them.
+    template <class F> __device__ void each_row(F f) {
+        int g = (threadIdx.x & 31) >> 2, t = threadIdx.x & 3;
+#pragma unroll
+        for (int i = 0; i < TM; ++i)
+            f(i / VM * 8 * VM + g * VM + i % VM, [&](auto visit) {
+#pragma unroll
+                for (int j = 0; j < TN; ++j) visit(j / VN * 4 * VN + t * VN + j % VN, c[i][j]);
+            });
+    }
+
   private:
     template <int W> struct alignas(W * sizeof(T)) Pack {
         T v[W];
@@ -160,6 +171,17 @@ template <int M, int N> struct WarpProduct<double, M, N> {
                     f(16 * i + 2 * g + e / 2, 16 * (j / 2) + 4 * t + 2 * (e % 2) + j % 2, c[i][j][e]);
     }
 
+    template <class F> __device__ void each_row(F f) {
+        int g = (threadIdx.x & 31) >> 2, t = threadIdx.x & 3;
+#pragma unroll
+        for (int i = 0; i < 2 * TM; ++i)
+            f(16 * (i / 2) + 2 * g + i % 2, [&](auto visit) {
+#pragma unroll
+                for (int j = 0; j < 2 * TN; ++j)
+                    visit(16 * (j / 4) + 4 * t + 2 * (j % 2) + j / 2 % 2, c[i / 2][j / 2][2 * (i % 2) + j % 2]);
+            });
+    }
+
   private:
     struct alignas(16) Pair {
         double first, second;
@@ -234,5 +256,20 @@ template <int M, int N> struct WarpProduct<complex<double>, M, N> {
                     f(16 * i + g + 8 * (e / 2), 8 * j + 2 * t + e % 2, v);
                     re[i][j][e] = v.re, im[i][j][e] = v.im;
                 }
+    }
+
+    template <class F> __device__ void each_row(F f) {
+        int g = (threadIdx.x & 31) >> 2, t = threadIdx.x & 3;
+#pragma unroll
+        for (int i = 0; i < 2 * TM; ++i)
+            f(16 * (i / 2) + g + 8 * (i % 2), [&](auto visit) {
+#pragma unroll
+                for (int j = 0; j < 2 * TN; ++j) {
+                    double &x = re[i / 2][j / 2][2 * (i % 2) + j % 2], &y = im[i / 2][j / 2][2 * (i % 2) + j % 2];
+                    T v{x, y};
+                    visit(8 * (j / 2) + 2 * t + j % 2, v);
+                    x = v.re, y = v.im;
+                }
+            });
     }
 };

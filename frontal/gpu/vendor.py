@@ -1,0 +1,90 @@
+"""cuBLAS and cuSOLVER on one large matrix, where they measure faster than this package's kernels.
+
+Each function does a call and says so, or leaves it alone: a batch, a size below ``least``, a type
+that CuPy does not bind.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .batch import Batch
+from .parts import Part, op_sizes
+
+_OPERATION = {"N": 0, "T": 1, "C": 2}  # cublasOperation_t
+_FILL = {"L": 0, "U": 1}  # cublasFillMode_t
+_LETTER = {"f": "s", "d": "d", "F": "c", "D": "z"}
+
+
+class Vendor:
+    """The libraries that come with CUDA, as CuPy binds them, on the current stream."""
+
+    def __init__(self) -> None:
+        from cupy.cuda import device
+        from cupy_backends.cuda.libs import cublas, cusolver
+
+        self._cublas, self._cusolver, self._handles = cublas, cusolver, device
+
+    def gemm(
+        self,
+        trans: tuple[str, str],
+        alpha: complex,
+        a: Part,
+        b: Part,
+        beta: complex,
+        c: Part,
+        least: int,
+    ) -> bool:
+        """C = alpha op(A) op(B) + beta C, if m·n·k is at least ``least`` cubed."""
+        depth = int(op_sizes(a, trans[0])[1][0]) if c.batch.count else 0
+        if not _is_large(c, depth, least):
+            return False
+        name, handle = f"{_LETTER[c.batch.dtype.char]}gemm", self._handles.get_cublas_handle()
+        scalars = np.array([alpha, beta], c.batch.dtype)
+        sizes = int(c.rows[0]), int(c.cols[0]), depth
+        sources = (scalars[:1].ctypes.data, *_place(a), *_place(b), scalars[1:].ctypes.data)
+        operations = (_OPERATION[x] for x in trans)
+        getattr(self._cublas, name)(handle, *operations, *sizes, *sources, *_place(c))
+        return True
+
+    def syrk(
+        self, uplo: str, trans: str, alpha: complex, a: Part, beta: complex, c: Part, least: int
+    ) -> bool:
+        """C = alpha A Aᵀ + beta C or alpha Aᵀ A + beta C, if n·n·k is at least ``least`` cubed."""
+        depth = int(op_sizes(a, trans)[1][0]) if c.batch.count else 0
+        if not _is_large(c, depth, least):
+            return False
+        name, handle = f"{_LETTER[c.batch.dtype.char]}syrk", self._handles.get_cublas_handle()
+        scalars = np.array([alpha, beta], c.batch.dtype)
+        sizes = int(c.rows[0]), depth
+        sources = (scalars[:1].ctypes.data, *_place(a), scalars[1:].ctypes.data)
+        about = _FILL[uplo], min(_OPERATION[trans], 1)
+        getattr(self._cublas, name)(handle, *about, *sizes, *sources, *_place(c))
+        return True
+
+    def getrf(self, a: Batch, pivots: Batch, info: Any, least: int) -> bool:
+        """P·A = L·U in place if A has at least ``least`` rows and columns; info as cuSOLVER's."""
+        if a.wrapper != "native" or min(a.max_m, a.max_n) < least:
+            return False
+        letter, handle = _LETTER[a.dtype.char], self._handles.get_cusolver_handle()
+        m, n, ld = int(a.m[0]), int(a.n[0]), int(a.ld[0])
+        address = int(a.locator["a"])
+        size = getattr(self._cusolver, f"{letter}getrf_bufferSize")(handle, m, n, address, ld)
+        work = a.device.xp.empty(size, a.dtype)
+        places = work.data.ptr, int(pivots.locator["a"]), info.data.ptr
+        getattr(self._cusolver, f"{letter}getrf")(handle, m, n, address, ld, *places)
+        return True
+
+
+def _is_large(c: Part, depth: int, least: int) -> bool:
+    if c.batch.wrapper != "native" or not depth:
+        return False
+    return int(c.rows[0]) * int(c.cols[0]) * depth >= least**3
+
+
+def _place(part: Part) -> tuple[int, int]:
+    """Address and leading dimension of the part of a single matrix."""
+    batch, ld = part.batch, int(part.batch.ld[0])
+    return int(batch.locator["a"]) + (part.i + part.j * ld) * batch.dtype.itemsize, ld

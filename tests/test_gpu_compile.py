@@ -28,6 +28,8 @@ MORE = {  # constants beside the defaults of a file
     "herk.cu": [{"TILE": 0}, {"TILE": 2}, {"TILE": 3, "TRANS": 1}],
 }
 SPILLED = {  # a few bytes of addresses, touched at most once a slice of operands
+    **{("getrf_left.cu", "f8", arch, ()): 140 for arch in ARCHITECTURES},  # 512 threads: 128 each
+    ("getrf_update.cu", "f8", 80, ()): 40,
     ("getrf_update.cu", "f8", 100, ()): 40,
     ("potrf_tiles.cu", "f8", 90, (("RESIDENTS", 3),)): 80,  # worth it for a third block
 }

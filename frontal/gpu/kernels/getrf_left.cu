@@ -55,7 +55,7 @@ struct LeftLooking {
         copy_async_commit();
         bool below = position >= first + steps(first);
         const T *source = &a(row() < a.rows ? row() : 0, first);
-#pragma unroll 8
+#pragma unroll 4
         for (int k = 0; k < NB; ++k, source += a.ld)
             copy_async<sizeof(T)>(left() + row() + k * ld, source, below && k < steps(first));
         copy_async_commit();

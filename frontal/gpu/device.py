@@ -52,6 +52,11 @@ class Device:
             self._kernels[key] = _Kernel(function, self.limits.shared_block)
         return self._kernels[key]
 
+    def free_memory(self) -> int:
+        """Bytes that can still be taken, those that the pool keeps at hand included."""
+        free, _ = self.xp.cuda.runtime.memGetInfo()
+        return int(free + self.xp.get_default_memory_pool().free_bytes())
+
     def pointer(self, array: Any) -> int:
         """Address of an array's first element; 0 for none."""
         return 0 if array is None else int(array.data.ptr)

@@ -47,6 +47,7 @@ class EmulatedDevice:
         self.name = "emulated"
         self.limits = limits
         self.vendor = None
+        self.memory = 1 << 40
         self._sources = sources or {}
         self._kernels: dict[tuple, _Kernel] = {}
 
@@ -58,6 +59,10 @@ class EmulatedDevice:
             library = build(text, jit.options(key[2], constants))
             self._kernels[key] = _Kernel(library, entry, self.limits.shared_block)
         return self._kernels[key]
+
+    def free_memory(self) -> int:
+        """Bytes that can still be taken."""
+        return self.memory
 
     def pointer(self, array: Any) -> int:
         """Address of an array's first element; 0 for none."""

@@ -1,0 +1,150 @@
+"""The GPU backend against the CPU's, on small trees."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import frontal
+from frontal import problems
+from frontal.backend import PivotFailure
+from frontal.cpu import CpuBackend, CpuFactor
+from frontal.errors import FactorMemoryError
+from frontal.gpu.fronts import GpuBackend
+from frontal.gpu.schedule import make_schedule
+
+from .emulation.borders import DTYPES, eps
+
+MATRICES = {
+    "grid": lambda: problems.poisson2d(17),
+    "cube": lambda: problems.poisson3d(6),
+    "chain": lambda: sp.diags_array([-1.0, 2.5, -1.0], offsets=[-1, 0, 1], shape=(40, 40)).tocsc(),
+    "forest": lambda: sp.block_diag(
+        [problems.poisson2d(4), sp.eye_array(3), problems.poisson2d(5)], format="csc"
+    ),
+    "dense": lambda: sp.csc_array(np.full((50, 50), 0.5) + 50 * np.eye(50)),
+}
+
+
+def hermitian(matrix, dtype):
+    a = sp.csc_array(matrix)
+    if np.dtype(dtype).kind == "c":
+        phase = np.exp(0.3j)
+        a = phase * sp.tril(a, -1) + np.conj(phase) * sp.triu(a, 1) + sp.diags_array(a.diagonal())
+    return sp.csc_array(a).astype(dtype)
+
+
+def factors(device, a):
+    """The factor of both backends, of one analysis."""
+    analysis = frontal.analyze(a, kind="spd")
+    values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
+    found = []
+    for backend in (CpuBackend(), GpuBackend(device)):
+        backend.upload(analysis.plan, True)
+        found.append(backend.factorize(values.astype(a.dtype), 0.0, None))
+    return analysis, *found
+
+
+def diagonal_and_below(plan, panels):
+    """Panels with the other triangle of their diagonal blocks left out."""
+    out = []
+    for s in range(plan.parent.size):
+        k, order = plan.start[s + 1] - plan.start[s], 0
+        order = k + plan.pointer[s + 1] - plan.pointer[s]
+        panel = panels[plan.panel[s] : plan.panel[s] + k * order].reshape(k, order).T
+        out.append(np.tril(panel).ravel())
+    return np.concatenate(out)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", MATRICES)
+def test_the_same_factor_and_solution(device, name, dtype):
+    a = hermitian(MATRICES[name](), dtype)
+    analysis, cpu, gpu = factors(device, a)
+    wanted = diagonal_and_below(analysis.plan, cpu.panels)
+    found = diagonal_and_below(analysis.plan, gpu.panels)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=300 * eps(dtype) * np.abs(wanted).max())
+    rng = np.random.default_rng(3)
+    for width in (1, 3):
+        b = rng.standard_normal((a.shape[0], width)).astype(dtype)
+        for transposed in (False, True):
+            x = b.copy()
+            gpu.solve(x, transposed)
+            matrix = a[analysis.perm][:, analysis.perm]
+            residual = (matrix.conj() if transposed else matrix) @ x - b
+            scale = sp.linalg.norm(a, np.inf) * np.abs(x).max() + np.abs(b).max()
+            assert np.abs(residual).max() <= 100 * eps(dtype) * scale
+
+
+def test_the_first_failing_pivot(device):
+    a = MATRICES["grid"]().tolil()
+    a[100, 100] = -1.0
+    a = sp.csc_array(a)
+    analysis = frontal.analyze(MATRICES["grid"](), kind="spd")
+    values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
+    positions = []
+    for backend in (CpuBackend(), GpuBackend(device)):
+        backend.upload(analysis.plan, True)
+        with pytest.raises(PivotFailure) as failure:
+            backend.factorize(values, 0.0, None)
+        positions.append(failure.value.position)
+    assert positions[0] == positions[1]
+
+
+def test_copies_lie_on_the_host(device):
+    _, cpu, gpu = factors(device, hermitian(MATRICES["cube"](), "f8"))
+    for twin in (copy.deepcopy(gpu), pickle.loads(pickle.dumps(gpu)), gpu.to_cpu()):
+        assert isinstance(twin, CpuFactor)
+        np.testing.assert_allclose(twin.panels, gpu.panels)
+        x, y = np.ones((2, 216, 1))
+        twin.solve(x, False), cpu.solve(y, False)
+        np.testing.assert_allclose(x, y, rtol=1e-12)
+
+
+def test_the_memory_of_the_factor_before_is_used_again(device):
+    a = hermitian(MATRICES["cube"](), "f8")
+    analysis = frontal.analyze(a, kind="spd")
+    values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
+    backend = GpuBackend(device)
+    backend.upload(analysis.plan, True)
+    done = []
+    first = backend.factorize(values, 0.0, lambda *step: done.append(step))
+    assert done[-1] == ("factorization", analysis.n_fronts, analysis.n_fronts)
+    second = backend.factorize(4 * values, 0.0, None, first)
+    assert second.device_panels is first.device_panels
+    x = np.ones((216, 1))
+    second.solve(x, False)
+    assert np.abs(4 * a[analysis.perm][:, analysis.perm] @ x - 1).max() < 1e-12
+
+
+def test_too_little_memory_is_told_before_any_is_taken(device, monkeypatch):
+    analysis = frontal.analyze(MATRICES["cube"](), kind="spd")
+    monkeypatch.setattr(device, "free_memory", lambda: 1000)
+    backend = GpuBackend(device)
+    backend.upload(analysis.plan, True)
+    with pytest.raises(FactorMemoryError) as error:
+        backend.factorize(np.ones(1), 0.0, None)
+    assert error.value.available == 1000
+    assert error.value.required > 1000
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_blocks_that_live_together_lie_apart(name):
+    plan = frontal.analyze(MATRICES[name](), kind="spd").plan
+    schedule = make_schedule(plan)
+    height = np.empty(plan.parent.size, int)
+    for i, level in enumerate(schedule.levels):
+        height[level] = i
+    above = plan.parent >= 0
+    assert (height[plan.parent[above]] > height[above]).all()
+    last = np.where(above, height[plan.parent], height)
+    m = np.diff(plan.pointer)
+    for places, sizes in ((schedule.block, m * m), (schedule.vector, m)):
+        for i in range(len(schedule.levels)):
+            alive = np.flatnonzero((height <= i) & (last >= i) & (sizes > 0))
+            alive = alive[np.argsort(places[alive])]
+            ends = places[alive] + sizes[alive]
+            assert (ends[:-1] <= places[alive][1:]).all()
+    assert (schedule.block + m * m).max(initial=0) <= max(schedule.blocks, 0)

@@ -214,6 +214,32 @@ def test_info_of_given_factors(device, dtype, wrapper):
     assert device.download(info).tolist() == wanted
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("variant", "n"), VARIANTS)
+def test_tiny_pivots_are_replaced_and_counted(device, dtype, variant, n):
+    rng, tiny = np.random.default_rng(16), 1e-3
+    a = [random(rng, (n, n), dtype) for _ in range(4)]
+    a[1][:, 0] = 0
+    a[2][:, n // 2] = a[2][:, 1]
+    a[3][3, 4] = np.nan
+    frame = Frame(device, a, "vbatched")
+    pivots = pivot_frame(device, [x.shape for x in a], "vbatched")
+    info = device.upload(np.full(4, -7, np.int32))
+    lu.getrf(frame.batch, pivots.batch, info, variant, tiny)
+    found = device.download(info)
+    assert found[:3].tolist() == [0, 1, 1]
+    assert found[3] > 0
+    factors, interchanges = frame.matrices(), pivots.matrices()
+    for k in range(3):
+        low = np.tril(wide(factors[k]), -1) + np.eye(n)
+        up = np.triu(wide(factors[k]))
+        size = np.abs(up.diagonal().real) + np.abs(up.diagonal().imag)
+        assert size.min() >= tiny * (1 - 1e-5)
+        change = np.abs(wide(a[k])[rows_after(interchanges[k][:, 0], n)] - low @ up)
+        limit = 20 * n * eps(dtype) * np.abs(np.abs(low) @ np.abs(up)).max()
+        assert change.max() <= limit + (2 * tiny if k else 0)
+
+
 @pytest.mark.parametrize(
     ("variant", "n"), [("tiny", 16), ("tiny", 32), ("block", 64), ("left", 64), ("panel", 64)]
 )

@@ -16,7 +16,7 @@ import numpy as np
 
 from . import blas3, launch
 from .batch import Batch
-from .getrf_panels import by_panels
+from .getrf_panels import by_panels, perturbing
 from .launch import RowsPlan
 from .members import order_list, subset, uploaded
 from .parts import ALL, operands
@@ -25,7 +25,9 @@ from .worklists import work_list
 _STRIP = 32  # columns of a block of getrs.cu
 
 
-def getrf(a: Batch, pivots: Batch, info: Any, variant: str | None = None) -> None:
+def getrf(
+    a: Batch, pivots: Batch, info: Any, variant: str | None = None, tiny: float = 0.0
+) -> None:
     """Factor P·A = L·U in place, for matrices of any shapes.
 
     Parameters
@@ -34,21 +36,21 @@ def getrf(a: Batch, pivots: Batch, info: Any, variant: str | None = None) -> Non
     pivots : Batch of int32
         A column of min(m, n) entries for each matrix: row i was interchanged with row pivots[i].
     info : (count,) int32 device array
-        Gets 0, or the first column without a pivot, from 1.
+        Gets 0, or the first column without a pivot, from 1; with `tiny`, how many were replaced.
     variant : {"tiny", "block", "left", "panel"}, optional
         In registers, in shared memory, by panels in one launch or in many; by size if not given,
         and where one cannot be.
+    tiny : float
+        Pivots whose abs(re) + abs(im) is below it are made as large; 0 leaves all as they are.
     """
     a, pivots = (part.batch for part in operands(a, pivots))
     numbers, vendor = launch.tuning("getrf", a.device.name), a.device.vendor
-    if vendor and variant is None and vendor.getrf(a, pivots, info, numbers.vendor):
+    if vendor and variant is None and not tiny and vendor.getrf(a, pivots, info, numbers.vendor):
         kernel = a.device.kernel("getrf_info.cu", f"getrf_info_{a.wrapper}", a.dtype)
         return kernel((1,), (256,), (a.locator, info))
     rows, cols = a.m.tobytes(), a.n.tobytes()
     for kind, members in _kinds(rows, cols, a.dtype, a.device.limits, numbers, variant):
-        {"tiny": _tiny, "block": _block, "left": _left, "panel": by_panels}[kind](
-            a, pivots, info, members
-        )
+        _FACTOR[kind](a, pivots, info, members, tiny)
     return None
 
 
@@ -174,12 +176,18 @@ def _workspace(a: Batch, dtype: Any, columns: int | None = None) -> Batch:
 # --- in registers --------------------------------------------------------------------------------
 
 
-def _tiny(a: Batch, pivots: Batch, info: Any, members: np.ndarray) -> None:
-    _in_registers("getrf_tiny", a, (info,), members, pivots.locator)
+def _tiny(a: Batch, pivots: Batch, info: Any, members: np.ndarray, tiny: float) -> None:
+    constants, bound = perturbing(a.dtype, tiny)
+    _in_registers("getrf_tiny", a, (info, bound), members, pivots.locator, **constants)
 
 
 def _in_registers(
-    name: str, a: Batch, results: tuple[Any, ...], members: np.ndarray, *more: np.ndarray
+    name: str,
+    a: Batch,
+    results: tuple[Any, ...],
+    members: np.ndarray,
+    *more: np.ndarray,
+    **constants: int,
 ) -> None:
     """Launch a kernel for matrices up to 32×32; blocks take those of one width together."""
     side = np.where(np.minimum(a.m, a.n) > 0, np.maximum(a.m, a.n), 0)[members]
@@ -192,7 +200,8 @@ def _in_registers(
         work, blocks = np.uint64(0), -(-a.count // per_block)
         shared = widest.shared(a.dtype, per_block)
     if blocks:
-        kernel = a.device.kernel(f"{name}.cu", f"{name}_{a.wrapper}", a.dtype, WIDTH=widest.width)
+        constants["WIDTH"] = widest.width
+        kernel = a.device.kernel(f"{name}.cu", f"{name}_{a.wrapper}", a.dtype, **constants)
         arguments = (
             a.locator,
             *more,
@@ -238,13 +247,14 @@ def _solve_in_registers(a: Batch, pivots: Batch, b: Batch, trans: str) -> None:
 # --- in shared memory ----------------------------------------------------------------------------
 
 
-def _block(a: Batch, pivots: Batch, info: Any, members: np.ndarray) -> None:
+def _block(a: Batch, pivots: Batch, info: Any, members: np.ndarray, tiny: float) -> None:
     device = a.device
     m, n = int(a.m[members].max()), int(a.n[members].max())
     plan = launch.getrf_block(m, n, a.dtype, device.limits, launch.tuning("getrf", device.name))
     assert plan is not None
-    kernel = device.kernel("getrf_block.cu", f"getrf_block_{a.wrapper}", a.dtype)
-    arguments = (order_list(a, members), np.int32(plan.ld), np.int32(n), info)
+    constants, bound = perturbing(a.dtype, tiny)
+    kernel = device.kernel("getrf_block.cu", f"getrf_block_{a.wrapper}", a.dtype, **constants)
+    arguments = (order_list(a, members), np.int32(plan.ld), np.int32(n), info, bound)
     kernel(
         (len(members),),
         (plan.threads,),
@@ -253,15 +263,16 @@ def _block(a: Batch, pivots: Batch, info: Any, members: np.ndarray) -> None:
     )
 
 
-def _left(a: Batch, pivots: Batch, info: Any, members: np.ndarray) -> None:
+def _left(a: Batch, pivots: Batch, info: Any, members: np.ndarray, tiny: float) -> None:
     device, m = a.device, int(a.m[members].max())
     plan = launch.getrf_left(m, a.dtype, device.limits, launch.tuning("getrf", device.name))
     assert plan is not None
     panels = -(-int(np.minimum(a.m, a.n)[members].max()) // plan.columns)
     kept = device.xp.empty((len(members), panels, 32, 32), a.dtype)
-    kernel = device.kernel("getrf_left.cu", f"getrf_left_{a.wrapper}", a.dtype)
+    constants, bound = perturbing(a.dtype, tiny)
+    kernel = device.kernel("getrf_left.cu", f"getrf_left_{a.wrapper}", a.dtype, **constants)
     sources = (a.locator, pivots.locator, order_list(a, members))
-    arguments = (*sources, np.int32(plan.ld), np.int32(panels), kept, info)
+    arguments = (*sources, np.int32(plan.ld), np.int32(panels), kept, info, bound)
     kernel((len(members),), (plan.threads,), arguments, plan.shared)
 
 

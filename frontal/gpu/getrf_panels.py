@@ -18,20 +18,25 @@ _STRIP = 32  # columns of a block of laswp.cu
 _MOST_BLOCKS = 32  # that share a panel, in getrf_tall.cu
 
 
-def by_panels(a: Batch, pivots: Batch, info: Any, members: np.ndarray) -> None:
+def perturbing(dtype: np.dtype, tiny: float) -> tuple[dict[str, int], Any]:
+    """Constants and the argument of kernels that replace tiny pivots; without `tiny`, of others."""
+    return {"PERTURB": 1} if tiny else {}, np.dtype(dtype.char.lower()).type(tiny)
+
+
+def by_panels(a: Batch, pivots: Batch, info: Any, members: np.ndarray, tiny: float) -> None:
     """Factor by panels; each is followed by what it does to the other columns."""
     device = a.device
     numbers, rows = launch.tuning("getrf", device.name), int(a.m[members].max())
     plan = launch.getrf_panel(rows, a.dtype, numbers)
     uniform = a.wrapper != "vbatched"
     if rows <= numbers.strips or not (uniform or np.array_equal(a.m[members], a.n[members])):
-        Panels(a, pivots, info, members, plan).by_strips()
+        Panels(a, pivots, info, members, plan, tiny).by_strips()
     elif uniform or len(members) == a.count:
-        Panels(a, pivots, info, np.arange(a.count), plan).by_products(numbers.outer)
+        Panels(a, pivots, info, np.arange(a.count), plan, tiny).by_products(numbers.outer)
     else:
         part, p = subset(a, members), subset(pivots, members)
         found = device.xp.zeros(part.count, np.int32)
-        Panels(part, p, found, np.arange(part.count), plan).by_products(numbers.outer)
+        Panels(part, p, found, np.arange(part.count), plan, tiny).by_products(numbers.outer)
         info[uploaded(device, members.astype(np.int64).tobytes(), np.int64)] = found
 
 
@@ -39,9 +44,16 @@ class Panels:
     """A factorization by panels on its way: its matrices, and the lists of rows that moved."""
 
     def __init__(
-        self, a: Batch, pivots: Batch, info: Any, members: np.ndarray, plan: PanelPlan
+        self,
+        a: Batch,
+        pivots: Batch,
+        info: Any,
+        members: np.ndarray,
+        plan: PanelPlan,
+        tiny: float,
     ) -> None:
         self.a, self.pivots, self.info, self.plan = a, pivots, info, plan
+        self.perturbing, self.bound = perturbing(a.dtype, tiny)
         steps = np.minimum(a.m, a.n)
         self.members = members[np.argsort(-steps[members], kind="stable")]
         self.steps = np.zeros_like(steps)
@@ -88,9 +100,11 @@ class Panels:
             self._factor_tall(j, len(active), rows)
             return
         threads = self.plan.block(rows)
-        kernel = self._kernel("getrf_panel.cu", "getrf_panel", ROWS=self.plan.rows)
+        kernel = self._kernel(
+            "getrf_panel.cu", "getrf_panel", ROWS=self.plan.rows, **self.perturbing
+        )
         sources = (self.a.locator, self.pivots.locator, order_list(self.a, self.members))
-        arguments = (*sources, np.int32(j), *self._lists, self.info)
+        arguments = (*sources, np.int32(j), *self._lists, self.info, self.bound)
         shared = self.plan.shared(self.a.dtype, threads)
         kernel((len(active),), (threads,), arguments, shared)
 
@@ -103,14 +117,14 @@ class Panels:
                 f"getrf takes matrices up to {_MOST_BLOCKS * threads} rows, not {rows}"
             )
         together = max(device.limits.multiprocessors // blocks, 1)
-        kernel = self._kernel("getrf_tall.cu", "getrf_tall")
+        kernel = self._kernel("getrf_tall.cu", "getrf_tall", **self.perturbing)
         sources = (self.a.locator, self.pivots.locator, order_list(self.a, self.members))
         shared = self.plan.shared(self.a.dtype, threads)
         for first in range(0, count, together):
             now = min(together, count - first)
             exchange = device.xp.empty(now * self.plan.exchange(self.a.dtype, blocks), np.uint8)
             where = np.int32(first), np.int32(j), *self._lists
-            arguments = (*sources, *where, self.info, exchange, self.arrived)
+            arguments = (*sources, *where, self.info, exchange, self.arrived, self.bound)
             kernel((blocks, now), (threads,), arguments, shared)
 
     def _strips(self, rights: np.ndarray, rows: np.ndarray, width: int) -> tuple[Any, int, int]:

@@ -133,7 +133,8 @@ def _flags() -> tuple[str, ...]:
     fused = cpu.exists() and " fma " in cpu.read_text()
     return (
         *("-x", "c++", "-w", "-fPIC", "-shared", "-fno-strict-aliasing", "-ffp-contract=off"),
-        *("-O1", "-fno-gnu-unique" if "g++" in Path(str(COMPILER)).name else "-O1"),
+        *("-fno-gnu-unique",) * ("g++" in Path(str(COMPILER)).name),
+        "-O0" if SANITIZE else "-O1",  # with the sanitizers, compiling is most of the time
         *(("-mfma",) if fused else ()),
         *(_SANITIZERS if SANITIZE else ()),
         *("-DFRONTAL_EMULATION", f"-I{HEADERS}"),

@@ -28,13 +28,13 @@ template <class F> __device__ void each_entry(Matrix<T> m, F f) {
 
 // Factor the panel of `steps` columns at (j0, j0) of `a`, in shared memory; moves and pivots go to
 // shared memory. Ends with a barrier.
-__device__ int factor_panel(Matrix<T> a, int j0, int steps, unsigned char *shared, int *moves, int *pivots) {
+__device__ int factor_panel(Matrix<T> a, int j0, int steps, unsigned char *shared, int *moves, int *pivots, real_t<T> tiny) {
     int row = threadIdx.x, position[1] = {row < a.rows - j0 ? row : -1};
     T entries[1][NB], *entry = &a(j0, j0) + row;
 #pragma unroll
     for (int k = 0; k < NB; ++k) entries[0][k] = position[0] >= 0 && k < steps ? entry[k * a.ld] : zero<T>();
     if (threadIdx.x == 0) moves[0] = 0;
-    int info = Panel<T, NB, 1>::factor(entries, position, steps, shared, pivots);
+    int info = Panel<T, NB, 1>::factor(entries, position, steps, shared, pivots, tiny);
     entry = &a(j0, j0) + position[0];
 #pragma unroll
     for (int k = 0; k < NB; ++k)
@@ -79,7 +79,7 @@ __device__ void update(const T *l, const T *copy, Matrix<T> c) {
 }
 
 template <class Source, class Pivots>
-__device__ void getrf_block(Source source, Pivots all_pivots, const int *order, int ld, int width, int *info) {
+__device__ void getrf_block(Source source, Pivots all_pivots, const int *order, int ld, int width, int *info, real_t<T> tiny) {
     int b = order ? order[blockIdx.x] : blockIdx.x, failure = 0;
     Matrix<T> m = source(b), a{shared_memory<T>(), m.rows, m.cols, ld};
     T *copy = a.data + (long long)ld * width;
@@ -92,8 +92,8 @@ __device__ void getrf_block(Source source, Pivots all_pivots, const int *order, 
     int n = min_(m.rows, m.cols);
     for (int j0 = 0; j0 < n; j0 += NB) {
         int steps = min_(NB, n - j0), next = j0 + steps, warps = blockDim.x / 32;
-        int found = factor_panel(a, j0, steps, work, moves, pivots);
-        if (found && !failure) failure = j0 + found;
+        int found = factor_panel(a, j0, steps, work, moves, pivots, tiny);
+        failure = combined_info(failure, found, j0);
         if ((int)threadIdx.x < steps) all_pivots(b)(j0 + threadIdx.x, 0) = j0 + pivots[threadIdx.x] + 1;
         move_rows<NB, 4>(moves, a.at(j0, 0, a.rows, j0), 0, warps);
         move_rows<NB, 4>(moves, a.at(j0, next), 0, warps);
@@ -109,8 +109,9 @@ __device__ void getrf_block(Source source, Pivots all_pivots, const int *order, 
 
 #define ENTRY(name, Source) \
     extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1) name( \
-        Source<T> a, Source<int> pivots, const int *order, int ld, int width, int *info) { \
-        getrf_block(a, pivots, order, ld, width, info); \
+        Source<T> a, Source<int> pivots, const int *order, int ld, int width, int *info, \
+        real_t<T> tiny) { \
+        getrf_block(a, pivots, order, ld, width, info, tiny); \
     }
 
 ENTRY(getrf_block_native, Native)

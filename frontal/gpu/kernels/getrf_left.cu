@@ -102,9 +102,9 @@ struct LeftLooking {
     }
 
     // Factor the panel at column j0; its triangle goes to `inverse`. Returns LAPACK's info of the panel.
-    __device__ int factor(T (&entries)[1][NB], int j0, int &position) const {
+    __device__ int factor(T (&entries)[1][NB], int j0, int &position, real_t<T> tiny) const {
         int relative[1] = {position >= j0 ? position - j0 : -1}, count = steps(j0);
-        int info = Panel<T, NB, 1>::factor(entries, relative, count, work(), pivots);
+        int info = Panel<T, NB, 1>::factor(entries, relative, count, work(), pivots, tiny);
         if (relative[0] >= 0) position = relative[0] + j0;
         positions()[row()] = position;
         if (relative[0] < count) put_triangle(relative[0], entries[0], count);
@@ -158,7 +158,7 @@ struct LeftLooking {
 
 template <class Source, class Pivots>
 __device__ void getrf_left(
-    Source source, Pivots all_pivots, const int *order, int ld, int panels, T *kept, int *info) {
+    Source source, Pivots all_pivots, const int *order, int ld, int panels, T *kept, int *info, real_t<T> tiny) {
     __shared__ int pivots[NB];
     __shared__ LeftLooking x;
     int b = order ? order[blockIdx.x] : blockIdx.x, failure = 0;
@@ -184,8 +184,8 @@ __device__ void getrf_left(
         }
         T entries[1][NB];
         x.turn(c, entries);
-        int found = j0 < x.n ? x.factor(entries, j0, position) : 0;
-        if (found && !failure) failure = j0 + found;
+        int found = j0 < x.n ? x.factor(entries, j0, position, tiny) : 0;
+        failure = combined_info(failure, found, j0);
         x.store(entries, j0);
         __syncthreads();
         if (j0 + (int)threadIdx.x < x.n && threadIdx.x < NB)
@@ -199,8 +199,9 @@ __device__ void getrf_left(
 
 #define ENTRY(name, Source) \
     extern "C" __global__ void __launch_bounds__(LEFT_THREADS) name( \
-        Source<T> a, Source<int> pivots, const int *order, int ld, int panels, T *kept, int *info) { \
-        getrf_left(a, pivots, order, ld, panels, kept, info); \
+        Source<T> a, Source<int> pivots, const int *order, int ld, int panels, T *kept, int *info, \
+        real_t<T> tiny) { \
+        getrf_left(a, pivots, order, ld, panels, kept, info, tiny); \
     }
 
 ENTRY(getrf_left_native, Native)

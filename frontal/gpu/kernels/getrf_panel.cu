@@ -22,7 +22,7 @@ constexpr int PANEL_THREADS = 512;
 
 template <class Source, class Pivots>
 __device__ void getrf_panel(
-    Source source, Pivots pivots, const int *order, int j0, int *moves, int panels, int *info) {
+    Source source, Pivots pivots, const int *order, int j0, int *moves, int panels, int *info, real_t<T> tiny) {
     __shared__ int list[moves_size<PANEL>], found[PANEL];
     int b = order ? order[blockIdx.x] : blockIdx.x, thread = threadIdx.x, threads = blockDim.x;
     Matrix<T> a = source(b);
@@ -41,7 +41,7 @@ __device__ void getrf_panel(
             entries[q][k] = position[q] >= 0 && k < steps ? *entry : zero<T>();
     }
     if (thread == 0) list[0] = 0;
-    int failure = Panel<T, PANEL, ROWS>::factor(entries, position, steps, shared_memory<unsigned char>(), found);
+    int failure = Panel<T, PANEL, ROWS>::factor(entries, position, steps, shared_memory<unsigned char>(), found, tiny);
 #pragma unroll
     for (int q = 0; q < ROWS; ++q) {
         T *entry = a.data + position[q];
@@ -54,13 +54,14 @@ __device__ void getrf_panel(
     int *target = moves + ((long long)b * panels + j0 / PANEL) * moves_size<PANEL>;
     for (int i = thread; i <= 2 * list[0]; i += threads) target[i] = list[i];
     if (thread < steps) pivots(b)(j0 + thread, 0) = j0 + found[thread] + 1;
-    if (thread == 0 && (j0 == 0 || (failure && info[b] == 0))) info[b] = failure ? j0 + failure : 0;
+    if (thread == 0) info[b] = combined_info(j0 ? info[b] : 0, failure, j0);
 }
 
 #define ENTRY(name, Source) \
     extern "C" __global__ void __launch_bounds__(PANEL_THREADS) name( \
-        Source<T> a, Source<int> pivots, const int *order, int j0, int *moves, int panels, int *info) { \
-        getrf_panel(a, pivots, order, j0, moves, panels, info); \
+        Source<T> a, Source<int> pivots, const int *order, int j0, int *moves, int panels, int *info, \
+        real_t<T> tiny) { \
+        getrf_panel(a, pivots, order, j0, moves, panels, info, tiny); \
     }
 
 ENTRY(getrf_panel_native, Native)

@@ -60,7 +60,7 @@ struct Meeting {
 template <class Source, class Pivots>
 __device__ void getrf_tall(
     Source source, Pivots pivots, const int *order, int first, int j0, int *moves, int panels, int *info,
-    unsigned char *exchange, int *arrived) {
+    unsigned char *exchange, int *arrived, real_t<T> tiny) {
     __shared__ int found[PANEL];
     __shared__ Candidate chosen;
     __shared__ __align__(16) unsigned char pivot_row[PANEL * sizeof(T)];
@@ -79,7 +79,7 @@ __device__ void getrf_tall(
         reinterpret_cast<Candidate *>(exchange + (long long)blockIdx.y * bytes),
         arrived + (long long)b * panels + panel, &chosen, reinterpret_cast<T *>(pivot_row)};
     int failure = Panel<T, PANEL, 1>::factor(
-        entries, position, steps, shared_memory<unsigned char>(), found, meeting);
+        entries, position, steps, shared_memory<unsigned char>(), found, tiny, meeting);
     entry = a.data + position[0];
 #pragma unroll
     for (int k = 0; k < PANEL; ++k, entry += a.ld)
@@ -88,14 +88,14 @@ __device__ void getrf_tall(
     __syncthreads();
     if (blockIdx.x > 0) return;
     if ((int)threadIdx.x < steps) pivots(b)(j0 + threadIdx.x, 0) = j0 + found[threadIdx.x] + 1;
-    if (threadIdx.x == 0 && (j0 == 0 || (failure && info[b] == 0))) info[b] = failure ? j0 + failure : 0;
+    if (threadIdx.x == 0) info[b] = combined_info(j0 ? info[b] : 0, failure, j0);
 }
 
 #define ENTRY(name, Source) \
     extern "C" __global__ void __launch_bounds__(TALL_THREADS, 1) name( \
         Source<T> a, Source<int> pivots, const int *order, int first, int j0, int *moves, int panels, \
-        int *info, unsigned char *exchange, int *arrived) { \
-        getrf_tall(a, pivots, order, first, j0, moves, panels, info, exchange, arrived); \
+        int *info, unsigned char *exchange, int *arrived, real_t<T> tiny) { \
+        getrf_tall(a, pivots, order, first, j0, moves, panels, info, exchange, arrived, tiny); \
     }
 
 ENTRY(getrf_tall_native, Native)

@@ -27,9 +27,10 @@ __device__ void invert(Source source, const int *order, int first, int count, in
         b = order ? order[first + group] : first + group;
         m = source(b);
     }
-    T a[N], *entry = m.data + lane;
+    T a[N];
+    long long entry = lane;
 #pragma unroll
-    for (int j = 0; j < N; ++j, entry += m.ld) a[j] = lane < m.cols && j < m.cols ? *entry : zero<T>();
+    for (int j = 0; j < N; ++j, entry += m.ld) a[j] = lane < m.cols && j < m.cols ? m.data[entry] : zero<T>();
     T *exchange = shared_memory<T>() + group * (2 * N + Pack16<T>::count);  // no two in the same banks
     int place, origin, failure = invert_rows<N, LANES>(a, lane, m.cols, place, origin, exchange);
 #pragma unroll

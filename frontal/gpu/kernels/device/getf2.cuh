@@ -8,8 +8,13 @@
 // each lane takes of its own entry while the search is under way.
 // A pivot whose reciprocal is no normal number (0, NaN, infinite, or within 4 of the limits of the
 // exponent) is a failure: info names the first, nothing is eliminated with it.
+// With PERTURB, a pivot with |re| + |im| below `tiny` is made that large; info counts such pivots.
 #pragma once
 #include "potf2.cuh"
+
+#ifndef PERTURB
+#define PERTURB 0
+#endif
 
 // Upper and lower half of a magnitude's bits.
 struct Magnitude {
@@ -18,6 +23,21 @@ struct Magnitude {
 __device__ inline Magnitude magnitude(float a) { return {__float_as_uint(a) & 0x7fffffffu, 0}; }
 __device__ inline Magnitude magnitude(double a) {
     return {(unsigned)__double2hiint(a) & 0x7fffffffu, (unsigned)__double2loint(a)};
+}
+
+__device__ inline float magnitude_value(Magnitude m, float) { return __uint_as_float(m.high); }
+__device__ inline double magnitude_value(Magnitude m, double) { return __hiloint2double((int)m.high, (int)m.low); }
+
+// A pivot that is too small, as large as `tiny`.
+template <class T> __device__ inline T replaced(T a, real_t<T> tiny) {
+    real_t<T> size = abs1(a);
+    return size == 0 ? from_real<T>(tiny) : (tiny / size) * a;
+}
+
+// Info of a matrix whose columns from j0 on tell `found`.
+__device__ inline int combined_info(int before, int found, int j0) {
+    if (PERTURB) return before + found;
+    return before || !found ? before : j0 + found;
 }
 
 // Whether a magnitude's upper half is that of a pivot.
@@ -90,9 +110,10 @@ template <int K, class T, int N> __device__ inline void put_row(T *row, const T 
 //   position  in: this lane, or -1 where that is no row; out: the row's place in the factors
 //   pivot     out: LAPACK's row interchange number `lane`, from 0
 //   exchange  2*N elements of shared memory, aligned to 16 bytes
-// Returns LAPACK's info.
+// Returns LAPACK's info, or how many pivots were replaced.
 template <int N, int LANES, class T>
-__device__ inline int getf2_rows(T (&a)[N], int lane, int steps, int &position, int &pivot, T *exchange) {
+__device__ inline int getf2_rows(
+    T (&a)[N], int lane, int steps, int &position, int &pivot, T *exchange, real_t<T> tiny) {
     int info = 0, most = LANES == 32 ? steps : (int)__reduce_max_sync(full_warp, (unsigned)steps);
     if (LANES < 32)  // rows that nobody writes are multiplied by zero
         for (int i = lane; i < 2 * N; i += LANES) exchange[i] = zero<T>();
@@ -104,9 +125,12 @@ __device__ inline int getf2_rows(T (&a)[N], int lane, int steps, int &position, 
         unsigned high;
         int winner = pivot_lane<real_t<T>, LANES>(candidate, magnitude(abs1(a[k])), position, high);
         bool mine = candidate && lane == winner, good = is_pivot_magnitude<real_t<T>>(high);
+        bool small = PERTURB && !(abs1(a[k]) >= tiny);
+        if (small && mine) a[k] = replaced(a[k], tiny);
         T *row = exchange + k % 2 * N, own = pivot_reciprocal(a[k]);
         if (mine) put_row<k>(row, a, own);
         int target = shuffle(position, winner, LANES);
+        if constexpr (PERTURB) small = shuffle((int)small, winner, LANES), good = true;
         __syncwarp();
         T minus = zero<T>();
         if (candidate && !mine && good) minus = -(row[k] * a[k]), a[k] = -minus;
@@ -114,7 +138,7 @@ __device__ inline int getf2_rows(T (&a)[N], int lane, int steps, int &position, 
         if (active) {
             if (lane == k) pivot = target;
             position = mine ? k : position == k ? target : position;
-            if (!good && info == 0) info = k + 1;
+            info = combined_info(info, PERTURB ? small : !good, k);
         }
     });
     return info;
@@ -137,13 +161,14 @@ template <class T, int NB, int R> struct Panel {
 
     // Factor the panel whose row position[q] is a[q], of which there are `steps` columns; a position is
     // -1 where there is no row. On return positions are places in the factors; pivots[k], k < steps,
-    // in shared memory, are LAPACK's interchanges from 0. Returns LAPACK's info, in every thread. The
-    // caller puts a barrier before it uses `pivots` or `shared`.
+    // in shared memory, are LAPACK's interchanges from 0. Returns LAPACK's info, or how many pivots
+    // were replaced, in every thread. The caller puts a barrier before it uses `pivots` or `shared`.
     // agree(k, candidate, row) brings this block's candidate and its row, and returns the pivot's and
     // where its row is: the same for one block, another's for blocks that share a panel.
     template <class Agree>
     __device__ static int factor(
-        T (&a)[R][NB], int (&position)[R], int steps, unsigned char *shared, int *pivots, Agree agree) {
+        T (&a)[R][NB], int (&position)[R], int steps, unsigned char *shared, int *pivots, real_t<T> tiny,
+        Agree agree) {
         int info = 0, warps = blockDim.x / 32, warp = threadIdx.x / 32, lane = threadIdx.x & 31;
         Candidate *candidates = reinterpret_cast<Candidate *>(shared);
         T *rows = reinterpret_cast<T *>(candidates + 2 * max_warps);
@@ -152,21 +177,23 @@ template <class T, int NB, int R> struct Panel {
             if (k >= steps) return;
             Candidate *slots = candidates + k % 2 * max_warps;
             T *slot_rows = rows + k % 2 * warps * NB;
-            offer<k>(a, position, slots + warp, slot_rows + warp * NB);
+            offer<k>(a, position, slots + warp, slot_rows + warp * NB, tiny);
             __syncthreads();
             Candidate c = slots[lane < warps ? lane : 0];
             int winner = best_of(warps, c);
             const T *row = agree(k, c, slot_rows + max_(winner, 0) * NB);
             if (threadIdx.x == 0) pivots[k] = c.position;
-            bool good = is_pivot_magnitude<real_t<T>>(c.high);
-            if (!good && info == 0) info = k + 1;
+            bool good = PERTURB || is_pivot_magnitude<real_t<T>>(c.high);
+            bool small = PERTURB && !(magnitude_value(Magnitude{c.high, c.low}, tiny) >= tiny);
+            info = combined_info(info, PERTURB ? small : !good, k);
+            if (small) replace<k>(a, position, c.position, tiny);
             eliminate<k>(a, position, c.position, good, row);
         });
         return info;
     }
     __device__ static int factor(
-        T (&a)[R][NB], int (&position)[R], int steps, unsigned char *shared, int *pivots) {
-        return factor(a, position, steps, shared, pivots, [](int, Candidate &, const T *row) { return row; });
+        T (&a)[R][NB], int (&position)[R], int steps, unsigned char *shared, int *pivots, real_t<T> tiny) {
+        return factor(a, position, steps, shared, pivots, tiny, [](int, Candidate &, const T *row) { return row; });
     }
 
     // The lane with the best of the first `count` lanes' candidates, which all lanes get; -1 for none.
@@ -182,7 +209,8 @@ template <class T, int NB, int R> struct Panel {
   private:
     // Bring this warp's candidate for the pivot of column K, and its row, to shared memory.
     template <int K>
-    __device__ static void offer(T (&a)[R][NB], const int (&position)[R], Candidate *slot, T *row) {
+    __device__ static void offer(
+        T (&a)[R][NB], const int (&position)[R], Candidate *slot, T *row, real_t<T> tiny) {
         Magnitude best{0, 0};
         T value = zero<T>();
         int at = -1, own = 0;
@@ -195,12 +223,21 @@ template <class T, int NB, int R> struct Panel {
         }
         unsigned high;
         int winner = pivot_lane<real_t<T>, 32>(at >= 0, best, at, high);
+        if (PERTURB && !(abs1(value) >= tiny)) value = replaced(value, tiny);
         T inverse = pivot_reciprocal(value);
         if ((threadIdx.x & 31) != (winner < 0 ? 0 : winner)) return;
         *slot = Candidate{best.high, best.low, at, 0};
 #pragma unroll
         for (int q = 0; q < R; ++q)
             if (R == 1 || own == q) put_row<K>(row, a[q], inverse);
+    }
+
+    // The pivot, in the row at position `target`, is too small.
+    template <int K>
+    __device__ static void replace(T (&a)[R][NB], const int (&position)[R], int target, real_t<T> tiny) {
+#pragma unroll
+        for (int q = 0; q < R; ++q)
+            if (position[q] == target) a[q][K] = replaced(a[q][K], tiny);
     }
 
     // Eliminate column K by the row that was at position `target`.

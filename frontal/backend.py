@@ -20,8 +20,10 @@ class NumericFactor(Protocol):
     perturbed: int
     """Pivots of LU that were tiny and replaced."""
 
-    pivots: np.ndarray
-    """(n,) int32 row interchanges of LU, local to each front; empty for Cholesky."""
+    @property
+    def pivots(self) -> np.ndarray:
+        """(n,) int32 row interchanges of LU, local to each front; empty for Cholesky."""
+        ...
 
     @property
     def panels(self) -> np.ndarray:
@@ -70,26 +72,25 @@ class PivotFailure(Exception):  # noqa: N818 - not an error where LU can go on
 
 
 def get_backend(name: str) -> Backend:
-    """The backend for ``"cpu"``, ``"gpu"`` or ``"auto"`` (``FRONTAL_BACKEND`` decides that one).
+    """The backend for ``"cpu"``, ``"gpu"`` or ``"auto"``.
+
+    ``FRONTAL_BACKEND`` decides what "auto" is; without it, that is the CPU.
 
     Raises
     ------
     ValueError
-        For any other name, and for ``"gpu"`` where there is one: no kernels come with this version.
+        For any other name.
     frontal.gpu.DeviceNotFoundError
         If a GPU is asked for and there is none.
     """
     if name == "auto":
         name = os.environ.get("FRONTAL_BACKEND", "auto")
     if name == "gpu":
-        from . import gpu
+        from .gpu.backend import GpuBackend
 
-        gpu.require()
-        raise ValueError(
-            "backend 'gpu': this version factorizes on the CPU only; choose 'auto' or 'cpu'"
-        )
+        return GpuBackend()
     if name in ("auto", "cpu"):
         from .cpu import CpuBackend
 
         return CpuBackend()
-    raise ValueError(f"backend is {name!r}; choose 'auto' or 'cpu'")
+    raise ValueError(f"backend is {name!r}; choose 'auto', 'cpu' or 'gpu'")

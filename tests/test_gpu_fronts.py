@@ -8,11 +8,12 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
+import frontal.gpu.device
 from frontal import problems
 from frontal.backend import PivotFailure
 from frontal.cpu import CpuBackend, CpuFactor
 from frontal.errors import FactorMemoryError
-from frontal.gpu.fronts import GpuBackend
+from frontal.gpu.backend import GpuBackend
 from frontal.gpu.schedule import make_schedule
 
 from .emulation.borders import DTYPES, eps
@@ -36,15 +37,23 @@ def hermitian(matrix, dtype):
     return sp.csc_array(a).astype(dtype)
 
 
-def factors(device, a):
+def factors(device, a, kind="spd", tiny=0.0):
     """The factor of both backends, of one analysis."""
-    analysis = frontal.analyze(a, kind="spd")
+    analysis = frontal.analyze(a, kind=kind)
     values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
     found = []
     for backend in (CpuBackend(), GpuBackend(device)):
-        backend.upload(analysis.plan, True)
-        found.append(backend.factorize(values.astype(a.dtype), 0.0, None))
+        backend.upload(analysis.plan, kind == "spd")
+        found.append(backend.factorize(values.astype(a.dtype), tiny, None))
     return analysis, *found
+
+
+def unsymmetric(name, dtype):
+    """A matrix whose diagonal blocks need interchanges."""
+    a = hermitian(MATRICES[name](), dtype).tocsc()
+    rng = np.random.default_rng(5)
+    a.data *= rng.uniform(0.2, 1.0, a.nnz).astype(a.real.dtype)
+    return a
 
 
 def diagonal_and_below(plan, panels):
@@ -76,6 +85,46 @@ def test_the_same_factor_and_solution(device, name, dtype):
             residual = (matrix.conj() if transposed else matrix) @ x - b
             scale = sp.linalg.norm(a, np.inf) * np.abs(x).max() + np.abs(b).max()
             assert np.abs(residual).max() <= 100 * eps(dtype) * scale
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", MATRICES)
+def test_the_same_factor_and_solution_by_lu(device, name, dtype):
+    a = unsymmetric(name, dtype)
+    analysis, cpu, gpu = factors(device, a, "general", 1e-3)
+    assert gpu.perturbed == cpu.perturbed
+    np.testing.assert_array_equal(gpu.pivots, cpu.pivots)
+    size = np.abs(cpu.panels).max()
+    np.testing.assert_allclose(gpu.panels, cpu.panels, rtol=0, atol=1e3 * eps(dtype) * size)
+    b = np.random.default_rng(3).standard_normal((a.shape[0], 2)).astype(dtype)
+    matrix = a[analysis.row_perm][:, analysis.perm]
+    for transposed in (False, True):
+        x = b.copy()
+        gpu.solve(x, transposed)
+        residual = (matrix.T if transposed else matrix) @ x - b
+        scale = sp.linalg.norm(a, np.inf) * np.abs(x).max() + np.abs(b).max()
+        assert np.abs(residual).max() <= 1e3 * eps(dtype) * scale
+
+
+@pytest.mark.parametrize("kind", ["spd", "general"])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
+def test_the_whole_solver(device, monkeypatch, kind, dtype):
+    monkeypatch.setattr(frontal.gpu.device, "device_of", lambda array=None: device)
+    a = hermitian(MATRICES["cube"](), dtype) if kind == "spd" else unsymmetric("cube", dtype)
+    b = np.random.default_rng(4).standard_normal((a.shape[0], 3)).astype(dtype)
+    factor = frontal.factorize(a, kind=kind, backend="gpu")
+    assert factor.info["backend"] == "gpu"
+    for trans, matrix in (("N", a), ("T", a.T), ("H", a.conj().T)):
+        x = factor.solve(b, trans)
+        residual = np.abs(matrix @ x - b).max()
+        assert residual <= 100 * eps(dtype) * (np.abs(a).sum(axis=1).max() * np.abs(x).max() + 1)
+    factor.refactorize(2 * a)
+    np.testing.assert_allclose(2 * (a @ factor.solve(b)), b, atol=2e4 * eps(dtype))
+    sign, log = factor.slogdet()
+    wanted = np.linalg.slogdet(2 * a.toarray())
+    np.testing.assert_allclose([sign, log], wanted, rtol=2e3 * eps(dtype))
+    twin = pickle.loads(pickle.dumps(factor))
+    np.testing.assert_allclose(twin.solve(b), factor.solve(b), rtol=0, atol=1e3 * eps(dtype))
 
 
 def test_the_first_failing_pivot(device):

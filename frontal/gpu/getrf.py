@@ -106,13 +106,13 @@ def getrs(a: Batch, pivots: Batch, b: Batch, trans: str = "N", variant: str | No
     if variant != "blocked" and a.max_n <= 32:
         _solve_in_registers(a, pivots, b, trans)
     elif trans == "N":
-        _interchange(pivots, b, back=False)
+        interchange(pivots, b, back=False)
         blas3.trsm("L", "L", "N", "U", 1.0, a, b)
         blas3.trsm("L", "U", "N", "N", 1.0, a, b)
     else:
         blas3.trsm("L", "U", trans, "N", 1.0, a, b)
         blas3.trsm("L", "L", trans, "U", 1.0, a, b)
-        _interchange(pivots, b, back=True)
+        interchange(pivots, b, back=True)
 
 
 # --- which matrices go which way -----------------------------------------------------------------
@@ -282,7 +282,7 @@ _FACTOR = {"tiny": _tiny, "block": _block, "left": _left, "panel": by_panels}
 # --- solving -------------------------------------------------------------------------------------
 
 
-def _interchange(pivots: Batch, b: Batch, back: bool) -> None:
+def interchange(pivots: Batch, b: Batch, back: bool) -> None:
     """Interchange rows of B as P does, or back."""
     device = b.device
     rights = np.where(b.m > 0, b.n, 0).astype(np.int32)

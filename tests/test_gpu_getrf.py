@@ -96,7 +96,8 @@ def test_in_shared_memory(device, monkeypatch, dtype, wrapper):
 def test_in_shared_memory_of_129(device, monkeypatch):
     a = random(np.random.default_rng(4), (129, 129), "f8")
     monkeypatch.setattr(launch, "tuning", choose(getrf=launch.GetrfTuning(block=160)))
-    assert lu._kind(129, 129, a.dtype, device.limits, launch.tuning("getrf", ""), None) == "block"
+    kind, _ = lu._group(129, 129, a.dtype, device.limits, launch.tuning("getrf", ""), None)
+    assert kind == "block"
     check(device, [a], "native")
 
 

@@ -156,9 +156,7 @@ class GpuBackend:
         self, height: int, panels: Any, blocks: Any, pivots: Any, info: Any, tiny: float
     ) -> None:
         pattern, (fronts, block, beta) = self.pattern, self._blocks(height, panels, blocks)
-        start = pattern.plan.start[pattern.schedule.levels[height]]
-        rows = fronts.batch(pivots, start, fronts.k, np.int32(1), fronts.k)
-        getrf.getrf(fronts.diagonal, rows, info, tiny=tiny)
+        getrf.getrf(fronts.diagonal, fronts.interchanges(pivots), info, tiny=tiny)
         work, count = pattern.swaps[height]
         if count:
             swap = self._device.kernel("front.cu", "front_swap", panels.dtype)

@@ -27,13 +27,10 @@ class Solver:
         for level in schedule.levels:
             fronts = Fronts(pattern, level, panels)
             n = np.full(len(level), self.n)
-            x = fronts.batch(self._x, pattern.plan.start[level], fronts.k, width, n)
+            x = fronts.batch(self._x, fronts.start, fronts.k, width, n)
             offset = schedule.vector[level] * width
             update = fronts.batch(self._vectors, offset, fronts.m, width, fronts.m)
-            rows = None
-            if not pattern.symmetric:
-                one = np.ones(len(level), np.int32)
-                rows = fronts.batch(pivots, pattern.plan.start[level], fronts.k, one, fronts.k)
+            rows = None if pattern.symmetric else fronts.interchanges(pivots)
             self._levels.append((fronts, x, update, rows))
 
     def solve(self, b: np.ndarray, transposed: bool) -> np.ndarray:

@@ -86,15 +86,18 @@ class Fronts:
     """
 
     def __init__(self, pattern: Pattern, level: np.ndarray, panels: Any) -> None:
-        self._device = pattern.device
-        plan, self.k, self.m = pattern.plan, pattern.k[level], pattern.m[level]
-        self._panel, order = plan.panel[level], self.k + self.m
-        self.diagonal = self.batch(panels, self._panel, self.k, self.k, order)
-        below = self._panel + self.k
-        self.below = self.batch(panels, below, self.m, self.k, order)
+        self._device, self.start = pattern.device, pattern.plan.start[level]
+        self.k, self.m = pattern.k[level], pattern.m[level]
+        panel, order = pattern.plan.panel[level], self.k + self.m
+        self.diagonal = self.batch(panels, panel, self.k, self.k, order)
+        self.below = self.batch(panels, panel + self.k, self.m, self.k, order)
         if not pattern.symmetric:
-            right = self._panel + self.k.astype(np.int64) * order
+            right = panel + self.k.astype(np.int64) * order
             self.right = self.batch(panels, right, self.m, self.k, self.m)
+
+    def interchanges(self, pivots: Any) -> Batch:
+        """Row interchanges of the diagonal blocks, as `getrf` takes them."""
+        return self.batch(pivots, self.start, self.k, np.int32(1), self.k)
 
     def batch(self, array: Any, offset: np.ndarray, m: Any, n: Any, ld: Any) -> Batch:
         """Describe matrices that begin at offsets in an array."""

@@ -131,15 +131,10 @@ def _kinds(
     m, n = np.frombuffer(rows, np.int32), np.frombuffer(cols, np.int32)
     steps = np.stack([-(-m // 32), -(-n // 32)], axis=1)
     shapes, which = np.unique(steps, axis=0, return_inverse=True)
-    groups: dict[tuple[str, int], list[np.ndarray]] = {}
+    groups: dict[tuple[str, Any], list[np.ndarray]] = {}
     for k, shape in enumerate((32 * shapes).tolist()):
-        kind = _kind(shape[0], shape[1], dtype, limits, numbers, variant)
-        members = np.flatnonzero(which.ravel() == k)
-        alike = {"tiny": 0, "block": k, "panel": (shape[0] - 1).bit_length()}.get(kind)
-        if alike is None:
-            plan = launch.getrf_left(shape[0], dtype, limits, numbers)
-            alike = plan.residents if plan else 0
-        groups.setdefault((kind, alike), []).append(members)
+        group = _group(shape[0], shape[1], dtype, limits, numbers, variant)
+        groups.setdefault(group, []).append(np.flatnonzero(which.ravel() == k))
     work = np.minimum(m, n).astype(np.int64) ** 2 * np.maximum(m, n)
     found = []
     for (kind, _), parts in groups.items():
@@ -148,15 +143,18 @@ def _kinds(
     return found
 
 
-def _kind(m: int, n: int, dtype: np.dtype, limits: Any, numbers: Any, variant: str | None) -> str:
+def _group(
+    m: int, n: int, dtype: np.dtype, limits: Any, numbers: Any, variant: str | None
+) -> tuple[str, Any]:
+    """How matrices of at most m×n are factored, and what those have in common that go together."""
     tiny = 32 if variant == "tiny" else numbers.tiny if variant is None else 0
     if max(m, n) <= tiny or min(m, n) == 0:
-        return "tiny"
+        return "tiny", 0
     if variant in (None, "block") and launch.getrf_block(m, n, dtype, limits, numbers):
-        return "block"
-    if variant in (None, "left") and launch.getrf_left(m, dtype, limits, numbers):
-        return "left"
-    return "panel"
+        return "block", (m, n)
+    if variant in (None, "left") and (plan := launch.getrf_left(m, dtype, limits, numbers)):
+        return "left", plan.residents
+    return "panel", (m - 1).bit_length()
 
 
 def _workspace(a: Batch, dtype: Any, columns: int | None = None) -> Batch:

@@ -75,13 +75,3 @@ template <class R> __device__ inline complex<R> reciprocal(complex<R> a) {
 
 __device__ inline float square_root(float a) { return sqrtf(a); }
 __device__ inline double square_root(double a) { return sqrt(a); }
-
-// The smallest scalar that a pivot may be without its reciprocal overflowing.
-template <class R> __device__ constexpr R safe_minimum() {
-    if constexpr (same_type<R, float>) return 1.17549435e-38f;
-    else return 2.2250738585072014e-308;
-}
-
-__device__ inline bool is_finite(float a) { return fabsf(a) <= 3.402823466e38f; }
-__device__ inline bool is_finite(double a) { return fabs(a) <= 1.7976931348623157e308; }
-template <class R> __device__ inline bool is_finite(complex<R> a) { return is_finite(a.re) && is_finite(a.im); }

@@ -172,7 +172,7 @@ def _large_trsm(xp, arrays, before, _):
 
 
 def _scaled(xp, difference, scale: float) -> float:
-    eps = np.finfo(difference.dtype).eps
+    eps = float(np.finfo(difference.dtype).eps)
     found = float(xp.linalg.norm(difference)) / (scale * len(difference) * eps)
     return min(found, 1e99) if np.isfinite(found) else 1e99
 

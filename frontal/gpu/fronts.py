@@ -1,108 +1,165 @@
-"""The fronts of a pattern on the device: index arrays, lists of each level, dense blocks."""
+"""The fronts of a pattern on the device: index arrays, and where their blocks lie."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from .._jit import jit
 from ..plan import Plan
-from .batch import Batch
-from .schedule import make_schedule
-from .worklists import work_items
+from . import front_tasks
+from .front_tasks import Tasks
+from .schedule import TILE, make_schedule
 
-TILE, THREADS = (32, 32), 256  # of front.cu
-_FRONTS = np.dtype([(name, "u8") for name in (
-    "start", "pointer", "rows", "relative", "child_pointer", "children", "panel", "block", "vector"
+# device/front.cuh: Fronts
+_STRUCT = np.dtype([(name, "u8") for name in (
+    "start", "pointer", "rows", "relative", "child_pointer", "children", "parent", "panel",
+    "inverse", "block", "vector", "tile_row", "cut_pointer", "cuts",
 )], align=True)  # fmt: skip
+_SMALL = 64  # rows of fronts that are factored whole
 
 
-class Pattern:
-    """The index arrays of a plan on a device, and the lists of each level."""
-
-    def __init__(self, device: Any, plan: Plan, symmetric: bool) -> None:
-        self.device, self.plan, self.symmetric = device, plan, symmetric
-        self.schedule = make_schedule(plan)
-        self.k, self.m = np.diff(plan.start), np.diff(plan.pointer).astype(np.int32)
-        arrays = {
-            "start": plan.start.astype(np.int32),
-            "pointer": plan.pointer.astype(np.int64),
-            "rows": plan.rows.astype(np.int32),
-            "relative": plan.relative.astype(np.int32),
-            "child_pointer": plan.child_pointer.astype(np.int32),
-            "children": plan.children.astype(np.int32),
-            "panel": plan.panel.astype(np.int64),
-            "block": self.schedule.block,
-            "vector": self.schedule.vector,
-        }
-        self._arrays = {name: device.upload(array) for name, array in arrays.items()}
-        addresses = tuple(device.pointer(self._arrays[name]) for name in _FRONTS.names or ())
-        self.struct = np.array(addresses, dtype=_FRONTS)
-        self.lists = [device.upload(level) for level in self.schedule.levels]
-        self.tiles = [self._tiles(i) for i in range(len(self.schedule.levels))]
-        self.entries = [self._entries(level) for level in self.schedule.levels]
-        self.swaps = [] if symmetric else [self._swaps(level) for level in self.schedule.levels]
-
-    def _tiles(self, height: int) -> tuple[Any, int]:
-        """Tiles that a level assembles; contribution blocks of leaves begin at nothing."""
-        level = self.schedule.levels[height]
-        k, m = self.k[level].astype(np.int64), self.m[level].astype(np.int64)
-        uplo = "L" if self.symmetric else None
-        parts = [work_items(k + m, k, k, TILE, uplo)]
-        parts.append(work_items(m, m, m, TILE, uplo) if height else parts[0][:0])
-        if not self.symmetric:
-            parts.append(work_items(m, k, k, TILE))
-        for kind, part in enumerate(parts):
-            part[:, 3] = kind
-        return self._of_level(level, np.concatenate(parts))
-
-    def _swaps(self, level: np.ndarray) -> tuple[Any, int]:
-        """Rows of the transpose of U12, by threads, whose columns are interchanged."""
-        k, m = self.k[level].astype(np.int64), self.m[level].astype(np.int64)
-        return self._of_level(level, work_items(m, np.minimum(k, 1), k, (THREADS, 1)))
-
-    def _of_level(self, level: np.ndarray, work: np.ndarray) -> tuple[Any, int]:
-        """Upload a list that counts the fronts of a level from 0."""
-        work[:, 0] = level[work[:, 0]]
-        return self.device.upload(work), len(work)
-
-    def _entries(self, level: np.ndarray) -> tuple[Any, Any, int]:
-        """Where the entries of A that belong to a level come from and go to."""
-        first, last = self.plan.entry_pointer[level], self.plan.entry_pointer[level + 1]
-        count = last - first
-        total = int(count.sum())
-        where = np.repeat(first - (np.cumsum(count) - count), count) + np.arange(total)
-        sources = self.plan.source[where], self.plan.target[where]
-        return self.device.upload(sources[0]), self.device.upload(sources[1]), total
-
-
-class Fronts:
-    """The dense blocks of the fronts of a level, as batches.
+@dataclass(frozen=True)
+class Layout:
+    """Where the panels of fronts lie on the device; see device/front.cuh.
 
     Attributes
     ----------
-    diagonal, below, right : Batch
-        L11 and U11, L21, and for LU the transpose of U12.
+    panel : (f + 1,) int64 array
+        Offset of each front's panels, in entries.
+    below : (f,) int64 array
+        Row of the panel at which L21 begins.
+    ld, upper_ld : (f,) int64 arrays
+        Leading dimensions of a front's panel and of the transpose of U12.
     """
 
-    def __init__(self, pattern: Pattern, level: np.ndarray, panels: Any) -> None:
-        self._device, self.start = pattern.device, pattern.plan.start[level]
-        self.k, self.m = pattern.k[level], pattern.m[level]
-        panel, order = pattern.plan.panel[level], self.k + self.m
-        self.diagonal = self.batch(panels, panel, self.k, self.k, order)
-        self.below = self.batch(panels, panel + self.k, self.m, self.k, order)
-        if not pattern.symmetric:
-            right = panel + self.k.astype(np.int64) * order
-            self.right = self.batch(panels, right, self.m, self.k, self.m)
+    panel: np.ndarray
+    below: np.ndarray
+    ld: np.ndarray
+    upper_ld: np.ndarray
 
-    def interchanges(self, pivots: Any) -> Batch:
-        """Row interchanges of the diagonal blocks, as `getrf` takes them."""
-        return self.batch(pivots, self.start, self.k, np.int32(1), self.k)
+    @classmethod
+    def of(cls, plan: Plan, symmetric: bool, dtype: np.dtype) -> Layout:
+        """Lay panels out so that all parts and columns begin at multiples of 16 bytes."""
+        wide = max(16 // dtype.itemsize, 1)
+        k, m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
+        below, upper_ld = -(-k // wide) * wide, -(-m // wide) * wide
+        ld = below + upper_ld
+        panel = np.zeros(plan.start.size, np.int64)
+        np.cumsum(k * (ld if symmetric else ld + upper_ld), out=panel[1:])
+        return cls(panel, below, ld, upper_ld)
 
-    def batch(self, array: Any, offset: np.ndarray, m: Any, n: Any, ld: Any) -> Batch:
-        """Describe matrices that begin at offsets in an array."""
-        step = np.uint64(array.itemsize)
-        addresses = np.uint64(self._device.pointer(array)) + offset.astype(np.uint64) * step
-        return Batch.of_sizes(
-            self._device, array.dtype, addresses, m, np.broadcast_to(n, m.shape), np.maximum(ld, 1)
-        )
+
+class Pattern:
+    """The index arrays of a plan on a device, and the lists of tasks."""
+
+    def __init__(self, device: Any, plan: Plan, symmetric: bool, small: int = _SMALL) -> None:
+        self.device, self.plan, self.symmetric = device, plan, symmetric
+        self.schedule = make_schedule(plan, symmetric, small)
+        self.k, self.m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
+        pivot_tiles, tiles = -(-self.k // TILE), -(-self.k // TILE) - (-self.m // TILE)
+        self.tile_row = np.append(0, np.cumsum(tiles)).astype(np.int32)
+        rest = self.k - TILE * (pivot_tiles - 1)
+        kept = TILE * TILE * (pivot_tiles - 1) + rest * rest
+        self.inverse = np.append(0, np.cumsum(-(-kept // 4) * 4))
+        cut_pointer, cuts = _cuts(plan, self.k)
+        self._arrays = {
+            name: device.upload(array)
+            for name, array in {
+                "start": plan.start.astype(np.int32),
+                "pointer": plan.pointer.astype(np.int64),
+                "rows": plan.rows.astype(np.int32),
+                "relative": plan.relative.astype(np.int32),
+                "child_pointer": plan.child_pointer.astype(np.int32),
+                "children": plan.children.astype(np.int32),
+                "parent": plan.parent.astype(np.int32),
+                "inverse": self.inverse,
+                "block": self.schedule.block,
+                "vector": self.schedule.vector,
+                "tile_row": self.tile_row,
+                "cut_pointer": cut_pointer,
+                "cuts": cuts,
+            }.items()
+        }
+        self._layouts: dict[np.dtype, tuple[Layout, Any, np.ndarray]] = {}
+
+    def layout(self, dtype: np.dtype) -> Layout:
+        """Return where panels of this scalar type lie."""
+        return self._of_type(dtype)[0]
+
+    def struct(self, dtype: np.dtype) -> np.ndarray:
+        """Return the struct `Fronts` of the kernels for panels of this scalar type."""
+        return self._of_type(dtype)[2]
+
+    def _of_type(self, dtype: np.dtype) -> tuple[Layout, Any, np.ndarray]:
+        if dtype not in self._layouts:
+            layout = Layout.of(self.plan, self.symmetric, dtype)
+            panel = self.device.upload(layout.panel)
+            arrays = {**self._arrays, "panel": panel}
+            pointers = tuple(self.device.pointer(arrays[name]) for name in _STRUCT.names or ())
+            self._layouts[dtype] = layout, panel, np.array(pointers, dtype=_STRUCT)
+        return self._layouts[dtype]
+
+    @cached_property
+    def tasks(self) -> Tasks:
+        """Tasks of the fronts that are not small."""
+        return front_tasks.tile_tasks(self)
+
+    def to_host(self, factor: np.ndarray) -> np.ndarray:
+        """Return panels as the plan lays them out, of panels as the device does."""
+        layout, plan = self.layout(factor.dtype), self.plan
+        out = np.empty(int(plan.panel[-1]), factor.dtype)
+        _unpad(factor, out, self.k, self.m, *_arrays_of(layout), plan.panel, self.symmetric)
+        return out
+
+
+def _arrays_of(layout: Layout) -> tuple[np.ndarray, ...]:
+    return layout.panel, layout.below, layout.ld, layout.upper_ld
+
+
+@jit
+def _unpad(factor, out, k, m, panel, below, ld, upper_ld, target, symmetric):
+    for s in range(k.size):
+        to = target[s]
+        for j in range(k[s]):
+            start = panel[s] + j * ld[s]
+            out[to : to + k[s]] = factor[start : start + k[s]]
+            start += below[s]
+            out[to + k[s] : to + k[s] + m[s]] = factor[start : start + m[s]]
+            to += k[s] + m[s]
+        if not symmetric:
+            start = panel[s] + k[s] * ld[s]
+            for _ in range(k[s]):
+                out[to : to + m[s]] = factor[start : start + m[s]]
+                to += m[s]
+                start += upper_ld[s]
+
+
+def _cuts(plan: Plan, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For each front, where its rows begin that fall in each tile of its parent, and their end."""
+    m = np.diff(plan.pointer)
+    tiles = -(-k // TILE) - (-m // TILE)
+    pointer = np.zeros(k.size + 1, np.int64)
+    np.cumsum(np.where(plan.parent >= 0, tiles[plan.parent] + 1, 0), out=pointer[1:])
+    cuts = np.empty(int(pointer[-1]), np.int32)
+    _fill_cuts(plan.parent, plan.pointer, plan.relative, k, pointer, cuts)
+    return pointer, cuts
+
+
+@jit
+def _fill_cuts(parent, pointer, relative, k, cut_pointer, cuts):
+    for s in range(parent.size):
+        if parent[s] < 0:
+            continue
+        pivots = k[parent[s]]
+        pivot_tiles = -(-pivots // TILE)
+        count = cut_pointer[s + 1] - cut_pointer[s]
+        row, size = np.int64(0), pointer[s + 1] - pointer[s]
+        for t in range(count):
+            first = TILE * t if t < pivot_tiles else pivots + TILE * (t - pivot_tiles)
+            while row < size and relative[pointer[s] + row] < first:
+                row += 1
+            cuts[cut_pointer[s] + t] = row

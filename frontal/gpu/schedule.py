@@ -1,8 +1,9 @@
-"""Which fronts are worked on together, and where their contribution blocks lie meanwhile.
+"""When each front is worked on, and where its contribution block lies meanwhile.
 
 A level holds the fronts whose children are all in lower levels (as soon as possible). A
-contribution block lives from its front's level to its parent's; those with the same life lie in one
-chunk, and chunks are placed first fit.
+contribution block lives from its front's level to its parent's, and one level longer, so that
+fronts can go on while some of the level below them still read. Blocks with the same life lie in
+one chunk, and chunks are placed first fit.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import numpy as np
 from .._jit import jit
 from ..plan import Plan
 
+TILE = 64  # rows of a tile of a front, as device/front.cuh has it
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -21,8 +24,12 @@ class Schedule:
 
     Attributes
     ----------
-    levels : list of int32 arrays
-        Fronts of each level, from the leaves up, those of most work first.
+    small : (f,) bool array
+        Fronts that are factored whole, those below them too.
+    level : (f,) int32 array
+        Level of each front; small fronts come before all others.
+    small_levels : int
+        Levels of small fronts.
     block : (f,) int64 array
         Offset of each front's contribution block, in entries.
     vector : (f,) int64 array
@@ -31,45 +38,82 @@ class Schedule:
         Size of both arenas.
     """
 
-    levels: list[np.ndarray]
+    small: np.ndarray
+    level: np.ndarray
+    small_levels: int
     block: np.ndarray
     vector: np.ndarray
     blocks: int
     vectors: int
 
+    @property
+    def levels(self) -> int:
+        """Number of levels."""
+        return int(self.level.max(initial=-1)) + 1
 
-def make_schedule(plan: Plan) -> Schedule:
+    def fronts(self, level: int) -> np.ndarray:
+        """Return the fronts of a level, ascending."""
+        return np.flatnonzero(self.level == level)
+
+
+def make_schedule(plan: Plan, symmetric: bool, order: int = 0) -> Schedule:
     """Lay out the levels of an assembly tree.
+
+    Parameters
+    ----------
+    plan : Plan
+    symmetric : bool
+        Cholesky: only the lower half of contribution blocks is kept.
+    order : int
+        Fronts with up to so many rows, all below them alike, are small.
 
     Examples
     --------
     >>> import frontal
     >>> from frontal.problems import poisson2d
     >>> plan = frontal.analyze(poisson2d(30)).plan
-    >>> schedule = make_schedule(plan)
-    >>> sum(len(level) for level in schedule.levels) == plan.parent.size
+    >>> schedule = make_schedule(plan, True, 16)
+    >>> bool((schedule.level[schedule.small] < schedule.small_levels).all())
     True
     """
-    level = _levels(plan.parent)
     k, m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
-    order = np.lexsort((-(k * (k + m) ** 2), level))
-    counts = np.bincount(level, minlength=0)
-    levels = np.split(order.astype(np.int32), np.cumsum(counts)[:-1]) if level.size else []
-    last = np.where(plan.parent >= 0, level[plan.parent], level)
-    block, blocks = _lay_out(level, last, m * m)
+    level, small, small_levels = _levels(plan.parent, k + m <= order)
+    last = np.where(plan.parent >= 0, level[plan.parent], level) + 1
+    block, blocks = _lay_out(level, last, contribution_entries(m, symmetric))
     vector, vectors = _lay_out(level, last, m)
-    return Schedule(levels, block, vector, blocks, vectors)
+    return Schedule(small, level, int(small_levels), block, vector, blocks, vectors)
+
+
+def contribution_entries(m: np.ndarray, symmetric: bool) -> np.ndarray:
+    """Entries of contribution blocks of these orders, as device/front.cuh lays them out."""
+    if not symmetric:
+        return m * m
+    whole = m // TILE
+    rest = m - whole * TILE
+    return TILE * whole * m - TILE * TILE * whole * (whole - 1) // 2 + rest * rest
 
 
 @jit
-def _levels(parent):
-    """Height of each front over its farthest leaf; children come before parents."""
-    level = np.zeros(parent.size, np.int32)
-    for s in range(parent.size):
-        p = parent[s]
-        if p >= 0 and level[p] <= level[s]:
-            level[p] = level[s] + 1
-    return level
+def _levels(parent, little):
+    """Height of each front over its farthest leaf, and which fronts have only little ones below."""
+    fronts = parent.size
+    small = little.copy()
+    for s in range(fronts):  # children come before parents
+        if not small[s] and parent[s] >= 0:
+            small[parent[s]] = False
+    level = np.zeros(fronts, np.int32)
+    most = np.int32(0)
+    for s in range(fronts):
+        if small[s]:
+            most = max(most, level[s] + np.int32(1))
+            if parent[s] >= 0:
+                level[parent[s]] = max(level[parent[s]], level[s] + np.int32(1))
+    for s in range(fronts):
+        if not small[s]:
+            level[s] = max(level[s], most)
+            if parent[s] >= 0:
+                level[parent[s]] = max(level[parent[s]], level[s] + np.int32(1))
+    return level, small, most
 
 
 def _lay_out(first: np.ndarray, last: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, int]:

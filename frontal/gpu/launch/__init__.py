@@ -17,6 +17,7 @@ from .cholesky import (
     block_ld,
     potrf,
 )
+from .fronts import TilesPlan, front_tiles
 from .limits import H200, Limits
 from .lu import (
     BlockPlan,
@@ -60,9 +61,11 @@ __all__ = [
     "PotrfTuning",
     "RowsPlan",
     "Tile",
+    "TilesPlan",
     "TrsmPlan",
     "TrsmTuning",
     "block_ld",
+    "front_tiles",
     "gemv",
     "getrf_block",
     "getrf_left",

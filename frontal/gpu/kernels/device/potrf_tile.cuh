@@ -143,7 +143,8 @@ template <int LD, class T> __device__ inline int factor_tile(T *tile, int rows, 
 }
 
 // The inverse of the 16×16 block of L at (16w, 16w), w the warp: lane j solves for column j.
-template <class T> __device__ inline void invert_sixteen(const T *tile, T *inverse, const real_t<T> *scales) {
+template <class T, class Scale>
+__device__ inline void invert_sixteen(const T *tile, T *inverse, const Scale *scales) {
     constexpr int ld = tile_ld<T>;
     int lane = threadIdx.x % 32, p = threadIdx.x / 32 * 16;
     T x[16];
@@ -181,18 +182,24 @@ template <int H, class T> __device__ inline void join_inverses(const T *tile, T 
     __syncthreads();
 }
 
-// Factor the 64×64 tile whose element (i, j) is tile[i + j*tile_ld] (rows and columns that it has not
-// are those of the identity). `inverse`, of the same shape, gets the inverse of the factor, with zeros
-// above its diagonal only inside its two 32×32 diagonal blocks. Returns LAPACK's info to all 128
-// threads. `scales`: 64 reals of shared memory.
-template <class T> __device__ inline int potrf_tile(T *tile, T *inverse, real_t<T> *scales) {
+// The inverse of the lower triangle of a 64×64 tile, whose diagonal has these reciprocals, to
+// `inverse`, of the same shape, with zeros above its diagonal only inside its two 32×32 diagonal
+// blocks. 128 threads; ends with a barrier.
+template <class T, class Scale> __device__ inline void invert_lower(const T *tile, T *inverse, const Scale *scales) {
     constexpr int ld = tile_ld<T>;
     for (int e = threadIdx.x; e < 2 * 16 * 16; e += blockDim.x)
         inverse[e / 256 * 32 * (1 + ld) + e % 16 + (e % 256 / 16 + 16) * ld] = zero<T>();
-    int failed = factor_tile<ld>(tile, TILE_ROWS, scales);
     invert_sixteen(tile, inverse, scales);
     __syncthreads();
     join_inverses<16>(tile, inverse);
     join_inverses<32>(tile, inverse);
+}
+
+// Factor the 64×64 tile whose element (i, j) is tile[i + j*tile_ld] (rows and columns that it has not
+// are those of the identity), and invert the factor. Returns LAPACK's info to all 128 threads.
+// `scales`: 64 reals of shared memory.
+template <class T> __device__ inline int potrf_tile(T *tile, T *inverse, real_t<T> *scales) {
+    int failed = factor_tile<tile_ld<T>>(tile, TILE_ROWS, scales);
+    invert_lower(tile, inverse, scales);
     return failed;
 }

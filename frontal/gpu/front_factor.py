@@ -1,0 +1,133 @@
+"""Numeric factorization on the device: memory, and the launches over all fronts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import FactorMemoryError
+from . import launch
+from .fronts import Pattern
+
+_THREADS = 128  # of front_tiles.cu
+_NO_POSITION = 0x7FFFFFFF  # device/front.cuh
+
+
+@dataclass
+class Storage:
+    """What a factorization keeps on the device.
+
+    Attributes
+    ----------
+    panels : device array
+        As `fronts.Layout` has them.
+    inverses : device array
+        Inverses of the diagonal tiles of L11; for LU those of the transpose of U11 behind them.
+    pivots : device array or None
+        LAPACK's row interchanges of each front, from 1.
+    """
+
+    panels: Any
+    inverses: Any
+    pivots: Any
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in all."""
+        return sum(x.nbytes for x in (self.panels, self.inverses, self.pivots) if x is not None)
+
+
+def allocate(pattern: Pattern, dtype: np.dtype) -> Storage:
+    """Take the memory of a factor; raise before any is taken if it does not fit."""
+    device, layout = pattern.device, pattern.layout(dtype)
+    panels, inverses = int(layout.panel[-1]), int(pattern.inverse[-1])
+    inverses *= 1 if pattern.symmetric else 2
+    required = (panels + inverses + pattern.schedule.blocks) * dtype.itemsize
+    available = device.free_memory()
+    if required > available:
+        raise FactorMemoryError(required, available)
+    xp, n = device.xp, int(pattern.plan.start[-1])
+    return Storage(
+        xp.empty(max(panels, 1), dtype),
+        xp.empty(max(inverses, 1), dtype),
+        None if pattern.symmetric else xp.empty(n, np.int32),
+    )
+
+
+def factorize(pattern: Pattern, storage: Storage, values: Any, tiny: float) -> Any:
+    """Factorize; nothing here waits for the device.
+
+    Parameters
+    ----------
+    storage : Storage
+        Overwritten.
+    values : device array
+        A's entries, in the order of the plan.
+    tiny : float
+        Pivots of LU below this are made that large.
+
+    Returns
+    -------
+    device array of two int32
+        What `outcome` reads.
+    """
+    device, dtype = pattern.device, storage.panels.dtype
+    blocks = device.xp.empty(max(pattern.schedule.blocks, 1), dtype)
+    state = _State(pattern)
+    if pattern.tasks.count:
+        _run_tiles(pattern, storage, blocks, values, tiny, state)
+    return state.outcome
+
+
+def outcome(pattern: Pattern, told: Any) -> tuple[int | None, int]:
+    """First position whose pivot is not positive, and how many pivots were replaced; waits."""
+    failure, replaced = (int(x) for x in pattern.device.download(told))
+    return (_NO_POSITION - failure if failure else None), replaced
+
+
+class _State:
+    """Counters of a factorization, all zero at first."""
+
+    def __init__(self, pattern: Pattern) -> None:
+        fronts, rows = len(pattern.k), int(pattern.tile_row[-1])
+        sizes = (2, 1, pattern.schedule.levels, fronts, rows, rows)
+        ends = np.cumsum(sizes)
+        array = pattern.device.xp.zeros(int(ends[-1]), np.int32)
+        parts = [array[end - size : end] for size, end in zip(sizes, ends, strict=True)]
+        self.outcome, self.ticket, self.level, self.finished, self.done, self.upper_done = parts
+
+
+def _tasks_struct(real: np.dtype) -> np.dtype:
+    """Return the struct `Tasks` of front_tiles.cu."""
+    pointers = ("begin", "source", "place", "level_count", "ticket", "level", "finished")
+    pointers += ("done", "upper_done", "inverses", "upper_inverses", "pivots", "outcome")
+    fields = [("list", "u8"), ("count", "i4"), *((name, "u8") for name in pointers)]
+    return np.dtype([*fields, ("tiny", real)], align=True)
+
+
+def _run_tiles(
+    pattern: Pattern, storage: Storage, blocks: Any, values: Any, tiny: float, state: _State
+) -> None:
+    device, tasks, dtype = pattern.device, pattern.tasks, storage.panels.dtype
+    lu = int(not pattern.symmetric)
+    struct = np.zeros((), _tasks_struct(np.dtype(dtype.char.lower())))
+    arrays = {name: getattr(tasks, name) for name in ("list", "begin", "source", "place")}
+    arrays |= {"level_count": tasks.level_count, "pivots": storage.pivots, **vars(state)}
+    for name, array in arrays.items():
+        struct[name] = device.pointer(array)
+    half = int(pattern.inverse[-1]) * dtype.itemsize
+    struct["inverses"] = device.pointer(storage.inverses)
+    struct["upper_inverses"] = struct["inverses"] + np.uint64(half * lu)
+    struct["count"], struct["tiny"] = tasks.count, tiny
+    plan = launch.front_tiles(dtype, device.limits)
+    constants = {"LU": lu, "PERTURB": lu}
+    kernel = device.kernel("front_tiles.cu", "front_tiles", dtype, **constants)
+    tree = pattern.struct(dtype)
+    grid = min(plan.residents * device.limits.multiprocessors, tasks.count)
+    kernel((grid,), (_THREADS,), (tree, struct, storage.panels, blocks, values), plan.shared)
+    if lu:
+        finish = device.kernel("front_pivots.cu", "front_pivots", dtype, LU=1)
+        fronts = tasks.fronts
+        finish((len(fronts),), (_THREADS,), (tree, fronts, storage.pivots, storage.panels))

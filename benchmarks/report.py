@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import floor, log10
 
+import gpu_aims
 import gpu_report
 from harness import RESULTS, load
 from ratios import RATIOS, Results
@@ -129,7 +130,7 @@ def sections() -> dict[str, str]:
         found["Real matrices, one solve from scratch"] = collection(real)
     if first:
         found["Start-up"] = startup(first)
-    return found | gpu_report.sections()
+    return found | gpu_aims.sections() | gpu_report.sections()
 
 
 def main() -> None:

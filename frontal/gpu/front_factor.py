@@ -56,7 +56,9 @@ def allocate(pattern: Pattern, dtype: np.dtype) -> Storage:
     )
 
 
-def factorize(pattern: Pattern, storage: Storage, values: Any, tiny: float) -> Any:
+def factorize(
+    pattern: Pattern, storage: Storage, values: Any, tiny: float, trace: Any = None
+) -> Any:
     """Factorize; nothing here waits for the device.
 
     Parameters
@@ -68,6 +70,9 @@ def factorize(pattern: Pattern, storage: Storage, values: Any, tiny: float) -> A
     tiny : float
         Pivots of LU below this are made that large.
 
+    trace : device array (tasks, 4) of int64, optional
+        Gets the nanoseconds at which each task began, was assembled, was summed and ended.
+
     Returns
     -------
     device array of two int32
@@ -77,7 +82,7 @@ def factorize(pattern: Pattern, storage: Storage, values: Any, tiny: float) -> A
     blocks = device.xp.empty(max(pattern.schedule.blocks, 1), dtype)
     state = _State(pattern)
     if pattern.tasks.count:
-        _run_tiles(pattern, storage, blocks, values, tiny, state)
+        _run_tiles(pattern, storage, blocks, values, tiny, state, trace)
     return state.outcome
 
 
@@ -104,17 +109,23 @@ def _tasks_struct(real: np.dtype) -> np.dtype:
     pointers = ("begin", "source", "place", "level_count", "ticket", "level", "finished")
     pointers += ("done", "upper_done", "inverses", "upper_inverses", "pivots", "outcome")
     fields = [("list", "u8"), ("count", "i4"), *((name, "u8") for name in pointers)]
-    return np.dtype([*fields, ("tiny", real)], align=True)
+    return np.dtype([*fields, ("tiny", real), ("trace", "u8")], align=True)
 
 
 def _run_tiles(
-    pattern: Pattern, storage: Storage, blocks: Any, values: Any, tiny: float, state: _State
+    pattern: Pattern,
+    storage: Storage,
+    blocks: Any,
+    values: Any,
+    tiny: float,
+    state: _State,
+    trace: Any,
 ) -> None:
     device, tasks, dtype = pattern.device, pattern.tasks, storage.panels.dtype
     lu = int(not pattern.symmetric)
     struct = np.zeros((), _tasks_struct(np.dtype(dtype.char.lower())))
     arrays = {name: getattr(tasks, name) for name in ("list", "begin", "source", "place")}
-    arrays |= {"level_count": tasks.level_count, "pivots": storage.pivots, **vars(state)}
+    arrays |= {"level_count": tasks.level_count, "pivots": storage.pivots, "trace": trace, **vars(state)}
     for name, array in arrays.items():
         struct[name] = device.pointer(array)
     half = int(pattern.inverse[-1]) * dtype.itemsize
@@ -123,6 +134,8 @@ def _run_tiles(
     struct["count"], struct["tiny"] = tasks.count, tiny
     plan = launch.front_tiles(dtype, device.limits)
     constants = {"LU": lu, "PERTURB": lu}
+    if trace is not None:
+        constants["TRACE"] = 1
     kernel = device.kernel("front_tiles.cu", "front_tiles", dtype, **constants)
     tree = pattern.struct(dtype)
     grid = min(plan.residents * device.limits.multiprocessors, tasks.count)

@@ -22,10 +22,14 @@
 #include "device/getf2_tile.cuh"
 #include "device/tile.cuh"
 
+#ifndef TRACE
+#define TRACE 0
+#endif
+
 using T = SCALAR;
 constexpr int SIZE = TILE_ROWS, ld = tile_ld<T>, threads = 128;
 constexpr int residents = sizeof(T) == 16 ? 1 : 2;
-using Product = Tile<T, SIZE, SIZE, same_type<T, complex<double>> ? 8 : 16, 2, 2, 3>;
+using Product = Tile<T, SIZE, SIZE, same_type<T, complex<double>> ? 8 : 16, 2, 2, 3, same_type<T, double>>;
 constexpr int two_tiles = 2 * tile_elements<T> + SIZE;
 constexpr int work_elements = Product::shared_elements > two_tiles ? Product::shared_elements : two_tiles;
 
@@ -39,6 +43,7 @@ struct Tasks {
     int *pivots;
     int *outcome;  // see tell_failure; then how many pivots were replaced
     real_t<T> tiny;
+    long long *trace;  // with TRACE: when each task began, was assembled, was summed, and ended
 };
 constexpr int PART_BIT = 1 << 16;
 
@@ -52,6 +57,10 @@ struct Task {
 __device__ inline T *work() { return shared_memory<T>(); }
 __device__ inline T *second_tile() { return work() + tile_elements<T>; }
 __device__ inline T *assembled() { return work() + work_elements; }
+
+__device__ inline void stamp(const Tasks &tasks, int task, int phase) {
+    if (TRACE && threadIdx.x == 0) tasks.trace[4 * task + phase] = nanoseconds();
+}
 
 // Wait until *flag ≥ wanted: one thread asks, and a barrier must follow.
 __device__ inline void wait_for(const int *flag, int wanted) {
@@ -67,18 +76,28 @@ __device__ inline void count_one(int *counter) {
 __device__ inline void assemble(const Task &task, const Tasks &tasks, const T *blocks, const T *values) {
     const Front<T> &f = task.front;
     const Fronts &tree = *f.tree;
-    int first = tree.child_pointer[f.s], last = tree.child_pointer[f.s + 1];
+    constexpr int TOGETHER = 32;
+    __shared__ Piece pieces[TOGETHER];
+    int last = tree.child_pointer[f.s + 1];
     T *tile = assembled();
     clear_tile<ld>(tile);
-    for (int q = first + threadIdx.x; q < last; q += threads) {
-        int c = tree.children[q], tiles = ceil_div(tree.updates(c), FRONT_TILE);
-        wait_for(tasks.finished + c, LU ? tiles * tiles : tiles * (tiles + 1) / 2);
-    }
     __syncthreads();
     gather_entries<ld>(tile, tasks.entries, task.number, values);
-    for (int q = first; q < last; ++q) {
+    for (int first = tree.child_pointer[f.s]; first < last; first += TOGETHER) {
+        __syncthreads();  // all are done with the pieces before
+        if (threadIdx.x < min_(TOGETHER, last - first)) {
+            int c = tree.children[first + threadIdx.x];
+            Piece p = piece_of(tree, c, task.part, task.i, task.j);
+            int tiles = ceil_div(p.m, FRONT_TILE);
+            if (p.r0 < p.r1 && p.c0 < p.c1) wait_for(tasks.finished + c, LU ? tiles * tiles : tiles * (tiles + 1) / 2);
+            pieces[threadIdx.x] = p;
+        }
         __syncthreads();
-        gather_child<ld>(tile, f, tree.children[q], task.part, task.i, task.j, blocks);
+        for (int q = 0; q < min_(TOGETHER, last - first); ++q) {
+            if (pieces[q].r0 == pieces[q].r1 || pieces[q].c0 == pieces[q].c1) continue;
+            gather_piece<ld>(tile, f, pieces[q], task.part, task.i, task.j, blocks);
+            __syncthreads();
+        }
     }
     __syncthreads();
 }
@@ -142,17 +161,24 @@ __device__ inline void subtract(Product &tile, const Task &task, const Tasks &ta
 
 // kept ← the lower triangle of the w×w inverse.
 __device__ inline void keep_inverse(const T *inverse, T *kept, int w) {
-#pragma unroll 4
-    for (int e = threadIdx.x; e < w * w; e += threads) {
-        int r = e % w, c = e / w;
-        kept[e] = r >= c ? inverse[r + c * ld] : zero<T>();
+#pragma unroll 8
+    for (int e = threadIdx.x; e < SIZE * w; e += threads) {
+        int r = e % SIZE, c = e / SIZE;
+        if (r < w) kept[r + c * w] = r >= c ? inverse[r + c * ld] : zero<T>();
     }
 }
 __device__ inline void fetch_inverse(T *inverse, const T *kept, int w) {
-    for (int e = threadIdx.x; e < SIZE * SIZE; e += threads) {
-        int r = e % SIZE, c = e / SIZE;
-        bool valid = r < w && c < w;
-        copy_async<sizeof(T)>(inverse + r + c * ld, kept + (valid ? r + c * w : 0), valid);
+    constexpr int wide = 16 / sizeof(T);
+    if (w == SIZE) {
+#pragma unroll 8
+        for (int e = threadIdx.x * wide; e < SIZE * SIZE; e += threads * wide)
+            copy_async<16>(inverse + e % SIZE + e / SIZE * ld, kept + e, true);
+    } else {
+        for (int e = threadIdx.x; e < SIZE * SIZE; e += threads) {
+            int r = e % SIZE, c = e / SIZE;
+            bool valid = r < w && c < w;
+            copy_async<sizeof(T)>(inverse + r + c * ld, kept + (valid ? r + c * w : 0), valid);
+        }
     }
     copy_async_commit();
     copy_async_wait<0>();
@@ -170,13 +196,19 @@ __device__ inline void publish(const Task &task, const Tasks &tasks) {
     }
 }
 
+__device__ inline void wait_for_diagonal(const Task &task, const Tasks &tasks) {
+    int row = task.front.tree->tile_row[task.front.s] + task.j;
+    if (threadIdx.x == 0) wait_for(tasks.done + row, task.j + 1);
+    __syncthreads();
+}
+
 // The others wait for the inverse alone, so it goes out first. This function and those after it are
 // kept apart from the code around them, which the compiler would else give too many registers.
 __device__ __noinline__ void finish_cholesky(const Task &task, const Tasks &tasks) {
     const Front<T> &f = task.front;
     int j = task.j, w = f.rows(j);
     T *block = work(), *inverse = second_tile();
-    int failed = potrf_tile(block, inverse, reinterpret_cast<real_t<T> *>(inverse + tile_elements<T>));
+    int failed = potrf_tile(block, inverse, reinterpret_cast<real_t<T> *>(inverse + tile_elements<T>), w);
     keep_inverse(inverse, tasks.inverses + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w);
     if (threadIdx.x == 0 && failed) tell_failure(tasks.outcome, f.tree->start[f.s] + j * SIZE + failed - 1);
     publish(task, tasks);
@@ -201,14 +233,14 @@ __device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
     if (threadIdx.x < w) place[threadIdx.x] = lu.place[threadIdx.x];
     if (threadIdx.x < SIZE) scales[threadIdx.x] = one<T>();
     __syncthreads();
-    invert_lower(block, inverse, scales);
+    invert_lower(block, inverse, scales, w);
     long long offset = f.tree->inverse[f.s] + (long long)j * SIZE * SIZE;
     keep_inverse(inverse, tasks.inverses + offset, w);
     for (int e = threadIdx.x; e < SIZE * SIZE; e += threads)
         transposed[e % SIZE + e / SIZE * ld] = block[e / SIZE + e % SIZE * ld];
     if (threadIdx.x < SIZE) scales[threadIdx.x] = pivot_reciprocal(block[threadIdx.x * (ld + 1)]);
     __syncthreads();
-    invert_lower(transposed, inverse, scales);
+    invert_lower(transposed, inverse, scales, w);
     keep_inverse(inverse, tasks.upper_inverses + offset, w);
     if (threadIdx.x == 0 && replaced) atomicAdd(tasks.outcome + 1, replaced);
     publish(task, tasks);
@@ -261,16 +293,19 @@ __device__ inline void run(const Task &task, const Tasks &tasks, T *blocks, cons
     int i = task.i, j = task.j;
     Product tile;
     tile.clear();
+    stamp(tasks, task.number, 0);
     assemble(task, tasks, blocks, values);
+    stamp(tasks, task.number, 1);
     accumulate(tile, task, tasks);
+    stamp(tasks, task.number, 2);
     if (j >= f.pivot_tiles) return finish_contribution(tile, task, tasks, blocks);
-    if (i > j) {
-        int row = f.tree->tile_row[f.s] + j;
-        if (threadIdx.x == 0) wait_for(tasks.done + row, j + 1);
-        __syncthreads();
-    }
+    bool moves = LU && task.part == UPPER_PART;  // by interchanges that the diagonal tile tells
+    if (i > j && moves) wait_for_diagonal(task, tasks);
     subtract(tile, task, tasks, work());
-    if (i > j) return finish_below(task, tasks);
+    if (i > j) {
+        if (!moves) wait_for_diagonal(task, tasks);
+        return finish_below(task, tasks);
+    }
 #if LU
     finish_lu(task, tasks);
 #else
@@ -295,5 +330,6 @@ extern "C" __global__ void __launch_bounds__(threads, residents) front_tiles(
         run(task, tasks, blocks, values);
         __syncthreads();
         if (threadIdx.x == 0) count_one(tasks.level + task.level);
+        stamp(tasks, task.number, 3);
     }
 }

@@ -184,22 +184,24 @@ template <int H, class T> __device__ inline void join_inverses(const T *tile, T 
 
 // The inverse of the lower triangle of a 64×64 tile, whose diagonal has these reciprocals, to
 // `inverse`, of the same shape, with zeros above its diagonal only inside its two 32×32 diagonal
-// blocks. 128 threads; ends with a barrier.
-template <class T, class Scale> __device__ inline void invert_lower(const T *tile, T *inverse, const Scale *scales) {
+// blocks; of its leading n×n alone, where what lies right of it is not wanted. 128 threads; ends with
+// a barrier.
+template <class T, class Scale>
+__device__ inline void invert_lower(const T *tile, T *inverse, const Scale *scales, int n = TILE_ROWS) {
     constexpr int ld = tile_ld<T>;
     for (int e = threadIdx.x; e < 2 * 16 * 16; e += blockDim.x)
         inverse[e / 256 * 32 * (1 + ld) + e % 16 + (e % 256 / 16 + 16) * ld] = zero<T>();
-    invert_sixteen(tile, inverse, scales);
+    if (threadIdx.x / 32 * 16 < n) invert_sixteen(tile, inverse, scales);
     __syncthreads();
-    join_inverses<16>(tile, inverse);
-    join_inverses<32>(tile, inverse);
+    if (n > 16) join_inverses<16>(tile, inverse);
+    if (n > 32) join_inverses<32>(tile, inverse);
 }
 
 // Factor the 64×64 tile whose element (i, j) is tile[i + j*tile_ld] (rows and columns that it has not
 // are those of the identity), and invert the factor. Returns LAPACK's info to all 128 threads.
-// `scales`: 64 reals of shared memory.
-template <class T> __device__ inline int potrf_tile(T *tile, T *inverse, real_t<T> *scales) {
-    int failed = factor_tile<tile_ld<T>>(tile, TILE_ROWS, scales);
-    invert_lower(tile, inverse, scales);
+// `scales`: 64 reals of shared memory. Only the leading n×n is wanted.
+template <class T> __device__ inline int potrf_tile(T *tile, T *inverse, real_t<T> *scales, int n = TILE_ROWS) {
+    int failed = factor_tile<tile_ld<T>>(tile, (n + 15) / 16 * 16, scales);
+    invert_lower(tile, inverse, scales, n);
     return failed;
 }

@@ -107,6 +107,13 @@ __device__ inline void release(int *flag, int value) {
     asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
 }
 
+// Time since some moment, the same on all multiprocessors.
+__device__ inline long long nanoseconds() {
+    long long value;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(value));
+    return value;
+}
+
 // 1/a and 1/√a to about 20 bits (double) or 22 (float), a normal number below 2^1022 (2^126).
 __device__ inline double reciprocal_seed(double a) {
     double x;

@@ -125,14 +125,19 @@ def _run_tiles(
     lu = int(not pattern.symmetric)
     struct = np.zeros((), _tasks_struct(np.dtype(dtype.char.lower())))
     arrays = {name: getattr(tasks, name) for name in ("list", "begin", "source", "place")}
-    arrays |= {"level_count": tasks.level_count, "pivots": storage.pivots, "trace": trace, **vars(state)}
+    arrays |= {
+        "level_count": tasks.level_count,
+        "pivots": storage.pivots,
+        "trace": trace,
+        **vars(state),
+    }
     for name, array in arrays.items():
         struct[name] = device.pointer(array)
     half = int(pattern.inverse[-1]) * dtype.itemsize
     struct["inverses"] = device.pointer(storage.inverses)
     struct["upper_inverses"] = struct["inverses"] + np.uint64(half * lu)
     struct["count"], struct["tiny"] = tasks.count, tiny
-    plan = launch.front_tiles(dtype, device.limits)
+    plan = launch.front_tiles(dtype, pattern.symmetric, device.limits)
     constants = {"LU": lu, "PERTURB": lu}
     if trace is not None:
         constants["TRACE"] = 1

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _UPPER = 1 << 16  # PART_BIT of front_tiles.cu
 _GROUP = 512  # tiles of rows of fronts whose columns take turns
+_LARGE, _WIDE, _SQUARE = 48, 4, 16  # see _order; tiles
 
 
 @dataclass(frozen=True)
@@ -46,20 +47,19 @@ class Tasks:
 
 def tile_tasks(pattern: Pattern) -> Tasks:
     """List the tiles of all fronts that are not small, each after those that it needs."""
-    plan, schedule, upload = pattern.plan, pattern.schedule, pattern.device.upload
+    schedule, upload = pattern.schedule, pattern.device.upload
     fronts = np.flatnonzero(~schedule.small)
-    k, m = pattern.k[fronts], pattern.m[fronts]
-    work = k * (k + m) ** 2
+    work = pattern.k[fronts] * (pattern.k[fronts] + pattern.m[fronts]) ** 2
     fronts = fronts[np.lexsort((-work, schedule.level[fronts]))]
-    tiles = np.diff(pattern.tile_row)[fronts]
-    group = (np.cumsum(tiles) - tiles) // _GROUP
-    tasks = _list_tiles(fronts, group, pattern.k, pattern.m, schedule.level, pattern.symmetric)
-    tasks = tasks[
-        np.lexsort((tasks[:, 1] != tasks[:, 2], tasks[:, 2], tasks[:, 4], tasks[:, 3] % _UPPER))
-    ]
-    tasks = np.ascontiguousarray(tasks[:, :4])
-    begin, source, place = entries_of_tasks(pattern, tasks)
-    counts = np.bincount(tasks[:, 3] % _UPPER, minlength=schedule.levels)
+    rows = np.diff(pattern.tile_row)[fronts]
+    group = (np.cumsum(rows) - rows) // _GROUP
+    given = fronts, group, pattern.k, pattern.m, schedule.level, pattern.symmetric
+    tasks = np.empty((_list_tiles(*given, np.empty((0, 5), np.int32)), 5), np.int32)
+    _list_tiles(*given, tasks)
+    level = tasks[:, 3] % _UPPER
+    tasks = np.ascontiguousarray(tasks[_order(pattern, tasks, level), :4])
+    begin, source, place = _entries_of_tasks(pattern, tasks)
+    counts = np.bincount(level, minlength=schedule.levels)
     return Tasks(
         len(tasks),
         upload(tasks),
@@ -71,54 +71,70 @@ def tile_tasks(pattern: Pattern) -> Tasks:
     )
 
 
+def _order(pattern: Pattern, tasks: np.ndarray, level: np.ndarray) -> np.ndarray:
+    """Order of tasks: by level, group of fronts, and within by columns from the left.
+
+    Tiles that are under way together shall share their operands in the cache: large fronts go by
+    _WIDE columns of L together, row after row, and by squares of _SQUARE tiles of the contribution
+    block. In other fronts what all wait for, the diagonal tile, comes first in its column.
+    """
+    front, i, j, group = tasks[:, 0], tasks[:, 1], tasks[:, 2], tasks[:, 4]
+    tiles, pivots = np.diff(pattern.tile_row)[front], (-(-pattern.k // TILE))[front]
+    large, contributes = tiles >= _LARGE, j >= pivots
+    wide, square = np.where(large, _WIDE, 1), np.where(large, _SQUARE, 1)
+    first = np.where(contributes, -(-pivots // wide) + (j - pivots) // square, j // wide)
+    second = np.where(contributes, np.where(large, i // _SQUARE, 0), np.where(large, i, i != j))
+    return np.lexsort((np.where(large, j, i), second, first, group, level))
+
+
 @jit
-def _list_tiles(fronts, group, k, m, level, symmetric):
-    """Front, i, j, level and part, and group of each tile."""
-    total = 0
-    for s in fronts:
-        p, u = -(-k[s] // TILE), -(-m[s] // TILE)
-        half = p * (p + 1) // 2 + p * u
-        total += half + (u * (u + 1) // 2 if symmetric else half - p + u * u)
-    out = np.empty((total, 5), np.int32)
+def _list_tiles(fronts, group, k, m, level, symmetric, out):
+    """Count the tasks; where there is room, their fronts, i, j, level and kind, and groups."""
     at = 0
     for q in range(fronts.size):
         s = fronts[q]
-        p, u = -(-k[s] // TILE), -(-m[s] // TILE)
-        for j in range(p + u):
-            for i in range(p + u):
-                for part in range(2):
-                    if part == 0 and i < j and (symmetric or j < p or i < p):
-                        continue
-                    if part == 1 and (symmetric or i <= j or j >= p):
-                        continue
-                    out[at, 0], out[at, 1], out[at, 2] = s, i, j
-                    out[at, 3] = level[s] + part * _UPPER
-                    out[at, 4] = group[q]
+        pivots, updates = -(-k[s] // TILE), -(-m[s] // TILE)
+        tiles = pivots + updates
+        for j in range(tiles):
+            contributes = j >= pivots
+            i = pivots if contributes and not symmetric else j
+            while i < tiles:
+                if at < len(out):
+                    out[at, 0], out[at, 1], out[at, 2], out[at, 4] = s, i, j, group[q]
+                    out[at, 3] = level[s]
+                at += 1
+                i += 1
+            if not symmetric and not contributes:
+                for i in range(j + 1, tiles):
+                    if at < len(out):
+                        out[at, 0], out[at, 1], out[at, 2], out[at, 4] = s, i, j, group[q]
+                        out[at, 3] = level[s] + _UPPER
                     at += 1
-    return out
+    return at
 
 
-def entries_of_tasks(
+def _entries_of_tasks(
     pattern: Pattern, tasks: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Extents, sources and places of the entries of A that belong to each task."""
     plan = pattern.plan
+    if not len(tasks):
+        return np.zeros(1, np.int64), np.empty(0, np.int64), np.empty(0, np.int32)
     keys, places = _places(
         pattern.k, pattern.m, plan.panel, plan.entry_pointer, plan.target, pattern.tile_row
     )
-    part = tasks[:, 3].astype(np.int64) // _UPPER
-    width = np.int64(keys[:, 1].max(initial=0)) + 1
     rows = pattern.tile_row[tasks[:, 0]] + tasks[:, 1].astype(np.int64)
-    width = max(width, int(tasks[:, 2].max(initial=0)) + 1)
-    names = (rows * width + tasks[:, 2]) * 2 + part
+    columns, part = tasks[:, 2].astype(np.int64), tasks[:, 3] // _UPPER
+    width = int(max(keys[:, 1].max(initial=0), columns.max(initial=0))) + 1
+    names = (rows * width + columns) * 2 + part
     order = np.argsort(names)
     wanted = (keys[:, 0] * width + keys[:, 1]) * 2 + keys[:, 2]
-    found = np.minimum(np.searchsorted(names[order], wanted), max(len(names) - 1, 0))
-    task = order[found] if len(names) else np.empty(0, np.int64)
-    mine = np.flatnonzero(names[task] == wanted) if len(names) else task
-    mine = mine[np.argsort(task[mine], kind="stable")]
+    found = order[np.minimum(np.searchsorted(names[order], wanted), len(names) - 1)]
+    mine = np.flatnonzero(names[found] == wanted)  # the others belong to small fronts
+    task = found[mine]
+    mine = mine[np.argsort(task, kind="stable")]
     begin = np.zeros(len(tasks) + 1, np.int64)
-    np.cumsum(np.bincount(task[mine], minlength=len(tasks)), out=begin[1:])
+    np.cumsum(np.bincount(task, minlength=len(tasks)), out=begin[1:])
     return begin, plan.source[mine].astype(np.int64), places[mine]
 
 

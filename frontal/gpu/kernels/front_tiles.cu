@@ -16,8 +16,8 @@
 // two levels below, so its first write waits for that level.
 //
 // A block has 128 threads; 2×2 warps own 32×32 parts of the tile in registers (tile.cuh). Dynamic
-// shared memory: the slices of the product, then in their place the tile and an inverse; and the
-// assembled tile.
+// shared memory: the slices of the product, then in their place the tile; the assembled tile, then in
+// its place an inverse; and scratch.
 #include "device/front_gather.cuh"
 #include "device/getf2_tile.cuh"
 #include "device/tile.cuh"
@@ -28,10 +28,10 @@
 
 using T = SCALAR;
 constexpr int SIZE = TILE_ROWS, ld = tile_ld<T>, threads = 128;
-constexpr int residents = sizeof(T) == 16 ? 1 : 2;
-using Product = Tile<T, SIZE, SIZE, same_type<T, complex<double>> ? 8 : 16, 2, 2, 3, same_type<T, double>>;
-constexpr int two_tiles = 2 * tile_elements<T> + SIZE;
-constexpr int work_elements = Product::shared_elements > two_tiles ? Product::shared_elements : two_tiles;
+constexpr int residents = sizeof(T) == 16 ? 1 : LU ? 2 : 3;
+using Product = Tile<T, SIZE, SIZE, 8, 2, 2, 4, same_type<T, double>>;
+constexpr int slices = Product::template elements_of<NoTrans, LU ? NoTrans : ConjTrans>;  // the most of all
+constexpr int work_elements = slices > tile_elements<T> ? slices : tile_elements<T>;
 
 struct Tasks {
     const int4 *list;  // {front, i, j, level + PART_BIT·part}
@@ -55,8 +55,8 @@ struct Task {
 };
 
 __device__ inline T *work() { return shared_memory<T>(); }
-__device__ inline T *second_tile() { return work() + tile_elements<T>; }
 __device__ inline T *assembled() { return work() + work_elements; }
+__device__ inline T *scratch() { return assembled() + tile_elements<T>; }  // 64 elements, and LuTile
 
 __device__ inline void stamp(const Tasks &tasks, int task, int phase) {
     if (TRACE && threadIdx.x == 0) tasks.trace[4 * task + phase] = nanoseconds();
@@ -207,8 +207,8 @@ __device__ inline void wait_for_diagonal(const Task &task, const Tasks &tasks) {
 __device__ __noinline__ void finish_cholesky(const Task &task, const Tasks &tasks) {
     const Front<T> &f = task.front;
     int j = task.j, w = f.rows(j);
-    T *block = work(), *inverse = second_tile();
-    int failed = potrf_tile(block, inverse, reinterpret_cast<real_t<T> *>(inverse + tile_elements<T>), w);
+    T *block = work(), *inverse = assembled();
+    int failed = potrf_tile(block, inverse, reinterpret_cast<real_t<T> *>(scratch()), w);
     keep_inverse(inverse, tasks.inverses + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w);
     if (threadIdx.x == 0 && failed) tell_failure(tasks.outcome, f.tree->start[f.s] + j * SIZE + failed - 1);
     publish(task, tasks);
@@ -224,10 +224,10 @@ __device__ __noinline__ void finish_cholesky(const Task &task, const Tasks &task
 // For LU, where rows go: pivots[start + …] holds the place of each row of a diagonal tile until all
 // is done (front_pivots makes LAPACK's interchanges of it).
 __device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
-    __shared__ LuTile<T> lu;
     const Front<T> &f = task.front;
-    int j = task.j, w = f.rows(j);
-    T *block = work(), *inverse = second_tile(), *scales = inverse + tile_elements<T>, *transposed = assembled();
+    int j = task.j, w = f.rows(j), row = threadIdx.x % SIZE;
+    T *block = work(), *inverse = assembled(), *scales = scratch();
+    LuTile<T> &lu = *reinterpret_cast<LuTile<T> *>(scales + SIZE);
     int replaced = lu.factor(block, w, tasks.tiny);
     int *place = tasks.pivots + f.tree->start[f.s] + j * SIZE;
     if (threadIdx.x < w) place[threadIdx.x] = lu.place[threadIdx.x];
@@ -236,19 +236,18 @@ __device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
     invert_lower(block, inverse, scales, w);
     long long offset = f.tree->inverse[f.s] + (long long)j * SIZE * SIZE;
     keep_inverse(inverse, tasks.inverses + offset, w);
-    for (int e = threadIdx.x; e < SIZE * SIZE; e += threads)
-        transposed[e % SIZE + e / SIZE * ld] = block[e / SIZE + e % SIZE * ld];
+    Matrix<T> target = f.lower(j).at(0, j * SIZE);
+#pragma unroll 8
+    for (int c = threadIdx.x / SIZE; c < w; c += threads / SIZE)
+        if (row < w) target(row, c) = block[row + c * ld];
     if (threadIdx.x < SIZE) scales[threadIdx.x] = pivot_reciprocal(block[threadIdx.x * (ld + 1)]);
     __syncthreads();
-    invert_lower(transposed, inverse, scales, w);
+    for (int c = threadIdx.x / SIZE; c < row; c += threads / SIZE) block[row + c * ld] = block[c + row * ld];
+    __syncthreads();
+    invert_lower(block, inverse, scales, w);
     keep_inverse(inverse, tasks.upper_inverses + offset, w);
     if (threadIdx.x == 0 && replaced) atomicAdd(tasks.outcome + 1, replaced);
     publish(task, tasks);
-    Matrix<T> target = f.lower(j).at(0, j * SIZE);
-    for (int e = threadIdx.x; e < SIZE * SIZE; e += threads) {
-        int r = e % SIZE, c = e / SIZE;
-        if (r < w && c < w) target(r, c) = block[r + c * ld];
-    }
 }
 #endif
 
@@ -256,7 +255,7 @@ __device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
 __device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks) {
     constexpr int H = SIZE / 2;
     const Front<T> &f = task.front;
-    T *block = work(), *inverse = second_tile();
+    T *block = work(), *inverse = assembled();
     int i = task.i, j = task.j, w = f.rows(j), m = f.rows(i);
     const T *kept = LU && task.part == LOWER_PART ? tasks.upper_inverses : tasks.inverses;
     fetch_inverse(inverse, kept + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w);
@@ -300,7 +299,7 @@ __device__ inline void run(const Task &task, const Tasks &tasks, T *blocks, cons
     stamp(tasks, task.number, 2);
     if (j >= f.pivot_tiles) return finish_contribution(tile, task, tasks, blocks);
     bool moves = LU && task.part == UPPER_PART;  // by interchanges that the diagonal tile tells
-    if (i > j && moves) wait_for_diagonal(task, tasks);
+    if (moves) wait_for_diagonal(task, tasks);
     subtract(tile, task, tasks, work());
     if (i > j) {
         if (!moves) wait_for_diagonal(task, tasks);

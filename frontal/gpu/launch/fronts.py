@@ -20,12 +20,14 @@ class TilesPlan:
     shared: int
 
 
-def front_tiles(dtype: Any, limits: Limits) -> TilesPlan:
-    """Choose the launch of front_tiles.cu: slices or two tiles, and the assembled tile."""
+def front_tiles(dtype: Any, symmetric: bool, limits: Limits) -> TilesPlan:
+    """Choose the launch of front_tiles.cu: slices or a tile, the assembled tile, and scratch."""
     dtype = np.dtype(dtype)
-    product = Tile(0, 64, 64, 8 if dtype.char == "D" else 16, 3)
-    tile = 64 * block_ld(dtype, 64) * dtype.itemsize
-    shared = max(product.shared(dtype), 2 * tile + 64 * dtype.itemsize) + tile
-    most = 1 if dtype.char == "D" else 2
-    fit = limits.shared_multiprocessor // (shared + 5120)  # with what the kernel declares itself
+    along = not symmetric and dtype.char in "dD"
+    slices = Tile(0, 64, 64, 8, 4).elements(dtype, (False, along))
+    tile = 64 * block_ld(dtype, 64)
+    pivots = 0 if symmetric else -(-(512 + 32 * dtype.itemsize + 16) // dtype.itemsize)  # LuTile
+    shared = (max(slices, tile) + tile + 64 + pivots) * dtype.itemsize
+    most = 1 if dtype.char == "D" else 3 if symmetric else 2
+    fit = limits.shared_multiprocessor // (shared + 2816)  # with what the kernel declares itself
     return TilesPlan(max(min(most, fit), 1), shared)

@@ -30,15 +30,17 @@ class Tile:
     def shared(self, dtype: Any) -> int:
         """Bytes of shared memory of a block."""
         dtype = np.dtype(dtype)
-        return self.per_block * self.stages * self._slices(dtype) * dtype.itemsize
-
-    def _slices(self, dtype: np.dtype) -> int:
-        """Elements of a slice of both operands, in the larger of its two layouts."""
         tensor = dtype.char in "dD"
-        pad, along = {"d": (4, 2), "D": (2, 4), "f": (4, 0), "F": (2, 0)}[dtype.char]
-        return sum(
-            max(self.depth * (size + pad), size * (self.depth + along) if tensor else 0)
-            for size in (self.rows, self.cols)
+        return self.per_block * self.elements(dtype, (tensor, tensor)) * dtype.itemsize
+
+    def elements(self, dtype: Any, along: tuple[bool, bool] = (False, False)) -> int:
+        """Elements of all slices of both operands, where these may lie along k."""
+        dtype = np.dtype(dtype)
+        pad, along_pad = {"d": (4, 2), "D": (2, 4), "f": (4, 0), "F": (2, 0)}[dtype.char]
+        sizes = (self.rows, self.cols)
+        return self.stages * sum(
+            max(self.depth * (size + pad), size * (self.depth + along_pad) if may else 0)
+            for size, may in zip(sizes, along, strict=True)
         )
 
 

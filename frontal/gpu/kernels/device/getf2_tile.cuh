@@ -1,5 +1,7 @@
-// LU with partial pivoting of a 64×64 tile in shared memory, by panels of 16 columns, and what makes
-// the inverses of its factors: a block of 128 threads, row r and r + 64 of them on the tile's row r.
+// LU with partial pivoting of a 64×64 tile in shared memory, by a block of 128 threads.
+//
+// Panels of 16 columns are factored by one warp, two rows a lane in registers: between two pivots
+// there is no barrier. Then all threads move the rows of the other columns and eliminate.
 #pragma once
 #include "getf2.cuh"
 #include "potrf_tile.cuh"
@@ -8,32 +10,22 @@ constexpr int PANEL_COLUMNS = 16;
 
 // What `factor` needs beside the tile, in shared memory.
 template <class T> struct LuTile {
-    int pivots[TILE_ROWS];  // LAPACK's interchanges, from 0
     int place[TILE_ROWS];   // where each row of the tile goes
     int moved[TILE_ROWS];   // where each row goes by the panel at hand
-    alignas(16) unsigned char exchange[2 * 32 * sizeof(Candidate) + 2 * 4 * PANEL_COLUMNS * sizeof(T)];
+    alignas(16) T exchange[2 * PANEL_COLUMNS];
+    int replaced;
 
     // Factor the leading n×n of the tile, of rows and columns of the identity beyond. Returns how many
     // pivots were replaced because they are below `tiny`, to every thread. From barrier to barrier.
     __device__ int factor(T *tile, int n, real_t<T> tiny) {
-        using Columns = Panel<T, PANEL_COLUMNS, 1>;
-        int row = threadIdx.x % TILE_ROWS, replaced = 0;
-        if (threadIdx.x < TILE_ROWS) place[row] = row, pivots[row] = row;
+        int row = threadIdx.x;
+        if (row < TILE_ROWS) place[row] = row;
+        if (row == 0) replaced = 0;
         for (int p = 0; p < n; p += PANEL_COLUMNS) {
-            T a[1][PANEL_COLUMNS];
-            int steps = min_(PANEL_COLUMNS, n - p), position[1] = {threadIdx.x < n && row >= p ? row - p : -1};
-#pragma unroll
-            for (int k = 0; k < PANEL_COLUMNS; ++k) a[0][k] = tile[row + (p + k) * tile_ld<T>];
             __syncthreads();
-            replaced += Columns::factor(a, position, steps, exchange, pivots + p, tiny);
-            if (threadIdx.x < TILE_ROWS) moved[row] = position[0] < 0 ? row : p + position[0];
-            if (threadIdx.x < n && row >= p) {
-#pragma unroll
-                for (int k = 0; k < PANEL_COLUMNS; ++k) tile[p + position[0] + (p + k) * tile_ld<T>] = a[0][k];
-            }
+            if (row < 32) factor_panel(tile, n, p, tiny);
             __syncthreads();
-            if (threadIdx.x < steps) pivots[p + threadIdx.x] += p;
-            if (threadIdx.x < TILE_ROWS) place[row] = moved[place[row]];
+            if (row < TILE_ROWS) place[row] = moved[place[row]];
             interchange(tile, p);
             eliminate(tile, p);
         }
@@ -41,6 +33,75 @@ template <class T> struct LuTile {
     }
 
   private:
+    // The panel at p, by the first warp: lane l has rows l and l + 32 of the tile.
+    __device__ void factor_panel(T *tile, int n, int p, real_t<T> tiny) {
+        T a[2][PANEL_COLUMNS];
+        int position[2], count = 0, lane = threadIdx.x, steps = min_(PANEL_COLUMNS, n - p);
+#pragma unroll
+        for (int q = 0; q < 2; ++q) {
+            int row = lane + 32 * q;
+            position[q] = row < n && row >= p ? row - p : -1;
+#pragma unroll
+            for (int k = 0; k < PANEL_COLUMNS; ++k) a[q][k] = tile[row + (p + k) * tile_ld<T>];
+        }
+        if (lane < 2 * PANEL_COLUMNS) exchange[lane] = zero<T>();
+        __syncwarp();
+        columns<0, PANEL_COLUMNS>(steps, [&](auto index) {
+            constexpr int k = decltype(index)::value;
+            if (k < steps) count += eliminate_column<k>(a, position, tiny);
+        });
+#pragma unroll
+        for (int q = 0; q < 2; ++q) {
+            int row = lane + 32 * q, to = position[q] < 0 ? row : p + position[q];
+            moved[row] = to;
+            if (position[q] < 0) continue;
+#pragma unroll
+            for (int k = 0; k < PANEL_COLUMNS; ++k) tile[to + (p + k) * tile_ld<T>] = a[q][k];
+        }
+        if (lane == 0) replaced += count;
+    }
+
+    // Column K of a panel; returns whether its pivot was replaced.
+    template <int K>
+    __device__ int eliminate_column(T (&a)[2][PANEL_COLUMNS], int (&position)[2], real_t<T> tiny) {
+        Magnitude best{0, 0};
+        T value = zero<T>();
+        int at = -1, own = 0;
+#pragma unroll
+        for (int q = 0; q < 2; ++q) {
+            Magnitude m = magnitude(abs1(a[q][K]));
+            bool larger = m.high > best.high || (m.high == best.high && m.low > best.low);
+            bool equal = m.high == best.high && m.low == best.low && position[q] < at;
+            if (position[q] >= K && (at < 0 || larger || equal)) best = m, at = position[q], own = q, value = a[q][K];
+        }
+        unsigned high;
+        int winner = pivot_lane<real_t<T>, 32>(at >= 0, best, at, high);
+        bool mine = (int)threadIdx.x == winner, small = !(abs1(value) >= tiny);
+        if (small) value = replaced_pivot(value, tiny);
+        T inverse = pivot_reciprocal(value), *row = exchange + K % 2 * PANEL_COLUMNS;
+        if (mine) {
+#pragma unroll
+            for (int q = 0; q < 2; ++q)
+                if (own == q) a[q][K] = value, put_row<K>(row, a[q], inverse);
+        }
+        int target = shuffle(at, winner), count = shuffle((int)small, winner);
+        __syncwarp();
+        T minus[2];
+#pragma unroll
+        for (int q = 0; q < 2; ++q) {
+            bool below = position[q] >= K && position[q] != target;
+            minus[q] = zero<T>();
+            if (below) minus[q] = -(row[K] * a[q][K]), a[q][K] = -minus[q];
+            position[q] = position[q] == target ? K : position[q] == K ? target : position[q];
+        }
+        broadcast<K + 1, PANEL_COLUMNS>(row, [&](int j, T v) {
+#pragma unroll
+            for (int q = 0; q < 2; ++q) a[q][j] = fma_(minus[q], v, a[q][j]);
+        });
+        return count;
+    }
+    __device__ static T replaced_pivot(T value, real_t<T> tiny) { return ::replaced(value, tiny); }
+
     // Move the rows of the columns beside the panel at p.
     __device__ void interchange(T *tile, int p) {
         int row = threadIdx.x % TILE_ROWS, half = threadIdx.x / TILE_ROWS;

@@ -43,6 +43,9 @@ struct Tile {
 
   public:
     static constexpr int shared_elements = STAGES * (a_elements + b_elements);
+    // What these operands need of it.
+    template <Trans TA, Trans TB>
+    static constexpr int elements_of = STAGES * (Slice<BM, TA != NoTrans>::elements + Slice<BN, TB == NoTrans>::elements);
     WarpProduct<T, M, N> product;
 
     __device__ static int thread() { return threads == 32 ? threadIdx.x & 31 : threadIdx.x; }
@@ -79,9 +82,9 @@ struct Tile {
         bool wide_a = is_wide(a), wide_b = is_wide(b);
         auto fetch = [&](int step) {
             if (step < steps) {
-                T *stage = shared + step % STAGES * (a_elements + b_elements);
+                T *stage = shared + step % STAGES * (A::elements + B::elements);
                 copy<A>(A::part(a, step * BK), stage, wide_a);
-                copy<B>(B::part(b, step * BK), stage + a_elements, wide_b);
+                copy<B>(B::part(b, step * BK), stage + A::elements, wide_b);
             }
             copy_async_commit();
         };
@@ -94,8 +97,8 @@ struct Tile {
             copy_async_wait<(STAGES > 1 ? STAGES - 2 : 0)>();
             sync();  // the slice is there for all, and all are done with the one before it
             if constexpr (STAGES > 1) fetch(step + STAGES - 1);
-            const T *stage = shared + step % STAGES * (a_elements + b_elements);
-            if (wanted) multiply_slice<A, B, TA == ConjTrans, TB == ConjTrans>(stage, stage + a_elements);
+            const T *stage = shared + step % STAGES * (A::elements + B::elements);
+            if (wanted) multiply_slice<A, B, TA == ConjTrans, TB == ConjTrans>(stage, stage + A::elements);
             if constexpr (STAGES == 1) sync();
         }
         sync();
@@ -162,16 +165,16 @@ struct Tile {
     // work: few, fat warps cannot hide shared memory from each other.
     template <class A, class B, int WIDE, class Begin>
     __device__ void prefetched(Matrix<T> a, Matrix<T> b, int steps, T *shared, bool wanted, Begin begin) {
-        constexpr int parts = BK / 4, stage_elements = a_elements + b_elements;
+        constexpr int parts = BK / 4, stage_elements = A::elements + B::elements;
         static_assert(parts % 2 == 0, "the two sets of registers take turns");
         const T *a0 = shared + part_i() * (A::along_k ? A::ld : 1);
-        const T *b0 = shared + a_elements + part_j() * (B::along_k ? B::ld : 1);
+        const T *b0 = shared + A::elements + part_j() * (B::along_k ? B::ld : 1);
         Stream<A, WIDE> stream_a(a);
         Stream<B, WIDE> stream_b(b);
         auto fetch = [&](int step) {
             if (step < steps) {
                 T *stage = shared + step % STAGES * stage_elements;
-                stream_a.copy(stage), stream_b.copy(stage + a_elements);
+                stream_a.copy(stage), stream_b.copy(stage + A::elements);
             }
             copy_async_commit();
         };

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from .threads import thread_count
 
 if TYPE_CHECKING:
     from .factor import Factor
+    from .gpu.system import Entries
 
 log = logging.getLogger("frontal")
 
@@ -159,6 +160,8 @@ class Analysis:
         ----------
         A : sparse matrix or array, (n, n)
             Same pattern as the analyzed matrix, any values; its scalar type decides the factor's.
+            CuPy's too, by way of the host: `Factor.refactorize` then leaves new values where
+            they are.
         check_finite : bool
             Refuse NaN and infinity.
         progress : callable, optional
@@ -196,13 +199,25 @@ class Analysis:
     @cached_property
     def runner(self) -> Backend:
         """The backend with this plan uploaded."""
-        backend = get_backend(self.backend)
+        backend = get_backend(self.backend, self.flops)
         backend.upload(self.plan, self.kind == "spd")
         return backend
 
+    @cached_property
+    def entries(self) -> Entries:
+        """The pattern of A on the device of a GPU's backend."""
+        from .gpu.system import Entries
+
+        return Entries(self)
+
+    def on_cpu(self) -> Analysis:
+        """The same analysis for the CPU."""
+        return replace(self, backend="cpu")
+
     def __getstate__(self) -> dict[str, Any]:
         """A pickle leaves the backend behind; it is made anew where it is loaded."""
-        return {name: value for name, value in self.__dict__.items() if name != "runner"}
+        left = ("runner", "entries")
+        return {name: value for name, value in self.__dict__.items() if name not in left}
 
     def as_general(self, matrix: Canonical) -> Analysis:
         """The analysis of the same pattern, in the same order, for LU."""

@@ -29,7 +29,7 @@ def solve(
     A : sparse matrix or array, (n, n)
         Any scipy.sparse format, or a dense array (with a warning).
     b : array (n,) or (n, k), or sparse (n, k)
-        Right-hand sides.
+        Right-hand sides. CuPy's arrays and matrices are taken too, and x is then where b is.
     kind : {"auto", "spd", "general", "symmetric", "hermitian"}
         ``"auto"`` tries Cholesky on a Hermitian matrix with a positive diagonal, else LU;
         ``"spd"`` insists on Cholesky.
@@ -37,6 +37,8 @@ def solve(
         ``"auto"``, ``"amd"``, ``"metis"``, ``"nesdis"``, ``"rcm"``, ``"natural"``, or a
         permutation: entry k is the column eliminated k-th.
     backend : {"auto", "cpu", "gpu"}
+        ``"auto"`` is the CPU for now, or what ``FRONTAL_BACKEND`` says. ``"gpu"`` insists on a GPU,
+        and raises where the factor does not fit into its memory.
     refine : int, optional
         Most steps of iterative refinement; by default as many as help.
     check_finite : bool

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 Progress = Callable[[str, float, float], None]
+
+AUTO_GPU = False  # whether "auto" takes the GPU where there is one
+GPU_FLOPS = 2e6  # of a factorization that "auto" gives to the GPU: below, launching takes longer
 
 
 class NumericFactor(Protocol):
@@ -71,10 +75,45 @@ class PivotFailure(Exception):  # noqa: N818 - not an error where LU can go on
         self.position = position
 
 
-def get_backend(name: str) -> Backend:
+def requested(name: str) -> str:
+    """What ``backend=name`` asks for, after ``FRONTAL_BACKEND`` has said what "auto" is.
+
+    Raises
+    ------
+    ValueError
+        If it is none of ``"auto"``, ``"cpu"`` and ``"gpu"``.
+
+    Examples
+    --------
+    >>> requested("cpu")
+    'cpu'
+    """
+    asked = os.environ.get("FRONTAL_BACKEND", "auto") if name == "auto" else name
+    if asked not in ("auto", "cpu", "gpu"):
+        where = "backend" if asked is name else "FRONTAL_BACKEND"
+        raise ValueError(f"{where} is {asked!r}; choose 'auto', 'cpu' or 'gpu'")
+    return asked
+
+
+@cache
+def _gpu_found() -> bool:
+    """Whether there is a GPU; asked once a process, and that takes no context on it."""
+    from . import gpu
+
+    return gpu.available()
+
+
+def get_backend(name: str, flops: float = np.inf) -> Backend:
     """The backend for ``"cpu"``, ``"gpu"`` or ``"auto"``.
 
-    ``FRONTAL_BACKEND`` decides what "auto" is; without it, that is the CPU.
+    ``FRONTAL_BACKEND`` decides what "auto" is; without it, that is the CPU, or with `AUTO_GPU` the
+    GPU where there is one and a factorization takes at least `GPU_FLOPS`.
+
+    Parameters
+    ----------
+    name : str
+    flops : float
+        Operations of one factorization.
 
     Raises
     ------
@@ -83,14 +122,13 @@ def get_backend(name: str) -> Backend:
     frontal.gpu.DeviceNotFoundError
         If a GPU is asked for and there is none.
     """
-    if name == "auto":
-        name = os.environ.get("FRONTAL_BACKEND", "auto")
-    if name == "gpu":
+    asked = requested(name)
+    if asked == "auto":
+        asked = "gpu" if AUTO_GPU and flops >= GPU_FLOPS and _gpu_found() else "cpu"
+    if asked == "gpu":
         from .gpu.backend import GpuBackend
 
         return GpuBackend()
-    if name in ("auto", "cpu"):
-        from .cpu import CpuBackend
+    from .cpu import CpuBackend
 
-        return CpuBackend()
-    raise ValueError(f"backend is {name!r}; choose 'auto', 'cpu' or 'gpu'")
+    return CpuBackend()

@@ -1,4 +1,4 @@
-"""The command line: frontal solve, frontal analyze, frontal tune, frontal info.
+"""The command line: frontal solve, frontal analyze, frontal bench, frontal tune, frontal info.
 
 Results go to stdout, as text or by --json for a machine; progress, warnings and errors to stderr.
 The exit code is 0, 1 for what a solver or a file refuses, 2 for a wrong command line.
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import show
+from . import bench, show
 
 if TYPE_CHECKING:  # the libraries take a second to load, and `frontal --help` needs none of them
     from .analysis import Analysis, Progress
@@ -89,6 +89,11 @@ def _parser() -> argparse.ArgumentParser:
         "analyze", parents=[common, machine], help="order A and show what its factorization takes"
     )
     analyze.set_defaults(run=_analyze)
+    measure = commands.add_parser(
+        "bench", parents=[common, machine], help="time the phases of solving with A"
+    )
+    bench.add_options(measure)
+    measure.set_defaults(run=_bench)
     tune = commands.add_parser(
         "tune", parents=[machine], help="find the GPU's fastest block sizes, tiles and crossovers"
     )
@@ -259,6 +264,17 @@ def _size_classes(analysis: Analysis) -> list[dict[str, Any]]:
             }
         )
     return classes
+
+
+# --- bench -----------------------------------------------------------------------------------
+
+
+def _bench(options: argparse.Namespace) -> None:
+    """`frontal bench`."""
+    with show.progress() as progress:
+        A = _read(options.matrix, progress)
+        analysis = _make_analysis(A, options, progress)
+    bench.run(A, analysis, options)
 
 
 # --- tune ------------------------------------------------------------------------------------

@@ -169,7 +169,22 @@ class FactorMemoryError(FrontalError, MemoryError):
             f"{self.available / 2**30:.2f} GiB are available. Likely causes: (a) an ordering with "
             "much fill, (b) other programs or earlier factors hold the memory. Try: "
             "ordering='metis' or 'nesdis', a float32 or complex64 matrix (refinement makes up for "
-            "part of the precision), del old factors"
+            "part of the precision), backend='cpu' where a GPU is what is too small "
+            "(backend='auto' goes there by itself), free() of factors that are done with"
+        )
+
+
+class FactorFreedError(FrontalError, ValueError):
+    """A factor was used after its memory had been given back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def __str__(self) -> str:
+        return (
+            "the factor has been freed. Likely causes: (a) free() was called, (b) the with block "
+            "that it was made for has ended. Try: factorize again (the analysis is still good), or "
+            "free later"
         )
 
 
@@ -179,6 +194,10 @@ class OrderingTimeout(FrontalError, TimeoutError):  # noqa: N818 - a public name
 
 class IllConditionedWarning(RuntimeWarning):
     """The solution is the best there is, and its backward error is not small."""
+
+
+class PerformanceWarning(UserWarning):
+    """The result is as good as ever, and was had by a slower way than asked for."""
 
 
 def warn(message: str, category: type[Warning]) -> None:

@@ -14,6 +14,7 @@ from .triangular import factor_diagonal
 if TYPE_CHECKING:
     from .analysis import Analysis
     from .backend import NumericFactor
+    from .gpu.system import ResidentSystem
     from .scaling import Scaling
 
 
@@ -23,13 +24,18 @@ class TriangularFactors:
     analysis: Analysis
     _numeric: NumericFactor
     _scaling: Scaling | None  # None for Cholesky
+    _resident: ResidentSystem | None  # None on the CPU
 
     if TYPE_CHECKING:
 
+        @property
+        def dtype(self) -> np.dtype: ...
         def solve(self, b: Any, trans: str = "N") -> Any: ...
 
     @property
     def _diagonal(self) -> np.ndarray:
+        if self._resident is not None:
+            return self._resident.factor.diagonal()
         return factor_diagonal(self.analysis.plan, self._numeric.panels)
 
     def slogdet(self) -> tuple[Any, float]:
@@ -113,5 +119,5 @@ class TriangularFactors:
             rmatvec=lambda b: self.solve(b, "H"),
             matmat=self.solve,
             rmatmat=lambda b: self.solve(b, "H"),
-            dtype=self._numeric.panels.dtype,
+            dtype=self.dtype,
         )

@@ -8,8 +8,10 @@ their norms or to each entry, for which x is exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,9 +24,85 @@ _GMRES_STEPS = 5
 _GMRES_SIZE = 40
 
 
+@dataclass(frozen=True)
+class Errors:
+    """What decides how good solutions are, for k right-hand sides, on the host.
+
+    Attributes
+    ----------
+    residual, solution, rhs : (k,) float arrays
+        Largest modulus of each column of B - A X, X and B; NaN if it has one.
+    norm : float
+        Infinity norm of A.
+    componentwise : (k,) float array, optional
+        Componentwise backward error.
+    badly_scaled : bool
+        Each component counts, not the norm alone: small rows matter too.
+    """
+
+    residual: np.ndarray
+    solution: np.ndarray
+    rhs: np.ndarray
+    norm: float
+    componentwise: np.ndarray | None = None
+    badly_scaled: bool = False
+
+    @cached_property
+    def normwise(self) -> np.ndarray:
+        """Normwise backward error of each column; infinite for a solution that is not finite."""
+        with np.errstate(all="ignore"):
+            scale = self.norm * self.solution + self.rhs
+            error = self.residual / np.where(scale > 0, scale, 1.0)
+        return np.where(np.isfinite(error), error, np.inf)
+
+    def merit(self, eps: float) -> np.ndarray:
+        """Error of each column in units of what is good enough."""
+        merit = self.normwise / (_NORMWISE * eps)
+        if self.badly_scaled and self.componentwise is not None:
+            merit = np.maximum(merit, self.componentwise / (_COMPONENTWISE * eps))
+        return merit
+
+    def chosen(self, better: np.ndarray, other: Errors) -> Errors:
+        """Take the columns that are `better` from here, the rest from `other`."""
+        residual = np.where(better, self.residual, other.residual)
+        solution = np.where(better, self.solution, other.solution)
+        componentwise = None
+        if self.componentwise is not None and other.componentwise is not None:
+            componentwise = np.where(better, self.componentwise, other.componentwise)
+        return replace(self, residual=residual, solution=solution, componentwise=componentwise)
+
+    @staticmethod
+    def joined(parts: Sequence[Errors]) -> Errors:
+        """Errors of right-hand sides that were solved one block after another."""
+        names = ("residual", "solution", "rhs", "componentwise")
+        arrays = {f: np.concatenate([getattr(part, f) for part in parts]) for f in names}
+        return replace(parts[0], **arrays)
+
+
+class System(Protocol):
+    """op(A) X = B with a direct solver for op(A); X, B and R are arrays of one kind, (n, k)."""
+
+    @property
+    def eps(self) -> float:
+        """Precision of X."""
+        ...
+
+    def measure(self, X: Any, B: Any) -> tuple[Any, Errors]:
+        """B - A X, and what it says of X."""
+        ...
+
+    def corrected(self, X: Any, R: Any) -> Any:
+        """X + D for the direct solution of A D = R."""
+        ...
+
+    def chosen(self, better: np.ndarray, trial: Any, X: Any) -> Any:
+        """Columns of `trial` where `better`, else those of X, which may be overwritten."""
+        ...
+
+
 @dataclass
-class System:
-    """op(A) X = B with a direct solver for op(A).
+class HostSystem:
+    """A `System` of arrays on the host.
 
     Attributes
     ----------
@@ -46,9 +124,30 @@ class System:
     magnitude: sp.sparray
     badly_scaled: bool
 
+    @property
+    def eps(self) -> float:
+        """Precision of X."""
+        return np.finfo(self.A.dtype).eps
+
     def residual(self, X: np.ndarray, B: np.ndarray) -> np.ndarray:
         """B - A X."""
         return B - self.A @ X
+
+    def measure(self, X: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, Errors]:
+        """See `System`."""
+        R = self.residual(X, B)
+        component = componentwise_error(self, X, B, R) if self.badly_scaled else None
+        sizes = columnwise_norm(R), columnwise_norm(X), columnwise_norm(B)
+        return R, Errors(*sizes, self.norm, component, self.badly_scaled)
+
+    def corrected(self, X: np.ndarray, R: np.ndarray) -> np.ndarray:
+        """See `System`."""
+        with np.errstate(all="ignore"):
+            return X + self.solve(R)
+
+    def chosen(self, better: np.ndarray, trial: np.ndarray, X: np.ndarray) -> np.ndarray:
+        """See `System`."""
+        return np.where(better, trial, X)
 
 
 def columnwise_norm(X: np.ndarray) -> np.ndarray:
@@ -56,15 +155,16 @@ def columnwise_norm(X: np.ndarray) -> np.ndarray:
     return np.abs(X).max(axis=0, initial=0.0)
 
 
-def backward_error(system: System, X: np.ndarray, B: np.ndarray, R: np.ndarray) -> np.ndarray:
+def backward_error(system: HostSystem, X: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Normwise backward error of each column; infinite for a solution that is not finite."""
-    with np.errstate(all="ignore"):
-        scale = system.norm * columnwise_norm(X) + columnwise_norm(B)
-        error = columnwise_norm(R) / np.where(scale > 0, scale, 1.0)
-    return np.where(np.isfinite(error), error, np.inf)
+    R = system.residual(X, B)
+    sizes = columnwise_norm(R), columnwise_norm(X), columnwise_norm(B)
+    return Errors(*sizes, system.norm).normwise
 
 
-def componentwise_error(system: System, X: np.ndarray, B: np.ndarray, R: np.ndarray) -> np.ndarray:
+def componentwise_error(
+    system: HostSystem, X: np.ndarray, B: np.ndarray, R: np.ndarray
+) -> np.ndarray:
     """Componentwise backward error of each column; infinite for one that is not finite."""
     with np.errstate(all="ignore"):
         R = np.abs(R)
@@ -73,60 +173,49 @@ def componentwise_error(system: System, X: np.ndarray, B: np.ndarray, R: np.ndar
         return np.where(np.isfinite(R).all(axis=0), error, np.inf)
 
 
-def _merit(system: System, X: np.ndarray, B: np.ndarray, R: np.ndarray) -> np.ndarray:
-    """Error of each column in units of what is good enough."""
-    eps = np.finfo(X.dtype).eps
-    merit = backward_error(system, X, B, R) / (_NORMWISE * eps)
-    if system.badly_scaled:
-        merit = np.maximum(merit, componentwise_error(system, X, B, R) / (_COMPONENTWISE * eps))
-    return merit
-
-
-def refine(
-    system: System, X: np.ndarray, B: np.ndarray, steps: int | None
-) -> tuple[np.ndarray, np.ndarray, int]:
+def refine(system: System, X: Any, B: Any, steps: int | None) -> tuple[Any, Errors, int]:
     """Improve X by corrections A D = R until that stops helping.
 
     Parameters
     ----------
     system : System
     X, B : (n, k) arrays
-        First solution and right-hand sides.
+        First solution, which may be overwritten, and right-hand sides.
     steps : int, optional
         Most corrections, 0 for none; by default as many as halve the error, at most five.
 
     Returns
     -------
     X : (n, k) array
-    error : (k,) array
-        Normwise backward error of each column.
+    errors : Errors
+        Of X.
     taken : int
         Corrections kept.
     """
-    R = system.residual(X, B)
-    merit = _merit(system, X, B, R)
+    R, errors = system.measure(X, B)
+    merit = errors.merit(system.eps)
     taken = 0
     for _ in range(_MOST_STEPS if steps is None else steps):
         if not np.any(merit > (1 if steps is None else 0)):
             break
-        with np.errstate(all="ignore"):
-            trial = X + system.solve(R)
-            trial_R = system.residual(trial, B)
-        trial_merit = _merit(system, trial, B, trial_R)
+        trial = system.corrected(X, R)
+        trial_R, trial_errors = system.measure(trial, B)
+        trial_merit = trial_errors.merit(system.eps)
         better = trial_merit < merit
         if not better.any():
             break
         halved = bool((trial_merit[better] <= merit[better] / 2).any())
-        X, R = np.where(better, trial, X), np.where(better, trial_R, R)
+        X, R = system.chosen(better, trial, X), system.chosen(better, trial_R, R)
+        errors = trial_errors.chosen(better, errors)
         merit = np.where(better, trial_merit, merit)
         taken += 1
         if steps is None and not halved:
             break
-    return X, backward_error(system, X, B, R), taken
+    return X, errors, taken
 
 
 def rescue(
-    system: System, X: np.ndarray, B: np.ndarray, error: np.ndarray, target: float
+    system: HostSystem, X: np.ndarray, B: np.ndarray, error: np.ndarray, target: float
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """GMRES preconditioned by the factors, for columns that refinement left above `target`.
 
@@ -151,9 +240,7 @@ def rescue(
                 system.A, r / size, M=inverse, rtol=1e-6, restart=min(n, _GMRES_SIZE), maxiter=1
             )
             trial = X[:, column] + size * d.reshape(-1, 1)
-            trial_error = backward_error(
-                system, trial, B[:, column], system.residual(trial, B[:, column])
-            )[0]
+            trial_error = backward_error(system, trial, B[:, column])[0]
             if not trial_error < error[j]:
                 break
             X[:, column] = trial

@@ -14,7 +14,8 @@ from frontal.backend import PivotFailure
 from frontal.cpu import CpuBackend, CpuFactor
 from frontal.errors import FactorMemoryError
 from frontal.gpu.backend import GpuBackend
-from frontal.gpu.schedule import make_schedule
+from frontal.gpu.fronts import Pattern
+from frontal.gpu.schedule import contribution_entries, make_schedule
 
 from .emulation.borders import DTYPES, eps
 
@@ -25,7 +26,7 @@ MATRICES = {
     "forest": lambda: sp.block_diag(
         [problems.poisson2d(4), sp.eye_array(3), problems.poisson2d(5)], format="csc"
     ),
-    "dense": lambda: sp.csc_array(np.full((50, 50), 0.5) + 50 * np.eye(50)),
+    "dense": lambda: sp.csc_array(np.full((150, 150), 0.5) + 150 * np.eye(150)),
 }
 
 
@@ -37,15 +38,14 @@ def hermitian(matrix, dtype):
     return sp.csc_array(a).astype(dtype)
 
 
-def factors(device, a, kind="spd", tiny=0.0):
-    """The factor of both backends, of one analysis."""
+def factors(device, a, kind="spd", tiny=0.0, small=64):
+    """The factor of both backends, of one analysis; fronts up to `small` rows are done whole."""
     analysis = frontal.analyze(a, kind=kind)
     values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
-    found = []
-    for backend in (CpuBackend(), GpuBackend(device)):
-        backend.upload(analysis.plan, kind == "spd")
-        found.append(backend.factorize(values.astype(a.dtype), tiny, None))
-    return analysis, *found
+    cpu, gpu = CpuBackend(), GpuBackend(device)
+    cpu.upload(analysis.plan, kind == "spd")
+    gpu.pattern = Pattern(device, analysis.plan, kind == "spd", small)
+    return analysis, *(x.factorize(values.astype(a.dtype), tiny, None) for x in (cpu, gpu))
 
 
 def unsymmetric(name, dtype):
@@ -68,10 +68,11 @@ def diagonal_and_below(plan, panels):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("small", [0, 64])
 @pytest.mark.parametrize("name", MATRICES)
-def test_the_same_factor_and_solution(device, name, dtype):
+def test_the_same_factor_and_solution(device, name, small, dtype):
     a = hermitian(MATRICES[name](), dtype)
-    analysis, cpu, gpu = factors(device, a)
+    analysis, cpu, gpu = factors(device, a, small=small)
     wanted = diagonal_and_below(analysis.plan, cpu.panels)
     found = diagonal_and_below(analysis.plan, gpu.panels)
     np.testing.assert_allclose(found, wanted, rtol=0, atol=300 * eps(dtype) * np.abs(wanted).max())
@@ -88,14 +89,20 @@ def test_the_same_factor_and_solution(device, name, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("small", [0, 64])
 @pytest.mark.parametrize("name", MATRICES)
-def test_the_same_factor_and_solution_by_lu(device, name, dtype):
+def test_the_same_factor_and_solution_by_lu(device, name, small, dtype):
     a = unsymmetric(name, dtype)
-    analysis, cpu, gpu = factors(device, a, "general", 1e-3)
+    analysis, cpu, gpu = factors(device, a, "general", 1e-3, small)
     assert gpu.perturbed == cpu.perturbed
-    np.testing.assert_array_equal(gpu.pivots, cpu.pivots)
-    size = np.abs(cpu.panels).max()
-    np.testing.assert_allclose(gpu.panels, cpu.panels, rtol=0, atol=1e3 * eps(dtype) * size)
+    k = np.diff(analysis.plan.start)
+    if k.max() <= 64:
+        np.testing.assert_array_equal(gpu.pivots, cpu.pivots)
+        size = np.abs(cpu.panels).max()
+        np.testing.assert_allclose(gpu.panels, cpu.panels, rtol=0, atol=1e3 * eps(dtype) * size)
+    else:  # the GPU looks for pivots inside tiles of 64 rows
+        row = np.concatenate([np.arange(n) for n in k])
+        np.testing.assert_array_equal(gpu.pivots // 64, row // 64)
     b = np.random.default_rng(3).standard_normal((a.shape[0], 2)).astype(dtype)
     matrix = a[analysis.row_perm][:, analysis.perm]
     for transposed in (False, True):
@@ -162,7 +169,12 @@ def test_the_memory_of_the_factor_before_is_used_again(device):
     first = backend.factorize(values, 0.0, lambda *step: done.append(step))
     assert done[-1] == ("factorization", analysis.n_fronts, analysis.n_fronts)
     second = backend.factorize(4 * values, 0.0, None, first)
-    assert second.device_panels is first.device_panels
+    assert second.storage is first.storage
+    third = backend.factorize(9 * values, 0.0, None, second)  # from the second on it is a graph
+    x = np.ones((216, 1))
+    third.solve(x, False)
+    assert np.abs(9 * a[analysis.perm][:, analysis.perm] @ x - 1).max() < 1e-12
+    second = backend.factorize(4 * values, 0.0, None, third)
     x = np.ones((216, 1))
     second.solve(x, False)
     assert np.abs(4 * a[analysis.perm][:, analysis.perm] @ x - 1).max() < 1e-12
@@ -179,21 +191,28 @@ def test_too_little_memory_is_told_before_any_is_taken(device, monkeypatch):
     assert error.value.required > 1000
 
 
+@pytest.mark.parametrize("symmetric", [True, False])
 @pytest.mark.parametrize("name", MATRICES)
-def test_blocks_that_live_together_lie_apart(name):
+def test_blocks_that_live_together_lie_apart(name, symmetric):
     plan = frontal.analyze(MATRICES[name](), kind="spd").plan
-    schedule = make_schedule(plan)
-    height = np.empty(plan.parent.size, int)
-    for i, level in enumerate(schedule.levels):
-        height[level] = i
-    above = plan.parent >= 0
+    schedule = make_schedule(plan, symmetric, 20)
+    height, above = schedule.level, plan.parent >= 0
     assert (height[plan.parent[above]] > height[above]).all()
-    last = np.where(above, height[plan.parent], height)
+    assert (height[~schedule.small] >= schedule.small_levels).all()
+    assert schedule.small[plan.parent[above]].sum() <= schedule.small[above].sum()
+    last = np.where(above, height[plan.parent], height) + 1  # while some of a level still read
     m = np.diff(plan.pointer)
-    for places, sizes in ((schedule.block, m * m), (schedule.vector, m)):
-        for i in range(len(schedule.levels)):
-            alive = np.flatnonzero((height <= i) & (last >= i) & (sizes > 0))
-            alive = alive[np.argsort(places[alive])]
-            ends = places[alive] + sizes[alive]
-            assert (ends[:-1] <= places[alive][1:]).all()
-    assert (schedule.block + m * m).max(initial=0) <= max(schedule.blocks, 0)
+    sizes = contribution_entries(m, symmetric)
+    for i in range(schedule.levels):
+        alive = np.flatnonzero((height <= i) & (last >= i) & (sizes > 0))
+        alive = alive[np.argsort(schedule.block[alive])]
+        ends = schedule.block[alive] + sizes[alive]
+        assert (ends[:-1] <= schedule.block[alive][1:]).all()
+    assert (schedule.block + sizes).max(initial=0) <= max(schedule.blocks, 0)
+
+
+def test_contribution_blocks_are_packed_by_columns_of_tiles():
+    m = np.array([0, 1, 64, 65, 200])
+    lower = [sum(min(64, n - j) * (n - j) for j in range(0, n, 64)) for n in m]
+    np.testing.assert_array_equal(contribution_entries(m, True), lower)
+    np.testing.assert_array_equal(contribution_entries(m, False), m * m)

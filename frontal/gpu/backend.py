@@ -9,7 +9,7 @@ import numpy as np
 from .. import cpu
 from ..backend import NumericFactor, PivotFailure, Progress
 from ..plan import Plan
-from . import front_factor
+from . import front_factor, life
 from .front_factor import Storage
 from .front_solve import Solver
 from .fronts import Pattern
@@ -20,7 +20,6 @@ class GpuFactor:
 
     def __init__(self, pattern: Pattern, storage: Storage, perturbed: int) -> None:
         self.pattern, self.storage, self.perturbed = pattern, storage, perturbed
-        self._solver: Solver | None = None
 
     @property
     def dtype(self) -> np.dtype:
@@ -37,7 +36,30 @@ class GpuFactor:
     @property
     def panels(self) -> np.ndarray:
         """The panels on the host."""
-        return self.pattern.to_host(self.pattern.device.download(self.storage.panels))
+        return life.host_panels(self.pattern, self.storage.panels)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the factor on the device."""
+        return self.storage.nbytes
+
+    def diagonal(self) -> np.ndarray:
+        """Return the diagonal of L or U, in elimination order, on the host."""
+        return life.diagonal(self.pattern, self.storage.panels)
+
+    def growth(self, pointer: Any, values: Any, lanes: int) -> tuple[float, float]:
+        """Largest part of an entry of the factors, and the 1-norm of A, given by columns."""
+        return life.growth(self.pattern, self.storage.panels, pointer, values, lanes)
+
+    def copy(self) -> GpuFactor:
+        """Return a factor on the device that shares no memory with this one."""
+        kept = (self.storage.panels, self.storage.inverses, self.storage.pivots)
+        storage = Storage(*(None if array is None else array.copy() for array in kept))
+        return GpuFactor(self.pattern, storage, self.perturbed)
+
+    def free(self) -> None:
+        """Give the memory back to the pool of the device; this is no factor any more."""
+        self.storage = Storage(None, None, None)
 
     def to_cpu(self) -> cpu.CpuFactor:
         """Return the same factor on the host."""
@@ -57,12 +79,12 @@ class GpuFactor:
 
     def solve_on_device(self, x: Any, transposed: bool) -> None:
         """The same for a device array (n, w), each column contiguous; nothing waits."""
-        if self._solver is None:
-            self._solver = Solver(self.pattern, self.storage)
+        if self.storage.solver is None:
+            self.storage.solver = Solver(self.pattern, self.storage)
         conjugate = transposed and self.pattern.symmetric and self.dtype.kind == "c"
         if conjugate:
             x[...] = x.conj()
-        self._solver.solve(x, transposed and not self.pattern.symmetric)
+        self.storage.solver.solve(x, transposed and not self.pattern.symmetric)
         if conjugate:
             x[...] = x.conj()
 
@@ -86,14 +108,13 @@ class GpuBackend:
 
     def factorize(
         self,
-        values: np.ndarray,
+        values: Any,
         tiny: float,
         progress: Progress | None,
         previous: NumericFactor | None = None,
     ) -> NumericFactor:
         """See `Backend`."""
-        given = self._device.upload(values)
-        return self.factorize_on_device(given, tiny, progress, previous)
+        return self.factorize_on_device(values, tiny, progress, previous)
 
     def factorize_on_device(
         self,
@@ -102,7 +123,7 @@ class GpuBackend:
         progress: Progress | None = None,
         previous: NumericFactor | None = None,
     ) -> NumericFactor:
-        """The same for values on the device."""
+        """The same for values on the device, which stay there."""
         pattern, fronts = self.pattern, len(self.pattern.k)
         if isinstance(previous, GpuFactor) and previous.dtype == values.dtype:
             storage = previous.storage

@@ -6,7 +6,7 @@ CuPy; so the tests run the same host code over kernels that are emulated on the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -68,6 +68,40 @@ class Device:
     def download(self, array: Any) -> np.ndarray:
         """Copy a device array to the host, after all work on the current stream."""
         return self.xp.asnumpy(array)
+
+    def copy(self, source: Any, target: Any) -> None:
+        """Copy an array of the host or the device to one of the device."""
+        if isinstance(source, np.ndarray):
+            target.set(np.ascontiguousarray(source))
+        else:
+            self.xp.copyto(target, source)
+
+    def clear(self, array: Any) -> None:
+        """Set all bytes of an array to zero."""
+        array.data.memset_async(0, array.nbytes)
+
+    def record(self, run: Callable[[], None]) -> Callable[[], None]:
+        """Record what a function launches; return a function that launches all of it at once.
+
+        The function must not take memory nor wait for the device.
+        """
+        stream = self.xp.cuda.Stream(non_blocking=True)
+        with stream:
+            stream.begin_capture()
+            try:
+                run()
+            finally:
+                graph = stream.end_capture()
+        return lambda: graph.launch(self.xp.cuda.get_current_stream())
+
+    def milliseconds(self, run: Callable[[], Any]) -> float:
+        """Time that the device takes for what a function launches."""
+        start, stop = self.xp.cuda.Event(), self.xp.cuda.Event()
+        start.record()
+        run()
+        stop.record()
+        stop.synchronize()
+        return float(self.xp.cuda.get_elapsed_time(start, stop))
 
 
 class _Kernel:

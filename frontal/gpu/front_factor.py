@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import FactorMemoryError
-from . import launch
+from . import launch, small_fronts
 from .fronts import Pattern
+from .prepared import Launch
 
 _THREADS = 128  # of front_tiles.cu
 _NO_POSITION = 0x7FFFFFFF  # device/front.cuh
@@ -27,11 +28,15 @@ class Storage:
         Inverses of the diagonal tiles of L11; for LU those of the transpose of U11 behind them.
     pivots : device array or None
         LAPACK's row interchanges of each front, from 1.
+    factorization, solver
+        What has been prepared to compute with this memory, and takes more of it.
     """
 
     panels: Any
     inverses: Any
     pivots: Any
+    factorization: Factorization | None = None
+    solver: Any = None
 
     @property
     def nbytes(self) -> int:
@@ -56,34 +61,72 @@ def allocate(pattern: Pattern, dtype: np.dtype) -> Storage:
     )
 
 
-def factorize(
-    pattern: Pattern, storage: Storage, values: Any, tiny: float, trace: Any = None
-) -> Any:
-    """Factorize; nothing here waits for the device.
+class Factorization:
+    """The launches that factorize matrices of one pattern into one storage.
+
+    All memory is taken at the beginning. The first factorization launches its kernels, the second
+    records them as a graph, and later ones replay it.
 
     Parameters
     ----------
     storage : Storage
-        Overwritten.
-    values : device array
-        A's entries, in the order of the plan.
+        What is overwritten.
+    entries : int
+        Number of values of a matrix.
     tiny : float
         Pivots of LU below this are made that large.
-
     trace : device array (tasks, 4) of int64, optional
         Gets the nanoseconds at which each task began, was assembled, was summed and ended.
-
-    Returns
-    -------
-    device array of two int32
-        What `outcome` reads.
     """
-    device, dtype = pattern.device, storage.panels.dtype
-    blocks = device.xp.empty(max(pattern.schedule.blocks, 1), dtype)
-    state = _State(pattern)
-    if pattern.tasks.count:
-        _run_tiles(pattern, storage, blocks, values, tiny, state, trace)
-    return state.outcome
+
+    def __init__(
+        self, pattern: Pattern, storage: Storage, entries: int, tiny: float, trace: Any = None
+    ) -> None:
+        self.pattern, self.tiny = pattern, tiny
+        device, dtype = pattern.device, storage.panels.dtype
+        self._values = device.xp.empty(max(entries, 1), dtype)
+        self._blocks = device.xp.empty(max(pattern.schedule.blocks, 1), dtype)
+        self._state = State(pattern)
+        given = pattern, storage, self._blocks, self._values, tiny, self._state
+        self._parts = small_fronts.launches(*given) if pattern.schedule.small.any() else []
+        if pattern.tasks.count:
+            self._parts.append(_tiles(*given, trace))
+        self._runs, self._replay = 0, None
+
+    def __call__(self, values: Any) -> Any:
+        """Factorize values on the host or the device; nothing waits for the device.
+
+        Returns
+        -------
+        device array of two int32
+            What `outcome` reads.
+        """
+        self.pattern.device.copy(values, self._values[: values.size])
+        self._runs += 1
+        if self._runs == 2:
+            self._replay = self.pattern.device.record(self._launch)
+        (self._replay or self._launch)()
+        return self._state.outcome
+
+    def _launch(self) -> None:
+        self.pattern.device.clear(self._state.all)
+        for part in self._parts:
+            for launch_ in part:
+                launch_()
+
+    def timed(self, values: Any) -> list[float]:
+        """Milliseconds of each level of small fronts, and of all others together."""
+        device = self.pattern.device
+        device.copy(values, self._values[: values.size])
+        device.clear(self._state.all)
+        return [device.milliseconds(lambda p=part: [x() for x in p]) for part in self._parts]
+
+
+def factorize(pattern: Pattern, storage: Storage, values: Any, tiny: float) -> Any:
+    """Factorize; what that prepares is kept for the next time. See `Factorization`."""
+    if storage.factorization is None or storage.factorization.tiny != tiny:
+        storage.factorization = Factorization(pattern, storage, values.size, tiny)
+    return storage.factorization(values)
 
 
 def outcome(pattern: Pattern, told: Any) -> tuple[int | None, int]:
@@ -92,15 +135,15 @@ def outcome(pattern: Pattern, told: Any) -> tuple[int | None, int]:
     return (_NO_POSITION - failure if failure else None), replaced
 
 
-class _State:
+class State:
     """Counters of a factorization, all zero at first."""
 
     def __init__(self, pattern: Pattern) -> None:
         fronts, rows = len(pattern.k), int(pattern.tile_row[-1])
         sizes = (2, 1, pattern.schedule.levels, fronts, rows, rows)
         ends = np.cumsum(sizes)
-        array = pattern.device.xp.zeros(int(ends[-1]), np.int32)
-        parts = [array[end - size : end] for size, end in zip(sizes, ends, strict=True)]
+        self.all = pattern.device.xp.zeros(int(ends[-1]), np.int32)
+        parts = [self.all[end - size : end] for size, end in zip(sizes, ends, strict=True)]
         self.outcome, self.ticket, self.level, self.finished, self.done, self.upper_done = parts
 
 
@@ -112,25 +155,22 @@ def _tasks_struct(real: np.dtype) -> np.dtype:
     return np.dtype([*fields, ("tiny", real), ("trace", "u8")], align=True)
 
 
-def _run_tiles(
+def _tiles(
     pattern: Pattern,
     storage: Storage,
     blocks: Any,
     values: Any,
     tiny: float,
-    state: _State,
+    state: State,
     trace: Any,
-) -> None:
+) -> list[Launch]:
+    """Launches for all fronts that are not small."""
     device, tasks, dtype = pattern.device, pattern.tasks, storage.panels.dtype
     lu = int(not pattern.symmetric)
     struct = np.zeros((), _tasks_struct(np.dtype(dtype.char.lower())))
     arrays = {name: getattr(tasks, name) for name in ("list", "begin", "source", "place")}
-    arrays |= {
-        "level_count": tasks.level_count,
-        "pivots": storage.pivots,
-        "trace": trace,
-        **vars(state),
-    }
+    arrays |= {"level_count": tasks.level_count, "pivots": storage.pivots, "trace": trace}
+    arrays |= {name: getattr(state, name) for name in struct.dtype.names if hasattr(state, name)}
     for name, array in arrays.items():
         struct[name] = device.pointer(array)
     half = int(pattern.inverse[-1]) * dtype.itemsize
@@ -138,14 +178,14 @@ def _run_tiles(
     struct["upper_inverses"] = struct["inverses"] + np.uint64(half * lu)
     struct["count"], struct["tiny"] = tasks.count, tiny
     plan = launch.front_tiles(dtype, pattern.symmetric, device.limits)
-    constants = {"LU": lu, "PERTURB": lu}
-    if trace is not None:
-        constants["TRACE"] = 1
+    constants = {"LU": lu, "PERTURB": lu} | ({} if trace is None else {"TRACE": 1})
     kernel = device.kernel("front_tiles.cu", "front_tiles", dtype, **constants)
     tree = pattern.struct(dtype)
     grid = min(plan.residents * device.limits.multiprocessors, tasks.count)
-    kernel((grid,), (_THREADS,), (tree, struct, storage.panels, blocks, values), plan.shared)
+    arguments = (tree, struct, storage.panels, blocks, values)
+    found = [Launch(kernel, grid, _THREADS, arguments, plan.shared)]
     if lu:
-        finish = device.kernel("front_pivots.cu", "front_pivots", dtype, LU=1)
-        fronts = tasks.fronts
-        finish((len(fronts),), (_THREADS,), (tree, fronts, storage.pivots, storage.panels))
+        kernel = device.kernel("front_pivots.cu", "front_pivots", dtype, LU=1)
+        arguments = (tree, tasks.fronts, storage.pivots, storage.panels)
+        found.append(Launch(kernel, len(tasks.fronts), _THREADS, arguments))
+    return found

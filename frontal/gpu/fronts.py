@@ -10,9 +10,10 @@ import numpy as np
 
 from .._jit import jit
 from ..plan import Plan
-from . import front_tasks
+from . import front_tasks, small_fronts
 from .front_tasks import Tasks
 from .schedule import TILE, make_schedule
+from .small_fronts import SmallTasks
 
 # device/front.cuh: Fronts
 _STRUCT = np.dtype([(name, "u8") for name in (
@@ -107,6 +108,11 @@ class Pattern:
     def tasks(self) -> Tasks:
         """Tasks of the fronts that are not small."""
         return front_tasks.tile_tasks(self)
+
+    @cached_property
+    def small_tasks(self) -> SmallTasks:
+        """Fronts that are small, by level."""
+        return small_fronts.small_tasks(self)
 
     def to_host(self, factor: np.ndarray) -> np.ndarray:
         """Return panels as the plan lays them out, of panels as the device does."""

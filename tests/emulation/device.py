@@ -13,6 +13,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -71,6 +72,24 @@ class EmulatedDevice:
     def upload(self, array: np.ndarray) -> np.ndarray:
         """Copy a host array."""
         return np.array(array, order="C")
+
+    def copy(self, source: Any, target: Any) -> None:
+        """Copy an array to another."""
+        target[...] = source
+
+    def clear(self, array: Any) -> None:
+        """Set all elements to zero."""
+        array[...] = 0
+
+    def record(self, run: Any) -> Any:
+        """Return the function that shall be recorded."""
+        return run
+
+    def milliseconds(self, run: Any) -> float:
+        """Time that a function takes."""
+        began = time.perf_counter()
+        run()
+        return 1e3 * (time.perf_counter() - began)
 
     def download(self, array: np.ndarray) -> np.ndarray:
         """Copy a device array."""

@@ -43,10 +43,13 @@ from .products import (
     triangle_shared,
     trsm,
 )
+from .small_fronts import SMALL_THREADS, SmallLaunch, small_fronts, small_tile
+from .solves import SolvePlan, front_solve
 from .vectors import GemvPlan, GemvTuning, gemv
 
 __all__ = [
     "H200",
+    "SMALL_THREADS",
     "BlockPlan",
     "GemmTuning",
     "GemvPlan",
@@ -60,11 +63,14 @@ __all__ = [
     "PotrfPart",
     "PotrfTuning",
     "RowsPlan",
+    "SmallLaunch",
+    "SolvePlan",
     "Tile",
     "TilesPlan",
     "TrsmPlan",
     "TrsmTuning",
     "block_ld",
+    "front_solve",
     "front_tiles",
     "gemv",
     "getrf_block",
@@ -73,6 +79,8 @@ __all__ = [
     "laswp_columns",
     "potrf",
     "product_tile",
+    "small_fronts",
+    "small_tile",
     "strip_shared",
     "tiles",
     "triangle_shared",

@@ -1,0 +1,367 @@
+"""A matrix that stays on the device with its factor: solutions, residuals and their errors there.
+
+The kernels are those of kernels/system.cu. One check of a solution is one small download; what is
+decided with it is `refine.refine`, as on the host.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import refine
+from ..errors import NonFiniteInputError
+from ..matrix import working_dtype
+from . import life
+from .life import THREADS
+
+if TYPE_CHECKING:
+    from ..analysis import Analysis
+    from ..scaling import Scaling
+    from .backend import GpuFactor
+
+_LARGEST_BLOCK = 1 << 24  # entries of right-hand sides that are solved together,
+_LEAST_WIDTH = 32  # or so many of them if they are long
+_LONG_ROW = 512  # entries for each thread of a team that ask for a larger team
+
+
+def on_device(x: Any) -> bool:
+    """Whether x is an array on a device, of CuPy or any other library."""
+    return hasattr(x, "__cuda_array_interface__")
+
+
+class Entries:
+    """Where the entries of a pattern are, by columns and by rows, on a device.
+
+    Attributes
+    ----------
+    pointer, index : device arrays (n + 1,) int64, (nnz,) int32
+        Compressed columns.
+    perm, row_perm : device arrays (n,) int32
+        As those of `Analysis`.
+    lanes : int
+        Threads that read a column together.
+    """
+
+    def __init__(self, analysis: Analysis) -> None:
+        runner: Any = analysis.runner
+        self.pattern = runner.pattern
+        self.device = self.pattern.device
+        self.n, self.nnz = analysis.n, int(analysis.indptr[-1])
+        upload = self.device.upload
+        self.pointer, self.index = upload(analysis.indptr), upload(analysis.indices)
+        self.perm, self.row_perm = upload(analysis.perm), upload(analysis.row_perm)
+        self.lanes = self._lanes(int(np.diff(analysis.indptr).max(initial=0)))
+        self.long = self.nnz > np.iinfo(np.int32).max
+
+    def _lanes(self, longest: int) -> int:
+        mean = self.nnz // max(self.n, 1)
+        lanes = 1 << min(max(mean.bit_length() - 1, 0), 5)
+        return 32 if longest > _LONG_ROW * lanes else lanes
+
+    @cached_property
+    def by_rows(self) -> tuple[Any, Any, Any, int]:
+        """Compressed rows: pointers, columns, positions among the values of A, and lanes."""
+        xp = self.device.xp
+        position = xp.argsort(self.index, kind="stable")
+        column = xp.searchsorted(self.pointer, position, side="right") - 1
+        pointer = xp.zeros(self.n + 1, np.int64)
+        pointer[1:] = xp.cumsum(xp.bincount(self.index, minlength=self.n))
+        longest = int(self.device.download(xp.diff(pointer).max())) if self.n else 0
+        position = position.astype(np.int64 if self.long else np.int32)
+        return pointer, column.astype(np.int32), position, self._lanes(longest)
+
+    def values_of(self, A: Any) -> Any | None:
+        """Values, by columns, of a CSC or CSR matrix on the device; None for another pattern."""
+        xp = self.device.xp
+        by_rows = A.format == "csr"
+        pointer, index = self.by_rows[:2] if by_rows else (self.pointer, self.index)
+        if A.shape != (self.n, self.n) or A.indices.size != self.nnz or A.data.size != self.nnz:
+            return None
+        same = xp.stack([(A.indptr == pointer).all(), (A.indices == index).all()])
+        if not self.device.download(same).all():
+            return None
+        if not by_rows:
+            return A.data
+        values = xp.empty_like(A.data)
+        values[self.by_rows[2]] = A.data
+        return values
+
+
+class ResidentSystem:
+    """The values of A, its scaling and its factor, all on the device.
+
+    Parameters
+    ----------
+    entries : Entries
+    values : device array (nnz,)
+        By columns. Kept, not copied.
+    scaling : Scaling, optional
+        Of rows and columns, for LU.
+    hermitian : bool
+        A is known to be exactly Hermitian: its rows are then read as columns.
+    """
+
+    def __init__(
+        self, entries: Entries, values: Any, scaling: Scaling | None, hermitian: bool
+    ) -> None:
+        self.entries, self.values, self.hermitian = entries, values, hermitian
+        self.scaling = scaling
+        self._scales: tuple[Any, Any] = (None, None)
+        if scaling is not None:
+            upload = entries.device.upload
+            self._scales = upload(scaling.row), upload(scaling.column)
+        self.numeric: GpuFactor | None = None
+        self._systems: dict[tuple[str, np.dtype], DeviceSystem] = {}
+
+    def renewed(self, values: Any) -> ResidentSystem:
+        """The same pattern and scaling with other values, not factorized yet."""
+        twin = ResidentSystem(self.entries, values, None, False)
+        twin.scaling, twin._scales = self.scaling, self._scales
+        return twin
+
+    def with_factor(self, numeric: GpuFactor) -> ResidentSystem:
+        """The same matrix with another copy of its factor."""
+        twin = self.renewed(self.values)
+        twin.hermitian, twin.numeric = self.hermitian, numeric
+        return twin
+
+    @property
+    def factor(self) -> GpuFactor:
+        """The factor."""
+        if self.numeric is None:
+            raise RuntimeError(
+                "there is no factor, since the last factorization failed: refactorize again"
+            )
+        return self.numeric
+
+    def adopt(self, values: Any) -> Any:
+        """Values of A that somebody else keeps, as a copy in a scalar type of this package."""
+        xp = self.entries.device.xp
+        values = xp.asarray(values)
+        if values.size != self.entries.nnz:
+            raise ValueError(
+                f"{values.size} values given, the pattern has {self.entries.nnz} entries"
+            )
+        return values.astype(working_dtype(values.dtype, "A"), copy=True)
+
+    def scaled(self) -> Any:
+        """The values that are factorized."""
+        row, column = self._scales
+        if row is None or not self.entries.nnz:
+            return self.values
+        entries, out = self.entries, self.entries.device.xp.empty_like(self.values)
+        sizes = np.int32(entries.n), np.int32(entries.lanes)
+        self._launch(
+            "system_scale",
+            (life.grid(entries.device, entries.n * entries.lanes),),
+            (*sizes, entries.pointer, entries.index, row, column, self.values, out),
+        )
+        return out
+
+    def _launch(self, entry: str, grid: tuple[int, ...], arguments: tuple[Any, ...]) -> None:
+        entries, constants = self.entries, life.constants(self.entries.pattern)
+        kernel = entries.device.kernel("system.cu", entry, self.values.dtype, **constants)
+        kernel(grid, (THREADS,), arguments)
+
+    @cached_property
+    def health(self) -> life.Health:
+        """What the pivots and values tell; waits."""
+        entries = self.entries
+        of = entries.pointer, entries.index, entries.perm, self.values
+        return life.health(entries.pattern, self.factor.storage.panels, *of)
+
+    def growth(self) -> float:
+        """Largest entry of the factors over the largest of the (scaled) matrix."""
+        entries = self.entries
+        largest, norm = self.factor.growth(entries.pointer, self.values, entries.lanes)
+        norm = norm if self.scaling is None else 1.0
+        return largest / norm if norm else 0.0
+
+    def refuse_non_finite(self, indptr: np.ndarray, indices: np.ndarray) -> None:
+        """Raise for the first value, by columns, that is NaN or infinite."""
+        p = self._first_non_finite(self.values)
+        if p is not None:
+            j = int(np.searchsorted(indptr, p, "right")) - 1
+            value = self.entries.device.download(self.values[p : p + 1])[0]
+            raise NonFiniteInputError("A", (int(indices[p]), j), value)
+
+    def _first_non_finite(self, flat: Any) -> int | None:
+        xp = self.entries.device.xp
+        bad = self.entries.device.download(xp.flatnonzero(~xp.isfinite(flat))[:1])
+        return int(bad[0]) if bad.size else None
+
+    # --- right-hand sides --------------------------------------------------------------------
+
+    def block(self, b: Any) -> Any:
+        """Right-hand sides that are on the device as (n, k) in Fortran order, in the common type.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the shapes do not fit, or for scalar types that no BLAS knows.
+        """
+        xp, n = self.entries.device.xp, self.entries.n
+        b = xp.asarray(b)
+        work = working_dtype(np.result_type(self.values.dtype, b.dtype), "b")
+        if b.ndim not in (1, 2) or b.shape[0] != n:
+            raise ValueError(
+                f"b has shape {b.shape} and the matrix {(n, n)}: b must be ({n},) or ({n}, k)"
+            )
+        return xp.asfortranarray(b.reshape(n, 1) if b.ndim == 1 else b, dtype=work)
+
+    def upload(self, B: np.ndarray) -> Any:
+        """Copy a host array (n, k) in Fortran order."""
+        return self.entries.device.upload(B.T).T
+
+    def download(self, X: Any) -> np.ndarray:
+        """Copy a device array (n, k) in Fortran order."""
+        return self.entries.device.download(X.T).T
+
+    def refuse_non_finite_rhs(self, B: Any, ndim: int) -> None:
+        """Raise for the first entry of right-hand sides, by columns, that is not finite."""
+        p = self._first_non_finite(B.T.reshape(-1))
+        if p is not None:
+            index = (p % B.shape[0], p // B.shape[0])
+            value = self.entries.device.download(B[index[0], index[1] : index[1] + 1])[0]
+            raise NonFiniteInputError("b", index[:ndim], value.item())
+
+    # --- solution ----------------------------------------------------------------------------
+
+    def solve(
+        self, B: Any, trans: str, steps: int | None, judged: bool
+    ) -> tuple[Any, refine.Errors | None, int]:
+        """Solve op(A) X = B.
+
+        Parameters
+        ----------
+        B : device array (n, k) in Fortran order
+        trans : {"N", "T", "H"}
+        steps : int, optional
+            As for `refine.refine`.
+        judged : bool
+            Whether errors are wanted; with ``steps=0`` and without them nothing waits.
+
+        Returns
+        -------
+        X : device array (n, k) in Fortran order
+        errors : Errors
+            None if not judged.
+        taken : int
+            Corrections kept.
+        """
+        n, k = B.shape
+        system = self.system(trans, B.dtype)
+        if n == 0 or k == 0:
+            nothing = np.zeros(k)
+            return B.copy(), refine.Errors(nothing, nothing, nothing, 0.0, nothing), 0
+        width = max(_LARGEST_BLOCK // n, _LEAST_WIDTH)
+        if k <= width:
+            return system.solve(B, steps, judged)
+        X, errors, taken = self.entries.device.xp.empty((n, k), B.dtype, order="F"), [], 0
+        for first in range(0, k, width):
+            part = slice(first, first + width)
+            X[:, part], found, count = system.solve(B[:, part], steps, judged)
+            errors.append(found)
+            taken = max(taken, count)
+        return X, refine.Errors.joined(errors) if judged else None, taken
+
+    def system(self, trans: str, dtype: np.dtype) -> DeviceSystem:
+        """op(A) X = B for vectors of a scalar type."""
+        key = trans, dtype
+        if key not in self._systems:
+            self._systems[key] = DeviceSystem(self, trans, dtype)
+        return self._systems[key]
+
+
+class DeviceSystem:
+    """A `refine.System` of device arrays (n, k) in Fortran order, of one scalar type."""
+
+    def __init__(self, resident: ResidentSystem, trans: str, dtype: np.dtype) -> None:
+        entries = self._entries = resident.entries
+        values = self._values = resident.values
+        self.dtype, self.eps = dtype, float(np.finfo(dtype).eps)
+        self._factor = resident.factor
+        self._badly_scaled = resident.scaling is not None
+        wide = dtype.itemsize > values.dtype.itemsize
+        constants = life.constants(entries.pattern, WIDE=wide, LONG=entries.long)
+        names = ("enter", "leave", "residual_1", "residual_4")
+        self._kernels = {
+            name: entries.device.kernel("system.cu", f"system_{name}", values.dtype, **constants)
+            for name in names
+        }
+        # Of Hermitian A only A X = B is solved by the factor: A^T is the conjugate of A.
+        cholesky, complex_ = entries.pattern.symmetric, values.dtype.kind == "c"
+        self._transposed = trans != "N" and not cholesky
+        self._conjugate = np.int32(complex_ and trans == ("T" if cholesky else "H"))
+        rows, columns = (entries.row_perm, resident._scales[0]), (entries.perm, resident._scales[1])
+        flipped = trans != "N"
+        self._enter = self._order(*(columns if flipped else rows))
+        self._leave = self._order(*(rows if flipped else columns))
+        self._rows = self._rows_of(resident, trans, complex_)
+
+    def _order(self, place: Any, scale: Any) -> tuple[Any, ...]:
+        return place, np.uint64(0) if scale is None else scale, self._conjugate
+
+    def _rows_of(self, resident: ResidentSystem, trans: str, complex_: bool) -> tuple[Any, ...]:
+        """The arguments that describe the rows of op(A)."""
+        entries, n = self._entries, np.int32(self._entries.n)
+        if trans == "N" and not resident.hermitian:
+            pointer, index, position, lanes = entries.by_rows
+            return n, lanes, pointer, index, position, np.int32(0), self._values
+        conjugate = np.int32(complex_ and trans != "T")
+        of = entries.pointer, entries.index, np.uint64(0), conjugate, self._values
+        return n, entries.lanes, *of
+
+    def solve(
+        self, B: Any, steps: int | None, judged: bool
+    ) -> tuple[Any, refine.Errors | None, int]:
+        """See `ResidentSystem.solve`."""
+        X = self._direct(B, None)
+        if steps == 0 and not judged:
+            return X, None, 0
+        return refine.refine(self, X, B, steps)
+
+    def _direct(self, B: Any, before: Any) -> Any:
+        """`before` + the solution by the factors."""
+        n, k = B.shape
+        xp = self._entries.device.xp
+        grid = life.grid(self._entries.device, n), k
+        y = xp.empty((n, k), self._values.dtype, order="F")
+        size = self._rows[0]
+        self._kernels["enter"](grid, (THREADS,), (size, *self._enter, B, y))
+        self._factor.solve_on_device(y, self._transposed)
+        X = xp.empty((n, k), self.dtype, order="F")
+        given = np.uint64(0) if before is None else before
+        self._kernels["leave"](grid, (THREADS,), (size, *self._leave, y, given, X))
+        return X
+
+    def measure(self, X: Any, B: Any) -> tuple[Any, refine.Errors]:
+        """See `refine.System`; waits."""
+        n, k = B.shape
+        device = self._entries.device
+        R = device.xp.empty((n, k), self.dtype, order="F")
+        norms, columns = device.xp.zeros(4 * k + 1, np.float64), 1 if k == 1 else 4
+        size, lanes, *rows = self._rows
+        grid = life.grid(device, n * lanes), -(-k // columns)
+        arguments = (size, np.int32(k), np.int32(lanes), *rows, X, B, R, norms)
+        self._kernels[f"residual_{columns}"](grid, (THREADS,), arguments)
+        told = device.download(norms)
+        residual, solution, rhs, component = told[:-1].reshape(4, k)
+        component = np.where(np.isfinite(component), component, np.inf)
+        norm = float(told[-1])
+        return R, refine.Errors(residual, solution, rhs, norm, component, self._badly_scaled)
+
+    def corrected(self, X: Any, R: Any) -> Any:
+        """See `refine.System`."""
+        return self._direct(R, X)
+
+    def chosen(self, better: np.ndarray, trial: Any, X: Any) -> Any:
+        """See `refine.System`."""
+        if better.all():
+            return trial
+        device = self._entries.device
+        device.xp.copyto(X, trial, where=device.upload(better))
+        return X

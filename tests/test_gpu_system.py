@@ -1,0 +1,393 @@
+"""Systems that stay on the device: solutions, errors, new values, and how little moves."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import frontal
+import frontal.gpu.device
+from frontal import problems
+from frontal.gpu.backend import GpuFactor
+from frontal.gpu.front_solve import Solver
+
+from .emulation.borders import DTYPES, eps, random
+
+STAND_IN = not hasattr(Solver, "solve")
+
+
+class OnDevice(np.ndarray):
+    """An array that says that it is on a device, for the device whose arrays are NumPy's."""
+
+    __cuda_array_interface__ = property(lambda self: self.__array_interface__)
+
+
+class Sparse:
+    """What is read of a sparse matrix on a device."""
+
+    def __init__(self, device, a):
+        self.format, self.shape = a.format, a.shape
+        arrays = (put(device, part) for part in (a.data, a.indices, a.indptr))
+        self.data, self.indices, self.indptr = arrays
+
+
+def put(device, array):
+    """A device array, which is known as one."""
+    there = device.upload(np.ascontiguousarray(array))
+    return there.view(OnDevice) if device.xp is np else there
+
+
+def matrix(kind, dtype, n=9):
+    """A regular matrix with a grid's pattern: definite, or with rows of different sizes."""
+    a = sp.csc_array(problems.poisson2d(n)).astype(dtype)
+    rng = np.random.default_rng(5)
+    if np.dtype(dtype).kind == "c":
+        lower = sp.tril(a, -1) * np.exp(0.3j)
+        a = sp.csc_array(lower + lower.conj().T + sp.diags_array(a.diagonal())).astype(dtype)
+    if kind == "general":
+        a.data *= rng.uniform(0.2, 1.0, a.nnz).astype(a.real.dtype)
+        a = sp.csc_array(sp.diags_array(2.0 ** rng.integers(-6, 6, n * n)) @ a).astype(dtype)
+    return a
+
+
+def op(a, trans):
+    return {"N": a, "T": a.T, "H": a.conj().T}[trans]
+
+
+def by_the_host(self, x, transposed):
+    """A solution on the device that is computed on the host."""
+    device = self.pattern.device
+    y = np.ascontiguousarray(device.download(x))
+    self.to_cpu().solve(y, transposed)
+    x[...] = device.upload(y)
+
+
+@pytest.fixture(autouse=True)
+def chosen(device, monkeypatch):
+    """Give `backend="gpu"` the device of the test; solve on the host until the device can."""
+    monkeypatch.setattr(frontal.gpu.device, "device_of", lambda array=None: device)
+    if STAND_IN:
+        monkeypatch.setattr(GpuFactor, "solve_on_device", by_the_host)
+
+
+@pytest.fixture
+def traffic(device, monkeypatch):
+    """Sizes of what is copied from the device and to it, and the kernels that are launched."""
+    moved = {"down": [], "up": [], "kernels": []}
+    download, upload, kernel = device.download, device.upload, device.kernel
+
+    def counted(array):
+        moved["down"].append(array.size)
+        return download(array)
+
+    def sent(array):
+        moved["up"].append(array.size)
+        return upload(array)
+
+    def launched(file, entry, *rest, **constants):
+        found = kernel(file, entry, *rest, **constants)
+
+        def launch(*arguments):
+            moved["kernels"].append(entry)
+            return found(*arguments)
+
+        return launch
+
+    monkeypatch.setattr(device, "download", counted)
+    monkeypatch.setattr(device, "upload", sent)
+    monkeypatch.setattr(device, "kernel", launched)
+    return moved
+
+
+def forget(traffic):
+    for sizes in traffic.values():
+        sizes.clear()
+
+
+@pytest.mark.parametrize("kind", ["spd", "general"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_residuals_and_errors_are_those_of_the_host(device, kind, dtype):
+    a = matrix(kind, dtype)
+    factor = frontal.factorize(a, kind=kind, backend="gpu")
+    rng = np.random.default_rng(1)
+    wide = np.dtype(dtype).char.replace("f", "d").replace("F", "D")
+    for work in {np.dtype(dtype), np.dtype(wide)}:
+        for trans in "NTH":
+            for k in (1, 3, 5):
+                b, x = (np.asfortranarray(random(rng, (81, k), work)) for _ in range(2))
+                host, there = factor._system(trans, work), factor._resident.system(trans, work)
+                wanted, told = host.measure(x, b)
+                if told.componentwise is None:
+                    told = frontal.refine.replace(
+                        told, componentwise=frontal.refine.componentwise_error(host, x, b, wanted)
+                    )
+                up = factor._resident.upload
+                found, errors = there.measure(up(x), up(b))
+                size = eps(work) * 20 * np.abs(wanted).max()
+                np.testing.assert_allclose(factor._resident.download(found), wanted, atol=size)
+                for name in ("residual", "solution", "rhs", "norm", "componentwise"):
+                    np.testing.assert_allclose(
+                        getattr(errors, name), getattr(told, name), rtol=200 * eps(dtype)
+                    )
+                np.testing.assert_allclose(errors.normwise, told.normwise, rtol=1e-4)
+                np.testing.assert_allclose(errors.merit(1), told.merit(1), rtol=1e-4)
+                assert errors.badly_scaled == told.badly_scaled == (kind == "general")
+
+
+@pytest.mark.parametrize("kind", ["spd", "general"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_solutions_are_where_right_hand_sides_are(device, kind, dtype):
+    a = matrix(kind, dtype)
+    factor = frontal.factorize(a, kind=kind, backend="gpu")
+    rng = np.random.default_rng(2)
+    for trans in "NTH":
+        for shape in ((81,), (81, 1), (81, 5)):
+            for work in (dtype, "f8", "c16"):
+                b = random(rng, shape, work)
+                x, info = factor.solve(put(device, b), trans, return_info=True)
+                assert type(x) is device.xp.ndarray
+                y = factor.solve(b, trans)
+                assert type(y) is np.ndarray
+                x = device.download(x)
+                assert x.shape == y.shape == shape
+                assert x.dtype == y.dtype == np.result_type(dtype, work)
+                np.testing.assert_array_equal(x, y)
+                matrix_ = op(a, trans).astype(x.dtype)
+                scale = abs(matrix_).sum(1).max() * np.abs(x).max() + np.abs(b).max()
+                assert np.abs(matrix_ @ x - b).max() <= 10 * eps(x.dtype) * scale
+                assert info.backward_error <= 4 * eps(x.dtype)
+                assert info.componentwise_error <= 1000 * eps(x.dtype)
+
+
+@pytest.mark.parametrize("kind", ["spd", "general"])
+def test_the_same_refinement_as_on_the_host(device, kind):
+    """A factor in single precision takes several steps to a solution in double precision."""
+    a = matrix(kind, "f4", 12)
+    there = frontal.factorize(a, kind=kind, backend="gpu")
+    here = there.to_cpu()
+    b = np.random.default_rng(3).standard_normal((144, 3)) * [1, 1e-5, 1e5]
+    for steps in (None, 0, 1, 2):
+        x, found = there.solve(b, refine=steps, return_info=True)
+        y, wanted = here.solve(b, refine=steps, return_info=True)
+        assert found.refinement_steps == wanted.refinement_steps
+        assert steps is not None or found.refinement_steps >= 1
+        size = np.abs(y).max(axis=0)
+        np.testing.assert_allclose(x / size, y / size, atol=1e-5 if steps == 0 else 1e-9)
+
+
+def test_columns_that_need_no_correction_keep_theirs(device):
+    factor = frontal.factorize(matrix("spd", "f8"), kind="spd", backend="gpu")
+    system = factor._resident.system("N", np.dtype("f8"))
+    x, trial = (np.asfortranarray(np.full((81, 3), value)) for value in (1.0, 2.0))
+    up, down = factor._resident.upload, factor._resident.download
+    kept = down(system.chosen(np.array([True, False, True]), up(trial), up(x)))
+    np.testing.assert_array_equal(kept, np.tile([2.0, 1.0, 2.0], (81, 1)))
+
+
+def test_blocks_of_right_hand_sides(device, monkeypatch):
+    factor = frontal.factorize(matrix("spd", "f8"), kind="spd", backend="gpu")
+    b = np.random.default_rng(4).standard_normal((81, 11))
+    wanted, told = factor.solve(b, return_info=True)
+    monkeypatch.setattr(frontal.gpu.system, "_LARGEST_BLOCK", 1)
+    monkeypatch.setattr(frontal.gpu.system, "_LEAST_WIDTH", 4)
+    x, info = factor.solve(b, return_info=True)
+    np.testing.assert_array_equal(x, wanted)
+    assert info.backward_error == told.backward_error
+    assert factor.solve(np.ones((81, 0))).shape == (81, 0)
+    assert factor.solve(put(device, np.ones((81, 0)))).shape == (81, 0)
+
+
+@pytest.mark.parametrize("kind", ["spd", "general"])
+def test_little_moves(device, traffic, kind):
+    """New values on the device, and a solution there, move counts and norms, not arrays."""
+    a = matrix(kind, "f8")
+    factor = frontal.factorize(a, kind=kind, backend="gpu")
+    values, b = put(device, 3 * a.data), put(device, np.ones(81))
+    factor.refactorize(values).solve(b)  # the first time, the rows of the pattern are found
+    forget(traffic)
+    factor.refactorize(values)
+    assert traffic["up"] == []
+    assert sum(traffic["down"]) <= 5
+    forget(traffic)
+    x = factor.solve(b)
+    if not STAND_IN:
+        assert traffic["up"] == []
+        assert set(traffic["down"]) == {5}
+        assert len(traffic["kernels"]) < 12 * len(traffic["down"])
+    np.testing.assert_allclose(3 * a @ device.download(x), 1, rtol=1e-10)
+    forget(traffic)
+    factor.solve(b, refine=0)
+    if not STAND_IN:
+        assert traffic["down"] == traffic["up"] == []
+
+
+@pytest.mark.parametrize("kind", ["spd", "general"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_new_values_on_the_device(device, kind, dtype):
+    a = matrix(kind, dtype)
+    factor = frontal.factorize(a, kind=kind, backend="gpu")
+    values = put(device, 2 * a.data)
+    assert factor.refactorize(values) is factor
+    values[...] = 0  # a copy was taken
+    b = random(np.random.default_rng(6), (81, 2), dtype)
+    for trans in "NTH":
+        x = factor.solve(b, trans)
+        scale = abs(a).sum(1).max() * np.abs(x).max() + 1
+        assert np.abs(2 * op(a, trans) @ x - b).max() <= 20 * eps(dtype) * scale
+    np.testing.assert_allclose(factor.A.toarray(), 2 * a.toarray())
+    wanted = np.linalg.slogdet(2 * a.toarray().astype("c16"))
+    np.testing.assert_allclose(factor.slogdet(), wanted, rtol=2e3 * eps(dtype))
+    other = {"f4": "f8", "f8": "f4", "c8": "c16", "c16": "c8"}[dtype]
+    factor.refactorize(put(device, a.data.astype(other)))
+    assert factor.dtype == other
+    np.testing.assert_allclose(a @ factor.solve(b), b, rtol=1e-3, atol=1e-3)
+
+
+def test_scaling_of_values_on_the_device_is_kept(device):
+    a = matrix("general", "f8")
+    factor = frontal.factorize(a, kind="general", backend="gpu")
+    before = factor._scaling
+    rows = 2.0 ** np.random.default_rng(0).integers(-20, 20, 81)
+    changed = sp.csc_array(sp.diags_array(rows) @ a)
+    factor.refactorize(put(device, changed.data))
+    assert factor._scaling is before
+    x, info = factor.solve(changed @ np.ones(81), return_info=True)
+    np.testing.assert_allclose(x, 1, rtol=1e-8)
+    assert info.componentwise_error < 1e-12
+    factor.refactorize(changed.data)
+    np.testing.assert_allclose(factor._scaling.row * rows, before.row)
+
+
+@pytest.mark.parametrize("kind", ["spd", "general"])
+@pytest.mark.parametrize("form", ["csc", "csr"])
+def test_matrices_on_the_device(device, traffic, form, kind):
+    a = matrix(kind, "f8")
+    factor = frontal.factorize(a, kind=kind, backend="gpu")
+    given = Sparse(device, (5 * a).asformat(form))
+    factor.refactorize(given)
+    forget(traffic)
+    factor.refactorize(given)
+    assert traffic["up"] == []
+    assert max(traffic["down"]) <= 3
+    np.testing.assert_allclose(5 * a @ factor.solve(np.ones(81)), 1, rtol=1e-9)
+    other = Sparse(device, sp.eye_array(81, k=3, format=form) + (5 * a).asformat(form))
+    assert factor._resident.entries.values_of(other) is None
+
+
+@pytest.mark.parametrize("kind", ["spd", "general"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_health_and_growth_are_those_of_the_host(device, kind, dtype):
+    a = matrix(kind, dtype)
+    there = frontal.factorize(a, kind=kind, backend="gpu")
+    here = frontal.factorize(a, there.analysis.on_cpu())
+    np.testing.assert_allclose(there._diagonal, here._diagonal, rtol=500 * eps(dtype))
+    np.testing.assert_allclose(there._pivot_ratio(), here._pivot_ratio(), rtol=500 * eps(dtype))
+    parts = [here.L] if kind == "spd" else [here._numeric.panels]
+    parts = [p.data if sp.issparse(p) else p for p in parts]
+    largest = max(max(np.abs(p.real).max(), np.abs(p.imag).max()) for p in parts)
+    norm = abs(a).sum(1).max() if kind == "spd" else 1
+    np.testing.assert_allclose(there.growth, largest / norm, rtol=500 * eps(dtype))
+    assert there.info["memory"] == there._numeric.storage.nbytes
+    assert there.info["backend"] == "gpu"
+    assert there.info["device"] == device.name
+
+
+def test_values_and_right_hand_sides_that_are_not_finite(device):
+    for kind in ("spd", "general"):
+        a = matrix(kind, "f8")
+        factor = frontal.factorize(a, kind=kind, backend="gpu")
+        b = np.ones((81, 3))
+        b[7, 1] = b[9, 1] = np.nan
+        for given in (b, put(device, b)):
+            with pytest.raises(frontal.NonFiniteInputError, match=r"b\[7, 1\] is nan"):
+                factor.solve(given)
+        with pytest.raises(frontal.NonFiniteInputError, match=r"b\[7\] is nan"):
+            factor.solve(put(device, b[:, 1]))
+        data = a.data.copy()
+        data[[100, 200]] = np.inf
+        p = int(a.indices[100]), int(np.searchsorted(a.indptr, 100, "right") - 1)
+        with pytest.raises(frontal.NonFiniteInputError) as caught:
+            factor.refactorize(put(device, data))
+        assert caught.value.index == p
+        factor.refactorize(put(device, a.data))
+        np.testing.assert_allclose(a @ factor.solve(np.ones(81)), 1, rtol=1e-9)
+
+
+def test_wrong_shapes_and_types_on_the_device(device):
+    a = matrix("spd", "f8")
+    factor = frontal.factorize(a, kind="spd", backend="gpu")
+    for shape in ((80,), (81, 2, 1), ()):
+        with pytest.raises(ValueError, match="b must be"):
+            factor.solve(put(device, np.ones(shape)))
+    with pytest.raises(ValueError, match="80 values given"):
+        factor.refactorize(put(device, np.ones(80)))
+    x = factor.solve(put(device, np.arange(81)))
+    assert x.dtype == np.float64
+    strided = put(device, np.ones((81, 6)))[:, ::2]
+    np.testing.assert_allclose(a @ device.download(factor.solve(strided)), 1, rtol=1e-10)
+    np.testing.assert_allclose(a @ device.download(factor.solve(strided[:, 0])), 1, rtol=1e-10)
+
+
+def test_a_matrix_that_is_not_definite_any_more(device):
+    a = matrix("spd", "f8")
+    bad = a.copy()
+    bad.setdiag(np.where(np.arange(81) == 40, -4.0, 4.0))
+    strict = frontal.factorize(a, kind="spd", backend="gpu")
+    with pytest.raises(frontal.NotPositiveDefiniteError) as there:
+        strict.refactorize(put(device, bad.data))
+    with pytest.raises(frontal.NotPositiveDefiniteError) as here:
+        frontal.factorize(bad, strict.analysis.on_cpu())
+    assert there.value.column == here.value.column
+    with pytest.raises(RuntimeError, match="refactorize again"):
+        strict.solve(np.ones(81))
+    strict.refactorize(put(device, a.data))
+    np.testing.assert_allclose(a @ strict.solve(np.ones(81)), 1, rtol=1e-10)
+    loose = frontal.factorize(a, backend="gpu")
+    loose.refactorize(put(device, bad.data))
+    assert loose.info["method"] == "lu"
+    assert loose.info["backend"] == "gpu"
+    np.testing.assert_allclose(bad @ loose.solve(np.ones(81)), 1, rtol=1e-9)
+
+
+def test_singular_matrices_are_refused(device):
+    a = matrix("general", "f8")
+    factor = frontal.factorize(a, kind="general", backend="gpu")
+    with pytest.raises(frontal.SingularMatrixError):
+        factor.refactorize(put(device, a.data * (a.indices != 17)))
+    neumann = problems.poisson2d(9).tolil()
+    neumann.setdiag(0)
+    neumann = sp.csc_array(neumann)
+    neumann = sp.csc_array(neumann - sp.diags_array(neumann.sum(1)))
+    with pytest.raises(frontal.SingularMatrixError):
+        frontal.factorize(neumann, kind="general", backend="gpu")
+
+
+def test_replaced_pivots_are_answered_for(device):
+    rng = np.random.default_rng(3)
+    n = 60
+    a = sp.random_array((n, n), density=0.08, rng=rng)
+    a = sp.csc_array(sp.block_array([[None, a + sp.eye_array(n)], [a.T + sp.eye_array(n), None]]))
+    factor = frontal.factorize(a, backend="gpu")
+    x, info = factor.solve(put(device, a @ np.ones(2 * n)), return_info=True)
+    assert info.backward_error <= 1e-15
+    np.testing.assert_allclose(device.download(x), 1, rtol=1e-6, atol=1e-8)
+
+
+def test_a_matrix_of_order_one_and_a_diagonal_one(device):
+    for a in (sp.csc_array([[2.0]]), sp.csc_array(sp.diags_array(np.arange(1.0, 70.0)))):
+        for kind in ("spd", "general"):
+            factor = frontal.factorize(a, kind=kind, backend="gpu")
+            b = np.ones(a.shape[0])
+            np.testing.assert_allclose(a @ device.download(factor.solve(put(device, b))), 1)
+            assert factor.refactorize(put(device, a.data)).growth > 0
+
+
+def test_long_rows_are_read_by_whole_warps(device):
+    n = 3000
+    ones = np.ones(n)
+    a = sp.diags_array(2 * ones).tolil()
+    a[0, :], a[:, 0] = 1.0 / n, 1.0 / n
+    a[0, 0] = 2.0
+    factor = frontal.factorize(sp.csc_array(a), kind="general", backend="gpu")
+    assert factor._resident.entries.lanes == 32
+    assert factor._resident.entries.by_rows[3] == 32
+    np.testing.assert_allclose(sp.csc_array(a) @ factor.solve(ones), 1, rtol=1e-12)

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str, float, float], None]
 
-AUTO_GPU = False  # whether "auto" takes the GPU where there is one
-GPU_FLOPS = 2e6  # of a factorization that "auto" gives to the GPU: below, launching takes longer
+GPU_FLOPS = 2e7  # of a factorization that "auto" gives to the GPU; a CPU takes milliseconds for it
 
 
 class NumericFactor(Protocol):
@@ -106,8 +105,8 @@ def _gpu_found() -> bool:
 def get_backend(name: str, flops: float = np.inf) -> Backend:
     """The backend for ``"cpu"``, ``"gpu"`` or ``"auto"``.
 
-    ``FRONTAL_BACKEND`` decides what "auto" is; without it, that is the CPU, or with `AUTO_GPU` the
-    GPU where there is one and a factorization takes at least `GPU_FLOPS`.
+    ``FRONTAL_BACKEND`` decides what "auto" is; without it, that is the GPU where there is one and
+    a factorization takes at least `GPU_FLOPS`, else the CPU.
 
     Parameters
     ----------
@@ -124,7 +123,7 @@ def get_backend(name: str, flops: float = np.inf) -> Backend:
     """
     asked = requested(name)
     if asked == "auto":
-        asked = "gpu" if AUTO_GPU and flops >= GPU_FLOPS and _gpu_found() else "cpu"
+        asked = "gpu" if flops >= GPU_FLOPS and _gpu_found() else "cpu"
     if asked == "gpu":
         from .gpu.backend import GpuBackend
 

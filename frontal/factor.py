@@ -28,6 +28,7 @@ from .solving import Solutions
 
 if TYPE_CHECKING:
     from .analysis import Analysis
+    from .gpu.profile import FactorProfile
     from .gpu.system import ResidentSystem
 
 log = logging.getLogger("frontal")
@@ -305,6 +306,27 @@ class Factor(Solutions, TriangularFactors, LifeCycle):
         largest = max(max(x.max(initial=0.0), -x.min(initial=0.0)) for x in parts)
         matrix = self._norms[0] if self._scaling is None else 1.0
         return float(largest / matrix) if matrix else 0.0
+
+    def profile(self) -> FactorProfile:
+        """Factorize once more, with clocks: time by level and by size of the fronts.
+
+        Returns
+        -------
+        FactorProfile
+            Rows of fronts, their time in milliseconds, and the least that moving their bytes and
+            computing would take at the device's measured ceilings.
+
+        Raises
+        ------
+        ValueError
+            If the factor is not on a GPU.
+        """
+        if self._resident is None:
+            raise ValueError('only factors on a GPU have a profile; take backend="gpu"')
+        from .gpu.profile import profile
+
+        tiny = float(np.sqrt(np.finfo(self._dtype).eps))
+        return profile(self._resident.entries.pattern, self._resident.scaled(), tiny)
 
     @property
     def info(self) -> dict[str, Any]:

@@ -28,7 +28,6 @@ def chosen(device, monkeypatch):
 def automatic(monkeypatch):
     """Let `backend="auto"` take the GPU for everything."""
     monkeypatch.delenv("FRONTAL_BACKEND", raising=False)
-    monkeypatch.setattr(backend, "AUTO_GPU", True)
     monkeypatch.setattr(backend, "GPU_FLOPS", 0)
     monkeypatch.setattr(backend, "_gpu_found", lambda: True)
 
@@ -177,7 +176,6 @@ def test_auto_is_the_cpu_until_the_gpu_is_offered(monkeypatch):
     monkeypatch.delenv("FRONTAL_BACKEND", raising=False)
     monkeypatch.setattr(backend, "_gpu_found", lambda: True)
     assert backend.get_backend("auto").name == "cpu"
-    assert backend.AUTO_GPU is False
 
 
 def test_small_problems_stay_on_the_cpu(monkeypatch, automatic):

@@ -135,4 +135,6 @@ class GpuBackend:
             progress("factorization", fronts, fronts)
         if failure is not None:
             raise PivotFailure(failure)
+        if storage.solver is not None:
+            storage.solver.renew()
         return GpuFactor(pattern, storage, replaced)

@@ -129,15 +129,24 @@ class Solver:
     @cached_property
     def _place(self) -> Any:
         """LU: which row of its front comes to each pivot row."""
-        tiles, storage = self._tasks.pivot_tiles, self.storage
-        if tiles is None:
+        if self._tasks.pivot_tiles is None:
             return None
-        device, count = self.pattern.device, len(tiles)
-        place = device.xp.empty(max(int(self.pattern.plan.start[-1]), 1), np.int32)
-        constants = {"LU": 1, "FLIP": 0, "WIDTH": 1, "RESIDENTS": 1}
+        n = int(self.pattern.plan.start[-1])
+        place = self.pattern.device.xp.empty(max(n, 1), np.int32)
+        self._fill(place)
+        return place
+
+    def renew(self) -> None:
+        """Take note of other pivots: the storage has another factor now."""
+        place = self.__dict__.get("_place")
+        if place is not None:
+            self._fill(place)
+
+    def _fill(self, place: Any) -> None:
+        tiles, storage, device = self._tasks.pivot_tiles, self.storage, self.pattern.device
+        count, constants = len(tiles), {"LU": 1, "FLIP": 0, "WIDTH": 1, "RESIDENTS": 1}
         kernel = device.kernel(
             "front_forward.cu", "front_places", storage.panels.dtype, **constants
         )
         arguments = (tiles, np.int32(count), storage.pivots, place)
         kernel((-(-count // _WARPS),), (_THREADS,), arguments)
-        return place

@@ -172,12 +172,6 @@ def test_a_gpu_that_is_asked_for_raises(device, monkeypatch, automatic, forced):
 # --- the choice of a backend -------------------------------------------------------------------
 
 
-def test_auto_is_the_cpu_until_the_gpu_is_offered(monkeypatch):
-    monkeypatch.delenv("FRONTAL_BACKEND", raising=False)
-    monkeypatch.setattr(backend, "_gpu_found", lambda: True)
-    assert backend.get_backend("auto").name == "cpu"
-
-
 def test_small_problems_stay_on_the_cpu(monkeypatch, automatic):
     small, large = problems.poisson2d(5), problems.poisson2d(9)
     flops = [frontal.analyze(a).flops for a in (small, large)]

@@ -87,12 +87,14 @@ template <int ORDER> struct Small {
         tile.sync();
     }
 
+    // Those of L and of the transpose of U at once where there are threads for both.
     __device__ void put_inverses() const {
-        int k = this->k();
-        for (int q = lane; q < (LU ? 2 : 1) * k; q += ORDER) {
-            bool upper = LU && q >= k;
+        int k = this->k(), passes = LU && 2 * k > ORDER ? 2 : 1;
+        for (int pass = 0; pass < passes; ++pass) {
+            bool upper = LU && (passes == 1 ? lane >= k : pass == 1);
+            int row = upper && passes == 1 ? lane - k : lane;
             T *kept = (upper ? to.upper_inverses : to.inverses) + tile.front.inverse;
-            tile.invert_row(k, upper ? q - k : q, upper, kept);
+            tile.invert_row(k, row < k ? row : -1, upper, kept);
         }
     }
 };

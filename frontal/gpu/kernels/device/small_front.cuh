@@ -182,39 +182,40 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
         part.each([&](int i, int j, T &v) { f(i, j, block[i + j * LD] - v); });
     }
 
-    // Row `row` of the inverse of the n×n lower triangle of L (of the transpose of U where `upper`),
-    // the last columns first: kept[row + n·j] for all j. What this thread has written, it reads again.
-    __device__ void invert_row(int n, int row, bool upper, T *kept) const {
-        constexpr int AHEAD = 4;
+    // Row `row` of the inverse X of the n×n lower triangle of L (of the transpose of U where `upper`),
+    // of X·L = I, the last columns first: kept[row + n·j] for all j; −1 for none. X takes the place of L.
+    __device__ void invert_row(int n, int row, bool upper, T *kept) {
         int down = LU && upper ? LD : 1, across = LU && upper ? 1 : LD;
+        bool unit = LU && !upper;
 #pragma unroll 1
         for (int q = (n - 1) / NB; q >= 0; --q) {
             int begin = q * NB;
-            const T *from = data + (LU ? begin * across : offset(q));
-            T x[NB];
+            T x[NB], *from = data + (LU ? begin * across : offset(q)), *own = from + row * down;
 #pragma unroll
             for (int j = 0; j < NB; ++j) x[j] = begin + j == row ? one<T>() : zero<T>();
-            for (int i = begin + NB; i <= row; i += AHEAD) {
-                T v[AHEAD];
+#pragma unroll 1
+            for (int i = begin + NB; i <= row; ++i) {
+                T v = -(unit && i == row ? one<T>() : data[LU ? row * down + i * across : row + column_offset(i)]);
 #pragma unroll
-                for (int e = 0; e < AHEAD; ++e) v[e] = i + e <= row ? -kept[row + (i + e) * n] : zero<T>();
-#pragma unroll
-                for (int e = 0; e < AHEAD; ++e)
-#pragma unroll
-                    for (int j = 0; j < NB; ++j) x[j] = fma_(v[e], from[(i + e) * down + j * across], x[j]);
+                for (int j = 0; j < NB; ++j) x[j] = fma_(v, from[i * down + j * across], x[j]);
             }
             from += begin * down;
 #pragma unroll
             for (int j = NB - 1; j >= 0; --j) {
                 if (begin + j >= n) continue;
-                if (!LU || upper) x[j] = scales[begin + j] * x[j];
+                if (!unit) x[j] = scales[begin + j] * x[j];
 #pragma unroll
                 for (int i = 0; i < j; ++i) x[i] = fma_(-x[j], from[j * down + i * across], x[i]);
             }
             T *target = kept + row + begin * n;
 #pragma unroll
             for (int j = 0; j < NB; ++j, target += n)
-                if (begin + j < n) *target = x[j];
+                if (row >= 0 && begin + j < n) *target = x[j];
+            if (q == 0) return;
+            sync();  // these columns are needed no more
+#pragma unroll
+            for (int j = 0; j < NB; ++j)
+                if (begin + j < row || (begin + j == row && !unit)) own[j * across] = x[j];
         }
     }
 };

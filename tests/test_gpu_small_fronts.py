@@ -26,7 +26,8 @@ def arrow(n, width):
     return a.tocsc()
 
 
-MATRICES = {  # and the seconds that a front costs beside its arithmetic, for which fronts are merged
+# the seconds that a front costs beside its arithmetic, for which fronts are merged
+MATRICES = {
     "grid": (lambda: problems.poisson2d(24), 0.0),
     "merged": (lambda: problems.poisson2d(24), 2e-8),
     "cube": (lambda: problems.poisson3d(7), 1e-9),

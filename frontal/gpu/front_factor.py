@@ -170,7 +170,9 @@ def _tiles(
     struct = np.zeros((), _tasks_struct(np.dtype(dtype.char.lower())))
     arrays = {name: getattr(tasks, name) for name in ("list", "begin", "source", "place")}
     arrays |= {"level_count": tasks.level_count, "pivots": storage.pivots, "trace": trace}
-    arrays |= {name: getattr(state, name) for name in struct.dtype.names if hasattr(state, name)}
+    arrays |= {
+        name: getattr(state, name) for name in struct.dtype.names or () if hasattr(state, name)
+    }
     for name, array in arrays.items():
         struct[name] = device.pointer(array)
     half = int(pattern.inverse[-1]) * dtype.itemsize

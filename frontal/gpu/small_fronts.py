@@ -75,7 +75,7 @@ def small_tasks(pattern: Pattern) -> SmallTasks:
     )  # fmt: skip
     return SmallTasks(
         [0, *np.cumsum(counts.sum(axis=1)).tolist()],
-        [tuple(row) for row in counts.tolist()],
+        [(large, medium, little) for large, medium, little in counts.tolist()],
         upload(items.view(np.uint8)),
         upload(children.view(np.uint8)),
         upload(maps),

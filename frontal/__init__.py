@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from .analysis import Analysis
     from .api import analyze, factorize, solve
     from .errors import (
+        FactorFreedError,
         FactorMemoryError,
         FrontalError,
         IllConditionedWarning,
         NonFiniteInputError,
         NotPositiveDefiniteError,
         OrderingTimeout,
+        PerformanceWarning,
         SingularMatrixError,
     )
     from .factor import Factor
@@ -38,12 +40,14 @@ _HOME = {
     "Analysis": "analysis",
     "Factor": "factor",
     "SolveInfo": "info",
+    "FactorFreedError": "errors",
     "FactorMemoryError": "errors",
     "FrontalError": "errors",
     "IllConditionedWarning": "errors",
     "NonFiniteInputError": "errors",
     "NotPositiveDefiniteError": "errors",
     "OrderingTimeout": "errors",
+    "PerformanceWarning": "errors",
     "SingularMatrixError": "errors",
 }
 _MODULES = ("gpu", "io", "linalg", "ordering", "problems")
@@ -51,12 +55,14 @@ _MODULES = ("gpu", "io", "linalg", "ordering", "problems")
 __all__ = [
     "Analysis",
     "Factor",
+    "FactorFreedError",
     "FactorMemoryError",
     "FrontalError",
     "IllConditionedWarning",
     "NonFiniteInputError",
     "NotPositiveDefiniteError",
     "OrderingTimeout",
+    "PerformanceWarning",
     "SingularMatrixError",
     "SolveInfo",
     "analyze",

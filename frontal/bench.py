@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from . import show
 
 if TYPE_CHECKING:
     from .analysis import Analysis
-    from .gpu.profile import FactorProfile, Row
+    from .gpu.profile import FactorProfile
 
 _HEADER = ("", "fronts", "ms", "waiting", "flops", "floor ms", "floor by", "share of it")
 
@@ -27,25 +26,28 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plot", metavar="FILE", help="draw the profile, .png or .svg")
 
 
-def run(A: Any, analysis: Analysis, options: argparse.Namespace) -> None:
-    """Time the phases and print them."""
+def run(A: Any, analysis: Analysis, options: argparse.Namespace) -> dict[str, Any]:
+    """Time the phases; return what `phases` does, and the profile where it is asked for."""
     report = phases(A, analysis, options.repeat)
     factor = report.pop("factor")
-    found = factor.profile() if options.profile or options.plot else None
-    if options.plot and found:
-        plot(found, options.plot)
-    if options.json:
-        more = {"profile": _as_dict(found)} if found else {}
-        print(json.dumps(report | more, default=show.plain))
-        return
-    times = report.pop("milliseconds")
+    if options.profile or options.plot:
+        found = factor.profile()
+        report["profile"] = _as_dict(found)
+        if options.plot:
+            plot(found, options.plot)
+    return report
+
+
+def tables(report: dict[str, Any]) -> None:
+    """Show what `run` returned."""
+    times, found = report.pop("milliseconds"), report.pop("profile", None)
     show.table("Run", ("", ""), [(k, show.text(v)) for k, v in report.items()])
     rows = [(name, *(f"{x:.3f}" for x in values)) for name, values in times.items()]
     show.table("Time", ("phase", "median ms", "min", "max"), rows)
     if found:
-        title = f"Levels of fronts, from the leaves up: {found.total:.3f} ms"
-        show.table(title, _HEADER, [_cells(row) for row in found.levels])
-        show.table("Orders of fronts", _HEADER, [_cells(row) for row in found.classes])
+        title = f"Levels of fronts, from the leaves up: {found['total']:.3f} ms"
+        show.table(title, _HEADER, [_cells(row) for row in found["levels"]])
+        show.table("Orders of fronts", _HEADER, [_cells(row) for row in found["classes"]])
 
 
 def phases(A: Any, analysis: Analysis, repeat: int) -> dict[str, Any]:
@@ -93,12 +95,12 @@ def _timed(function: Callable[[], Any], repeat: int) -> tuple[float, float, floa
     return statistics.median(seconds), min(seconds), max(seconds)
 
 
-def _cells(row: Row) -> tuple[str, ...]:
-    by = "bytes" if row.bandwidth_floor > row.flop_floor else "flops"
-    floor = max(row.bandwidth_floor, row.flop_floor)
-    share = f"{100 * floor / row.milliseconds:.0f} %" if row.milliseconds else ""
-    times = f"{row.milliseconds:.3f}", f"{row.waiting:.3f}", show.count(row.flops), f"{floor:.3f}"
-    return row.name, str(row.fronts), *times, by, share
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    floors, time_ = (row["bandwidth_floor"], row["flop_floor"]), row["milliseconds"]
+    by, floor = "bytes" if floors[0] > floors[1] else "flops", max(floors)
+    share = f"{100 * floor / time_:.0f} %" if time_ else ""
+    times = f"{time_:.3f}", f"{row['waiting']:.3f}", show.count(row["flops"]), f"{floor:.3f}"
+    return row["name"], str(row["fronts"]), *times, by, share
 
 
 def _as_dict(found: FactorProfile) -> dict[str, Any]:

@@ -274,7 +274,11 @@ def _bench(options: argparse.Namespace) -> None:
     with show.progress() as progress:
         A = _read(options.matrix, progress)
         analysis = _make_analysis(A, options, progress)
-    bench.run(A, analysis, options)
+    report = bench.run(A, analysis, options)
+    if options.json:
+        print(json.dumps(report, default=show.plain))
+    else:
+        bench.tables(report)
 
 
 # --- tune ------------------------------------------------------------------------------------

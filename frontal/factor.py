@@ -111,10 +111,18 @@ class Factor(Solutions, TriangularFactors, LifeCycle):
         try:
             self._judge()
         except SingularMatrixError:
-            if not self.analysis.paired:
+            matrix = self.matrix
+            if self._resident is not None:  # which looks for pivots in tiles, not in whole fronts
+                warn(
+                    "no accurate factor by the pivots that the GPU chose, the CPU takes over",
+                    PerformanceWarning,
+                )
+                self.analysis = self.analysis.on_cpu()
+            elif self.analysis.paired:
+                self.analysis = self.analysis.unpaired(matrix)
+            else:
                 raise
-            self.analysis = self.analysis.unpaired(self.matrix)
-            self._factorize(self.matrix, progress, None)
+            self._factorize(matrix, progress, None)
 
     def _compute(self, progress: Progress | None, previous: NumericFactor | None) -> None:
         if self._matrix is not None:

@@ -10,9 +10,10 @@ import scipy.sparse as sp
 import frontal
 import frontal.gpu.device
 from frontal import backend, errors, problems
-from frontal.gpu.backend import GpuBackend, GpuFactor
+from frontal.factor import Factor
+from frontal.gpu.backend import GpuBackend
 
-from .test_gpu_system import STAND_IN, by_the_host, matrix, put
+from .test_gpu_system import matrix, put
 
 B = np.random.default_rng(0).standard_normal((81, 2))
 
@@ -20,8 +21,6 @@ B = np.random.default_rng(0).standard_normal((81, 2))
 @pytest.fixture(autouse=True)
 def chosen(device, monkeypatch):
     monkeypatch.setattr(frontal.gpu.device, "device_of", lambda array=None: device)
-    if STAND_IN:
-        monkeypatch.setattr(GpuFactor, "solve_on_device", by_the_host)
 
 
 @pytest.fixture
@@ -217,3 +216,21 @@ def test_arrays_of_a_device_and_a_factor_on_the_host(device):
 
     factor = frontal.factorize(a, backend="cpu").refactorize(Values())
     np.testing.assert_allclose(2 * a @ factor.solve(B), B, atol=1e-12)
+
+
+def test_the_cpu_takes_over_where_the_pivots_of_the_gpu_do_not_do(monkeypatch):
+    judge, judged = Factor._judge, []
+
+    def first_time(self):
+        judged.append(self._resident is not None)
+        if judged == [True]:
+            raise frontal.SingularMatrixError("tiny pivots")
+        judge(self)
+
+    monkeypatch.setattr(Factor, "_judge", first_time)
+    a = matrix("general", "f8")
+    with pytest.warns(errors.PerformanceWarning, match="the CPU takes over"):
+        factor = frontal.factorize(a, kind="general", backend="gpu")
+    assert judged == [True, False]
+    assert factor.info["backend"] == "cpu"
+    np.testing.assert_allclose(a @ factor.solve(np.ones(81)), 1, rtol=1e-10)

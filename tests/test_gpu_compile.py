@@ -18,8 +18,12 @@ pytestmark = pytest.mark.skipif(
 FILES = sorted(p.name for p in jit.folder().iterdir() if p.name.endswith(".cu"))
 ARCHITECTURES = (80, 90, 100)
 # files whose entries are products of tiles
-PRODUCTS = ("gemm.", "herk", "trsm", "potrf_tasks", "potrf_tiles", "getrf_update")
+PRODUCTS = ("gemm.", "herk", "trsm", "potrf_tasks", "potrf_tiles", "getrf_update", "front_tiles")
 MORE = {  # constants beside the defaults of a file
+    "front_backward.cu": [{"LU": 1}, {"WIDTH": 8}],
+    "front_forward.cu": [{"WIDTH": 8}],
+    "front_small.cu": [{"LU": 1, "PERTURB": 1}],
+    "front_tiles.cu": [{"LU": 1, "PERTURB": 1}],
     "gemv.cu": [{"UNROLL": 1}, {"UNROLL": 8}],
     "gemm.cu": [{"TILE": 0}, {"TILE": 1}, {"TILE": 2}, {"TILE": 3, "TRANS_B": 2}],
     "getrf_panel.cu": [{"PANEL": 8, "ROWS": 4}],
@@ -28,6 +32,12 @@ MORE = {  # constants beside the defaults of a file
     "herk.cu": [{"TILE": 0}, {"TILE": 2}, {"TILE": 3, "TRANS": 1}],
 }
 SPILLED = {  # a few bytes of addresses, touched at most once a slice of operands
+    ("front_backward.cu", "f8", 90, (("WIDTH", 8),)): 32,
+    ("front_forward.cu", "f8", 90, (("WIDTH", 8),)): 48,
+    ("front_tiles.cu", "f8", 80, ()): 84,
+    ("front_tiles.cu", "f8", 90, ()): 264,  # around calls, and worth it for a third block
+    ("front_tiles.cu", "f8", 100, ()): 184,
+    ("front_tiles.cu", "f8", 90, (("LU", 1), ("PERTURB", 1))): 8,
     **{("getrf_left.cu", "f8", arch, ()): 140 for arch in ARCHITECTURES},  # 512 threads: 128 each
     ("getrf_update.cu", "f8", 80, ()): 40,
     ("getrf_update.cu", "f8", 100, ()): 40,

@@ -120,6 +120,8 @@ def test_solutions_are_those_of_the_cpu(device, size, name, kind, dtype):
         assert (cpu.pivots != step).any()
         assert (cpu.pivots // TILE == step // TILE).all()
     widths = (1, 3, 8, 17) if name in ("cube", "dense") else (1, 2)
+    if dtype != "f8":  # each width is a kernel of its own to be compiled
+        widths = (1, 9)
     for width in widths:
         for transposed in (False, True):
             check(device, cpu, solver, width, transposed, dtype)
@@ -142,10 +144,10 @@ def test_fronts_of_many_tiles(device, monkeypatch, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_solve_leaves_all_as_it_found_it(device, kind):
     """So that solutions are the same bits again, whatever the widths in between."""
-    cpu, _, solver = factored(device, matrix("cube", "c8", kind), kind)
-    first = [check(device, cpu, solver, w, t, "c8") for w, t in ((1, False), (8, True), (2, True))]
+    cpu, _, solver = factored(device, matrix("cube", "f8", kind), kind)
+    first = [check(device, cpu, solver, w, t, "f8") for w, t in ((1, False), (8, True), (2, True))]
     messages = solver._messages
-    again = [check(device, cpu, solver, w, t, "c8") for w, t in ((1, False), (8, True), (2, True))]
+    again = [check(device, cpu, solver, w, t, "f8") for w, t in ((1, False), (8, True), (2, True))]
     assert solver._messages is messages
     assert (device.download(messages) == 0xFF).all()
     for x, y in zip(first, again, strict=True):

@@ -7,12 +7,8 @@ import scipy.sparse as sp
 import frontal
 import frontal.gpu.device
 from frontal import problems
-from frontal.gpu.backend import GpuFactor
-from frontal.gpu.front_solve import Solver
 
 from .emulation.borders import DTYPES, eps, random
-
-STAND_IN = not hasattr(Solver, "solve")
 
 
 class OnDevice(np.ndarray):
@@ -53,20 +49,10 @@ def op(a, trans):
     return {"N": a, "T": a.T, "H": a.conj().T}[trans]
 
 
-def by_the_host(self, x, transposed):
-    """A solution on the device that is computed on the host."""
-    device = self.pattern.device
-    y = np.ascontiguousarray(device.download(x))
-    self.to_cpu().solve(y, transposed)
-    x[...] = device.upload(y)
-
-
 @pytest.fixture(autouse=True)
 def chosen(device, monkeypatch):
     """Give `backend="gpu"` the device of the test; solve on the host until the device can."""
     monkeypatch.setattr(frontal.gpu.device, "device_of", lambda array=None: device)
-    if STAND_IN:
-        monkeypatch.setattr(GpuFactor, "solve_on_device", by_the_host)
 
 
 @pytest.fixture
@@ -209,15 +195,13 @@ def test_little_moves(device, traffic, kind):
     assert sum(traffic["down"]) <= 5
     forget(traffic)
     x = factor.solve(b)
-    if not STAND_IN:
-        assert traffic["up"] == []
-        assert set(traffic["down"]) == {5}
-        assert len(traffic["kernels"]) < 12 * len(traffic["down"])
+    assert traffic["up"] == []
+    assert set(traffic["down"]) == {5}
+    assert len(traffic["kernels"]) < 12 * len(traffic["down"])
     np.testing.assert_allclose(3 * a @ device.download(x), 1, rtol=1e-10)
     forget(traffic)
     factor.solve(b, refine=0)
-    if not STAND_IN:
-        assert traffic["down"] == traffic["up"] == []
+    assert traffic["down"] == traffic["up"] == []
 
 
 @pytest.mark.parametrize("kind", ["spd", "general"])

@@ -17,8 +17,8 @@ from .small_fronts import SmallTasks
 
 # device/front.cuh: Fronts
 _STRUCT = np.dtype([(name, "u8") for name in (
-    "start", "pointer", "rows", "relative", "child_pointer", "children", "parent", "panel",
-    "inverse", "block", "vector", "tile_row", "cut_pointer", "cuts",
+    "start", "pointer", "rows", "relative", "child_pointer", "children", "panel", "inverse",
+    "block", "tile_row", "cut_pointer", "cuts",
 )], align=True)  # fmt: skip
 _SMALL = 64  # rows of fronts that are factored whole
 
@@ -76,10 +76,8 @@ class Pattern:
                 "relative": plan.relative.astype(np.int32),
                 "child_pointer": plan.child_pointer.astype(np.int32),
                 "children": plan.children.astype(np.int32),
-                "parent": plan.parent.astype(np.int32),
                 "inverse": self.inverse,
                 "block": self.schedule.block,
-                "vector": self.schedule.vector,
                 "tile_row": self.tile_row,
                 "cut_pointer": cut_pointer,
                 "cuts": cuts,

@@ -20,7 +20,7 @@ TILE = 64  # rows of a tile of a front, as device/front.cuh has it
 
 @dataclass(frozen=True)
 class Schedule:
-    """Fronts by level, and places of what lives from a front to its parent.
+    """Fronts by level, and places of their contribution blocks.
 
     Attributes
     ----------
@@ -32,28 +32,20 @@ class Schedule:
         Levels of small fronts.
     block : (f,) int64 array
         Offset of each front's contribution block, in entries.
-    vector : (f,) int64 array
-        Offset of each front's part of a right-hand side, in rows.
-    blocks, vectors : int
-        Size of both arenas.
+    blocks : int
+        Size of the arena of contribution blocks.
     """
 
     small: np.ndarray
     level: np.ndarray
     small_levels: int
     block: np.ndarray
-    vector: np.ndarray
     blocks: int
-    vectors: int
 
     @property
     def levels(self) -> int:
         """Number of levels."""
         return int(self.level.max(initial=-1)) + 1
-
-    def fronts(self, level: int) -> np.ndarray:
-        """Return the fronts of a level, ascending."""
-        return np.flatnonzero(self.level == level)
 
 
 def make_schedule(plan: Plan, symmetric: bool, order: int = 0) -> Schedule:
@@ -80,8 +72,7 @@ def make_schedule(plan: Plan, symmetric: bool, order: int = 0) -> Schedule:
     level, small, small_levels = _levels(plan.parent, k + m <= order)
     last = np.where(plan.parent >= 0, level[plan.parent], level) + 1
     block, blocks = _lay_out(level, last, contribution_entries(m, symmetric))
-    vector, vectors = _lay_out(level, last, m)
-    return Schedule(small, level, int(small_levels), block, vector, blocks, vectors)
+    return Schedule(small, level, int(small_levels), block, blocks)
 
 
 def contribution_entries(m: np.ndarray, symmetric: bool) -> np.ndarray:

@@ -23,9 +23,8 @@ struct Fronts {
     const long long *pointer;    // where the update rows of each front begin, and one more
     const int *rows, *relative;  // update rows, and their positions in the parent
     const int *child_pointer, *children;
-    const int *parent;
     const long long *panel, *inverse;  // in the factor and among the inverses
-    const long long *block, *vector;   // in the arenas of contribution blocks and right-hand sides
+    const long long *block;            // in the arena of contribution blocks
     const int *tile_row;  // number of each front's first tile of rows among those of all fronts
     // Where the rows of child c begin that fall in tile t of its parent: cuts[cut_pointer[c] + t].
     const long long *cut_pointer;

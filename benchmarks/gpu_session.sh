@@ -2,7 +2,7 @@
 # What is to be run where there is a GPU: bash benchmarks/gpu_session.sh FOLDER STEP...
 #
 # Steps: tests, memcheck, racecheck, synccheck, tune, quick, ladder, others (the other scalar
-# types). Each writes FOLDER/STEP.log and its results beside it; one that fails stops no other.
+# types), sparse (beside cuDSS, where CUDSS_LIBRARY names it). Each writes FOLDER/STEP.log and its results beside it; one that fails stops no other.
 # Environment: PYTHON (python3), STEP_SECONDS (540).
 set -u
 folder=$1
@@ -23,6 +23,7 @@ for step in "$@"; do
     quick) command=("${ladder[@]}" "$folder/quick.jsonl" --quick) ;;
     ladder) command=("${ladder[@]}" "$folder/gpu_dense.jsonl") ;;
     others) command=("${ladder[@]}" "$folder/others.jsonl" --quick --dtypes scz) ;;
+    sparse) command=("$python" benchmarks/gpu.py --append --output "$folder/gpu.jsonl") ;;
     *) echo "no step $step" && exit 2 ;;
     esac
     began=$SECONDS

@@ -44,7 +44,7 @@ def factors(device, a, kind="spd", tiny=0.0, small=64):
     values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
     cpu, gpu = CpuBackend(), GpuBackend(device)
     cpu.upload(analysis.plan, kind == "spd")
-    gpu.pattern = Pattern(device, analysis.plan, kind == "spd", small)
+    gpu.pattern = Pattern(device, analysis.plan, kind == "spd", small, 1)
     return analysis, *(x.factorize(values.astype(a.dtype), tiny, None) for x in (cpu, gpu))
 
 
@@ -216,3 +216,29 @@ def test_contribution_blocks_are_packed_by_columns_of_tiles():
     lower = [sum(min(64, n - j) * (n - j) for j in range(0, n, 64)) for n in m]
     np.testing.assert_array_equal(contribution_entries(m, True), lower)
     np.testing.assert_array_equal(contribution_entries(m, False), m * m)
+
+
+def test_deep_trees(device):
+    """A chain of fronts has as many levels: they are tasks, since launches would be too many."""
+    n = 70_000
+    plan = frontal.analyze(MATRICES["chain"](), kind="spd").plan._replace(
+        start=np.arange(n + 1, dtype=np.int32),
+        parent=np.append(np.arange(1, n), -1).astype(np.int32),
+        pointer=np.append(np.arange(n), n - 1),
+        rows=np.arange(1, n, dtype=np.int32),
+        relative=np.zeros(n - 1, np.int32),
+        child_pointer=np.append(0, np.arange(n)),
+        children=np.arange(n - 1, dtype=np.int32),
+        panel=2 * np.arange(n + 1),
+        entry_pointer=np.zeros(n + 1, np.int64),
+        source=np.empty(0, np.int64),
+        target=np.empty(0, np.int64),
+    )
+    for symmetric in (True, False):
+        pattern = Pattern(device, plan, symmetric)
+        assert not pattern.schedule.small.any()
+        assert pattern.schedule.blocks < 10
+        tasks = device.download(pattern.tasks.list)
+        level, part = tasks[:, 3] & ((1 << 30) - 1), tasks[:, 3] >> 30
+        np.testing.assert_array_equal(np.unique(level), np.arange(n))
+        assert part.any() != symmetric

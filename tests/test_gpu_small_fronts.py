@@ -67,7 +67,7 @@ class Factored:
         cpu = CpuBackend()
         cpu.upload(self.plan, self.symmetric)
         self.cpu = cpu.factorize(values, tiny, None)
-        self.pattern = Pattern(device, self.plan, self.symmetric, limit)
+        self.pattern = Pattern(device, self.plan, self.symmetric, limit, 1)
         self.values, self.tiny, self.dtype = values, tiny, np.dtype(dtype)
         self.run()
 
@@ -186,7 +186,7 @@ def test_the_first_failing_pivot(device, monkeypatch, name):
 
 def test_lists_hold_every_small_front_once(device):
     analysis = frontal.analyze(problems.poisson2d(40), kind="spd")
-    pattern = Pattern(device, analysis.plan, True, 64)
+    pattern = Pattern(device, analysis.plan, True, 64, 1)
     tasks, schedule = small_fronts.small_tasks(pattern), pattern.schedule
     items = device.download(tasks.fronts).view(small_fronts._FRONT)
     np.testing.assert_array_equal(np.sort(items["front"]), np.flatnonzero(schedule.small))

@@ -13,7 +13,7 @@ from .schedule import TILE
 if TYPE_CHECKING:
     from .fronts import Pattern
 
-_UPPER = 1 << 16  # PART_BIT of front_tiles.cu
+_UPPER = 1 << 30  # PART_BIT of front_tiles.cu
 _GROUP = 512  # tiles of rows of fronts whose columns take turns
 _LARGE, _WIDE, _SQUARE = 48, 4, 16  # see _order; tiles
 

@@ -21,6 +21,7 @@ _STRUCT = np.dtype([(name, "u8") for name in (
     "block", "tile_row", "cut_pointer", "cuts",
 )], align=True)  # fmt: skip
 _SMALL = 64  # rows of fronts that are factored whole
+_FEWEST = 32  # of a level that are worth a launch of their own
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,16 @@ class Layout:
 class Pattern:
     """The index arrays of a plan on a device, and the lists of tasks."""
 
-    def __init__(self, device: Any, plan: Plan, symmetric: bool, small: int = _SMALL) -> None:
+    def __init__(
+        self,
+        device: Any,
+        plan: Plan,
+        symmetric: bool,
+        small: int = _SMALL,
+        fewest: int = _FEWEST,
+    ) -> None:
         self.device, self.plan, self.symmetric = device, plan, symmetric
-        self.schedule = make_schedule(plan, symmetric, small)
+        self.schedule = make_schedule(plan, symmetric, small, fewest)
         self.k, self.m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
         pivot_tiles, tiles = -(-self.k // TILE), -(-self.k // TILE) - (-self.m // TILE)
         self.tile_row = np.append(0, np.cumsum(tiles)).astype(np.int32)

@@ -13,7 +13,7 @@ from .fronts import Pattern
 from .schedule import TILE, contribution_entries
 
 EDGES = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 1 << 30)  # orders of size classes
-_LEVEL = (1 << 16) - 1  # of a task's last number
+_LEVEL = (1 << 30) - 1  # of a task's last number
 
 
 @dataclass(frozen=True)

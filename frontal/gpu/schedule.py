@@ -48,7 +48,7 @@ class Schedule:
         return int(self.level.max(initial=-1)) + 1
 
 
-def make_schedule(plan: Plan, symmetric: bool, order: int = 0) -> Schedule:
+def make_schedule(plan: Plan, symmetric: bool, order: int = 0, fewest: int = 1) -> Schedule:
     """Lay out the levels of an assembly tree.
 
     Parameters
@@ -58,6 +58,8 @@ def make_schedule(plan: Plan, symmetric: bool, order: int = 0) -> Schedule:
         Cholesky: only the lower half of contribution blocks is kept.
     order : int
         Fronts with up to so many rows, all below them alike, are small.
+    fewest : int
+        From the first level on that has fewer of them, none are.
 
     Examples
     --------
@@ -70,6 +72,9 @@ def make_schedule(plan: Plan, symmetric: bool, order: int = 0) -> Schedule:
     """
     k, m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
     level, small, small_levels = _levels(plan.parent, k + m <= order)
+    few = np.flatnonzero(np.bincount(level[small], minlength=small_levels) < fewest)
+    if few.size:  # from there on they are tasks, so that deep trees need no launch a level
+        level, small, small_levels = _levels(plan.parent, small & (level < few[0]))
     last = np.where(plan.parent >= 0, level[plan.parent], level) + 1
     block, blocks = _lay_out(level, last, contribution_entries(m, symmetric))
     return Schedule(small, level, int(small_levels), block, blocks)

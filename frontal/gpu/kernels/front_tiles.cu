@@ -45,7 +45,7 @@ struct Tasks {
     real_t<T> tiny;
     long long *trace;  // with TRACE: when each task began, was assembled, was summed, and ended
 };
-constexpr int PART_BIT = 1 << 16;
+constexpr int PART_BIT = 1 << 30;
 
 // One task, as all threads know it.
 struct Task {

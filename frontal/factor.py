@@ -162,7 +162,7 @@ class Factor(Solutions, TriangularFactors, LifeCycle):
                 self._resident = ResidentSystem(analysis.entries, values, self._scaling, hermitian)
             resident: Any = self._resident
             values = resident.scaled()
-            self._numeric = runner.factorize_on_device(values, tiny, progress, previous)
+            self._numeric = runner.factorize(values, tiny, progress, previous)
         resident.numeric = self._numeric
 
     def _equilibrated(self, matrix: Canonical) -> Scaling | None:

@@ -142,7 +142,7 @@ def test_a_device_that_fills_up(device, monkeypatch, automatic):
     a = matrix("general", "f8")
     factor = frontal.factorize(a, kind="general")
     assert factor.info["backend"] == "gpu"
-    monkeypatch.setattr(GpuBackend, "factorize_on_device", full)
+    monkeypatch.setattr(GpuBackend, "factorize", full)
     with pytest.warns(errors.PerformanceWarning):
         factor.refactorize(put(device, 2 * a.data))
     assert factor.info["backend"] == "cpu"
@@ -158,7 +158,7 @@ def test_a_gpu_that_is_asked_for_raises(device, monkeypatch, automatic, forced):
         monkeypatch.setenv("FRONTAL_BACKEND", "gpu")
         asked = "auto"
     with monkeypatch.context() as patch:
-        patch.setattr(GpuBackend, "factorize_on_device", full)
+        patch.setattr(GpuBackend, "factorize", full)
         with pytest.raises(frontal.FactorMemoryError, match="backend='cpu'") as caught:
             frontal.factorize(a, backend=asked)
     assert caught.value.required > 0

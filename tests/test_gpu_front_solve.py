@@ -178,8 +178,8 @@ def test_tasks_wait_for_earlier_ones_alone(device, monkeypatch, name, small):
     if not small:
         monkeypatch.setattr(solve_tasks, "_SMALL_ENTRIES", 0)
     pattern = Pattern(device, frontal.analyze(MATRICES[name](), kind="spd").plan, True)
-    tasks = solve_tasks.solve_tasks(pattern, np.dtype("f8"))
-    assert solve_tasks.solve_tasks(pattern, np.dtype("f8")) is tasks
+    tasks = pattern.solve_tasks(np.dtype("f8"))
+    assert pattern.solve_tasks(np.dtype("f8")) is tasks
     few, forward, backward = (
         list(device.download(x).view(solve_tasks.TASK))
         for x in (tasks.small, tasks.forward, tasks.backward)

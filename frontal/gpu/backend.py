@@ -36,7 +36,7 @@ class GpuFactor:
     @property
     def panels(self) -> np.ndarray:
         """The panels on the host."""
-        return life.host_panels(self.pattern, self.storage.panels)
+        return self.pattern.to_host(self.pattern.device.download(self.storage.panels))
 
     @property
     def nbytes(self) -> int:
@@ -113,17 +113,7 @@ class GpuBackend:
         progress: Progress | None,
         previous: NumericFactor | None = None,
     ) -> NumericFactor:
-        """See `Backend`."""
-        return self.factorize_on_device(values, tiny, progress, previous)
-
-    def factorize_on_device(
-        self,
-        values: Any,
-        tiny: float,
-        progress: Progress | None = None,
-        previous: NumericFactor | None = None,
-    ) -> NumericFactor:
-        """The same for values on the device, which stay there."""
+        """See `Backend`; values may be on the device, where they stay."""
         pattern, fronts = self.pattern, len(self.pattern.k)
         if isinstance(previous, GpuFactor) and previous.dtype == values.dtype:
             storage = previous.storage

@@ -39,6 +39,11 @@ class Storage:
     solver: Any = None
 
     @property
+    def upper_inverses(self) -> Any:
+        """The inverses that belong to U; for Cholesky those of L."""
+        return self.inverses if self.pivots is None else self.inverses[self.inverses.size // 2 :]
+
+    @property
     def nbytes(self) -> int:
         """Bytes in all."""
         return sum(x.nbytes for x in (self.panels, self.inverses, self.pivots) if x is not None)
@@ -170,14 +175,12 @@ def _tiles(
     struct = np.zeros((), _tasks_struct(np.dtype(dtype.char.lower())))
     arrays = {name: getattr(tasks, name) for name in ("list", "begin", "source", "place")}
     arrays |= {"level_count": tasks.level_count, "pivots": storage.pivots, "trace": trace}
+    arrays |= {"inverses": storage.inverses, "upper_inverses": storage.upper_inverses}
     arrays |= {
         name: getattr(state, name) for name in struct.dtype.names or () if hasattr(state, name)
     }
     for name, array in arrays.items():
         struct[name] = device.pointer(array)
-    half = int(pattern.inverse[-1]) * dtype.itemsize
-    struct["inverses"] = device.pointer(storage.inverses)
-    struct["upper_inverses"] = struct["inverses"] + np.uint64(half * lu)
     struct["count"], struct["tiny"] = tasks.count, tiny
     plan = launch.front_tiles(dtype, pattern.symmetric, device.limits)
     constants = {"LU": lu, "PERTURB": lu} | ({} if trace is None else {"TRACE": 1})

@@ -11,7 +11,6 @@ from . import launch
 from .front_factor import Storage
 from .fronts import Pattern
 from .schedule import TILE
-from .solve_tasks import solve_tasks
 
 _THREADS, _WARPS = 256, 8  # of device/front_solve.cuh
 
@@ -94,8 +93,8 @@ class Solver:
         struct["mail_pointer"], struct["slots"] = pointer(tasks.mail_pointer), pointer(tasks.slots)
         struct["place"] = pointer(self._place)
         of_upper = not pattern.symmetric and forward == flip
-        offset = int(pattern.inverse[-1]) * size if of_upper else 0
-        struct["inverses"] = pointer(self.storage.inverses) + offset
+        storage = self.storage
+        struct["inverses"] = pointer(storage.upper_inverses if of_upper else storage.inverses)
         n, at = int(pattern.plan.start[-1]), pointer(self._messages)
         struct["z"] = pointer(self._solution)
         for name, rows in (("y", n), ("mail", tasks.messages), ("partial", 0)):
@@ -120,7 +119,7 @@ class Solver:
 
     @cached_property
     def _tasks(self) -> Any:
-        return solve_tasks(self.pattern, self.storage.panels.dtype)
+        return self.pattern.solve_tasks(self.storage.panels.dtype)
 
     @cached_property
     def _tickets(self) -> Any:

@@ -13,7 +13,7 @@ from .schedule import TILE
 if TYPE_CHECKING:
     from .fronts import Pattern
 
-_UPPER = 1 << 30  # PART_BIT of front_tiles.cu
+UPPER = 1 << 30  # PART_BIT of front_tiles.cu
 _GROUP = 512  # tiles of rows of fronts whose columns take turns
 _LARGE, _WIDE, _SQUARE = 48, 4, 16  # see _order; tiles
 
@@ -51,12 +51,12 @@ def tile_tasks(pattern: Pattern) -> Tasks:
     fronts = np.flatnonzero(~schedule.small)
     work = pattern.k[fronts] * (pattern.k[fronts] + pattern.m[fronts]) ** 2
     fronts = fronts[np.lexsort((-work, schedule.level[fronts]))]
-    rows = np.diff(pattern.tile_row)[fronts]
+    rows = pattern.tiles[fronts]
     group = (np.cumsum(rows) - rows) // _GROUP
     given = fronts, group, pattern.k, pattern.m, schedule.level, pattern.symmetric
     tasks = np.empty((_list_tiles(*given, np.empty((0, 5), np.int32)), 5), np.int32)
     _list_tiles(*given, tasks)
-    level = tasks[:, 3] % _UPPER
+    level = tasks[:, 3] % UPPER
     tasks = np.ascontiguousarray(tasks[_order(pattern, tasks, level), :4])
     begin, source, place = _entries_of_tasks(pattern, tasks)
     counts = np.bincount(level, minlength=schedule.levels)
@@ -79,7 +79,7 @@ def _order(pattern: Pattern, tasks: np.ndarray, level: np.ndarray) -> np.ndarray
     block. In other fronts what all wait for, the diagonal tile, comes first in its column.
     """
     front, i, j, group = tasks[:, 0], tasks[:, 1], tasks[:, 2], tasks[:, 4]
-    tiles, pivots = np.diff(pattern.tile_row)[front], (-(-pattern.k // TILE))[front]
+    tiles, pivots = pattern.tiles[front], pattern.pivot_tiles[front]
     large, contributes = tiles >= _LARGE, j >= pivots
     wide, square = np.where(large, _WIDE, 1), np.where(large, _SQUARE, 1)
     first = np.where(contributes, -(-pivots // wide) + (j - pivots) // square, j // wide)
@@ -108,7 +108,7 @@ def _list_tiles(fronts, group, k, m, level, symmetric, out):
                 for i in range(j + 1, tiles):
                     if at < len(out):
                         out[at, 0], out[at, 1], out[at, 2], out[at, 4] = s, i, j, group[q]
-                        out[at, 3] = level[s] + _UPPER
+                        out[at, 3] = level[s] + UPPER
                     at += 1
     return at
 
@@ -124,7 +124,7 @@ def _entries_of_tasks(
         pattern.k, pattern.m, plan.panel, plan.entry_pointer, plan.target, pattern.tile_row
     )
     rows = pattern.tile_row[tasks[:, 0]] + tasks[:, 1].astype(np.int64)
-    columns, part = tasks[:, 2].astype(np.int64), tasks[:, 3] // _UPPER
+    columns, part = tasks[:, 2].astype(np.int64), tasks[:, 3] // UPPER
     width = int(max(keys[:, 1].max(initial=0), columns.max(initial=0))) + 1
     names = (rows * width + columns) * 2 + part
     order = np.argsort(names)

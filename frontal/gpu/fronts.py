@@ -10,10 +10,11 @@ import numpy as np
 
 from .._jit import jit
 from ..plan import Plan
-from . import front_tasks, small_fronts
+from . import front_tasks, small_fronts, solve_tasks
 from .front_tasks import Tasks
 from .schedule import TILE, make_schedule
 from .small_fronts import SmallTasks
+from .solve_tasks import SolveTasks
 
 # device/front.cuh: Fronts
 _STRUCT = np.dtype([(name, "u8") for name in (
@@ -69,12 +70,13 @@ class Pattern:
         self.device, self.plan, self.symmetric = device, plan, symmetric
         self.schedule = make_schedule(plan, symmetric, small, fewest)
         self.k, self.m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
-        pivot_tiles, tiles = -(-self.k // TILE), -(-self.k // TILE) - (-self.m // TILE)
-        self.tile_row = np.append(0, np.cumsum(tiles)).astype(np.int32)
-        rest = self.k - TILE * (pivot_tiles - 1)
-        kept = TILE * TILE * (pivot_tiles - 1) + rest * rest
+        self.pivot_tiles = -(-self.k // TILE)
+        self.tiles = self.pivot_tiles - (-self.m // TILE)
+        self.tile_row = np.append(0, np.cumsum(self.tiles)).astype(np.int32)
+        rest = self.k - TILE * (self.pivot_tiles - 1)
+        kept = TILE * TILE * (self.pivot_tiles - 1) + rest * rest
         self.inverse = np.append(0, np.cumsum(-(-kept // 4) * 4))
-        cut_pointer, cuts = _cuts(plan, self.k)
+        cut_pointer, cuts = _cuts(plan, self.k, self.tiles)
         self._arrays = {
             name: device.upload(array)
             for name, array in {
@@ -92,6 +94,7 @@ class Pattern:
             }.items()
         }
         self._layouts: dict[np.dtype, tuple[Layout, Any, np.ndarray]] = {}
+        self._solve_tasks: dict[np.dtype, SolveTasks] = {}
 
     def layout(self, dtype: np.dtype) -> Layout:
         """Return where panels of this scalar type lie."""
@@ -120,10 +123,19 @@ class Pattern:
         """Fronts that are small, by level."""
         return small_fronts.small_tasks(self)
 
+    def solve_tasks(self, dtype: np.dtype) -> SolveTasks:
+        """Tasks of the solves with panels of this scalar type."""
+        if dtype not in self._solve_tasks:
+            self._solve_tasks[dtype] = solve_tasks.solve_tasks(self, dtype)
+        return self._solve_tasks[dtype]
+
     def to_host(self, factor: np.ndarray) -> np.ndarray:
-        """Return panels as the plan lays them out, of panels as the device does."""
+        """Return panels as the plan lays them out, of panels as the device does.
+
+        Above the diagonal of Cholesky, where the device writes nothing, are zeros as the CPU has.
+        """
         layout, plan = self.layout(factor.dtype), self.plan
-        out = np.empty(int(plan.panel[-1]), factor.dtype)
+        out = np.zeros(int(plan.panel[-1]), factor.dtype)
         _unpad(factor, out, self.k, self.m, *_arrays_of(layout), plan.panel, self.symmetric)
         return out
 
@@ -137,8 +149,8 @@ def _unpad(factor, out, k, m, panel, below, ld, upper_ld, target, symmetric):
     for s in range(k.size):
         to = target[s]
         for j in range(k[s]):
-            start = panel[s] + j * ld[s]
-            out[to : to + k[s]] = factor[start : start + k[s]]
+            start, above = panel[s] + j * ld[s], j if symmetric else 0
+            out[to + above : to + k[s]] = factor[start + above : start + k[s]]
             start += below[s]
             out[to + k[s] : to + k[s] + m[s]] = factor[start : start + m[s]]
             to += k[s] + m[s]
@@ -150,10 +162,8 @@ def _unpad(factor, out, k, m, panel, below, ld, upper_ld, target, symmetric):
                 start += upper_ld[s]
 
 
-def _cuts(plan: Plan, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _cuts(plan: Plan, k: np.ndarray, tiles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """For each front, where its rows begin that fall in each tile of its parent, and their end."""
-    m = np.diff(plan.pointer)
-    tiles = -(-k // TILE) - (-m // TILE)
     pointer = np.zeros(k.size + 1, np.int64)
     np.cumsum(np.where(plan.parent >= 0, tiles[plan.parent] + 1, 0), out=pointer[1:])
     cuts = np.empty(int(pointer[-1]), np.int32)

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from .._jit import jit
 from ..errors import FactorMemoryError
 from .fronts import Pattern
 
@@ -94,25 +93,6 @@ def diagonal(pattern: Pattern, panels: Any) -> np.ndarray:
         kernel = device.kernel("system.cu", "system_diagonal", panels.dtype, **constants(pattern))
         kernel((grid(device, n),), (THREADS,), (*_fronts(pattern, panels), found))
     return device.download(found)
-
-
-@jit
-def _clear_above(start, pointer, panel, factor):
-    for s in range(start.size - 1):
-        k = start[s + 1] - start[s]
-        ld = k + pointer[s + 1] - pointer[s]
-        for j in range(1, k):
-            first = panel[s] + j * ld
-            factor[first : first + j] = 0
-
-
-def host_panels(pattern: Pattern, panels: Any) -> np.ndarray:
-    """The panels on the host, with zeros above the diagonal of Cholesky as the CPU leaves them."""
-    factor = pattern.to_host(pattern.device.download(panels))
-    if pattern.symmetric:
-        plan = pattern.plan
-        _clear_above(plan.start, plan.pointer, plan.panel, factor)
-    return factor
 
 
 def _fronts(pattern: Pattern, panels: Any) -> tuple[Any, ...]:

@@ -9,11 +9,11 @@ import numpy as np
 
 from ..plan import front_flops
 from . import front_factor, launch
+from .front_tasks import UPPER
 from .fronts import Pattern
 from .schedule import TILE, contribution_entries
 
 EDGES = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 1 << 30)  # orders of size classes
-_LEVEL = (1 << 30) - 1  # of a task's last number
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _by_level(
     pattern: Pattern, tasks: np.ndarray, stamps: np.ndarray, marks: list[float], work: np.ndarray
 ) -> list[Row]:
     schedule = pattern.schedule
-    task_level = tasks[:, 3] & _LEVEL
+    task_level = tasks[:, 3] % UPPER
     rows = []
     for level in range(schedule.levels):
         fronts, mine = schedule.level == level, task_level == level

@@ -157,7 +157,7 @@ def _structs(
         ("factor", storage.panels),
         ("blocks", blocks),
         ("inverses", storage.inverses),
-        ("upper_inverses", storage.inverses),
+        ("upper_inverses", storage.upper_inverses),
         ("pivots", storage.pivots),
         ("outcome", state.outcome),
     ]
@@ -168,8 +168,6 @@ def _structs(
         for name, array in arrays:
             struct[name] = pointer(array)
         structs.append(struct)
-    if not pattern.symmetric:
-        structs[1]["upper_inverses"] += np.uint64(int(pattern.inverse[-1]) * dtype.itemsize)
     structs[1]["tiny"] = tiny
     return structs[0], structs[1]
 

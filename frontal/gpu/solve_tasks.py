@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -59,25 +58,15 @@ class SolveTasks:
     pivot_tiles: Any
 
 
-_known: WeakKeyDictionary[Pattern, dict[np.dtype, SolveTasks]] = WeakKeyDictionary()
-
-
 def solve_tasks(pattern: Pattern, dtype: np.dtype) -> SolveTasks:
-    """Return the tasks of a pattern; they are made once."""
-    known = _known.setdefault(pattern, {})
-    if dtype not in known:
-        known[dtype] = _make(pattern, dtype)
-    return known[dtype]
-
-
-def _make(pattern: Pattern, dtype: np.dtype) -> SolveTasks:
+    """List the tasks of a pattern for panels of this scalar type."""
     plan, upload, k, m = pattern.plan, pattern.device.upload, pattern.k, pattern.m
     little = (k + m <= _SMALL_ROWS) & (k <= _SMALL_PIVOTS) & (k * (k + m) <= _SMALL_ENTRIES)
     small, level = _levels(plan.parent, little)
     work = k * (k + m)
     order = np.lexsort((-work, level))
     few, many = order[small[order]], order[~small[order]]
-    tiles = np.diff(pattern.tile_row)[many]
+    tiles = pattern.tiles[many]
     group = (np.cumsum(tiles) - tiles) // _GROUP
     forward = _list_forward(many, group, k, m, level)
     many = many[::-1]

@@ -50,7 +50,6 @@ template <class T> struct Front {
         pivot_tiles = ceil_div(k, FRONT_TILE), update_tiles = ceil_div(m, FRONT_TILE);
     }
 
-    __device__ int tiles() const { return pivot_tiles + update_tiles; }
     __device__ int ld() const { return padded<T>(padded<T>(k) + m); }
     __device__ int upper_ld() const { return padded<T>(m); }
     // Rows in tile t, and the first of them among the front's k + m.

@@ -144,6 +144,26 @@ __device__ inline int getf2_rows(
     return info;
 }
 
+// The best pivot for column K among the rows of a thread: its magnitude and value, its position
+// (-1 for none) and which of the rows it is. The least position wins among equals.
+template <class T> struct OwnCandidate {
+    Magnitude size;
+    T value;
+    int position, row;
+};
+template <int K, class T, int R, int NB>
+__device__ inline OwnCandidate<T> own_candidate(const T (&a)[R][NB], const int (&position)[R]) {
+    OwnCandidate<T> best{{0, 0}, zero<T>(), -1, 0};
+#pragma unroll
+    for (int q = 0; q < R; ++q) {
+        Magnitude m = magnitude(abs1(a[q][K]));
+        bool larger = m.high > best.size.high || (m.high == best.size.high && m.low > best.size.low);
+        bool equal = m.high == best.size.high && m.low == best.size.low && position[q] < best.position;
+        if (position[q] >= K && (best.position < 0 || larger || equal)) best = {m, a[q][K], position[q], q};
+    }
+    return best;
+}
+
 // What a block or warp offers as a pivot: the magnitude, and the position of its row; -1 for none.
 struct alignas(16) Candidate {
     unsigned high, low;
@@ -211,25 +231,16 @@ template <class T, int NB, int R> struct Panel {
     template <int K>
     __device__ static void offer(
         T (&a)[R][NB], const int (&position)[R], Candidate *slot, T *row, real_t<T> tiny) {
-        Magnitude best{0, 0};
-        T value = zero<T>();
-        int at = -1, own = 0;
-#pragma unroll
-        for (int q = 0; q < R; ++q) {
-            Magnitude m = magnitude(abs1(a[q][K]));
-            bool larger = m.high > best.high || (m.high == best.high && m.low > best.low);
-            bool equal = m.high == best.high && m.low == best.low && position[q] < at;
-            if (position[q] >= K && (at < 0 || larger || equal)) best = m, at = position[q], own = q, value = a[q][K];
-        }
+        OwnCandidate<T> own = own_candidate<K>(a, position);
         unsigned high;
-        int winner = pivot_lane<real_t<T>, 32>(at >= 0, best, at, high);
-        if (PERTURB && !(abs1(value) >= tiny)) value = replaced(value, tiny);
-        T inverse = pivot_reciprocal(value);
+        int winner = pivot_lane<real_t<T>, 32>(own.position >= 0, own.size, own.position, high);
+        if (PERTURB && !(abs1(own.value) >= tiny)) own.value = replaced(own.value, tiny);
+        T inverse = pivot_reciprocal(own.value);
         if ((threadIdx.x & 31) != (winner < 0 ? 0 : winner)) return;
-        *slot = Candidate{best.high, best.low, at, 0};
+        *slot = Candidate{own.size.high, own.size.low, own.position, 0};
 #pragma unroll
         for (int q = 0; q < R; ++q)
-            if (R == 1 || own == q) put_row<K>(row, a[q], inverse);
+            if (R == 1 || own.row == q) put_row<K>(row, a[q], inverse);
     }
 
     // The pivot, in the row at position `target`, is too small.

@@ -13,14 +13,14 @@ template <class T> struct LuTile {
     int place[TILE_ROWS];   // where each row of the tile goes
     int moved[TILE_ROWS];   // where each row goes by the panel at hand
     alignas(16) T exchange[2 * PANEL_COLUMNS];
-    int replaced;
+    int small_pivots;
 
     // Factor the leading n×n of the tile, of rows and columns of the identity beyond. Returns how many
     // pivots were replaced because they are below `tiny`, to every thread. From barrier to barrier.
     __device__ int factor(T *tile, int n, real_t<T> tiny) {
         int row = threadIdx.x;
         if (row < TILE_ROWS) place[row] = row;
-        if (row == 0) replaced = 0;
+        if (row == 0) small_pivots = 0;
         for (int p = 0; p < n; p += PANEL_COLUMNS) {
             __syncthreads();
             if (row < 32) factor_panel(tile, n, p, tiny);
@@ -29,7 +29,7 @@ template <class T> struct LuTile {
             interchange(tile, p);
             eliminate(tile, p);
         }
-        return replaced;
+        return small_pivots;
     }
 
   private:
@@ -58,33 +58,24 @@ template <class T> struct LuTile {
 #pragma unroll
             for (int k = 0; k < PANEL_COLUMNS; ++k) tile[to + (p + k) * tile_ld<T>] = a[q][k];
         }
-        if (lane == 0) replaced += count;
+        if (lane == 0) small_pivots += count;
     }
 
     // Column K of a panel; returns whether its pivot was replaced.
     template <int K>
     __device__ int eliminate_column(T (&a)[2][PANEL_COLUMNS], int (&position)[2], real_t<T> tiny) {
-        Magnitude best{0, 0};
-        T value = zero<T>();
-        int at = -1, own = 0;
-#pragma unroll
-        for (int q = 0; q < 2; ++q) {
-            Magnitude m = magnitude(abs1(a[q][K]));
-            bool larger = m.high > best.high || (m.high == best.high && m.low > best.low);
-            bool equal = m.high == best.high && m.low == best.low && position[q] < at;
-            if (position[q] >= K && (at < 0 || larger || equal)) best = m, at = position[q], own = q, value = a[q][K];
-        }
+        OwnCandidate<T> own = own_candidate<K>(a, position);
         unsigned high;
-        int winner = pivot_lane<real_t<T>, 32>(at >= 0, best, at, high);
-        bool mine = (int)threadIdx.x == winner, small = !(abs1(value) >= tiny);
-        if (small) value = replaced_pivot(value, tiny);
-        T inverse = pivot_reciprocal(value), *row = exchange + K % 2 * PANEL_COLUMNS;
+        int winner = pivot_lane<real_t<T>, 32>(own.position >= 0, own.size, own.position, high);
+        bool mine = (int)threadIdx.x == winner, small = !(abs1(own.value) >= tiny);
+        if (small) own.value = replaced(own.value, tiny);
+        T inverse = pivot_reciprocal(own.value), *row = exchange + K % 2 * PANEL_COLUMNS;
         if (mine) {
 #pragma unroll
             for (int q = 0; q < 2; ++q)
-                if (own == q) a[q][K] = value, put_row<K>(row, a[q], inverse);
+                if (own.row == q) a[q][K] = own.value, put_row<K>(row, a[q], inverse);
         }
-        int target = shuffle(at, winner), count = shuffle((int)small, winner);
+        int target = shuffle(own.position, winner), count = shuffle((int)small, winner);
         __syncwarp();
         T minus[2];
 #pragma unroll
@@ -100,7 +91,6 @@ template <class T> struct LuTile {
         });
         return count;
     }
-    __device__ static T replaced_pivot(T value, real_t<T> tiny) { return ::replaced(value, tiny); }
 
     // Move the rows of the columns beside the panel at p.
     __device__ void interchange(T *tile, int p) {

@@ -15,7 +15,7 @@ import networkx as nx
 import numpy as np
 
 from . import supernodes
-from .backend import Backend, Progress, get_backend
+from .backend import Backend, Progress, get_backend, resolved
 from .etree import depths, inverse, postordered_tree
 from .matched import Matched, as_csc, match_rows, order_pairs, tied_columns
 from .matrix import Canonical, canonical
@@ -339,7 +339,10 @@ def analyze_canonical(
     perm_, iperm, parent, count = postordered_tree(graph.indptr, graph.indices, chosen.perm)
     first = supernodes.fundamental_supernodes(parent, count)
     tie = tied_columns(perm_, iperm, matched.partner)
-    merged = supernodes.amalgamate(first, parent, count, tie, supernodes.CPU_COST)
+    flops = work * float(np.square(count, dtype=float).sum())
+    on_gpu = resolved(backend, flops) == "gpu"
+    cost = supernodes.GPU_COST if on_gpu else supernodes.CPU_COST
+    merged = supernodes.amalgamate(first, parent, count, tie, cost)
     turn, start, tree, updates = supernodes.arrange_fronts(first, *merged)
     perm_ = perm_[turn]
     iperm = inverse(perm_)

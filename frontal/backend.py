@@ -102,6 +102,20 @@ def _gpu_found() -> bool:
     return gpu.available()
 
 
+def resolved(name: str, flops: float) -> str:
+    """Return ``"cpu"`` or ``"gpu"`` for what a user asks for and so many operations.
+
+    Examples
+    --------
+    >>> resolved("gpu", 1e3)
+    'gpu'
+    """
+    asked = requested(name)
+    if asked == "auto":
+        asked = "gpu" if flops >= GPU_FLOPS and _gpu_found() else "cpu"
+    return asked
+
+
 def get_backend(name: str, flops: float = np.inf) -> Backend:
     """The backend for ``"cpu"``, ``"gpu"`` or ``"auto"``.
 
@@ -121,10 +135,7 @@ def get_backend(name: str, flops: float = np.inf) -> Backend:
     frontal.gpu.DeviceNotFoundError
         If a GPU is asked for and there is none.
     """
-    asked = requested(name)
-    if asked == "auto":
-        asked = "gpu" if flops >= GPU_FLOPS and _gpu_found() else "cpu"
-    if asked == "gpu":
+    if resolved(name, flops) == "gpu":
         from .gpu.backend import GpuBackend
 
         return GpuBackend()

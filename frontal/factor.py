@@ -162,7 +162,7 @@ class Factor(Solutions, TriangularFactors, LifeCycle):
                 self._resident = ResidentSystem(analysis.entries, values, self._scaling, hermitian)
             resident: Any = self._resident
             values = resident.scaled()
-            self._numeric = runner.factorize(values, tiny, progress, previous)
+            self._numeric = runner.factorize(values, tiny, progress, previous, resident.examine)
         resident.numeric = self._numeric
 
     def _equilibrated(self, matrix: Canonical) -> Scaling | None:
@@ -229,7 +229,7 @@ class Factor(Solutions, TriangularFactors, LifeCycle):
         A : sparse matrix or array (n, n), or (nnz,) array
             The matrix, or its values by columns with rows ascending (as ``A.data`` of a sorted
             CSC matrix). Where the factor is on the GPU and A too, an array or a CSC or CSR matrix
-            of CuPy, all stays there: two small downloads tell whether it went well. LU then keeps
+            of CuPy, all stays there: one small download tells whether it went well. LU then keeps
             the scaling of the last factorization whose values came from the host; pass host
             values, ``A.get()``, to have it computed anew when values change by orders of magnitude.
         check_finite : bool

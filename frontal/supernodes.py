@@ -20,16 +20,20 @@ class CostModel(NamedTuple):
     A front with k pivot columns and m update rows takes
     ``front + entry * (F k + 2 m^2) + flops / (rate * k / (k + half))`` seconds with F = k + m:
     a fixed part, the traffic of its panel and contribution block, and arithmetic whose rate
-    reaches half of its best at `half` pivot columns.
+    reaches half of its best at `half` pivot columns. If it has more than `TILE` rows, each of its
+    tiles takes `tile` seconds besides.
     """
 
     front: float
     entry: float
     rate: float
     half: float
+    tile: float = 0.0
 
 
+TILE = 64  # rows of fronts that a GPU takes whole, and of the tiles of larger ones
 CPU_COST = CostModel(front=1.0e-6, entry=0.6e-9, rate=3.0e10, half=12.0)
+GPU_COST = CostModel(front=6e-9, entry=18e-12, rate=1e12, half=12.0, tile=14e-9)
 
 
 @jit
@@ -58,7 +62,11 @@ def fundamental_supernodes(parent, count):
 def _front_seconds(k, m, model):
     flops = k * (k * (k / 3.0 + m) + m * float(m))
     traffic = (k + m) * float(k) + 2.0 * m * float(m)
-    return model.front + model.entry * traffic + flops * (k + model.half) / (model.rate * k)
+    seconds = model.front + model.entry * traffic + flops * (k + model.half) / (model.rate * k)
+    if k + m > TILE:
+        tiles = -(-k // TILE) - (-m // TILE)
+        seconds += model.tile * 0.5 * tiles * (tiles + 1.0)
+    return seconds
 
 
 @inner

@@ -20,8 +20,10 @@ ARCHITECTURES = (80, 90, 100)
 # files whose entries are products of tiles
 PRODUCTS = ("gemm.", "herk", "trsm", "potrf_tasks", "potrf_tiles", "getrf_update", "front_tiles")
 MORE = {  # constants beside the defaults of a file
-    "front_backward.cu": [{"LU": 1}, {"WIDTH": 8}],
-    "front_forward.cu": [{"WIDTH": 8}],
+    "front_backward.cu": [{"AHEAD": 2}, {"AHEAD": 2, "LU": 1}, {"WIDTH": 8}],
+    "front_forward.cu": [{"AHEAD": 2}, {"WIDTH": 8}],
+    "front_backward_small.cu": [{"RESIDENTS": 4}, {"WIDTH": 8}],
+    "front_forward_small.cu": [{"RESIDENTS": 4}, {"WIDTH": 8}],
     "front_small.cu": [{"LU": 1, "PERTURB": 1}],
     "front_tiles.cu": [{"LU": 1, "PERTURB": 1}],
     "gemv.cu": [{"UNROLL": 1}, {"UNROLL": 8}],
@@ -33,7 +35,10 @@ MORE = {  # constants beside the defaults of a file
 }
 SPILLED = {  # a few bytes of addresses, touched at most once a slice of operands
     ("front_backward.cu", "f8", 90, (("WIDTH", 8),)): 32,
-    ("front_forward.cu", "f8", 90, (("WIDTH", 8),)): 48,
+    ("front_forward.cu", "f8", 90, (("WIDTH", 8),)): 60,
+    ("front_backward_small.cu", "f8", 90, (("RESIDENTS", 4),)): 424,  # worth it for a fourth block
+    ("front_forward_small.cu", "f8", 90, (("RESIDENTS", 4),)): 228,
+    ("front_backward_small.cu", "f8", 90, (("WIDTH", 8),)): 28,
     ("front_tiles.cu", "f8", 80, ()): 84,
     ("front_tiles.cu", "f8", 90, ()): 264,  # around calls, and worth it for a third block
     ("front_tiles.cu", "f8", 100, ()): 184,

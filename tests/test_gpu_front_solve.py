@@ -68,7 +68,7 @@ def factored(device, a, kind):
     backend = CpuBackend()
     backend.upload(analysis.plan, kind == "spd")
     cpu = backend.factorize(values, 0.0 if kind == "spd" else 1e-3, None)
-    pattern = Pattern(device, analysis.plan, kind == "spd")
+    pattern = Pattern(device, analysis.plan, kind == "spd", fewest=0)
     return cpu, pattern, Solver(pattern, storage_of(pattern, cpu))
 
 
@@ -136,7 +136,7 @@ def test_fronts_of_many_tiles(device, monkeypatch, kind):
         a.data *= np.where(a.data > 0, 1.0, size)
     cpu, pattern, solver = factored(device, a, kind)
     assert ((pattern.k > TILE) & (pattern.m > TILE)).any()
-    assert solver._tasks.partials
+    assert solver.tasks.partials
     for transposed in (False, True):
         check(device, cpu, solver, 1, transposed, "f8")
 
@@ -146,9 +146,9 @@ def test_a_solve_leaves_all_as_it_found_it(device, kind):
     """So that solutions are the same bits again, whatever the widths in between."""
     cpu, _, solver = factored(device, matrix("cube", "f8", kind), kind)
     first = [check(device, cpu, solver, w, t, "f8") for w, t in ((1, False), (8, True), (2, True))]
-    messages = solver._messages
+    messages = solver._messages.sent
     again = [check(device, cpu, solver, w, t, "f8") for w, t in ((1, False), (8, True), (2, True))]
-    assert solver._messages is messages
+    assert solver._messages.sent is messages
     assert (device.download(messages) == 0xFF).all()
     for x, y in zip(first, again, strict=True):
         np.testing.assert_array_equal(x, y)
@@ -177,14 +177,15 @@ def test_tasks_wait_for_earlier_ones_alone(device, monkeypatch, name, small):
     monkeypatch.setattr(solve_tasks, "_PART", 1)
     if not small:
         monkeypatch.setattr(solve_tasks, "_SMALL_ENTRIES", 0)
-    pattern = Pattern(device, frontal.analyze(MATRICES[name](), kind="spd").plan, True)
+    plan = frontal.analyze(MATRICES[name](), kind="spd").plan
+    pattern = Pattern(device, plan, True, fewest=0)
     tasks = pattern.solve_tasks(np.dtype("f8"))
     assert pattern.solve_tasks(np.dtype("f8")) is tasks
     few, forward, backward = (
-        list(device.download(x).view(solve_tasks.TASK))
+        list(device.download(x).reshape(-1).view(solve_tasks.TASK))
         for x in (tasks.small, tasks.forward, tasks.backward)
     )
-    plan, front = pattern.plan, {int(p): s for s, p in enumerate(pattern.plan.start[:-1])}
+    front = {int(p): s for s, p in enumerate(plan.start[:-1])}
     complete, tiles = set(), {}
     for task in few + forward:
         s, pivot_tiles = front[int(task["start"])], -(-int(task["k"]) // TILE)
@@ -217,10 +218,13 @@ def test_tasks_wait_for_earlier_ones_alone(device, monkeypatch, name, small):
     np.testing.assert_array_equal(slots, np.arange(tasks.messages))
 
 
+@pytest.mark.parametrize("choose", [launch.front_solve, launch.front_solve_small])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_launches_fit_the_device(dtype):
-    for width in (1, 2, 3, 5, 8, 17):
-        plan = launch.front_solve(dtype, width, launch.H200)
-        assert plan.width in (1, 2, 4, 8)
+def test_launches_fit_the_device(dtype, choose):
+    for wanted, width in ((1, 1), (2, 2), (3, 4), (5, 8), (8, 8), (17, 8)):
+        width = min(width, 64 // np.dtype(dtype).itemsize) if dtype == "c16" else width
+        assert launch.solve_width(dtype, wanted) == width
+        plan = choose(dtype, width, launch.H200)
+        assert plan.width == width
         assert plan.shared <= launch.H200.shared_block
         assert plan.residents * (plan.shared + 2560) <= launch.H200.shared_multiprocessor

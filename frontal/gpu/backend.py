@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,23 @@ from ..backend import NumericFactor, PivotFailure, Progress
 from ..plan import Plan
 from . import front_factor, life
 from .front_factor import Storage
-from .front_solve import Solver
+from .front_solve import Solver, Sweeps
 from .fronts import Pattern
 
 
 class GpuFactor:
-    """Panels on the device; see `backend.NumericFactor`."""
+    """Panels on the device; see `backend.NumericFactor`.
 
-    def __init__(self, pattern: Pattern, storage: Storage, perturbed: int) -> None:
-        self.pattern, self.storage, self.perturbed = pattern, storage, perturbed
+    Attributes
+    ----------
+    told : (3,) float64 array
+        What was found when the factor was examined.
+    """
+
+    def __init__(
+        self, pattern: Pattern, storage: Storage, perturbed: int, told: np.ndarray
+    ) -> None:
+        self.pattern, self.storage, self.perturbed, self.told = pattern, storage, perturbed, told
 
     @property
     def dtype(self) -> np.dtype:
@@ -55,7 +64,7 @@ class GpuFactor:
         """Return a factor on the device that shares no memory with this one."""
         kept = (self.storage.panels, self.storage.inverses, self.storage.pivots)
         storage = Storage(*(None if array is None else array.copy() for array in kept))
-        return GpuFactor(self.pattern, storage, self.perturbed)
+        return GpuFactor(self.pattern, storage, self.perturbed, self.told)
 
     def free(self) -> None:
         """Give the memory back to the pool of the device; this is no factor any more."""
@@ -78,15 +87,23 @@ class GpuFactor:
         x[...] = device.download(solution)
 
     def solve_on_device(self, x: Any, transposed: bool) -> None:
-        """The same for a device array (n, w), each column contiguous; nothing waits."""
-        if self.storage.solver is None:
-            self.storage.solver = Solver(self.pattern, self.storage)
+        """The same for a device array (n, w); nothing waits."""
         conjugate = transposed and self.pattern.symmetric and self.dtype.kind == "c"
         if conjugate:
             x[...] = x.conj()
-        self.storage.solver.solve(x, transposed and not self.pattern.symmetric)
+        self._solver.solve(x, transposed and not self.pattern.symmetric)
         if conjugate:
             x[...] = x.conj()
+
+    def sweeps(self, width: int, flip: bool) -> Sweeps:
+        """See `front_solve.Solver`."""
+        return self._solver.sweeps(width, flip)
+
+    @property
+    def _solver(self) -> Solver:
+        if self.storage.solver is None:
+            self.storage.solver = Solver(self.pattern, self.storage)
+        return self.storage.solver
 
 
 class GpuBackend:
@@ -112,19 +129,29 @@ class GpuBackend:
         tiny: float,
         progress: Progress | None,
         previous: NumericFactor | None = None,
+        examine: Callable[[Any, Any], None] | None = None,
     ) -> NumericFactor:
-        """See `Backend`; values may be on the device, where they stay."""
+        """See `Backend`; values may be on the device, where they stay.
+
+        Parameters
+        ----------
+        examine : callable, optional
+            Called with the panels and the array of numbers that becomes `GpuFactor.told`, to launch
+            what looks at the factor before anybody waits for it.
+        """
         pattern, fronts = self.pattern, len(self.pattern.k)
         if isinstance(previous, GpuFactor) and previous.dtype == values.dtype:
             storage = previous.storage
         else:
             storage = front_factor.allocate(pattern, values.dtype)
-        told = front_factor.factorize(pattern, storage, values, tiny)
-        failure, replaced = front_factor.outcome(pattern, told)
-        if progress:
-            progress("factorization", fronts, fronts)
-        if failure is not None:
-            raise PivotFailure(failure)
+        state = front_factor.factorize(pattern, storage, values, tiny)
+        if examine is not None:
+            examine(storage.panels, state.told)
         if storage.solver is not None:
             storage.solver.renew()
-        return GpuFactor(pattern, storage, replaced)
+        outcome = state.read()
+        if progress:
+            progress("factorization", fronts, fronts)
+        if outcome.failure is not None:
+            raise PivotFailure(outcome.failure)
+        return GpuFactor(pattern, storage, outcome.replaced, outcome.told)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -98,20 +98,20 @@ class Factorization:
             self._parts.append(_tiles(*given, trace))
         self._runs, self._replay = 0, None
 
-    def __call__(self, values: Any) -> Any:
+    def __call__(self, values: Any) -> State:
         """Factorize values on the host or the device; nothing waits for the device.
 
         Returns
         -------
-        device array of two int32
-            What `outcome` reads.
+        State
+            What the launches tell.
         """
         self.pattern.device.copy(values, self._values[: values.size])
         self._runs += 1
         if self._runs == 2:
             self._replay = self.pattern.device.record(self._launch)
         (self._replay or self._launch)()
-        return self._state.outcome
+        return self._state
 
     def _launch(self) -> None:
         self.pattern.device.clear(self._state.all)
@@ -127,29 +127,60 @@ class Factorization:
         return [device.milliseconds(lambda p=part: [x() for x in p]) for part in self._parts]
 
 
-def factorize(pattern: Pattern, storage: Storage, values: Any, tiny: float) -> Any:
+def factorize(pattern: Pattern, storage: Storage, values: Any, tiny: float) -> State:
     """Factorize; what that prepares is kept for the next time. See `Factorization`."""
     if storage.factorization is None or storage.factorization.tiny != tiny:
         storage.factorization = Factorization(pattern, storage, values.size, tiny)
     return storage.factorization(values)
 
 
-def outcome(pattern: Pattern, told: Any) -> tuple[int | None, int]:
-    """First position whose pivot is not positive, and how many pivots were replaced; waits."""
-    failure, replaced = (int(x) for x in pattern.device.download(told))
-    return (_NO_POSITION - failure if failure else None), replaced
+class Outcome(NamedTuple):
+    """What is known after a factorization.
+
+    Attributes
+    ----------
+    failure : int or None
+        First position whose pivot is not positive.
+    replaced : int
+        Pivots of LU that were tiny.
+    told : (3,) float64 array
+        What `life.examine` found, zeros if it did not look.
+    """
+
+    failure: int | None
+    replaced: int
+    told: np.ndarray
 
 
 class State:
-    """Counters of a factorization, all zero at first."""
+    """Counters of a factorization, all zero at first.
+
+    Attributes
+    ----------
+    outcome : device array of int32
+        See device/front.cuh; then how many pivots were replaced.
+    told : device array (3,) of float64
+        For `life.examine`.
+    """
 
     def __init__(self, pattern: Pattern) -> None:
         fronts, rows = len(pattern.k), int(pattern.tile_row[-1])
-        sizes = (2, 1, pattern.schedule.levels, fronts, rows, rows)
+        sizes = (2, 6, 1, pattern.schedule.levels, fronts, rows, rows)
         ends = np.cumsum(sizes)
+        self._device = pattern.device
         self.all = pattern.device.xp.zeros(int(ends[-1]), np.int32)
         parts = [self.all[end - size : end] for size, end in zip(sizes, ends, strict=True)]
-        self.outcome, self.ticket, self.level, self.finished, self.done, self.upper_done = parts
+        self.outcome, told, self.ticket, self.level, self.finished, *rest = parts
+        self.done, self.upper_done = rest
+        self.told = told.view(np.float64)
+
+    def read(self) -> Outcome:
+        """Download the outcome; waits."""
+        told = self._device.download(self.all[:8])
+        failure, replaced = told[:2].tolist()
+        return Outcome(
+            _NO_POSITION - failure if failure else None, replaced, told[2:].view(np.float64)
+        )
 
 
 def _tasks_struct(real: np.dtype) -> np.dtype:

@@ -1,7 +1,8 @@
-"""Forward and backward substitution over the fronts on the device: one launch for each sweep."""
+"""Forward and backward substitution over the fronts on the device."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -10,35 +11,40 @@ import numpy as np
 from . import launch
 from .front_factor import Storage
 from .fronts import Pattern
+from .prepared import Launch
 from .schedule import TILE
 
 _THREADS, _WARPS = 256, 8  # of device/front_solve.cuh
 
 # device/front_solve.cuh: Solve
-_POINTERS = ("small", "tasks", "mail_pointer", "slots", "place", "inverses")
-_POINTERS += ("y", "z", "mail", "partial", "x", "ticket", "other_ticket")
-_STRUCT = np.dtype(
-    [
-        *((name, "u8") for name in _POINTERS),
-        ("n", "i8"),
-        *((name, "i4") for name in ("small_count", "task_count", "width")),
-    ],
-    align=True,
-)
+_POINTERS = ("tasks", "mail_pointer", "slots", "place", "inverses")
+_POINTERS += ("x", "y", "z", "mail", "partial", "ticket")
+_STRUCT = np.dtype([*((name, "u8") for name in _POINTERS), ("count", "i4")], align=True)
 
 
 class Solver:
-    """Solves with one factor; one call at a time, since all share the messages.
-
-    Messages are numbers whose bits are all set until they are sent (device/front_solve.cuh). Every
-    solve leaves them so, and one buffer serves all widths; those that bring the solution lie apart,
-    since each forward sweep sets their bits.
-    """
+    """Solves with one factor; one call at a time, since all share its vectors and messages."""
 
     def __init__(self, pattern: Pattern, storage: Storage) -> None:
         self.pattern, self.storage = pattern, storage
-        self._width = 0
-        self._launches: dict[tuple[int, bool], tuple[launch.SolvePlan, Any, Any]] = {}
+        self._sweeps: dict[tuple[int, bool], Sweeps] = {}
+        self._messages: Messages | None = None
+
+    def sweeps(self, width: int, flip: bool) -> Sweeps:
+        """Prepare both sweeps for `width` right-hand sides, or the first of them.
+
+        Parameters
+        ----------
+        flip : bool
+            Solve with the transpose (LU only).
+        """
+        width = launch.solve_width(self.storage.panels.dtype, width)
+        if (width, flip) not in self._sweeps:
+            if self._messages is None or width > self._messages.width:
+                self._sweeps.clear()
+                self._messages = Messages(self.pattern, self.storage.panels.dtype, width)
+            self._sweeps[width, flip] = Sweeps(self, self._messages, width, flip)
+        return self._sweeps[width, flip]
 
     def solve(self, x: Any, flip: bool) -> None:
         """Overwrite x with the solution in the order of elimination; nothing waits for the host.
@@ -46,89 +52,30 @@ class Solver:
         Parameters
         ----------
         x : device array (n, w)
-            Right-hand sides, each column contiguous, one after the other.
+            Right-hand sides.
         flip : bool
-            Solve with the transpose (LU only).
+            See `sweeps`.
         """
-        n, width = x.shape
-        if n == 0 or width == 0:
-            return
-        device, dtype = self.pattern.device, self.storage.panels.dtype
-        first, address = 0, device.pointer(x)
-        while first < width:
-            plan, forward, backward = self._prepared(width - first, flip)
-            count = min(width - first, plan.width)
-            for kernel, struct, tree in (forward, backward):
-                struct["x"], struct["width"] = address + first * n * dtype.itemsize, count
-                grid = plan.residents * device.limits.multiprocessors
-                tree = (tree,) if tree is not None else ()
-                kernel((grid,), (_THREADS,), (*tree, struct, self.storage.panels), plan.shared)
+        n, total = x.shape
+        first = 0
+        while n and first < total:
+            sweeps = self.sweeps(total - first, flip)
+            part = slice(first, first + sweeps.width)
+            count = x[:, part].shape[1]
+            sweeps.rhs[:, :count] = x[:, part]
+            sweeps()
+            x[:, part] = sweeps.solution[:, :count]
             first += count
 
-    def _prepared(self, width: int, flip: bool) -> tuple[launch.SolvePlan, Any, Any]:
-        """Both kernels for so many right-hand sides, with their arguments."""
-        pattern, dtype = self.pattern, self.storage.panels.dtype
-        device, lu = pattern.device, int(not pattern.symmetric)
-        plan = launch.front_solve(dtype, width, device.limits)
-        if (plan.width, flip) not in self._launches:
-            if plan.width > self._width:
-                self._take_messages(plan.width)
-            constants = {"LU": lu, "FLIP": int(flip), "WIDTH": plan.width}
-            constants["RESIDENTS"] = plan.residents
-            found = []
-            for forward in (True, False):
-                name = "front_forward" if forward else "front_backward"
-                kernel = device.kernel(f"{name}.cu", name, dtype, **constants)
-                tree = None if forward else pattern.struct(dtype)
-                found.append((kernel, self._struct(forward, flip, plan.width), tree))
-            self._launches[plan.width, flip] = plan, *found
-        return self._launches[plan.width, flip]
-
-    def _struct(self, forward: bool, flip: bool, width: int) -> np.ndarray:
-        """Arguments of one sweep, less the right-hand sides."""
-        pattern, tasks, pointer = self.pattern, self._tasks, self.pattern.device.pointer
-        struct, size = np.zeros((), _STRUCT), self.storage.panels.dtype.itemsize
-        struct["small"] = pointer(tasks.small)
-        struct["tasks"] = pointer(tasks.forward if forward else tasks.backward)
-        struct["mail_pointer"], struct["slots"] = pointer(tasks.mail_pointer), pointer(tasks.slots)
-        struct["place"] = pointer(self._place)
-        of_upper = not pattern.symmetric and forward == flip
-        storage = self.storage
-        struct["inverses"] = pointer(storage.upper_inverses if of_upper else storage.inverses)
-        n, at = int(pattern.plan.start[-1]), pointer(self._messages)
-        struct["z"] = pointer(self._solution)
-        for name, rows in (("y", n), ("mail", tasks.messages), ("partial", 0)):
-            struct[name] = at
-            at += rows * width * size
-        tickets = pointer(self._tickets)
-        struct["ticket"] = tickets + (0 if forward else 4)
-        struct["other_ticket"] = tickets + (4 if forward else 0)
-        struct["n"], struct["small_count"] = n, tasks.small_count
-        struct["task_count"] = tasks.forward_count if forward else tasks.backward_count
-        return struct
-
-    def _take_messages(self, width: int) -> None:
-        """Take memory for the messages of so many right-hand sides; earlier arguments are void."""
-        n, xp = int(self.pattern.plan.start[-1]), self.pattern.device.xp
-        size = width * self.storage.panels.dtype.itemsize
-        rows = n + self._tasks.messages + TILE * self._tasks.partials
-        self._messages = xp.full(rows * size, 0xFF, np.uint8)
-        self._solution = xp.empty(n * size, np.uint8)
-        self._width = width
-        self._launches.clear()
-
     @cached_property
-    def _tasks(self) -> Any:
+    def tasks(self) -> Any:
+        """Tasks of this pattern and scalar type."""
         return self.pattern.solve_tasks(self.storage.panels.dtype)
 
     @cached_property
-    def _tickets(self) -> Any:
-        return self.pattern.device.xp.zeros(2, np.int32)
-
-    @cached_property
-    def _place(self) -> Any:
+    def place(self) -> Any:
         """LU: which row of its front comes to each pivot row."""
-        if self._tasks.pivot_tiles is None:
+        if self.tasks.pivot_tiles is None:
             return None
         n = int(self.pattern.plan.start[-1])
         place = self.pattern.device.xp.empty(max(n, 1), np.int32)
@@ -137,15 +84,113 @@ class Solver:
 
     def renew(self) -> None:
         """Take note of other pivots: the storage has another factor now."""
-        place = self.__dict__.get("_place")
+        place = self.__dict__.get("place")
         if place is not None:
             self._fill(place)
 
     def _fill(self, place: Any) -> None:
-        tiles, storage, device = self._tasks.pivot_tiles, self.storage, self.pattern.device
-        count, constants = len(tiles), {"LU": 1, "FLIP": 0, "WIDTH": 1, "RESIDENTS": 1}
-        kernel = device.kernel(
-            "front_forward.cu", "front_places", storage.panels.dtype, **constants
+        tiles, storage, device = self.tasks.pivot_tiles, self.storage, self.pattern.device
+        kernel = device.kernel("front_forward.cu", "front_places", storage.panels.dtype, LU=1)
+        arguments = (tiles, np.int32(len(tiles)), storage.pivots, place)
+        kernel((-(-len(tiles) // _WARPS),), (_THREADS,), arguments)
+
+
+class Messages:
+    """What blocks send each other, for some right-hand sides or fewer.
+
+    Messages are numbers whose bits are all set until they are sent (device/front_solve.cuh). Every
+    solve leaves them so, and one buffer serves all widths; those that bring the solution lie apart,
+    since each forward sweep sets their bits.
+    """
+
+    def __init__(self, pattern: Pattern, dtype: np.dtype, width: int) -> None:
+        self.width = width
+        xp, n = pattern.device.xp, int(pattern.plan.start[-1])
+        tasks, size = pattern.solve_tasks(dtype), width * dtype.itemsize
+        rows = n + tasks.messages + TILE * tasks.partials
+        self.sent = xp.full(rows * size, 0xFF, np.uint8)
+        self.solution = xp.empty(n * width, dtype)
+        self.rhs = xp.zeros(n * width, dtype)
+        self.tickets = xp.zeros(4, np.int32)
+
+
+class Sweeps:
+    """The launches that solve for `width` right-hand sides.
+
+    The first call launches its kernels, the second records them as a graph, and later ones replay
+    it.
+
+    Attributes
+    ----------
+    width : int
+    rhs, solution : device arrays (n, width)
+        What is solved for, in the order of elimination, and what comes of it.
+    """
+
+    def __init__(self, solver: Solver, messages: Messages, width: int, flip: bool) -> None:
+        self.width = width
+        pattern, dtype = solver.pattern, solver.storage.panels.dtype
+        n = int(pattern.plan.start[-1])
+        self.rhs, self.solution = (
+            x[: n * width].reshape(n, width) for x in (messages.rhs, messages.solution)
         )
-        arguments = (tiles, np.int32(count), storage.pivots, place)
-        kernel((-(-count // _WARPS),), (_THREADS,), arguments)
+        self._solver, self._messages, self._flip = solver, messages, flip
+        self._device, self._constants = pattern.device, {} if pattern.symmetric else {"LU": 1}
+        if flip:
+            self._constants["FLIP"] = 1
+        tasks, limits = solver.tasks, pattern.device.limits
+        small = launch.front_solve_small(dtype, width, limits)
+        large = launch.front_solve(dtype, width, limits)
+        launches = (
+            self._launch("front_forward_small", tasks.small, 0, small),
+            self._launch("front_forward", tasks.forward, 1, large),
+            self._launch("front_backward", tasks.backward, 2, large),
+            self._launch("front_backward_small", tasks.small, 3, small),
+        )
+        self._launches = [one for one in launches if one is not None]
+        self._runs: int = 0
+        self._replay: Callable[[], None] | None = None
+
+    def __call__(self) -> None:
+        """Solve; nothing waits for the host."""
+        self._runs += 1
+        if self._runs == 2:
+            self._replay = self._device.record(self._run)
+        (self._replay or self._run)()
+
+    def _run(self) -> None:
+        self._device.clear(self._messages.tickets)
+        for one in self._launches:
+            one()
+
+    def _launch(self, name: str, tasks: Any, ticket: int, plan: launch.SolvePlan) -> Launch | None:
+        count = len(tasks)
+        if not count:
+            return None
+        solver, device, forward = self._solver, self._device, ticket < 2
+        storage, dtype = solver.storage, solver.storage.panels.dtype
+        struct = np.zeros((), _STRUCT)
+        of_upper = not solver.pattern.symmetric and forward == self._flip
+        arrays = {
+            "tasks": tasks,
+            "mail_pointer": solver.tasks.mail_pointer,
+            "slots": solver.tasks.slots,
+            "place": solver.place,
+            "inverses": storage.upper_inverses if of_upper else storage.inverses,
+            "x": self.rhs,
+            "z": self.solution,
+            "ticket": self._messages.tickets[ticket:],
+        }
+        for field, array in arrays.items():
+            struct[field] = device.pointer(array)
+        at, n = device.pointer(self._messages.sent), int(solver.pattern.plan.start[-1])
+        for field, rows in (("y", n), ("mail", solver.tasks.messages), ("partial", 0)):
+            struct[field] = at
+            at += rows * self.width * dtype.itemsize
+        struct["count"] = count
+        kernel = device.kernel(f"{name}.cu", name, dtype, **self._constants, **plan.constants)
+        arguments = (struct, storage.panels)
+        if not forward:
+            arguments += (solver.pattern.struct(dtype),)
+        blocks = plan.residents * device.limits.multiprocessors
+        return Launch(kernel, blocks, _THREADS, arguments, plan.shared)

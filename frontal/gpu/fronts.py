@@ -67,7 +67,7 @@ class Pattern:
         small: int = _SMALL,
         fewest: int = _FEWEST,
     ) -> None:
-        self.device, self.plan, self.symmetric = device, plan, symmetric
+        self.device, self.plan, self.symmetric, self.fewest = device, plan, symmetric, fewest
         self.schedule = make_schedule(plan, symmetric, small, fewest)
         self.k, self.m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
         self.pivot_tiles = -(-self.k // TILE)
@@ -110,7 +110,8 @@ class Pattern:
             panel = self.device.upload(layout.panel)
             arrays = {**self._arrays, "panel": panel}
             pointers = tuple(self.device.pointer(arrays[name]) for name in _STRUCT.names or ())
-            self._layouts[dtype] = layout, panel, np.array(pointers, dtype=_STRUCT)
+            struct = np.array(pointers, dtype=_STRUCT).view(f"V{_STRUCT.itemsize}")
+            self._layouts[dtype] = layout, panel, struct  # CuPy takes long to tell fields
         return self._layouts[dtype]
 
     @cached_property

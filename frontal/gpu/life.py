@@ -35,6 +35,14 @@ class Health:
     pivot_ratio: float
     finite: bool
 
+    @classmethod
+    def of(cls, symmetric: bool, dtype: np.dtype, told: np.ndarray) -> Health:
+        """Understand the three numbers that `examine` leaves."""
+        loss, largest, size = told.tolist()
+        if not symmetric:
+            loss *= max(largest, float(np.finfo(dtype).tiny))
+        return cls(1 / loss if loss > 1 else 1.0, bool(np.isfinite(size)))
+
 
 def constants(pattern: Pattern, **others: bool) -> dict[str, int]:
     """Constants of system.cu; what is not set is left out, so that few variants are compiled."""
@@ -47,24 +55,25 @@ def grid(device: Any, work: int) -> int:
     return max(1, min(-(-work // THREADS), _RESIDENT * device.limits.multiprocessors))
 
 
-def health(
-    pattern: Pattern, panels: Any, pointer: Any, index: Any, perm: Any, values: Any
-) -> Health:
-    """Look at all pivots of a factor, and at the values of A (by columns) that it is of."""
-    device, n = pattern.device, int(pattern.plan.start[-1])
+def examine(
+    pattern: Pattern, panels: Any, pointer: Any, index: Any, perm: Any, values: Any, told: Any
+) -> None:
+    """Look at all pivots of a factor, and at the values of A (by columns) that it is of.
+
+    Parameters
+    ----------
+    told : device array (3,) of float64
+        Zero at first; gets what `Health.of` understands.
+    """
+    n = int(pattern.plan.start[-1])
     if n == 0:
-        return Health(1.0, True)
-    told = device.xp.zeros(3, np.float64)
-    kernel = device.kernel("system.cu", "system_health", panels.dtype, **constants(pattern))
+        return
+    kernel = pattern.device.kernel("system.cu", "system_health", panels.dtype, **constants(pattern))
     kernel(
-        (grid(device, max(n, values.size)),),
+        (grid(pattern.device, max(n, values.size)),),
         (THREADS,),
         (*_fronts(pattern, panels), pointer, index, perm, values, np.int64(values.size), told),
     )
-    loss, largest, size = device.download(told).tolist()
-    if not pattern.symmetric:
-        loss *= max(largest, float(np.finfo(panels.dtype).tiny))
-    return Health(1 / loss if loss > 1 else 1.0, bool(np.isfinite(size)))
 
 
 def growth(

@@ -21,8 +21,10 @@ TASK = np.dtype(
         *((name, "i4") for name in ("parts", "partial", "mail", "unused")),
     ]
 )
-_SMALL_ROWS, _SMALL_PIVOTS, _SMALL_ENTRIES = 128, TILE, 4096  # of fronts that a warp takes whole
+_SMALL_ROWS, _SMALL_PIVOTS, _SMALL_ENTRIES = 128, TILE, 4096  # of fronts that a warp takes whole,
+# where a level has enough of them for the warps of Pattern.fewest blocks
 _GROUP = 512  # tiles of rows of fronts that take turns
+_WARPS = 8  # of a block
 _PART = 8  # tiles of update rows that one task of the backward sweep sums
 
 
@@ -32,9 +34,8 @@ class SolveTasks:
 
     Attributes
     ----------
-    small, forward, backward : device arrays of TASK, as bytes
+    small, forward, backward : device arrays of TASK, as rows of bytes
         Small fronts, children first; tasks of the larger ones for each sweep.
-    small_count, forward_count, backward_count : int
     mail_pointer : device array
         Where the messages to each row of each front begin, those of front s from start + pointer.
     slots : device array
@@ -48,9 +49,6 @@ class SolveTasks:
     small: Any
     forward: Any
     backward: Any
-    small_count: int
-    forward_count: int
-    backward_count: int
     mail_pointer: Any
     slots: Any
     messages: int
@@ -63,6 +61,9 @@ def solve_tasks(pattern: Pattern, dtype: np.dtype) -> SolveTasks:
     plan, upload, k, m = pattern.plan, pattern.device.upload, pattern.k, pattern.m
     little = (k + m <= _SMALL_ROWS) & (k <= _SMALL_PIVOTS) & (k * (k + m) <= _SMALL_ENTRIES)
     small, level = _levels(plan.parent, little)
+    few = np.flatnonzero(np.bincount(level[small]) < _WARPS * pattern.fewest)
+    if few.size:
+        small, level = _levels(plan.parent, small & (level < few[0]))
     work = k * (k + m)
     order = np.lexsort((-work, level))
     few, many = order[small[order]], order[~small[order]]
@@ -78,12 +79,9 @@ def solve_tasks(pattern: Pattern, dtype: np.dtype) -> SolveTasks:
     up = _describe(pattern, dtype, *_sorted(forward, 1))
     down = _describe(pattern, dtype, *_sorted(backward, -1))
     return SolveTasks(
-        upload(own.view(np.uint8)),
-        upload(up.view(np.uint8)),
-        upload(down.view(np.uint8)),
-        own.size,
-        up.size,
-        down.size,
+        upload(_bytes(own)),
+        upload(_bytes(up)),
+        upload(_bytes(down)),
         upload(pointer),
         upload(slots),
         slots.size,
@@ -108,6 +106,10 @@ def _describe(pattern: Pattern, dtype: np.dtype, fronts: np.ndarray, *columns: A
     for name, column in zip(("tile", "count", "first", "parts", "partial"), columns, strict=False):
         out[name] = column
     return out
+
+
+def _bytes(tasks: np.ndarray) -> np.ndarray:
+    return tasks.view(np.uint8).reshape(-1, TASK.itemsize)
 
 
 @jit

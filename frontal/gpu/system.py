@@ -67,11 +67,11 @@ class Entries:
         xp = self.device.xp
         position = xp.argsort(self.index, kind="stable")
         column = xp.searchsorted(self.pointer, position, side="right") - 1
-        pointer = xp.zeros(self.n + 1, np.int64)
-        pointer[1:] = xp.cumsum(xp.bincount(self.index, minlength=self.n))
+        # not by bincount, for which CuPy takes gigabytes
+        pointer = xp.searchsorted(self.index[position], xp.arange(self.n + 1, dtype=np.int32))
         longest = int(self.device.download(xp.diff(pointer).max())) if self.n else 0
         position = position.astype(np.int64 if self.long else np.int32)
-        return pointer, column.astype(np.int32), position, self._lanes(longest)
+        return pointer.astype(np.int64), column.astype(np.int32), position, self._lanes(longest)
 
     def values_of(self, A: Any) -> Any | None:
         """Values, by columns, of a CSC or CSR matrix on the device; None for another pattern."""
@@ -166,12 +166,16 @@ class ResidentSystem:
         kernel = entries.device.kernel("system.cu", entry, self.values.dtype, **constants)
         kernel(grid, (THREADS,), arguments)
 
-    @cached_property
-    def health(self) -> life.Health:
-        """What the pivots and values tell; waits."""
+    def examine(self, panels: Any, told: Any) -> None:
+        """Launch what looks at a new factor and the values that it is of; see `life.examine`."""
         entries = self.entries
         of = entries.pointer, entries.index, entries.perm, self.values
-        return life.health(entries.pattern, self.factor.storage.panels, *of)
+        life.examine(entries.pattern, panels, *of, told)
+
+    @property
+    def health(self) -> life.Health:
+        """What the pivots and values tell."""
+        return life.Health.of(self.entries.pattern.symmetric, self.factor.dtype, self.factor.told)
 
     def growth(self) -> float:
         """Largest entry of the factors over the largest of the (scaled) matrix."""
@@ -327,15 +331,20 @@ class DeviceSystem:
     def _direct(self, B: Any, before: Any) -> Any:
         """`before` + the solution by the factors."""
         n, k = B.shape
-        xp = self._entries.device.xp
-        grid = life.grid(self._entries.device, n), k
-        y = xp.empty((n, k), self._values.dtype, order="F")
-        size = self._rows[0]
-        self._kernels["enter"](grid, (THREADS,), (size, *self._enter, B, y))
-        self._factor.solve_on_device(y, self._transposed)
-        X = xp.empty((n, k), self.dtype, order="F")
-        given = np.uint64(0) if before is None else before
-        self._kernels["leave"](grid, (THREADS,), (size, *self._leave, y, given, X))
+        X, first = self._entries.device.xp.empty((n, k), self.dtype, order="F"), 0
+        while first < k:
+            sweeps = self._factor.sweeps(k - first, self._transposed)
+            part = slice(first, min(first + sweeps.width, k))
+            given = np.uint64(0) if before is None else before[:, part]
+            shift = sweeps.width.bit_length() - 1
+            sizes = np.int32(part.stop - first), np.int32(shift)
+            grid, size = (life.grid(self._entries.device, n << shift),), self._rows[0]
+            enter = (size, *self._enter, *sizes, B[:, part], sweeps.rhs)
+            self._kernels["enter"](grid, (THREADS,), enter)
+            sweeps()
+            leave = (size, *self._leave, *sizes, sweeps.solution, given, X[:, part])
+            self._kernels["leave"](grid, (THREADS,), leave)
+            first = part.stop
         return X
 
     def measure(self, X: Any, B: Any) -> tuple[Any, refine.Errors]:

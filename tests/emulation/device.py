@@ -134,7 +134,7 @@ class _Kernel:
 
 def _by_value(argument: Any) -> bytes:
     """Bytes of an argument: an array's address, a structure or a NumPy scalar itself."""
-    if isinstance(argument, np.ndarray) and argument.dtype.names is None:
+    if isinstance(argument, np.ndarray) and argument.dtype.kind != "V":
         return np.uint64(argument.ctypes.data).tobytes()
     if isinstance(argument, np.ndarray | np.generic):
         return argument.tobytes()

@@ -1,18 +1,16 @@
-// Backward substitution over all fronts: x = L⁻ᴴ·y for Cholesky, U⁻¹·y for LU, and L⁻ᵀ·y, with the
-// interchanges undone, for FLIP.
+// Backward substitution over the fronts that are not small: x = L⁻ᴴ·y for Cholesky, U⁻¹·y for LU, and
+// L⁻ᵀ·y, with the interchanges undone, for FLIP.
 //
-// Of a larger front a task is a tile of pivots t: y(t) − Σ_i L(i,t)ᴴ·x(i), first over the update rows,
-// whose x ancestors know, then over the pivot tiles from the last one on as each x(i) comes; and the
-// inverse of the diagonal tile times that. Where there are many update rows others sum them, `count`
-// tiles in a task, and leave the sum as a message. A block of 8 warps takes 64×64 entries at a time, 8
-// columns a warp, and asks for the next ones before it waits for x. A small front belongs to one warp.
+// A task is a tile of pivots t: y(t) − Σ_i L(i,t)ᴴ·x(i), first over the update rows, whose x ancestors
+// know, then over the pivot tiles from the last one on as each x(i) comes; and the inverse of the
+// diagonal tile times that. Where there are many update rows others sum them, `count` tiles in a task,
+// and leave the sum as a message. A block of 8 warps takes 64×64 entries at a time, 8 columns a warp,
+// and asks for the next ones before it waits for x.
 //
 // Who reads what: descendants and the tiles of the front x, through z; the partial sums their task.
-#include "device/front_solve.cuh"
+#include "device/front_solve_tile.cuh"
 
 using T = SCALAR;
-
-// --- larger fronts -------------------------------------------------------------------------------
 
 // The steps of a task: tiles of update rows, then pivot tiles downwards.
 struct Steps {
@@ -46,25 +44,25 @@ __device__ __forceinline__ void load(T (&e)[16], int (&row)[values_each], const 
 template <bool ROWS>
 __device__ __forceinline__ void subtrahend(T (&sum)[2][W], const Solve<T> &s, const Fronts &tree, const SolveTask &t,
                                            const Front<T> &f, const Steps &steps, int from, int to, T *staged) {
-    T e[16];
-    int row[values_each];
+    T e[ahead][16];
+    int row[ahead][values_each];
+    auto ask = [&](T(&e)[16], int q) { load<ROWS>(e, row[q % ahead], s, tree, t, f, steps.tile(from + q, f)); };
     clear(sum);
-    if (from < to) load<ROWS>(e, row, s, tree, t, f, steps.tile(from, f));
+    ask_ahead(e, to - from, ask);
     if (from < to && from < steps.updates) {  // the first update row is the last that is known: few ask until then
         if (threadIdx.x == 0) take(s.z + (long long)tree.rows[t.pointer] * W);
         __syncthreads();
     }
-#pragma unroll 1
-    for (int q = from; q < to; ++q) {
-        T *v = staged + q % 2 * VALUES;
+    take_turns(e, to - from, ask, [&](const T(&e)[16], int q) {
+        T *v = staged + (from + q) % 2 * VALUES;
         each_value([&](int, int j, int at, int n) {
-            v[at] = row[n] >= 0 ? take(s.z + (long long)row[n] * W + j) : zero<T>();
+            int z = row[q % ahead][n];
+            v[at] = z >= 0 ? take(s.z + (long long)z * W + j) : zero<T>();
         });
         __syncthreads();
         if (ROWS) multiply_rows<TILE>(sum, e, v + threadIdx.x / 32 * 8);
-        else multiply_columns<paired<T>, TILE>(sum, e, v);
-        if (q + 1 < to) load<ROWS>(e, row, s, tree, t, f, steps.tile(q + 1, f));
-    }
+        else multiply_columns<paired<T>, TILE>(sum, e, v, f.rows(steps.tile(from + q, f)));
+    });
 }
 
 // What is known of the right-hand side before the pivot tiles: y and the partial sums.
@@ -81,7 +79,7 @@ __device__ inline T begin_row(const Solve<T> &s, const SolveTask &t, int r, int 
 }
 
 __device__ inline void run_tile(const Solve<T> &s, const Fronts &tree, const SolveTask &t, const Front<T> &f,
-                                Tickets<false, T> &tickets) {
+                                Tickets<T> &tickets) {
     auto memory = TileMemory<T>::here();
     bool whole = t.count == 0;  // otherwise some tiles of update rows alone
     int rows = f.rows(t.tile), updates = whole && t.parts ? 0 : whole ? f.update_tiles : t.count;
@@ -121,94 +119,14 @@ __device__ inline void run_tile(const Solve<T> &s, const Fronts &tree, const Sol
     each_value([&](int r, int j, int at, int) {
         if (r >= rows) return;
         int to = t.start + (upper_first ? s.place[t.start + TILE * t.tile + r] : TILE * t.tile + r);
-        T x = product_at(memory, at);
-        send(s.z + (long long)to * W + j, x);
-        if (j < s.width) s.x[to + j * s.n] = x;
+        send(s.z + (long long)to * W + j, product_at(memory, at));
     });
 }
 
-// --- small fronts --------------------------------------------------------------------------------
-
-// y1, then the values of x of the update rows from padded(k) on.
-__device__ inline void small_vectors(const Solve<T> &s, const Fronts &tree, const SolveTask &t, T *mine) {
-    const int *rows = tree.rows + t.pointer;
-    int lane = threadIdx.x % 32;
-    for (int e = lane; e < t.k * W; e += 32) {
-        T *y = s.y + (long long)t.start * W + e;
-        mine[e % W * SMALL_LD + e / W] = *y;
-        reset(y);
-    }
-    if (lane == 0 && t.m) take(s.z + (long long)rows[0] * W);  // the last that is known
-    __syncwarp();
-    T *updates = mine + padded<T>(t.k);
-    for (int e = lane; e < t.m * W; e += 32)
-        updates[e % W * SMALL_LD + e / W] = take(s.z + (long long)rows[e / W] * W + e % W);
-    if (lane < W) updates[lane * SMALL_LD + t.m] = zero<T>();
-    __syncwarp();
-}
-
-// y1 ← y1 − L21ᴴ·x2.
-__device__ inline void small_updates(const SolveTask &t, const Front<T> &f, T *mine) {
-    Matrix<T> a = upper_last ? f.upper(f.pivot_tiles) : f.lower(f.pivot_tiles);
-    const T *updates = mine + padded<T>(t.k);
-#pragma unroll 1
-    for (int c = 0; c < t.k; c += 8) {
-        T e[16], sum[2][W];
-        clear(sum);
-#pragma unroll 1
-        for (int r = 0; r < t.m; r += TILE) {
-            load_columns<paired<T>>(e, &a(r, c), a.ld, t.m - r, t.k - c);
-            multiply_columns<paired<T>, SMALL_LD>(sum, e, updates + r, t.m - r);
-        }
-        each_column(sum, [&](int column, int j, T total) {
-            T *y = mine + j * SMALL_LD + c + column;
-            if (c + column < t.k) *y = *y - total;
-        });
-    }
-    __syncwarp();
-}
-
-// x1 = Wᴴ·y1.
-__device__ inline void small_pivots(const Solve<T> &s, const SolveTask &t, const T *mine) {
-    const T *inverse = s.inverses + t.inverse;
-#pragma unroll 1
-    for (int c = 0; c < t.k; c += 8) {
-        T e[16], sum[2][W];
-        clear(sum);
-        load_columns<false>(e, inverse + c * t.k, t.k, t.k, t.k - c);
-        multiply_columns<false, SMALL_LD>(sum, e, mine, t.k);
-        each_column(sum, [&](int column, int j, T total) {
-            if (c + column >= t.k) return;
-            int to = t.start + (upper_first ? s.place[t.start + c + column] : c + column);
-            send(s.z + (long long)to * W + j, total);
-            if (j < s.width) s.x[to + j * s.n] = total;
-        });
-    }
-}
-
-__device__ inline void small_front(const Solve<T> &s, const Fronts &tree, int index, T *factor) {
-    const SolveTask &t = small_task(s.small, index);
-    Front<T> f = front_of(t, factor);
-    T *mine = shared_memory<T>() + threadIdx.x / 32 * (SMALL_LD * W);
-    prefetch_bytes(s.inverses + t.inverse, sizeof(T) * t.k * t.k);
-    prefetch_bytes(f.panel + (upper_last ? t.k * f.ld() : 0), sizeof(T) * t.k * (upper_last ? f.upper_ld() : f.ld()));
-    small_vectors(s, tree, t, mine);
-    if (t.m) small_updates(t, f, mine);
-    small_pivots(s, t, mine);
-}
-
 extern "C" __global__ void __launch_bounds__(threads, RESIDENTS) front_backward(
-    const __grid_constant__ Fronts tree, const __grid_constant__ Solve<T> solve, T *factor) {
+    const __grid_constant__ Solve<T> solve, T *factor, const __grid_constant__ Fronts tree) {
     __shared__ SolveTask task;
     __shared__ int told;
-    Tickets<false, T> tickets{solve, &task, &told};
-    for (tickets.begin(); tickets.number < tickets.end(); tickets.advance()) {
-        const SolveTask &t = tickets.now();
-        run_tile(solve, tree, t, front_of(t, factor), tickets);
-    }
-    for (; tickets.number < tickets.end() + tickets.small(); tickets.advance()) {
-        tickets.ask();  // at once: it does not take long
-        int index = (tickets.number - tickets.end()) * warps + threadIdx.x / 32;
-        if (index < solve.small_count) small_front(solve, tree, solve.small_count - 1 - index, factor);
-    }
+    Tickets<T> tickets{solve, &task, &told};
+    for (tickets.ask(); tickets.advance();) run_tile(solve, tree, task, front_of(task, factor), tickets);
 }

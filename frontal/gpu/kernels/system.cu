@@ -86,30 +86,30 @@ struct Teams {
     __device__ long long rounds(int n) const { return (n + step - 1) / step; }
 };
 
-// y = scale·b in the order `place`, conjugated where asked. Tile map: blockIdx.y is the column, a
-// thread owns entries; no shared memory.
+// The factor's vectors have the 2^shift right-hand sides of a row side by side, of which `width` count.
+
+// y = scale·b in the order `place`, conjugated where asked; zeros beyond `width`. A thread owns entries.
 extern "C" __global__ void __launch_bounds__(threads) system_enter(
-    int n, const int *place, const double *scale, int conjugate, const V *b, T *y) {
-    long long column = (long long)blockIdx.y * n;
+    int n, const int *place, const double *scale, int conjugate, int width, int shift, const V *b, T *y) {
 #pragma unroll 1
-    for (long long k = (long long)blockIdx.x * threads + threadIdx.x; k < n; k += (long long)gridDim.x * threads) {
-        V v = b[column + place[k]];
-        T t = scale ? times<T>(scale[place[k]], v) : as<T>(v);
-        y[column + k] = conjugate ? conj(t) : t;
+    for (long long e = (long long)blockIdx.x * threads + threadIdx.x; e < (long long)n << shift; e += (long long)gridDim.x * threads) {
+        long long i = place[e >> shift], j = e & ((1 << shift) - 1);
+        V v = j < width ? b[j * n + i] : zero<V>();
+        T t = scale ? times<T>(scale[i], v) : as<T>(v);
+        y[e] = conjugate ? conj(t) : t;
     }
 }
 
-// x = before + scale·y out of the order `place`; `before` may be null. Tile map: as system_enter.
+// x = before + scale·y out of the order `place`; `before` may be null. A thread owns entries.
 extern "C" __global__ void __launch_bounds__(threads) system_leave(
-    int n, const int *place, const double *scale, int conjugate, const T *y, const V *before, V *x) {
-    long long column = (long long)blockIdx.y * n;
+    int n, const int *place, const double *scale, int conjugate, int width, int shift, const T *y, const V *before, V *x) {
 #pragma unroll 1
-    for (long long k = (long long)blockIdx.x * threads + threadIdx.x; k < n; k += (long long)gridDim.x * threads) {
-        T t = y[column + k];
-        if (conjugate) t = conj(t);
-        V v = scale ? times<V>(scale[place[k]], t) : as<V>(t);
-        long long i = column + place[k];
-        x[i] = before ? before[i] + v : v;
+    for (long long e = (long long)blockIdx.x * threads + threadIdx.x; e < (long long)n << shift; e += (long long)gridDim.x * threads) {
+        long long i = place[e >> shift], j = e & ((1 << shift) - 1);
+        if (j >= width) continue;
+        T t = conjugate ? conj(y[e]) : y[e];
+        V v = scale ? times<V>(scale[i], t) : as<V>(t);
+        x[j * n + i] = before ? before[j * n + i] + v : v;
     }
 }
 

@@ -44,7 +44,7 @@ from .products import (
     trsm,
 )
 from .small_fronts import SMALL_THREADS, SmallLaunch, small_fronts, small_tile
-from .solves import SolvePlan, front_solve
+from .solves import SolvePlan, front_solve, front_solve_small, solve_width
 from .vectors import GemvPlan, GemvTuning, gemv
 
 __all__ = [
@@ -71,6 +71,7 @@ __all__ = [
     "TrsmTuning",
     "block_ld",
     "front_solve",
+    "front_solve_small",
     "front_tiles",
     "gemv",
     "getrf_block",
@@ -81,6 +82,7 @@ __all__ = [
     "product_tile",
     "small_fronts",
     "small_tile",
+    "solve_width",
     "strip_shared",
     "tiles",
     "triangle_shared",

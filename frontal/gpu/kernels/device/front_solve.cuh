@@ -5,8 +5,8 @@
 // sent: all its bits are set before, and whoever reads it for the last time sets them again. So no
 // flags are needed, nobody waits for more than what is read, and a solve leaves all as it found it.
 //
-// Blocks take tasks from a list in its order by a ticket, and a task waits for earlier ones alone:
-// the first unfinished task can always go on.
+// Blocks, or for small fronts warps, take tasks from a list in its order by a ticket, and a task waits
+// for earlier ones alone: the first unfinished task can always go on.
 #pragma once
 #include "front.cuh"
 #include "ptx.cuh"
@@ -19,6 +19,9 @@
 #endif
 #ifndef RESIDENTS
 #define RESIDENTS 2
+#endif
+#ifndef AHEAD
+#define AHEAD 1
 #endif
 
 constexpr int W = WIDTH, TILE = FRONT_TILE, threads = 256, warps = threads / 32;
@@ -40,16 +43,15 @@ struct alignas(16) SolveTask {
 };
 
 template <class T> struct Solve {
-    const SolveTask *small, *tasks;  // small fronts, children first; tasks in the order of this sweep
-    const int *mail_pointer;         // messages to each row of each front; front s begins at start + pointer
-    const int *slots;                // where the message of each update row goes
-    const int *place;                // LU: which row of the front comes to each pivot row
+    const SolveTask *tasks;   // of this launch; of small fronts always from the leaves up
+    const int *mail_pointer;  // messages to each row of each front; front s begins at start + pointer
+    const int *slots;         // where the message of each update row goes
+    const int *place;         // LU: which row of the front comes to each pivot row
     const T *inverses;
-    T *y, *z, *mail, *partial;       // messages: y between the sweeps, z the solution
-    T *x;                            // right-hand sides, then the solution; columns n apart
-    int *ticket, *other_ticket;
-    long long n;
-    int small_count, task_count, width;
+    const T *x;                 // right-hand sides
+    T *y, *z, *mail, *partial;  // messages: y between the sweeps, z the solution
+    int *ticket;                // zero at first
+    int count;                  // of tasks
 };
 
 // --- messages ------------------------------------------------------------------------------------
@@ -61,22 +63,67 @@ __device__ inline double unset_like(double) { return __longlong_as_double(-1); }
 __device__ inline float not_a_number(float) { return __int_as_float(0x7fc00000); }
 __device__ inline double not_a_number(double) { return __longlong_as_double(0x7ff8000000000000); }
 
-template <class R> __device__ inline R take(const R *p) {
-    R v = *(const volatile R *)p;
+template <class R> __device__ inline bool unset(complex<R> v) { return unset(v.re) || unset(v.im); }
+template <class R> __device__ inline R look(const R *p) { return *(const volatile R *)p; }
+template <class R> __device__ inline complex<R> look(const complex<R> *p) { return {look(&p->re), look(&p->im)}; }
+
+// The message at p, of which v has been seen.
+template <class T> __device__ inline T take(const T *p, T v) {
     while (unset(v)) {
         __nanosleep(20);
-        v = *(const volatile R *)p;
+        v = look(p);
     }
     return v;
 }
-template <class R> __device__ inline complex<R> take(const complex<R> *p) {
-    R re = *(const volatile R *)&p->re, im = *(const volatile R *)&p->im;
-    return {unset(re) ? take(&p->re) : re, unset(im) ? take(&p->im) : im};
-}
+template <class T> __device__ inline T take(const T *p) { return take(p, look(p)); }
 template <class R> __device__ inline void send(R *p, R v) { *(volatile R *)p = unset(v) ? not_a_number(v) : v; }
 template <class R> __device__ inline void send(complex<R> *p, complex<R> v) { send(&p->re, v.re), send(&p->im, v.im); }
 template <class R> __device__ inline void reset(R *p) { *p = unset_like(R(0)); }
 template <class R> __device__ inline void reset(complex<R> *p) { reset(&p->re), reset(&p->im); }
+
+// Add what children sent to rows of a front, for one right-hand side each; there are no negative rows.
+// The messages are free again. All rows are asked for at once, and the children one after the other.
+template <int N, class T>
+__device__ __forceinline__ void receive(T (&sum)[N], const Solve<T> &s, const SolveTask &t, const int (&row)[N], const int (&rhs)[N]) {
+    if (!t.mail) return;
+    int from[N], to[N], most = 0;
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+        const int *bounds = s.mail_pointer + (t.start + t.pointer + max_(row[i], 0));
+        from[i] = bounds[0], to[i] = row[i] < 0 ? 0 : bounds[1];
+    }
+#pragma unroll
+    for (int i = 0; i < N; ++i) most = max_(most, to[i] - from[i]);
+#pragma unroll 1
+    for (int q = 0; q < most; ++q) {
+        T seen[N];
+#pragma unroll
+        for (int i = 0; i < N; ++i)
+            if (from[i] + q < to[i]) seen[i] = look(s.mail + (long long)(from[i] + q) * W + rhs[i]);
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+            if (from[i] + q >= to[i]) continue;
+            T *message = s.mail + (long long)(from[i] + q) * W + rhs[i];
+            sum[i] = sum[i] + take(message, seen[i]);
+            reset(message);
+        }
+    }
+}
+
+// A pivot row of the right-hand side, interchanged; `row` becomes the row of the front that comes here.
+// Its place in the solution is made free for the backward sweep.
+template <class T> __device__ inline T pivot_row(const Solve<T> &s, const SolveTask &t, int &row, int j) {
+    reset(s.z + (long long)(t.start + row) * W + j);
+    if (upper_last) row = s.place[t.start + row];
+    return s.x[(long long)(t.start + row) * W + j];
+}
+
+template <class T> __device__ inline Front<T> front_of(const SolveTask &t, T *factor) {
+    Front<T> f;
+    f.s = 0, f.k = t.k, f.m = t.m, f.panel = factor + t.panel, f.tree = nullptr;
+    f.pivot_tiles = ceil_div(t.k, TILE), f.update_tiles = ceil_div(t.m, TILE);
+    return f;
+}
 
 // --- products with 8 columns of a tile for each warp ---------------------------------------------
 // A lane holds 16 entries. By rows: its two rows of 8 columns; by columns: 8 rows of columns
@@ -96,8 +143,9 @@ template <bool PAIRED> __device__ inline int lane_row_of_column(int q) {
     return PAIRED ? 2 * lane + 16 * (q / 2) + q % 2 : lane + 8 * q;
 }
 
-// e ← up to 64×8 entries by rows; zeros outside, but for a row behind the last one.
-template <bool PAIRED, class T> __device__ inline void load_rows(T (&e)[16], const T *a, int ld, int rows, int columns) {
+// e ← up to 64×8 entries by rows, from row `first` on; zeros outside, but for a row behind the last one.
+template <bool PAIRED, class T>
+__device__ inline void load_rows(T (&e)[16], const T *a, int ld, int rows, int columns, int first = 0) {
     a += lane_row<PAIRED>(0);
 #pragma unroll
     for (int c = 0; c < 8; ++c, a += ld) {
@@ -106,15 +154,18 @@ template <bool PAIRED, class T> __device__ inline void load_rows(T (&e)[16], con
             if (lane_row<true>(0) < rows && c < columns) two = *reinterpret_cast<const Two<T> *>(a);
             e[2 * c] = two.e[0], e[2 * c + 1] = two.e[1];
         } else {
-            e[2 * c] = lane_row<false>(0) < rows && c < columns ? a[0] : zero<T>();
-            e[2 * c + 1] = lane_row<false>(1) < rows && c < columns ? a[32] : zero<T>();
+#pragma unroll
+            for (int h = 0; h < 2; ++h) {
+                int row = lane_row<false>(h);
+                e[2 * c + h] = row >= first && row < rows && c < columns ? a[32 * h] : zero<T>();
+            }
         }
     }
 }
 
-// e ← up to 64×8 entries by columns; zeros outside.
+// e ← up to 64×8 entries by columns, from row `first` on; zeros outside, but for a row behind the last one.
 template <bool PAIRED, class T>
-__device__ inline void load_columns(T (&e)[16], const T *a, int ld, int rows, int columns) {
+__device__ inline void load_columns(T (&e)[16], const T *a, int ld, int rows, int columns, int first = 0) {
     int column = threadIdx.x % 32 / 8;
     a += lane_row_of_column<PAIRED>(0) + column * ld;
 #pragma unroll
@@ -126,9 +177,9 @@ __device__ inline void load_columns(T (&e)[16], const T *a, int ld, int rows, in
             if constexpr (PAIRED) {
                 Two<T> two{};
                 if (inside && row < rows) two = *reinterpret_cast<const Two<T> *>(a + 8 * q);
-                e[8 * u + q] = two.e[0], e[8 * u + q + 1] = row + 1 < rows ? two.e[1] : zero<T>();
+                e[8 * u + q] = two.e[0], e[8 * u + q + 1] = two.e[1];
             } else {
-                e[8 * u + q] = inside && row < rows ? a[8 * q] : zero<T>();
+                e[8 * u + q] = inside && row >= first && row < rows ? a[8 * q] : zero<T>();
             }
         }
     }
@@ -147,10 +198,10 @@ __device__ inline void multiply_rows(T (&sum)[2][W], const T (&e)[16], const T *
         }
 }
 
-// sum[u] += Σ conj(entries) · v over the rows; conj for Cholesky alone. v is finite, or ends after
-// `rows` and, where they are odd, a zero.
+// sum[u] += Σ conj(entries) · v over the rows; conj for Cholesky alone. Of v no more is read than one row
+// behind the last one. Entries are looked at here, and not when they are asked for.
 template <bool PAIRED, int LD, class T>
-__device__ inline void multiply_columns(T (&sum)[2][W], const T (&e)[16], const T *v, int rows = TILE) {
+__device__ inline void multiply_columns(T (&sum)[2][W], const T (&e)[16], const T *v, int rows) {
 #pragma unroll
     for (int j = 0; j < W; ++j)
 #pragma unroll
@@ -165,7 +216,7 @@ __device__ inline void multiply_columns(T (&sum)[2][W], const T (&e)[16], const 
             for (int h = 0; h < (PAIRED ? 2 : 1); ++h)
 #pragma unroll
                 for (int u = 0; u < 2; ++u) {
-                    T a = e[8 * u + q + h];
+                    T a = h == 0 || row + 1 < rows ? e[8 * u + q + h] : zero<T>();
                     if constexpr (!LU) a = conj(a);
                     sum[u][j] = fma_(a, two.e[h], sum[u][j]);
                 }
@@ -190,143 +241,24 @@ template <class T> __device__ inline void clear(T (&sum)[2][W]) {
     for (int i = 0; i < 2 * W; ++i) sum[i / W][i % W] = zero<T>();
 }
 
-// --- one tile for a block ------------------------------------------------------------------------
+// --- entries that are asked for before they are needed ---------------------------------------------
+// Steps 0…count−1 take turns with `ahead` sets of entries, each asked for while the ones before it are
+// used: load(entries, step), then use(entries, step).
 
-// Shared memory of a tile.
-template <class T> struct TileMemory {
-    T *staged;   // twice a tile of the vector that a product takes
-    T *sums;     // those by rows of each warp, and those by columns
-    T *b;        // the tile's own rows
-    T *inverse;
+constexpr int ahead = AHEAD;
 
-    __device__ static TileMemory here() {
-        T *p = shared_memory<T>();
-        return {p, p + 2 * VALUES, p + (warps + 3) * VALUES, p + (warps + 4) * VALUES};
-    }
-};
-
-// Call f(row, right-hand side, place in shared memory, number) for each value of a tile.
-template <class F> __device__ inline void each_value(F f) {
+template <class T, class Load> __device__ __forceinline__ void ask_ahead(T (&e)[ahead][16], int count, Load load) {
 #pragma unroll
-    for (int i = 0; i < (VALUES + threads - 1) / threads; ++i) {
-        int e = threadIdx.x + i * threads;
-        if (e < VALUES) f(e / W, e % W, e % W * TILE + e / W, i);
-    }
+    for (int h = 0; h < ahead; ++h)
+        if (h < count) load(e[h], h);
 }
-constexpr int values_each = (VALUES + threads - 1) / threads;
-
-template <class T> __device__ inline Front<T> front_of(const SolveTask &t, T *factor) {
-    Front<T> f;
-    f.s = 0, f.k = t.k, f.m = t.m, f.panel = factor + t.panel, f.tree = nullptr;
-    f.pivot_tiles = ceil_div(t.k, TILE), f.update_tiles = ceil_div(t.m, TILE);
-    return f;
-}
-
-// Begin to fetch the w×w inverse of pivot tile i; zeros around it.
-template <class T> __device__ inline void fetch_inverse(T *inverse, const T *kept, int w) {
-#pragma unroll 4
-    for (int e = threadIdx.x; e < TILE * TILE; e += threads) {
-        int r = e % TILE, c = e / TILE;
-        bool valid = r < w && c < w;
-        copy_async<sizeof(T)>(inverse + r + c * INVERSE_LD, kept + (valid ? r + c * w : 0), valid);
-    }
-    copy_async_commit();
-}
-
-// Sums to shared memory: by rows for each warp, by columns behind them.
-template <class T> __device__ inline void put_rows(T *sums, const T (&sum)[2][W]) {
-    sums += threadIdx.x / 32 * VALUES;
-#pragma unroll
-    for (int j = 0; j < W; ++j)
-#pragma unroll
-        for (int h = 0; h < 2; ++h) sums[j * TILE + lane_row<paired<T>>(h)] = sum[h][j];
-}
-template <class T> __device__ inline void put_columns(T *sums, T (&sum)[2][W]) {
-    sums += warps * VALUES + threadIdx.x / 32 * 8;
-    each_column(sum, [&](int c, int j, T total) { sums[j * TILE + c] = total; });
-}
-template <class T> __device__ inline T sum_of_warps(const T *sums, int at) {
-    T total = zero<T>();
-#pragma unroll
-    for (int w = 0; w < warps; ++w) total = total + sums[w * VALUES + at];
-    return total;
-}
-
-// The inverse (its conjugate transpose for TRANSPOSE, the transpose for LU) times b: four terms of
-// each result, which each_product adds.
-template <bool TRANSPOSE, class T> __device__ inline void multiply_inverse(const TileMemory<T> &memory) {
-    int r = threadIdx.x % TILE, quarter = threadIdx.x / TILE;
-    T sum[W];
-#pragma unroll
-    for (int j = 0; j < W; ++j) sum[j] = zero<T>();
-#pragma unroll
-    for (int i = 0; i < TILE / 4; ++i) {
-        int c = quarter * (TILE / 4) + i;
-        T a = TRANSPOSE ? memory.inverse[c + r * INVERSE_LD] : memory.inverse[r + c * INVERSE_LD];
-        if constexpr (TRANSPOSE && !LU) a = conj(a);
-#pragma unroll
-        for (int j = 0; j < W; ++j) sum[j] = fma_(a, memory.b[j * TILE + c], sum[j]);
-    }
-#pragma unroll
-    for (int j = 0; j < W; ++j) memory.sums[quarter * VALUES + j * TILE + r] = sum[j];
-}
-template <class T> __device__ inline T product_at(const TileMemory<T> &memory, int at) {
-    const T *p = memory.sums + at;
-    return (p[0] + p[VALUES]) + (p[2 * VALUES] + p[3 * VALUES]);
-}
-
-// --- tickets -------------------------------------------------------------------------------------
-
-// The tasks of a block. Tickets for `warps` small fronts come before those for the list of tasks, or
-// behind them. A block asks for the next ticket while it ends a task, and not before: what one block
-// held, others that are free could not do meanwhile.
-template <bool SMALL_BEFORE, class T> struct Tickets {
-    const Solve<T> &solve;
-    SolveTask *task;  // in shared memory, as `told`
-    int *told;
-    int number, next;
-
-    __device__ int small() const { return ceil_div(solve.small_count, warps); }
-    __device__ int first() const { return SMALL_BEFORE ? small() : 0; }
-    __device__ int end() const { return first() + solve.task_count; }
-    __device__ const SolveTask &now() const { return *task; }
-
-    __device__ void ask() {
-        if (threadIdx.x == 0) next = atomicAdd(solve.ticket, 1);
-    }
-    __device__ void begin() {
-        ask();
-        if (threadIdx.x == 0 && next == 0) *solve.other_ticket = 0;
-        advance();
-    }
-    // Go on to the next task.
-    __device__ void advance() {
-        if (threadIdx.x == 0) *told = next;
-        __syncthreads();
-        number = *told;
-        int index = number - first();
-        if (index >= 0 && index < solve.task_count) {
-            const int4 *from = (const int4 *)(solve.tasks + index);
-            if (threadIdx.x < 4) ((int4 *)task)[threadIdx.x] = from[threadIdx.x];
-            if (threadIdx.x == 32 && index + (int)gridDim.x < solve.task_count)
-                prefetch(solve.tasks + index + gridDim.x);  // for whoever comes to it
-        }
-        __syncthreads();
-    }
-};
-
-// The description of a small front, in shared memory of its warp.
-__device__ inline const SolveTask &small_task(const SolveTask *list, int index) {
-    __shared__ SolveTask all[warps];
-    SolveTask *mine = all + threadIdx.x / 32;
-    int lane = threadIdx.x % 32;
-    if (lane < 4) ((int4 *)mine)[lane] = ((const int4 *)(list + index))[lane];
-    __syncwarp();
-    return *mine;
-}
-
-// Bring what a small front reads to the second-level cache.
-__device__ inline void prefetch_bytes(const void *from, int bytes) {
+template <class T, class Load, class Use>
+__device__ __forceinline__ void take_turns(T (&e)[ahead][16], int count, Load load, Use use) {
 #pragma unroll 1
-    for (int at = threadIdx.x % 32 * 128; at < bytes; at += 32 * 128) prefetch((const char *)from + at);
+    for (int q = 0; q < count; q += ahead)
+#pragma unroll
+        for (int h = 0; h < ahead; ++h) {
+            if (q + h < count) use(e[h], q + h);
+            if (q + h + ahead < count) load(e[h], q + h + ahead);
+        }
 }

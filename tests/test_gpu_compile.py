@@ -42,7 +42,7 @@ SPILLED = {  # a few bytes of addresses, touched at most once a slice of operand
     ("front_tiles.cu", "f8", 80, ()): 84,
     ("front_tiles.cu", "f8", 90, ()): 264,  # around calls, and worth it for a third block
     ("front_tiles.cu", "f8", 100, ()): 184,
-    ("front_tiles.cu", "f8", 90, (("LU", 1), ("PERTURB", 1))): 8,
+    ("front_tiles.cu", "f8", 90, (("LU", 1), ("PERTURB", 1))): 156,
     **{("getrf_left.cu", "f8", arch, ()): 140 for arch in ARCHITECTURES},  # 512 threads: 128 each
     ("getrf_update.cu", "f8", 80, ()): 40,
     ("getrf_update.cu", "f8", 100, ()): 40,

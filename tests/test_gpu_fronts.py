@@ -13,6 +13,7 @@ from frontal import problems
 from frontal.backend import PivotFailure
 from frontal.cpu import CpuBackend, CpuFactor
 from frontal.errors import FactorMemoryError
+from frontal.gpu import front_factor
 from frontal.gpu.backend import GpuBackend
 from frontal.gpu.fronts import Pattern
 from frontal.gpu.schedule import contribution_entries, make_schedule
@@ -88,29 +89,84 @@ def test_the_same_factor_and_solution(device, name, small, dtype):
             assert np.abs(residual).max() <= 100 * eps(dtype) * scale
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("small", [0, 64])
-@pytest.mark.parametrize("name", MATRICES)
-def test_the_same_factor_and_solution_by_lu(device, name, small, dtype):
-    a = unsymmetric(name, dtype)
-    analysis, cpu, gpu = factors(device, a, "general", 1e-3, small)
-    assert gpu.perturbed == cpu.perturbed
-    k = np.diff(analysis.plan.start)
-    if k.max() <= 64:
-        np.testing.assert_array_equal(gpu.pivots, cpu.pivots)
-        size = np.abs(cpu.panels).max()
-        np.testing.assert_allclose(gpu.panels, cpu.panels, rtol=0, atol=1e3 * eps(dtype) * size)
-    else:  # the GPU looks for pivots inside tiles of 64 rows
-        row = np.concatenate([np.arange(n) for n in k])
-        np.testing.assert_array_equal(gpu.pivots // 64, row // 64)
+def multipliers(factor):
+    """Largest entry of L in a pivot block."""
+    plan, largest = factor.pattern.plan, 0.0
+    for s in range(plan.parent.size):
+        k, m = int(factor.pattern.k[s]), int(factor.pattern.m[s])
+        panel = factor.panels[plan.panel[s] : plan.panel[s] + k * (k + m)].reshape(k, k + m).T
+        for t in range(0, k, 64):
+            tile = np.tril(panel[t : min(t + 64, k), t : t + 64], -1)
+            largest = max(largest, (np.abs(tile.real) + np.abs(tile.imag)).max(initial=0.0))
+    return largest
+
+
+def check_solutions(analysis, a, factor):
+    dtype = a.dtype
     b = np.random.default_rng(3).standard_normal((a.shape[0], 2)).astype(dtype)
     matrix = a[analysis.row_perm][:, analysis.perm]
     for transposed in (False, True):
         x = b.copy()
-        gpu.solve(x, transposed)
+        factor.solve(x, transposed)
         residual = (matrix.T if transposed else matrix) @ x - b
         scale = sp.linalg.norm(a, np.inf) * np.abs(x).max() + np.abs(b).max()
         assert np.abs(residual).max() <= 1e3 * eps(dtype) * scale
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("small", [0, 64])
+@pytest.mark.parametrize("name", MATRICES)
+def test_a_sound_factor_by_lu(device, name, small, dtype):
+    a = unsymmetric(name, dtype)
+    analysis, cpu, gpu = factors(device, a, "general", 1e-3, small)
+    assert gpu.perturbed == cpu.perturbed
+    row = np.concatenate([np.arange(n) for n in np.diff(analysis.plan.start)])
+    np.testing.assert_array_equal(gpu.pivots // 64, row // 64)  # of tiles of 64 rows
+    assert multipliers(gpu) <= 8 * (1 + 10 * eps(dtype))
+    check_solutions(analysis, a, gpu)
+
+
+@pytest.mark.parametrize("small", [0, 64])
+@pytest.mark.parametrize("name", MATRICES)
+def test_largest_pivots(device, monkeypatch, name, small):
+    """With the strictest threshold the GPU chooses as LAPACK does, inside tiles of 64 rows."""
+    monkeypatch.setattr(front_factor, "_MULTIPLIER", 1)
+    a = unsymmetric(name, "f8")
+    analysis, cpu, gpu = factors(device, a, "general", 1e-3, small)
+    check_solutions(analysis, a, gpu)
+    assert multipliers(gpu) <= 1 + 10 * eps("f8")
+    if np.diff(analysis.plan.start).max() > 64:
+        return  # the CPU looks in the whole front
+    np.testing.assert_array_equal(gpu.pivots, cpu.pivots)
+    size = np.abs(cpu.panels).max()
+    np.testing.assert_allclose(gpu.panels, cpu.panels, rtol=0, atol=1e3 * eps("f8") * size)
+
+
+def swapped(n, dtype):
+    """A dense matrix with large entries beside the diagonal, in and across blocks of 8 columns."""
+    rng = np.random.default_rng(11)
+    a = rng.uniform(-1e-3, 1e-3, (n, n))
+    for first, step in ((0, 1), (16, 8), (40, 12), (64, 1), (96, 16)):
+        for i in range(first, min(first + step, n - step)):
+            a[i, i + step] = a[i + step, i] = 1 + i / n
+    for i in np.flatnonzero(np.abs(a).max(1) < 0.5):
+        a[i, i] = 1.5
+    return sp.csc_array(a.astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+@pytest.mark.parametrize("n", [9, 37, 64, 90, 150])
+def test_interchanges_in_some_blocks_of_columns(device, n, dtype):
+    a = swapped(n, dtype)
+    plan = frontal.analyze(a, kind="general", ordering=np.arange(n))
+    values = plan.matching_pattern(frontal.matrix.canonical(a)).data
+    gpu = GpuBackend(device)
+    gpu.pattern = Pattern(device, plan.plan, False, 0, 1)
+    factor = gpu.factorize(values, 1e-8, None)
+    assert factor.perturbed == 0
+    assert (factor.pivots != np.arange(n)).any()
+    assert multipliers(factor) <= 8 * (1 + 10 * eps(dtype))
+    check_solutions(plan, a, factor)
 
 
 @pytest.mark.parametrize("kind", ["spd", "general"])
@@ -131,7 +187,8 @@ def test_the_whole_solver(device, monkeypatch, kind, dtype):
     wanted = np.linalg.slogdet(2 * a.toarray())
     np.testing.assert_allclose([sign, log], wanted, rtol=2e3 * eps(dtype))
     twin = pickle.loads(pickle.dumps(factor))
-    np.testing.assert_allclose(twin.solve(b), factor.solve(b), rtol=0, atol=1e3 * eps(dtype))
+    x = factor.solve(b)
+    np.testing.assert_allclose(twin.solve(b), x, rtol=0, atol=1e3 * eps(dtype) * np.abs(x).max())
 
 
 def test_the_first_failing_pivot(device):

@@ -14,6 +14,7 @@ from .prepared import Launch
 
 _THREADS = 128  # of front_tiles.cu
 _NO_POSITION = 0x7FFFFFFF  # device/front.cuh
+_MULTIPLIER = 8  # entries of L in a diagonal tile that are this large ask for interchanges
 
 
 @dataclass
@@ -214,7 +215,8 @@ def _tiles(
         struct[name] = device.pointer(array)
     struct["count"], struct["tiny"] = tasks.count, tiny
     plan = launch.front_tiles(dtype, pattern.symmetric, device.limits)
-    constants = {"LU": lu, "PERTURB": lu} | ({} if trace is None else {"TRACE": 1})
+    constants = {"LU": 1, "PERTURB": 1, "MULTIPLIER": _MULTIPLIER} if lu else {}
+    constants |= {} if trace is None else {"TRACE": 1}
     kernel = device.kernel("front_tiles.cu", "front_tiles", dtype, **constants)
     tree = pattern.struct(dtype)
     grid = min(plan.residents * device.limits.multiprocessors, tasks.count)

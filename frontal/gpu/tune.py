@@ -121,7 +121,7 @@ def sweep(
     timer : callable, optional
         Seconds of a call, given it and what restores its inputs; default: by CUDA events.
     seconds : float
-        No new value is tried after so long.
+        No new value is tried after so long; each routine has an equal share of what is left.
 
     Returns
     -------
@@ -138,7 +138,8 @@ def sweep(
         if progress:
             progress("tuning", i, len(names))
         probes = [Probe(device, routine, c) for c in (cases or CASES)[routine]]
-        found = _Sweep(routine, probes, timer or device_timer, end)
+        now = time.perf_counter()
+        found = _Sweep(routine, probes, timer or device_timer, now + (end - now) / (len(names) - i))
         try:
             changes += found.run()
         except Exception as error:  # the other routines are worth their time
@@ -173,7 +174,7 @@ class _Sweep:
         with trial(self.routine, {}):  # the defaults, whatever files say
             for probe in self.probes:
                 probe.expect()
-            best = self._score()
+            best = self._time()
         if math.isinf(best):
             raise RuntimeError(f"{self.routine} does not repeat its results with its defaults")
         changes = []
@@ -199,14 +200,19 @@ class _Sweep:
         return best
 
     def _score(self) -> float:
-        """Mean logarithm of the cases' times; infinite where one fails."""
+        """As `_time`; infinite too for values with which a case cannot be launched."""
+        try:
+            return self._time()
+        except Exception as error:  # too much shared memory, no such tile: not a choice here
+            log.debug("%s: %s", self.routine, error)
+            return math.inf
+
+    def _time(self) -> float:
+        """Mean logarithm of the cases' times; infinite where a result is another one."""
         total = 0.0
         for probe in self.probes:
-            try:
-                total += math.log(self.timer(probe.call, probe.restore))
-                if not probe.agrees():
-                    return math.inf
-            except Exception:  # too much shared memory, no such tile: not a choice here
+            total += math.log(self.timer(probe.call, probe.restore))
+            if not probe.agrees():
                 return math.inf
         return total / max(len(self.probes), 1)
 
@@ -274,8 +280,8 @@ class Probe:
         self.restore()
         self.call()
         xp = self.device.xp
-        error = xp.abs(self.flat - self.expected).max(initial=0.0)
-        return bool(error <= _SAME * xp.abs(self.expected).max(initial=1.0))
+        error, size = xp.abs(self.flat - self.expected).max(), xp.abs(self.expected).max()
+        return bool(error <= _SAME * xp.maximum(size, 1.0))
 
 
 def _driver(routine: str, operands: list[Batch], info: Any) -> Callable[[], None]:

@@ -59,10 +59,12 @@ inline int acquire(const int *flag) {
     emulation::yield();
     return *flag;
 }
+inline int glance(const int *flag) { return acquire(flag); }
 inline void release(int *flag, int value) {
     *flag = value;
     emulation::grid.idle = 0;
 }
+inline void release_add(int *counter, int value) { release(counter, *counter + value); }
 
 // About 20 good bits, as the device's.
 inline double reciprocal_seed(double a) { return 1.0 / a * (1 + 0x1p-21); }

@@ -56,7 +56,7 @@ struct Task {
 
 __device__ inline T *work() { return shared_memory<T>(); }
 __device__ inline T *assembled() { return work() + work_elements; }
-__device__ inline T *scratch() { return assembled() + tile_elements<T>; }  // 64 elements, and LuTile
+__device__ inline T *scratch() { return assembled() + tile_elements<T>; }  // 64 reals, or what LU takes
 
 __device__ inline void stamp(const Tasks &tasks, int task, int phase) {
     if (TRACE && threadIdx.x == 0) tasks.trace[4 * task + phase] = nanoseconds();
@@ -64,13 +64,8 @@ __device__ inline void stamp(const Tasks &tasks, int task, int phase) {
 
 // Wait until *flag ≥ wanted: one thread asks, and a barrier must follow.
 __device__ inline void wait_for(const int *flag, int wanted) {
-    while (acquire(flag) < wanted) {}
-}
-
-// All threads have written what the counter stands for.
-__device__ inline void count_one(int *counter) {
-    __threadfence();
-    atomicAdd(counter, 1);
+    while (glance(flag) < wanted) {}
+    acquire(flag);
 }
 
 __device__ inline void assemble(const Task &task, const Tasks &tasks, const T *blocks, const T *values) {
@@ -105,12 +100,7 @@ __device__ inline void assemble(const Task &task, const Tasks &tasks, const T *b
 // How many tiles are done in both rows: more than `done`, `limit` at most; to all threads.
 __device__ inline int wait_beyond(const int *row, const int *other, int done, int limit) {
     __shared__ int ready;
-    if (threadIdx.x == 0) {
-        int found;
-        do found = min_(acquire(row), acquire(other));
-        while (found <= done);
-        ready = min_(found, limit);
-    }
+    if (threadIdx.x == 0) ready = min_(acquire_beyond(row, other, done), limit);
     __syncthreads();
     int found = ready;
     __syncthreads();
@@ -161,7 +151,20 @@ __device__ inline void subtract(Product &tile, const Task &task, const Tasks &ta
 
 // kept ← the lower triangle of the w×w inverse.
 __device__ inline void keep_inverse(const T *inverse, T *kept, int w) {
+    if (w == SIZE) {
+        constexpr int wide = Pack16<T>::count;
 #pragma unroll 8
+        for (int e = threadIdx.x * wide; e < SIZE * SIZE; e += threads * wide) {
+            int r = e % SIZE, c = e / SIZE;
+            auto pack = *reinterpret_cast<const Pack16<T> *>(inverse + r + c * ld);
+#pragma unroll
+            for (int i = 0; i < wide; ++i)
+                if (r + i < c) pack.v[i] = zero<T>();
+            *reinterpret_cast<Pack16<T> *>(kept + e) = pack;
+        }
+        return;
+    }
+#pragma unroll 4
     for (int e = threadIdx.x; e < SIZE * w; e += threads) {
         int r = e % SIZE, c = e / SIZE;
         if (r < w) kept[r + c * w] = r >= c ? inverse[r + c * ld] : zero<T>();
@@ -190,7 +193,6 @@ __device__ inline void publish(const Task &task, const Tasks &tasks) {
     int row = task.front.tree->tile_row[task.front.s] + task.i;
     __syncthreads();
     if (threadIdx.x == 0) {
-        __threadfence();
         if (!LU || task.part == LOWER_PART) release(tasks.done + row, task.j + 1);
         if (LU && (task.part == UPPER_PART || task.i == task.j)) release(tasks.upper_done + row, task.j + 1);
     }
@@ -202,7 +204,7 @@ __device__ inline void wait_for_diagonal(const Task &task, const Tasks &tasks) {
     __syncthreads();
 }
 
-// The others wait for the inverse alone, so it goes out first. This function and those after it are
+// The others wait for the inverses alone, so they go out first. This function and those after it are
 // kept apart from the code around them, which the compiler would else give too many registers.
 __device__ __noinline__ void finish_cholesky(const Task &task, const Tasks &tasks) {
     const Front<T> &f = task.front;
@@ -226,28 +228,23 @@ __device__ __noinline__ void finish_cholesky(const Task &task, const Tasks &task
 __device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
     const Front<T> &f = task.front;
     int j = task.j, w = f.rows(j), row = threadIdx.x % SIZE;
-    T *block = work(), *inverse = assembled(), *scales = scratch();
-    LuTile<T> &lu = *reinterpret_cast<LuTile<T> *>(scales + SIZE);
+    T *block = work(), *lower = assembled(), *ones = scratch(), *scales = ones + SIZE, *upper = scales + SIZE;
+    LuTile<T> &lu = *reinterpret_cast<LuTile<T> *>(upper + tile_elements<T>);
     int replaced = lu.factor(block, w, tasks.tiny);
     int *place = tasks.pivots + f.tree->start[f.s] + j * SIZE;
     if (threadIdx.x < w) place[threadIdx.x] = lu.place[threadIdx.x];
-    if (threadIdx.x < SIZE) scales[threadIdx.x] = one<T>();
+    if (threadIdx.x < SIZE) ones[row] = one<T>(), scales[row] = pivot_reciprocal(block[row * (ld + 1)]);
     __syncthreads();
-    invert_lower(block, inverse, scales, w);
+    invert_both(block, lower, upper, ones, scales, w);
     long long offset = f.tree->inverse[f.s] + (long long)j * SIZE * SIZE;
-    keep_inverse(inverse, tasks.inverses + offset, w);
+    keep_inverse(lower, tasks.inverses + offset, w);
+    keep_inverse(upper, tasks.upper_inverses + offset, w);
+    if (threadIdx.x == 0 && replaced) atomicAdd(tasks.outcome + 1, replaced);
+    publish(task, tasks);
     Matrix<T> target = f.lower(j).at(0, j * SIZE);
 #pragma unroll 8
     for (int c = threadIdx.x / SIZE; c < w; c += threads / SIZE)
         if (row < w) target(row, c) = block[row + c * ld];
-    if (threadIdx.x < SIZE) scales[threadIdx.x] = pivot_reciprocal(block[threadIdx.x * (ld + 1)]);
-    __syncthreads();
-    for (int c = threadIdx.x / SIZE; c < row; c += threads / SIZE) block[row + c * ld] = block[c + row * ld];
-    __syncthreads();
-    invert_lower(block, inverse, scales, w);
-    keep_inverse(inverse, tasks.upper_inverses + offset, w);
-    if (threadIdx.x == 0 && replaced) atomicAdd(tasks.outcome + 1, replaced);
-    publish(task, tasks);
 }
 #endif
 
@@ -284,7 +281,7 @@ __device__ inline void finish_contribution(Product &tile, const Task &task, cons
         if (r < target.rows && c < target.cols) target(r, c) = assembled()[r + c * ld] - v;
     });
     __syncthreads();
-    if (threadIdx.x == 0) count_one(tasks.finished + f.s);
+    if (threadIdx.x == 0) release_add(tasks.finished + f.s, 1);
 }
 
 __device__ inline void run(const Task &task, const Tasks &tasks, T *blocks, const T *values) {
@@ -328,7 +325,7 @@ extern "C" __global__ void __launch_bounds__(threads, residents) front_tiles(
         if (task.number >= tasks.count) return;
         run(task, tasks, blocks, values);
         __syncthreads();
-        if (threadIdx.x == 0) count_one(tasks.level + task.level);
+        if (threadIdx.x == 0) release_add(tasks.level + task.level, 1);
         stamp(tasks, task.number, 3);
     }
 }

@@ -46,12 +46,7 @@ struct Factor {
     }
     // How many block columns are done in both rows: more than `done`, `limit` at most.
     __device__ int wait(int i, int j, int done, int limit) const {
-        if (threadIdx.x == 0) {
-            int ready;
-            do ready = min_(acquire(rows + i), acquire(rows + j));
-            while (ready <= done);
-            *message = min_(ready, limit);
-        }
+        if (threadIdx.x == 0) *message = min_(acquire_beyond(rows + i, rows + j, done), limit);
         __syncthreads();
         int ready = *message;
         __syncthreads();

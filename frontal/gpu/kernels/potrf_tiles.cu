@@ -49,12 +49,7 @@ __device__ inline T *place(Matrix<T> a, int i, int j, int r, int c) {
 // Wait until more than k tiles of both rows are done; return how many are, to all threads.
 __device__ inline int wait_beyond(const int *row, const int *other, int k) {
     __shared__ int ready;
-    if (threadIdx.x == 0) {
-        int found;
-        do found = min_(acquire(row), acquire(other));
-        while (found <= k);
-        ready = found;
-    }
+    if (threadIdx.x == 0) ready = acquire_beyond(row, other, k);
     __syncthreads();
     int found = ready;
     __syncthreads();
@@ -64,10 +59,7 @@ __device__ inline int wait_beyond(const int *row, const int *other, int k) {
 // All threads have written what the counter stands for.
 __device__ inline void publish(int *counter, int value) {
     __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        release(counter, value);
-    }
+    if (threadIdx.x == 0) release(counter, value);
 }
 
 __device__ __forceinline__ void accumulate(Product &tile, Matrix<T> a, int i, int j, const int *done, T *shared) {

@@ -142,11 +142,12 @@ template <int LD, class T> __device__ inline int factor_tile(T *tile, int rows, 
     return failed;
 }
 
-// The inverse of the 16×16 block of L at (16w, 16w), w the warp: lane j solves for column j.
+// The inverse of the 16×16 block at (16w, 16w), w the warp, of a lower triangle whose element (i, k) is
+// tile[i*down + k*right]: 16 lanes solve for a column each, and write it if `mine`.
 template <class T, class Scale>
-__device__ inline void invert_sixteen(const T *tile, T *inverse, const Scale *scales) {
+__device__ inline void invert_sixteen(const T *tile, int down, int right, T *inverse, const Scale *scales, bool mine = true) {
     constexpr int ld = tile_ld<T>;
-    int lane = threadIdx.x % 32, p = threadIdx.x / 32 * 16;
+    int lane = threadIdx.x % 16, p = threadIdx.x / 32 * 16;
     T x[16];
 #pragma unroll
     for (int i = 0; i < 16; ++i) x[i] = i == lane ? one<T>() : zero<T>();
@@ -154,15 +155,40 @@ __device__ inline void invert_sixteen(const T *tile, T *inverse, const Scale *sc
     for (int k = 0; k < 16; ++k) {
         x[k] = scales[p + k] * x[k];
 #pragma unroll
-        for (int i = k + 1; i < 16; ++i) x[i] = fma_(-tile[p + i + (p + k) * ld], x[k], x[i]);
+        for (int i = k + 1; i < 16; ++i) x[i] = fma_(-tile[(p + i) * down + (p + k) * right], x[k], x[i]);
     }
-    if (lane < 16) {
+    if (mine) {
 #pragma unroll
         for (int i = 0; i < 16; ++i) inverse[p + i + (p + lane) * ld] = x[i];
     }
 }
 
-// The part of L⁻¹ below its diagonal blocks of order H: V21 = -V22·(L21·V11), by warps of 16×16 parts.
+// Zeros above the diagonal of the inverse, inside its two 32×32 diagonal blocks: those that products read.
+template <class T> __device__ inline void clear_above(T *inverse) {
+    constexpr int ld = tile_ld<T>;
+    for (int e = threadIdx.x; e < 2 * 16 * 16; e += blockDim.x)
+        inverse[e / 256 * 32 * (1 + ld) + e % 16 + (e % 256 / 16 + 16) * ld] = zero<T>();
+}
+
+// 16×16 parts, by warps, of what L⁻¹ has below diagonal blocks of order H, V21 = −V22·(L21·V11). First
+// the product in parentheses, in its place; with TRANSPOSED l21 is that of the transpose of L. `part` is
+// zero at first, for all warps: a condition around that costs registers.
+template <int H, bool TRANSPOSED, class T>
+__device__ inline void join_first(WarpProduct<T, 16, 16> &part, const T *l21, const T *v11, T *v21) {
+    constexpr int ld = tile_ld<T>;
+    part.template add<H, TRANSPOSED, true, false, false>(l21, ld, v11, ld);
+    part.each([&](int i, int j, T &v) { v21[i + j * ld] = v; });
+}
+// Then, where all of it is there, the other product; and where all have read it, that in its place.
+template <int H, class T>
+__device__ inline void join_second(WarpProduct<T, 16, 16> &part, const T *v22, const T *v21) {
+    part.template add<H, false, true, false, false>(v22, tile_ld<T>, v21, tile_ld<T>);
+}
+template <class T> __device__ inline void join_put(WarpProduct<T, 16, 16> &part, T *v21) {
+    part.each([&](int i, int j, T &v) { v21[i + j * tile_ld<T>] = -v; });
+}
+
+// All parts below the diagonal blocks of order H.
 template <int H, class T> __device__ inline void join_inverses(const T *tile, T *inverse) {
     constexpr int ld = tile_ld<T>, parts = H / 16, warps = parts * parts;
     int warp = threadIdx.x / 32, p = warp / warps * 2 * H, i0 = warp % parts * 16, j0 = warp % warps / parts * 16;
@@ -170,15 +196,12 @@ template <int H, class T> __device__ inline void join_inverses(const T *tile, T 
     T *v11 = inverse + p + p * ld, *v21 = v11 + H, *v22 = v21 + H * ld;
     WarpProduct<T, 16, 16> part;
     part.clear();
-    if (mine) {
-        part.template add<H, false, true, false, false>(tile + p + H + i0 + p * ld, ld, v11 + j0 * ld, ld);
-        part.each([&](int i, int j, T &v) { v21[i0 + i + (j0 + j) * ld] = v; });
-    }
+    if (mine) join_first<H, false>(part, tile + p + H + i0 + p * ld, v11 + j0 * ld, v21 + i0 + j0 * ld);
     __syncthreads();
     part.clear();
-    if (mine) part.template add<H, false, true, false, false>(v22 + i0, ld, v21 + j0 * ld, ld);
+    if (mine) join_second<H>(part, v22 + i0, v21 + j0 * ld);
     __syncthreads();
-    if (mine) part.each([&](int i, int j, T &v) { v21[i0 + i + (j0 + j) * ld] = -v; });
+    if (mine) join_put(part, v21 + i0 + j0 * ld);
     __syncthreads();
 }
 
@@ -188,10 +211,8 @@ template <int H, class T> __device__ inline void join_inverses(const T *tile, T 
 // a barrier.
 template <class T, class Scale>
 __device__ inline void invert_lower(const T *tile, T *inverse, const Scale *scales, int n = TILE_ROWS) {
-    constexpr int ld = tile_ld<T>;
-    for (int e = threadIdx.x; e < 2 * 16 * 16; e += blockDim.x)
-        inverse[e / 256 * 32 * (1 + ld) + e % 16 + (e % 256 / 16 + 16) * ld] = zero<T>();
-    if (threadIdx.x / 32 * 16 < n) invert_sixteen(tile, inverse, scales);
+    clear_above(inverse);
+    if (threadIdx.x / 32 * 16 < n) invert_sixteen(tile, 1, tile_ld<T>, inverse, scales, threadIdx.x % 32 < 16);
     __syncthreads();
     if (n > 16) join_inverses<16>(tile, inverse);
     if (n > 32) join_inverses<32>(tile, inverse);

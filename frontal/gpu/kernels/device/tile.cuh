@@ -237,6 +237,12 @@ struct Tile {
     }
 };
 
+// How many tiles are done in both rows, once they are more than `done`; for one thread.
+__device__ inline int acquire_beyond(const int *row, const int *other, int done) {
+    while (min_(glance(row), glance(other)) <= done) {}
+    return min_(acquire(row), acquire(other));
+}
+
 // The instances that other routines build on.
 template <class T> struct TileShapes {
     using Tiny = Tile<T, 16, 16, 16, 1, 1, 1>;

@@ -11,7 +11,7 @@ from math import exp, log
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness import RESULTS, load
+from harness import RESULTS, load, origin
 
 SPARSE = RESULTS / "gpu.jsonl"
 SOLVERS = ("frontal", "cudss", "cudss-same", "cupyx")
@@ -87,6 +87,8 @@ def comparison(results: Results, rival: str) -> list[list[str]]:
         header += [f"{title} ms", f"{rival} {title} ms", "ratio"]
     rows = [header]
     for case in results.cases:
+        if rival != "cudss" and not results.record(case, rival):
+            continue
         name = case[0] + ("" if results.record(case).get("resident", True) else " *")
         row = [name, case[1]]
         row += [figure(results.record(case, s).get("tflops")) for s in ("frontal", rival)]
@@ -196,13 +198,12 @@ def sections(path: Path = SPARSE) -> dict[str, str]:
     about = ", ".join(f"{k} {v}" for k, v in last["gpu"].items())
     packages = ", ".join(f"{k} {v}" for k, v in last["versions"].items())
     libraries = sorted({f"cuDSS {r['cudss']}" for r in records if "cudss" in r})
-    origin = "; ".join([about, *libraries, last["machine"]["cpu"], packages])
+    about = "; ".join([about, *libraries, last["machine"]["cpu"], packages])
     return {
         "Sparse systems on a GPU": "\n\n".join([*tables, notes(results)]),
         "Sparse systems on a GPU: aims": markdown(aims(results)),
         "Sparse systems on a GPU: details": markdown(details(results)),
-        "Sparse systems on a GPU: origin": f"{origin}; {last['date'][:10]}, commit "
-        f"{last['commit']}.",
+        "Sparse systems on a GPU: origin": f"{about}; {origin(results.records.values())}.",
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import gpu_ratios
 from gpu_cases import DTYPES, SHAPES, SIZES
 from gpu_plots import TITLES, ceilings, collected
-from harness import RESULTS, load
+from harness import RESULTS, load, origin
 
 LADDER = RESULTS / "gpu_dense.jsonl"
 ORDER = ("naive", "paper", "ours", "magma", "vendor", "streamed", "padding", "host")
@@ -55,7 +55,7 @@ def sections(path: Path = LADDER) -> dict[str, str]:
     last = max(measured, key=lambda r: r["date"])
     about = ", ".join(f"{k} {v}" for k, v in last["gpu"].items())
     peaks = ", ".join(f"{k} {v / 1e3:.1f}" for k, v in limits.get("gemm_gflops", {}).items())
-    note = f"{about}; {last['date'][:10]}, commit {last['commit']}."
+    note = f"{about}; {origin(r for r in records if r['rung'] != 'magma')}."
     if limits:
         note += f" Ceilings: copy {limits['copy_gbytes'] / 1e3:.2f} TB/s, gemm {peaks} TF/s."
     source = {r["source"] for r in records if "source" in r}

@@ -163,5 +163,12 @@ def commit() -> str:
     return (git("rev-parse", "--short", "HEAD") or "none") + ("+changes" if changed else "")
 
 
+def origin(records: Iterable[dict]) -> str:
+    """Return the last day of some records and the commits that they measured, oldest first."""
+    ordered = sorted(records, key=lambda r: r["date"])
+    commits = list(dict.fromkeys(r["commit"] for r in ordered))
+    return f"{ordered[-1]['date'][:10]}, commit{'s' * (len(commits) > 1)} {', '.join(commits)}"
+
+
 def now() -> str:
     return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")

@@ -145,7 +145,9 @@ class ResidentSystem:
             raise ValueError(
                 f"{values.size} values given, the pattern has {self.entries.nnz} entries"
             )
-        return values.astype(working_dtype(values.dtype, "A"), copy=True)
+        kept = xp.empty(values.size, working_dtype(values.dtype, "A"))
+        self.entries.device.copy(values.reshape(-1), kept)
+        return kept
 
     def scaled(self) -> Any:
         """The values that are factorized."""

@@ -22,7 +22,7 @@ from .matrix import Canonical, canonical
 from .ordering import Ordering, order
 from .ordering.graph import adjacency
 from .ordering.matching import Matching
-from .ordering.model import CPU_BANDWIDTH, CPU_RATE
+from .ordering.model import pace_of
 from .plan import Plan, front_flops, lay_out_blocks, make_plan, split_subtrees
 from .threads import thread_count
 
@@ -330,7 +330,7 @@ def analyze_canonical(
     graph = adjacency(as_csc(matrix, matched.column_of_row[matrix.indices]))
     clock.start("ordering")
     work = 1 if kind == "spd" else 2  # LU does everything for two triangles
-    pace = {"reuse": reuse, "rate": CPU_RATE / work, "bandwidth": CPU_BANDWIDTH / work}
+    pace = {"reuse": reuse, **pace_of(resolved(backend, np.inf), work)}
     if matched.partner is None:
         chosen = order(graph, ordering, perm=perm, **pace)
     else:

@@ -16,11 +16,12 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import frontal
 from frontal.errors import FrontalError, OrderingTimeout
 from frontal.etree import Cost, ordering_cost
 from frontal.ordering import METHODS, MetisNotFoundError, adjacency, auto, metis, order
 from frontal.ordering.graph import Graph, components, dense_limit, indistinguishable, induced
-from frontal.ordering.model import Model, dissected, metis_seconds
+from frontal.ordering.model import Model, dissected, metis_seconds, pace_of
 from frontal.ordering.nested_dissection import separator_classes
 from frontal.ordering.pieces import SMALL, Pieces
 
@@ -228,8 +229,33 @@ def test_auto_weighs_the_time_of_metis_against_its_gain():
     assert {"amd", "metis", "metis 400", "metis 500"} <= set(often.tried)
     assert often.cost.flops < 0.8 * once.cost.flops
     assert np.array_equal(often.perm, order(graph, reuse=1000, threads=3).perm)
-    fast = order(graph, reuse=10, rate=1e13, bandwidth=1e12)
-    assert fast.method == "amd"
+    gpu = pace_of("gpu", 1)
+    assert order(graph, reuse=10, **gpu).method == "amd"
+    assert order(graph, reuse=1e6, **gpu).method in ("metis", "nesdis")
+
+
+@needs_metis
+def test_auto_takes_metis_where_memory_is_short():
+    graph = adjacency(stencil(24, 24, 24))
+    spacious, short = (order(graph, **pace_of("gpu", 1) | {"room": x}) for x in (1e12, 1e6))
+    assert spacious.method == "amd"
+    assert short.method in ("metis", "nesdis")
+    assert short.cost.nnz < spacious.cost.nnz
+
+
+def test_the_pace_is_that_of_the_backend(monkeypatch):
+    seen = []
+
+    def noted(graph, method, **options):
+        seen.append(options)
+        return order(graph, method, **options)
+
+    monkeypatch.setattr(frontal.analysis, "order", noted)
+    for backend, kind, work in (("cpu", "spd", 1), ("gpu", "spd", 1), ("gpu", "general", 2)):
+        frontal.analyze(frontal.problems.poisson2d(5), kind=kind, backend=backend)
+        options = seen.pop()
+        assert {x: options[x] for x in pace_of(backend, work)} == pace_of(backend, work)
+        assert options["reuse"] == 1
 
 
 @pytest.mark.parametrize("gain", [0.1, 0.5, 2.0])

@@ -130,3 +130,17 @@ def test_ten_thousand_children_of_one_root():
     A = sp.csc_array((star + star.T) / 2 + sp.eye_array(n + 1) * n)
     x = np.arange(n + 1.0)
     assert np.allclose(frontal.solve(A, A @ x), x)
+
+
+def test_each_backend_merges_fronts_by_its_own_cost():
+    """A GPU takes fronts of up to 64 rows whole, so few are a little larger than that."""
+    A = frontal.problems.poisson2d(120)
+    shares, b = {}, np.ones(A.shape[0])
+    for backend in ("cpu", "gpu"):
+        analysis = frontal.analyze(A, kind="spd", ordering="amd", backend=backend)
+        plan = analysis.plan
+        rows = np.diff(plan.start) + np.diff(plan.pointer)
+        shares[backend] = ((rows > 64) & (rows <= 96)).sum() / (rows > 32).sum()
+        x = analysis.on_cpu().factorize(A).solve(b)
+        assert np.abs(A @ x - b).max() <= 1e-12 * np.abs(x).max()
+    assert shares["gpu"] < 0.8 * shares["cpu"]

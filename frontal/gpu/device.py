@@ -73,7 +73,7 @@ class Device:
         """Copy an array of the host or the device to one of the device."""
         if isinstance(source, np.ndarray):
             target.set(np.ascontiguousarray(source))
-        elif source.dtype == target.dtype and source.flags.c_contiguous:
+        elif source.dtype == target.dtype and source.flags.c_contiguous and source.size:
             target.data.copy_from_device_async(source.data, source.nbytes)
         else:
             self.xp.copyto(target, source)

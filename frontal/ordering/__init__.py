@@ -62,6 +62,7 @@ def order(
     time_limit: float | None = None,
     rate: float = CPU_RATE,
     bandwidth: float = CPU_BANDWIDTH,
+    room: float = np.inf,
     threads: int | None = None,
 ) -> Ordering:
     """Find an order of elimination with little fill and little work.
@@ -85,6 +86,8 @@ def order(
     rate, bandwidth : float
         Flops a second of a factorization and bytes of factor a second, on the machine that will
         compute it.
+    room : float
+        Bytes of factor from which on less fill is worth any time.
     threads : int, optional
         How many METIS processes may run at once; default `frontal.threads.thread_count`.
 
@@ -119,7 +122,7 @@ def order(
         raise ValueError("perm must come with the ordering 'given', and with no other")
     if not isinstance(graph, Graph):
         graph = adjacency(graph)
-    found = Candidates(graph, Model(reuse, rate, bandwidth))
+    found = Candidates(graph, Model(reuse, rate, bandwidth, room))
     if method == "auto":
         auto.choose(found, time_limit, threads or thread_count())
     elif method == "amd":

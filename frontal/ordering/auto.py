@@ -74,11 +74,12 @@ def choose(found: Candidates, time_limit: float | None, threads: int) -> None:
         return
     hoped = found.model.seconds(dissected(found.cost, n))
     saving = found.seconds - hoped
-    if saving < METIS_START or not metis.available():
+    crowded = found.model.crowded(found.cost)
+    if (saving < METIS_START and not crowded) or not metis.available():
         return
     pieces = Pieces(found.graph)
     price = metis_seconds(pieces)
-    if saving < price:
+    if saving < price and not crowded:
         return
     imbalances = _imbalances(IMBALANCE_GAIN * hoped / price, threads)
     try:

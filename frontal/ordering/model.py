@@ -14,6 +14,9 @@ from .pieces import Pieces
 
 CPU_RATE = 4e10  # flops a second of the dense kernels of one core, double precision
 CPU_BANDWIDTH = 1e9  # bytes of the factor a second, through assembly, storing and one solve
+GPU_RATE = 3e13  # the same of an H200, within 1.3x of grids that take it 4 ms or more
+GPU_BANDWIDTH = 2e11
+GPU_ROOM = 1.6e10  # bytes of a factor that fit on a GPU beside its contribution blocks, and others
 ENTRY = 16  # bytes of an entry and its index
 
 METIS_START = 0.05  # seconds to start and feed its process
@@ -34,15 +37,41 @@ class Model:
         Flops a second.
     bandwidth : float
         Bytes of the factor a second.
+    room : float
+        Bytes of the factor beyond which memory counts more than time.
     """
 
     reuse: float = 1.0
     rate: float = CPU_RATE
     bandwidth: float = CPU_BANDWIDTH
+    room: float = np.inf
+
+    def crowded(self, cost: Cost) -> bool:
+        """Whether a better ordering is worth any time."""
+        return cost.nnz * ENTRY > self.room
 
     def seconds(self, cost: Cost) -> float:
         """Time of all factorizations in an ordering of this cost."""
         return self.reuse * (cost.flops / self.rate + cost.nnz * ENTRY / self.bandwidth)
+
+
+def pace_of(backend: str, work: int) -> dict[str, float]:
+    """Return the pace of ``"cpu"`` or ``"gpu"`` as options of `order`.
+
+    Parameters
+    ----------
+    work : int
+        Triangular factors that are computed: 1 for Cholesky, 2 for LU.
+
+    Examples
+    --------
+    >>> pace_of("cpu", 2)["rate"] == CPU_RATE / 2
+    True
+    """
+    if backend == "cpu":
+        return {"rate": CPU_RATE / work, "bandwidth": CPU_BANDWIDTH / work}
+    room = GPU_ROOM / work
+    return {"rate": GPU_RATE / work, "bandwidth": GPU_BANDWIDTH / work, "room": room}
 
 
 def metis_seconds(pieces: Pieces) -> float:

@@ -17,9 +17,9 @@ import numpy as np
 from . import supernodes
 from .backend import Backend, Progress, get_backend, resolved
 from .etree import depths, inverse, postordered_tree
-from .matched import Matched, as_csc, match_rows, order_pairs, tied_columns
+from .matched import Matched, as_csc, match_rows, order_matched, tied_columns
 from .matrix import Canonical, canonical
-from .ordering import Ordering, order
+from .ordering import Ordering, auto
 from .ordering.graph import adjacency
 from .ordering.matching import Matching
 from .ordering.model import pace_of
@@ -211,7 +211,7 @@ class Analysis:
         return Entries(self)
 
     def on_cpu(self) -> Analysis:
-        """The same analysis for the CPU."""
+        """The same analysis, with its ordering and its fronts, for the CPU."""
         return replace(self, backend="cpu")
 
     def __getstate__(self) -> dict[str, Any]:
@@ -330,19 +330,15 @@ def analyze_canonical(
     graph = adjacency(as_csc(matrix, matched.column_of_row[matrix.indices]))
     clock.start("ordering")
     work = 1 if kind == "spd" else 2  # LU does everything for two triangles
-    pace = {"reuse": reuse, **pace_of(resolved(backend, np.inf), work)}
-    if matched.partner is None:
-        chosen = order(graph, ordering, perm=perm, **pace)
-    else:
-        chosen = order_pairs(graph, matched.partner, ordering, **pace)
+    likely = resolved(backend, np.inf if matrix.n >= auto.FEWEST else 0.0)  # no matter below
+    options = {"reuse": reuse, "perm": perm, **pace_of(likely, work)}
+    chosen = order_matched(graph, matched.partner, ordering, **options)
     clock.start("symbolic")
     perm_, iperm, parent, count = postordered_tree(graph.indptr, graph.indices, chosen.perm)
     first = supernodes.fundamental_supernodes(parent, count)
     tie = tied_columns(perm_, iperm, matched.partner)
-    flops = work * float(np.square(count, dtype=float).sum())
-    on_gpu = resolved(backend, flops) == "gpu"
-    cost = supernodes.GPU_COST if on_gpu else supernodes.CPU_COST
-    merged = supernodes.amalgamate(first, parent, count, tie, cost)
+    model = supernodes.cost_model(resolved(backend, work * chosen.cost.flops))
+    merged = supernodes.amalgamate(first, parent, count, tie, model)
     turn, start, tree, updates = supernodes.arrange_fronts(first, *merged)
     perm_ = perm_[turn]
     iperm = inverse(perm_)

@@ -81,8 +81,20 @@ def as_csc(matrix: Canonical, indices: np.ndarray) -> sp.csc_array:
     return sp.csc_array((matrix.data, indices, matrix.indptr), shape=matrix.shape)
 
 
-def order_pairs(graph: Graph, partner: np.ndarray, method: str, **options: Any) -> Ordering:
-    """Order the graph in which each pair is one node; the columns of a pair come out adjacent."""
+def order_matched(
+    graph: Graph, partner: np.ndarray | None, method: str, **options: Any
+) -> Ordering:
+    """Order a graph; with pairs, that in which each is one node: their columns come out adjacent.
+
+    Parameters
+    ----------
+    partner : (n,) int array, optional
+        The other column of each pair, the same one for columns alone.
+    **options
+        Of `order`.
+    """
+    if partner is None:
+        return order(graph, method, **options)
     n = graph.n
     first = np.minimum(np.arange(n), partner)
     group = (np.cumsum(first == np.arange(n)) - 1)[first]

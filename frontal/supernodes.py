@@ -36,6 +36,11 @@ CPU_COST = CostModel(front=1.0e-6, entry=0.6e-9, rate=3.0e10, half=12.0)
 GPU_COST = CostModel(front=6e-9, entry=18e-12, rate=1e12, half=12.0, tile=14e-9)
 
 
+def cost_model(backend: str) -> CostModel:
+    """Return what fronts cost on ``"cpu"`` or ``"gpu"``."""
+    return GPU_COST if backend == "gpu" else CPU_COST
+
+
 @jit
 def fundamental_supernodes(parent, count):
     """First column of each fundamental supernode, and n as last entry (Liu, Ng, Peyton 1993).

@@ -1,7 +1,9 @@
 """Factors from their first to their last day: copies, the way to the host, memory, the backend."""
 
 import copy
+import gc
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -50,6 +52,20 @@ def test_copies_are_independent(device, where, kind):
         twin.refactorize(4 * a)
         np.testing.assert_allclose(twin.solve(B), before / 4, rtol=1e-9)
     np.testing.assert_allclose(factor.solve(B), before / 2, rtol=1e-9)
+
+
+@kinds
+def test_freed_memory_is_free_at_once(kind):
+    """It waits for no collection of cycles."""
+    factor = frontal.factorize(matrix(kind, "f8"), kind=kind, backend="gpu")
+    factor.solve(B, refine=0)
+    panels = weakref.ref(factor._numeric.storage.panels)
+    gc.disable()
+    try:
+        factor.free()
+        assert panels() is None
+    finally:
+        gc.enable()
 
 
 @kinds

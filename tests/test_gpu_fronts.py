@@ -13,7 +13,7 @@ from frontal import problems
 from frontal.backend import PivotFailure
 from frontal.cpu import CpuBackend, CpuFactor
 from frontal.errors import FactorMemoryError
-from frontal.gpu import front_factor
+from frontal.gpu import front_factor, launch
 from frontal.gpu.backend import GpuBackend
 from frontal.gpu.fronts import Pattern
 from frontal.gpu.schedule import contribution_entries, make_schedule
@@ -152,6 +152,33 @@ def swapped(n, dtype):
     for i in np.flatnonzero(np.abs(a).max(1) < 0.5):
         a[i, i] = 1.5
     return sp.csc_array(a.astype(dtype))
+
+
+def test_launches_fit_smaller_devices():
+    """LU takes both inverses of a tile at once where there is room for that."""
+    a100 = launch.Limits(108, 166912, 167936, (8, 0))
+    ada = launch.Limits(128, 101376, 102400, (8, 9))
+    for limits in (launch.H200, a100, ada):
+        for dtype in DTYPES:
+            for symmetric in (True, False):
+                plan = launch.front_tiles(dtype, symmetric, limits)
+                if limits is ada and dtype == "c16":
+                    continue  # a tile and its slices alone are too large
+                assert plan.shared + 2816 <= limits.shared_block
+                assert plan.residents * (plan.shared + 1024) <= limits.shared_multiprocessor
+                assert not (plan.roomy and symmetric)
+                if dtype == "f8":
+                    assert plan.roomy == (limits is launch.H200 and not symmetric)
+
+
+def test_inverses_one_after_the_other(device, monkeypatch):
+    """As where shared memory is scarce."""
+    choose = launch.front_tiles
+    scarce = launch.Limits(4, 101376, 102400, (8, 9))
+    monkeypatch.setattr(launch, "front_tiles", lambda d, s, _: choose(d, s, scarce))
+    a = unsymmetric("dense", "f8")
+    analysis, _, gpu = factors(device, a, "general", 1e-3, 0)
+    check_solutions(analysis, a, gpu)
 
 
 @pytest.mark.parametrize("dtype", ["f8", "c16"])

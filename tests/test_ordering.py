@@ -16,7 +16,6 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import frontal
 from frontal.errors import FrontalError, OrderingTimeout
 from frontal.etree import Cost, ordering_cost
 from frontal.ordering import METHODS, MetisNotFoundError, adjacency, auto, metis, order
@@ -241,21 +240,6 @@ def test_auto_takes_metis_where_memory_is_short():
     assert spacious.method == "amd"
     assert short.method in ("metis", "nesdis")
     assert short.cost.nnz < spacious.cost.nnz
-
-
-def test_the_pace_is_that_of_the_backend(monkeypatch):
-    seen = []
-
-    def noted(graph, method, **options):
-        seen.append(options)
-        return order(graph, method, **options)
-
-    monkeypatch.setattr(frontal.analysis, "order", noted)
-    for backend, kind, work in (("cpu", "spd", 1), ("gpu", "spd", 1), ("gpu", "general", 2)):
-        frontal.analyze(frontal.problems.poisson2d(5), kind=kind, backend=backend)
-        options = seen.pop()
-        assert {x: options[x] for x in pace_of(backend, work)} == pace_of(backend, work)
-        assert options["reuse"] == 1
 
 
 @pytest.mark.parametrize("gain", [0.1, 0.5, 2.0])

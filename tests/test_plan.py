@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 import frontal
 from frontal.analysis import block_layout
+from frontal.ordering import order
+from frontal.ordering.model import pace_of
 from frontal.plan import front_flops, split_subtrees
 
 from .test_etree import eliminated
@@ -144,3 +146,24 @@ def test_each_backend_merges_fronts_by_its_own_cost():
         x = analysis.on_cpu().factorize(A).solve(b)
         assert np.abs(A @ x - b).max() <= 1e-12 * np.abs(x).max()
     assert shares["gpu"] < 0.8 * shares["cpu"]
+
+
+def test_the_pace_is_that_of_the_backend(monkeypatch):
+    seen = []
+
+    def noted(graph, method, **options):
+        seen.append(options)
+        return order(graph, method, **options)
+
+    monkeypatch.setattr(frontal.matched, "order", noted)
+    for backend, kind, work in (("cpu", "spd", 1), ("gpu", "spd", 1), ("gpu", "general", 2)):
+        frontal.analyze(frontal.problems.poisson2d(5), kind=kind, backend=backend)
+        options = seen.pop()
+        assert {x: options[x] for x in pace_of(backend, work)} == pace_of(backend, work)
+        assert options["reuse"] == 1
+
+
+def test_a_small_analysis_does_not_look_for_a_gpu(monkeypatch):
+    monkeypatch.setattr(frontal.backend, "_gpu_found", lambda: pytest.fail("looked for a GPU"))
+    analysis = frontal.analyze(frontal.problems.poisson2d(20))
+    assert analysis.flops < frontal.backend.GPU_FLOPS

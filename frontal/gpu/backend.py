@@ -21,12 +21,12 @@ class GpuFactor:
 
     Attributes
     ----------
-    told : (3,) float64 array
-        What was found when the factor was examined.
+    told : (3,) float64 array or None
+        What was found when the factor was examined; see `life.Health`.
     """
 
     def __init__(
-        self, pattern: Pattern, storage: Storage, perturbed: int, told: np.ndarray
+        self, pattern: Pattern, storage: Storage, perturbed: int, told: np.ndarray | None
     ) -> None:
         self.pattern, self.storage, self.perturbed, self.told = pattern, storage, perturbed, told
 
@@ -154,4 +154,5 @@ class GpuBackend:
             progress("factorization", fronts, fronts)
         if outcome.failure is not None:
             raise PivotFailure(outcome.failure)
-        return GpuFactor(pattern, storage, outcome.replaced, outcome.told)
+        told = None if examine is None else outcome.told
+        return GpuFactor(pattern, storage, outcome.replaced, told)

@@ -73,7 +73,7 @@ class Device:
         """Copy an array of the host or the device to one of the device."""
         if isinstance(source, np.ndarray):
             target.set(np.ascontiguousarray(source))
-        elif source.dtype == target.dtype and source.flags.c_contiguous and source.size:
+        elif _same_bytes(source, target):
             target.data.copy_from_device_async(source.data, source.nbytes)
         else:
             self.xp.copyto(target, source)
@@ -104,6 +104,12 @@ class Device:
         stop.record()
         stop.synchronize()
         return float(self.xp.cuda.get_elapsed_time(start, stop))
+
+
+def _same_bytes(source: Any, target: Any) -> bool:
+    """Whether an array is copied to another of its size as it lies in memory."""
+    plain = source.flags.c_contiguous and target.flags.c_contiguous
+    return plain and source.dtype == target.dtype and source.size == target.size > 0
 
 
 class _Kernel:

@@ -14,7 +14,7 @@ from .prepared import Launch
 
 _THREADS = 128  # of front_tiles.cu
 _NO_POSITION = 0x7FFFFFFF  # device/front.cuh
-_MULTIPLIER = 8  # entries of L in a diagonal tile that are this large ask for interchanges
+_MULTIPLIER = 8  # larger entries of L in a diagonal tile ask for interchanges
 
 
 @dataclass
@@ -215,7 +215,9 @@ def _tiles(
         struct[name] = device.pointer(array)
     struct["count"], struct["tiny"] = tasks.count, tiny
     plan = launch.front_tiles(dtype, pattern.symmetric, device.limits)
-    constants = {"LU": 1, "PERTURB": 1, "MULTIPLIER": _MULTIPLIER} if lu else {}
+    constants = {}
+    if lu:
+        constants = {"LU": 1, "PERTURB": 1, "MULTIPLIER": _MULTIPLIER, "ROOMY": int(plan.roomy)}
     constants |= {} if trace is None else {"TRACE": 1}
     kernel = device.kernel("front_tiles.cu", "front_tiles", dtype, **constants)
     tree = pattern.struct(dtype)

@@ -23,10 +23,15 @@ _STRUCT = np.dtype([*((name, "u8") for name in _POINTERS), ("count", "i4")], ali
 
 
 class Solver:
-    """Solves with one factor; one call at a time, since all share its vectors and messages."""
+    """Solves with one factor; one call at a time, since all share its vectors and messages.
+
+    It keeps the arrays of the storage, and not the storage, which keeps this.
+    """
 
     def __init__(self, pattern: Pattern, storage: Storage) -> None:
-        self.pattern, self.storage = pattern, storage
+        self.pattern, self.panels, self.pivots = pattern, storage.panels, storage.pivots
+        self.dtype = storage.panels.dtype
+        self.inverses, self.upper_inverses = storage.inverses, storage.upper_inverses
         self._sweeps: dict[tuple[int, bool], Sweeps] = {}
         self._messages: Messages | None = None
 
@@ -38,11 +43,11 @@ class Solver:
         flip : bool
             Solve with the transpose (LU only).
         """
-        width = launch.solve_width(self.storage.panels.dtype, width)
+        width = launch.solve_width(self.dtype, width)
         if (width, flip) not in self._sweeps:
             if self._messages is None or width > self._messages.width:
                 self._sweeps.clear()
-                self._messages = Messages(self.pattern, self.storage.panels.dtype, width)
+                self._messages = Messages(self.pattern, self.dtype, width)
             self._sweeps[width, flip] = Sweeps(self, self._messages, width, flip)
         return self._sweeps[width, flip]
 
@@ -70,7 +75,7 @@ class Solver:
     @cached_property
     def tasks(self) -> Any:
         """Tasks of this pattern and scalar type."""
-        return self.pattern.solve_tasks(self.storage.panels.dtype)
+        return self.pattern.solve_tasks(self.dtype)
 
     @cached_property
     def place(self) -> Any:
@@ -89,9 +94,9 @@ class Solver:
             self._fill(place)
 
     def _fill(self, place: Any) -> None:
-        tiles, storage, device = self.tasks.pivot_tiles, self.storage, self.pattern.device
-        kernel = device.kernel("front_forward.cu", "front_places", storage.panels.dtype, LU=1)
-        arguments = (tiles, np.int32(len(tiles)), storage.pivots, place)
+        tiles, device = self.tasks.pivot_tiles, self.pattern.device
+        kernel = device.kernel("front_forward.cu", "front_places", self.dtype, LU=1)
+        arguments = (tiles, np.int32(len(tiles)), self.pivots, place)
         kernel((-(-len(tiles) // _WARPS),), (_THREADS,), arguments)
 
 
@@ -129,23 +134,20 @@ class Sweeps:
 
     def __init__(self, solver: Solver, messages: Messages, width: int, flip: bool) -> None:
         self.width = width
-        pattern, dtype = solver.pattern, solver.storage.panels.dtype
+        pattern, dtype = solver.pattern, solver.dtype
         n = int(pattern.plan.start[-1])
         self.rhs, self.solution = (
             x[: n * width].reshape(n, width) for x in (messages.rhs, messages.solution)
         )
-        self._solver, self._messages, self._flip = solver, messages, flip
-        self._device, self._constants = pattern.device, {} if pattern.symmetric else {"LU": 1}
-        if flip:
-            self._constants["FLIP"] = 1
+        self._messages, self._device = messages, pattern.device
         tasks, limits = solver.tasks, pattern.device.limits
         small = launch.front_solve_small(dtype, width, limits)
         large = launch.front_solve(dtype, width, limits)
         launches = (
-            self._launch("front_forward_small", tasks.small, 0, small),
-            self._launch("front_forward", tasks.forward, 1, large),
-            self._launch("front_backward", tasks.backward, 2, large),
-            self._launch("front_backward_small", tasks.small, 3, small),
+            self._launch(solver, flip, "front_forward_small", tasks.small, 0, small),
+            self._launch(solver, flip, "front_forward", tasks.forward, 1, large),
+            self._launch(solver, flip, "front_backward", tasks.backward, 2, large),
+            self._launch(solver, flip, "front_backward_small", tasks.small, 3, small),
         )
         self._launches = [one for one in launches if one is not None]
         self._runs: int = 0
@@ -163,20 +165,21 @@ class Sweeps:
         for one in self._launches:
             one()
 
-    def _launch(self, name: str, tasks: Any, ticket: int, plan: launch.SolvePlan) -> Launch | None:
+    def _launch(
+        self, solver: Solver, flip: bool, name: str, tasks: Any, ticket: int, plan: launch.SolvePlan
+    ) -> Launch | None:
         count = len(tasks)
         if not count:
             return None
-        solver, device, forward = self._solver, self._device, ticket < 2
-        storage, dtype = solver.storage, solver.storage.panels.dtype
-        struct = np.zeros((), _STRUCT)
-        of_upper = not solver.pattern.symmetric and forward == self._flip
+        device, dtype, forward = self._device, solver.dtype, ticket < 2
+        lu, struct = not solver.pattern.symmetric, np.zeros((), _STRUCT)
+        of_upper = lu and forward == flip
         arrays = {
             "tasks": tasks,
             "mail_pointer": solver.tasks.mail_pointer,
             "slots": solver.tasks.slots,
             "place": solver.place,
-            "inverses": storage.upper_inverses if of_upper else storage.inverses,
+            "inverses": solver.upper_inverses if of_upper else solver.inverses,
             "x": self.rhs,
             "z": self.solution,
             "ticket": self._messages.tickets[ticket:],
@@ -188,8 +191,9 @@ class Sweeps:
             struct[field] = at
             at += rows * self.width * dtype.itemsize
         struct["count"] = count
-        kernel = device.kernel(f"{name}.cu", name, dtype, **self._constants, **plan.constants)
-        arguments = (struct, storage.panels)
+        constants = plan.constants | {k: 1 for k, v in (("LU", lu), ("FLIP", flip)) if v}
+        kernel = device.kernel(f"{name}.cu", name, dtype, **constants)
+        arguments = (struct, solver.panels)
         if not forward:
             arguments += (solver.pattern.struct(dtype),)
         blocks = plan.residents * device.limits.multiprocessors

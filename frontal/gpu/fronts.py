@@ -21,8 +21,8 @@ _STRUCT = np.dtype([(name, "u8") for name in (
     "start", "pointer", "rows", "relative", "child_pointer", "children", "panel", "inverse",
     "block", "tile_row", "cut_pointer", "cuts",
 )], align=True)  # fmt: skip
-_SMALL = 64  # rows of fronts that are factored whole
-_FEWEST = 32  # of a level that are worth a launch of their own
+_SMALL = TILE  # rows of fronts that are factored whole
+_FEWEST = 32  # blocks of a level that are worth a launch of its small fronts
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ import numpy as np
 
 from .._jit import jit
 from ..plan import Plan
-
-TILE = 64  # rows of a tile of a front, as device/front.cuh has it
+from ..supernodes import TILE  # FRONT_TILE of device/front.cuh
 
 
 @dataclass(frozen=True)

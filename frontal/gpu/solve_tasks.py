@@ -21,8 +21,8 @@ TASK = np.dtype(
         *((name, "i4") for name in ("parts", "partial", "mail", "unused")),
     ]
 )
-_SMALL_ROWS, _SMALL_PIVOTS, _SMALL_ENTRIES = 128, TILE, 4096  # of fronts that a warp takes whole,
-# where a level has enough of them for the warps of Pattern.fewest blocks
+# of fronts that a warp takes whole, where a level has enough of them for Pattern.fewest blocks
+_SMALL_ROWS, _SMALL_PIVOTS, _SMALL_ENTRIES = 128, TILE, 4096
 _GROUP = 512  # tiles of rows of fronts that take turns
 _WARPS = 8  # of a block
 _PART = 8  # tiles of update rows that one task of the backward sweep sums
@@ -61,9 +61,9 @@ def solve_tasks(pattern: Pattern, dtype: np.dtype) -> SolveTasks:
     plan, upload, k, m = pattern.plan, pattern.device.upload, pattern.k, pattern.m
     little = (k + m <= _SMALL_ROWS) & (k <= _SMALL_PIVOTS) & (k * (k + m) <= _SMALL_ENTRIES)
     small, level = _levels(plan.parent, little)
-    few = np.flatnonzero(np.bincount(level[small]) < _WARPS * pattern.fewest)
-    if few.size:
-        small, level = _levels(plan.parent, small & (level < few[0]))
+    thin = np.flatnonzero(np.bincount(level[small]) < _WARPS * pattern.fewest)
+    if thin.size:
+        small, level = _levels(plan.parent, small & (level < thin[0]))
     work = k * (k + m)
     order = np.lexsort((-work, level))
     few, many = order[small[order]], order[~small[order]]

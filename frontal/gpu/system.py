@@ -177,7 +177,10 @@ class ResidentSystem:
     @property
     def health(self) -> life.Health:
         """What the pivots and values tell."""
-        return life.Health.of(self.entries.pattern.symmetric, self.factor.dtype, self.factor.told)
+        told = self.factor.told
+        if told is None:
+            raise RuntimeError("this factor was never examined")
+        return life.Health.of(self.entries.pattern.symmetric, self.factor.dtype, told)
 
     def growth(self) -> float:
         """Largest entry of the factors over the largest of the (scaled) matrix."""

@@ -87,7 +87,7 @@ def order(
         Flops a second of a factorization and bytes of factor a second, on the machine that will
         compute it.
     room : float
-        Bytes of factor from which on less fill is worth any time.
+        Bytes of factor, 16 an entry, from which on ``"auto"`` tries METIS whatever it takes.
     threads : int, optional
         How many METIS processes may run at once; default `frontal.threads.thread_count`.
 

@@ -16,7 +16,7 @@ CPU_RATE = 4e10  # flops a second of the dense kernels of one core, double preci
 CPU_BANDWIDTH = 1e9  # bytes of the factor a second, through assembly, storing and one solve
 GPU_RATE = 3e13  # the same of an H200, within 1.3x of grids that take it 4 ms or more
 GPU_BANDWIDTH = 2e11
-GPU_ROOM = 1.6e10  # bytes of a factor that fit on a GPU beside its contribution blocks, and others
+GPU_ROOM = 1.6e10  # bytes of a factor from which on a GPU's memory may be short
 ENTRY = 16  # bytes of an entry and its index
 
 METIS_START = 0.05  # seconds to start and feed its process
@@ -38,7 +38,7 @@ class Model:
     bandwidth : float
         Bytes of the factor a second.
     room : float
-        Bytes of the factor beyond which memory counts more than time.
+        Bytes of the factor, `ENTRY` each, beyond which dissection is tried whatever it takes.
     """
 
     reuse: float = 1.0
@@ -47,7 +47,7 @@ class Model:
     room: float = np.inf
 
     def crowded(self, cost: Cost) -> bool:
-        """Whether a better ordering is worth any time."""
+        """Whether memory may run short, so that a better ordering is worth its time."""
         return cost.nnz * ENTRY > self.room
 
     def seconds(self, cost: Cost) -> float:

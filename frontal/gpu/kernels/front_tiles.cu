@@ -17,13 +17,16 @@
 //
 // A block has 128 threads; 2×2 warps own 32×32 parts of the tile in registers (tile.cuh). Dynamic
 // shared memory: the slices of the product, then in their place the tile; the assembled tile, then in
-// its place an inverse; and scratch.
+// its place an inverse; and scratch, in which LU has the other inverse if ROOMY.
 #include "device/front_gather.cuh"
 #include "device/getf2_tile.cuh"
 #include "device/tile.cuh"
 
 #ifndef TRACE
 #define TRACE 0
+#endif
+#ifndef ROOMY
+#define ROOMY 1
 #endif
 
 using T = SCALAR;
@@ -229,16 +232,24 @@ __device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
     const Front<T> &f = task.front;
     int j = task.j, w = f.rows(j), row = threadIdx.x % SIZE;
     T *block = work(), *lower = assembled(), *ones = scratch(), *scales = ones + SIZE, *upper = scales + SIZE;
-    LuTile<T> &lu = *reinterpret_cast<LuTile<T> *>(upper + tile_elements<T>);
+    LuTile<T> &lu = *reinterpret_cast<LuTile<T> *>(upper + (ROOMY ? tile_elements<T> : 0));
     int replaced = lu.factor(block, w, tasks.tiny);
     int *place = tasks.pivots + f.tree->start[f.s] + j * SIZE;
     if (threadIdx.x < w) place[threadIdx.x] = lu.place[threadIdx.x];
     if (threadIdx.x < SIZE) ones[row] = one<T>(), scales[row] = pivot_reciprocal(block[row * (ld + 1)]);
     __syncthreads();
-    invert_both(block, lower, upper, ones, scales, w);
     long long offset = f.tree->inverse[f.s] + (long long)j * SIZE * SIZE;
-    keep_inverse(lower, tasks.inverses + offset, w);
-    keep_inverse(upper, tasks.upper_inverses + offset, w);
+    if constexpr (ROOMY) {
+        invert_both(block, lower, upper, ones, scales, w);
+        keep_inverse(lower, tasks.inverses + offset, w);
+        keep_inverse(upper, tasks.upper_inverses + offset, w);
+    } else {
+        invert_lower(block, lower, ones, w);
+        keep_inverse(lower, tasks.inverses + offset, w);
+        __syncthreads();
+        invert_lower<true>(block, lower, scales, w);
+        keep_inverse(lower, tasks.upper_inverses + offset, w);
+    }
     if (threadIdx.x == 0 && replaced) atomicAdd(tasks.outcome + 1, replaced);
     publish(task, tasks);
     Matrix<T> target = f.lower(j).at(0, j * SIZE);

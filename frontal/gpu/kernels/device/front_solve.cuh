@@ -81,7 +81,7 @@ template <class R> __device__ inline void send(complex<R> *p, complex<R> v) { se
 template <class R> __device__ inline void reset(R *p) { *p = unset_like(R(0)); }
 template <class R> __device__ inline void reset(complex<R> *p) { reset(&p->re), reset(&p->im); }
 
-// Add what children sent to rows of a front, for one right-hand side each; there are no negative rows.
+// Add what children sent to rows of a front, for one right-hand side each; a negative row stands for none.
 // The messages are free again. All rows are asked for at once, and the children one after the other.
 template <int N, class T>
 __device__ __forceinline__ void receive(T (&sum)[N], const Solve<T> &s, const SolveTask &t, const int (&row)[N], const int (&rhs)[N]) {
@@ -143,7 +143,8 @@ template <bool PAIRED> __device__ inline int lane_row_of_column(int q) {
     return PAIRED ? 2 * lane + 16 * (q / 2) + q % 2 : lane + 8 * q;
 }
 
-// e ← up to 64×8 entries by rows, from row `first` on; zeros outside, but for a row behind the last one.
+// e ← up to 64×8 entries by rows, if not PAIRED from row `first` on; zeros outside, but for a row behind
+// the last one.
 template <bool PAIRED, class T>
 __device__ inline void load_rows(T (&e)[16], const T *a, int ld, int rows, int columns, int first = 0) {
     a += lane_row<PAIRED>(0);
@@ -163,7 +164,8 @@ __device__ inline void load_rows(T (&e)[16], const T *a, int ld, int rows, int c
     }
 }
 
-// e ← up to 64×8 entries by columns, from row `first` on; zeros outside, but for a row behind the last one.
+// e ← up to 64×8 entries by columns, if not PAIRED from row `first` on; zeros outside, but for a row
+// behind the last one.
 template <bool PAIRED, class T>
 __device__ inline void load_columns(T (&e)[16], const T *a, int ld, int rows, int columns, int first = 0) {
     int column = threadIdx.x % 32 / 8;

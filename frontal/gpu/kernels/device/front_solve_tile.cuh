@@ -56,7 +56,7 @@ template <class T> __device__ inline T sum_of_warps(const T *sums, int at) {
 }
 
 // The inverse (its conjugate transpose for TRANSPOSE, the transpose for LU) times b: four terms of
-// each result, which each_product adds.
+// each result, which product_at adds.
 template <bool TRANSPOSE, class T> __device__ inline void multiply_inverse(const TileMemory<T> &memory) {
     int r = threadIdx.x % TILE, quarter = threadIdx.x / TILE;
     T sum[W];

@@ -189,14 +189,15 @@ template <class T> __device__ inline void join_put(WarpProduct<T, 16, 16> &part,
 }
 
 // All parts below the diagonal blocks of order H.
-template <int H, class T> __device__ inline void join_inverses(const T *tile, T *inverse) {
+template <int H, bool TRANSPOSED, class T> __device__ inline void join_inverses(const T *tile, T *inverse) {
     constexpr int ld = tile_ld<T>, parts = H / 16, warps = parts * parts;
     int warp = threadIdx.x / 32, p = warp / warps * 2 * H, i0 = warp % parts * 16, j0 = warp % warps / parts * 16;
     bool mine = p < TILE_ROWS;
     T *v11 = inverse + p + p * ld, *v21 = v11 + H, *v22 = v21 + H * ld;
+    const T *l21 = TRANSPOSED ? tile + p + (p + H + i0) * ld : tile + p + H + i0 + p * ld;
     WarpProduct<T, 16, 16> part;
     part.clear();
-    if (mine) join_first<H, false>(part, tile + p + H + i0 + p * ld, v11 + j0 * ld, v21 + i0 + j0 * ld);
+    if (mine) join_first<H, TRANSPOSED>(part, l21, v11 + j0 * ld, v21 + i0 + j0 * ld);
     __syncthreads();
     part.clear();
     if (mine) join_second<H>(part, v22 + i0, v21 + j0 * ld);
@@ -205,17 +206,19 @@ template <int H, class T> __device__ inline void join_inverses(const T *tile, T 
     __syncthreads();
 }
 
-// The inverse of the lower triangle of a 64×64 tile, whose diagonal has these reciprocals, to
+// The inverse of the lower triangle of a 64×64 tile (with TRANSPOSED, of the transpose of its upper
+// triangle), whose diagonal has these reciprocals, to
 // `inverse`, of the same shape, with zeros above its diagonal only inside its two 32×32 diagonal
 // blocks; of its leading n×n alone, where what lies right of it is not wanted. 128 threads; ends with
 // a barrier.
-template <class T, class Scale>
+template <bool TRANSPOSED = false, class T, class Scale>
 __device__ inline void invert_lower(const T *tile, T *inverse, const Scale *scales, int n = TILE_ROWS) {
+    constexpr int down = TRANSPOSED ? tile_ld<T> : 1, right = TRANSPOSED ? 1 : tile_ld<T>;
     clear_above(inverse);
-    if (threadIdx.x / 32 * 16 < n) invert_sixteen(tile, 1, tile_ld<T>, inverse, scales, threadIdx.x % 32 < 16);
+    if (threadIdx.x / 32 * 16 < n) invert_sixteen(tile, down, right, inverse, scales, threadIdx.x % 32 < 16);
     __syncthreads();
-    if (n > 16) join_inverses<16>(tile, inverse);
-    if (n > 32) join_inverses<32>(tile, inverse);
+    if (n > 16) join_inverses<16, TRANSPOSED>(tile, inverse);
+    if (n > 32) join_inverses<32, TRANSPOSED>(tile, inverse);
 }
 
 // Factor the 64×64 tile whose element (i, j) is tile[i + j*tile_ld] (rows and columns that it has not

@@ -21,9 +21,9 @@ ARCHITECTURES = (80, 90, 100)
 PRODUCTS = ("gemm.", "herk", "trsm", "potrf_tasks", "potrf_tiles", "getrf_update", "front_tiles")
 MORE = {  # constants beside the defaults of a file
     "front_backward.cu": [{"AHEAD": 2}, {"AHEAD": 2, "LU": 1}, {"WIDTH": 8}],
-    "front_forward.cu": [{"AHEAD": 2}, {"WIDTH": 8}],
-    "front_backward_small.cu": [{"RESIDENTS": 4}, {"WIDTH": 8}],
-    "front_forward_small.cu": [{"RESIDENTS": 4}, {"WIDTH": 8}],
+    "front_forward.cu": [{"AHEAD": 2}, {"AHEAD": 2, "LU": 1, "FLIP": 1}, {"WIDTH": 8}],
+    "front_backward_small.cu": [{"RESIDENTS": 4}, {"RESIDENTS": 4, "LU": 1}, {"WIDTH": 8}],
+    "front_forward_small.cu": [{"RESIDENTS": 4}, {"RESIDENTS": 4, "LU": 1}, {"WIDTH": 8}],
     "front_small.cu": [{"LU": 1, "PERTURB": 1}],
     "front_tiles.cu": [{"LU": 1, "PERTURB": 1}],
     "gemv.cu": [{"UNROLL": 1}, {"UNROLL": 8}],
@@ -37,7 +37,9 @@ SPILLED = {  # a few bytes of addresses, touched at most once a slice of operand
     ("front_backward.cu", "f8", 90, (("WIDTH", 8),)): 32,
     ("front_forward.cu", "f8", 90, (("WIDTH", 8),)): 60,
     ("front_backward_small.cu", "f8", 90, (("RESIDENTS", 4),)): 424,  # worth it for a fourth block
+    ("front_backward_small.cu", "f8", 90, (("RESIDENTS", 4), ("LU", 1))): 496,
     ("front_forward_small.cu", "f8", 90, (("RESIDENTS", 4),)): 228,
+    ("front_forward_small.cu", "f8", 90, (("RESIDENTS", 4), ("LU", 1))): 240,
     ("front_backward_small.cu", "f8", 90, (("WIDTH", 8),)): 28,
     ("front_tiles.cu", "f8", 80, ()): 84,
     ("front_tiles.cu", "f8", 90, ()): 264,  # around calls, and worth it for a third block

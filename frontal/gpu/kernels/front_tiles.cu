@@ -238,18 +238,16 @@ __device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
     if (threadIdx.x < w) place[threadIdx.x] = lu.place[threadIdx.x];
     if (threadIdx.x < SIZE) ones[row] = one<T>(), scales[row] = pivot_reciprocal(block[row * (ld + 1)]);
     __syncthreads();
+    if constexpr (ROOMY) invert_both(block, lower, upper, ones, scales, w);
+    else invert_lower(block, lower, ones, w);
     long long offset = f.tree->inverse[f.s] + (long long)j * SIZE * SIZE;
-    if constexpr (ROOMY) {
-        invert_both(block, lower, upper, ones, scales, w);
-        keep_inverse(lower, tasks.inverses + offset, w);
-        keep_inverse(upper, tasks.upper_inverses + offset, w);
-    } else {
-        invert_lower(block, lower, ones, w);
-        keep_inverse(lower, tasks.inverses + offset, w);
+    keep_inverse(lower, tasks.inverses + offset, w);
+    if constexpr (!ROOMY) {
         __syncthreads();
         invert_lower<true>(block, lower, scales, w);
-        keep_inverse(lower, tasks.upper_inverses + offset, w);
+        upper = lower;
     }
+    keep_inverse(upper, tasks.upper_inverses + offset, w);
     if (threadIdx.x == 0 && replaced) atomicAdd(tasks.outcome + 1, replaced);
     publish(task, tasks);
     Matrix<T> target = f.lower(j).at(0, j * SIZE);

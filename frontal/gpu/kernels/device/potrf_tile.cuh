@@ -194,10 +194,12 @@ template <int H, bool TRANSPOSED, class T> __device__ inline void join_inverses(
     int warp = threadIdx.x / 32, p = warp / warps * 2 * H, i0 = warp % parts * 16, j0 = warp % warps / parts * 16;
     bool mine = p < TILE_ROWS;
     T *v11 = inverse + p + p * ld, *v21 = v11 + H, *v22 = v21 + H * ld;
-    const T *l21 = TRANSPOSED ? tile + p + (p + H + i0) * ld : tile + p + H + i0 + p * ld;
     WarpProduct<T, 16, 16> part;
     part.clear();
-    if (mine) join_first<H, TRANSPOSED>(part, l21, v11 + j0 * ld, v21 + i0 + j0 * ld);
+    if (mine) {
+        const T *l21 = TRANSPOSED ? tile + p + (p + H + i0) * ld : tile + p + H + i0 + p * ld;
+        join_first<H, TRANSPOSED>(part, l21, v11 + j0 * ld, v21 + i0 + j0 * ld);
+    }
     __syncthreads();
     part.clear();
     if (mine) join_second<H>(part, v22 + i0, v21 + j0 * ld);

@@ -7,6 +7,7 @@ from math import floor, log10
 
 import gpu_aims
 import gpu_report
+import harness
 from harness import RESULTS, load
 from ratios import RATIOS, Results
 
@@ -110,7 +111,7 @@ def origin(records: Iterable[dict]) -> str:
     machine, versions = last["machine"], last["versions"]
     packages = ", ".join(f"{k} {v}" for k, v in versions.items())
     where = f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']:.0f} GiB"
-    return f"{where}; {last['date'][:10]}, commit {last['commit']}; {packages}."
+    return f"{where}; {harness.origin(records)}; {packages}."
 
 
 def sections() -> dict[str, str]:

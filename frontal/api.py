@@ -37,8 +37,9 @@ def solve(
         ``"auto"``, ``"amd"``, ``"metis"``, ``"nesdis"``, ``"rcm"``, ``"natural"``, or a
         permutation: entry k is the column eliminated k-th.
     backend : {"auto", "cpu", "gpu"}
-        ``"auto"`` is the CPU for now, or what ``FRONTAL_BACKEND`` says. ``"gpu"`` insists on a GPU,
-        and raises where the factor does not fit into its memory.
+        ``"auto"`` is what ``FRONTAL_BACKEND`` says; without it a GPU that is there, for all but
+        small problems, and the CPU where the factor does not fit into its memory. ``"gpu"`` insists
+        on a GPU, and raises there.
     refine : int, optional
         Most steps of iterative refinement; by default as many as help.
     check_finite : bool

@@ -22,7 +22,7 @@ from .errors import (
 )
 from .factors import TriangularFactors
 from .lifecycle import LifeCycle
-from .matrix import Canonical, canonical
+from .matrix import Canonical, canonical, on_device
 from .scaling import Scaling, equilibrate, scaled
 from .solving import Solutions
 
@@ -127,8 +127,7 @@ class Factor(Solutions, TriangularFactors, LifeCycle):
     def _compute(self, progress: Progress | None, previous: NumericFactor | None) -> None:
         if self._matrix is not None:
             self._scaling = self._equilibrated(self._matrix)
-        runner: Any = self.analysis.runner
-        tiny = float(np.sqrt(np.finfo(self._dtype).eps))
+        runner, tiny = cast(Any, self.analysis.runner), self._tiny
         if runner.name == "gpu":
             try:
                 self._compute_on_device(tiny, progress, previous)
@@ -164,6 +163,11 @@ class Factor(Solutions, TriangularFactors, LifeCycle):
             values = resident.scaled()
             self._numeric = runner.factorize(values, tiny, progress, previous, resident.examine)
         resident.numeric = self._numeric
+
+    @property
+    def _tiny(self) -> float:
+        """What tiny pivots of LU are replaced by."""
+        return float(np.sqrt(np.finfo(self._dtype).eps))
 
     def _equilibrated(self, matrix: Canonical) -> Scaling | None:
         """Scaling of a matrix for LU; None for Cholesky."""
@@ -270,10 +274,10 @@ class Factor(Solutions, TriangularFactors, LifeCycle):
         """The values of A by columns, if they and the factor are on a device; else None."""
         if self._resident is None:
             return None
-        if hasattr(A, "__cuda_array_interface__"):
+        if on_device(A):
             return A if A.ndim == 1 else None
         by_index = getattr(A, "format", "") in ("csc", "csr")
-        if by_index and hasattr(A.indices, "__cuda_array_interface__"):
+        if by_index and on_device(A.indices):
             return self._resident.entries.values_of(A)
         return None
 
@@ -333,8 +337,7 @@ class Factor(Solutions, TriangularFactors, LifeCycle):
             raise ValueError('only factors on a GPU have a profile; take backend="gpu"')
         from .gpu.profile import profile
 
-        tiny = float(np.sqrt(np.finfo(self._dtype).eps))
-        return profile(self._resident.entries.pattern, self._resident.scaled(), tiny)
+        return profile(self._resident.entries.pattern, self._resident.scaled(), self._tiny)
 
     @property
     def info(self) -> dict[str, Any]:

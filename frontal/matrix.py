@@ -136,6 +136,11 @@ def canonical(
     )
 
 
+def on_device(x: Any) -> bool:
+    """Whether x is an array on a device, of CuPy or any other library."""
+    return hasattr(x, "__cuda_array_interface__")
+
+
 def prepare_rhs(
     b: Any, n: int, dtype: Any, *, check_finite: bool = True
 ) -> tuple[np.ndarray, Callable[[np.ndarray], Any]]:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from . import refine
 from .errors import IllConditionedWarning, SingularMatrixError, warn
 from .info import SolveInfo
-from .matrix import prepare_rhs
+from .matrix import on_device, prepare_rhs
 
 if TYPE_CHECKING:
     from .analysis import Analysis
@@ -98,7 +98,7 @@ class Solutions:
         began = time.perf_counter()
         resident = self._resident
         judged = refine is None or return_info
-        if resident is not None and hasattr(b, "__cuda_array_interface__"):
+        if resident is not None and on_device(b):
             B = resident.block(b)
             X, errors, steps = self._solve_block(B, trans, refine, judged)
             if errors is not None and not np.isfinite(errors.rhs).all():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -95,9 +95,9 @@ class GpuFactor:
         if conjugate:
             x[...] = x.conj()
 
-    def sweeps(self, width: int, flip: bool) -> Sweeps:
+    def blocks(self, total: int, flip: bool) -> Iterator[tuple[slice, Sweeps]]:
         """See `front_solve.Solver`."""
-        return self._solver.sweeps(width, flip)
+        return self._solver.blocks(total, flip)
 
     @property
     def _solver(self) -> Solver:

@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import FactorMemoryError
 from . import launch, small_fronts
 from .fronts import Pattern
-from .prepared import Launch
+from .prepared import Launch, Replayed
 
 _THREADS = 128  # of front_tiles.cu
 _NO_POSITION = 0x7FFFFFFF  # device/front.cuh
@@ -70,8 +70,7 @@ def allocate(pattern: Pattern, dtype: np.dtype) -> Storage:
 class Factorization:
     """The launches that factorize matrices of one pattern into one storage.
 
-    All memory is taken at the beginning. The first factorization launches its kernels, the second
-    records them as a graph, and later ones replay it.
+    All memory is taken at the beginning; from the second factorization on a graph is replayed.
 
     Parameters
     ----------
@@ -97,7 +96,8 @@ class Factorization:
         self._parts = small_fronts.launches(*given) if pattern.schedule.small.any() else []
         if pattern.tasks.count:
             self._parts.append(_tiles(*given, trace))
-        self._runs, self._replay = 0, None
+        launches = [one for part in self._parts for one in part]
+        self._run = Replayed(device, self._state.all, launches)
 
     def __call__(self, values: Any) -> State:
         """Factorize values on the host or the device; nothing waits for the device.
@@ -108,17 +108,8 @@ class Factorization:
             What the launches tell.
         """
         self.pattern.device.copy(values, self._values[: values.size])
-        self._runs += 1
-        if self._runs == 2:
-            self._replay = self.pattern.device.record(self._launch)
-        (self._replay or self._launch)()
+        self._run()
         return self._state
-
-    def _launch(self) -> None:
-        self.pattern.device.clear(self._state.all)
-        for part in self._parts:
-            for launch_ in part:
-                launch_()
 
     def timed(self, values: Any) -> list[float]:
         """Milliseconds of each level of small fronts, and of all others together."""
@@ -203,7 +194,7 @@ def _tiles(
 ) -> list[Launch]:
     """Launches for all fronts that are not small."""
     device, tasks, dtype = pattern.device, pattern.tasks, storage.panels.dtype
-    lu = int(not pattern.symmetric)
+    lu = not pattern.symmetric
     struct = np.zeros((), _tasks_struct(np.dtype(dtype.char.lower())))
     arrays = {name: getattr(tasks, name) for name in ("list", "begin", "source", "place")}
     arrays |= {"level_count": tasks.level_count, "pivots": storage.pivots, "trace": trace}

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from . import launch
+from . import launch, life
 from .front_factor import Storage
 from .fronts import Pattern
-from .prepared import Launch
+from .prepared import Launch, Replayed
 from .schedule import TILE
 
 _THREADS, _WARPS = 256, 8  # of device/front_solve.cuh
@@ -51,6 +51,15 @@ class Solver:
             self._sweeps[width, flip] = Sweeps(self, self._messages, width, flip)
         return self._sweeps[width, flip]
 
+    def blocks(self, total: int, flip: bool) -> Iterator[tuple[slice, Sweeps]]:
+        """Parts of `total` right-hand sides, and the sweeps that solve for each."""
+        first = 0
+        while first < total:
+            sweeps = self.sweeps(total - first, flip)
+            part = slice(first, min(first + sweeps.width, total))
+            yield part, sweeps
+            first = part.stop
+
     def solve(self, x: Any, flip: bool) -> None:
         """Overwrite x with the solution in the order of elimination; nothing waits for the host.
 
@@ -62,15 +71,11 @@ class Solver:
             See `sweeps`.
         """
         n, total = x.shape
-        first = 0
-        while n and first < total:
-            sweeps = self.sweeps(total - first, flip)
-            part = slice(first, first + sweeps.width)
-            count = x[:, part].shape[1]
+        for part, sweeps in self.blocks(total if n else 0, flip):
+            count = part.stop - part.start
             sweeps.rhs[:, :count] = x[:, part]
             sweeps()
             x[:, part] = sweeps.solution[:, :count]
-            first += count
 
     @cached_property
     def tasks(self) -> Any:
@@ -122,8 +127,7 @@ class Messages:
 class Sweeps:
     """The launches that solve for `width` right-hand sides.
 
-    The first call launches its kernels, the second records them as a graph, and later ones replay
-    it.
+    From the second call on a graph is replayed.
 
     Attributes
     ----------
@@ -139,7 +143,7 @@ class Sweeps:
         self.rhs, self.solution = (
             x[: n * width].reshape(n, width) for x in (messages.rhs, messages.solution)
         )
-        self._messages, self._device = messages, pattern.device
+        self._messages = messages
         tasks, limits = solver.tasks, pattern.device.limits
         small = launch.front_solve_small(dtype, width, limits)
         large = launch.front_solve(dtype, width, limits)
@@ -149,21 +153,12 @@ class Sweeps:
             self._launch(solver, flip, "front_backward", tasks.backward, 2, large),
             self._launch(solver, flip, "front_backward_small", tasks.small, 3, small),
         )
-        self._launches = [one for one in launches if one is not None]
-        self._runs: int = 0
-        self._replay: Callable[[], None] | None = None
+        found = [one for one in launches if one is not None]
+        self._run = Replayed(pattern.device, messages.tickets, found)
 
     def __call__(self) -> None:
         """Solve; nothing waits for the host."""
-        self._runs += 1
-        if self._runs == 2:
-            self._replay = self._device.record(self._run)
-        (self._replay or self._run)()
-
-    def _run(self) -> None:
-        self._device.clear(self._messages.tickets)
-        for one in self._launches:
-            one()
+        self._run()
 
     def _launch(
         self, solver: Solver, flip: bool, name: str, tasks: Any, ticket: int, plan: launch.SolvePlan
@@ -171,9 +166,9 @@ class Sweeps:
         count = len(tasks)
         if not count:
             return None
-        device, dtype, forward = self._device, solver.dtype, ticket < 2
-        lu, struct = not solver.pattern.symmetric, np.zeros((), _STRUCT)
-        of_upper = lu and forward == flip
+        device, dtype, forward = solver.pattern.device, solver.dtype, ticket < 2
+        struct = np.zeros((), _STRUCT)
+        of_upper = not solver.pattern.symmetric and forward == flip
         arrays = {
             "tasks": tasks,
             "mail_pointer": solver.tasks.mail_pointer,
@@ -191,7 +186,7 @@ class Sweeps:
             struct[field] = at
             at += rows * self.width * dtype.itemsize
         struct["count"] = count
-        constants = plan.constants | {k: 1 for k, v in (("LU", lu), ("FLIP", flip)) if v}
+        constants = plan.constants | life.constants(solver.pattern, FLIP=flip)
         kernel = device.kernel(f"{name}.cu", name, dtype, **constants)
         arguments = (struct, solver.panels)
         if not forward:

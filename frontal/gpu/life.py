@@ -45,7 +45,7 @@ class Health:
 
 
 def constants(pattern: Pattern, **others: bool) -> dict[str, int]:
-    """Constants of system.cu; what is not set is left out, so that few variants are compiled."""
+    """Constants of a kernel; what is not set is left out, so that few variants are compiled."""
     wanted = {"LU": not pattern.symmetric, **others}
     return {name: 1 for name, value in wanted.items() if value}
 

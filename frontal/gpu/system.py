@@ -27,11 +27,6 @@ _LEAST_WIDTH = 32  # or so many of them if they are long
 _LONG_ROW = 512  # entries for each thread of a team that ask for a larger team
 
 
-def on_device(x: Any) -> bool:
-    """Whether x is an array on a device, of CuPy or any other library."""
-    return hasattr(x, "__cuda_array_interface__")
-
-
 class Entries:
     """Where the entries of a pattern are, by columns and by rows, on a device.
 
@@ -336,20 +331,17 @@ class DeviceSystem:
     def _direct(self, B: Any, before: Any) -> Any:
         """`before` + the solution by the factors."""
         n, k = B.shape
-        X, first = self._entries.device.xp.empty((n, k), self.dtype, order="F"), 0
-        while first < k:
-            sweeps = self._factor.sweeps(k - first, self._transposed)
-            part = slice(first, min(first + sweeps.width, k))
+        X = self._entries.device.xp.empty((n, k), self.dtype, order="F")
+        for part, sweeps in self._factor.blocks(k, self._transposed):
             given = np.uint64(0) if before is None else before[:, part]
             shift = sweeps.width.bit_length() - 1
-            sizes = np.int32(part.stop - first), np.int32(shift)
+            sizes = np.int32(part.stop - part.start), np.int32(shift)
             grid, size = (life.grid(self._entries.device, n << shift),), self._rows[0]
             enter = (size, *self._enter, *sizes, B[:, part], sweeps.rhs)
             self._kernels["enter"](grid, (THREADS,), enter)
             sweeps()
             leave = (size, *self._leave, *sizes, sweeps.solution, given, X[:, part])
             self._kernels["leave"](grid, (THREADS,), leave)
-            first = part.stop
         return X
 
     def measure(self, X: Any, B: Any) -> tuple[Any, refine.Errors]:

@@ -16,14 +16,14 @@ template <class T> struct TileMemory {
 };
 
 // Call f(row, right-hand side, place in shared memory, number) for each value of a tile.
+constexpr int values_each = (VALUES + threads - 1) / threads;
 template <class F> __device__ inline void each_value(F f) {
 #pragma unroll
-    for (int i = 0; i < (VALUES + threads - 1) / threads; ++i) {
+    for (int i = 0; i < values_each; ++i) {
         int e = threadIdx.x + i * threads;
         if (e < VALUES) f(e / W, e % W, e % W * TILE + e / W, i);
     }
 }
-constexpr int values_each = (VALUES + threads - 1) / threads;
 
 // Begin to fetch the inverse of a pivot tile of w columns, a lower triangle; zeros around it.
 template <class T> __device__ inline void fetch_inverse(T *inverse, const T *kept, int w) {

@@ -13,7 +13,7 @@ from frontal import problems
 from frontal.backend import PivotFailure
 from frontal.cpu import CpuBackend, CpuFactor
 from frontal.errors import FactorMemoryError
-from frontal.gpu import front_factor, launch
+from frontal.gpu import front_factor, front_tasks, launch
 from frontal.gpu.backend import GpuBackend
 from frontal.gpu.fronts import Pattern
 from frontal.gpu.schedule import contribution_entries, make_schedule
@@ -87,6 +87,75 @@ def test_the_same_factor_and_solution(device, name, small, dtype):
             residual = (matrix.conj() if transposed else matrix) @ x - b
             scale = sp.linalg.norm(a, np.inf) * np.abs(x).max() + np.abs(b).max()
             assert np.abs(residual).max() <= 100 * eps(dtype) * scale
+
+
+def bordered(dtype, kind):
+    """Dense blocks with a dense border, in order: fronts of 2 to 6 tiles, the last ones partial."""
+    sizes, border, n = (70, 170, 130), 150, 520
+    rng, dense = np.random.default_rng(8), np.zeros((n, n), bool)
+    for end, size in zip(np.cumsum(sizes), sizes, strict=True):
+        dense[end - size : end, end - size : end] = True
+    dense[n - border :] = dense[:, n - border :] = True
+    a = rng.uniform(-1, 1, (n, n)) * dense
+    if kind == "spd":
+        a = a + a.T + 2 * n * np.eye(n)
+    return hermitian(sp.csc_array(a), dtype) if kind == "spd" else sp.csc_array(a.astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", ["spd", "general"])
+@pytest.mark.parametrize("large", [48, 2])
+def test_fronts_of_several_tiles(device, monkeypatch, kind, large, dtype):
+    """In both orders of tasks."""
+    monkeypatch.setattr(front_tasks, "_LARGE", large)
+    a = bordered(dtype, kind)
+    analysis = frontal.analyze(a, kind=kind, ordering=np.arange(a.shape[0]))
+    assert np.diff(analysis.plan.start).max() > 128
+    values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
+    cpu, gpu = CpuBackend(), GpuBackend(device)
+    cpu.upload(analysis.plan, kind == "spd")
+    gpu.pattern = Pattern(device, analysis.plan, kind == "spd", 0, 1)
+    tasks = device.download(gpu.pattern.tasks.list).reshape(-1, 4)
+    assert len(np.unique(tasks, axis=0)) == len(tasks)
+    one, two = (x.factorize(values, 1e-8, None) for x in (cpu, gpu))
+    check_solutions(analysis, a, two)
+    if kind == "spd":
+        wanted, found = (diagonal_and_below(analysis.plan, x.panels) for x in (one, two))
+        size = np.abs(wanted).max()
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=300 * eps(dtype) * size)
+
+
+def needed(i, j, part, pivots, symmetric):
+    """Tiles of a front (row, column, part) whose tasks must come before that of tile (i, j)."""
+    diagonal = {c: (c, c - 1, 0) if symmetric and c else (c, c, 0) for c in range(pivots)}
+    last = min(j, pivots)
+    if symmetric and i == j < pivots:
+        return {(i, p, 0) for p in range(i - 1)}
+    rows = {(r, p, q) for r in (i, j) for p in range(last) for q in range(1 if symmetric else 2)}
+    rows = {diagonal[r] if r == p else (r, p, q) for r, p, q in rows}
+    if j < i and j < pivots:
+        rows.add(diagonal[j])
+        if symmetric and i == j + 1 < pivots:  # goes on with the diagonal tile
+            rows.add((i, i, 0))
+    return rows - {(i, j, part)}
+
+
+@pytest.mark.parametrize("kind", ["spd", "general"])
+@pytest.mark.parametrize("large", [48, 2])
+def test_tasks_come_after_what_they_need(device, monkeypatch, large, kind):
+    """Blocks take tasks in order, so that nothing can lock however few blocks there are."""
+    monkeypatch.setattr(front_tasks, "_LARGE", large)
+    for a, ordering in ((bordered("f8", kind), "natural"), (problems.poisson3d(14), "metis")):
+        plan = frontal.analyze(a, kind=kind, ordering=ordering).plan
+        pattern = Pattern(device, plan, kind == "spd", 0, 1)
+        tasks = device.download(pattern.tasks.list).reshape(-1, 4)
+        level, part = tasks[:, 3] & ((1 << 30) - 1), tasks[:, 3] >> 30
+        assert (np.diff(level) >= 0).all()
+        seen = [set() for _ in pattern.k]
+        for (s, i, j), q in zip(tasks[:, :3].tolist(), part.tolist(), strict=True):
+            wanted = needed(i, j, q, int(pattern.pivot_tiles[s]), kind == "spd")
+            assert wanted <= seen[s], (s, i, j, q, wanted - seen[s])
+            seen[s].add((i, j, q))
 
 
 def multipliers(factor):

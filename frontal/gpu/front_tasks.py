@@ -81,10 +81,14 @@ def _order(pattern: Pattern, tasks: np.ndarray, level: np.ndarray) -> np.ndarray
     front, i, j, group = tasks[:, 0], tasks[:, 1], tasks[:, 2], tasks[:, 4]
     tiles, pivots = pattern.tiles[front], pattern.pivot_tiles[front]
     large, contributes = tiles >= _LARGE, j >= pivots
+    column, urgent = j, i == j
+    if pattern.symmetric:  # a diagonal tile is worked on by (i, i) and then (i, i - 1)
+        column = np.where(urgent & ~contributes, np.maximum(j - 1, 0), j)
+        urgent = (i <= column + 1) & (i < pivots)
     wide, square = np.where(large, _WIDE, 1), np.where(large, _SQUARE, 1)
-    first = np.where(contributes, -(-pivots // wide) + (j - pivots) // square, j // wide)
-    second = np.where(contributes, np.where(large, i // _SQUARE, 0), np.where(large, i, i != j))
-    return np.lexsort((np.where(large, j, i), second, first, group, level))
+    first = np.where(contributes, -(-pivots // wide) + (j - pivots) // square, column // wide)
+    second = np.where(contributes, np.where(large, i // _SQUARE, 0), np.where(large, i, ~urgent))
+    return np.lexsort((-j, np.where(large, column, i), second, first, group, level))
 
 
 @jit

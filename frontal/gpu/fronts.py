@@ -133,7 +133,7 @@ class Pattern:
     def to_host(self, factor: np.ndarray) -> np.ndarray:
         """Return panels as the plan lays them out, of panels as the device does.
 
-        Above the diagonal of Cholesky, where the device writes nothing, are zeros as the CPU has.
+        Above the diagonal of Cholesky, where the device has anything, are zeros as the CPU has.
         """
         layout, plan = self.layout(factor.dtype), self.plan
         out = np.zeros(int(plan.panel[-1]), factor.dtype)

@@ -4,6 +4,8 @@
 // A task is a tile (i, j) of 64×64 of a front (device/front.cuh), from its assembly to its end:
 //   C = A(i,j) + Σ children − Σ_{p<j} L(i,p)·L(j,p)ᴴ;   i = j: L(j,j), and its inverse V;
 //   i > j: L(i,j) = C·Vᴴ;   j a tile of update rows: C is a tile of the contribution block.
+// Diagonal tiles are what all others wait for. So with Cholesky the task (i, i) sums up p < i-1 only
+// and leaves C; the task (i, i-1), when it has L(i,i-1), subtracts the square of it and makes L(i,i).
 // For LU the second factor is U(p,j), and there are tasks for the transpose of U, whose factors are
 // those of L exchanged: C·Vᵀ with V the inverse of L(j,j); those of L take the inverse of U(j,j).
 // Tasks lie in a list, each after all that it needs, and blocks take them in that order by an atomic
@@ -11,9 +13,9 @@
 // lock. Every tile is summed and written once, always in the same order: results are reproducible.
 //
 // What blocks tell each other (all zero at first): done[row] counts the finished tiles of a row of
-// tiles of L, done of the rows of U alike; finished[front] the tiles of its contribution block;
-// level[l] the tasks of a level. A contribution block takes the place of those that were last read
-// two levels below, so its first write waits for that level.
+// tiles of L; upper_done[row] those of U alike, or that C of a diagonal tile is left; finished[front]
+// the tiles of its contribution block; level[l] the tasks of a level. A contribution block takes the
+// place of those that were last read two levels below, so its first write waits for that level.
 //
 // A block has 128 threads; 2×2 warps own 32×32 parts of the tile in registers (tile.cuh). Dynamic
 // shared memory: the slices of the product, then in their place the tile; the assembled tile, then in
@@ -21,6 +23,7 @@
 #include "device/front_gather.cuh"
 #include "device/getf2_tile.cuh"
 #include "device/tile.cuh"
+#include "device/tile_copies.cuh"
 
 #ifndef TRACE
 #define TRACE 0
@@ -67,8 +70,18 @@ __device__ inline void stamp(const Tasks &tasks, int task, int phase) {
 
 // Wait until *flag ≥ wanted: one thread asks, and a barrier must follow.
 __device__ inline void wait_for(const int *flag, int wanted) {
-    while (glance(flag) < wanted) {}
-    acquire(flag);
+    while (acquire(flag) < wanted)
+        while (glance(flag) < wanted) {}
+}
+
+// The piece of child number q of the tree's list, when it is there; for one thread.
+__device__ inline Piece wait_for_piece(const Task &task, const Tasks &tasks, int q) {
+    const Fronts &tree = *task.front.tree;
+    int c = tree.children[q];
+    Piece p = piece_of(tree, c, task.part, task.i, task.j);
+    int tiles = ceil_div(p.m, FRONT_TILE);
+    if (p.r0 < p.r1 && p.c0 < p.c1) wait_for(tasks.finished + c, LU ? tiles * tiles : tiles * (tiles + 1) / 2);
+    return p;
 }
 
 __device__ inline void assemble(const Task &task, const Tasks &tasks, const T *blocks, const T *values) {
@@ -76,20 +89,16 @@ __device__ inline void assemble(const Task &task, const Tasks &tasks, const T *b
     const Fronts &tree = *f.tree;
     constexpr int TOGETHER = 32;
     __shared__ Piece pieces[TOGETHER];
-    int last = tree.child_pointer[f.s + 1];
+    int begin = tree.child_pointer[f.s], last = tree.child_pointer[f.s + 1];
     T *tile = assembled();
     clear_tile<ld>(tile);
     __syncthreads();
-    gather_entries<ld>(tile, tasks.entries, task.number, values);
-    for (int first = tree.child_pointer[f.s]; first < last; first += TOGETHER) {
-        __syncthreads();  // all are done with the pieces before
-        if (threadIdx.x < min_(TOGETHER, last - first)) {
-            int c = tree.children[first + threadIdx.x];
-            Piece p = piece_of(tree, c, task.part, task.i, task.j);
-            int tiles = ceil_div(p.m, FRONT_TILE);
-            if (p.r0 < p.r1 && p.c0 < p.c1) wait_for(tasks.finished + c, LU ? tiles * tiles : tiles * (tiles + 1) / 2);
-            pieces[threadIdx.x] = p;
-        }
+    // a warp looks for the first children while the others add entries
+    if (threadIdx.x >= 32) gather_entries<ld>(tile, tasks.entries, task.number, values, 32);
+    for (int first = begin; first < last; first += TOGETHER) {
+        if (first > begin) __syncthreads();  // all are done with the pieces before
+        if (threadIdx.x < min_(TOGETHER, last - first))
+            pieces[threadIdx.x] = wait_for_piece(task, tasks, first + threadIdx.x);
         __syncthreads();
         for (int q = 0; q < min_(TOGETHER, last - first); ++q) {
             if (pieces[q].r0 == pieces[q].r1 || pieces[q].c0 == pieces[q].c1) continue;
@@ -103,7 +112,10 @@ __device__ inline void assemble(const Task &task, const Tasks &tasks, const T *b
 // How many tiles are done in both rows: more than `done`, `limit` at most; to all threads.
 __device__ inline int wait_beyond(const int *row, const int *other, int done, int limit) {
     __shared__ int ready;
-    if (threadIdx.x == 0) ready = min_(acquire_beyond(row, other, done), limit);
+    if (threadIdx.x < 32) {
+        int found = acquire_beyond(row, other, done);
+        if (threadIdx.x == 0) ready = min_(found, limit);
+    }
     __syncthreads();
     int found = ready;
     __syncthreads();
@@ -113,6 +125,7 @@ __device__ inline int wait_beyond(const int *row, const int *other, int done, in
 __device__ __forceinline__ void accumulate(Product &tile, const Task &task, const Tasks &tasks) {
     const Front<T> &f = task.front;
     int i = task.i, j = task.j, base = f.tree->tile_row[f.s], limit = min_(j, f.pivot_tiles);
+    if (!LU && i == j && 0 < j && j < f.pivot_tiles) --limit;  // the task (i, i-1) takes the last
     const int *lower = tasks.done + base, *upper = (LU ? tasks.upper_done : tasks.done) + base;
     bool swapped = task.part == UPPER_PART;
     for (int p = 0; p < limit;) {
@@ -120,17 +133,17 @@ __device__ __forceinline__ void accumulate(Product &tile, const Task &task, cons
         int first = p * SIZE, depth = (ready - p) * SIZE;
         auto columns = [&](Matrix<T> row) { return row.at(0, first, SIZE, depth); };
         if constexpr (!LU) {
-            tile.template multiply<NoTrans, ConjTrans>(columns(f.lower(i)), columns(f.lower(j)), work());
+            tile.template multiply<NoTrans, ConjTrans, true>(columns(f.lower(i)), columns(f.lower(j)), work());
         } else {
             auto above = [&](int c) {  // U(p…, c) where it lies in the diagonal block
                 return Matrix<T>{f.panel + (long long)SIZE * c * f.ld(), f.k, f.rows(c), f.ld()}.at(first, 0, depth);
             };
             if (swapped && i < f.pivot_tiles)
-                tile.template multiply<Transposed, Transposed>(above(i), columns(f.lower(j)), work());
+                tile.template multiply<Transposed, Transposed, true>(above(i), columns(f.lower(j)), work());
             else if (!swapped && j < f.pivot_tiles)
-                tile.template multiply<NoTrans, NoTrans>(columns(f.lower(i)), above(j), work());
+                tile.template multiply<NoTrans, NoTrans, true>(columns(f.lower(i)), above(j), work());
             else
-                tile.template multiply<NoTrans, Transposed>(
+                tile.template multiply<NoTrans, Transposed, true>(
                     columns(swapped ? f.upper(i) : f.lower(i)), columns(swapped ? f.lower(j) : f.upper(j)), work());
         }
         p = ready;
@@ -152,52 +165,13 @@ __device__ inline void subtract(Product &tile, const Task &task, const Tasks &ta
     __syncthreads();
 }
 
-// kept ← the lower triangle of the w×w inverse.
-__device__ inline void keep_inverse(const T *inverse, T *kept, int w) {
-    if (w == SIZE) {
-        constexpr int wide = Pack16<T>::count;
-#pragma unroll 8
-        for (int e = threadIdx.x * wide; e < SIZE * SIZE; e += threads * wide) {
-            int r = e % SIZE, c = e / SIZE;
-            auto pack = *reinterpret_cast<const Pack16<T> *>(inverse + r + c * ld);
-#pragma unroll
-            for (int i = 0; i < wide; ++i)
-                if (r + i < c) pack.v[i] = zero<T>();
-            *reinterpret_cast<Pack16<T> *>(kept + e) = pack;
-        }
-        return;
-    }
-#pragma unroll 4
-    for (int e = threadIdx.x; e < SIZE * w; e += threads) {
-        int r = e % SIZE, c = e / SIZE;
-        if (r < w) kept[r + c * w] = r >= c ? inverse[r + c * ld] : zero<T>();
-    }
-}
-__device__ inline void fetch_inverse(T *inverse, const T *kept, int w) {
-    constexpr int wide = 16 / sizeof(T);
-    if (w == SIZE) {
-#pragma unroll 8
-        for (int e = threadIdx.x * wide; e < SIZE * SIZE; e += threads * wide)
-            copy_async<16>(inverse + e % SIZE + e / SIZE * ld, kept + e, true);
-    } else {
-        for (int e = threadIdx.x; e < SIZE * SIZE; e += threads) {
-            int r = e % SIZE, c = e / SIZE;
-            bool valid = r < w && c < w;
-            copy_async<sizeof(T)>(inverse + r + c * ld, kept + (valid ? r + c * w : 0), valid);
-        }
-    }
-    copy_async_commit();
-    copy_async_wait<0>();
-    __syncthreads();
-}
-
-// Tell the tasks that need tile j of row i.
-__device__ inline void publish(const Task &task, const Tasks &tasks) {
+// Tell the tasks that need tile j of the task's row.
+__device__ inline void publish(const Task &task, const Tasks &tasks, int j) {
     int row = task.front.tree->tile_row[task.front.s] + task.i;
     __syncthreads();
     if (threadIdx.x == 0) {
-        if (!LU || task.part == LOWER_PART) release(tasks.done + row, task.j + 1);
-        if (LU && (task.part == UPPER_PART || task.i == task.j)) release(tasks.upper_done + row, task.j + 1);
+        if (!LU || task.part == LOWER_PART) release(tasks.done + row, j + 1);
+        if (LU && (task.part == UPPER_PART || task.i == j)) release(tasks.upper_done + row, j + 1);
     }
 }
 
@@ -208,15 +182,16 @@ __device__ inline void wait_for_diagonal(const Task &task, const Tasks &tasks) {
 }
 
 // The others wait for the inverses alone, so they go out first. This function and those after it are
-// kept apart from the code around them, which the compiler would else give too many registers.
+// kept apart, since all in one would not fit the registers; spilled ones are dear here, where shared
+// memory leaves little of the first-level cache.
 __device__ __noinline__ void finish_cholesky(const Task &task, const Tasks &tasks) {
     const Front<T> &f = task.front;
-    int j = task.j, w = f.rows(j);
+    int j = task.i, w = f.rows(j);
     T *block = work(), *inverse = assembled();
     int failed = potrf_tile(block, inverse, reinterpret_cast<real_t<T> *>(scratch()), w);
     keep_inverse(inverse, tasks.inverses + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w);
     if (threadIdx.x == 0 && failed) tell_failure(tasks.outcome, f.tree->start[f.s] + j * SIZE + failed - 1);
-    publish(task, tasks);
+    publish(task, tasks, j);
     Matrix<T> target = f.lower(j).at(0, j * SIZE);
 #pragma unroll 8
     for (int e = threadIdx.x; e < SIZE * SIZE; e += threads) {
@@ -249,7 +224,7 @@ __device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
     }
     keep_inverse(upper, tasks.upper_inverses + offset, w);
     if (threadIdx.x == 0 && replaced) atomicAdd(tasks.outcome + 1, replaced);
-    publish(task, tasks);
+    publish(task, tasks, j);
     Matrix<T> target = f.lower(j).at(0, j * SIZE);
 #pragma unroll 8
     for (int c = threadIdx.x / SIZE; c < w; c += threads / SIZE)
@@ -257,26 +232,97 @@ __device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
 }
 #endif
 
-// L(i,j), or its like of the transpose of U: the block times the transpose of an inverse.
+// A block times the transpose of an inverse, 16 rows a warp: what the zeros of the inverse save is then
+// the same for all warps.
+struct Below {
+    static constexpr int H = SIZE / 2;
+    int i0 = threadIdx.x / 32 * 16;
+    WarpProduct<T, 16, H> left, right;
+
+    __device__ void solve(const T *block, const T *inverse) {
+        left.clear(), right.clear();
+        left.template add<H, false, false, false, !LU>(block + i0, ld, inverse, ld);
+        right.template add<SIZE, false, false, false, !LU>(block + i0, ld, inverse + H, ld);
+    }
+    template <class F> __device__ void each(F f) {
+        left.each([&](int r, int c, T &v) { f(i0 + r, c, v); });
+        right.each([&](int r, int c, T &v) { f(i0 + r, H + c, v); });
+    }
+};
+
+// L(i,j), or its like of the transpose of U.
 __device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks) {
-    constexpr int H = SIZE / 2;
     const Front<T> &f = task.front;
-    T *block = work(), *inverse = assembled();
     int i = task.i, j = task.j, w = f.rows(j), m = f.rows(i);
     const T *kept = LU && task.part == LOWER_PART ? tasks.upper_inverses : tasks.inverses;
-    fetch_inverse(inverse, kept + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w);
-    int warp = threadIdx.x / 32, i0 = warp % 2 * H, j0 = warp / 2 * H;
-    WarpProduct<T, H, H> x;
-    x.clear();  // the inverse is lower triangular: its first rows end after 32 columns
-    x.template add<H, false, false, false, !LU>(block + i0, ld, inverse + j0, ld);
-    if (j0) x.template add<H, false, false, false, !LU>(block + i0 + H * ld, ld, inverse + j0 + H * ld, ld);
+    fetch_tile(assembled(), kept + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w, w);
+    copy_async_wait<0>();
+    __syncthreads();
+    Below below;
+    below.solve(work(), assembled());
     bool within = LU && task.part == UPPER_PART && i < f.pivot_tiles;  // U11, which is not transposed
     Matrix<T> target = (LU && task.part == UPPER_PART && !within ? f.upper(i) : f.lower(within ? j : i));
     target = target.at(0, (within ? i : j) * SIZE);
-    x.each([&](int r, int c, T &v) {
-        if (i0 + r < m && j0 + c < w) (within ? target(j0 + c, i0 + r) : target(i0 + r, j0 + c)) = v;
+    below.each([&](int r, int c, T &v) {
+        if (r < m && c < w) (within ? target(c, r) : target(r, c)) = v;
     });
-    publish(task, tasks);
+    publish(task, tasks, j);
+}
+
+#if !LU
+// L(i,i-1); and of what the task (i,i) has left, the tile whose factor is L(i,i). All others wait for
+// this: each step begins as early as it can, and what only others need is done by the warp that has no
+// part of the square.
+__device__ __noinline__ void prepare_diagonal(const Task &task, const Tasks &tasks) {
+    constexpr int H = SIZE / 2;
+    const Front<T> &f = task.front;
+    int i = task.i, j = task.j, w = f.rows(i), row = f.tree->tile_row[f.s] + i;
+    T *block = work();
+    const T *kept = tasks.inverses + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE;
+    Matrix<T> before = f.lower(i).at(0, j * SIZE, w, SIZE), left = f.lower(i).at(0, i * SIZE, w, w);
+    if (threadIdx.x == 32) wait_for(tasks.upper_done + row, 1);
+    if (threadIdx.x == 0)
+        while (acquire(tasks.done + row - 1) <= j) {}
+    __syncthreads();
+    fetch_tile(assembled(), kept, SIZE, SIZE);
+    copy_async_wait<0>();
+    __syncthreads();
+    {
+        Below below;
+        below.solve(block, assembled());
+        __syncthreads();  // all have read the block and the inverse
+        fetch_tile(assembled(), left.data, left.ld, w);
+        below.each([&](int r, int c, T &v) { block[r + c * ld] = v; });
+    }
+    int i0 = threadIdx.x / 32 % 2 * H, j0 = threadIdx.x / 64 * H;
+    bool mine = i0 >= j0;
+    WarpProduct<T, H, H> square;
+    square.clear();
+    __syncthreads();
+    if (mine) {
+        square.template add<SIZE, false, false, false, true>(block + i0, ld, block + j0, ld);
+    } else {
+        put_by_warp(block, before, w);
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) release(tasks.done + row, i);
+    }
+    copy_async_wait<0>();
+    __syncthreads();  // what is left is there, and all have read the block
+    if (mine) square.each([&](int r, int c, T &v) {
+        r += i0, c += j0, v = assembled()[r + c * ld] - v;
+        block[r + c * ld] = r < w && c < w ? v : r == c ? one<T>() : zero<T>();
+    });
+    __syncthreads();
+}
+#endif
+
+// Leave what is assembled less the product for others: `flag` grows by one.
+__device__ inline void leave(Product &tile, Matrix<T> target, int *flag) {
+    tile.each([&](int r, int c, T &v) {
+        if (r < target.rows && c < target.cols) target(r, c) = assembled()[r + c * ld] - v;
+    });
+    __syncthreads();
+    if (threadIdx.x == 0) release_add(flag, 1);
 }
 
 // A tile of the contribution block: written once, in the place of blocks that nobody reads any more.
@@ -285,37 +331,41 @@ __device__ inline void finish_contribution(Product &tile, const Task &task, cons
     if (threadIdx.x == 0 && task.level >= 2) wait_for(tasks.level + task.level - 2, tasks.level_count[task.level - 2]);
     __syncthreads();
     Contribution<T> block{blocks + f.tree->block[f.s], f.m};
-    Matrix<T> target = block.tile(task.i - f.pivot_tiles, task.j - f.pivot_tiles);
-    tile.each([&](int r, int c, T &v) {
-        if (r < target.rows && c < target.cols) target(r, c) = assembled()[r + c * ld] - v;
-    });
-    __syncthreads();
-    if (threadIdx.x == 0) release_add(tasks.finished + f.s, 1);
+    leave(tile, block.tile(task.i - f.pivot_tiles, task.j - f.pivot_tiles), tasks.finished + f.s);
 }
 
-__device__ inline void run(const Task &task, const Tasks &tasks, T *blocks, const T *values) {
+// Subtract the product from what is assembled: into work(), or where it is left for others.
+__device__ __noinline__ void sum_up(const Task &task, const Tasks &tasks, T *blocks) {
     const Front<T> &f = task.front;
-    int i = task.i, j = task.j;
+    int j = task.j;
     Product tile;
     tile.clear();
-    stamp(tasks, task.number, 0);
-    assemble(task, tasks, blocks, values);
-    stamp(tasks, task.number, 1);
     accumulate(tile, task, tasks);
     stamp(tasks, task.number, 2);
     if (j >= f.pivot_tiles) return finish_contribution(tile, task, tasks, blocks);
-    bool moves = LU && task.part == UPPER_PART;  // by interchanges that the diagonal tile tells
-    if (moves) wait_for_diagonal(task, tasks);
+    if (!LU && task.i == j && j)
+        return leave(tile, f.lower(j).at(0, j * SIZE), tasks.upper_done + f.tree->tile_row[f.s] + j);
+    if (LU && task.part == UPPER_PART) wait_for_diagonal(task, tasks);  // which tells the interchanges
     subtract(tile, task, tasks, work());
-    if (i > j) {
-        if (!moves) wait_for_diagonal(task, tasks);
-        return finish_below(task, tasks);
-    }
+}
+
+__device__ inline void run(const Task &task, const Tasks &tasks, T *blocks, const T *values) {
+    int i = task.i, j = task.j, pivots = task.front.pivot_tiles;
+    stamp(tasks, task.number, 0);
+    assemble(task, tasks, blocks, values);
+    stamp(tasks, task.number, 1);
+    sum_up(task, tasks, blocks);
+    if (j >= pivots) return;
 #if LU
-    finish_lu(task, tasks);
+    if (i == j) return finish_lu(task, tasks);
 #else
-    finish_cholesky(task, tasks);
+    if (i == j && j) return;
+    bool next = i == j + 1 && i < pivots;
+    if (next) prepare_diagonal(task, tasks);
+    if (next || i == j) return finish_cholesky(task, tasks);
 #endif
+    if (!LU || task.part == LOWER_PART) wait_for_diagonal(task, tasks);
+    finish_below(task, tasks);
 }
 
 extern "C" __global__ void __launch_bounds__(threads, residents) front_tiles(

@@ -46,7 +46,10 @@ struct Factor {
     }
     // How many block columns are done in both rows: more than `done`, `limit` at most.
     __device__ int wait(int i, int j, int done, int limit) const {
-        if (threadIdx.x == 0) *message = min_(acquire_beyond(rows + i, rows + j, done), limit);
+        if (threadIdx.x < 32) {
+            int found = acquire_beyond(rows + i, rows + j, done);
+            if (threadIdx.x == 0) *message = min_(found, limit);
+        }
         __syncthreads();
         int ready = *message;
         __syncthreads();

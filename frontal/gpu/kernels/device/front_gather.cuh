@@ -38,7 +38,7 @@ __device__ inline Piece piece_of(const Fronts &tree, int c, Part part, int i, in
 // all loads of eight columns are under way together.
 template <int LD, class T>
 __device__ inline void gather_piece(T *tile, const Front<T> &f, Piece p, Part part, int i, int j, const T *blocks) {
-    constexpr int WARPS = 4, COLUMNS = FRONT_TILE / WARPS, BATCH = 8;
+    constexpr int WARPS = 4, COLUMNS = FRONT_TILE / WARPS, BATCH = sizeof(T) < 16 ? 8 : 4;
     const int *map = f.tree->relative + p.map;
     Contribution<const T> block{blocks + p.block, p.m};
     int down = part == LOWER_PART ? i : j, across = part == LOWER_PART ? j : i;
@@ -74,10 +74,11 @@ __device__ inline void gather_piece(T *tile, const Front<T> &f, Piece p, Part pa
     }
 }
 
-// The same of entries of A.
+// The same of entries of A, by the threads from `first` on.
 template <int LD, class T>
-__device__ inline void gather_entries(T *tile, const Entries &entries, int task, const T *values) {
-    for (long long e = entries.begin[task] + threadIdx.x; e < entries.begin[task + 1]; e += blockDim.x) {
+__device__ inline void gather_entries(T *tile, const Entries &entries, int task, const T *values, int first) {
+    int step = blockDim.x - first;
+    for (long long e = entries.begin[task] + threadIdx.x - first; e < entries.begin[task + 1]; e += step) {
         int place = entries.place[e];
         T &entry = tile[place % FRONT_TILE + place / FRONT_TILE * LD];
         entry = entry + values[entries.source[e]];

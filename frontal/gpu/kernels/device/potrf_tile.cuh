@@ -1,11 +1,11 @@
 // Cholesky of a tile in shared memory, and the inverse of the factor of one of 64×64: what the next
 // columns of tiles wait for, so all is arranged for a short chain.
 //
-// Columns go 16 at a time: an update by what is left of them (tensor-core products, 16 rows a warp),
-// then twice 8 columns. Every thread factors the 8×8 block on the diagonal itself, in registers, from
+// Columns go 16 at a time: twice 8 columns, then the update of what is right of them (tensor-core
+// products, 16×16 a warp). Every thread factors the 8×8 block on the diagonal itself, in registers, from
 // one broadcast read: there is nothing to exchange between pivots. Inside, A = M·D·Mᴴ with a unit
-// lower M, so that a pivot waits for the reciprocal of the one before and not for its root. Then
-// thread r solves for the 8 entries of row r.
+// lower M, so that a pivot waits for the reciprocal of the one before and not for its root. Meanwhile
+// thread r eliminates from the 8 entries of row r, be it in the block or below it.
 #pragma once
 #include "potf2.cuh"
 #include "warp_product.cuh"
@@ -20,74 +20,64 @@ template <class T> struct Eight {
     T l[8][8];
     real_t<T> scale[8];  // 1/root of each pivot
 
+    // Columns begin at multiples of 16 bytes.
     __device__ void load(const T *block, int ld) {
+        constexpr int wide = Pack16<T>::count;
 #pragma unroll
         for (int j = 0; j < 8; ++j)
 #pragma unroll
-            for (int i = j; i < 8; ++i) l[i][j] = block[i + j * ld];
+            for (int i = j / wide * wide; i < 8; i += wide) {
+                auto pack = *reinterpret_cast<const Pack16<T> *>(block + i + j * ld);
+#pragma unroll
+                for (int e = 0; e < wide; ++e)
+                    if (i + e >= j) l[i + e][j] = pack.v[e];
+            }
     }
 
-    // Factor in place; returns the first column without a pivot, from 1, or 0.
-    __device__ int factor() {
-        real_t<T> pivot[8];
+    // Factor M·D·Mᴴ, whose columns are then scaled by their pivots, and overwrite a row x with its row
+    // of the Cholesky factor. Returns the first column without a pivot, from 1, or 0.
+    __device__ int factor(T (&x)[8]) {
         int failed = 0;
 #pragma unroll
         for (int k = 0; k < 8; ++k) {
-            pivot[k] = real(l[k][k]);
-            real_t<T> r = pivot_reciprocal(pivot[k]);
+            real_t<T> pivot = real(l[k][k]), r = pivot_reciprocal(pivot);
+            if (!is_pivot(pivot) && !failed) failed = k + 1;
 #pragma unroll
             for (int j = k + 1; j < 8; ++j) {
                 T m = conj(r * l[j][k]);
 #pragma unroll
                 for (int i = j; i < 8; ++i) l[i][j] = fma_(-l[i][k], m, l[i][j]);
+                x[j] = fma_(-x[k], m, x[j]);
             }
-        }
-#pragma unroll
-        for (int k = 7; k >= 0; --k) {
-            if (!is_pivot(pivot[k])) failed = k + 1;
-            l[k][k] = from_real<T>(pivot_root(pivot[k], scale[k]));
-#pragma unroll
-            for (int i = k + 1; i < 8; ++i) l[i][k] = scale[k] * l[i][k];
+            pivot_root(pivot, scale[k]);
+            x[k] = scale[k] * x[k];
         }
         return failed;
     }
-
-    // Overwrite a row with its solution x of x·Lᴴ = row.
-    __device__ void solve(T (&x)[8]) const {
-#pragma unroll
-        for (int k = 0; k < 8; ++k) {
-            x[k] = scale[k] * x[k];
-#pragma unroll
-            for (int j = k + 1; j < 8; ++j) x[j] = fma_(-x[k], conj(l[j][k]), x[j]);
-        }
-    }
 };
 
-// Columns p…p+7 of a tile, by the threads that own a row of them; returns what Eight::factor does.
+// Columns p…p+7 of a tile; returns what Eight::factor does.
 template <int LD, class T>
 __device__ inline int factor_eight(T *tile, int rows, int p, real_t<T> *scales) {
     int row = threadIdx.x;
+    bool mine = row >= p && row < rows;
     Eight<T> top;
     top.load(tile + p + p * LD, LD);
     T x[8];
-    bool below = row >= p + 8 && row < rows;
-    if (below) {
 #pragma unroll
-        for (int k = 0; k < 8; ++k) x[k] = tile[row + (p + k) * LD];
-    }
+    for (int k = 0; k < 8; ++k) x[k] = mine ? tile[row + (p + k) * LD] : zero<T>();
     __syncthreads();  // all have read the 8×8 block
-    int failed = top.factor();
-    if (below) {
-        top.solve(x);
+    int failed = top.factor(x);
+    if (mine) {
 #pragma unroll
-        for (int k = 0; k < 8; ++k) tile[row + (p + k) * LD] = x[k];
-    } else if (row == p) {
-#pragma unroll
-        for (int j = 0; j < 8; ++j) {
-            if (scales) scales[p + j] = top.scale[j];
-#pragma unroll
-            for (int i = j; i < 8; ++i) tile[p + i + (p + j) * LD] = top.l[i][j];
+        for (int k = 0; k < 8; ++k) {
+            if (is_complex<T> && row == p + k) x[k] = from_real<T>(real(x[k]));  // as LAPACK
+            tile[row + (p + k) * LD] = x[k];
         }
+    }
+    if (scales && row == p) {
+#pragma unroll
+        for (int k = 0; k < 8; ++k) scales[p + k] = top.scale[k];
     }
     __syncthreads();
     return failed ? p + failed : 0;
@@ -112,6 +102,25 @@ template <int LD, class T> __device__ inline void update_eight(T *tile, int rows
     __syncthreads();
 }
 
+// What is right of columns p…p+15 minus the product of their rows, 16×16 a warp.
+template <int LD, class T> __device__ inline void update_rest(T *tile, int rows, int p) {
+    int after = p + 16, side = (rows - after) / 16;
+#pragma unroll 1
+    for (int e = threadIdx.x / 32; e < side * (side + 1) / 2; e += blockDim.x / 32) {
+        int j = 0, i = e;  // along the columns of the lower triangle of blocks
+        while (i >= side - j) i -= side - j++;
+        int j0 = after + 16 * j, i0 = j0 + 16 * i;
+        WarpProduct<T, 16, 16> part;
+        part.clear();
+        part.template add<16, false, false, false, true>(tile + i0 + p * LD, LD, tile + j0 + p * LD, LD);
+        part.each([&](int r, int c, T &v) {
+            T &entry = tile[i0 + r + (j0 + c) * LD];
+            entry = entry - v;
+        });
+    }
+    __syncthreads();
+}
+
 // Factor the rows×rows tile, rows a multiple of 16, whose element (i, j) is tile[i + j*LD]; what is
 // above its diagonal is not read. At least `rows` threads, whole warps, all take part. Returns
 // LAPACK's info to all of them; `scales`, if not null, gets the reciprocals of the diagonal.
@@ -119,25 +128,11 @@ template <int LD, class T> __device__ inline int factor_tile(T *tile, int rows, 
     int failed = 0;
 #pragma unroll 1
     for (int p = 0; p < rows; p += 16) {
-        if (p) {
-#pragma unroll 1
-            for (int i0 = p + threadIdx.x / 32 * 16; i0 < rows; i0 += blockDim.x / 2) {
-                WarpProduct<T, 16, 16> part;
-                part.clear();
-#pragma unroll 1
-                for (int k = 0; k < p; k += 16)
-                    part.template add<16, false, false, false, true>(tile + i0 + k * LD, LD, tile + p + k * LD, LD);
-                part.each([&](int i, int j, T &v) {
-                    T &entry = tile[i0 + i + (p + j) * LD];
-                    entry = entry - v;
-                });
-            }
-            __syncthreads();
-        }
         int first = factor_eight<LD>(tile, rows, p, scales);
         update_eight<LD>(tile, rows, p);
         int second = factor_eight<LD>(tile, rows, p + 8, scales);
         failed = failed ? failed : first ? first : second;
+        update_rest<LD>(tile, rows, p);
     }
     return failed;
 }

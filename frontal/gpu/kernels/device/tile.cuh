@@ -65,7 +65,9 @@ struct Tile {
     // with a barrier: `shared` may be used again at once. A warp whose part is not `wanted` copies
     // for the others, and leaves its part as it is. `begin` is called when the first copies are under
     // way: what it loads into C arrives together with them.
-    template <Trans TA, Trans TB, class Begin = Nothing>
+    // PADDED: operands lie at multiples of 16 bytes, columns too, and there is memory behind each
+    // column up to one.
+    template <Trans TA, Trans TB, bool PADDED = false, class Begin = Nothing>
     __device__ void multiply(Matrix<T> a, Matrix<T> b, T *shared, bool wanted = true, Begin begin = {}) {
         using A = Slice<BM, TA != NoTrans>;
         using B = Slice<BN, TB == NoTrans>;
@@ -73,7 +75,7 @@ struct Tile {
         wanted = wanted && part_i() < (TA == NoTrans ? a.rows : a.cols) && part_j() < (TB == NoTrans ? b.cols : b.rows);
         if constexpr (PREFETCH) {
             constexpr int wide = 16 / sizeof(T);
-            if (is_wide(a) && is_wide(b) && (a.rows | b.rows) % wide == 0)
+            if (PADDED || (is_wide(a) && is_wide(b) && (a.rows | b.rows) % wide == 0))
                 prefetched<A, B, wide>(a, b, steps, shared, wanted, begin);
             else
                 prefetched<A, B, 1>(a, b, steps, shared, wanted, begin);
@@ -237,10 +239,16 @@ struct Tile {
     }
 };
 
-// How many tiles are done in both rows, once they are more than `done`; for one thread.
+// How many tiles are done in both rows, once they are more than `done`; for a warp, which reads both
+// flags at once.
 __device__ inline int acquire_beyond(const int *row, const int *other, int done) {
-    while (min_(glance(row), glance(other)) <= done) {}
-    return min_(acquire(row), acquire(other));
+    const int *flag = threadIdx.x % 2 ? other : row;
+    int found = acquire(flag);
+    while (found <= done) {
+        while (glance(flag) <= done) {}
+        found = acquire(flag);
+    }
+    return min_(found, shuffle_xor(found, 1));
 }
 
 // The instances that other routines build on.

@@ -19,10 +19,10 @@ import numpy as np
 
 from frontal.gpu import jit
 
-_PROPERTIES = re.compile(
-    r"Compiling entry function '(\w+)'.*?(\d+) bytes stack frame, (\d+) bytes spill stores, "
-    r"(\d+) bytes spill loads.*?Used (\d+) registers",
-    re.S,
+_REGISTERS = re.compile(r"Compiling entry function '(\w+)'.*?Used (\d+) registers", re.S)
+_LOCAL = re.compile(
+    r"Function properties for (\w+)\s.*?(\d+) bytes stack frame, (\d+) bytes spill stores, "
+    r"(\d+) bytes spill loads"
 )
 _OTHERS = re.compile(r'^(?:ENTRY\(|extern "C" .*?)\w+_(?:native|batched)[,(].*$', re.M)
 _FUNCTION = re.compile(r"^\s*\.section\s+\.text\.(\w+)", re.M)
@@ -56,8 +56,19 @@ def disassembler() -> Path | None:
 
 
 @cache
-def _nvrtc() -> ctypes.CDLL:
-    return ctypes.CDLL(str(next(folder().glob("lib/libnvrtc.so.*"))))
+def folder_12() -> Path | None:
+    """Return where the NVRTC of CUDA 12 lies, None without it."""
+    try:
+        spec = importlib.util.find_spec("nvidia.cuda_nvrtc")
+    except ModuleNotFoundError:
+        return None
+    places = [Path(p) for p in (spec.submodule_search_locations or [])] if spec else []
+    return next((p for p in places if list(p.glob("lib/libnvrtc.so.12"))), None)
+
+
+@cache
+def _nvrtc(where: Path | None = None) -> ctypes.CDLL:
+    return ctypes.CDLL(str(next((where or folder()).glob("lib/libnvrtc.so.*"))))
 
 
 def source(name: str, whole: bool) -> str:
@@ -87,41 +98,44 @@ def compiled(
     return _report(log, cubin, disassemble)
 
 
-def parsed(name: str, dtype: str, architecture: int) -> str:
-    """Compile a kernel file to PTX only; what went wrong, "" for nothing."""
-    options = [*jit.options(np.dtype(dtype)), f"-arch=compute_{architecture}"]
-    code, log, _ = _compile(source(name, False), name, options)
+def parsed(
+    name: str, dtype: str, architecture: int, constants: tuple = (), where: Path | None = None
+) -> str:
+    """Compile a kernel file to PTX only, with another NVRTC; what went wrong, "" for nothing."""
+    options = [*jit.options(np.dtype(dtype), dict(constants)), f"-arch=compute_{architecture}"]
+    code, log, _ = _compile(source(name, False), name, options, where)
     return log if code else ""
 
 
 def _report(log: str, cubin: bytes, disassemble: bool) -> Report:
     report = Report()
-    for entry, *numbers in _PROPERTIES.findall(log):
-        stack, stores, loads, registers = map(int, numbers)
-        report.registers[entry] = registers
-        if stack + stores + loads:
-            report.local[entry] = stack + stores + loads
+    report.registers.update((entry, int(number)) for entry, number in _REGISTERS.findall(log))
+    for function, *numbers in _LOCAL.findall(log):  # entries, and what they call
+        if total := sum(map(int, numbers)):
+            report.local[function] = total
     if disassemble:
         report.tensor = _tensor_products(cubin)
     return report
 
 
-def _compile(source: str, name: str, options: list[str]) -> tuple[int, str, bytes]:
-    nvrtc, program = _nvrtc(), ctypes.c_void_p()
+def _compile(
+    source: str, name: str, options: list[str], where: Path | None = None
+) -> tuple[int, str, bytes]:
+    nvrtc, program = _nvrtc(where), ctypes.c_void_p()
     nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), name.encode(), 0, None, None)
     array = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
     code = nvrtc.nvrtcCompileProgram(program, len(options), array)
-    log = _read(program, "ProgramLog").rstrip(b"\0").decode(errors="replace")
-    cubin = b"" if code else _read(program, "CUBIN")
+    log = _read(nvrtc, program, "ProgramLog").rstrip(b"\0").decode(errors="replace")
+    cubin = b"" if code else _read(nvrtc, program, "CUBIN")
     nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
     return code, log, cubin
 
 
-def _read(program: ctypes.c_void_p, what: str) -> bytes:
+def _read(nvrtc: ctypes.CDLL, program: ctypes.c_void_p, what: str) -> bytes:
     size = ctypes.c_size_t()
-    getattr(_nvrtc(), f"nvrtcGet{what}Size")(program, ctypes.byref(size))
+    getattr(nvrtc, f"nvrtcGet{what}Size")(program, ctypes.byref(size))
     buffer = ctypes.create_string_buffer(size.value)
-    getattr(_nvrtc(), f"nvrtcGet{what}")(program, buffer)
+    getattr(nvrtc, f"nvrtcGet{what}")(program, buffer)
     return buffer.raw
 
 

@@ -64,6 +64,12 @@ extern "C" __global__ void stuck() {
     if (threadIdx.x == 3) __shfl_sync(~0u, 1, 0);
     else __syncthreads();
 }
+extern "C" __global__ void apart() {
+    if (threadIdx.x < 32)
+        __syncthreads();
+    else
+        __syncthreads();
+}
 extern "C" __global__ void divergent() {
     if (threadIdx.x % 2) __shfl_sync(~0u, 1, 0);
     else __syncwarp();
@@ -167,6 +173,11 @@ def test_a_deadlock_is_told_by_thread(kernel):
     message += r"__syncthreads, which 63 of 64.*thread \(3, 0, 0\) waits at __shfl_sync"
     with pytest.raises(EmulationError, match=message):
         kernel("stuck")((2,), (64,), ())
+
+
+def test_threads_at_different_barriers_are_told(kernel):
+    with pytest.raises(EmulationError, match=r"is at the barrier of line \d+ while others are at"):
+        kernel("apart")((1,), (64,), ())
 
 
 def test_lanes_that_go_different_ways_are_told(kernel):

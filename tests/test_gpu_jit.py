@@ -47,7 +47,7 @@ def test_line_marks_lead_to_the_file():
         number += 1
         place.setdefault((name, number), line)
     for (name, number), line in place.items():
-        original = jit.folder().joinpath(name).read_text().splitlines()[number - 1]
+        original = jit.folder().joinpath(name).read_text("utf-8").splitlines()[number - 1]
         assert line == ("" if original == "#pragma once" else original)
 
 

@@ -37,7 +37,7 @@ def folder() -> Traversable:
 
 def entries(name: str) -> list[str]:
     """Return the names of a kernel file's entry points, in its order."""
-    return [a or b for a, b in _ENTRY.findall(folder().joinpath(name).read_text())]
+    return [a or b for a, b in _ENTRY.findall(folder().joinpath(name).read_text("utf-8"))]
 
 
 @cache
@@ -51,7 +51,7 @@ def source(name: str) -> str:
 def _append(name: str, lines: list[str], done: set[str]) -> None:
     done.add(name)
     lines.append(f'#line 1 "{name}"')
-    for number, line in enumerate(folder().joinpath(name).read_text().splitlines(), 1):
+    for number, line in enumerate(folder().joinpath(name).read_text("utf-8").splitlines(), 1):
         match = _INCLUDE.match(line)
         if match is None:
             lines.append("" if line == "#pragma once" else line)
@@ -63,9 +63,13 @@ def _append(name: str, lines: list[str], done: set[str]) -> None:
 
 
 def options(dtype: np.dtype, constants: Mapping[str, int] | None = None) -> tuple[str, ...]:
-    """Return the compiler's options for one instance of a kernel file."""
+    """Return the compiler's options for one instance of a kernel file.
+
+    NVRTC before 13.2 takes generic lambdas for host functions, unless all are the device's.
+    """
     defines = [f"-D{key}={value}" for key, value in sorted((constants or {}).items())]
-    return ("-std=c++17", f"-DSCALAR={SCALARS[np.dtype(dtype)]}", *defines)
+    scalar = f"-DSCALAR={SCALARS[np.dtype(dtype)]}"
+    return ("-std=c++17", "-default-device", scalar, *defines)
 
 
 @cache

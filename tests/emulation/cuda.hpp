@@ -37,10 +37,16 @@ struct int3 {
 
 // --- barriers, and what a warp does together -----------------------------------------------------
 
-inline void __syncthreads() { emulation::barrier(); }
-inline int __syncthreads_or(int value) { return emulation::barrier(value), emulation::grid.last_or; }
-inline int __syncthreads_and(int value) { return emulation::barrier(value), emulation::grid.last_and; }
-inline int __syncthreads_count(int value) { return emulation::barrier(value), emulation::grid.last_count; }
+inline void __syncthreads(int line = __builtin_LINE()) { emulation::barrier(line); }
+inline int __syncthreads_or(int value, int line = __builtin_LINE()) {
+    return emulation::barrier(line, value), emulation::grid.last_or;
+}
+inline int __syncthreads_and(int value, int line = __builtin_LINE()) {
+    return emulation::barrier(line, value), emulation::grid.last_and;
+}
+inline int __syncthreads_count(int value, int line = __builtin_LINE()) {
+    return emulation::barrier(line, value), emulation::grid.last_count;
+}
 
 inline void __syncwarp(unsigned mask = ~0u) {
     int nothing = 0;

@@ -68,6 +68,7 @@ struct Grid {
     Fiber fibers[max_threads], main;
     Fiber *current = nullptr;
     int threads = 0, alive = 0, arrived = 0;
+    int line = 0;  // of the barrier that some have reached
     int queue[max_threads + 1], head = 0, tail = 0; // fibers to resume
     bool reversed = false;
     long long idle = 0; // reads of flags since anything last changed
@@ -201,8 +202,14 @@ inline void release_barrier() {
     }
 }
 
-// All threads of the block that have not ended.
-inline void barrier(bool value = false) {
+// All threads of the block that have not ended; all must be at the same line.
+inline void barrier(int line, bool value = false) {
+    if (grid.arrived == 0) grid.line = line;
+    else if (grid.line != line) {
+        char text[100];
+        snprintf(text, sizeof text, "is at the barrier of line %d while others are at that of line %d", line, grid.line);
+        fail(text);
+    }
     grid.reduced_or |= value, grid.reduced_and &= value, grid.reduced_count += value;
     grid.current->state = AtBarrier;
     if (++grid.arrived == grid.alive) release_barrier();

@@ -192,6 +192,8 @@ class Problem:
         width = self.n if columns is None else one * columns
         diagonal = case.routine in ("potrf", "potrs", "trsm", "gemv_n", "gemv_t", "getrs")
         self.add("a", self.n, self.n, seed=1, diagonal=diagonal)
+        if case.routine == "getrs":  # the unit triangle of L shall be well conditioned too
+            self.operands["a"].flat /= case.n + 1
         if case.routine not in ("potrf", "getrf", "inv", "herk"):
             self.add("b", self.n, width, seed=2)
         if case.routine in ("gemm", "herk", "gemv_n", "gemv_t"):

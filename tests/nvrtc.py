@@ -88,6 +88,7 @@ def compiled(
     """Compile a kernel file as the package does, for ``sm_<architecture>``."""
     options = [
         *jit.options(np.dtype(dtype), dict(constants)),
+        jit.NVRTC_OPTION,
         f"-arch=sm_{architecture}",
         "-ftz=true",  # as CuPy adds
         "--ptxas-options=-v",
@@ -102,7 +103,8 @@ def parsed(
     name: str, dtype: str, architecture: int, constants: tuple = (), where: Path | None = None
 ) -> str:
     """Compile a kernel file to PTX only, with another NVRTC; what went wrong, "" for nothing."""
-    options = [*jit.options(np.dtype(dtype), dict(constants)), f"-arch=compute_{architecture}"]
+    chosen = jit.options(np.dtype(dtype), dict(constants))
+    options = [*chosen, jit.NVRTC_OPTION, f"-arch=compute_{architecture}"]
     code, log, _ = _compile(source(name, False), name, options, where)
     return log if code else ""
 

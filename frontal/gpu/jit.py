@@ -24,6 +24,8 @@ SCALARS = {
     np.dtype(np.complex64): "complex<float>",
     np.dtype(np.complex128): "complex<double>",
 }
+# before 13.2 NVRTC takes generic lambdas for host functions, unless all are the device's
+NVRTC_OPTION = "-default-device"
 _INCLUDE = re.compile(r'^#include "([^"]+)"$')
 _ENTRY = re.compile(
     r'^extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\(|^ENTRY\((\w+),', re.M
@@ -63,13 +65,9 @@ def _append(name: str, lines: list[str], done: set[str]) -> None:
 
 
 def options(dtype: np.dtype, constants: Mapping[str, int] | None = None) -> tuple[str, ...]:
-    """Return the compiler's options for one instance of a kernel file.
-
-    NVRTC before 13.2 takes generic lambdas for host functions, unless all are the device's.
-    """
+    """Return the compiler's options for one instance of a kernel file."""
     defines = [f"-D{key}={value}" for key, value in sorted((constants or {}).items())]
-    scalar = f"-DSCALAR={SCALARS[np.dtype(dtype)]}"
-    return ("-std=c++17", "-default-device", scalar, *defines)
+    return ("-std=c++17", f"-DSCALAR={SCALARS[np.dtype(dtype)]}", *defines)
 
 
 @cache
@@ -80,6 +78,5 @@ def module(name: str, dtype: np.dtype, constants: tuple[tuple[str, int], ...] = 
     """
     import cupy
 
-    return cupy.RawModule(
-        code=source(name), options=options(dtype, dict(constants)), backend="nvrtc"
-    )
+    chosen = (*options(dtype, dict(constants)), NVRTC_OPTION)
+    return cupy.RawModule(code=source(name), options=chosen, backend="nvrtc")

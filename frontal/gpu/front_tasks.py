@@ -76,7 +76,8 @@ def _order(pattern: Pattern, tasks: np.ndarray, level: np.ndarray) -> np.ndarray
 
     Tiles that are under way together shall share their operands in the cache: large fronts go by
     _WIDE columns of L together, row after row, and by squares of _SQUARE tiles of the contribution
-    block. In other fronts what all wait for, the diagonal tile, comes first in its column.
+    block. In other fronts what all wait for, the diagonal tile, comes first in its column; with
+    Cholesky, where the tile left of it goes on with it, in that one's.
     """
     front, i, j, group = tasks[:, 0], tasks[:, 1], tasks[:, 2], tasks[:, 4]
     tiles, pivots = pattern.tiles[front], pattern.pivot_tiles[front]

@@ -202,7 +202,7 @@ inline void release_barrier() {
     }
 }
 
-// All threads of the block that have not ended; all must be at the same line.
+// All threads of the block that have not ended; all must be at a line of the same number.
 inline void barrier(int line, bool value = false) {
     if (grid.arrived == 0) grid.line = line;
     else if (grid.line != line) {

@@ -10,7 +10,8 @@
 // those of L exchanged: C·Vᵀ with V the inverse of L(j,j); those of L take the inverse of U(j,j).
 // Tasks lie in a list, each after all that it needs, and blocks take them in that order by an atomic
 // ticket: however few blocks are resident, the first unfinished task can always go on, so nothing can
-// lock. Every tile is summed and written once, always in the same order: results are reproducible.
+// lock. Every tile is summed and written once, but for the diagonal ones of Cholesky, which are left and
+// then factored, always in the same order: results are reproducible.
 //
 // What blocks tell each other (all zero at first): done[row] counts the finished tiles of a row of
 // tiles of L; upper_done[row] those of U alike, or that C of a diagonal tile is left; finished[front]

@@ -1,8 +1,8 @@
 // Cholesky of matrices that fit in shared memory: A = L·Lᴴ, or A = Uᴴ·U.
 //
 // Tile map: a matrix a block, of as many threads as ORDER, the largest order that the launch is compiled
-// for (a multiple of 32). A thread owns a row of the columns that are factored, a warp 16 rows of
-// those that are updated (potrf_tile.cuh). Dynamic shared memory: ORDER columns of ORDER elements, and
+// for (a multiple of 32). A thread owns a row of the columns that are factored, a warp blocks of
+// 16×16 of what is updated (potrf_tile.cuh). Dynamic shared memory: ORDER columns of ORDER elements, and
 // padding. Upper is the same on the transpose. The other triangle is neither read nor written.
 //   order  the matrices, largest first; null for all in their own order
 #include "device/potrf_tile.cuh"

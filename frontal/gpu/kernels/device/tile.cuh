@@ -66,7 +66,7 @@ struct Tile {
     // for the others, and leaves its part as it is. `begin` is called when the first copies are under
     // way: what it loads into C arrives together with them.
     // PADDED: operands lie at multiples of 16 bytes, columns too, and there is memory behind each
-    // column up to one.
+    // column up to one; those that lie along k have no rows too many for that.
     template <Trans TA, Trans TB, bool PADDED = false, class Begin = Nothing>
     __device__ void multiply(Matrix<T> a, Matrix<T> b, T *shared, bool wanted = true, Begin begin = {}) {
         using A = Slice<BM, TA != NoTrans>;

@@ -102,9 +102,8 @@ def bordered(dtype, kind):
     return hermitian(sp.csc_array(a), dtype) if kind == "spd" else sp.csc_array(a.astype(dtype))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("large", "dtype"), [*((48, dtype) for dtype in DTYPES), (2, "f8")])
 @pytest.mark.parametrize("kind", ["spd", "general"])
-@pytest.mark.parametrize("large", [48, 2])
 def test_fronts_of_several_tiles(device, monkeypatch, kind, large, dtype):
     """In both orders of tasks."""
     monkeypatch.setattr(front_tasks, "_LARGE", large)

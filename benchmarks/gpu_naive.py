@@ -35,7 +35,8 @@ def kernel(name: str, entry: str, dtype: Any) -> Any:
 
     from frontal.gpu import jit
 
-    module = cupy.RawModule(code=source(name), options=jit.options(dtype), backend="nvrtc")
+    options = (*jit.options(dtype), jit.NVRTC_OPTION)
+    module = cupy.RawModule(code=source(name), options=options, backend="nvrtc")
     return module.get_function(entry)
 
 

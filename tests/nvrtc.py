@@ -39,10 +39,10 @@ class Report:
 
 
 @cache
-def folder() -> Path | None:
-    """Return where the wheels of CUDA 13 lie, None without them."""
+def folder(package: str = "nvidia.cu13") -> Path | None:
+    """Return where the wheels of CUDA 13 lie, or NVRTC's of CUDA 12; None without them."""
     try:
-        spec = importlib.util.find_spec("nvidia.cu13")
+        spec = importlib.util.find_spec(package)
     except ModuleNotFoundError:
         return None
     places = [Path(p) for p in (spec.submodule_search_locations or [])] if spec else []
@@ -53,17 +53,6 @@ def disassembler() -> Path | None:
     """Return nvdisasm, None without it."""
     found = folder() / "bin" / "nvdisasm" if folder() else None
     return found if found and found.exists() else None
-
-
-@cache
-def folder_12() -> Path | None:
-    """Return where the NVRTC of CUDA 12 lies, None without it."""
-    try:
-        spec = importlib.util.find_spec("nvidia.cuda_nvrtc")
-    except ModuleNotFoundError:
-        return None
-    places = [Path(p) for p in (spec.submodule_search_locations or [])] if spec else []
-    return next((p for p in places if list(p.glob("lib/libnvrtc.so.12"))), None)
 
 
 @cache

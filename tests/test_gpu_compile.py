@@ -103,9 +103,10 @@ def errors(pool):
 @pytest.fixture(scope="module")
 def errors_12(pool):
     """The same with the NVRTC of CUDA 12."""
-    if nvrtc.folder_12() is None:
+    where = nvrtc.folder("nvidia.cuda_nvrtc")
+    if where is None:
         pytest.skip("NVRTC of CUDA 12 is not here: pip install nvidia-cuda-nvrtc-cu12")
-    return {case: pool.submit(nvrtc.parsed, *case, nvrtc.folder_12()) for case in OLDER}
+    return {case: pool.submit(nvrtc.parsed, *case, where) for case in OLDER}
 
 
 @pytest.mark.parametrize("case", CASES, ids=label)

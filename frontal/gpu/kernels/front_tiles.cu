@@ -110,19 +110,6 @@ __device__ inline void assemble(const Task &task, const Tasks &tasks, const T *b
     __syncthreads();
 }
 
-// How many tiles are done in both rows: more than `done`, `limit` at most; to all threads.
-__device__ inline int wait_beyond(const int *row, const int *other, int done, int limit) {
-    __shared__ int ready;
-    if (threadIdx.x < 32) {
-        int found = acquire_beyond(row, other, done);
-        if (threadIdx.x == 0) ready = min_(found, limit);
-    }
-    __syncthreads();
-    int found = ready;
-    __syncthreads();
-    return found;
-}
-
 __device__ __forceinline__ void accumulate(Product &tile, const Task &task, const Tasks &tasks) {
     const Front<T> &f = task.front;
     int i = task.i, j = task.j, base = f.tree->tile_row[f.s], limit = min_(j, f.pivot_tiles);

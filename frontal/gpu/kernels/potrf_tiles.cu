@@ -46,19 +46,6 @@ __device__ inline T *place(Matrix<T> a, int i, int j, int r, int c) {
     return upper ? &a(j * SIZE + c, i * SIZE + r) : &a(i * SIZE + r, j * SIZE + c);
 }
 
-// Wait until more than k tiles of both rows are done; return how many are, to all threads.
-__device__ inline int wait_beyond(const int *row, const int *other, int k) {
-    __shared__ int ready;
-    if (threadIdx.x < 32) {
-        int found = acquire_beyond(row, other, k);
-        if (threadIdx.x == 0) ready = found;
-    }
-    __syncthreads();
-    int found = ready;
-    __syncthreads();
-    return found;
-}
-
 // All threads have written what the counter stands for.
 __device__ inline void publish(int *counter, int value) {
     __syncthreads();

@@ -251,6 +251,19 @@ __device__ inline int acquire_beyond(const int *row, const int *other, int done)
     return min_(found, shuffle_xor(found, 1));
 }
 
+// The same for a block: `limit` at most, to all threads.
+__device__ inline int wait_beyond(const int *row, const int *other, int done, int limit = 0x7fffffff) {
+    __shared__ int ready;
+    if (threadIdx.x < 32) {
+        int found = acquire_beyond(row, other, done);
+        if (threadIdx.x == 0) ready = min_(found, limit);
+    }
+    __syncthreads();
+    int found = ready;
+    __syncthreads();
+    return found;
+}
+
 // The instances that other routines build on.
 template <class T> struct TileShapes {
     using Tiny = Tile<T, 16, 16, 16, 1, 1, 1>;

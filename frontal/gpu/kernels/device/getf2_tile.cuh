@@ -128,7 +128,7 @@ template <class T> struct LuTile {
     // Columns and rows q… of the factors, if that needs no interchange.
     __device__ bool without_interchanges(T *tile, int p, int q, real_t<T> tiny) {
         int line = threadIdx.x % TILE_ROWS;
-        bool upper = threadIdx.x >= TILE_ROWS, mine = line >= q + NB;
+        bool upper = threadIdx.x >= TILE_ROWS, mine = line >= q + NB, good = true;
         DiagonalLu<T, NB> top;
         T x[NB];
         top.load(tile + q + q * LD, LD);
@@ -137,9 +137,11 @@ template <class T> struct LuTile {
 #pragma unroll
             for (int k = 0; k < NB; ++k) x[k] = tile[line + (q + k) * LD];
         }
-        bool good = top.factor(tiny);
-        if (mine && upper) top.solve_column(x);
-        if (mine && !upper) good = top.solve_row(x) && good;
+        if ((line | 31) >= q) {  // the other warps have no line that is left
+            good = top.factor(tiny);
+            if (mine && upper) top.solve_column(x);
+            if (mine && !upper) good = top.solve_row(x) && good;
+        }
         if (!__syncthreads_and(good)) return false;
         if (mine) put_line(tile, line, q, upper, x);
         else if (line == q) {

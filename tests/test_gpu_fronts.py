@@ -134,22 +134,6 @@ def needed(i, j, part, pivots, symmetric):
     return rows - {(i, j, part)}
 
 
-@pytest.mark.parametrize("rows", [64, 1])
-def test_one_block_a_multiprocessor_goes_on_with_a_small_root(device, monkeypatch, rows):
-    monkeypatch.setattr(front_tasks, "_ALONE", rows)
-    plan = frontal.analyze(problems.poisson3d(10), kind="spd", ordering="metis").plan
-    pattern = Pattern(device, plan, True, 0, 1)
-    front, *_, level = device.download(pattern.tasks.list).reshape(-1, 4).T
-    first, alone = pattern.tasks.alone
-    if rows == 1:
-        assert first == pattern.tasks.count
-        assert alone > level.max()
-    else:
-        assert plan.parent[front[first]] < 0
-        assert set(front[first:]) == {front[first]}
-        assert level[first] == level.max() == alone > level[first - 1]
-
-
 @pytest.mark.parametrize("kind", ["spd", "general"])
 @pytest.mark.parametrize("large", [48, 2])
 def test_tasks_come_after_what_they_need(device, monkeypatch, large, kind):

@@ -179,8 +179,7 @@ def _tasks_struct(real: np.dtype) -> np.dtype:
     """Return the struct `Tasks` of front_tiles.cu."""
     pointers = ("begin", "source", "place", "level_count", "ticket", "level", "finished")
     pointers += ("done", "upper_done", "inverses", "upper_inverses", "pivots", "outcome")
-    sizes = ("count", "alone", "alone_level", "multiprocessors")
-    fields = [("list", "u8"), *((name, "i4") for name in sizes), *((name, "u8") for name in pointers)]
+    fields = [("list", "u8"), ("count", "i4"), *((name, "u8") for name in pointers)]
     return np.dtype([*fields, ("tiny", real), ("trace", "u8")], align=True)
 
 
@@ -206,8 +205,6 @@ def _tiles(
     for name, array in arrays.items():
         struct[name] = device.pointer(array)
     struct["count"], struct["tiny"] = tasks.count, tiny
-    struct["alone"], struct["alone_level"] = tasks.alone
-    struct["multiprocessors"] = device.limits.multiprocessors
     plan = launch.front_tiles(dtype, pattern.symmetric, device.limits)
     constants = {}
     if lu:

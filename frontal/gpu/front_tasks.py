@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 UPPER = 1 << 30  # PART_BIT of front_tiles.cu
 _GROUP = 512  # tiles of rows of fronts whose columns take turns
 _LARGE, _WIDE, _SQUARE = 48, 4, 16  # see _order; tiles
-_ALONE = 64  # rows of tiles of a root in which blocks on a multiprocessor disturb each other
 
 
 @dataclass(frozen=True)
@@ -35,9 +34,6 @@ class Tasks:
         Tasks of each level.
     fronts : device array
         The fronts that the tasks belong to.
-    alone : (int, int)
-        First task and level of the root, where one block a multiprocessor shall go on; `count` and
-        a level beyond the last for none.
     """
 
     count: int
@@ -47,7 +43,6 @@ class Tasks:
     place: Any
     level_count: Any
     fronts: Any
-    alone: tuple[int, int]
 
 
 def tile_tasks(pattern: Pattern) -> Tasks:
@@ -73,17 +68,7 @@ def tile_tasks(pattern: Pattern) -> Tasks:
         upload(place),
         upload(counts.astype(np.int32)),
         upload(fronts.astype(np.int32)),
-        _alone(pattern, tasks, np.sort(level)),
     )
-
-
-def _alone(pattern: Pattern, tasks: np.ndarray, level: np.ndarray) -> tuple[int, int]:
-    """First task and level of a root that is alone in its level, and not large."""
-    first = int(np.searchsorted(level, level[-1])) if len(tasks) else 0
-    roots = np.unique(tasks[first:, 0])
-    if len(roots) == 1 and pattern.tiles[roots[0]] <= _ALONE:
-        return first, int(level[-1])
-    return len(tasks), pattern.schedule.levels + 1
 
 
 def _order(pattern: Pattern, tasks: np.ndarray, level: np.ndarray) -> np.ndarray:

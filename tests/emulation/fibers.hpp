@@ -39,7 +39,7 @@ constexpr int warp_size = 32, max_threads = 1024;
 constexpr size_t stack_bytes = size_t(256) << 10;
 constexpr unsigned char poison = 0xff; // bytes of a NaN, and of -1
 
-enum State { Ready, AtBarrier, AtPart, AtCollective, Ended };
+enum State { Ready, AtBarrier, AtCollective, Ended };
 
 // A copy to shared memory that has begun: its bytes land when it is waited for.
 struct Copy {
@@ -69,7 +69,6 @@ struct Grid {
     Fiber *current = nullptr;
     int threads = 0, alive = 0, arrived = 0;
     int line = 0;  // of the barrier that some have reached
-    int parts[16] = {};  // threads that have come to each barrier of a part of the block
     int queue[max_threads + 1], head = 0, tail = 0; // fibers to resume
     bool reversed = false;
     long long idle = 0; // reads of flags since anything last changed
@@ -159,7 +158,7 @@ inline void deadlock() {
     bool barrier = false;
     for (int i = 0; i < grid.threads; ++i) {
         const Fiber *fiber = &grid.fibers[i];
-        if (fiber->state == AtBarrier ? barrier : fiber->state < AtPart || fiber->state == Ended || fiber->what == told) continue;
+        if (fiber->state == AtBarrier ? barrier : fiber->state != AtCollective || fiber->what == told) continue;
         if (fiber->state == AtBarrier) barrier = true;
         else told = fiber->what;
         place(grid.error, sizeof grid.error, fiber);
@@ -215,17 +214,6 @@ inline void barrier(int line, bool value = false) {
     grid.current->state = AtBarrier;
     if (++grid.arrived == grid.alive) release_barrier();
     suspend();
-}
-
-// Barrier `id` of `count` threads, of which those that only arrive go on.
-inline void part_barrier(unsigned id, int count, bool waits) {
-    if (waits) grid.current->state = AtPart, grid.current->mask = id, grid.current->what = "sync_part";
-    if (++grid.parts[id] == count) {
-        grid.parts[id] = 0, grid.idle = 0;
-        for (int i = 0; i < grid.threads; ++i)
-            if (grid.fibers[i].state == AtPart && grid.fibers[i].mask == id) push(&grid.fibers[i]);
-    }
-    if (waits) suspend();
 }
 
 // The lanes of a warp named by `mask` come together; the last to arrive calls act(lanes), where
@@ -325,7 +313,6 @@ inline void run_block(size_t shared_bytes) {
     grid.head = grid.tail = grid.arrived = 0;
     grid.idle = 0;
     grid.alive = grid.threads;
-    for (int &arrived : grid.parts) arrived = 0;
     grid.reduced_or = 0, grid.reduced_and = 1, grid.reduced_count = 0;
     for (int i = 0; i < grid.threads; ++i) prepare(&grid.fibers[i], i);
     grid.main.state = Ready;

@@ -66,9 +66,6 @@ inline void release(int *flag, int value) {
 }
 inline void release_add(int *counter, int value) { release(counter, *counter + value); }
 
-template <int ID> void sync_part(int count) { emulation::part_barrier(ID, count, true); }
-template <int ID> void arrive_part(int count) { emulation::part_barrier(ID, count, false); }
-
 // About 20 good bits, as the device's.
 inline double reciprocal_seed(double a) { return 1.0 / a * (1 + 0x1p-21); }
 inline double root_seed(double a) { return 1.0 / sqrt(a) * (1 - 0x1p-21); }

@@ -18,9 +18,6 @@
 // the tiles of its contribution block; level[l] the tasks of a level. A contribution block takes the
 // place of those that were last read two levels below, so its first write waits for that level.
 //
-// In the last front blocks that share a multiprocessor wait for others most of the time, and only slow
-// down the block beside them that others wait for: where that front is not large, they end.
-//
 // A block has 128 threads; 2×2 warps own 32×32 parts of the tile in registers (tile.cuh). Dynamic
 // shared memory: the slices of the product, then in their place the tile; the assembled tile, then in
 // its place an inverse; and scratch, in which LU has the other inverse if ROOMY.
@@ -46,8 +43,6 @@ constexpr int work_elements = slices > tile_elements<T> ? slices : tile_elements
 struct Tasks {
     const int4 *list;  // {front, i, j, level + PART_BIT·part}
     int count;
-    int alone, alone_level;  // from this task and level on the first `multiprocessors` blocks go on alone
-    int multiprocessors;
     Entries entries;
     const int *level_count;
     int *ticket, *level, *finished, *done, *upper_done;
@@ -62,9 +57,8 @@ constexpr int PART_BIT = 1 << 30;
 // One task, as all threads know it.
 struct Task {
     Front<T> front;
-    int number, i, j, level, row;  // row: the front's first among all rows of tiles
+    int number, i, j, level;
     Part part;
-    long long inverse;  // where those of the front begin
 };
 
 __device__ inline T *work() { return shared_memory<T>(); }
@@ -118,9 +112,9 @@ __device__ inline void assemble(const Task &task, const Tasks &tasks, const T *b
 
 __device__ __forceinline__ void accumulate(Product &tile, const Task &task, const Tasks &tasks) {
     const Front<T> &f = task.front;
-    int i = task.i, j = task.j, limit = min_(j, f.pivot_tiles);
+    int i = task.i, j = task.j, base = f.tree->tile_row[f.s], limit = min_(j, f.pivot_tiles);
     if (!LU && i == j && 0 < j && j < f.pivot_tiles) --limit;  // the task (i, i-1) takes the last
-    const int *lower = tasks.done + task.row, *upper = (LU ? tasks.upper_done : tasks.done) + task.row;
+    const int *lower = tasks.done + base, *upper = (LU ? tasks.upper_done : tasks.done) + base;
     bool swapped = task.part == UPPER_PART;
     for (int p = 0; p < limit;) {
         int ready = wait_beyond((swapped ? upper : lower) + i, (swapped ? lower : upper) + j, p, limit);
@@ -160,20 +154,16 @@ __device__ inline void subtract(Product &tile, const Task &task, const Tasks &ta
 }
 
 // Tell the tasks that need tile j of the task's row, of L or of U.
-__device__ inline void publish(const Task &task, int *done, int j) {
+__device__ inline void publish(const Task &task, const Tasks &tasks, int j, bool of_upper = false) {
+    int row = task.front.tree->tile_row[task.front.s] + task.i;
     __syncthreads();
-    if (threadIdx.x == 0) release(done + task.row + task.i, j + 1);
+    if (threadIdx.x == 0) release((of_upper ? tasks.upper_done : tasks.done) + row, j + 1);
 }
 
 __device__ inline void wait_for_diagonal(const Task &task, const Tasks &tasks) {
-    if (threadIdx.x == 0) wait_for(tasks.done + task.row + task.j, task.j + 1);
+    int row = task.front.tree->tile_row[task.front.s] + task.j;
+    if (threadIdx.x == 0) wait_for(tasks.done + row, task.j + 1);
     __syncthreads();
-}
-
-// The inverse of a diagonal tile as it lies among all.
-__device__ inline Matrix<T> kept_inverse(const Task &task, T *inverses, int j) {
-    int w = task.front.rows(j);
-    return {inverses + task.inverse + (long long)j * SIZE * SIZE, w, w, w};
 }
 
 // The others wait for the inverses alone, so they go out first. This function and those after it are
@@ -184,9 +174,9 @@ __device__ __noinline__ void finish_cholesky(const Task &task, const Tasks &task
     int j = task.i, w = f.rows(j);
     T *block = work(), *inverse = assembled();
     int failed = potrf_tile(block, inverse, reinterpret_cast<real_t<T> *>(scratch()), w);
-    keep_inverse(inverse, kept_inverse(task, tasks.inverses, j));
-    if (threadIdx.x % 32 == 0 && failed) tell_failure(tasks.outcome, f.tree->start[f.s] + j * SIZE + failed - 1);
-    publish(task, tasks.done, j);
+    keep_inverse(inverse, tasks.inverses + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w);
+    if (threadIdx.x == 0 && failed) tell_failure(tasks.outcome, f.tree->start[f.s] + j * SIZE + failed - 1);
+    publish(task, tasks, j);
     Matrix<T> target = f.lower(j).at(0, j * SIZE);
 #pragma unroll 8
     for (int e = threadIdx.x; e < SIZE * SIZE; e += threads) {
@@ -210,16 +200,17 @@ __device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
     __syncthreads();
     if constexpr (ROOMY) invert_both(block, lower, upper, ones, scales, w);
     else invert_lower(block, lower, ones, w);
-    keep_inverse(lower, kept_inverse(task, tasks.inverses, j));
+    long long offset = f.tree->inverse[f.s] + (long long)j * SIZE * SIZE;
+    keep_inverse(lower, tasks.inverses + offset, w);
     if constexpr (!ROOMY) {
         __syncthreads();
         invert_lower<true>(block, lower, scales, w);
         upper = lower;
     }
-    keep_inverse(upper, kept_inverse(task, tasks.upper_inverses, j));
+    keep_inverse(upper, tasks.upper_inverses + offset, w);
     if (threadIdx.x == 0 && replaced) atomicAdd(tasks.outcome + 1, replaced);
-    publish(task, tasks.done, j);
-    publish(task, tasks.upper_done, j);
+    publish(task, tasks, j);
+    publish(task, tasks, j, true);
     Matrix<T> target = f.lower(j).at(0, j * SIZE);
 #pragma unroll 8
     for (int c = threadIdx.x / SIZE; c < w; c += threads / SIZE)
@@ -249,7 +240,8 @@ struct Below {
 __device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks) {
     const Front<T> &f = task.front;
     int i = task.i, j = task.j, w = f.rows(j), m = f.rows(i);
-    fetch_tile(assembled(), kept_inverse(task, LU && task.part == LOWER_PART ? tasks.upper_inverses : tasks.inverses, j));
+    const T *kept = LU && task.part == LOWER_PART ? tasks.upper_inverses : tasks.inverses;
+    fetch_tile(assembled(), kept + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w, w);
     copy_async_wait<0>();
     __syncthreads();
     Below below;
@@ -260,54 +252,53 @@ __device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks) 
     below.each([&](int r, int c, T &v) {
         if (r < m && c < w) (within ? target(c, r) : target(r, c)) = v;
     });
-    publish(task, LU && task.part == UPPER_PART ? tasks.upper_done : tasks.done, j);
+    publish(task, tasks, j, LU && task.part == UPPER_PART);
 }
 
 #if !LU
 // L(i,i-1); and of what the task (i,i) has left, the tile whose factor is L(i,i). All others wait for
-// this, so each step begins as early as it can. The last warp alone makes sure that others see
-// L(i,i-1), which takes longer than the rest: only the warps that WORK see the tile at the end.
+// this: each step begins as early as it can, and what only others need is done by the warp that has no
+// part of the square.
 __device__ __noinline__ void prepare_diagonal(const Task &task, const Tasks &tasks) {
-    constexpr int H = SIZE / 2, WORK = threads - 32;
-    enum { OF_WORKERS = 2, WITH_LAST = 3 };  // barriers beside that of factor_tile
+    constexpr int H = SIZE / 2;
     const Front<T> &f = task.front;
-    int i = task.i, j = task.j, w = f.rows(i), row = task.row + i;
+    int i = task.i, j = task.j, w = f.rows(i), row = f.tree->tile_row[f.s] + i;
     T *block = work();
+    const T *kept = tasks.inverses + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE;
+    Matrix<T> before = f.lower(i).at(0, j * SIZE, w, SIZE), left = f.lower(i).at(0, i * SIZE, w, w);
     if (threadIdx.x == 32) wait_for(tasks.upper_done + row, 1);
     if (threadIdx.x == 0)
         while (acquire(tasks.done + row - 1) <= j) {}
     __syncthreads();
-    fetch_tile(assembled(), kept_inverse(task, tasks.inverses, j));
+    fetch_tile(assembled(), kept, SIZE, SIZE);
     copy_async_wait<0>();
     __syncthreads();
-    bool last = threadIdx.x >= WORK;
     {
         Below below;
         below.solve(block, assembled());
         __syncthreads();  // all have read the block and the inverse
-        if (!last) fetch_tile<WORK>(assembled(), f.lower(i).at(0, i * SIZE, SIZE, SIZE));
+        fetch_tile(assembled(), left.data, left.ld, w);
         below.each([&](int r, int c, T &v) { block[r + c * ld] = v; });
     }
-    __syncthreads();
-    if (last) {
-        put_by_warp(block, f.lower(i).at(0, j * SIZE));
-        __syncwarp();
-        arrive_part<WITH_LAST>(threads);
-        if (threadIdx.x == WORK) release(tasks.done + row, i);
-        __syncwarp();
-        return;
-    }
-    int i0 = threadIdx.x < 32 ? 0 : H, j0 = threadIdx.x < 64 ? 0 : H;
+    int i0 = threadIdx.x / 32 % 2 * H, j0 = threadIdx.x / 64 * H;
+    bool mine = i0 >= j0;
     WarpProduct<T, H, H> square;
     square.clear();
-    square.template add<SIZE, false, false, false, true>(block + i0, ld, block + j0, ld);
+    __syncthreads();
+    if (mine) {
+        square.template add<SIZE, false, false, false, true>(block + i0, ld, block + j0, ld);
+    } else {
+        put_by_warp(block, before, w);
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) release(tasks.done + row, i);
+    }
     copy_async_wait<0>();
-    sync_part<WITH_LAST>(threads);  // what is left is there, and all have read the block
-    square.each([&](int r, int c, T &v) {
+    __syncthreads();  // what is left is there, and all have read the block
+    if (mine) square.each([&](int r, int c, T &v) {
         r += i0, c += j0, v = assembled()[r + c * ld] - v;
         block[r + c * ld] = r < w && c < w ? v : r == c ? one<T>() : zero<T>();
     });
-    sync_part<OF_WORKERS>(WORK);
+    __syncthreads();
 }
 #endif
 
@@ -339,7 +330,7 @@ __device__ __noinline__ void sum_up(const Task &task, const Tasks &tasks, T *blo
     stamp(tasks, task.number, 2);
     if (j >= f.pivot_tiles) return finish_contribution(tile, task, tasks, blocks);
     if (!LU && task.i == j && j)
-        return leave(tile, f.lower(j).at(0, j * SIZE), tasks.upper_done + task.row + j);
+        return leave(tile, f.lower(j).at(0, j * SIZE), tasks.upper_done + f.tree->tile_row[f.s] + j);
     if (LU && task.part == UPPER_PART) wait_for_diagonal(task, tasks);  // which tells the interchanges
     subtract(tile, task, tasks, work());
 }
@@ -366,16 +357,12 @@ __device__ inline void run(const Task &task, const Tasks &tasks, T *blocks, cons
 extern "C" __global__ void __launch_bounds__(threads, residents) front_tiles(
     const __grid_constant__ Fronts tree, const __grid_constant__ Tasks tasks, T *factor, T *blocks, const T *values) {
     __shared__ Task task;  // in shared memory it takes no registers while others are needed
-    if (threadIdx.x == 0) task.level = 0;
     for (;;) {
         if (threadIdx.x == 0) {
-            bool ends = (int)blockIdx.x >= tasks.multiprocessors && task.level + 1 >= tasks.alone_level &&
-                        glance(tasks.ticket) >= tasks.alone;
-            task.number = ends ? tasks.count : atomicAdd(tasks.ticket, 1);
+            task.number = atomicAdd(tasks.ticket, 1);
             if (task.number < tasks.count) {
                 int4 item = tasks.list[task.number];
                 task.front.set(tree, item.x, factor);
-                task.row = tree.tile_row[item.x], task.inverse = tree.inverse[item.x];
                 task.i = item.y, task.j = item.z, task.level = item.w % PART_BIT, task.part = Part(item.w / PART_BIT);
             }
         }

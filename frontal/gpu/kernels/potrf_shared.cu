@@ -47,7 +47,7 @@ template <class Source> __device__ void potrf_shared(Source source, const int *o
     }
     int failed = factor_tile<ld, T>(tile, rows, nullptr);
     each_entry(a, tile, [](T *entry, T *place) { *entry = UPLO == Upper ? conj(*place) : *place; });
-    if ((int)threadIdx.x == rows - 1) info[b] = failed;
+    if (threadIdx.x == 0) info[b] = failed;
 }
 
 #define ENTRY(name, Source) \

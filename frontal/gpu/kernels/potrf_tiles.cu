@@ -102,7 +102,7 @@ __device__ __noinline__ void finish_diagonal(
     int failed = potrf_tile(block, inverse, reinterpret_cast<real_t<T> *>(inverse + tile_elements<T>));
 #pragma unroll 8
     for (int e = threadIdx.x; e < SIZE * SIZE; e += threads) kept[e] = inverse[e % SIZE + e / SIZE * ld];
-    if (threadIdx.x == SIZE - 1 && (j == 0 || (failed && *info == 0))) *info = failed ? j * SIZE + failed : 0;
+    if (threadIdx.x == 0 && (j == 0 || (failed && *info == 0))) *info = failed ? j * SIZE + failed : 0;
     publish(done + j, j + 1);
 #pragma unroll 8
     for (int e = threadIdx.x; e < SIZE * SIZE; e += threads) {

@@ -2,8 +2,8 @@
 // columns of tiles wait for, so all is arranged for a short chain.
 //
 // Columns go 16 at a time: twice 8 columns, then the update of what is right of them (tensor-core
-// products, 16×16 a warp). Every thread with a row factors the 8×8 block on the diagonal itself, in
-// registers, from one broadcast read: there is nothing to exchange between pivots. Inside, A = M·D·Mᴴ with a unit
+// products, 16×16 a warp). Every thread factors the 8×8 block on the diagonal itself, in registers, from
+// one broadcast read: there is nothing to exchange between pivots. Inside, A = M·D·Mᴴ with a unit
 // lower M, so that a pivot waits for the reciprocal of the one before and not for its root. Meanwhile
 // thread r eliminates from the 8 entries of row r, be it in the block or below it.
 #pragma once
@@ -56,42 +56,36 @@ template <class T> struct Eight {
     }
 };
 
-// Between the warps that have rows.
-__device__ inline void sync_rows(int rows) { sync_part<1>((rows + 31) / 32 * 32); }
-
-// Columns p…p+7 of a tile, by the warps that have rows. Returns what Eight::factor does to those with
-// rows from p on, to which the others leave the arithmetic.
+// Columns p…p+7 of a tile; returns what Eight::factor does.
 template <int LD, class T>
 __device__ inline int factor_eight(T *tile, int rows, int p, real_t<T> *scales) {
-    int row = threadIdx.x, failed = 0;
+    int row = threadIdx.x;
     bool mine = row >= p && row < rows;
     Eight<T> top;
     top.load(tile + p + p * LD, LD);
     T x[8];
 #pragma unroll
     for (int k = 0; k < 8; ++k) x[k] = mine ? tile[row + (p + k) * LD] : zero<T>();
-    sync_rows(rows);  // all have read the 8×8 block
-    if ((row | 31) >= p) {
-        failed = top.factor(x);
-        if (mine) {
+    __syncthreads();  // all have read the 8×8 block
+    int failed = top.factor(x);
+    if (mine) {
 #pragma unroll
-            for (int k = 0; k < 8; ++k) {
-                if (is_complex<T> && row == p + k) x[k] = from_real<T>(real(x[k]));  // as LAPACK
-                tile[row + (p + k) * LD] = x[k];
-            }
-        }
-        if (scales && row == p) {
-#pragma unroll
-            for (int k = 0; k < 8; ++k) scales[p + k] = top.scale[k];
+        for (int k = 0; k < 8; ++k) {
+            if (is_complex<T> && row == p + k) x[k] = from_real<T>(real(x[k]));  // as LAPACK
+            tile[row + (p + k) * LD] = x[k];
         }
     }
+    if (scales && row == p) {
+#pragma unroll
+        for (int k = 0; k < 8; ++k) scales[p + k] = top.scale[k];
+    }
+    __syncthreads();
     return failed ? p + failed : 0;
 }
 
 // Columns p+8…p+15 minus the product of columns p…p+7 and their rows p+8…p+15, a row a thread.
 template <int LD, class T> __device__ inline void update_eight(T *tile, int rows, int p) {
     int row = threadIdx.x;
-    sync_rows(rows);
     if (row >= p + 8 && row < rows) {
         T y[8];
 #pragma unroll
@@ -105,7 +99,7 @@ template <int LD, class T> __device__ inline void update_eight(T *tile, int rows
 #pragma unroll
         for (int j = 0; j < 8; ++j) tile[row + (p + 8 + j) * LD] = y[j];
     }
-    sync_rows(rows);
+    __syncthreads();
 }
 
 // What is right of columns p…p+15 minus the product of their rows, 16×16 a warp.
@@ -128,20 +122,16 @@ template <int LD, class T> __device__ inline void update_rest(T *tile, int rows,
 }
 
 // Factor the rows×rows tile, rows a multiple of 16, whose element (i, j) is tile[i + j*LD]; what is
-// above its diagonal is not read. At least `rows` threads, whole warps, all take part; those that have
-// no rows may come late, up to the first 16 columns. Returns LAPACK's info to the warp of the last row,
-// and to others the same or 0; `scales`, if not null, gets the reciprocals of the diagonal.
+// above its diagonal is not read. At least `rows` threads, whole warps, all take part. Returns
+// LAPACK's info to all of them; `scales`, if not null, gets the reciprocals of the diagonal.
 template <int LD, class T> __device__ inline int factor_tile(T *tile, int rows, real_t<T> *scales) {
     int failed = 0;
 #pragma unroll 1
     for (int p = 0; p < rows; p += 16) {
-        if ((int)threadIdx.x < (rows + 31) / 32 * 32) {
-            int first = factor_eight<LD>(tile, rows, p, scales);
-            update_eight<LD>(tile, rows, p);
-            int second = factor_eight<LD>(tile, rows, p + 8, scales);
-            failed = failed ? failed : first ? first : second;
-        }
-        __syncthreads();
+        int first = factor_eight<LD>(tile, rows, p, scales);
+        update_eight<LD>(tile, rows, p);
+        int second = factor_eight<LD>(tile, rows, p + 8, scales);
+        failed = failed ? failed : first ? first : second;
         update_rest<LD>(tile, rows, p);
     }
     return failed;
@@ -229,7 +219,7 @@ __device__ inline void invert_lower(const T *tile, T *inverse, const Scale *scal
 }
 
 // Factor the 64×64 tile whose element (i, j) is tile[i + j*tile_ld] (rows and columns that it has not
-// are those of the identity), and invert the factor, by 128 threads. Returns what factor_tile does.
+// are those of the identity), and invert the factor. Returns LAPACK's info to all 128 threads.
 // `scales`: 64 reals of shared memory. Only the leading n×n is wanted.
 template <class T> __device__ inline int potrf_tile(T *tile, T *inverse, real_t<T> *scales, int n = TILE_ROWS) {
     int failed = factor_tile<tile_ld<T>>(tile, (n + 15) / 16 * 16, scales);

@@ -97,10 +97,6 @@ template <int N> __device__ inline void copy_async_wait() { asm volatile("cp.asy
 // Ask for the 128 bytes around an address to be brought to the second-level cache.
 __device__ inline void prefetch(const void *global) { asm volatile("prefetch.global.L2 [%0];" ::"l"(global)); }
 
-// Barrier ID > 0 of a part of a block, whole warps of `count` threads, of which those that arrive do not wait.
-template <int ID> __device__ inline void sync_part(int count) { asm volatile("bar.sync %0, %1;" ::"n"(ID), "r"(count) : "memory"); }
-template <int ID> __device__ inline void arrive_part(int count) { asm volatile("bar.arrive %0, %1;" ::"n"(ID), "r"(count) : "memory"); }
-
 // Flags in global memory between blocks: what a thread wrote before `release` is seen after `acquire`.
 __device__ inline int acquire(const int *flag) {
     int value;

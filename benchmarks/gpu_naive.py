@@ -35,8 +35,7 @@ def kernel(name: str, entry: str, dtype: Any) -> Any:
 
     from frontal.gpu import jit
 
-    options = (*jit.options(dtype), jit.NVRTC_OPTION)
-    module = cupy.RawModule(code=source(name), options=options, backend="nvrtc")
+    module = cupy.RawModule(code=source(name), options=jit.nvrtc_options(dtype), backend="nvrtc")
     return module.get_function(entry)
 
 

@@ -76,8 +76,7 @@ def compiled(
 ) -> Report:
     """Compile a kernel file as the package does, for ``sm_<architecture>``."""
     options = [
-        *jit.options(np.dtype(dtype), dict(constants)),
-        jit.NVRTC_OPTION,
+        *jit.nvrtc_options(np.dtype(dtype), dict(constants)),
         f"-arch=sm_{architecture}",
         "-ftz=true",  # as CuPy adds
         "--ptxas-options=-v",
@@ -92,8 +91,8 @@ def parsed(
     name: str, dtype: str, architecture: int, constants: tuple = (), where: Path | None = None
 ) -> str:
     """Compile a kernel file to PTX only, with another NVRTC; what went wrong, "" for nothing."""
-    chosen = jit.options(np.dtype(dtype), dict(constants))
-    options = [*chosen, jit.NVRTC_OPTION, f"-arch=compute_{architecture}"]
+    chosen = jit.nvrtc_options(np.dtype(dtype), dict(constants))
+    options = [*chosen, f"-arch=compute_{architecture}"]
     code, log, _ = _compile(source(name, False), name, options, where)
     return log if code else ""
 

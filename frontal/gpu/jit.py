@@ -24,8 +24,6 @@ SCALARS = {
     np.dtype(np.complex64): "complex<float>",
     np.dtype(np.complex128): "complex<double>",
 }
-# before 13.2 NVRTC takes generic lambdas for host functions, unless all are the device's
-NVRTC_OPTION = "-default-device"
 _INCLUDE = re.compile(r'^#include "([^"]+)"$')
 _ENTRY = re.compile(
     r'^extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\(|^ENTRY\((\w+),', re.M
@@ -65,9 +63,15 @@ def _append(name: str, lines: list[str], done: set[str]) -> None:
 
 
 def options(dtype: np.dtype, constants: Mapping[str, int] | None = None) -> tuple[str, ...]:
-    """Return the compiler's options for one instance of a kernel file."""
+    """Return any compiler's options for one instance of a kernel file."""
     defines = [f"-D{key}={value}" for key, value in sorted((constants or {}).items())]
     return ("-std=c++17", f"-DSCALAR={SCALARS[np.dtype(dtype)]}", *defines)
+
+
+def nvrtc_options(dtype: np.dtype, constants: Mapping[str, int] | None = None) -> tuple[str, ...]:
+    """Return NVRTC's options for one instance of a kernel file."""
+    # before 13.2 it takes generic lambdas for host functions, unless all are the device's
+    return (*options(dtype, constants), "-default-device")
 
 
 @cache
@@ -78,5 +82,5 @@ def module(name: str, dtype: np.dtype, constants: tuple[tuple[str, int], ...] = 
     """
     import cupy
 
-    chosen = (*options(dtype, dict(constants)), NVRTC_OPTION)
+    chosen = nvrtc_options(dtype, dict(constants))
     return cupy.RawModule(code=source(name), options=chosen, backend="nvrtc")

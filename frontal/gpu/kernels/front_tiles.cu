@@ -69,12 +69,6 @@ __device__ inline void stamp(const Tasks &tasks, int task, int phase) {
     if (TRACE && threadIdx.x == 0) tasks.trace[4 * task + phase] = nanoseconds();
 }
 
-// Wait until *flag ≥ wanted: one thread asks, and a barrier must follow.
-__device__ inline void wait_for(const int *flag, int wanted) {
-    while (acquire(flag) < wanted)
-        while (glance(flag) < wanted) {}
-}
-
 // The piece of child number q of the tree's list, when it is there; for one thread.
 __device__ inline Piece wait_for_piece(const Task &task, const Tasks &tasks, int q) {
     const Fronts &tree = *task.front.tree;

@@ -239,15 +239,20 @@ struct Tile {
     }
 };
 
+// A flag, once it is `wanted` at least; what was written before it is then seen.
+__device__ inline int wait_for(const int *flag, int wanted) {
+    int found = acquire(flag);
+    while (found < wanted) {
+        while (glance(flag) < wanted) {}
+        found = acquire(flag);
+    }
+    return found;
+}
+
 // How many tiles are done in both rows, once they are more than `done`; for a warp, which reads both
 // flags at once.
 __device__ inline int acquire_beyond(const int *row, const int *other, int done) {
-    const int *flag = threadIdx.x % 2 ? other : row;
-    int found = acquire(flag);
-    while (found <= done) {
-        while (glance(flag) <= done) {}
-        found = acquire(flag);
-    }
+    int found = wait_for(threadIdx.x % 2 ? other : row, done + 1);
     return min_(found, shuffle_xor(found, 1));
 }
 

@@ -41,8 +41,9 @@ SPILLED = {  # a few bytes of addresses, touched at most once a slice of operand
     ("front_forward_small.cu", "f8", 90, (("RESIDENTS", 4),)): 228,
     ("front_forward_small.cu", "f8", 90, (("RESIDENTS", 4), ("LU", 1))): 240,
     ("front_backward_small.cu", "f8", 90, (("WIDTH", 8),)): 28,
-    **{("front_tiles.cu", "f8", arch, ()): 124 for arch in ARCHITECTURES},  # around calls
-    ("front_tiles.cu", "c16", 90, ()): 360,
+    **{("front_tiles.cu", "f8", arch, ()): 80 for arch in ARCHITECTURES},  # around calls
+    ("front_tiles.cu", "c8", 90, ()): 36,
+    ("front_tiles.cu", "c16", 90, ()): 336,
     **{("getrf_left.cu", "f8", arch, ()): 140 for arch in ARCHITECTURES},  # 512 threads: 128 each
     ("getrf_update.cu", "f8", 80, ()): 40,
     ("getrf_update.cu", "f8", 100, ()): 40,

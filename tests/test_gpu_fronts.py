@@ -16,7 +16,6 @@ from frontal.errors import FactorMemoryError
 from frontal.gpu import front_factor, front_tasks, launch
 from frontal.gpu.backend import GpuBackend
 from frontal.gpu.fronts import Pattern
-from frontal.gpu.schedule import contribution_entries, make_schedule
 
 from .emulation.borders import DTYPES, eps
 
@@ -103,15 +102,18 @@ def bordered(dtype, kind):
 
 
 @pytest.mark.parametrize(("large", "dtype"), [*((48, dtype) for dtype in DTYPES), (2, "f8")])
-@pytest.mark.parametrize("kind", ["spd", "general"])
-def test_fronts_of_several_tiles(device, monkeypatch, kind, large, dtype):
-    """In both orders of tasks."""
+@pytest.mark.parametrize(("kind", "few"), [("spd", 512), ("spd", 0), ("general", 0)])
+def test_fronts_of_several_tiles(device, monkeypatch, kind, few, large, dtype):
+    """In both orders of tasks; with last diagonal tiles that others follow, and without."""
     monkeypatch.setattr(front_tasks, "_LARGE", large)
+    monkeypatch.setattr(front_tasks, "_FEW", few)
     a = bordered(dtype, kind)
     analysis, cpu, gpu = factors(device, a, kind, 1e-8, 0, "natural")
     assert np.diff(analysis.plan.start).max() > 128
     tasks = device.download(gpu.pattern.tasks.list).reshape(-1, 4)
     assert len(np.unique(tasks, axis=0)) == len(tasks)
+    followed = gpu.pattern.pivot_tiles - ((few == 0) | (gpu.pattern.m == 0))
+    assert gpu.pattern.messages == (64 * 64 * followed.sum() if kind == "spd" else 0)
     check_solutions(analysis, a, gpu)
     if kind == "spd":
         wanted, found = (diagonal_and_below(analysis.plan, x.panels) for x in (cpu, gpu))
@@ -296,6 +298,18 @@ def test_the_first_failing_pivot(device):
     assert positions[0] == positions[1]
 
 
+def test_numbers_with_all_bits_set_pass(device):
+    """Such a NaN is what messages are before they are sent: nobody waits for it."""
+    a = bordered("f8", "spd")
+    analysis = frontal.analyze(a, kind="spd", ordering="natural")
+    values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
+    values[analysis.plan.source[:: len(values) // 9]] = np.array(-1).view("f8")
+    backend = GpuBackend(device)
+    backend.upload(analysis.plan, True)
+    with pytest.raises(PivotFailure):
+        backend.factorize(values, 0.0, None)
+
+
 def test_copies_lie_on_the_host(device):
     _, cpu, gpu = factors(device, hermitian(MATRICES["cube"](), "f8"))
     for twin in (copy.deepcopy(gpu), pickle.loads(pickle.dumps(gpu)), gpu.to_cpu()):
@@ -336,56 +350,4 @@ def test_too_little_memory_is_told_before_any_is_taken(device, monkeypatch):
         backend.factorize(np.ones(1), 0.0, None)
     assert error.value.available == 1000
     assert error.value.required > 1000
-
-
-@pytest.mark.parametrize("symmetric", [True, False])
-@pytest.mark.parametrize("name", MATRICES)
-def test_blocks_that_live_together_lie_apart(name, symmetric):
-    plan = frontal.analyze(MATRICES[name](), kind="spd").plan
-    schedule = make_schedule(plan, symmetric, 20)
-    height, above = schedule.level, plan.parent >= 0
-    assert (height[plan.parent[above]] > height[above]).all()
-    assert (height[~schedule.small] >= schedule.small_levels).all()
-    assert schedule.small[plan.parent[above]].sum() <= schedule.small[above].sum()
-    last = np.where(above, height[plan.parent], height) + 1  # while some of a level still read
-    m = np.diff(plan.pointer)
-    sizes = contribution_entries(m, symmetric)
-    for i in range(schedule.levels):
-        alive = np.flatnonzero((height <= i) & (last >= i) & (sizes > 0))
-        alive = alive[np.argsort(schedule.block[alive])]
-        ends = schedule.block[alive] + sizes[alive]
-        assert (ends[:-1] <= schedule.block[alive][1:]).all()
-    assert (schedule.block + sizes).max(initial=0) <= max(schedule.blocks, 0)
-
-
-def test_contribution_blocks_are_packed_by_columns_of_tiles():
-    m = np.array([0, 1, 64, 65, 200])
-    lower = [sum(min(64, n - j) * (n - j) for j in range(0, n, 64)) for n in m]
-    np.testing.assert_array_equal(contribution_entries(m, True), lower)
-    np.testing.assert_array_equal(contribution_entries(m, False), m * m)
-
-
-def test_deep_trees(device):
-    """A chain of fronts has as many levels: they are tasks, since launches would be too many."""
-    n = 70_000
-    plan = frontal.analyze(MATRICES["chain"](), kind="spd").plan._replace(
-        start=np.arange(n + 1, dtype=np.int32),
-        parent=np.append(np.arange(1, n), -1).astype(np.int32),
-        pointer=np.append(np.arange(n), n - 1),
-        rows=np.arange(1, n, dtype=np.int32),
-        relative=np.zeros(n - 1, np.int32),
-        child_pointer=np.append(0, np.arange(n)),
-        children=np.arange(n - 1, dtype=np.int32),
-        panel=2 * np.arange(n + 1),
-        entry_pointer=np.zeros(n + 1, np.int64),
-        source=np.empty(0, np.int64),
-        target=np.empty(0, np.int64),
-    )
-    for symmetric in (True, False):
-        pattern = Pattern(device, plan, symmetric)
-        assert not pattern.schedule.small.any()
-        assert pattern.schedule.blocks < 10
-        tasks = device.download(pattern.tasks.list)
-        level, part = tasks[:, 3] & ((1 << 30) - 1), tasks[:, 3] >> 30
-        np.testing.assert_array_equal(np.unique(level), np.arange(n))
-        assert part.any() != symmetric
+    assert "tasks" not in vars(backend.pattern)  # which would be uploaded

@@ -77,7 +77,7 @@ class Factored:
         for array in (self.storage.panels, self.storage.inverses):
             array[...] = np.nan
         blocks = device.xp.full(max(pattern.schedule.blocks, 1), np.nan, self.dtype)
-        self.state, values = front_factor.State(pattern), device.upload(self.values)
+        self.state, values = front_factor.State(pattern, self.dtype), device.upload(self.values)
         given = pattern, self.storage, blocks, values, self.tiny, self.state
         for level in small_fronts.launches(*given):
             for part in level:

@@ -78,9 +78,9 @@ class Device:
         else:
             self.xp.copyto(target, source)
 
-    def clear(self, array: Any) -> None:
-        """Set all bytes of an array to zero."""
-        array.data.memset_async(0, array.nbytes)
+    def clear(self, array: Any, byte: int = 0) -> None:
+        """Set all bytes of an array to one value."""
+        array.data.memset_async(byte, array.nbytes)
 
     def record(self, run: Callable[[], None]) -> Callable[[], None]:
         """Record what a function launches; return a function that launches all of it at once.

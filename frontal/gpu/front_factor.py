@@ -55,7 +55,8 @@ def allocate(pattern: Pattern, dtype: np.dtype) -> Storage:
     device, layout = pattern.device, pattern.layout(dtype)
     panels, inverses = int(layout.panel[-1]), int(pattern.inverse[-1])
     inverses *= 1 if pattern.symmetric else 2
-    required = (panels + inverses + pattern.schedule.blocks) * dtype.itemsize
+    working = pattern.schedule.blocks + pattern.messages
+    required = (panels + inverses + working) * dtype.itemsize
     available = device.free_memory()
     if required > available:
         raise FactorMemoryError(required, available)
@@ -91,13 +92,13 @@ class Factorization:
         device, dtype = pattern.device, storage.panels.dtype
         self._values = device.xp.empty(max(entries, 1), dtype)
         self._blocks = device.xp.empty(max(pattern.schedule.blocks, 1), dtype)
-        self._state = State(pattern)
+        self._state = State(pattern, dtype)
         given = pattern, storage, self._blocks, self._values, tiny, self._state
         self._parts = small_fronts.launches(*given) if pattern.schedule.small.any() else []
         if pattern.tasks.count:
             self._parts.append(_tiles(*given, trace))
         launches = [one for part in self._parts for one in part]
-        self._run = Replayed(device, self._state.all, launches)
+        self._run = Replayed(device, self._state.clear, launches)
 
     def __call__(self, values: Any) -> State:
         """Factorize values on the host or the device; nothing waits for the device.
@@ -115,7 +116,7 @@ class Factorization:
         """Milliseconds of each level of small fronts, and of all others together."""
         device = self.pattern.device
         device.copy(values, self._values[: values.size])
-        device.clear(self._state.all)
+        self._state.clear()
         return [device.milliseconds(lambda p=part: [x() for x in p]) for part in self._parts]
 
 
@@ -145,7 +146,7 @@ class Outcome(NamedTuple):
 
 
 class State:
-    """Counters of a factorization, all zero at first.
+    """Counters of a factorization, and its messages.
 
     Attributes
     ----------
@@ -153,9 +154,11 @@ class State:
         See device/front.cuh; then how many pivots were replaced.
     told : device array (3,) of float64
         For `life.examine`.
+    sent : device array
+        Factors of diagonal tiles, as messages (device/messages.cuh).
     """
 
-    def __init__(self, pattern: Pattern) -> None:
+    def __init__(self, pattern: Pattern, dtype: np.dtype) -> None:
         fronts, rows = len(pattern.k), int(pattern.tile_row[-1])
         sizes = (2, 6, 1, pattern.schedule.levels, fronts, rows, rows)
         ends = np.cumsum(sizes)
@@ -165,6 +168,13 @@ class State:
         self.outcome, told, self.ticket, self.level, self.finished, *rest = parts
         self.done, self.upper_done = rest
         self.told = told.view(np.float64)
+        self.sent = pattern.device.xp.empty(pattern.messages, dtype)
+
+    def clear(self) -> None:
+        """Enqueue what makes ready for a factorization: counters zero, messages unset."""
+        self._device.clear(self.all)
+        if self.sent.size:
+            self._device.clear(self.sent, 0xFF)
 
     def read(self) -> Outcome:
         """Download the outcome; waits."""
@@ -178,7 +188,8 @@ class State:
 def _tasks_struct(real: np.dtype) -> np.dtype:
     """Return the struct `Tasks` of front_tiles.cu."""
     pointers = ("begin", "source", "place", "level_count", "ticket", "level", "finished")
-    pointers += ("done", "upper_done", "inverses", "upper_inverses", "pivots", "outcome")
+    pointers += ("done", "upper_done", "inverses", "upper_inverses", "sent", "first_sent")
+    pointers += ("pivots", "outcome")
     fields = [("list", "u8"), ("count", "i4"), *((name, "u8") for name in pointers)]
     return np.dtype([*fields, ("tiny", real), ("trace", "u8")], align=True)
 
@@ -197,7 +208,8 @@ def _tiles(
     lu = not pattern.symmetric
     struct = np.zeros((), _tasks_struct(np.dtype(dtype.char.lower())))
     arrays = {name: getattr(tasks, name) for name in ("list", "begin", "source", "place")}
-    arrays |= {"level_count": tasks.level_count, "pivots": storage.pivots, "trace": trace}
+    arrays |= {"level_count": tasks.level_count, "first_sent": tasks.first_sent}
+    arrays |= {"pivots": storage.pivots, "trace": trace}
     arrays |= {"inverses": storage.inverses, "upper_inverses": storage.upper_inverses}
     arrays |= {
         name: getattr(state, name) for name in struct.dtype.names or () if hasattr(state, name)

@@ -122,6 +122,11 @@ class Messages:
         self.solution = xp.empty(n * width, dtype)
         self.rhs = xp.zeros(n * width, dtype)
         self.tickets = xp.zeros(4, np.int32)
+        self._device = pattern.device
+
+    def clear(self) -> None:
+        """Enqueue what makes ready for both sweeps."""
+        self._device.clear(self.tickets)
 
 
 class Sweeps:
@@ -154,7 +159,7 @@ class Sweeps:
             self._launch(solver, flip, "front_backward_small", tasks.small, 3, small),
         )
         found = [one for one in launches if one is not None]
-        self._run = Replayed(pattern.device, messages.tickets, found)
+        self._run = Replayed(pattern.device, messages.clear, found)
 
     def __call__(self) -> None:
         """Solve; nothing waits for the host."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 UPPER = 1 << 30  # PART_BIT of front_tiles.cu
 _GROUP = 512  # tiles of rows of fronts whose columns take turns
+_FEW = 512  # fronts of a level; see followed_tiles
 _LARGE, _WIDE, _SQUARE = 48, 4, 16  # see _order; tiles
 
 
@@ -34,6 +35,8 @@ class Tasks:
         Tasks of each level.
     fronts : device array
         The fronts that the tasks belong to.
+    first_sent : device array
+        Number of each front's first diagonal tile that others follow, and one more.
     """
 
     count: int
@@ -43,6 +46,7 @@ class Tasks:
     place: Any
     level_count: Any
     fronts: Any
+    first_sent: Any
 
 
 def tile_tasks(pattern: Pattern) -> Tasks:
@@ -60,6 +64,7 @@ def tile_tasks(pattern: Pattern) -> Tasks:
     tasks = np.ascontiguousarray(tasks[_order(pattern, tasks, level), :4])
     begin, source, place = _entries_of_tasks(pattern, tasks)
     counts = np.bincount(level, minlength=schedule.levels)
+    first_sent = np.append(0, np.cumsum(followed_tiles(pattern)))
     return Tasks(
         len(tasks),
         upload(tasks),
@@ -68,7 +73,22 @@ def tile_tasks(pattern: Pattern) -> Tasks:
         upload(place),
         upload(counts.astype(np.int32)),
         upload(fronts.astype(np.int32)),
+        upload(first_sent.astype(np.int32)),
     )
+
+
+def followed_tiles(pattern: Pattern) -> np.ndarray:
+    """How many diagonal tiles of each front others follow while they are factored (Cholesky).
+
+    All that other diagonal tiles wait for; and where a level has few fronts, the last one for
+    the update rows. With many, clearing the messages costs more than their earlier arrival saves.
+    """
+    schedule = pattern.schedule
+    if not pattern.symmetric:
+        return np.zeros(len(pattern.k), np.int64)
+    fronts = np.bincount(schedule.level[~schedule.small], minlength=schedule.levels)
+    last = (fronts[schedule.level] < _FEW) & (pattern.m > 0)
+    return np.where(schedule.small, 0, pattern.pivot_tiles - ~last)
 
 
 def _order(pattern: Pattern, tasks: np.ndarray, level: np.ndarray) -> np.ndarray:

@@ -120,6 +120,11 @@ class Pattern:
         return front_tasks.tile_tasks(self)
 
     @cached_property
+    def messages(self) -> int:
+        """Numbers that blocks send each other during a factorization."""
+        return int(front_tasks.followed_tiles(self).sum()) * TILE * TILE
+
+    @cached_property
     def small_tasks(self) -> SmallTasks:
         """Fronts that are small, by level."""
         return small_fronts.small_tasks(self)

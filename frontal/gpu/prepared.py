@@ -21,20 +21,20 @@ class Launch(NamedTuple):
 
 
 class Replayed:
-    """Launches, after an array is cleared, that become a graph.
+    """Launches that become a graph, with what makes ready for them.
 
     The first call enqueues them, the second records them as a graph, and later ones replay it.
 
     Parameters
     ----------
     device : Device
-    counters : device array
-        What is set to zero before.
+    begin : callable
+        Enqueues what makes ready: counters become zero, and messages unset.
     launches : sequence of Launch
     """
 
-    def __init__(self, device: Any, counters: Any, launches: Sequence[Launch]) -> None:
-        self._device, self._counters, self._launches = device, counters, launches
+    def __init__(self, device: Any, begin: Callable[[], None], launches: Sequence[Launch]) -> None:
+        self._device, self._begin, self._launches = device, begin, launches
         self._runs: int = 0
         self._replay: Callable[[], None] | None = None
 
@@ -46,6 +46,6 @@ class Replayed:
         (self._replay or self._enqueue)()
 
     def _enqueue(self) -> None:
-        self._device.clear(self._counters)
+        self._begin()
         for launch in self._launches:
             launch()

@@ -77,9 +77,9 @@ class EmulatedDevice:
         """Copy an array to another."""
         target[...] = source
 
-    def clear(self, array: Any) -> None:
-        """Set all elements to zero."""
-        array[...] = 0
+    def clear(self, array: Any, byte: int = 0) -> None:
+        """Set all bytes to one value."""
+        array.view(np.uint8)[...] = byte
 
     def record(self, run: Any) -> Any:
         """Return the function that shall be recorded."""

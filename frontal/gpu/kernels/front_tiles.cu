@@ -6,6 +6,8 @@
 //   i > j: L(i,j) = C·Vᴴ;   j a tile of update rows: C is a tile of the contribution block.
 // Diagonal tiles are what all others wait for. So with Cholesky the task (i, i) sums up p < i-1 only
 // and leaves C; the task (i, i-1), when it has L(i,i-1), subtracts the square of it and makes L(i,i).
+// And columns of L(j,j) are sent as soon as they are known: L(i,j) follows at a short distance
+// (tile_follow.cuh) and does not wait for V, except where there would be too many messages.
 // For LU the second factor is U(p,j), and there are tasks for the transpose of U, whose factors are
 // those of L exchanged: C·Vᵀ with V the inverse of L(j,j); those of L take the inverse of U(j,j).
 // Tasks lie in a list, each after all that it needs, and blocks take them in that order by an atomic
@@ -13,18 +15,21 @@
 // lock. Every tile is summed and written once, but for the diagonal ones of Cholesky, which are left and
 // then factored, always in the same order: results are reproducible.
 //
-// What blocks tell each other (all zero at first): done[row] counts the finished tiles of a row of
+// What blocks tell each other, but for messages (all zero at first): done[row] counts the finished tiles of a row of
 // tiles of L; upper_done[row] those of U alike, or that C of a diagonal tile is left; finished[front]
 // the tiles of its contribution block; level[l] the tasks of a level. A contribution block takes the
 // place of those that were last read two levels below, so its first write waits for that level.
 //
 // A block has 128 threads; 2×2 warps own 32×32 parts of the tile in registers (tile.cuh). Dynamic
 // shared memory: the slices of the product, then in their place the tile; the assembled tile, then in
-// its place an inverse; and scratch, in which LU has the other inverse if ROOMY.
+// its place an inverse; and scratch, in which LU has the other inverse if ROOMY. A tile that follows
+// another stays in the place of the assembled one, and the factor takes that of the slices.
 #include "device/front_gather.cuh"
 #include "device/getf2_tile.cuh"
 #include "device/tile.cuh"
 #include "device/tile_copies.cuh"
+#include "device/tile_follow.cuh"
+#include "device/tile_square.cuh"
 
 #ifndef TRACE
 #define TRACE 0
@@ -47,6 +52,8 @@ struct Tasks {
     const int *level_count;
     int *ticket, *level, *finished, *done, *upper_done;
     T *inverses, *upper_inverses;
+    T *sent;                // factors of diagonal tiles as messages, 64×64 each
+    const int *first_sent;  // number of each front's first of them, and one more
     int *pivots;
     int *outcome;  // see tell_failure; then how many pivots were replaced
     real_t<T> tiny;
@@ -57,7 +64,8 @@ constexpr int PART_BIT = 1 << 30;
 // One task, as all threads know it.
 struct Task {
     Front<T> front;
-    int number, i, j, level;
+    T *sent;  // messages of the front's first diagonal tiles
+    int number, i, j, level, sent_tiles;
     Part part;
 };
 
@@ -160,14 +168,17 @@ __device__ inline void wait_for_diagonal(const Task &task, const Tasks &tasks) {
     __syncthreads();
 }
 
-// The others wait for the inverses alone, so they go out first. This function and those after it are
-// kept apart, since all in one would not fit the registers; spilled ones are dear here, where shared
-// memory leaves little of the first-level cache.
+// Those that do not follow wait for the inverses alone, so they go out before L. This function and those
+// after it are kept apart, since all in one would not fit the registers; spilled ones are dear here, where
+// shared memory leaves little of the first-level cache.
 __device__ __noinline__ void finish_cholesky(const Task &task, const Tasks &tasks) {
     const Front<T> &f = task.front;
     int j = task.i, w = f.rows(j);
     T *block = work(), *inverse = assembled();
-    int failed = potrf_tile(block, inverse, reinterpret_cast<real_t<T> *>(scratch()), w);
+    auto scales = reinterpret_cast<real_t<T> *>(scratch());
+    int failed = potrf_tile(block, inverse, scales, w, [&](int p) {
+        if (task.i < task.sent_tiles) send_eight(task.sent + task.i * SIZE * SIZE, block, p);
+    });
     keep_inverse(inverse, tasks.inverses + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w);
     if (threadIdx.x == 0 && failed) tell_failure(tasks.outcome, f.tree->start[f.s] + j * SIZE + failed - 1);
     publish(task, tasks, j);
@@ -250,49 +261,44 @@ __device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks) 
 }
 
 #if !LU
-// L(i,i-1); and of what the task (i,i) has left, the tile whose factor is L(i,i). All others wait for
-// this: each step begins as early as it can, and what only others need is done by the warp that has no
-// part of the square.
-__device__ __noinline__ void prepare_diagonal(const Task &task, const Tasks &tasks) {
-    constexpr int H = SIZE / 2;
+// L(i,j), following the factor of the diagonal tile.
+__device__ __noinline__ void follow(const Task &task, const Tasks &tasks) {
     const Front<T> &f = task.front;
-    int i = task.i, j = task.j, w = f.rows(i), row = f.tree->tile_row[f.s] + i;
-    T *block = work();
-    const T *kept = tasks.inverses + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE;
-    Matrix<T> before = f.lower(i).at(0, j * SIZE, w, SIZE), left = f.lower(i).at(0, i * SIZE, w, w);
-    if (threadIdx.x == 32) wait_for(tasks.upper_done + row, 1);
-    if (threadIdx.x == 0)
-        while (acquire(tasks.done + row - 1) <= j) {}
-    __syncthreads();
-    fetch_tile(assembled(), kept, SIZE, SIZE);
-    copy_async_wait<0>();
-    __syncthreads();
-    {
-        Below below;
-        below.solve(block, assembled());
-        __syncthreads();  // all have read the block and the inverse
-        fetch_tile(assembled(), left.data, left.ld, w);
-        below.each([&](int r, int c, T &v) { block[r + c * ld] = v; });
+    int j = task.j, w = f.rows(j);
+    Matrix<T> target = f.lower(task.i).at(0, j * SIZE, SIZE, w);
+    Follower<T> follower{assembled(), work(), task.sent + j * SIZE * SIZE, target};
+    follower.begin();
+#pragma unroll 1
+    for (int p = 0; p < w; p += 16) {
+        follower.arrive(p);
+        follower.solve(p);
+        if (p + 16 < w) follower.prepare(p + 16);
     }
-    int i0 = threadIdx.x / 32 % 2 * H, j0 = threadIdx.x / 64 * H;
-    bool mine = i0 >= j0;
-    WarpProduct<T, H, H> square;
-    square.clear();
-    __syncthreads();
-    if (mine) {
-        square.template add<SIZE, false, false, false, true>(block + i0, ld, block + j0, ld);
-    } else {
-        put_by_warp(block, before, w);
-        __syncwarp();
-        if (threadIdx.x % 32 == 0) release(tasks.done + row, i);
+    publish(task, tasks, j);
+}
+
+// L(i,i-1), and the tile whose factor is L(i,i): what the task (i,i) has left less the square of L(i,i-1).
+// What is left is fetched into the tile that takes the factor which is followed, when of this the last
+// columns alone are in use.
+__device__ __noinline__ void prepare_diagonal(const Task &task, const Tasks &tasks) {
+    constexpr int LAST = SIZE - 16;
+    const Front<T> &f = task.front;
+    int i = task.i, j = task.j, row = f.tree->tile_row[f.s] + i;
+    Matrix<T> target = f.lower(i).at(0, j * SIZE, SIZE, SIZE);
+    Follower<T> follower{assembled(), work(), task.sent + j * SIZE * SIZE, target};
+    follower.begin();
+#pragma unroll 1
+    for (int p = 0; p < LAST; p += 16) {
+        follower.arrive(p);
+        if (p + 16 == LAST && threadIdx.x == threads - 1) wait_for(tasks.upper_done + row, 1);
+        follower.solve(p);
+        follower.prepare(p + 16);
     }
-    copy_async_wait<0>();
-    __syncthreads();  // what is left is there, and all have read the block
-    if (mine) square.each([&](int r, int c, T &v) {
-        r += i0, c += j0, v = assembled()[r + c * ld] - v;
-        block[r + c * ld] = r < w && c < w ? v : r == c ? one<T>() : zero<T>();
-    });
-    __syncthreads();
+    follower.arrive(LAST);
+    Square<T>::fetch(work(), f.lower(i).at(0, i * SIZE));
+    follower.solve(LAST);
+    if (threadIdx.x == 0) release(tasks.done + row, i);
+    Square<T>::subtract(work(), assembled(), f.rows(i));
 }
 #endif
 
@@ -314,7 +320,13 @@ __device__ inline void finish_contribution(Product &tile, const Task &task, cons
     leave(tile, block.tile(task.i - f.pivot_tiles, task.j - f.pivot_tiles), tasks.finished + f.s);
 }
 
-// Subtract the product from what is assembled: into work(), or where it is left for others.
+// Whether L(i,j) follows the factor of the diagonal tile, which then takes work().
+__device__ inline bool follows(const Task &task) {
+    return !LU && task.i > task.j && task.j < task.sent_tiles;
+}
+
+// Subtract the product from what is assembled: into work(), in its place if it will follow, or where it is
+// left for others.
 __device__ __noinline__ void sum_up(const Task &task, const Tasks &tasks, T *blocks) {
     const Front<T> &f = task.front;
     int j = task.j;
@@ -326,7 +338,7 @@ __device__ __noinline__ void sum_up(const Task &task, const Tasks &tasks, T *blo
     if (!LU && task.i == j && j)
         return leave(tile, f.lower(j).at(0, j * SIZE), tasks.upper_done + f.tree->tile_row[f.s] + j);
     if (LU && task.part == UPPER_PART) wait_for_diagonal(task, tasks);  // which tells the interchanges
-    subtract(tile, task, tasks, work());
+    subtract(tile, task, tasks, follows(task) ? assembled() : work());
 }
 
 __device__ inline void run(const Task &task, const Tasks &tasks, T *blocks, const T *values) {
@@ -343,6 +355,7 @@ __device__ inline void run(const Task &task, const Tasks &tasks, T *blocks, cons
     bool next = i == j + 1 && i < pivots;
     if (next) prepare_diagonal(task, tasks);
     if (next || i == j) return finish_cholesky(task, tasks);
+    if (follows(task)) return follow(task, tasks);
 #endif
     if (!LU || task.part == LOWER_PART) wait_for_diagonal(task, tasks);
     finish_below(task, tasks);
@@ -357,6 +370,9 @@ extern "C" __global__ void __launch_bounds__(threads, residents) front_tiles(
             if (task.number < tasks.count) {
                 int4 item = tasks.list[task.number];
                 task.front.set(tree, item.x, factor);
+                int sent = tasks.first_sent[item.x];
+                task.sent = tasks.sent + (long long)sent * (SIZE * SIZE);
+                task.sent_tiles = tasks.first_sent[item.x + 1] - sent;
                 task.i = item.y, task.j = item.z, task.level = item.w % PART_BIT, task.part = Part(item.w / PART_BIT);
             }
         }

@@ -45,7 +45,7 @@ template <class Source> __device__ void potrf_shared(Source source, const int *o
         each_entry(a, tile, [](T *, T *place) { *place = conj(*place); });
         __syncthreads();
     }
-    int failed = factor_tile<ld, T>(tile, rows, nullptr);
+    int failed = factor_tile<ld, T>(tile, rows);
     each_entry(a, tile, [](T *entry, T *place) { *entry = UPLO == Upper ? conj(*place) : *place; });
     if (threadIdx.x == 0) info[b] = failed;
 }

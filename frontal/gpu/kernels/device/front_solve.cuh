@@ -1,14 +1,14 @@
 // What forward and backward substitution over the fronts share: tasks, messages, products.
 //
 // WIDTH right-hand sides are solved together. In global memory those of a row lie side by side, in
-// shared memory the rows of one lie together. A message is a number that tells itself whether it was
-// sent: all its bits are set before, and whoever reads it for the last time sets them again. So no
-// flags are needed, nobody waits for more than what is read, and a solve leaves all as it found it.
+// shared memory the rows of one lie together. Whoever reads a message (messages.cuh) for the last time
+// makes it unset again: a solve leaves all as it found it.
 //
 // Blocks, or for small fronts warps, take tasks from a list in its order by a ticket, and a task waits
 // for earlier ones alone: the first unfinished task can always go on.
 #pragma once
 #include "front.cuh"
+#include "messages.cuh"
 #include "ptx.cuh"
 
 #ifndef FLIP
@@ -55,31 +55,6 @@ template <class T> struct Solve {
 };
 
 // --- messages ------------------------------------------------------------------------------------
-
-__device__ inline bool unset(float v) { return __float_as_int(v) == -1; }
-__device__ inline bool unset(double v) { return __double_as_longlong(v) == -1; }
-__device__ inline float unset_like(float) { return __int_as_float(-1); }
-__device__ inline double unset_like(double) { return __longlong_as_double(-1); }
-__device__ inline float not_a_number(float) { return __int_as_float(0x7fc00000); }
-__device__ inline double not_a_number(double) { return __longlong_as_double(0x7ff8000000000000); }
-
-template <class R> __device__ inline bool unset(complex<R> v) { return unset(v.re) || unset(v.im); }
-template <class R> __device__ inline R look(const R *p) { return *(const volatile R *)p; }
-template <class R> __device__ inline complex<R> look(const complex<R> *p) { return {look(&p->re), look(&p->im)}; }
-
-// The message at p, of which v has been seen.
-template <class T> __device__ inline T take(const T *p, T v) {
-    while (unset(v)) {
-        __nanosleep(20);
-        v = look(p);
-    }
-    return v;
-}
-template <class T> __device__ inline T take(const T *p) { return take(p, look(p)); }
-template <class R> __device__ inline void send(R *p, R v) { *(volatile R *)p = unset(v) ? not_a_number(v) : v; }
-template <class R> __device__ inline void send(complex<R> *p, complex<R> v) { send(&p->re, v.re), send(&p->im, v.im); }
-template <class R> __device__ inline void reset(R *p) { *p = unset_like(R(0)); }
-template <class R> __device__ inline void reset(complex<R> *p) { reset(&p->re), reset(&p->im); }
 
 // Add what children sent to rows of a front, for one right-hand side each; a negative row stands for none.
 // The messages are free again. All rows are asked for at once, and the children one after the other.

@@ -18,7 +18,6 @@ template <class T> constexpr int tile_elements = TILE_ROWS *tile_ld<T>;
 // The lower triangle of an 8×8 block, in the registers of each thread.
 template <class T> struct Eight {
     T l[8][8];
-    real_t<T> scale[8];  // 1/root of each pivot
 
     // Columns begin at multiples of 16 bytes.
     __device__ void load(const T *block, int ld) {
@@ -49,8 +48,9 @@ template <class T> struct Eight {
                 for (int i = j; i < 8; ++i) l[i][j] = fma_(-l[i][k], m, l[i][j]);
                 x[j] = fma_(-x[k], m, x[j]);
             }
-            pivot_root(pivot, scale[k]);
-            x[k] = scale[k] * x[k];
+            real_t<T> scale;
+            pivot_root(pivot, scale);
+            x[k] = scale * x[k];
         }
         return failed;
     }
@@ -58,7 +58,7 @@ template <class T> struct Eight {
 
 // Columns p…p+7 of a tile; returns what Eight::factor does.
 template <int LD, class T>
-__device__ inline int factor_eight(T *tile, int rows, int p, real_t<T> *scales) {
+__device__ inline int factor_eight(T *tile, int rows, int p) {
     int row = threadIdx.x;
     bool mine = row >= p && row < rows;
     Eight<T> top;
@@ -74,10 +74,6 @@ __device__ inline int factor_eight(T *tile, int rows, int p, real_t<T> *scales) 
             if (is_complex<T> && row == p + k) x[k] = from_real<T>(real(x[k]));  // as LAPACK
             tile[row + (p + k) * LD] = x[k];
         }
-    }
-    if (scales && row == p) {
-#pragma unroll
-        for (int k = 0; k < 8; ++k) scales[p + k] = top.scale[k];
     }
     __syncthreads();
     return failed ? p + failed : 0;
@@ -121,17 +117,26 @@ template <int LD, class T> __device__ inline void update_rest(T *tile, int rows,
     __syncthreads();
 }
 
+// For `factor_tile` that tells nobody.
+struct Nobody {
+    __device__ void operator()(int) const {}
+};
+
 // Factor the rows×rows tile, rows a multiple of 16, whose element (i, j) is tile[i + j*LD]; what is
 // above its diagonal is not read. At least `rows` threads, whole warps, all take part. Returns
-// LAPACK's info to all of them; `scales`, if not null, gets the reciprocals of the diagonal.
-template <int LD, class T> __device__ inline int factor_tile(T *tile, int rows, real_t<T> *scales) {
+// LAPACK's info to all of them. Calls known(p) in all threads when columns p…p+7 of the factor are there.
+template <int LD, class T, class Known = Nobody>
+__device__ inline int factor_tile(T *tile, int rows, Known known = {}) {
     int failed = 0;
 #pragma unroll 1
     for (int p = 0; p < rows; p += 16) {
-        int first = factor_eight<LD>(tile, rows, p, scales);
-        update_eight<LD>(tile, rows, p);
-        int second = factor_eight<LD>(tile, rows, p + 8, scales);
-        failed = failed ? failed : first ? first : second;
+#pragma unroll 1
+        for (int q = p; q < p + 16; q += 8) {
+            int found = factor_eight<LD>(tile, rows, q);
+            failed = failed ? failed : found;
+            known(q);
+            if (q == p) update_eight<LD>(tile, rows, p);
+        }
         update_rest<LD>(tile, rows, p);
     }
     return failed;
@@ -220,9 +225,12 @@ __device__ inline void invert_lower(const T *tile, T *inverse, const Scale *scal
 
 // Factor the 64×64 tile whose element (i, j) is tile[i + j*tile_ld] (rows and columns that it has not
 // are those of the identity), and invert the factor. Returns LAPACK's info to all 128 threads.
-// `scales`: 64 reals of shared memory. Only the leading n×n is wanted.
-template <class T> __device__ inline int potrf_tile(T *tile, T *inverse, real_t<T> *scales, int n = TILE_ROWS) {
-    int failed = factor_tile<tile_ld<T>>(tile, (n + 15) / 16 * 16, scales);
+// `scales`: 64 reals of shared memory. Only the leading n×n is wanted. `known`: see factor_tile.
+template <class T, class Known = Nobody>
+__device__ inline int potrf_tile(T *tile, T *inverse, real_t<T> *scales, int n = TILE_ROWS, Known known = {}) {
+    int failed = factor_tile<tile_ld<T>>(tile, (n + 15) / 16 * 16, known), row = threadIdx.x;
+    if (row < TILE_ROWS) scales[row] = pivot_reciprocal(real(tile[row * (tile_ld<T> + 1)]));
+    __syncthreads();
     invert_lower(tile, inverse, scales, n);
     return failed;
 }

@@ -46,21 +46,3 @@ template <class T> __device__ inline void fetch_tile(T *tile, const T *source, i
     }
     copy_async_commit();
 }
-
-// target ← the first rows of a tile, all 64 columns, by a warp. Columns begin at multiples of 16 bytes.
-template <class T> __device__ inline void put_by_warp(const T *tile, Matrix<T> target, int rows) {
-    constexpr int ld = tile_ld<T>, wide = Pack16<T>::count;
-    int lane = threadIdx.x % 32;
-    if (rows == TILE_ROWS) {
-#pragma unroll 8
-        for (int e = lane * wide; e < TILE_ENTRIES; e += 32 * wide) {
-            int r = e % TILE_ROWS, c = e / TILE_ROWS;
-            *reinterpret_cast<Pack16<T> *>(&target(r, c)) = *reinterpret_cast<const Pack16<T> *>(tile + r + c * ld);
-        }
-        return;
-    }
-    for (int e = lane; e < TILE_ENTRIES; e += 32) {
-        int r = e % TILE_ROWS, c = e / TILE_ROWS;
-        if (r < rows) target(r, c) = tile[r + c * ld];
-    }
-}

@@ -1,0 +1,63 @@
+"""Levels of the assembly tree, and where contribution blocks lie meanwhile."""
+
+import numpy as np
+import pytest
+
+import frontal
+from frontal.gpu.fronts import Pattern
+from frontal.gpu.schedule import contribution_entries, make_schedule
+
+from .test_gpu_fronts import MATRICES
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("name", MATRICES)
+def test_blocks_that_live_together_lie_apart(name, symmetric):
+    plan = frontal.analyze(MATRICES[name](), kind="spd").plan
+    schedule = make_schedule(plan, symmetric, 20)
+    height, above = schedule.level, plan.parent >= 0
+    assert (height[plan.parent[above]] > height[above]).all()
+    assert (height[~schedule.small] >= schedule.small_levels).all()
+    assert schedule.small[plan.parent[above]].sum() <= schedule.small[above].sum()
+    last = np.where(above, height[plan.parent], height) + 1  # while some of a level still read
+    m = np.diff(plan.pointer)
+    sizes = contribution_entries(m, symmetric)
+    for i in range(schedule.levels):
+        alive = np.flatnonzero((height <= i) & (last >= i) & (sizes > 0))
+        alive = alive[np.argsort(schedule.block[alive])]
+        ends = schedule.block[alive] + sizes[alive]
+        assert (ends[:-1] <= schedule.block[alive][1:]).all()
+    assert (schedule.block + sizes).max(initial=0) <= max(schedule.blocks, 0)
+
+
+def test_contribution_blocks_are_packed_by_columns_of_tiles():
+    m = np.array([0, 1, 64, 65, 200])
+    lower = [sum(min(64, n - j) * (n - j) for j in range(0, n, 64)) for n in m]
+    np.testing.assert_array_equal(contribution_entries(m, True), lower)
+    np.testing.assert_array_equal(contribution_entries(m, False), m * m)
+
+
+def test_deep_trees(device):
+    """A chain of fronts has as many levels: they are tasks, since launches would be too many."""
+    n = 70_000
+    plan = frontal.analyze(MATRICES["chain"](), kind="spd").plan._replace(
+        start=np.arange(n + 1, dtype=np.int32),
+        parent=np.append(np.arange(1, n), -1).astype(np.int32),
+        pointer=np.append(np.arange(n), n - 1),
+        rows=np.arange(1, n, dtype=np.int32),
+        relative=np.zeros(n - 1, np.int32),
+        child_pointer=np.append(0, np.arange(n)),
+        children=np.arange(n - 1, dtype=np.int32),
+        panel=2 * np.arange(n + 1),
+        entry_pointer=np.zeros(n + 1, np.int64),
+        source=np.empty(0, np.int64),
+        target=np.empty(0, np.int64),
+    )
+    for symmetric in (True, False):
+        pattern = Pattern(device, plan, symmetric)
+        assert not pattern.schedule.small.any()
+        assert pattern.schedule.blocks < 10
+        tasks = device.download(pattern.tasks.list)
+        level, part = tasks[:, 3] & ((1 << 30) - 1), tasks[:, 3] >> 30
+        np.testing.assert_array_equal(np.unique(level), np.arange(n))
+        assert part.any() != symmetric

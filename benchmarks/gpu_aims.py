@@ -168,7 +168,10 @@ def markdown(rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-NOTE = "Ratios are ours over cuDSS's; TF/s by the flops that each counts for its own factors."
+NOTE = (
+    "Ratios are ours over cuDSS's, each by its last row, which may be of different runs; "
+    "TF/s by the flops that each counts for its own factors."
+)
 STAR = "* values or right-hand sides of ours went through the host."
 
 

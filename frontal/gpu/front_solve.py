@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -122,11 +122,6 @@ class Messages:
         self.solution = xp.empty(n * width, dtype)
         self.rhs = xp.zeros(n * width, dtype)
         self.tickets = xp.zeros(4, np.int32)
-        self._device = pattern.device
-
-    def clear(self) -> None:
-        """Enqueue what makes ready for both sweeps."""
-        self._device.clear(self.tickets)
 
 
 class Sweeps:
@@ -159,7 +154,8 @@ class Sweeps:
             self._launch(solver, flip, "front_backward_small", tasks.small, 3, small),
         )
         found = [one for one in launches if one is not None]
-        self._run = Replayed(pattern.device, messages.clear, found)
+        begin = partial(pattern.device.clear, messages.tickets)
+        self._run = Replayed(pattern.device, begin, found)
 
     def __call__(self) -> None:
         """Solve; nothing waits for the host."""

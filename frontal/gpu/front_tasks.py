@@ -36,7 +36,7 @@ class Tasks:
     fronts : device array
         The fronts that the tasks belong to.
     first_sent : device array
-        Number of each front's first diagonal tile that others follow, and one more.
+        As `Pattern.first_sent`.
     """
 
     count: int
@@ -64,7 +64,6 @@ def tile_tasks(pattern: Pattern) -> Tasks:
     tasks = np.ascontiguousarray(tasks[_order(pattern, tasks, level), :4])
     begin, source, place = _entries_of_tasks(pattern, tasks)
     counts = np.bincount(level, minlength=schedule.levels)
-    first_sent = np.append(0, np.cumsum(followed_tiles(pattern)))
     return Tasks(
         len(tasks),
         upload(tasks),
@@ -73,7 +72,7 @@ def tile_tasks(pattern: Pattern) -> Tasks:
         upload(place),
         upload(counts.astype(np.int32)),
         upload(fronts.astype(np.int32)),
-        upload(first_sent.astype(np.int32)),
+        upload(pattern.first_sent.astype(np.int32)),
     )
 
 

@@ -120,9 +120,14 @@ class Pattern:
         return front_tasks.tile_tasks(self)
 
     @cached_property
+    def first_sent(self) -> np.ndarray:
+        """Number of each front's first diagonal tile that others follow, and one more."""
+        return np.append(0, np.cumsum(front_tasks.followed_tiles(self)))
+
+    @property
     def messages(self) -> int:
         """Numbers that blocks send each other during a factorization."""
-        return int(front_tasks.followed_tiles(self).sum()) * TILE * TILE
+        return int(self.first_sent[-1]) * TILE * TILE
 
     @cached_property
     def small_tasks(self) -> SmallTasks:

@@ -17,8 +17,9 @@
 //
 // What blocks tell each other beside messages (all zero at first): done[row] counts the finished tiles of
 // a row of tiles of L; upper_done[row] those of U alike, or that C of a diagonal tile is left;
-// finished[front] the tiles of its contribution block; level[l] the tasks of a level. A contribution block takes the
-// place of those that were last read two levels below, so its first write waits for that level.
+// finished[front] the tiles of its contribution block; level[l] the tasks of a level. A contribution
+// block takes the place of those that were last read two levels below, so its first write waits for that
+// level.
 //
 // A block has 128 threads; 2×2 warps own 32×32 parts of the tile in registers (tile.cuh). Dynamic
 // shared memory: the slices of the product, then in their place the tile; the assembled tile, then in

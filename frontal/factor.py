@@ -185,7 +185,7 @@ class Factor(Solutions, TriangularFactors, LifeCycle):
         """Refuse a singular matrix, warn of a nearly singular one.
 
         Only suspicious factors are looked at: with pivots that were replaced, or near rounding. A
-        matrix is refused where inverse iteration proves a condition number above 1/eps, or where
+        matrix is refused where inverse iteration proves a condition number near 1/eps, or where
         not even refined solutions have a small backward error.
         """
         eps = float(np.finfo(self.dtype).eps)
@@ -194,7 +194,9 @@ class Factor(Solutions, TriangularFactors, LifeCycle):
             return
         condition = scaled_condition(self.A, self._scaling, self._direct)
         if replaced or (condition * eps > 0.1 and self._scaling is not None):
-            condition = max(condition, self._witnessed(eps, replaced or condition * eps >= 10))
+            # rounding hides from solutions how near to singular A is, where the factors tell it
+            bound = 0.1 if condition * eps >= 10 else 1.0 if replaced else np.inf
+            condition = max(condition, self._witnessed(bound / eps))
         if condition * eps > 0.1:
             warn(
                 f"the matrix is singular to working precision or nearly so: its condition number "
@@ -202,13 +204,13 @@ class Factor(Solutions, TriangularFactors, LifeCycle):
                 IllConditionedWarning,
             )
 
-    def _witnessed(self, eps: float, suspected: bool) -> float:
+    def _witnessed(self, bound: float) -> float:
         """Condition number proved by refined solutions.
 
         Raises
         ------
         SingularMatrixError
-            If it is above 1/eps as `suspected`, or if the factor gives no solutions.
+            If it is above `bound`, or if the factor gives no solutions.
         """
         errors = []
 
@@ -218,7 +220,7 @@ class Factor(Solutions, TriangularFactors, LifeCycle):
             return X
 
         condition = witnessed_condition(self.A, self._scaling, solved)
-        if (suspected and condition * eps >= 1) or not max(errors) <= eps**0.75:
+        if condition >= bound or not max(errors) <= np.finfo(self.dtype).eps ** 0.75:
             raise SingularMatrixError.numerical(self._smallest_pivot_column())
         return condition
 

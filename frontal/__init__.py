@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .api import analyze, factorize, solve
     from .errors import (
         FactorFreedError,
+        FactorInvalidError,
         FactorMemoryError,
         FrontalError,
         IllConditionedWarning,
@@ -41,6 +42,7 @@ _HOME = {
     "Factor": "factor",
     "SolveInfo": "info",
     "FactorFreedError": "errors",
+    "FactorInvalidError": "errors",
     "FactorMemoryError": "errors",
     "FrontalError": "errors",
     "IllConditionedWarning": "errors",
@@ -56,6 +58,7 @@ __all__ = [
     "Analysis",
     "Factor",
     "FactorFreedError",
+    "FactorInvalidError",
     "FactorMemoryError",
     "FrontalError",
     "IllConditionedWarning",

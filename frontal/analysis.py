@@ -28,7 +28,7 @@ from .threads import thread_count
 
 if TYPE_CHECKING:
     from .factor import Factor
-    from .gpu.system import Entries
+    from .gpu.entries import Entries
 
 log = logging.getLogger("frontal")
 
@@ -190,11 +190,8 @@ class Analysis:
         """
         from .factor import Factor
 
-        return Factor.compute(
-            self.matching_pattern(canonical(A, kind="general", check_finite=check_finite)),
-            self,
-            progress,
-        )
+        matrix = canonical(A, kind="general", check_finite=check_finite, ordered=True)
+        return Factor.compute(self.matching_pattern(matrix), self, progress)
 
     @cached_property
     def runner(self) -> Backend:
@@ -206,7 +203,7 @@ class Analysis:
     @cached_property
     def entries(self) -> Entries:
         """The pattern of A on the device of a GPU's backend."""
-        from .gpu.system import Entries
+        from .gpu.entries import Entries
 
         return Entries(self)
 
@@ -355,8 +352,8 @@ def analyze_canonical(
         n=matrix.n,
         kind=kind,
         dtype=matrix.dtype,
-        indptr=matrix.indptr,
-        indices=matrix.indices,
+        indptr=matrix.indptr.copy(),  # the user may go on to change A
+        indices=matrix.indices.copy(),
         perm=perm_,
         row_perm=inverse(row_rank),
         ordering=chosen,

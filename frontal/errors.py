@@ -188,6 +188,21 @@ class FactorFreedError(FrontalError, ValueError):
         )
 
 
+class FactorInvalidError(FrontalError, ValueError):
+    """A factor was used after a `Factor.refactorize` that failed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def __str__(self) -> str:
+        return (
+            "there is no factor, since the last refactorize failed while it overwrote the one "
+            "before. Likely causes: (a) the new values have no factor, as its error said, (b) it "
+            "was interrupted. Try: refactorize again with other values (the analysis is still "
+            "good), or keep a copy() of the factor before"
+        )
+
+
 class OrderingTimeout(FrontalError, TimeoutError):  # noqa: N818 - a public name, as TimeoutError's
     """The time limit of an ordering has passed."""
 

@@ -76,8 +76,8 @@ class Solutions:
             If b has NaN or infinity.
         SingularMatrixError
             If no accurate solution could be computed.
-        FactorFreedError
-            After `free`.
+        FactorFreedError, FactorInvalidError
+            After `free`, or after a `refactorize` that failed.
 
         Warns
         -----

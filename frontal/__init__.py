@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         OrderingTimeout,
         PerformanceWarning,
         SingularMatrixError,
+        SolutionOverflowError,
     )
     from .factor import Factor
     from .info import SolveInfo
@@ -49,6 +50,7 @@ _HOME = {
     "OrderingTimeout": "errors",
     "PerformanceWarning": "errors",
     "SingularMatrixError": "errors",
+    "SolutionOverflowError": "errors",
 }
 _MODULES = ("gpu", "io", "linalg", "ordering", "problems")
 
@@ -64,6 +66,7 @@ __all__ = [
     "OrderingTimeout",
     "PerformanceWarning",
     "SingularMatrixError",
+    "SolutionOverflowError",
     "SolveInfo",
     "analyze",
     "factorize",

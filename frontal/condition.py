@@ -14,7 +14,7 @@ _TINY = 4  # orders up to which the inverse itself is formed
 
 
 def scaled_condition(
-    A: sp.csc_array, scaling: Scaling | None, solve: Callable[[np.ndarray, str], np.ndarray]
+    A: sp.csc_array, scaling: Scaling | None, solve: Callable[..., np.ndarray]
 ) -> float:
     """1-norm condition number of D_r A D_c (Higham and Tisseur 2000).
 
@@ -24,17 +24,26 @@ def scaled_condition(
     scaling : Scaling or None
         D_r and D_c; None takes the symmetric scaling to a unit diagonal.
     solve : callable
-        op(A)^-1 B for a (n, k) block B and ``"N"`` or ``"H"``.
+        op(A)^-1 B for a (n, k) block B and ``"N"`` or ``"H"``; with False as its third argument,
+        that of D_r A D_c where there is a `scaling`.
     """
     n = A.shape[0]
     if scaling is None:
         d = 1 / np.sqrt(np.abs(A.diagonal()))
         scaling = Scaling(d, d)
+
+        def column_of(x: np.ndarray, trans: str) -> np.ndarray:
+            return solve(x.reshape(-1, 1) / d[:, None], trans)[:, 0] / d
+    else:  # in its own variables, which are of moderate size
+
+        def column_of(x: np.ndarray, trans: str) -> np.ndarray:
+            return solve(x.reshape(-1, 1), trans, False)[:, 0]
+
     row, column = scaling.row, scaling.column
     inverse = LinearOperator(
         (n, n),
-        matvec=lambda x: solve(x.reshape(-1, 1) / row[:, None], "N")[:, 0] / column,
-        rmatvec=lambda x: solve(x.reshape(-1, 1) / column[:, None], "H")[:, 0] / row,
+        matvec=lambda x: column_of(x, "N"),
+        rmatvec=lambda x: column_of(x, "H"),
         dtype=A.dtype,
     )
     norm = (sp.diags_array(row) @ abs(A) @ sp.diags_array(column)).sum(0).max()
@@ -54,4 +63,6 @@ def witnessed_condition(
     if scaling is not None:
         row, column = scaling.row, scaling.column
     norm = (sp.diags_array(row) @ abs(A) @ sp.diags_array(column)).sum(1).max()
-    return float(norm * np.abs(x[:, 0] / column).max() / np.abs(row * b[:, 0]).max())
+    with np.errstate(all="ignore"):
+        bound = float(norm * np.abs(x[:, 0] / column).max() / np.abs(row * b[:, 0]).max())
+    return bound if np.isfinite(bound) else 0.0  # an x that overflows is no witness

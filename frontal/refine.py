@@ -19,7 +19,7 @@ from scipy.sparse.linalg import LinearOperator, gmres
 
 _MOST_STEPS = 5
 # Errors, in eps, that refinement by default leaves alone: they are what rounding costs anyway.
-_NORMWISE, _COMPONENTWISE = 4, 1000
+_NORMWISE, COMPONENTWISE = 4, 1000
 _GMRES_STEPS = 5
 _GMRES_SIZE = 40
 
@@ -32,20 +32,23 @@ class Errors:
     ----------
     residual, solution, rhs : (k,) float arrays
         Largest modulus of each column of B - A X, X and B; NaN if it has one.
-    norm : float
-        Infinity norm of A.
+    norm : float, or (k,) float array
+        Infinity norm of A, of another matrix for each column where they were scaled.
     componentwise : (k,) float array, optional
         Componentwise backward error.
     badly_scaled : bool
         Each component counts, not the norm alone: small rows matter too.
+    lost : (k,) array, optional
+        1 for a solution that is too large for its type, -1 for one too small, else 0.
     """
 
     residual: np.ndarray
     solution: np.ndarray
     rhs: np.ndarray
-    norm: float
+    norm: float | np.ndarray
     componentwise: np.ndarray | None = None
     badly_scaled: bool = False
+    lost: np.ndarray | None = None
 
     @cached_property
     def normwise(self) -> np.ndarray:
@@ -59,7 +62,7 @@ class Errors:
         """Error of each column in units of what is good enough."""
         merit = self.normwise / (_NORMWISE * eps)
         if self.badly_scaled and self.componentwise is not None:
-            merit = np.maximum(merit, self.componentwise / (_COMPONENTWISE * eps))
+            merit = np.maximum(merit, self.componentwise / (COMPONENTWISE * eps))
         return merit
 
     def chosen(self, better: np.ndarray, other: Errors) -> Errors:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,62 +16,62 @@ import numpy as np
 import cudss
 
 PARTS = ("analysis", "factor", "solve")
-Mark = Callable[[str], None]
 
 
 class Frontal:
-    """This package as `frontal.solve` runs it."""
+    """This package: `frontal.solve` with what comes by default, on the GPU."""
 
     def __init__(self, A, kind: str, device: Any, backend: str) -> None:
         import frontal
 
         self.api, self.A, self.backend = frontal, A, backend
-        self.factored: Any = None
+        self.info: Any = None
 
-    def run(self, b: np.ndarray, mark: Mark) -> np.ndarray:
-        """Solve, and mark the end of each part."""
-        analysis = self.api.analyze(self.A, backend=self.backend)
-        mark("analysis")
-        self.factored = analysis.factorize(self.A)
-        mark("factor")
-        x = self.factored.solve(b)
-        mark("solve")
-        return x
+    def run(self, b: np.ndarray) -> tuple[np.ndarray, list[float]]:
+        """Solve; the seconds of each part are as told, and what is left is analysis."""
+        start = time.perf_counter()
+        x, self.info = self.api.solve(self.A, b, backend=self.backend, return_info=True)
+        seconds = time.perf_counter() - start
+        later = [self.info.seconds[name] for name in ("factorization", "solve")]
+        return x, [seconds - sum(later), *later]
 
     def facts(self) -> dict[str, Any]:
         """Return what was chosen, and the bytes of the factor."""
-        info = self.factored.info
-        return {"scratch_ordering": info["ordering"], "factor_memory": int(info["memory"])}
+        return {"scratch_ordering": self.info.ordering, "factor_memory": int(self.info.memory)}
 
     def close(self) -> None:
-        """Give everything back."""
-        self.factored.free()
-        self.factored = None
+        """Nothing is kept."""
 
 
 class CuDSS:
     """cuDSS by itself, its handle and the triangle that it wants made beforehand."""
 
     def __init__(self, A, kind: str, device: Any, threads: int) -> None:
-        self.A, self.kind, self.xp, self.threads = A, kind, device.xp, threads
+        self.A, self.kind, self.threads = A, kind, threads
+        self.device, self.xp = device, device.xp
         self.half = cudss.stored(A, kind)
         self.handle = cudss.new_handle()
         self.solver: Any = None
 
-    def run(self, b: np.ndarray, mark: Mark) -> np.ndarray:
-        """Solve, and mark the end of each part."""
+    def run(self, b: np.ndarray) -> tuple[np.ndarray, list[float]]:
+        """Solve; each part ends with an idle device."""
+        times = [time.perf_counter()]
         given = {"threads": self.threads, "half": self.half, "handle": self.handle}
         self.solver = cudss.Solver(self.A, self.kind, **given)
         self.solver.analyze()
-        mark("analysis")
+        self._mark(times)
         self.solver.factorize()
-        mark("factor")
+        self._mark(times)
         B = self.xp.asarray(b)
         X = self.xp.zeros_like(B)
         self.solver.solve(B, X)
         x = self.xp.asnumpy(X)
-        mark("solve")
-        return x
+        self._mark(times)
+        return x, np.diff(times).tolist()
+
+    def _mark(self, times: list[float]) -> None:
+        self.device.synchronize()
+        times.append(time.perf_counter())
 
     def facts(self) -> dict[str, Any]:
         """Return what cuDSS says that it keeps on the device."""
@@ -103,16 +102,9 @@ def measure(
     for _ in range(reps):
         gc.collect()
         before = device.free()
-        times = [time.perf_counter()]
-
-        def mark(part: str, times: list[float] = times) -> None:
-            device.synchronize()
-            times.append(time.perf_counter())
-
-        x = solver.run(b, mark)
-        parts = dict(zip(PARTS, np.diff(times).tolist(), strict=True))
-        for name, seconds in [("", times[-1] - times[0]), *parts.items()]:
-            samples.setdefault(f"scratch_{name}".rstrip("_"), []).append(seconds)
+        x, seconds = solver.run(b)
+        for name, took in zip(("", *PARTS), (sum(seconds), *seconds), strict=True):
+            samples.setdefault(f"scratch_{name}".rstrip("_"), []).append(took)
         found = {"scratch_memory": device.taken(before), **solver.facts(), "x": x}
         solver.close()
     return found

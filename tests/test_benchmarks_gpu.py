@@ -342,7 +342,7 @@ def test_cudss_from_scratch_keeps_its_handle(monkeypatch):
     A, kind = grids.make("p2d:5")
     Host.xp.zeros_like = staticmethod(np.zeros_like)
     samples = {}
-    solver = gpu_scratch.CuDSS(A, kind, Host, 4)
+    solver = gpu_scratch.CuDSS(A, kind, Host(), 4)
     found = gpu_scratch.measure(solver, np.ones(25), Host(), samples, 2)
     assert made == ["handle"]
     assert found["factor_memory"] == 7

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         OrderingTimeout,
         PerformanceWarning,
         SingularMatrixError,
+        SolutionOverflowError,
     )
     from .factor import Factor
     from .info import SolveInfo
@@ -51,6 +52,7 @@ _HOME = {
     "OrderingTimeout": "errors",
     "PerformanceWarning": "errors",
     "SingularMatrixError": "errors",
+    "SolutionOverflowError": "errors",
 }
 _MODULES = ("gpu", "io", "linalg", "ordering", "problems")
 
@@ -67,6 +69,7 @@ __all__ = [
     "OrderingTimeout",
     "PerformanceWarning",
     "SingularMatrixError",
+    "SolutionOverflowError",
     "SolveInfo",
     "analyze",
     "factorize",

@@ -68,6 +68,27 @@ class SingularMatrixError(FrontalError, np.linalg.LinAlgError, RuntimeError):
         )
 
 
+class SolutionOverflowError(FrontalError, OverflowError):
+    """The solution is a vector of numbers larger than its scalar type has.
+
+    Attributes
+    ----------
+    dtype : str
+        That type.
+    """
+
+    def __init__(self, dtype: str) -> None:
+        super().__init__(dtype)
+        self.dtype = dtype
+
+    def __str__(self) -> str:
+        return (
+            f"the solution is too large for {self.dtype}. Likely causes: (a) the matrix and the "
+            "right-hand side are in units that do not fit together, (b) the matrix is nearly "
+            "singular. Try: scale the right-hand side, or use float64"
+        )
+
+
 class NotPositiveDefiniteError(FrontalError, np.linalg.LinAlgError):
     """``kind="spd"`` was promised, and a pivot of Cholesky is not positive.
 

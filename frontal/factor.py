@@ -23,7 +23,7 @@ from .factors import TriangularFactors
 from .lifecycle import LifeCycle
 from .matrix import Canonical
 from .renewal import Renewal
-from .scaling import Scaling, equilibrate, scaled
+from .scaling import Scaling, scaled, scaling_of
 from .solving import Solutions
 from .symmetry import check_promise, is_hermitian
 from .values import StoredOrder
@@ -192,9 +192,7 @@ class Factor(Solutions, TriangularFactors, Renewal, LifeCycle):
         """Scaling of a matrix for LU; None for Cholesky."""
         if self.analysis.kind != "general":
             return None
-        start = self.analysis.matching
-        begin = (start.row_scale, start.col_scale) if start else (None, None)
-        return Scaling(*equilibrate(matrix.indptr, matrix.indices, matrix.data, *begin))
+        return scaling_of(matrix, self.analysis.matching)
 
     def _refuse_non_finite(self, look: bool = False) -> None:
         """Raise for NaN or infinity among values that came from the device."""

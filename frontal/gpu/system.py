@@ -6,13 +6,14 @@ decided with it is `refine.refine`, as on the host.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from .. import refine
 from ..errors import FactorInvalidError, NonFiniteInputError
 from ..matrix import working_dtype
+from ..scaling import extreme, scaled
 from . import life
 from .life import THREADS
 
@@ -77,6 +78,8 @@ class ResidentSystem:
         row, column = self._scales
         if row is None or not self.entries.nnz:
             return self.values
+        if self.scaling is not None and extreme(self.scaling.row, self.scaling.column):
+            return self._scaled_on_host()
         entries, out = self.entries, self.entries.device.xp.empty_like(self.values)
         sizes = np.int32(entries.n), np.int32(entries.lanes)
         self._launch(
@@ -85,6 +88,13 @@ class ResidentSystem:
             (*sizes, entries.pointer, entries.index, row, column, self.values, out),
         )
         return out
+
+    def _scaled_on_host(self) -> Any:
+        """As `scaled`, where the kernel's product of two factors may overflow."""
+        entries, scaling = self.entries, cast("Scaling", self.scaling)
+        down = entries.device.download
+        of = down(entries.pointer), down(entries.index), down(self.values)
+        return entries.device.upload(scaled(*of, scaling.row, scaling.column))
 
     def _launch(self, entry: str, grid: tuple[int, ...], arguments: tuple[Any, ...]) -> None:
         entries, constants = self.entries, life.constants(self.entries.pattern)

@@ -11,10 +11,11 @@ from . import lu, team
 from .assembly import Work
 from .backend import NumericFactor, PivotFailure, Progress
 from .blas import routines
+from .blas_limit import single_threaded_blas
 from .errors import FactorMemoryError
 from .factorization import run
 from .plan import Plan, front_flops
-from .threads import available_memory, single_threaded_blas, thread_count
+from .threads import available_memory, thread_count
 from .triangular import sweep
 
 if TYPE_CHECKING:
@@ -113,13 +114,13 @@ class CpuBackend:
                 scratch = np.empty(lu.BLOCK * self.widest, values.dtype), info
             cut = layout.low, layout.root, layout.top
             failed = info if self.symmetric else None
-            run(work, *cut, rank == 0, own, pivots, tiny, scratch, failed)
+            with single_threaded_blas():
+                run(work, *cut, rank == 0, own, pivots, tiny, scratch, failed)
 
-        with single_threaded_blas():
-            if self.flops > _INLINE_FLOPS:
-                _run_team(member, threads, state, plan.parent.size, progress)
-            else:
-                member(0)
+        if self.flops > _INLINE_FLOPS:
+            _run_team(member, threads, state, plan.parent.size, progress)
+        else:
+            member(0)
         if state[team.FAILURE] != team.NO_FAILURE:
             raise PivotFailure(int(state[team.FAILURE]) - 1)
         no_pivots = np.empty(0, np.int32)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import networkx as nx
@@ -16,6 +15,7 @@ import numpy as np
 
 from . import supernodes
 from .backend import Backend, Progress, get_backend, resolved
+from .cached import cached_property
 from .etree import depths, inverse, postordered_tree
 from .matched import Matched, as_csc, match_rows, order_matched, tied_columns
 from .matrix import Canonical, canonical

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from .backend import NumericFactor, PivotFailure, Progress, get_backend, requested
+from .cached import cached_property
 from .condition import scaled_condition, witnessed_condition
 from .errors import (
     IllConditionedWarning,

@@ -8,7 +8,6 @@ matrix gives an `IllConditionedWarning`, where SciPy is silent.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from scipy.sparse import SparseEfficiencyWarning
 from scipy.sparse.linalg import MatrixRankWarning
 
 from .api import factorize
+from .cached import cached_property
 from .errors import NonFiniteInputError, SingularMatrixError, warn
 from .factor import Factor
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, gmres
+
+from .cached import cached_property
 
 _MOST_STEPS = 5
 # Errors, in eps, that refinement by default leaves alone: they are what rounding costs anyway.

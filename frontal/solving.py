@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from . import exponent, refine
+from .cached import cached_property
 from .errors import IllConditionedWarning, SingularMatrixError, warn
 from .info import SolveInfo
 from .matrix import on_device, prepare_rhs

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import scipy.sparse as sp
 from scipy.sparse import csgraph
 
 from .._jit import jit
+from ..cached import cached_property
 
 
 @dataclass(frozen=True, eq=False)

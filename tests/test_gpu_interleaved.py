@@ -22,7 +22,7 @@ from .emulation.interleaved import InterleavedDevice
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler to emulate kernels with")
 
-SCHEDULES = (("random", 1, 8), ("random", 2, 3), ("youngest", 1, 6), ("lazy", 1, 6))
+SCHEDULES = (("random", 1, 8), ("youngest", 1, 6), ("lazy", 1, 4))
 KINDS = ("spd", "general")
 TINY = 1e-8
 
@@ -69,14 +69,14 @@ def run(device, name, kind):
     backend, factor, told = GpuBackend(device), None, []
     backend.pattern = Pattern(device, plan, kind == "spd", small, 1)
     rng = np.random.default_rng(3)
-    for turn in (0, 1, 2, 0):
+    for turn in (0, 1, 2) if kind == "spd" else (0, 2):
         try:
             factor = backend.factorize(all_values[turn].copy(), TINY, None, factor)
         except PivotFailure as failure:
             told.append(np.array(failure.position))
             continue
         told += [factor.panels, factor.pivots, np.array(factor.perturbed)]
-        for transposed in (False, kind == "general", False):
+        for transposed in (False, kind == "general"):
             x = rng.standard_normal((int(plan.start[-1]), 2))
             factor.solve(x, transposed)
             told.append(x)

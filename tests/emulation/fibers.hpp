@@ -30,6 +30,9 @@
 
 #include "races.hpp"
 
+// Functions whose own accesses to memory are none of the kernel's.
+#define EMULATION_OWN __attribute__((no_sanitize("thread")))
+
 struct uint3 {
     unsigned x, y, z;
 };
@@ -68,9 +71,6 @@ struct Fiber {
     ucontext_t context;
 #endif
 };
-
-// Functions whose own accesses to memory are none of the kernel's.
-#define EMULATION_OWN __attribute__((no_sanitize("thread")))
 
 // What the threads of a block share.
 struct Block {
@@ -149,14 +149,14 @@ __attribute__((noinline)) inline void switch_to(Fiber *to) {
     arrive_from_switch();
 }
 
-inline void push(Fiber *fiber) {
+EMULATION_OWN inline void push(Fiber *fiber) {
     Block &own = block();
     fiber->state = Ready;
     own.queue[own.tail] = fiber->id;
     own.tail = (own.tail + 1) % (max_threads + 1);
 }
 
-inline Fiber *pop(Block &own) {
+EMULATION_OWN inline Fiber *pop(Block &own) {
     Fiber *fiber = &own.fibers[own.queue[own.head]];
     own.head = (own.head + 1) % (max_threads + 1);
     return fiber;
@@ -209,7 +209,7 @@ inline void changed(const void *flag);     // something that other blocks may wa
 inline void run_blocks(size_t shared_bytes);
 
 // Resume the next fiber; the current one has said in its state what it waits for.
-inline void suspend() {
+EMULATION_OWN inline void suspend() {
     Block &own = block();
     if (own.head == own.tail) {
         if (own.alive) deadlock();
@@ -220,13 +220,13 @@ inline void suspend() {
 }
 
 // Something has changed for threads of this block.
-inline void progress() {
+EMULATION_OWN inline void progress() {
     grid.idle = 0;
     block().polls = 0;
 }
 
 // Let the others run: called where a thread waits in a loop for what another thread will write.
-inline void yield(const char *what = "an atomic operation", const void *flag = nullptr) {
+EMULATION_OWN inline void yield(const char *what = "an atomic operation", const void *flag = nullptr) {
     grid.current->what = what, grid.current->flag = flag;
     if (residents > 1) poll();
     else if (++grid.idle > 1000LL * (grid.threads + 10)) fail("waits for ever for a flag that no thread sets");
@@ -236,7 +236,7 @@ inline void yield(const char *what = "an atomic operation", const void *flag = n
 
 // --- waiting for each other ----------------------------------------------------------------------
 
-inline void release_barrier() {
+EMULATION_OWN inline void release_barrier() {
     Block &own = block();
     progress();
     races::barrier();
@@ -251,7 +251,7 @@ inline void release_barrier() {
 }
 
 // All threads of the block that have not ended; all must be at a line of the same number.
-inline void barrier(int line, bool value = false) {
+EMULATION_OWN inline void barrier(int line, bool value = false) {
     Block &own = block();
     if (own.arrived == 0) own.line = line;
     else if (own.line != line) {
@@ -268,7 +268,7 @@ inline void barrier(int line, bool value = false) {
 // The lanes of a warp named by `mask` come together; the last to arrive calls act(lanes), where
 // lanes[l] is what lane l brought, null for a lane that is not of the mask or does not exist.
 template <class Payload, class Act>
-inline void collective(const char *what, unsigned mask, Payload &payload, Act act) {
+EMULATION_OWN inline void collective(const char *what, unsigned mask, Payload &payload, Act act) {
     Fiber *self = grid.current;
     int first = self->id / warp_size * warp_size, lane = self->id % warp_size;
     if (!(mask >> lane & 1)) fail("calls a warp function whose mask does not name it");

@@ -50,7 +50,7 @@ template <class Variables> Variables &own_variables(long long &offset) {
     return *(Variables *)(block().statics + offset);
 }
 
-inline void arrive_in_block() {
+EMULATION_OWN inline void arrive_in_block() {
     grid.block = grid.current->block;
     blockIdx = grid.block->index;
     races::enter(int(grid.block - grid.blocks), grid.current->id / warp_size);
@@ -58,7 +58,7 @@ inline void arrive_in_block() {
 
 // --- whose turn it is ----------------------------------------------------------------------------
 
-inline bool stuck(const Block &own) {
+EMULATION_OWN inline bool stuck(const Block &own) {
     int ready = (own.tail - own.head + max_threads + 1) % (max_threads + 1);
     return own.changes == schedule.changes && own.polls > ready;
 }
@@ -93,7 +93,7 @@ inline void wait_in_vain() {
 }
 
 // Null where all wait in vain.
-inline Block *pick() {
+EMULATION_OWN inline Block *pick() {
     for (;;) {
         Block *best = nullptr;
         for (Block &own : grid.blocks)
@@ -104,13 +104,13 @@ inline Block *pick() {
     }
 }
 
-inline void tell_others() {
+EMULATION_OWN inline void tell_others() {
     ++schedule.changes;
     grid.idle = 0;
     schedule.sent = false;
 }
 
-inline Fiber *pop_any() {
+EMULATION_OWN inline Fiber *pop_any() {
     if (schedule.sent) tell_others();
     Block *next = &block();
     if (schedule.relinquish) {
@@ -125,7 +125,7 @@ inline Fiber *pop_any() {
 
 inline void move_anywhere() { block().priority = draw(1 << 20); }
 
-inline void poll() {
+EMULATION_OWN inline void poll() {
     Block &own = block();
     if (schedule.sent) tell_others();
     if (own.changes != schedule.changes) own.changes = schedule.changes, own.polls = 0;
@@ -219,7 +219,7 @@ extern "C" inline __attribute__((visibility("hidden"), used)) void emulation_mes
 }
 
 // The schedule of the launches that follow: a Policy, a seed, and how many blocks the device holds.
-extern "C" inline __attribute__((used)) void emulation_schedule(int policy, unsigned seed, int count) {
+extern "C" __attribute__((visibility("default"), used)) void emulation_schedule(int policy, unsigned seed, int count) {
     emulation::schedule.policy = policy, emulation::schedule.random = seed;
     emulation::schedule.count = count < emulation::residents ? count : emulation::residents;
 }

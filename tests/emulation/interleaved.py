@@ -37,8 +37,14 @@ class InterleavedDevice(EmulatedDevice):
         Blocks that are under way together, if their shared memory and threads fit.
     """
 
-    def __init__(self, policy: str = "random", seed: int = 1, residents: int = _MOST) -> None:
-        super().__init__(LIMITS)
+    def __init__(
+        self,
+        policy: str = "random",
+        seed: int = 1,
+        residents: int = _MOST,
+        sources: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(LIMITS, sources)
         self.xp = SimpleNamespace(**{name: getattr(np, name) for name in np.__all__})
         self.xp.empty = garbage
         self.use(policy, seed, residents)
@@ -48,7 +54,7 @@ class InterleavedDevice(EmulatedDevice):
         self.schedule = POLICIES.index(policy), seed, residents
 
     def _build(self, text: str, options: tuple[str, ...]) -> ctypes.CDLL:
-        more = (f"-DEMULATION_RESIDENTS={_MOST}",)
+        more = (f"-DEMULATION_RESIDENTS={_MOST}", "-fvisibility-inlines-hidden")
         if not SANITIZE:
             more += ("-DEMULATION_RACES=1", "-fsanitize=thread", *_volatile())
         return build(own_variables(text), options, more)

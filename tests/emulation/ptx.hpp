@@ -13,7 +13,7 @@ struct Fragment {
 // b[k] = B[t+4*k][g].
 template <int M, int K> void multiply(const char *what, Fragment mine) {
     constexpr int rows = M / 8;
-    collective(what, ~0u, mine, [](Fragment **lanes) {
+    collective(what, ~0u, mine, [](Fragment **lanes) EMULATION_OWN {
         double a[M][K], b[K][8];
         for (int l = 0; l < warp_size; ++l) {
             if (!lanes[l]) fail("a tensor-core product in a warp of fewer than 32 threads");

@@ -31,7 +31,8 @@ constexpr int most = 8, most_warps = 32;
 constexpr int granule = 4;                    // bytes that are told apart
 constexpr size_t page_bytes = size_t(1) << 16;
 
-// What is known of each resident block: all before segment `all`, and of one warp all until `upto`.
+// What is known of each resident block, or the ones that were in its place before: all before segment
+// `all`, and of one warp all until `upto`. Of itself a block knows all without that.
 struct Clock {
     unsigned all[most] = {}, upto[most] = {};
     unsigned char warp[most] = {};
@@ -45,7 +46,7 @@ struct Clock {
 };
 
 struct Resident {
-    unsigned start = 0, segment[most_warps] = {};
+    unsigned start = 0, barrier = 0, segment[most_warps] = {}; // barrier: the segment that the last one began
     Clock known[most_warps];
     Range shared{}, statics{};
 };
@@ -74,7 +75,7 @@ void launch(int blocks, Range all_stacks) {
 
 void begin(int b, Range shared, Range statics) {
     Resident &own = residents[b];
-    own.start = ++now, own.shared = shared, own.statics = statics;
+    own.start = own.barrier = ++now, own.shared = shared, own.statics = statics;
     for (int w = 0; w < most_warps; ++w) own.segment[w] = now, own.known[w] = Clock{};
 }
 
@@ -84,7 +85,7 @@ void barrier() {
     Resident &own = residents[block];
     Clock all;
     for (const Clock &clock : own.known) all.join(clock);
-    all.all[block] = ++now;
+    own.barrier = ++now;
     for (int w = 0; w < most_warps; ++w) own.known[w] = all, own.segment[w] = now;
 }
 
@@ -96,6 +97,7 @@ void acquire(const void *flag) {
 void release(const void *flag, bool add) {
     Resident &own = residents[block];
     Clock clock = own.known[warp];
+    clock.all[block] = own.barrier;
     clock.upto[block] = own.segment[warp], clock.warp[block] = warp;
     if (add) flags[flag].join(clock);
     else flags[flag] = clock;
@@ -106,7 +108,6 @@ void release(const void *flag, bool add) {
 static inline bool knows(int b, int w, unsigned segment) {
     const Resident &own = residents[block];
     if (segment < launched || (b == block && segment >= own.start)) return true;
-    if (b == block) return false; // the block that was here before
     const Clock &clock = own.known[warp];
     return segment < clock.all[b] || (segment <= clock.upto[b] && (w < 0 || w == clock.warp[b]));
 }

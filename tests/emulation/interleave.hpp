@@ -164,7 +164,7 @@ inline void prepare_block(int place, long long number, size_t shared_bytes) {
     Block &own = grid.blocks[place];
     if (!own.statics) own.statics = (char *)malloc(statics_bytes);
     memset(own.statics, poison, statics_bytes);
-    own.priority = 1ll << 40; // all begin before any goes on
+    own.priority = (1ll << 40) + (schedule.policy == Random ? draw(1 << 20) : 0); // all begin before any goes on
     own.polls = 0;
     grid.block = &own;
     races::begin(place, {own.shared, shared_bytes}, {own.statics, statics_bytes});

@@ -107,6 +107,7 @@ def _factor_columns(work, s, step, pivots, tiny, scratch, failed):
     if failed is not None:
         panel = address(work.factor) + plan.panel[s] * item
         cholesky.factor_diagonal_block(routines, panel, k + m, step, k, item, failed)
+        cholesky.refuse_nan(work.factor, plan.panel[s], k + m, step, k, failed)
         return failed[0] == 0
     if pivots is not None:
         own_pivots = pivots[plan.start[s] : plan.start[s + 1]]

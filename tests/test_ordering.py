@@ -304,7 +304,7 @@ class TestProcess:
         found = order(graph, reuse=1e6, time_limit=0.0, threads=1)
         assert (found.method, list(found.tried)) == ("amd", ["amd"])
 
-    def test_is_killed_by_an_interrupt(self, graph, monkeypatch):
+    def test_is_killed_by_an_interrupt(self, graph, monkeypatch, interruptible):
         pids = self.started(monkeypatch)
         order(stencil(20, 20), "metis")
         main = threading.main_thread().ident

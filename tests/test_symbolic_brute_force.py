@@ -71,12 +71,12 @@ def test_the_arena_of_one_thread_is_the_peak_of_the_stack():
 @pytest.mark.parametrize("kind", ["spd", "general"])
 @pytest.mark.parametrize("dtype", [np.float32, np.complex128])
 def test_memory_is_what_a_factorization_takes(monkeypatch, threads, kind, dtype):
-    class Enough(Exception):
+    class EnoughError(Exception):
         """Nothing has to be computed."""
 
     def noted(*given):
         taken.extend(storage(*given))
-        raise Enough
+        raise EnoughError
 
     taken, storage = [], cpu._storage
     monkeypatch.setattr(cpu, "_INLINE_FLOPS", 0)
@@ -84,7 +84,7 @@ def test_memory_is_what_a_factorization_takes(monkeypatch, threads, kind, dtype)
     monkeypatch.setenv("FRONTAL_NUM_THREADS", str(threads))
     A = problems.poisson2d(24).astype(dtype)
     analysis = frontal.analyze(A, kind=kind, backend="cpu")
-    with pytest.raises(Enough):
+    with pytest.raises(EnoughError):
         analysis.factorize(A)
     panels, arena = taken
     memory = analysis.memory_for(dtype, threads)

@@ -79,6 +79,35 @@ def test_tiles_of_large_fronts_give_the_same_bits(monkeypatch, kind):
             assert np.array_equal(mine, first)
 
 
+@pytest.mark.parametrize("column", [0, 255, 256, 300])
+def test_the_column_that_fails_in_a_later_block_is_told(column):
+    A = np.full((310, 310), 0.5) + 310 * np.eye(310)
+    A[column, column] = -1e6
+    with pytest.raises(frontal.NotPositiveDefiniteError) as caught:
+        frontal.factorize(sp.csc_array(A), kind="spd", ordering="natural", backend="cpu")
+    assert caught.value.column == column
+
+
+# --- new values ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["spd", "general"])
+def test_new_values_leave_nothing_of_the_old(kind):
+    """Not their scalar type, and not the norms that errors are measured by."""
+    A, b = DENSE, np.cos(np.arange(40.0))
+    factor = frontal.factorize(A.astype(np.float32), kind=kind, backend="cpu")
+    growth = factor.growth
+    _, first = factor.solve(b, return_info=True)
+    B = sp.csc_array(A * 2.0**30)
+    assert factor.refactorize(B).dtype == np.float64
+    x, info = factor.solve(b, refine=0, return_info=True)
+    assert scaled_residual(B, x, b) <= 1e-15
+    assert info.backward_error == pytest.approx(scaled_residual(B, x, b), rel=1e-3)
+    assert info.componentwise_error <= 1e-14
+    assert factor.growth == pytest.approx(growth * (1 if kind == "general" else 2.0**-15), rel=1e-5)
+    assert first.backward_error <= 1e-15
+
+
 # --- members of a team -----------------------------------------------------------------------
 
 

@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 import frontal
 from frontal import cpu, problems, supernodes
 from frontal.analysis import block_layout
+from frontal.etree import postordered_tree
+from frontal.matched import match_rows
+from frontal.matrix import canonical
 from frontal.ordering import order
 from frontal.ordering.graph import adjacency
 from frontal.ordering.matching import Matching
@@ -145,6 +148,35 @@ def test_of_an_even_cycle_the_pairs_of_the_smaller_diagonal_stay(half, seed):
     assert np.array_equal(partner[partner], np.arange(n))
 
 
+@pytest.mark.parametrize("kind", ["spd", "general"])
+def test_fronts_that_are_not_merged_cost_what_the_ordering_says(monkeypatch, kind):
+    monkeypatch.setattr(supernodes, "CPU_COST", supernodes.CostModel(0.0, 0.0, 1e10, 0.0))
+    analysis = frontal.analyze(problems.poisson2d(15), kind=kind, backend="cpu")
+    cost, halves = analysis.ordering.cost, 1 if kind == "spd" else 2
+    assert analysis.nnz_factor == halves * cost.nnz - (halves - 1) * analysis.n
+    assert analysis.flops == halves * cost.flops
+    assert analysis.levels <= cost.height
+    tree = postordered_tree(*_adjacency(analysis), analysis.perm)
+    assert cost.height == len(longest_path(tree[2]))
+
+
+def _adjacency(analysis):
+    ones = np.ones(analysis.indices.size)
+    graph = adjacency(sp.csc_array((ones, analysis.indices, analysis.indptr)))
+    return graph.indptr, graph.indices
+
+
+def longest_path(parent):
+    """Nodes of the longest way from a leaf to a root."""
+    paths = []
+    for j in range(parent.size):
+        path = [j]
+        while parent[path[-1]] >= 0:
+            path.append(int(parent[path[-1]]))
+        paths.append(path)
+    return max(paths, key=len)
+
+
 @pytest.mark.parametrize("A", [problems.stokes2d(12), problems.kkt(600)], ids=["stokes", "kkt"])
 def test_pairs_cost_little_fill(monkeypatch, A):
     """A pair is a node of the graph that is ordered, and its columns are of one front."""
@@ -155,3 +187,10 @@ def test_pairs_cost_little_fill(monkeypatch, A):
     assert analysis.ordering.cost.nnz <= 2 * plain.nnz
     lower = (analysis.nnz_factor + analysis.n) // 2
     assert analysis.ordering.cost.nnz <= lower <= 1.6 * analysis.ordering.cost.nnz
+    partner = match_rows(canonical(A), pairs=True).partner
+    front_of = np.repeat(np.arange(analysis.n_fronts), analysis.front_sizes()[0])
+    place = np.argsort(analysis.perm)
+    assert np.array_equal(front_of[place], front_of[place[partner]])
+    zero = np.flatnonzero(A.diagonal() == 0)
+    assert zero.size > 100
+    assert (partner[zero] != zero).mean() > 0.99

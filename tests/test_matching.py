@@ -102,6 +102,19 @@ def test_deficient_groups_that_reach_into_each_other():
     assert matching.rank == 2
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_deficient_groups_one_above_the_other(seed):
+    """What the last group shifts the second by, that shifts the first by more."""
+    rng = np.random.default_rng(seed)
+    A = np.zeros((12, 12))
+    for group in range(4):
+        columns = rng.permutation(3) + 3 * group
+        A[: group + 1, columns] = 10 ** rng.uniform(-9, 9, (group + 1, 3))
+    matching = maximum_product_matching(sp.csc_array(A))
+    check(sp.csc_array(A), matching)
+    assert matching.rank == 4
+
+
 @pytest.mark.parametrize("n", [0, 1, 3])
 def test_empty(n):
     matching = maximum_product_matching(sp.csc_array((n, n)))
@@ -177,6 +190,8 @@ def test_pattern_symmetry():
         ([[2.0, 1.0], [1.0, 0.0]], True),
         ([[2.0, 1.0], [1.0, 1e-12]], True),
         ([[2e12, 1e6], [1e6, 1.0]], False),  # badly scaled, not badly conditioned
+        ([[1.0, 1e9], [1.0, 2e9]], False),  # by its column an entry is large
+        ([[1.0, 1.0], [1e9, 2e9]], False),  # and by its row
         ([[2.0, 1.0], [0.0, 2.0]], True),  # unsymmetric pattern
         ([[2j, 1.0], [1.0, 2.0]], False),
         ([[0.0]], True),

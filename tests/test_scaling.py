@@ -66,3 +66,19 @@ def test_condition_of_the_scaled_matrix(n, own):
     y = np.linalg.solve(direct, row * b[:, 0])
     size = np.abs(direct).sum(1).max() * np.abs(y).max() / np.abs(row * b[:, 0]).max()
     assert bound == pytest.approx(size, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_condition_that_one_column_decides(seed):
+    """The inverse is I + u eᵀ: the estimate finds the column by solutions with the adjoint."""
+    rng, n = np.random.default_rng(seed), 100
+    u, column = 1e6 * rng.standard_normal(n), int(rng.integers(n))
+    u[column] = 0
+    A = np.eye(n)
+    A[:, column] -= u
+
+    def solve(B, trans):
+        return np.linalg.solve(A if trans == "N" else A.T, B)
+
+    found = scaled_condition(sp.csc_array(A), Scaling(np.ones(n), np.ones(n)), solve)
+    assert found == pytest.approx(np.linalg.cond(A, 1), rel=1e-6)

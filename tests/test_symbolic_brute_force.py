@@ -45,13 +45,8 @@ def postorders(parent, node=-1):
             yield [s for part in parts for s in part]
 
 
-@settings(deadline=None, max_examples=150)
-@given(n=st.integers(1, 7), seed=st.integers(0, 10**6), bushy=st.booleans())
-def test_no_order_of_children_needs_less(n, seed, bushy):
-    rng = np.random.default_rng(seed)
-    parent = [int(rng.integers(n - 1 if bushy and s % 2 else s + 1, n)) for s in range(n - 1)]
-    parent = [p if p > s else s + 1 for s, p in enumerate(parent)] + [-1]
-    updates = rng.integers(0, 6, n)
+def check_order(parent, updates):
+    n = len(parent)
     own = np.arange(n + 1, dtype=np.int32)
     turn, start, tree, sizes = arrange_fronts(
         own, own[:-1], np.array(parent, np.int32), np.ones(n, np.int32), updates.astype(np.int32)
@@ -61,6 +56,18 @@ def test_no_order_of_children_needs_less(n, seed, bushy):
     assert np.array_equal(np.where(tree >= 0, turn[tree], -1), np.array(parent)[turn])
     best = min(stack_peak(parent, updates, order) for order in postorders(parent))
     assert stack_peak(parent, updates, turn.tolist()) == best
+
+
+@settings(deadline=None, max_examples=100)
+@given(n=st.integers(1, 7), seed=st.integers(0, 10**6))
+def test_no_order_of_children_needs_less(n, seed):
+    rng = np.random.default_rng(seed)
+    parent = [*(int(rng.integers(s + 1, n)) for s in range(n - 1)), -1]
+    check_order(parent, rng.integers(0, 12, n))
+
+
+def test_what_waits_counts_one_level_above():
+    check_order([1, 4, 3, 4, 7, 6, 7, -1], np.array([4, 6, 5, 5, 2, 8, 4, 5]))
 
 
 def test_the_arena_of_one_thread_is_the_peak_of_the_stack():
@@ -85,8 +92,9 @@ def test_memory_is_what_a_factorization_takes(monkeypatch, threads, kind, dtype)
     monkeypatch.setattr(cpu, "_INLINE_FLOPS", 0)
     monkeypatch.setattr(cpu, "_storage", noted)
     monkeypatch.setenv("FRONTAL_NUM_THREADS", str(threads))
-    A = problems.poisson2d(24).astype(dtype)
+    A = problems.poisson2d(60).astype(dtype)
     analysis = frontal.analyze(A, kind=kind, backend="cpu")
+    assert (block_layout(analysis.plan, threads).own > 0) == (threads > 1)
     with pytest.raises(EnoughError):
         analysis.factorize(A)
     panels, arena = taken
@@ -125,6 +133,21 @@ def test_dense_nodes_come_last_by_their_degrees():
     assert pieces.dense.tolist() == wanted == [7, 500, 40]
     parts = [np.arange(block.graph.n, dtype=np.int32) for block in pieces.blocks]
     assert pieces.assemble(parts)[-3:].tolist() == wanted
+
+
+def test_equal_nodes_stay_together_whatever_their_numbers():
+    """Distinct nodes stand for one to four nodes each."""
+    rng = np.random.default_rng(2)
+    times = rng.integers(1, 5, 400)
+    grid = problems.poisson2d(20)
+    twins = rng.permutation(np.repeat(np.arange(400), times))
+    (block,) = Pieces(adjacency(sp.csr_array(grid)[twins][:, twins])).blocks
+    assert sorted(block.weights) == sorted(times)
+    perm = rng.permutation(400).astype(np.int32)
+    members = block.expand(perm)
+    assert np.array_equal(np.sort(members), np.arange(twins.size))
+    ends = np.cumsum(block.weights[perm])
+    assert np.array_equal(np.flatnonzero(np.diff(twins[members])) + 1, ends[:-1])
 
 
 # --- pairs -----------------------------------------------------------------------------------

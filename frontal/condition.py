@@ -27,10 +27,7 @@ def scaled_condition(
         op(A)^-1 B for a (n, k) block B and ``"N"`` or ``"H"``.
     """
     n = A.shape[0]
-    if scaling is None:
-        d = 1 / np.sqrt(np.abs(A.diagonal()))
-        scaling = Scaling(d, d)
-    row, column = scaling.row, scaling.column
+    row, column = _scales(A, scaling)
     inverse = LinearOperator(
         (n, n),
         matvec=lambda x: solve(x.reshape(-1, 1) / row[:, None], "N")[:, 0] / column,
@@ -44,14 +41,48 @@ def scaled_condition(
 
 
 def witnessed_condition(
-    A: sp.csc_array, scaling: Scaling | None, x: np.ndarray, b: np.ndarray
+    A: sp.csc_array, scaling: Scaling | None, solve: Callable[[np.ndarray, str], np.ndarray]
 ) -> float:
-    """Lower bound of the condition of D_r A D_c by a solution of A x = b, infinity norm.
+    """Lower bound of the condition of D_r A D_c by inverse iteration, infinity norm.
 
-    It sees what replaced pivots hide from an estimate by the factors.
+    Each x that `solve` finds proves |D_r A D_c| |x| / |D_r A D_c x|, however x was found: replaced
+    pivots, which an estimate by the factors does not see, cannot make it too large.
+
+    Parameters
+    ----------
+    A, scaling, solve
+        As for `scaled_condition`; `solve` as accurate as can be.
+
+    Returns
+    -------
+    float
+        Infinite if a solution is not finite.
     """
-    row = column = np.ones(A.shape[0])
+    row, column = _scales(A, scaling)
+    norm = float((sp.diags_array(row) @ abs(A) @ sp.diags_array(column)).sum(1).max())
+    b = np.random.default_rng(0).standard_normal((A.shape[0], 1)).astype(A.dtype)
+    found = 0.0
+    with np.errstate(all="ignore"):
+        for _ in range(2):  # by A^-1 A^-H, which leads to the least singular value
+            y = (
+                solve(b / row[:, None], "N").astype(np.result_type(A.dtype, np.float64))
+                / column[:, None]
+            )
+            y /= np.abs(y).max()
+            image = np.abs(row[:, None] * (A @ (column[:, None] * y))).max()
+            if not np.isfinite(image):
+                return np.inf
+            found = max(found, norm / image if image else np.inf)
+            b = solve((y / column[:, None]).astype(A.dtype), "H") / row[:, None]
+            b /= np.abs(b).max()
+            if not np.isfinite(b).all():
+                break
+    return found
+
+
+def _scales(A: sp.csc_array, scaling: Scaling | None) -> tuple[np.ndarray, np.ndarray]:
+    """D_r and D_c as vectors; without a scaling that to a unit diagonal."""
     if scaling is not None:
-        row, column = scaling.row, scaling.column
-    norm = (sp.diags_array(row) @ abs(A) @ sp.diags_array(column)).sum(1).max()
-    return float(norm * np.abs(x[:, 0] / column).max() / np.abs(row * b[:, 0]).max())
+        return scaling.row, scaling.column
+    d = 1 / np.sqrt(np.abs(A.diagonal()))
+    return d, d

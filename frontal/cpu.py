@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import lu, team
+from . import team
 from .assembly import Work
 from .backend import NumericFactor, PivotFailure, Progress
 from .blas import routines
@@ -77,7 +77,6 @@ class CpuBackend:
     def upload(self, plan: Plan, symmetric: bool) -> None:
         """See `Backend`."""
         self.plan, self.symmetric = plan, symmetric
-        self.widest = int(np.diff(plan.start).max(initial=1))
         self.flops = float(front_flops(plan.start, plan.pointer).sum())
 
     def _layout(self, threads: int) -> BlockLayout:
@@ -108,12 +107,8 @@ class CpuBackend:
 
         def member(rank: int) -> None:
             own = layout.shared + rank * layout.own
-            info, scratch = np.zeros(1, np.int32), None
-            if not self.symmetric:
-                scratch = np.empty(lu.BLOCK * self.widest, values.dtype), info
-            cut = layout.low, layout.root, layout.top
-            failed = info if self.symmetric else None
-            run(work, *cut, rank == 0, own, pivots, tiny, scratch, failed)
+            cut, info = (layout.low, layout.root, layout.top), np.zeros(1, np.int32)
+            run(work, *cut, rank == 0, own, pivots, tiny, info)
 
         with single_threaded_blas():
             if self.flops > _INLINE_FLOPS:

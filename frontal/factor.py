@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("frontal")
 
-_UNREACHED = 0.01  # of a random right-hand side, by the solution of a regular system
-
 
 class Factor(Solutions, TriangularFactors, LifeCycle):
     """A factorized matrix: A = L L^H, or P_r D_r A D_c P_c = L U.
@@ -186,29 +184,43 @@ class Factor(Solutions, TriangularFactors, LifeCycle):
     def _judge(self) -> None:
         """Refuse a singular matrix, warn of a nearly singular one.
 
-        Only suspicious factors are looked at: with replaced pivots, a system with a random
-        right-hand side must be solvable; with pivots near rounding, the condition is estimated.
+        Only suspicious factors are looked at: with pivots that were replaced, or near rounding. A
+        matrix is refused where inverse iteration proves a condition number above 1/eps, or where
+        not even refined solutions have a small backward error.
         """
-        eps = np.finfo(self.dtype).eps
-        condition = 0.0
-        if self._numeric.perturbed:
-            # The part of b outside the range of a singular A stays in the residual, while x grows
-            # along the null space until even the backward error looks small: so compare with b.
-            b = np.random.default_rng(0).standard_normal((self.shape[0], 1)).astype(self.dtype)
-            x, errors, _ = self._solve_on_host(b, "N", None)
-            left = errors.residual[0] / max(errors.rhs[0], 1.0)
-            if not (errors.normwise[0] <= eps**0.75 and left <= _UNREACHED):
-                raise SingularMatrixError.numerical(self._smallest_pivot_column())
-            condition = witnessed_condition(self.A, self._scaling, x, b)
-        elif not self._pivot_ratio() < 1e3 * eps:
+        eps = float(np.finfo(self.dtype).eps)
+        replaced = bool(self._numeric.perturbed)
+        if not replaced and not self._pivot_ratio() < 1e3 * eps:
             return
-        condition = max(condition, scaled_condition(self.A, self._scaling, self._direct))
+        condition = scaled_condition(self.A, self._scaling, self._direct)
+        if replaced or (condition * eps > 0.1 and self._scaling is not None):
+            condition = max(condition, self._witnessed(eps, replaced or condition * eps >= 10))
         if condition * eps > 0.1:
             warn(
                 f"the matrix is singular to working precision or nearly so: its condition number "
                 f"is about {condition:.0e}; solutions have a small residual and few right digits",
                 IllConditionedWarning,
             )
+
+    def _witnessed(self, eps: float, suspected: bool) -> float:
+        """Condition number proved by refined solutions.
+
+        Raises
+        ------
+        SingularMatrixError
+            If it is above 1/eps as `suspected`, or if the factor gives no solutions.
+        """
+        errors = []
+
+        def solved(B: np.ndarray, trans: str) -> np.ndarray:
+            X, found, _ = self._solve_on_host(B, trans, None)
+            errors.append(found.normwise[0])
+            return X
+
+        condition = witnessed_condition(self.A, self._scaling, solved)
+        if (suspected and condition * eps >= 1) or not max(errors) <= eps**0.75:
+            raise SingularMatrixError.numerical(self._smallest_pivot_column())
+        return condition
 
     def _relative_pivots(self) -> np.ndarray:
         """Pivots over the size of what they came from: diag(A) for Cholesky, 1 for scaled LU."""

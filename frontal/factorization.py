@@ -24,6 +24,7 @@ from .team import (
     PROGRESS,
     QUIT,
     STEP,
+    WEAK,
     claim,
     close_phase,
     fetch_add,
@@ -33,7 +34,7 @@ from .team import (
     open_phase,
 )
 
-_SUBTREES, _ASSEMBLE, _SOLVE, _UPDATE, _PANEL, _BLOCK = np.arange(6)
+_SUBTREES, _ASSEMBLE, _SOLVE, _UPDATE, _PANEL, _UPPER, _BLOCK = np.arange(7)
 _NO_STEP = np.int64(0)
 _ALONE, _TOGETHER = np.array([False, True])
 _TILE = np.int64(256)  # rows and columns of a tile of a large front
@@ -47,18 +48,26 @@ def _shape(plan, s):
 
 
 @inner
-def _run_tile(work, kind, s, step, tile, size, own, pivots, failed):
-    """One tile of a phase of front s."""
+def _tile_size(plan, s):
+    """Rows and columns of a tile of front s: all of a small one."""
+    k, m = _shape(plan, s)
+    return _TILE if k + m >= _LARGE else k + m
+
+
+@inner
+def _run_tile(work, kind, s, step, tile, size, own, pivots, tiny):
+    """One tile of a phase of front s; returns whether its pivots bear it, see `lu.solve_lower`."""
     plan, routines = work.plan, work.routines
     k, m = _shape(plan, s)
     item = work.factor.itemsize
     if kind == _ASSEMBLE:
         assemble(work, s, tile * size, min((tile + 1) * size, k + m), own, pivots)
-        return
-    panel = address(work.factor) + plan.panel[s] * item
+        return True
+    origin = plan.panel[s]
+    panel = address(work.factor) + origin * item
     block = address(work.arena) + block_offset(work, s, own) * item
     beta = ONE if plan.child_pointer[s + 1] > plan.child_pointer[s] else ZERO
-    if failed is not None:
+    if pivots is None:
         if kind == _SOLVE:
             cholesky.solve_below(routines, panel, k + m, step, k, tile, size, item)
         elif kind == _UPDATE:
@@ -67,109 +76,140 @@ def _run_tile(work, kind, s, step, tile, size, own, pivots, failed):
             cholesky.solve_panel(routines, panel, k, m, tile, size, item)
         else:
             cholesky.update_block(routines, panel, k, m, tile, size, item, beta, block)
-    if pivots is not None:
+    else:
         if kind == _SOLVE:
             lu.solve_right(routines, panel, k + m, step, k, tile, size, item)
         elif kind == _UPDATE:
             lu.update_below(routines, panel, k + m, step, k, tile, size, item)
         elif kind == _PANEL:
+            return lu.solve_lower(routines, work.factor, origin, k, m, tile, size, item, tiny)
+        elif kind == _UPPER:
             own_pivots = pivots[plan.start[s] : plan.start[s + 1]]
-            lu.solve_panel(routines, work.factor, plan.panel[s], k, m, tile, size, item, own_pivots)
+            lu.solve_upper(routines, work.factor, origin, k, m, tile, size, item, own_pivots)
         else:
             lu.update_block(routines, panel, k, m, tile, size, item, beta, block)
+    return True
 
 
 @inner
-def _run_phase(work, kind, s, step, tiles, size, own, shared, pivots, failed):
-    """All tiles of a phase, with the team's help if `shared`."""
+def _run_phase(work, kind, s, step, tiles, size, own, shared, pivots, tiny):
+    """All tiles of a phase, with the team's help if `shared`; returns as `_run_tile`."""
+    good = True
     if not shared or tiles <= 1:
         for tile in range(tiles):
-            _run_tile(work, kind, s, step, tile, size, own, pivots, failed)
-        return
-    open_phase(work.state, kind, s, step, tiles)
+            good &= _run_tile(work, kind, s, step, tile, size, own, pivots, tiny)
+        return good
+    state = work.state
+    open_phase(state, kind, s, step, tiles)
     while True:
-        tile = claim(work.state)
+        tile = claim(state)
         if tile < 0:
             break
-        _run_tile(work, kind, s, step, tile, size, own, pivots, failed)
-        finish_tile(work.state)
-    while load(work.state, DONE) < tiles:
+        good &= _run_tile(work, kind, s, step, tile, size, own, pivots, tiny)
+        finish_tile(state)
+    while load(state, DONE) < tiles:
         yield_thread(work.routines)
-    close_phase(work.state)
+    close_phase(state)
+    weak = load(state, WEAK)
+    fetch_add(state, WEAK, -weak)
+    return good and weak == 0
 
 
 @inner
-def _factor_columns(work, s, step, pivots, tiny, scratch, failed):
-    """Factor the diagonal block of front s at column `step`; return as `_factor_front`."""
+def _factor_columns(work, s, step, pivots, info):
+    """Factor the diagonal block of front s at column `step`; return as `_eliminate`."""
     plan, routines = work.plan, work.routines
     k, m = _shape(plan, s)
     item = work.factor.itemsize
-    if failed is not None:
-        panel = address(work.factor) + plan.panel[s] * item
-        cholesky.factor_diagonal_block(routines, panel, k + m, step, k, item, failed)
-        cholesky.refuse_nan(work.factor, plan.panel[s], k + m, step, k, failed)
-        return failed[0] == 0
-    if pivots is not None:
-        own_pivots = pivots[plan.start[s] : plan.start[s + 1]]
-        origin, ld = plan.panel[s], k + m
-        perturbed = lu.factor_diagonal_block(
-            routines, work.factor, origin, ld, step, k, item, own_pivots, tiny, scratch
-        )
-        fetch_add(work.state, PERTURBED, perturbed)
-    return True
+    origin = plan.panel[s]
+    if pivots is None:
+        panel = address(work.factor) + origin * item
+        cholesky.factor_diagonal_block(routines, panel, k + m, step, k, item, info)
+        cholesky.refuse_nan(work.factor, origin, k + m, step, k, info)
+        info[0] += step * (info[0] != 0)
+        return info[0] == 0
+    own_pivots = pivots[plan.start[s] : plan.start[s + 1]]
+    return lu.factor_diagonal_block(
+        routines, work.factor, origin, k + m, step, k, item, own_pivots, info
+    )
 
 
 @inner
-def _factor_front(work, s, own, shared, pivots, tiny, scratch, failed):
-    """Assemble and factor front s.
-
-    Returns False if a pivot of Cholesky is not positive; its column in the front, from 1, is then
-    in failed[0].
-    """
-    plan = work.plan
-    k, m = _shape(plan, s)
-    large = k + m >= _LARGE
-    size = _TILE if large else k + m
-    shared = shared and large
+def _assemble_front(work, s, own, shared, pivots, tiny):
+    k, m = _shape(work.plan, s)
+    size = _tile_size(work.plan, s)
     tiles = (k + m + size - 1) // size
-    _run_phase(work, _ASSEMBLE, s, _NO_STEP, tiles, size, own, shared, pivots, failed)
+    _run_phase(work, _ASSEMBLE, s, _NO_STEP, tiles, size, own, shared, pivots, tiny)
     add_entries(work, s)
-    fetch_add(work.state, PROGRESS, 1)
-    if failed is not None and k * (k + m) <= cholesky.SMALL:
-        clear = plan.child_pointer[s + 1] == plan.child_pointer[s]
-        block = block_offset(work, s, own)
-        origin = plan.panel[s]
-        failed[0] = cholesky.factor_small(work.factor, origin, k, m, work.arena, block, clear)
-        return failed[0] == 0
+
+
+@inner
+def _eliminate(work, s, own, shared, pivots, tiny, info):
+    """Factor the first k columns of front s, L21 included.
+
+    Returns False if that fails: for Cholesky info[0] then is the column, from 1, whose pivot is not
+    positive; for LU a pivot is zero or too small for its column.
+    """
+    k, m = _shape(work.plan, s)
+    size = _tile_size(work.plan, s)
     width = cholesky.BLOCK if pivots is None else lu.BLOCK
     for step in range(0, k, width):
-        if not _factor_columns(work, s, step, pivots, tiny, scratch, failed):
-            if failed is not None:
-                failed[0] += step
+        if not _factor_columns(work, s, step, pivots, info):
             return False
         if step + width < k:
             tiles = (k - step - width + size - 1) // size
-            _run_phase(work, _SOLVE, s, step, tiles, size, own, shared, pivots, failed)
+            _run_phase(work, _SOLVE, s, step, tiles, size, own, shared, pivots, tiny)
             tiles = tiles * (tiles + 1) // 2 if pivots is None else tiles * tiles
-            _run_phase(work, _UPDATE, s, step, tiles, size, own, shared, pivots, failed)
+            _run_phase(work, _UPDATE, s, step, tiles, size, own, shared, pivots, tiny)
+    tiles = (m + size - 1) // size
+    return _run_phase(work, _PANEL, s, _NO_STEP, tiles, size, own, shared, pivots, tiny)
+
+
+@inner
+def _factor_front(work, s, own, shared, pivots, tiny, info):
+    """Assemble and factor front s.
+
+    Returns False if a pivot of Cholesky is not positive; its column in the front, from 1, is then
+    in info[0].
+    """
+    plan = work.plan
+    k, m = _shape(plan, s)
+    size = _tile_size(plan, s)
+    shared = shared and k + m >= _LARGE
+    _assemble_front(work, s, own, shared, pivots, tiny)
+    fetch_add(work.state, PROGRESS, 1)
+    if pivots is None and k * (k + m) <= cholesky.SMALL:
+        clear = plan.child_pointer[s + 1] == plan.child_pointer[s]
+        block = block_offset(work, s, own)
+        origin = plan.panel[s]
+        info[0] = cholesky.factor_small(work.factor, origin, k, m, work.arena, block, clear)
+        return info[0] == 0
+    if not _eliminate(work, s, own, shared, pivots, tiny, info):
+        if pivots is None:
+            return False
+        _assemble_front(work, s, own, shared, pivots, tiny)
+        own_pivots = pivots[plan.start[s] : plan.start[s + 1]]
+        replaced = lu.eliminate_carefully(
+            work.routines, work.factor, plan.panel[s], k, m, work.factor.itemsize, own_pivots, tiny
+        )
+        fetch_add(work.state, PERTURBED, replaced)
     if m > 0:
         tiles = (m + size - 1) // size
-        halves = 1 if pivots is None else 2
-        _run_phase(work, _PANEL, s, _NO_STEP, halves * tiles, size, own, shared, pivots, failed)
+        if pivots is not None:
+            _run_phase(work, _UPPER, s, _NO_STEP, tiles, size, own, shared, pivots, tiny)
         tiles = tiles * (tiles + 1) // 2 if pivots is None else tiles * tiles
-        _run_phase(work, _BLOCK, s, _NO_STEP, tiles, size, own, shared, pivots, failed)
+        _run_phase(work, _BLOCK, s, _NO_STEP, tiles, size, own, shared, pivots, tiny)
     return True
 
 
 @inner
-def _report(work, s, failed):
+def _report(work, s, info):
     """Record the column of A that failed, from 1; the first one of all threads counts."""
-    if failed is not None:
-        fetch_min(work.state, FAILURE, np.int64(failed[0] + work.plan.start[s]))
+    fetch_min(work.state, FAILURE, np.int64(info[0] + work.plan.start[s]))
 
 
 @jit
-def run(work, low, root, top, leader, own, pivots, tiny, scratch, failed):
+def run(work, low, root, top, leader, own, pivots, tiny, info):
     """One thread's part of a factorization; the leader's is all that nobody else takes.
 
     Parameters
@@ -182,14 +222,12 @@ def run(work, low, root, top, leader, own, pivots, tiny, scratch, failed):
     own : int
         Where this thread's part of the arena begins.
     pivots : (n,) int32 array or None
-        Row interchanges of LU, local to each front; None for Cholesky.
+        Row interchanges of LU, local to each front; None for Cholesky, so that one method alone is
+        compiled.
     tiny : float
-        Pivots of LU below this modulus are replaced.
-    scratch : tuple or None
-        For LU: an array of the scalar type, ``lu.BLOCK`` times the most pivot columns of a front,
-        and a (1,) int32 array for LAPACK.
-    failed : (1,) int32 array or None
-        For Cholesky. Since one of `pivots` and `failed` is None, only one method is compiled.
+        LU replaces pivots that are less than this of their columns.
+    info : (1,) int32 array
+        For LAPACK.
     """
     state = work.state
     if leader:
@@ -205,13 +243,13 @@ def run(work, low, root, top, leader, own, pivots, tiny, scratch, failed):
             for s in range(np.int64(low[tile]), np.int64(root[tile]) + 1):
                 if load(state, INTERRUPT) != 0:
                     break
-                if not _factor_front(work, s, own, _ALONE, pivots, tiny, scratch, failed):
-                    _report(work, s, failed)
+                if not _factor_front(work, s, own, _ALONE, pivots, tiny, info):
+                    _report(work, s, info)
                     break
         else:
-            _run_tile(
-                work, state[KIND], state[FRONT], state[STEP], tile, _TILE, own, pivots, failed
-            )
+            kind, s, step = state[KIND], state[FRONT], state[STEP]
+            if not _run_tile(work, kind, s, step, tile, _TILE, own, pivots, tiny):
+                fetch_add(state, WEAK, 1)
         finish_tile(state)
     if not leader:
         return
@@ -222,6 +260,6 @@ def run(work, low, root, top, leader, own, pivots, tiny, scratch, failed):
         if load(state, FAILURE) != NO_FAILURE or load(state, INTERRUPT) != 0:
             break
         s = np.int64(top[i])
-        if not _factor_front(work, s, own, _TOGETHER, pivots, tiny, scratch, failed):
-            _report(work, s, failed)
+        if not _factor_front(work, s, own, _TOGETHER, pivots, tiny, info):
+            _report(work, s, info)
     fetch_add(state, QUIT, 1)

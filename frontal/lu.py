@@ -2,8 +2,13 @@
 
 With the front [F11 F12; F21 F22] assembled: P F11 = L11 U11 with rows interchanged inside F11 only,
 L21 = F21 U11^-1, U12 = L11^-1 P F12 (kept transposed), and the contribution block is
-F22 - L21 U12. A pivot that is tiny after the search is replaced and counted; refinement of
-the solution answers for it.
+F22 - L21 U12.
+
+Pivots are sought in F11, but must bear the whole column: where a pivot is zero, or an entry of L21
+is larger than 1/tiny, the front is assembled again and `eliminate_carefully` replaces the pivots that
+are less than `tiny` of what is left of their columns. A pivot that is the best of a column all of whose rows
+are in F11 stays, however small. Replaced pivots are counted; refinement of the solution answers
+for them.
 """
 
 from __future__ import annotations
@@ -40,25 +45,46 @@ def _swap_rows(a, origin, ld, count, r, s):
 
 
 @inner
-def _eliminate(a, origin, ld, rows, width, pivots, tiny):
-    """The first columns of a block one by one, tiny pivots replaced; returns how many were."""
+def _size(x):
+    """|re| + |im|, as LAPACK chooses pivots."""
+    return abs(x.real) + abs(x.imag)
+
+
+@inner
+def _largest(a, begin, first, last):
+    """Place in [first, last) of the largest entry, a NaN if there is one; `first` for none."""
+    best = first
+    for i in range(first + 1, last):
+        size = _size(a[begin + i])
+        if size > _size(a[begin + best]) or size != size:
+            best = i
+    return best
+
+
+@inner
+def _eliminate(a, origin, ld, candidates, rows, width, pivots, tiny):
+    """The first columns of a block one by one, with pivots from its first `candidates` rows.
+
+    Returns how many pivots were replaced.
+    """
     perturbed = 0
     for j in range(width):
         column = origin + j * ld
-        p = j
-        for i in range(j + 1, rows):
-            if abs(a[column + i]) > abs(a[column + p]):
-                p = i
+        p = _largest(a, column, j, candidates)
         pivots[j] = p + 1
         if p != j:
             _swap_rows(a, origin, ld, width, j, p)
-        size = abs(a[column + j])
-        if not size >= tiny:  # also NaN, which then fails every later check
-            a[column + j] = tiny if size == 0 else a[column + j] / size * tiny
+        size = _size(a[column + j])
+        below = size
+        if rows > candidates:
+            below = _size(a[column + _largest(a, column, candidates, rows)])
+        if not (size > 0 and size >= tiny * below):  # also NaN, which then fails every later check
+            least = tiny * below if below > 0 else tiny
+            a[column + j] = least if size == 0 else a[column + j] / size * least
             perturbed += 1
-        inverse = 1 / a[column + j]
+        pivot = a[column + j]
         for i in range(j + 1, rows):
-            a[column + i] *= inverse
+            a[column + i] /= pivot
         for c in range(j + 1, width):
             out = origin + c * ld
             factor = a[out + j]
@@ -69,45 +95,55 @@ def _eliminate(a, origin, ld, rows, width, pivots, tiny):
 
 
 @inner
-def _has_tiny_pivot(a, origin, ld, width, tiny):
-    for j in range(width):  # noqa: SIM110 - Numba has no generators here
-        if not abs(a[origin + j * (ld + 1)]) >= tiny:
-            return True
-    return False
-
-
-@inner
-def _copy_columns(source, origin, ld, rows, width, target, start, target_ld):
+def _interchange(routines, begin, ld, step, k, width, pivots, item):
+    """Rows of F11 beside its columns [step, step + width), which begin at `begin`, as in these."""
+    laswp(routines, step, begin - step * ld * item, ld, width, pivots)
+    laswp(routines, k - step - width, begin + width * ld * item, ld, width, pivots)
     for j in range(width):
-        for i in range(rows):
-            target[start + j * target_ld + i] = source[origin + j * ld + i]
+        pivots[j] += step - 1
 
 
 @inner
-def factor_diagonal_block(routines, a, origin, ld, step, k, item, pivots, tiny, scratch):
+def factor_diagonal_block(routines, a, origin, ld, step, k, item, pivots, info):
     """Factor columns [step, step + BLOCK) of the k by k block at `origin`, rows to k.
 
     Rows are interchanged over all k columns. ``pivots[j]`` is the row, counted from the first
-    of the front, that came to row j. LAPACK does it; where it leaves a tiny pivot the columns are
-    taken back from `scratch`, of BLOCK * k entries, and eliminated one by one. Returns the
-    number of pivots replaced.
+    of the front, that came to row j. Returns whether no pivot is zero or NaN.
     """
-    copied, info = scratch
     width = min(BLOCK, k - step)
-    rows = k - step
     corner = origin + step * (ld + 1)
     local = pivots[step : step + width]
     begin = address(a) + corner * item
-    _copy_columns(a, corner, ld, rows, width, copied, np.int64(0), rows)
-    getrf(routines, rows, width, begin, ld, local, info)
-    perturbed = 0
-    if _has_tiny_pivot(a, corner, ld, width, tiny):
-        _copy_columns(copied, np.int64(0), rows, rows, width, a, corner, ld)
-        perturbed = _eliminate(a, corner, ld, rows, width, local, tiny)
-    laswp(routines, step, begin - step * ld * item, ld, width, local)
-    laswp(routines, k - step - width, begin + width * ld * item, ld, width, local)
+    getrf(routines, k - step, width, begin, ld, local, info)
     for j in range(width):
-        local[j] += step - 1
+        if not abs(a[corner + j * (ld + 1)]) > 0:
+            return False
+    _interchange(routines, begin, ld, step, k, width, local, item)
+    return True
+
+
+@inner
+def eliminate_carefully(routines, a, origin, k, m, item, pivots, tiny):
+    """Factor the first k columns of a front, L21 included, each pivot against its whole column.
+
+    Returns how many pivots were replaced. For few fronts: one thread, blocks of columns one by one.
+    """
+    ld = k + m
+    perturbed = 0
+    for step in range(0, k, BLOCK):
+        width = min(BLOCK, k - step)
+        corner = origin + step * (ld + 1)
+        local = pivots[step : step + width]
+        perturbed += _eliminate(a, corner, ld, k - step, ld - step, width, local, tiny)
+        begin = address(a) + corner * item
+        _interchange(routines, begin, ld, step, k, width, local, item)
+        after = k - step - width
+        right = begin + width * ld * item
+        trsm(routines, LEFT, LOWER, NO_TRANS, UNIT, width, after, begin, ld, right, ld)
+        gemm(
+            routines, NO_TRANS, NO_TRANS, ld - step - width, after, width, MINUS,
+            begin + width * item, ld, right, ld, ONE, right + width * item, ld,
+        )  # fmt: skip
     return perturbed
 
 
@@ -141,18 +177,28 @@ def update_below(routines, panel, ld, step, k, tile, size, item):
 
 
 @inner
-def solve_panel(routines, a, origin, k, m, tile, size, item, pivots):
-    """Tile of L21 (the first half of the tiles) or of U12 transposed (the second half)."""
-    tiles = (m + size - 1) // size
+def solve_lower(routines, a, origin, k, m, tile, size, item, tiny):
+    """Tile of L21; returns whether its entries are not larger than 1/tiny."""
     ld = k + m
+    row = k + tile * size
+    rows = min(size, k + m - row)
     panel = address(a) + origin * item
-    lower = tile < tiles
-    row = (tile if lower else tile - tiles) * size
+    trsm(routines, RIGHT, UPPER, NO_TRANS, NON_UNIT, rows, k, panel, ld, panel + row * item, ld)
+    bound = 1 / tiny
+    good = True
+    for j in range(k):
+        begin = origin + j * ld + row
+        for i in range(rows):
+            good &= _size(a[begin + i]) <= bound  # false for NaN
+    return good
+
+
+@inner
+def solve_upper(routines, a, origin, k, m, tile, size, item, pivots):
+    """Tile of U12 transposed."""
+    ld = k + m
+    row = tile * size
     rows = min(size, m - row)
-    if lower:
-        below = panel + (k + row) * item
-        trsm(routines, RIGHT, UPPER, NO_TRANS, NON_UNIT, rows, k, panel, ld, below, ld)
-        return
     upper = origin + k * ld + row
     for j in range(k):
         p = pivots[j]
@@ -160,6 +206,7 @@ def solve_panel(routines, a, origin, k, m, tile, size, item, pivots):
             for i in range(rows):
                 x, y = upper + j * m + i, upper + p * m + i
                 a[x], a[y] = a[y], a[x]
+    panel = address(a) + origin * item
     right = panel + (k * ld + row) * item
     trsm(routines, RIGHT, LOWER, TRANS, UNIT, rows, k, panel, ld, right, m)
 

@@ -19,8 +19,9 @@ from scipy.sparse.linalg import LinearOperator, gmres
 
 _MOST_STEPS = 5
 # Errors, in eps, that refinement by default leaves alone: they are what rounding costs anyway.
-_NORMWISE, _COMPONENTWISE = 4, 1000
-_GMRES_STEPS = 5
+# A solution with a larger normwise error is not returned without a warning.
+NORMWISE, _COMPONENTWISE = 4, 1000
+_GMRES_CYCLES = 20
 _GMRES_SIZE = 40
 
 
@@ -57,7 +58,7 @@ class Errors:
 
     def merit(self, eps: float) -> np.ndarray:
         """Error of each column in units of what is good enough."""
-        merit = self.normwise / (_NORMWISE * eps)
+        merit = self.normwise / (NORMWISE * eps)
         if self.badly_scaled and self.componentwise is not None:
             merit = np.maximum(merit, self.componentwise / (_COMPONENTWISE * eps))
         return merit
@@ -215,22 +216,23 @@ def refine(system: System, X: Any, B: Any, steps: int | None) -> tuple[Any, Erro
 
 
 def rescue(
-    system: HostSystem, X: np.ndarray, B: np.ndarray, error: np.ndarray, target: float
+    system: HostSystem, X: np.ndarray, B: np.ndarray, error: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """GMRES preconditioned by the factors, for columns that refinement left above `target`.
+    """GMRES preconditioned by the factors, for columns that refinement left above `NORMWISE`.
 
     A factor with p replaced pivots differs from A by a matrix of rank p, so that GMRES needs
-    about p + 1 steps where refinement may stall.
+    about p + 1 steps where refinement may stall. Cycles of it go on as long as they help.
     """
     n = X.shape[0]
     X, error = X.copy(), error.copy()
+    target = NORMWISE * system.eps
     inverse = LinearOperator(
         (n, n), matvec=lambda r: system.solve(r.reshape(-1, 1))[:, 0], dtype=X.dtype
     )
     taken = 0
-    for j in np.flatnonzero(error > target):
+    for j in np.flatnonzero(~(error <= target)):
         column = slice(j, j + 1)
-        for _ in range(_GMRES_STEPS):
+        for _ in range(_GMRES_CYCLES):
             r = system.residual(X[:, column], B[:, column])[:, 0]
             if not np.all(np.isfinite(r)) or not r.any():
                 break
@@ -245,7 +247,7 @@ def rescue(
                 break
             X[:, column] = trial
             taken += 1
-            stalled = trial_error > error[j] / 2
+            stalled = trial_error > 0.9 * error[j]
             error[j] = trial_error
             if error[j] <= target or stalled:
                 break

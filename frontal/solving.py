@@ -142,38 +142,36 @@ class Solutions:
             B = B.astype(np.result_type(B.dtype, self.dtype), copy=False)
             system = self._system(trans, B.dtype)
             X, errors, taken = refine.refine(system, system.solve(B), B, steps)
-        if steps is None and self._numeric.perturbed:
+        if steps is None and (errors.normwise > refine.NORMWISE * np.finfo(B.dtype).eps).any():
             X, errors, more = self._rescued(X, B, trans, errors)
             taken += more
         return X, errors, taken
 
     def _rescued(self, X: Any, B: Any, trans: str, errors: Any) -> tuple[Any, refine.Errors, int]:
         """What `refine.rescue`, on the host, makes of solutions that are not good enough."""
-        target, error = 10 * float(np.finfo(B.dtype).eps), errors.normwise
-        if not (error > target).any():
-            return X, errors, 0
         resident, system = self._resident, self._system(trans, B.dtype)
         if resident is None:
-            X, error, taken = refine.rescue(system, X, B, error, target)
+            X, _, taken = refine.rescue(system, X, B, errors.normwise)
             return X, system.measure(X, B)[1], taken
         host = resident.download(X), resident.download(B)
-        better, error, taken = refine.rescue(system, *host, error, target)
+        better, _, taken = refine.rescue(system, *host, errors.normwise)
         X = resident.upload(np.asfortranarray(better))
         return X, resident.system(trans, B.dtype).measure(X, B)[1], taken
 
     def _warn_of(self, errors: refine.Errors) -> None:
         worst = float(errors.normwise.max(initial=0.0))
-        limit = float(np.finfo(self.dtype).eps) ** 0.75
-        if not worst <= limit:
-            if self._numeric.perturbed or not np.isfinite(worst):
-                raise SingularMatrixError.numerical(
-                    self._smallest_pivot_column(), f"the backward error stays at {worst:.1e}"
-                )
-            warn(
-                f"the backward error of the solution stays at {worst:.1e}; scale the matrix, or "
-                "use float64",
-                IllConditionedWarning,
+        eps = float(np.finfo(self.dtype).eps)
+        if worst <= refine.NORMWISE * eps:
+            return
+        if not np.isfinite(worst) or (self._numeric.perturbed and worst > eps**0.75):
+            raise SingularMatrixError.numerical(
+                self._smallest_pivot_column(), f"the backward error stays at {worst:.1e}"
             )
+        warn(
+            f"the backward error of the solution stays at {worst:.1e}; scale the matrix, or "
+            "use float64",
+            IllConditionedWarning,
+        )
 
     def _system(self, trans: str, dtype: np.dtype) -> refine.HostSystem:
         op = {"N": lambda A: A, "T": lambda A: A.T, "H": lambda A: A.conj().T}[trans]

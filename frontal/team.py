@@ -15,7 +15,9 @@ from numba import types
 from ._jit import inner, intrinsic
 
 # Entries of the shared int64 array.
-WORD, TILES, DONE, KIND, FRONT, STEP, QUIT, INTERRUPT, PROGRESS, FAILURE, PERTURBED = np.arange(11)
+WORD, TILES, DONE, KIND, FRONT, STEP, QUIT, INTERRUPT, PROGRESS, FAILURE, PERTURBED, WEAK = (
+    np.arange(12)
+)
 STATE_SIZE = 16
 NO_FAILURE = (1 << 62) - 1  # what FAILURE holds until a column fails
 CLOSED = -1

@@ -182,11 +182,26 @@ __device__ inline int better(const Candidate &a, const Candidate &b) {
     return b.position < a.position;
 }
 
+// The largest `size` among the threads of a front.
+template <int ORDER> __device__ inline R largest(const Small<ORDER> &f, R size) {
+    using Tile = SmallTile<T, ORDER>;
+#pragma unroll
+    for (int mask = (ORDER < 32 ? ORDER : 32) / 2; mask > 0; mask /= 2) size = max_(size, shuffle_xor(size, mask));
+    if constexpr (Tile::warps == 1) return size;
+    R *sizes = reinterpret_cast<R *>(f.tile.scales);
+    if (f.lane % 32 == 0) sizes[f.tile.warp()] = size;
+    f.tile.sync();
+    return max_(sizes[0], sizes[1]);
+}
+
 // Eliminate w columns of a panel; this thread's row has `position` in it, LATER below the pivots'
 // rows, −1 where there is no row. On return positions are places in the factors; `pivot` is LAPACK's
-// interchange of this row. Returns how many pivots were replaced. See getf2.cuh.
+// interchange of this row. Returns how many pivots were replaced: with `careful` those that are less than
+// `tiny` of their columns, else those that are zero, and `weak` tells whether care was needed. See
+// getf2.cuh.
 template <int ORDER>
-__device__ inline int eliminate(const Small<ORDER> &f, T (&a)[NB], int row, int w, int most, int &position, int &pivot) {
+__device__ inline int eliminate(
+    const Small<ORDER> &f, T (&a)[NB], int row, int w, int most, int &position, int &pivot, bool careful, bool &weak) {
     constexpr int LANES = ORDER < 32 ? ORDER : 32, warps = SmallTile<T, ORDER>::warps;
     auto &tile = f.tile;
     int warp = tile.warp(), count = 0;
@@ -197,10 +212,11 @@ __device__ inline int eliminate(const Small<ORDER> &f, T (&a)[NB], int row, int 
         Candidate *offers = tile.candidates + k % 2 * warps;
         bool active = k < w && position >= k, candidate = active && position < LATER;
         Magnitude size = magnitude(abs1(a[k]));
+        PivotBounds<R> bounds(f.to.tiny, careful ? largest(f, active && !candidate ? abs1(a[k]) : R(0)) : R(0));
         unsigned high;
         int winner = pivot_lane<R, LANES>(candidate, size, position, high);
-        bool small = !(abs1(a[k]) >= f.to.tiny);
-        T value = small ? replaced(a[k], f.to.tiny) : a[k], own = pivot_reciprocal(value);
+        bool small = !(abs1(a[k]) >= bounds.least);
+        T value = small ? replaced(a[k], bounds.instead) : a[k], own = pivot_reciprocal(value);
         if (f.lane % LANES == max_(winner, 0)) {
             offers[warp] = Candidate{size.high, size.low, winner < 0 ? -1 : position, small};
             if (winner >= 0) put_row<k>(rows + warp * NB, a, own);
@@ -211,12 +227,13 @@ __device__ inline int eliminate(const Small<ORDER> &f, T (&a)[NB], int row, int 
         const T *source = rows + from * NB;
         if (mine && small) a[k] = value;
         T minus = zero<T>();
-        if (active && !mine) minus = -(source[k] * a[k]), a[k] = -minus;
+        if (active && !mine) minus = -(source[k] * a[k]), a[k] = -minus, weak |= !(f.to.tiny * abs1(minus) <= 1);
         broadcast<k + 1, NB>(source, [&](int j, T v) { a[j] = fma_(minus, v, a[j]); });
         if (k >= w) return;
         if (row == k) pivot = target;
         position = mine ? k : position == k ? target : position;
         count += offers[from].spare;
+        weak |= active && !candidate && offers[from].spare;
     });
     return count;
 }
@@ -286,10 +303,14 @@ template <int ORDER> __device__ inline void put_factors(const Small<ORDER> &f) {
 template <int ORDER> __device__ inline void factor(const Small<ORDER> &f) {
     for (int p = 0; p == 0 || p < f.k(); p += NB) {
         T a[NB];
-        int w = min_(NB, f.k() - p), row = f.lane - p, pivot = 0;
-        int position = row < 0 || f.lane >= f.order() ? -1 : f.lane < f.k() ? row : LATER;
-        f.load(a, p);
-        int count = eliminate(f, a, row, w, f.tile.most(w), position, pivot);
+        int w = min_(NB, f.k() - p), row = f.lane - p, most = f.tile.most(w), position, pivot, count;
+        for (bool careful = false, weak = true; weak; careful = true) {  // twice at most
+            position = row < 0 || f.lane >= f.order() ? -1 : f.lane < f.k() ? row : LATER;
+            pivot = 0, weak = false;
+            f.load(a, p);
+            count = eliminate(f, a, row, w, most, position, pivot, careful, weak);
+            weak = !careful && f.tile.any(weak);
+        }
         if (f.lane == 0 && count) atomicAdd(f.to.outcome + 1, count);
         if (row >= 0 && row < w) f.to.pivots[f.tile.front.start + f.lane] = p + pivot + 1;
         if (w < NB) f.put_columns(a, p, w);

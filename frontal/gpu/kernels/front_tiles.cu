@@ -199,7 +199,9 @@ __device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
     int j = task.j, w = f.rows(j), row = threadIdx.x % SIZE;
     T *block = work(), *lower = assembled(), *ones = scratch(), *scales = ones + SIZE, *upper = scales + SIZE;
     LuTile<T> &lu = *reinterpret_cast<LuTile<T> *>(upper + (ROOMY ? tile_elements<T> : 0));
-    int replaced = lu.factor(block, w, tasks.tiny);
+    // Columns of the scaled matrix have entries up to 1, but for the last tile of a root none below it.
+    bool all = f.m == 0 && j == f.pivot_tiles - 1;
+    int replaced = lu.factor(block, w, {tasks.tiny, real_t<T>(all ? 0 : 1)});
     int *place = tasks.pivots + f.tree->start[f.s] + j * SIZE;
     if (threadIdx.x < w) place[threadIdx.x] = lu.place[threadIdx.x];
     if (threadIdx.x < SIZE) ones[row] = one<T>(), scales[row] = pivot_reciprocal(block[row * (ld + 1)]);

@@ -28,10 +28,27 @@ __device__ inline Magnitude magnitude(double a) {
 __device__ inline float magnitude_value(Magnitude m, float) { return __uint_as_float(m.high); }
 __device__ inline double magnitude_value(Magnitude m, double) { return __hiloint2double((int)m.high, (int)m.low); }
 
+// The least pivot that can be divided by.
+template <class R> __device__ constexpr R least_pivot() {
+    if constexpr (same_type<R, float>) return 0x1p-120f;
+    else return 0x1p-1000;
+}
+
+// Pivots with |re| + |im| below `least` are made as large as `instead`.
+template <class R> struct PivotBounds {
+    R least, instead;
+
+    // For a column whose entries elsewhere are not larger than `largest`.
+    __device__ PivotBounds(R tiny, R largest) {
+        least = max_(tiny * largest, least_pivot<R>());
+        instead = least > least_pivot<R>() ? least : tiny;
+    }
+};
+
 // A pivot that is too small, as large as `tiny`.
 template <class T> __device__ inline T replaced(T a, real_t<T> tiny) {
     real_t<T> size = abs1(a);
-    return size == 0 ? from_real<T>(tiny) : (tiny / size) * a;
+    return size < least_pivot<real_t<T>>() ? from_real<T>(tiny) : (tiny / size) * a;
 }
 
 // Info of a matrix whose columns from j0 on tell `found`.

@@ -4,7 +4,7 @@
 // as if no interchange were needed: every thread factors the block on the diagonal itself, in
 // registers, from one broadcast read, so there is nothing to exchange between pivots; then thread r
 // solves for row r below it, and another for column r beside it. That stands if no entry of L is
-// larger than MULTIPLIER and no pivot below `tiny` (threshold pivoting; with MULTIPLIER 1 partial
+// larger than MULTIPLIER and no pivot too small (threshold pivoting; with MULTIPLIER 1 partial
 // pivoting). Else nothing of it was written, and one warp looks for the largest pivots, two rows a lane
 // in registers: between two pivots there is no barrier.
 #pragma once
@@ -29,11 +29,11 @@ template <class T, int N> struct DiagonalLu {
     }
 
     // Factor in place without interchanges; returns whether the pivots and L are good.
-    __device__ bool factor(real_t<T> tiny) {
+    __device__ bool factor(PivotBounds<real_t<T>> bounds) {
         bool good = true;
 #pragma unroll
         for (int k = 0; k < N; ++k) {
-            good = good && abs1(lu[k][k]) >= tiny;
+            good = good && abs1(lu[k][k]) >= bounds.least;
             inverse[k] = pivot_reciprocal(lu[k][k]);
 #pragma unroll
             for (int i = k + 1; i < N; ++i) {
@@ -77,8 +77,8 @@ template <class T> struct LuTile {
     int small_pivots;
 
     // Factor the leading n×n of the tile, of rows and columns of the identity beyond. Returns how many
-    // pivots were replaced because they are below `tiny`, to every thread. From barrier to barrier.
-    __device__ int factor(T *tile, int n, real_t<T> tiny) {
+    // pivots were replaced because they are too small, to every thread. From barrier to barrier.
+    __device__ int factor(T *tile, int n, PivotBounds<real_t<T>> bounds) {
         if (threadIdx.x < TILE_ROWS) place[threadIdx.x] = threadIdx.x;
         if (threadIdx.x == 0) small_pivots = 0;
         __syncthreads();
@@ -87,7 +87,7 @@ template <class T> struct LuTile {
 #pragma unroll 1
             for (int q = p; q < min_(p + PANEL_COLUMNS, n); q += NB) {
                 if (q > p) update_columns(tile, p, q);
-                if (!without_interchanges(tile, p, q, tiny)) with_interchanges(tile, n, p, q, tiny);
+                if (!without_interchanges(tile, p, q, bounds)) with_interchanges(tile, n, p, q, bounds);
             }
             update_rest(tile, p);
         }
@@ -126,7 +126,7 @@ template <class T> struct LuTile {
     }
 
     // Columns and rows q… of the factors, if that needs no interchange.
-    __device__ bool without_interchanges(T *tile, int p, int q, real_t<T> tiny) {
+    __device__ bool without_interchanges(T *tile, int p, int q, PivotBounds<real_t<T>> bounds) {
         int line = threadIdx.x % TILE_ROWS;
         bool upper = threadIdx.x >= TILE_ROWS, mine = line >= q + NB, good = true;
         DiagonalLu<T, NB> top;
@@ -138,7 +138,7 @@ template <class T> struct LuTile {
             for (int k = 0; k < NB; ++k) x[k] = tile[line + (q + k) * LD];
         }
         if ((line | 31) >= q) {  // the other warps have no line that is left
-            good = top.factor(tiny);
+            good = top.factor(bounds);
             if (mine && upper) top.solve_column(x);
             if (mine && !upper) good = top.solve_row(x) && good;
         }
@@ -161,9 +161,9 @@ template <class T> struct LuTile {
     }
 
     // The same with the largest pivots.
-    __device__ void with_interchanges(T *tile, int n, int p, int q, real_t<T> tiny) {
+    __device__ void with_interchanges(T *tile, int n, int p, int q, PivotBounds<real_t<T>> bounds) {
         int line = threadIdx.x % TILE_ROWS;
-        if (threadIdx.x < 32) factor_columns(tile, n, q, tiny);
+        if (threadIdx.x < 32) factor_columns(tile, n, q, bounds);
         __syncthreads();
         if (threadIdx.x < TILE_ROWS) place[threadIdx.x] = moved[place[threadIdx.x]];
         interchange(tile, q);
@@ -179,7 +179,7 @@ template <class T> struct LuTile {
     }
 
     // Columns q…, by the first warp: lane l has rows l and l + 32 of the tile.
-    __device__ void factor_columns(T *tile, int n, int q, real_t<T> tiny) {
+    __device__ void factor_columns(T *tile, int n, int q, PivotBounds<real_t<T>> bounds) {
         T a[2][NB];
         int position[2], count = 0, lane = threadIdx.x, steps = min_(NB, n - q);
 #pragma unroll
@@ -193,7 +193,7 @@ template <class T> struct LuTile {
         __syncwarp();
         columns<0, NB>(steps, [&](auto index) {
             constexpr int k = decltype(index)::value;
-            if (k < steps) count += eliminate_column<k>(a, position, tiny);
+            if (k < steps) count += eliminate_column<k>(a, position, bounds);
         });
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
@@ -208,12 +208,12 @@ template <class T> struct LuTile {
 
     // Column K of them; returns whether its pivot was replaced.
     template <int K>
-    __device__ int eliminate_column(T (&a)[2][NB], int (&position)[2], real_t<T> tiny) {
+    __device__ int eliminate_column(T (&a)[2][NB], int (&position)[2], PivotBounds<real_t<T>> bounds) {
         OwnCandidate<T> own = own_candidate<K>(a, position);
         unsigned high;
         int winner = pivot_lane<real_t<T>, 32>(own.position >= 0, own.size, own.position, high);
-        bool mine = (int)threadIdx.x == winner, small = !(abs1(own.value) >= tiny);
-        if (small) own.value = replaced(own.value, tiny);
+        bool mine = (int)threadIdx.x == winner, small = !(abs1(own.value) >= bounds.least);
+        if (small) own.value = replaced(own.value, bounds.instead);
         T inverse = pivot_reciprocal(own.value), *row = exchange + K % 2 * NB;
         if (mine) {
 #pragma unroll

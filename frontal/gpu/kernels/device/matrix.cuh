@@ -13,6 +13,8 @@ enum Diag : int { NonUnit = 0, Unit = 1 };
 
 __device__ inline int min_(int a, int b) { return a < b ? a : b; }
 __device__ inline int max_(int a, int b) { return a > b ? a : b; }
+__device__ inline float max_(float a, float b) { return fmaxf(a, b); }  // not NaN where one is not
+__device__ inline double max_(double a, double b) { return fmax(a, b); }
 __device__ inline int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
 template <class T> struct Matrix {

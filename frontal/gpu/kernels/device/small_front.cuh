@@ -81,6 +81,12 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
     // Row 0 of column NB·block, which only rows from NB·block on have for Cholesky.
     __device__ T *panel(int block) { return data + offset(block); }
 
+    // Whether this holds for a thread of this front, or of those that share its warp.
+    __device__ static bool any(bool holds) {
+        if constexpr (ORDER > 32) return __syncthreads_or(holds);
+        else return __any_sync(full_warp, holds);
+    }
+
     // The front that this is of, or none.
     __device__ void begin(const Fronts &tree, const SmallFront *from) {
         if (lane() < 4) {

@@ -1,0 +1,150 @@
+"""Which pivots of LU are replaced, and that no answer is wrong without a word."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse as sp
+from scipy.sparse.linalg import eigsh, splu
+
+import frontal
+from frontal import problems
+
+EPS = np.finfo(np.float64).eps
+
+
+def orthogonal(rng, n):
+    q, r = np.linalg.qr(rng.standard_normal((n, n)))
+    return q * np.sign(np.diag(r))
+
+
+def of_condition(condition, seed, n=30):
+    """A dense matrix with one small singular value, a solution, and their product in long double."""
+    rng = np.random.default_rng(seed)
+    size = np.ones(n)
+    size[-1] = 1 / condition
+    A = orthogonal(rng, n) @ np.diag(size) @ orthogonal(rng, n)
+    x = rng.standard_normal(n)
+    b = (A.astype(np.longdouble) @ x.astype(np.longdouble)).astype(np.float64)
+    return A, x, b
+
+
+def told(run):
+    """What `run` returns, and whether it said that this may be wrong."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            found = run()
+        except frontal.SingularMatrixError:
+            return None, True
+    return found, any(issubclass(w.category, frontal.IllConditionedWarning) for w in caught)
+
+
+@pytest.mark.parametrize("exponent", range(8, 16))
+def test_prescribed_conditions_as_accurate_as_lapack_or_told(exponent):
+    condition = 10.0**exponent
+    for seed in range(30):
+        A, x, b = of_condition(condition, seed)
+        y, warned = told(lambda A=A, b=b: frontal.solve(sp.csc_array(A), b, kind="general"))
+        if exponent <= 13:
+            assert not warned, seed
+        if not warned:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)
+                lapack = np.abs(scipy.linalg.solve(A, b) - x).max()
+            error = np.abs(y - x).max()
+            assert error <= max(10 * lapack, 10 * condition * EPS * np.abs(x).max()), seed
+
+
+def test_sound_pivots_stay():
+    """The last pivot of a front is the best of its column, however small."""
+    A, _, b = of_condition(1e13, 0)
+    _, info = frontal.solve(sp.csc_array(A), b, kind="general", return_info=True)
+    assert info.perturbed_pivots == 0
+    assert info.backward_error <= 4 * EPS
+
+
+@pytest.mark.parametrize("shift", [1e-10, 1e-8])
+def test_inverse_iteration_near_an_eigenvalue(shift):
+    """One step from a random start, beside SuperLU's: the error against the eigenvector."""
+    A = problems.poisson2d(40)
+    eigenvalue = 8 * np.sin(np.pi / 82) ** 2
+    v = np.outer(*[np.sin(np.pi * np.arange(1, 41) / 41)] * 2).ravel()
+    v /= np.linalg.norm(v)
+    B = sp.csc_array(A - eigenvalue * (1 + shift) * sp.eye_array(1600))
+    ours, theirs = frontal.factorize(B), splu(B)
+
+    def error(y):
+        y = y / np.linalg.norm(y)
+        return np.linalg.norm(y - v * (v @ y))
+
+    for seed in range(6):
+        b = np.random.default_rng(seed).standard_normal(1600)
+        y, _ = told(lambda b=b: ours.solve(b))
+        assert error(y) <= max(2 * error(theirs.solve(b)), 1e-12)
+
+
+def test_eigsh_with_a_shift_near_an_eigenvalue():
+    A = problems.poisson2d(40)
+    shift = 8 * np.sin(np.pi / 82) ** 2 * (1 + 1e-10)
+    inverse = frontal.factorize(sp.csc_array(A - shift * sp.eye_array(1600))).as_linear_operator()
+    found = eigsh(A, 3, sigma=shift, OPinv=inverse, return_eigenvectors=False, v0=np.ones(1600))
+    i, j = 4 * np.sin(np.pi * np.arange(1, 4) / 82) ** 2, 4 * np.sin(np.pi / 82) ** 2
+    np.testing.assert_allclose(np.sort(found), np.sort([2 * j, i[1] + j, i[1] + j]), rtol=1e-10)
+
+
+BLOCKS, SIZE, BORDER = 6, 40, 60
+
+
+def weak_pivots(size, dtype="f8"):
+    """Blocks with a common border; the first column of each has this pivot, and 1 in the border."""
+    rng = np.random.default_rng(5)
+    n = BLOCKS * SIZE + BORDER
+    A = sp.lil_array((n, n), dtype=dtype)
+    last = slice(BLOCKS * SIZE, n)
+    A[last, last] = 0.1 * rng.standard_normal((BORDER, BORDER)) + 8 * np.eye(BORDER)
+    for i in range(BLOCKS):
+        own = slice(i * SIZE, (i + 1) * SIZE)
+        block = (0.1 * rng.standard_normal((SIZE, SIZE)) + 4 * np.eye(SIZE)).astype(dtype)
+        block[:, 0] = 1e-14
+        block[0, 0] = size
+        A[own, own] = block
+        A[last, own] = 0.1 * rng.standard_normal((BORDER, SIZE))
+        A[own, last] = 0.1 * rng.standard_normal((BORDER, SIZE)).T
+        A[last.start + i, own.start] = A[own.start, last.start + i] = 1.0
+    return sp.csc_array(A)
+
+
+@pytest.mark.parametrize("phase", [1.0, -1.0, 1j])
+def test_pivots_that_are_tiny_for_their_column_are_replaced_and_answered_for(phase):
+    """By a number of the same sign or phase, of relative size sqrt(eps)."""
+    dtype = complex if phase == 1j else float
+    n = BLOCKS * SIZE + BORDER
+    analysis = frontal.analyze(weak_pivots(1.0, dtype), kind="general", ordering=np.arange(n))
+    A = weak_pivots(1e-12 * phase, dtype)
+    factor = analysis.factorize(A)
+    alone = np.diff(analysis.plan.pointer) > 0  # the other fronts hold all rows of their columns
+    assert factor.info["perturbed_pivots"] == alone.sum() >= BLOCKS - 1
+    pivots = factor._diagonal[: BLOCKS * SIZE]
+    replaced = pivots[np.abs(pivots) < 1e-3]
+    assert replaced.size == alone.sum()
+    np.testing.assert_allclose(replaced / np.abs(replaced), phase)
+    x = np.cos(np.arange(float(n)))
+    y, info = factor.solve(A @ x, return_info=True)
+    assert info.backward_error <= 4 * EPS
+    np.testing.assert_allclose(y, x, rtol=1e-10)
+
+
+def test_small_columns_keep_their_pivots():
+    """A pivot that is small, but not for its column, is sound."""
+    n = 12
+    A = sp.csc_array(sp.diags_array([1.0, 3.0, 1.0], offsets=[-1, 0, 1], shape=(n, n)))
+    d = np.where(np.arange(n) % 3, 1.0, 1e-12)
+    A = sp.csc_array(A @ sp.diags_array(d))
+    values = A.data
+    plan = frontal.analyze(A, kind="general", ordering=np.arange(n))
+    factor = plan.on_cpu().runner.factorize(values, 1e-8, None)
+    assert factor.perturbed == 0

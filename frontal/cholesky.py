@@ -47,6 +47,18 @@ def factor_diagonal_block(routines, panel, ld, step, k, item, info):
 
 
 @inner
+def refuse_nan(a, origin, ld, step, k, info):
+    """Set info[0] where a pivot of that block is NaN: not every LAPACK does, and all later are."""
+    corner = origin + step * (ld + 1)
+    last = min(BLOCK, k - step) - 1
+    if info[0] == 0 and not a[corner + last * (ld + 1)].real > 0:
+        j = 0
+        while a[corner + j * (ld + 1)].real > 0:
+            j += 1
+        info[0] = j + 1
+
+
+@inner
 def solve_below(routines, panel, ld, step, k, tile, size, item):
     """Tile of F11's rows below the diagonal block at `step`, times its inverse adjoint."""
     width = min(BLOCK, k - step)

@@ -125,6 +125,7 @@ def _factor_columns(work, s, step, pivots, info):
     if pivots is None:
         panel = address(work.factor) + origin * item
         cholesky.factor_diagonal_block(routines, panel, k + m, step, k, item, info)
+        cholesky.refuse_nan(work.factor, origin, k + m, step, k, info)
         info[0] += step * (info[0] != 0)
         return info[0] == 0
     own_pivots = pivots[plan.start[s] : plan.start[s + 1]]

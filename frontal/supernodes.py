@@ -155,40 +155,47 @@ def _front_tree(into, above):
 
 
 @inner
-def _stack_order(parent, columns, updates):
-    """Postorder of the fronts that keeps the stack of contribution blocks low.
-
-    Liu (1986): the child whose subtree needs most beyond what it leaves is visited first.
-    Visiting just that one first is what matters; the others keep their order.
-    """
-    fronts = parent.size
-    held = np.zeros(fronts, np.float64)  # blocks of the children together
-    peak = np.zeros(fronts, np.float64)
-    heaviest = np.full(fronts, -1, np.int32)
-    for s in range(fronts):
-        block = float(updates[s]) * updates[s]
-        peak[s] = max(peak[s], held[s] + block)
+def _children(parent):
+    """Children of each front, ascending, and where each list begins."""
+    pointer = np.zeros(parent.size + 1, np.int64)
+    for p in parent:
+        if p >= 0:
+            pointer[p + 1] += 1
+    for s in range(parent.size):
+        pointer[s + 1] += pointer[s]
+    cursor = pointer[:-1].copy()
+    children = np.empty(pointer[-1], np.int32)
+    for s in range(parent.size):
         p = parent[s]
         if p >= 0:
-            best = heaviest[p]
-            if best < 0 or peak[s] - block > peak[best] - float(updates[best]) * updates[best]:
-                heaviest[p] = s
-            held[p] += block
-            peak[p] = max(peak[p], held[p] - block + peak[s])
-    head = np.full(fronts, -1, np.int32)
-    sibling = np.full(fronts, -1, np.int32)
-    for s in range(fronts - 1, -1, -1):
-        p = parent[s]
-        if p >= 0 and heaviest[p] != s:
-            sibling[s] = head[p]
-            head[p] = s
+            children[cursor[p]] = s
+            cursor[p] += 1
+    return pointer, children
+
+
+@inner
+def _stack_order(parent, updates):
+    """Postorder of the fronts that keeps the stack of contribution blocks lowest.
+
+    Liu (1986): children in the order of what their subtrees need beyond what they leave, the
+    largest first.
+    """
+    fronts = parent.size
+    pointer, children = _children(parent)
+    block = updates.astype(np.float64) ** 2
+    peak = np.zeros(fronts, np.float64)
     for s in range(fronts):
-        p = parent[s]
-        if p >= 0 and heaviest[p] == s:
-            sibling[s] = head[p]
-            head[p] = s
+        mine = children[pointer[s] : pointer[s + 1]]
+        if mine.size > 1:
+            mine[:] = mine[np.argsort(block[mine] - peak[mine], kind="mergesort")]
+        held = 0.0
+        for c in mine:
+            peak[s] = max(peak[s], held + peak[c])
+            held += block[c]
+        peak[s] = max(peak[s], held + block[s])
     order = np.empty(fronts, np.int32)
     stack = np.empty(fronts, np.int32)
+    cursor = pointer[:-1].copy()
     done = 0
     for root in range(fronts):
         if parent[root] >= 0:
@@ -197,14 +204,13 @@ def _stack_order(parent, columns, updates):
         top = 1
         while top > 0:
             s = stack[top - 1]
-            child = head[s]
-            if child == -1:
+            if cursor[s] == pointer[s + 1]:
                 top -= 1
                 order[done] = s
                 done += 1
             else:
-                head[s] = sibling[child]
-                stack[top] = child
+                stack[top] = children[cursor[s]]
+                cursor[s] += 1
                 top += 1
     return order
 
@@ -232,7 +238,7 @@ def arrange_fronts(first, into, above, columns, all_updates):
         if into[s] == s:
             k[front[s]] = columns[s]
             m[front[s]] = all_updates[s]
-    visit = _stack_order(tree, k, m)
+    visit = _stack_order(tree, m)
     rank = np.empty(fronts, np.int32)
     start = np.zeros(fronts + 1, np.int32)
     for i in range(fronts):

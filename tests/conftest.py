@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,14 @@ def device(request):
     from frontal.gpu.device import device_of
 
     return device_of()
+
+
+@pytest.fixture
+def interruptible():
+    """Ctrl-C raises KeyboardInterrupt, as it does not in what a shell starts in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def scaled_residual(A, x, b) -> float:

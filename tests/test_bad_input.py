@@ -242,7 +242,8 @@ def test_complex_right_hand_sides_keep_a_real_factor(A):
     b = B + 1j * B[::-1]
     x = factor.solve(b)
     assert factor.dtype == np.float64
-    np.testing.assert_array_equal(x.real, factor.solve(b.real))
+    close = 8 * np.finfo(np.float64).eps * np.abs(x).max()  # BLAS rounds as it likes for a width
+    np.testing.assert_allclose(x.real, factor.solve(b.real), rtol=0, atol=close)
     check(A, x, b)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import frontal
+from frontal import supernodes
 
 from .conftest import scaled_residual
+from .test_plan import FREE
 
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
 
@@ -43,8 +46,12 @@ def method(request):
 
 @pytest.fixture(scope="module")
 def system(dtype, method):
+    """A matrix and its factor, with fronts that are small and many: merged, they would be one."""
     A = random_system(dtype, method)
-    return A, frontal.factorize(A)
+    with mock.patch.object(supernodes, "CPU_COST", FREE):
+        factor = frontal.factorize(A)
+    assert factor.analysis.n_fronts >= 20
+    return A, factor
 
 
 def rhs(A, k, seed=1):
@@ -167,11 +174,17 @@ def test_values_are_copied():
 
 
 @settings(deadline=None, max_examples=60)
-@given(n=st.integers(0, 60), seed=st.integers(0, 999), method=st.sampled_from(["cholesky", "lu"]))
-def test_random_systems(n, seed, method):
+@given(
+    n=st.integers(0, 60),
+    seed=st.integers(0, 999),
+    method=st.sampled_from(["cholesky", "lu"]),
+    merging=st.booleans(),
+)
+def test_random_systems(n, seed, method, merging):
     A = random_system(np.float64, method, n, seed)
     x = np.random.default_rng(seed).standard_normal(n)
-    y, info = frontal.solve(A, A @ x, return_info=True)
+    with mock.patch.object(supernodes, "CPU_COST", supernodes.CPU_COST if merging else FREE):
+        y, info = frontal.solve(A, A @ x, return_info=True)
     assert info.backward_error <= 1e-15
     assert scaled_residual(A, y, A @ x) <= 1e-15
 

@@ -65,6 +65,23 @@ def test_tasks_of_many_sizes(device, dtype, uplo):
 
 
 @pytest.mark.parametrize("uplo", UPLO)
+@pytest.mark.parametrize("dtype", ["f8", "c8"])
+@pytest.mark.parametrize("variant", ["tiny", "shared", "tiles", "tasks"])
+def test_the_other_triangle_keeps_its_bits(device, variant, dtype, uplo):
+    """Numbers there are as untouched as the NaN of the other tests."""
+    rng = np.random.default_rng(9)
+    sizes = [8, 1, 20, 31] if variant == "tiny" else [65, 9, 33] + [140] * (variant != "shared")
+    a = [definite(rng, n, dtype) for n in sizes]
+    given = [np.where(np.isnan(half(x, uplo)), random(rng, x.shape, dtype), x) for x in a]
+    frame = Frame(device, given, "vbatched")
+    potrf(frame.batch, device.upload(np.ones(len(a), np.int32)), uplo, variant)
+    for x, before, found in zip(a, given, frame.matrices(), strict=True):
+        other = np.isnan(half(x, uplo))
+        assert before[other].tobytes() == found[other].tobytes()
+        check(x, np.where(other, np.nan, found).astype(dtype), uplo)
+
+
+@pytest.mark.parametrize("uplo", UPLO)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("sizes", [[129, 0, 64, 200, 31, 1, 257], [150]])
 def test_tiles_of_many_sizes(device, sizes, dtype, uplo):

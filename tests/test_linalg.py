@@ -153,6 +153,18 @@ def test_nan_in_one_right_hand_side():
     np.testing.assert_allclose(x[:, ::2], ours.spsolve(MATRICES["lu"], b[:, ::2]), rtol=1e-13)
 
 
+@pytest.mark.parametrize("trans", "NTH")
+def test_nan_in_b_leaves_the_other_columns_alone(trans):
+    """SuperLU spoils all columns of a block; solutions of the others are those without it."""
+    A, b = sp.csc_array(MATRICES["lu"] * (1 + 0.3j * np.arange(N))), BLOCK.copy()
+    b[3, 1] = np.nan
+    x = ours.splu(A).solve(b, trans)
+    assert np.isnan(x[:, 1]).all()
+    wanted = theirs.splu(A).solve(BLOCK.astype(complex), trans)
+    np.testing.assert_allclose(x[:, ::2], wanted[:, ::2], rtol=1e-10)
+    assert np.isnan(ours.splu(A).solve(b[:, 1], trans)).all()
+
+
 @pytest.mark.parametrize(
     ("A", "b"),
     [

@@ -102,6 +102,21 @@ def test_deficient_groups_that_reach_into_each_other():
     assert matching.rank == 2
 
 
+def test_deficient_groups_one_above_the_other():
+    """What a group is shifted by shifts those before it too: columns reach into all their rows."""
+    for seed in range(300):
+        rng, A = np.random.default_rng(seed), np.zeros((12, 12))
+        rows = column = 0
+        for taken in rng.integers(1, 4, 4):
+            rows = min(rows + taken, 12)
+            for _ in range(taken + rng.integers(1, 3)):
+                if column < 12:
+                    A[:rows, column] = 10 ** rng.uniform(-9, 9, rows) * (rng.random(rows) < 0.7)
+                column += 1
+        A = sp.csc_array(A[:, rng.permutation(12)])
+        check(A, maximum_product_matching(A))
+
+
 @pytest.mark.parametrize("n", [0, 1, 3])
 def test_empty(n):
     matching = maximum_product_matching(sp.csc_array((n, n)))
@@ -177,6 +192,8 @@ def test_pattern_symmetry():
         ([[2.0, 1.0], [1.0, 0.0]], True),
         ([[2.0, 1.0], [1.0, 1e-12]], True),
         ([[2e12, 1e6], [1e6, 1.0]], False),  # badly scaled, not badly conditioned
+        ([[1.0, 1e9], [1.0, 2e9]], False),  # by its column an entry is large
+        ([[1.0, 1.0], [1e9, 2e9]], False),  # and by its row
         ([[2.0, 1.0], [0.0, 2.0]], True),  # unsymmetric pattern
         ([[2j, 1.0], [1.0, 2.0]], False),
         ([[0.0]], True),

@@ -85,6 +85,10 @@ def test_duplicates_and_disorder_are_resolved_in_a_copy():
     np.testing.assert_array_equal(to_dense(canonical(A.T)), [[2, 4], [0, 9]])
     for kept, now in zip(before, (A.data, A.indices, A.indptr), strict=True):
         np.testing.assert_array_equal(kept, now)
+    ascending = sp.csc_array((before[0], [0, 1, 1, 1, 1], [0, 3, 5]), shape=(2, 2))
+    for form in (ascending, ascending.T):
+        assert canonical(form).indices.size == 3
+        np.testing.assert_array_equal(to_dense(canonical(form)), form.toarray())
 
 
 def test_a_stale_flag_of_scipy_is_not_believed():
@@ -219,6 +223,8 @@ def test_kinds(kind):
 def test_auto_needs_a_positive_diagonal():
     assert canonical(sp.csc_array([[1.0, 2], [2, 1]])).kind == "spd"  # Cholesky finds out
     assert canonical(sp.csc_array([[0.0, 2], [2, 1]])).kind == "general"
+    stored = sp.csc_array(([0.0, 2, 2, 1], [0, 1, 0, 1], [0, 2, 4]))
+    assert canonical(stored).kind == "general"
     assert canonical(sp.csc_array([[-1.0, 2], [2, 1]])).kind == "general"
     assert canonical(sp.csc_array([[1j, 2], [2, 1]])).kind == "general"
 
@@ -238,14 +244,18 @@ def test_a_broken_promise_is_explained(kind):
         canonical(sp.tril(hermitian(), format="csc"), kind=kind)
 
 
-def test_a_promise_is_kept_up_to_rounding():
-    dense = hermitian()
-    dense[0, 1] = dense[1, 0] = 1
-    dense[0, 1] += 4e-16
+@pytest.mark.parametrize("scale", [2.0**-40, 1.0, 2.0**40])
+def test_a_promise_is_kept_up_to_rounding(scale):
+    dense = hermitian() * scale
+    dense[0, 1] = dense[1, 0] = scale
+    dense[0, 1] += 4e-16 * scale
     assert canonical(sp.csc_array(dense)).kind == "general"
     matrix = canonical(sp.csc_array(dense), kind="spd")
     assert matrix.kind == "spd"
     assert not matrix.symmetric
+    dense[0, 1] += 1e-12 * scale
+    with pytest.raises(ValueError, match="promises"):
+        canonical(sp.csc_array(dense), kind="spd")
 
 
 def test_complex_symmetric_is_not_hermitian():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -10,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import frontal
+from frontal import supernodes
 from frontal.analysis import block_layout
 from frontal.ordering import order
+from frontal.ordering.graph import adjacency
 from frontal.ordering.model import pace_of
 from frontal.plan import front_flops, split_subtrees
 
@@ -31,16 +35,28 @@ systems = given(
     seed=st.integers(0, 50),
     symmetric=st.booleans(),
     ordering=st.sampled_from(["amd", "natural"]),
+    merging=st.booleans(),
 )
+FREE = supernodes.CostModel(0.0, 0.0, 1e10, 0.0)  # fronts cost nothing, so that none are merged
+
+
+def analyzed(A, ordering, merging):
+    """An analysis; of so small matrices merging leaves hardly more than one front."""
+    with mock.patch.object(supernodes, "CPU_COST", supernodes.CPU_COST if merging else FREE):
+        return frontal.analyze(A, ordering=ordering, backend="cpu")
+
+
+def rows_of(plan, s):
+    """All rows of a front: pivots, then update rows."""
+    updates = plan.rows[plan.pointer[s] : plan.pointer[s + 1]]
+    return np.r_[plan.start[s] : plan.start[s + 1], updates]
 
 
 @settings(deadline=None, max_examples=50)
 @systems
-def test_fronts_cover_the_factor(n, density, seed, symmetric, ordering):
-    from frontal.ordering.graph import adjacency
-
+def test_fronts_cover_the_factor(n, density, seed, symmetric, ordering, merging):
     A = random_matrix(n, density, seed, symmetric)
-    analysis = frontal.analyze(A, ordering=ordering)
+    analysis = analyzed(A, ordering, merging)
     plan = analysis.plan
     assert sorted(analysis.perm) == list(range(n))
     L = eliminated(adjacency(A), analysis.perm)
@@ -54,10 +70,7 @@ def test_fronts_cover_the_factor(n, density, seed, symmetric, ordering):
         parent = plan.parent[s]
         assert (parent < 0) == (rows.size == 0)
         if parent >= 0:
-            above = np.r_[
-                plan.start[parent] : plan.start[parent + 1],
-                plan.rows[plan.pointer[parent] : plan.pointer[parent + 1]],
-            ]
+            above = rows_of(plan, parent)
             relative = plan.relative[plan.pointer[s] : plan.pointer[s + 1]]
             assert np.array_equal(above[relative], rows)
             assert relative[0] < plan.start[parent + 1] - plan.start[parent]
@@ -65,16 +78,27 @@ def test_fronts_cover_the_factor(n, density, seed, symmetric, ordering):
 
 @settings(deadline=None, max_examples=50)
 @systems
-def test_every_entry_has_its_own_place(n, density, seed, symmetric, ordering):
+def test_every_entry_has_its_own_place(n, density, seed, symmetric, ordering, merging):
     A = random_matrix(n, density, seed, symmetric)
-    analysis = frontal.analyze(A, ordering=ordering)
-    plan = analysis.plan
-    assert np.unique(plan.target).size == plan.target.size
-    assert plan.target.size == 0 or plan.target.max() < plan.panel[-1]
-    rank = np.argsort(analysis.perm)
-    coo = A.tocoo()
-    kept = rank[coo.row] >= rank[coo.col] if analysis.kind == "spd" else np.full(A.nnz, True)
-    assert plan.source.size == kept.sum()
+    analysis = analyzed(A, ordering, merging)
+    plan, rank = analysis.plan, np.argsort(analysis.perm)
+    row, column = np.argsort(analysis.row_perm)[A.indices], rank[A.tocoo().col]
+    found = []
+    for s in range(analysis.n_fronts):
+        k, rows = plan.start[s + 1] - plan.start[s], rows_of(plan, s)
+        m, part = rows.size - k, slice(plan.entry_pointer[s], plan.entry_pointer[s + 1])
+        for source, target in zip(
+            plan.source[part], plan.target[part] - plan.panel[s], strict=True
+        ):
+            if target < k * (k + m):  # L11 and L21 by columns, or the transpose of U12
+                place = rows[target % (k + m)], rows[target // (k + m)]
+            else:
+                place = divmod(target - k * (k + m), m)
+                place = rows[place[0]], rows[k + place[1]]
+            assert place == (row[source], column[source])
+            found.append(source)
+    kept = row >= column if analysis.kind == "spd" else np.full(A.nnz, True)
+    assert sorted(found) == np.flatnonzero(kept).tolist()
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

@@ -87,6 +87,19 @@ def test_scale_does_not_matter(scale):
     assert np.allclose(frontal.solve(A * scale, A @ x) * scale, x, atol=1e-12)
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_determinants_of_badly_scaled_matrices(seed):
+    """Scalings of rows and of columns, and their signs, are of the factors and not of A."""
+    rng = np.random.default_rng(seed)
+    dense = rng.standard_normal((12, 12)) * (rng.random((12, 12)) < 0.4) + 3 * np.eye(12)
+    row, column = 10.0 ** rng.integers(-20, 20, (2, 12))
+    factor = frontal.factorize(sp.csc_array(dense * row[:, None] * column), kind="general")
+    sign, log = np.linalg.slogdet(dense)
+    found, size = factor.slogdet()
+    assert found == sign
+    assert size == pytest.approx(log + np.log(row).sum() + np.log(column).sum(), rel=1e-10)
+
+
 def test_rows_of_wildly_different_size():
     A = problems.convdiff2d(15)
     d = 10.0 ** np.random.default_rng(0).integers(-12, 12, 225)

@@ -32,7 +32,6 @@ def test_any_number_of_threads_gives_the_same_bits(monkeypatch, always_threads, 
         analysis.__dict__.pop("runner", None)
         factor = analysis.factorize(problem)
         solutions.append((factor.solve(b), factor.L.data))
-    assert analysis.front_sizes()[0].max() + 0 >= 128  # large fronts are shared by the team
     for x, L in solutions[1:]:
         assert np.array_equal(x, solutions[0][0])
         assert np.array_equal(L, solutions[0][1])
@@ -48,7 +47,7 @@ def test_progress_ends_at_the_number_of_fronts(always_threads):
     assert calls[-1] == ("factorization", analysis.n_fronts, analysis.n_fronts)
 
 
-def test_interrupt_keeps_the_analysis(always_threads):
+def test_interrupt_keeps_the_analysis(always_threads, interruptible):
     A = problems.poisson2d(40)
     analysis = frontal.analyze(A)
 

@@ -1,0 +1,1 @@
+"""Plausible bugs as patches, each with the test that must find it."""

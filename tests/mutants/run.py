@@ -1,0 +1,198 @@
+"""Tests of the tests: put each bug of this folder in, and see that its test fails.
+
+    python -m tests.mutants.run [--jobs N] [--limit SECONDS] [NAME ...]
+
+A copy of the tree takes the patches one after the other. A test first has to pass without them; a
+hang counts as a failure, an error of collection does not. Names are patterns, such as ``amd_*``.
+
+Most of the time of a test of compiled code is compilation. What Numba keeps is good for all trees
+that differ in other files only, so a mutant begins with all of it but that of the edited files and
+of those that import them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import os
+import queue
+import runpy
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from fnmatch import fnmatch
+from itertools import groupby
+from pathlib import Path
+
+from .patches import ROOT, Patch, patches
+
+LIMIT = 300.0
+_LEFT_OUT = shutil.ignore_patterns(
+    ".*", "__pycache__", "*.egg-info", "build", "dist", "*.log", "shared"
+)
+_OUTCOMES = {0: "SURVIVED", 1: "killed"}
+
+
+def imported(path: Path) -> set[str]:
+    """Last names of the modules that a file may import."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom | ast.Import):
+            names |= {alias.name.split(".")[-1] for alias in node.names}
+            names.add((getattr(node, "module", None) or "").split(".")[-1])
+    return names
+
+
+def stale(tree: Path, changed: Iterable[str]) -> set[str]:
+    """Last names of the modules whose compiled code may differ once some files have changed."""
+    modules = {path: imported(path) for path in (tree / "frontal").rglob("*.py")}
+    found = {Path(name).stem for name in changed if name.endswith(".py")}
+    while True:
+        more = {path.stem for path, names in modules.items() if names & found} - found
+        if not more:
+            return found
+        found |= more
+
+
+class Tree:
+    """A copy of the repository, with what Numba compiled of it."""
+
+    def __init__(self, folder: Path, limit: float) -> None:
+        self.root, self.compiled, self.limit = folder / "tree", folder / "compiled", limit
+        shutil.copytree(ROOT, self.root, ignore=_LEFT_OUT)  # keeps times, by which Numba knows them
+        self.environment = {
+            **{k: v for k, v in os.environ.items() if not k.startswith(("FRONTAL_", "PYTEST_"))},
+            "FRONTAL_CACHE_DIR": str(self.compiled),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        self.sound: dict[str, bool] = {}
+
+    def test(self, name: str, limit: float) -> tuple[str, float]:
+        """Outcome and seconds of a test."""
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+        command += ["--hypothesis-seed=0", name]
+        began = time.perf_counter()
+        process = subprocess.Popen(
+            command,
+            cwd=self.root,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            self.output, _ = process.communicate(timeout=limit)
+            outcome = "killed" if process.returncode < 0 else _OUTCOMES.get(process.returncode)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            outcome, self.output = "killed", ""
+        return outcome or "BROKEN", time.perf_counter() - began
+
+    def folder(self) -> Path:
+        """Where the tree as it is now keeps compiled code."""
+        with _CACHE:
+            os.environ["FRONTAL_CACHE_DIR"] = str(self.compiled)
+            return Path(runpy.run_path(str(self.root / "frontal" / "_jit.py"))["_FOLDER"])
+
+    @contextlib.contextmanager
+    def patched(self, patch: Patch):
+        """The tree with a patch, and with what is still good of the compiled code."""
+        before = self.folder()
+        kept = {name: (self.root / name).stat().st_mtime_ns for name in patch.changed}
+        texts = {name: (self.root / name).read_bytes() for name in patch.changed}
+        gone = stale(self.root, patch.changed)
+        subprocess.run(["git", "apply", str(patch.path)], cwd=self.root, check=True)
+        after = self.folder()
+        if after != before and before.is_dir():
+            _link(before, after, gone)
+        try:
+            yield
+        finally:
+            for name, text in texts.items():
+                (self.root / name).write_bytes(text)
+                os.utime(self.root / name, ns=(kept[name], kept[name]))
+            if after != before:
+                shutil.rmtree(after, ignore_errors=True)
+
+    def run(self, patch: Patch) -> tuple[str, float]:
+        """Outcome and seconds of a patch."""
+        if patch.kills not in self.sound:
+            self.sound[patch.kills] = self.test(patch.kills, 4 * self.limit)[0] == "SURVIVED"
+        if not self.sound[patch.kills]:
+            return "BROKEN", 0.0  # the test fails, or is not there, without any patch
+        with self.patched(patch):
+            return self.test(patch.kills, self.limit)
+
+
+_CACHE = threading.Lock()  # around the environment of this process
+
+
+def _link(source: Path, target: Path, gone: set[str]) -> None:
+    """Links to all compiled code but that of some modules: files are replaced, never changed."""
+    for path in source.rglob("*.nb?"):
+        if path.name.split(".")[0] not in gone:
+            other = target / path.relative_to(source)
+            other.parent.mkdir(parents=True, exist_ok=True)
+            os.link(path, other)
+
+
+def run_all(chosen: list[Patch], jobs: int, limit: float, told) -> dict[Patch, str]:
+    """Outcome of each patch; those of one test go to one tree, which has run it without them."""
+    chosen = sorted(chosen, key=lambda patch: (patch.kills, patch.name))
+    groups = [list(group) for _, group in groupby(chosen, key=lambda patch: patch.kills)]
+    outcomes: dict[Patch, str] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        trees: queue.Queue[Tree] = queue.Queue()
+        for job in range(jobs):
+            trees.put(Tree(Path(folder) / str(job), limit))
+
+        def work(group: list[Patch]) -> None:
+            tree = trees.get()
+            try:
+                for patch in group:
+                    outcomes[patch], seconds = tree.run(patch)
+                    told(patch, outcomes[patch], seconds, tree)
+            finally:
+                trees.put(tree)
+
+        with ThreadPoolExecutor(jobs) as pool:
+            for done in [pool.submit(work, group) for group in groups]:
+                done.result()
+    return outcomes
+
+
+def main() -> int:
+    """Run what the command line asks for; 0 if all was killed."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("names", nargs="*", default=["*"], help="patterns of names of patches")
+    parser.add_argument("--jobs", type=int, default=1, help="how many run at once")
+    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds of a hang")
+    parser.add_argument("--verbose", action="store_true", help="show the output of the tests")
+    options = parser.parse_args()
+    chosen = [p for p in patches() if any(fnmatch(p.name, name) for name in options.names)]
+    width = max((len(p.name) for p in chosen), default=0)
+
+    def told(patch: Patch, outcome: str, seconds: float, tree: Tree) -> None:
+        print(f"{outcome:8} {seconds:6.1f} s  {patch.name:{width}}  {patch.kills}", flush=True)
+        if options.verbose:
+            print(tree.output)
+
+    outcomes = run_all(chosen, options.jobs, options.limit, told)
+    left = [patch for patch in chosen if outcomes[patch] != "killed"]
+    print(f"{len(chosen) - len(left)} of {len(chosen)} killed")
+    for patch in left:
+        print(f"{outcomes[patch]:8} {patch.name}: {patch.what}")
+    return bool(left)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""Replaced pivots keep their sign and phase: the smallest change of A that makes them pivots."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import frontal
+import frontal.gpu.device
+from frontal import supernodes
+from frontal.gpu.backend import GpuBackend
+from frontal.gpu.fronts import Pattern
+
+from .conftest import scaled_residual
+
+APART = supernodes.CostModel(-1.0, 0.0, 1e10, 0.0)  # of fronts: the more the better
+# far below what stands under them, in rows of other fronts
+PIVOTS = [-1e-30, 1e-30, 1e-30j, 1e-30 * np.exp(2.5j), 0.0]
+
+
+def systems(pivot):
+    """Three columns that meet in the later half of a dense block, the third with two pivots."""
+    rng, n = np.random.default_rng(0), 43
+    full = np.eye(n, dtype=bool)
+    full[3:, 3:] = full[:3, 23:] = full[23:, :3] = True
+    a = rng.uniform(1, 2, (n, n)) + 20 * np.eye(n)
+    column, row = np.nonzero(full.T)
+    for entry in (4.0, pivot):
+        values = a[row, column].astype(np.result_type(pivot))
+        values[(row == 2) & (column == 2)] = entry
+        yield sp.csc_array((values, row, np.searchsorted(column, np.arange(n + 1))), shape=(n, n))
+
+
+def check(monkeypatch, where, pivot):
+    monkeypatch.setattr(supernodes, "cost_model", lambda backend: APART)
+    good, bad = systems(pivot)
+    analysis = frontal.analyze(good, kind="general", ordering="natural", backend=where)
+    assert analysis.front_sizes()[0].tolist() == [1, 1, 1, 20, 20]
+    factor = analysis.factorize(bad)
+    assert (factor.info["backend"], factor.info["perturbed_pivots"]) == (where, 1)
+    found = factor.U.diagonal()[factor.perm_c[2]]
+    wanted = pivot / abs(pivot) if pivot else 1.0
+    assert abs(found) > 1e-12
+    np.testing.assert_allclose(found / abs(found), wanted, atol=1e-12)
+    b = np.cos(np.arange(43.0))
+    assert scaled_residual(bad, factor.solve(b), b) <= 1e-14
+
+
+@pytest.mark.parametrize("pivot", PIVOTS)
+def test_on_the_host(monkeypatch, pivot):
+    check(monkeypatch, "cpu", pivot)
+
+
+@pytest.mark.parametrize("pivot", PIVOTS)
+@pytest.mark.parametrize("small", [0, 64])
+def test_on_a_device(device, monkeypatch, small, pivot):
+    """Small fronts by the kernel that takes them whole, and by tiles."""
+
+    def upload(self, plan, symmetric):
+        self.pattern = Pattern(device, plan, symmetric, small, 1)
+
+    monkeypatch.setattr(frontal.gpu.device, "device_of", lambda array=None: device)
+    monkeypatch.setattr(GpuBackend, "upload", upload)
+    check(monkeypatch, "gpu", pivot)

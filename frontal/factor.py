@@ -213,11 +213,11 @@ class Factor(Solutions, TriangularFactors, Renewal, LifeCycle):
         replaced = bool(self._numeric.perturbed)
         if not replaced and not self._pivot_ratio() < 1e3 * eps:
             return
-        condition = scaled_condition(self.A, self._scaling, self._direct)
-        if replaced or (condition * eps > 0.1 and self._scaling is not None):
+        condition, scaling = scaled_condition(self.A, self._scaling, self._direct), self._scaling
+        if scaling is not None and (replaced or condition * eps > 0.1):
             # rounding hides from solutions how near to singular A is, where the factors tell it
             bound = 0.1 if condition * eps >= 10 else 1.0 if replaced else np.inf
-            condition = max(condition, self._witnessed(bound / eps))
+            condition = max(condition, self._witnessed(scaling, bound / eps))
         if condition * eps > 0.1:
             warn(
                 f"the matrix is singular to working precision or nearly so: its condition number "
@@ -225,7 +225,7 @@ class Factor(Solutions, TriangularFactors, Renewal, LifeCycle):
                 IllConditionedWarning,
             )
 
-    def _witnessed(self, bound: float) -> float:
+    def _witnessed(self, scaling: Scaling, bound: float) -> float:
         """Condition number proved by refined solutions.
 
         Raises
@@ -240,7 +240,7 @@ class Factor(Solutions, TriangularFactors, Renewal, LifeCycle):
             errors.append(found.normwise[0])
             return X
 
-        condition = witnessed_condition(self.A, self._scaling, solved)
+        condition = witnessed_condition(self.A, scaling, solved)
         if condition >= bound or not max(errors) <= np.finfo(self.dtype).eps ** 0.75:
             raise SingularMatrixError.numerical(self._smallest_pivot_column())
         return condition

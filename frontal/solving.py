@@ -147,12 +147,12 @@ class Solutions:
             B = B.astype(np.result_type(B.dtype, self.dtype), copy=False)
             system = self._system(trans, B.dtype)
             X, errors, taken = refine.refine(system, system.solve(B), B, steps)
+        if errors is None:
+            return X, errors, taken
         if steps is None and errors.insufficient(float(np.finfo(B.dtype).eps)):
             X, errors, more = self._rescued(X, B, trans, errors)
             taken += more
-        if errors is not None:
-            return exponent.mended(self, X, B, trans, steps, errors, taken)
-        return X, errors, taken
+        return exponent.mended(self, X, B, trans, steps, errors, taken)
 
     def _rescued(self, X: Any, B: Any, trans: str, errors: Any) -> tuple[Any, refine.Errors, int]:
         """What `refine.rescue`, on the host, makes of solutions that are not good enough."""

@@ -161,7 +161,7 @@ class Analysis:
         A : sparse matrix or array, (n, n)
             Same pattern as the analyzed matrix, any values; its scalar type decides the factor's.
             CuPy's too, by way of the host: `Factor.refactorize` then leaves new values where
-            they are.
+            they are. It takes them in the order in which A stores its own.
         check_finite : bool
             Refuse NaN and infinity.
         progress : callable, optional
@@ -174,7 +174,7 @@ class Analysis:
         Raises
         ------
         ValueError
-            If the pattern differs.
+            If the pattern differs, or A is not Hermitian where ``kind="spd"`` promised it.
         NotPositiveDefiniteError, SingularMatrixError
             If the factorization fails.
 

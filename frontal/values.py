@@ -134,7 +134,8 @@ def order_of(
         return StoredOrder(form, (indices.size,))
     row, column = _coordinates(A)
     place = np.empty(row.size, _index_type(indices.size))
-    _find(indptr, indices, row.astype(np.int32), column.astype(np.int32), place)
+    row, column = (x.astype(np.int32, copy=False) for x in (row, column))
+    _find(indptr, indices, row, column, place)
     blocks = (-1, *A.blocksize) if form == "bsr" else (-1,)
     shape = place.reshape(blocks).shape if place.size else A.data.shape
     return StoredOrder(form, shape, place, place.size != indices.size)

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from scipy.sparse import SparseEfficiencyWarning
 
 from ._jit import jit
+from .checked import checked
 from .errors import NonFiniteInputError, warn
 
 KINDS = {
@@ -119,6 +120,7 @@ def canonical(
         if not np.can_cast(work, wanted, "same_kind"):
             raise TypeError(f"A has dtype {A.dtype}, which {wanted} cannot hold")
         work = wanted
+    A = checked(A, "A", scan=A.format not in ("csr", "csc") or A.dtype.kind == "b")
     by_rows = A.format == "csr"
     indptr, indices, data = _sorted_columns(A, work)
     structure = _compare_triangles(indptr, indices, data, True, 0.0)
@@ -185,7 +187,7 @@ def prepare_rhs(
         return host, lambda X: _to_device(back(X))
     values, restore = b, np.asarray
     if sp.issparse(b):
-        sparse: Any = b
+        sparse: Any = checked(b, "b")
         by_columns: type = sp.csc_array if isinstance(b, sp.sparray) else sp.csc_matrix
         restore = by_columns if sparse.ndim == 2 else sp.coo_array
         values = sparse.astype(working_dtype(sparse.dtype, "b")).toarray()
@@ -276,7 +278,8 @@ def _sorted_columns(A: Any, work: np.dtype) -> tuple[np.ndarray, np.ndarray, np.
     indptr, indices, data = _arrays(A, work)
     order = _inspect(indptr, indices)
     if order == _CORRUPT:
-        raise ValueError("the index arrays of A are corrupt: A.check_format() tells more")
+        checked(A, "A")  # tells more
+        raise ValueError("the index arrays of A are corrupt")
     if order == _UNSORTED:
         columns = sp.csc_array((data, indices, indptr), shape=A.shape, copy=True)
         columns.sum_duplicates()

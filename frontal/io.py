@@ -203,7 +203,7 @@ def _read_npz(path: Path) -> sp.csc_array:
     for name, values in zip(("shape", *_NPZ[form]), (shape, *indices), strict=True):
         if values.dtype.kind not in "iu":
             raise ValueError(f"{name} has the type {values.dtype}, not integers")
-    if form == "dia" and np.abs(indices[0]).max(initial=0) > np.iinfo(np.int32).max:
+    if form == "dia" and np.any(indices[0] != indices[0].astype(np.int32)):
         raise ValueError("an offset needs more than 32 bits")
     content = (data, tuple(indices)) if form == "coo" else (data, *indices)
     A = getattr(sp, f"{form}_array")(content, shape=tuple(shape.tolist()))

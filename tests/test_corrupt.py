@@ -99,6 +99,7 @@ def diagonals(A):
     yield "short offsets", changed(A, offsets=lambda o: o[:-1])
     yield "long offsets", changed(A, offsets=lambda o: np.append(o, [3, 4]))
     yield "offsets beyond 32 bits", changed(A, offsets=wide(put(0, 2**32 + 2)))
+    yield "the least offset of 64 bits", changed(A, offsets=wide(put(0, -(2**63))))
     yield "the least offset", changed(A, offsets=put(0, -(2**31)))
     yield "one offset twice", changed(A, offsets=put(0, 0))
     yield "offsets of floats", changed(A, offsets=lambda o: o * np.nan)

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from scipy.sparse import SparseEfficiencyWarning
 
 from ._jit import jit
+from .checked import checked
 from .errors import NonFiniteInputError, warn
 from .symmetry import POSITIVE_DIAGONAL, UNSYMMETRIC, check_promise, compare_triangles
 from .values import StoredOrder, as_stored, order_of
@@ -133,6 +134,7 @@ def canonical(
         if not np.can_cast(work, wanted, "same_kind"):
             raise TypeError(f"A has dtype {A.dtype}, which {wanted} cannot hold")
         work = wanted
+    A = checked(A, "A", scan=A.format not in ("csr", "csc") or A.dtype.kind == "b")
     by_rows = A.format == "csr"
     indptr, indices, data = _sorted_columns(A, work)
     stored = ordered and as_stored(A, indices)
@@ -201,7 +203,7 @@ def prepare_rhs(
         return host, lambda X: _to_device(back(X))
     values, restore = b, np.asarray
     if sp.issparse(b):
-        sparse: Any = b
+        sparse: Any = checked(b, "b")
         by_columns: type = sp.csc_array if isinstance(b, sp.sparray) else sp.csc_matrix
         restore = by_columns if sparse.ndim == 2 else sp.coo_array
         values = sparse.astype(working_dtype(sparse.dtype, "b")).toarray()
@@ -292,7 +294,8 @@ def _sorted_columns(A: Any, work: np.dtype) -> tuple[np.ndarray, np.ndarray, np.
     indptr, indices, data = _arrays(A, work)
     order = _inspect(indptr, indices)
     if order == _CORRUPT:
-        raise ValueError("the index arrays of A are corrupt: A.check_format() tells more")
+        checked(A, "A")  # tells more
+        raise ValueError("the index arrays of A are corrupt")
     if order == _UNSORTED:
         columns = sp.csc_array((data, indices, indptr), shape=A.shape, copy=True)
         columns.sum_duplicates()

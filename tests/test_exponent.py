@@ -59,6 +59,16 @@ def test_entries_of_all_magnitudes(name, trans):
         assert info.componentwise_error <= 1e-12
 
 
+@pytest.mark.parametrize(("dtype", "bits"), [("f4", 18), ("f8", 40), ("f8", 300)])
+def test_rows_and_columns_of_different_size(dtype, bits):
+    """Equilibrated by rows first, the diagonal would be full of tiny pivots."""
+    e, f = powers(-bits, bits, 1), powers(-bits, bits, 2)
+    A = sp.csc_array(diag(e) @ WIND @ diag(f)).astype(dtype)
+    x, info = frontal.factorize(A).solve((A.astype(float) @ (X / f)), return_info=True)
+    np.testing.assert_allclose(x * f, X, rtol=1e-11)
+    assert info.perturbed_pivots == 0
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", [1e-60, 1e-30, 1e30, 1e60, 1e300, 1e-300])
 def test_right_hand_sides_outside_the_type_of_the_factor(kind, scale):

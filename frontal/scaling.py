@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .matrix import Canonical
 
 _LARGEST = 1022  # exponent of a power of two whose inverse is a normal number, too
-_ZERO = -(1 << 40)  # an exponent for zero, below all sums of others
+_ZERO = -(1 << 20)  # an exponent for zero, below all sums of others
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def _largest(n: int, index: np.ndarray, exponent: np.ndarray) -> np.ndarray:
 def _exponents(x: np.ndarray) -> np.ndarray:
     """Exponent of the power of two nearest to each number, `_ZERO` for zero."""
     fraction, exponent = np.frexp(x)
-    exponent = exponent - (fraction < np.sqrt(0.5))
+    exponent = exponent.astype(np.int64) - (fraction < np.sqrt(0.5))
     return np.where(x > 0, exponent, _ZERO)
 
 

@@ -13,9 +13,8 @@ from .ordering.matching import Matching, maximum_product_matching
 if TYPE_CHECKING:
     from .matrix import Canonical
 
-_WIDE = 500  # bits between factors of rows, or of columns, that ask for a matching
 _LARGEST = 1022  # exponent of a power of two whose inverse is a normal number, too
-_ZERO = -(1 << 40)  # an exponent for zero, below all sums of others
+_ZERO = -(1 << 20)  # an exponent for zero, below all sums of others
 
 
 @dataclass(frozen=True)
@@ -29,23 +28,21 @@ class Scaling:
 def scaling_of(matrix: Canonical, matching: Matching | None) -> Scaling:
     """Scaling of a matrix for LU, which begins with that of a matching.
 
-    Where factors differ very much, one is computed for that alone: to make the largest entry of
-    each row and then of each column 1 may leave no other entry of them, and no pivot, above
-    rounding.
+    Where rows and columns both differ much in size, to make the largest entry of each row and then
+    of each column 1 may leave entries of the diagonal that would be replaced as tiny pivots. A
+    matching is then made for its scaling alone.
     """
     of = matrix.indptr, matrix.indices, matrix.data
     begin = (matching.row_scale, matching.col_scale) if matching else (None, None)
     row, column = equilibrate(*of, *begin)
-    if matching is None and max(_spread(row), _spread(column)) > _WIDE:
+    if matching is None:
         A = sp.csc_array((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
-        found = maximum_product_matching(A)
-        row, column = equilibrate(*of, found.row_scale, found.col_scale)
+        with np.errstate(over="ignore", under="ignore"):
+            diagonal = np.abs(A.diagonal()) * row * column
+        if diagonal.min(initial=1.0) < np.sqrt(np.finfo(matrix.dtype).eps):
+            found = maximum_product_matching(A)
+            row, column = equilibrate(*of, found.row_scale, found.col_scale)
     return Scaling(row, column)
-
-
-def _spread(factors: np.ndarray) -> float:
-    """Bits between the largest and the smallest."""
-    return float(np.ptp(np.log2([factors.max(initial=1.0), factors.min(initial=1.0)])))
 
 
 def scaled(
@@ -85,7 +82,7 @@ def _largest(n: int, index: np.ndarray, exponent: np.ndarray) -> np.ndarray:
 def _exponents(x: np.ndarray) -> np.ndarray:
     """Exponent of the power of two nearest to each number, `_ZERO` for zero."""
     fraction, exponent = np.frexp(x)
-    exponent = exponent - (fraction < np.sqrt(0.5))
+    exponent = exponent.astype(np.int64) - (fraction < np.sqrt(0.5))
     return np.where(x > 0, exponent, _ZERO)
 
 

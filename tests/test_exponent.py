@@ -59,6 +59,16 @@ def test_entries_of_all_magnitudes(name, trans):
         assert info.componentwise_error <= 1e-12
 
 
+@pytest.mark.parametrize(("dtype", "bits"), [("f4", 18), ("f8", 40), ("f8", 300)])
+def test_rows_and_columns_of_different_size(dtype, bits):
+    """Equilibrated by rows first, the diagonal would be full of tiny pivots."""
+    e, f = powers(-bits, bits, 1), powers(-bits, bits, 2)
+    A = sp.csc_array(diag(e) @ WIND @ diag(f)).astype(dtype)
+    x, info = frontal.factorize(A).solve((A.astype(float) @ (X / f)), return_info=True)
+    np.testing.assert_allclose(x * f, X, rtol=1e-11)
+    assert info.perturbed_pivots == 0
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", [1e-60, 1e-30, 1e30, 1e60, 1e300, 1e-300])
 def test_right_hand_sides_outside_the_type_of_the_factor(kind, scale):
@@ -201,12 +211,16 @@ def test_equilibration_at_the_borders(dtype):
 
 def test_ordinary_scalings_are_as_before():
     data = WIND.data * np.random.default_rng(0).uniform(0.01, 100, WIND.nnz)
+    data[::3] *= 2.0**-30
+    data[WIND.indices == 5] *= 2.0**-20
+    data[np.flatnonzero(WIND.indices == 5)[:2]] = 0  # stored zeros are no entries
     r, c = equilibrate(WIND.indptr, WIND.indices, data)
     A = abs(sp.csc_array((data, WIND.indices, WIND.indptr)).toarray())
     np.testing.assert_array_equal(r, 2.0 ** -np.round(np.log2(A.max(1))))
     np.testing.assert_array_equal(c, 2.0 ** -np.round(np.log2((r[:, None] * A).max(0))))
-    wanted = sp.csc_array(diag(r) @ sp.csc_array((data, WIND.indices, WIND.indptr)) @ diag(c))
-    np.testing.assert_array_equal(scaled(WIND.indptr, WIND.indices, data, r, c), wanted.data)
+    found = scaled(WIND.indptr, WIND.indices, data, r, c)
+    place = np.repeat(np.arange(N), np.diff(WIND.indptr))
+    np.testing.assert_array_equal(found, r[WIND.indices] * data * c[place])
 
 
 @pytest.mark.parametrize("kind", KINDS)

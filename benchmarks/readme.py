@@ -16,7 +16,7 @@ import report
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("frontal", "examples", "benchmarks", "tests")
-SUFFIXES = (".py", ".cu", ".cuh", ".hpp")
+SUFFIXES = (".py", ".cu", ".cuh", ".hpp", ".cpp")
 
 
 def purpose(path: Path) -> str:

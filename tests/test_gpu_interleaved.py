@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
-from frontal import problems
+from frontal import problems, supernodes
 from frontal.backend import PivotFailure
 from frontal.gpu import front_tasks, solve_tasks
 from frontal.gpu.backend import GpuBackend
@@ -37,18 +37,19 @@ def bordered():
     return sp.csc_array(dense.astype(float)), "natural"
 
 
-# the matrix, its ordering, and up to which order fronts are done whole
+# The matrix and its ordering; the order up to which fronts are done whole, and their entries up to
+# which a warp solves with them; what a front costs beside its arithmetic, by which they are merged
 CASES = {
-    "tiles": (bordered, 0),
-    "tree": (lambda: (problems.poisson2d(17), "auto"), 0),
-    "small": (lambda: (problems.poisson2d(26), "auto"), 32),
+    "tiles": (bordered, 0, 0, None),
+    "tree": (lambda: (problems.poisson2d(17), "auto"), 0, 1000, None),
+    "small": (lambda: (problems.poisson2d(22), "auto"), 20, 200, 1e-9),
 }
 
 
 @cache
 def case(name, kind):
     """Analysis, and values of three matrices of its pattern that ask for different pivots."""
-    make, small = CASES[name]
+    make, _, _, cost = CASES[name]
     pattern, ordering = make()
     rng, all_values = np.random.default_rng(8), []
     for _ in range(3):
@@ -56,18 +57,21 @@ def case(name, kind):
         a.data = rng.uniform(-1, 1, a.nnz)
         if kind == "spd":
             a = sp.csc_array(a + a.T + 2 * a.shape[0] * sp.eye_array(a.shape[0]))
-        analysis = frontal.analyze(a, kind=kind, ordering=ordering)
+        with pytest.MonkeyPatch.context() as patch:
+            if cost:
+                patch.setattr(supernodes, "CPU_COST", supernodes.CostModel(cost, 0.0, 3e10, 0.0))
+            analysis = frontal.analyze(a, kind=kind, ordering=ordering)
         all_values.append(analysis.matching_pattern(frontal.matrix.canonical(a)).data)
     if kind == "spd":
         all_values[1][analysis.plan.source[::7]] *= -1  # fails
-    return analysis.plan, small, all_values
+    return analysis.plan, all_values
 
 
 def run(device, name, kind):
     """All numbers of factorizations and solves, of one pattern, one after the other."""
-    plan, small, all_values = case(name, kind)
+    plan, all_values = case(name, kind)
     backend, factor, told = GpuBackend(device), None, []
-    backend.pattern = Pattern(device, plan, kind == "spd", small, 1)
+    backend.pattern = Pattern(device, plan, kind == "spd", CASES[name][1], 1)
     rng = np.random.default_rng(3)
     for turn in (0, 1, 2) if kind == "spd" else (0, 2):
         try:
@@ -106,7 +110,7 @@ def check(device, name, kind, schedule, *variant):
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("name", ["tree", "small"])
 def test_many_fronts(device, monkeypatch, name, schedule, kind):
-    monkeypatch.setattr(solve_tasks, "_SMALL_ENTRIES", 1000)
+    monkeypatch.setattr(solve_tasks, "_SMALL_ENTRIES", CASES[name][2])
     monkeypatch.setattr(solve_tasks, "_WARPS", 0)
     check(device, name, kind, schedule)
 

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "copies.hpp"
+#include "entries.hpp"
 #include "fibers.hpp"
 #include "interleave.hpp"
 

@@ -191,8 +191,9 @@ def build(text: str, options: tuple[str, ...], more: tuple[str, ...] = ()) -> ct
     )
     if "-fsanitize=thread" not in more:
         return ctypes.CDLL(str(_compiled(unit, ("-shared", *options, *more))))
-    objects = [_compiled(unit, ("-c", *options, *more)), _compiled(RACES.read_text(), ("-c", "-O2"))]
-    linked = ("-x", "none", *map(str, objects), "-shared", "-lstdc++")
+    kernel = _compiled(unit, ("-c", *options, *more))
+    races = _compiled(RACES.read_text(), ("-c", "-O2"))
+    linked = ("-x", "none", str(kernel), str(races), "-shared", "-lstdc++")
     return ctypes.CDLL(str(_compiled("", linked)))
 
 

@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import ctypes
 import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from .device import LIMITS, SANITIZE, EmulatedDevice, _Kernel, build
+from .device import COMPILER, LIMITS, SANITIZE, EmulatedDevice, build
 
 POLICIES = ("random", "youngest", "lazy")  # of interleave.hpp
 _MOST = 8  # blocks together, in races.cpp
 # Not a number, both as float and double, and not what a message is before it is sent.
 GARBAGE = 0xFFF5A5A5
 _SHARED = re.compile(r"(?<!extern )__shared__ ((?:__align__\(\d+\) |unsigned )*[\w:<>]+) ([^;]*);")
-_NAME = re.compile(r"\s*(\w+)")
+_NAMES = re.compile(r"(?:^|,)\s*(\w+)")
 
 
 class InterleavedDevice(EmulatedDevice):
@@ -102,9 +103,7 @@ def own_variables(text: str) -> str:
             f"static long long {offset} = -1;",
             f"auto &{name} = emulation::own_variables<Variables_{count}>({offset});",
         ]
-        for part in names.split(","):
-            own = _NAME.match(part)[1]
-            parts.append(f"auto &{own} = {name}.{own};")
+        parts += [f"auto &{own} = {name}.{own};" for own in _NAMES.findall(names)]
         return " ".join(parts)
 
     out = _SHARED.sub(declare, text)
@@ -113,4 +112,6 @@ def own_variables(text: str) -> str:
 
 def _volatile() -> tuple[str, ...]:
     """The compiler's option that tells volatile accesses from others."""
+    if "clang" in Path(str(COMPILER)).name:
+        return ("-mllvm", "-tsan-distinguish-volatile=1")
     return ("--param=tsan-distinguish-volatile=1",)

@@ -110,6 +110,19 @@ def test_new_values_leave_nothing_of_the_old(kind):
     assert first.backward_error <= 1e-15
 
 
+@pytest.mark.parametrize("trans", ["N", "T", "H"])
+def test_backward_errors_are_those_of_the_system_solved(trans):
+    """Rows of A are far larger than its columns."""
+    rng = np.random.default_rng(0)
+    A = sp.csc_array(
+        np.diag(rng.uniform(1, 2, 60)) + 1e3 * np.outer(np.arange(60) == 7, np.ones(60))
+    )
+    b = rng.standard_normal(60)
+    x, info = frontal.factorize(A * (1 + 1j), backend="cpu").solve(b, trans, return_info=True)
+    op = {"N": A * (1 + 1j), "T": A.T * (1 + 1j), "H": A.T * (1 - 1j)}[trans]
+    assert info.backward_error == pytest.approx(scaled_residual(op, x, b), rel=1e-9)
+
+
 # --- members of a team -----------------------------------------------------------------------
 
 

@@ -48,9 +48,9 @@ def test_copies_are_independent(device, where, kind):
     factor.refactorize(2 * a)
     assert [twin.info["backend"] for twin in twins] == [where, where, "cpu", "cpu", "cpu"]
     for twin in twins:
-        np.testing.assert_allclose(twin.solve(B), before, rtol=1e-9)
+        np.testing.assert_allclose(twin.solve(B, refine=0), before, rtol=1e-9)
         twin.refactorize(4 * a)
-        np.testing.assert_allclose(twin.solve(B), before / 4, rtol=1e-9)
+        np.testing.assert_allclose(twin.solve(B, refine=0), before / 4, rtol=1e-9)
     np.testing.assert_allclose(factor.solve(B), before / 2, rtol=1e-9)
 
 

@@ -8,6 +8,7 @@ import scipy.linalg
 
 from frontal.errors import BatchError
 from frontal.gpu import batched
+from frontal.gpu.batch import leading_dimension
 
 from .batched_tools import Gpu, close, each, matrices, numbers, one
 
@@ -48,6 +49,15 @@ def test_leading_dimensions_and_broadcasts(gpu):
     same = gpu.xp.broadcast_to(gpu.put(numbers((4, 4), np.float64)), (3, 4, 4))
     product = gpu.get(batched.gemm(1.0, same, same))
     np.testing.assert_array_equal(product[0], product[2])
+
+
+def test_columns_that_overlap_are_refused():
+    memory = np.zeros(40)
+    for rows, step in ((4, 2), (4, 3), (2, 1)):
+        overlapping = np.lib.stride_tricks.as_strided(memory, (rows, 3), (8, 8 * step))
+        with pytest.raises(ValueError, match=f"columns overlap: {step} elements apart"):
+            leading_dimension(overlapping)
+    assert leading_dimension(memory.reshape(4, 10).T[:7]) == 10
 
 
 def test_overwriting_is_in_place_where_columns_are_contiguous(gpu):

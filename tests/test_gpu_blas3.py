@@ -283,6 +283,12 @@ def test_trsm_of_all_kinds(device, about):
         check_trsm(device, dtype, "vbatched", [(70, 9), (33, 20), (8, 3)], about, width=16)
 
 
+@pytest.mark.parametrize("about", ["LUNN", "RLNN"])
+def test_trsm_backwards_that_inverts_diagonal_blocks_itself(device, about):
+    """Of orders for which no other kernel makes the inverses: the last block comes first."""
+    check_trsm(device, "f8", "vbatched", [(64, 9), (33, 20), (40, 3)], tuple(about), width=16)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("width", [16, 32, 64])
 def test_trsm_of_each_width(device, dtype, width):

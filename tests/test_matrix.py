@@ -281,6 +281,17 @@ def test_the_first_entry_that_is_not_finite_is_named(form, bad):
     np.testing.assert_array_equal(to_dense(canonical(A, check_finite=False)), dense)
 
 
+def test_every_place_of_a_nan_is_named():
+    """First and last entries of columns, some of which are empty."""
+    A = sp.csc_array(np.array([[1.0, 0, 2, 0], [0, 0, 3, 0], [4, 0, 0, 5], [6, 0, 7, 0]]))
+    for p in range(A.nnz):
+        B = A.copy()
+        B.data[p] = np.nan
+        with pytest.raises(NonFiniteInputError) as caught:
+            canonical(B)
+        assert np.isnan(B[caught.value.index])
+
+
 def test_large_finite_values_are_finite():
     A = sp.csc_array(np.diag([1e308, 1e308, 1e308]))
     assert canonical(A).symmetric

@@ -19,16 +19,23 @@ APART = supernodes.CostModel(-1.0, 0.0, 1e10, 0.0)  # of fronts: the more the be
 PIVOTS = [-1e-30, 1e-30, 1e-30j, 1e-30 * np.exp(2.5j), 0.0]
 
 
-def systems(pivot):
-    """Three columns that meet in the later half of a dense block, the third with two pivots."""
+def systems(pivot, tied=False):
+    """Three columns that meet in the later half of a dense block; two matrices of that pattern.
+
+    The third has a pivot of 4 and the given one, as the second has where they are `tied`.
+    """
     rng, n = np.random.default_rng(0), 43
     full = np.eye(n, dtype=bool)
     full[3:, 3:] = full[:3, 23:] = full[23:, :3] = True
+    full[1:3, 1:3] |= tied
     a = rng.uniform(1, 2, (n, n)) + 20 * np.eye(n)
     column, row = np.nonzero(full.T)
     for entry in (4.0, pivot):
         values = a[row, column].astype(np.result_type(pivot))
         values[(row == 2) & (column == 2)] = entry
+        if tied:
+            values[(row == 1) & (column == 1)] = entry
+            values[(row + column == 3) & (row > 0) & (column > 0)] = 0
         yield sp.csc_array((values, row, np.searchsorted(column, np.arange(n + 1))), shape=(n, n))
 
 
@@ -52,14 +59,43 @@ def test_on_the_host(monkeypatch, pivot):
     check(monkeypatch, "cpu", pivot)
 
 
+@pytest.fixture
+def on_device(device, monkeypatch):
+    """Let the device of the test take fronts of up to so many rows whole, others by tiles."""
+
+    def choose(small):
+        def upload(self, plan, symmetric):
+            self.pattern = Pattern(device, plan, symmetric, small, 1)
+
+        monkeypatch.setattr(frontal.gpu.device, "device_of", lambda array=None: device)
+        monkeypatch.setattr(GpuBackend, "upload", upload)
+
+    return choose
+
+
 @pytest.mark.parametrize("pivot", PIVOTS)
 @pytest.mark.parametrize("small", [0, 64])
-def test_on_a_device(device, monkeypatch, small, pivot):
-    """Small fronts by the kernel that takes them whole, and by tiles."""
-
-    def upload(self, plan, symmetric):
-        self.pattern = Pattern(device, plan, symmetric, small, 1)
-
-    monkeypatch.setattr(frontal.gpu.device, "device_of", lambda array=None: device)
-    monkeypatch.setattr(GpuBackend, "upload", upload)
+def test_on_a_device(on_device, monkeypatch, small, pivot):
+    on_device(small)
     check(monkeypatch, "gpu", pivot)
+
+
+def check_two(monkeypatch, where):
+    monkeypatch.setattr(supernodes, "cost_model", lambda backend: APART)
+    good, bad = systems(0.0, tied=True)
+    analysis = frontal.analyze(good, kind="general", ordering="natural", backend=where)
+    assert analysis.front_sizes()[0].tolist() == [1, 2, 20, 20]
+    factor = analysis.factorize(bad)
+    assert (factor.info["backend"], factor.info["perturbed_pivots"]) == (where, 2)
+    b = np.cos(np.arange(43.0))
+    assert scaled_residual(bad, factor.solve(b), b) <= 1e-14
+
+
+def test_each_counts_on_the_host(monkeypatch):
+    check_two(monkeypatch, "cpu")
+
+
+@pytest.mark.parametrize("small", [0, 64])
+def test_each_counts_on_a_device(on_device, monkeypatch, small):
+    on_device(small)
+    check_two(monkeypatch, "gpu")

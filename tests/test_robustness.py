@@ -88,7 +88,7 @@ def test_scale_does_not_matter(scale):
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_determinants_of_badly_scaled_matrices(seed):
+def test_determinants_and_solutions_of_badly_scaled_matrices(seed):
     """Scalings of rows and of columns, and their signs, are of the factors and not of A."""
     rng = np.random.default_rng(seed)
     dense = rng.standard_normal((12, 12)) * (rng.random((12, 12)) < 0.4) + 3 * np.eye(12)
@@ -98,6 +98,10 @@ def test_determinants_of_badly_scaled_matrices(seed):
     found, size = factor.slogdet()
     assert found == sign
     assert size == pytest.approx(log + np.log(row).sum() + np.log(column).sum(), rel=1e-10)
+    b = rng.standard_normal(12)
+    for trans, matrix, left, right in (("N", dense, row, column), ("T", dense.T, column, row)):
+        x = factor.solve(b * left, trans, refine=0) * right
+        np.testing.assert_allclose(x, np.linalg.solve(matrix, b), rtol=1e-9)
 
 
 def test_rows_of_wildly_different_size():

@@ -17,10 +17,10 @@ from frontal.gpu import front_tasks, solve_tasks
 from frontal.gpu.backend import GpuBackend
 from frontal.gpu.fronts import Pattern
 
-from .emulation.device import COMPILER, EmulatedDevice
-from .emulation.interleaved import InterleavedDevice
+from .emulation.device import EmulatedDevice
+from .emulation.interleaved import InterleavedDevice, available
 
-pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler to emulate kernels with")
+pytestmark = pytest.mark.skipif(not available(), reason="no C++ compiler that tells of accesses")
 
 SCHEDULES = (("random", 1, 8), ("youngest", 1, 6), ("lazy", 1, 4))
 KINDS = ("spd", "general")

@@ -14,7 +14,7 @@ import frontal
 from frontal import problems, supernodes
 from frontal.backend import PivotFailure
 from frontal.gpu import front_tasks, solve_tasks
-from frontal.gpu.backend import GpuBackend
+from frontal.gpu.backend import GpuBackend, GpuFactor
 from frontal.gpu.fronts import Pattern
 
 from .emulation.device import EmulatedDevice
@@ -85,6 +85,7 @@ def run(device, name, kind):
             factor.solve(x, transposed)
             told.append(x)
         # what one solve leaves would be messages of another, of other widths
+        assert isinstance(factor, GpuFactor)
         assert (factor.storage.solver._messages.sent == 0xFF).all()
     return told
 

@@ -67,13 +67,14 @@ def case(name, kind):
     return analysis.plan, all_values
 
 
-def run(device, name, kind):
-    """All numbers of factorizations and solves, of one pattern, one after the other."""
+def run(device, name, kind, anew=False):
+    """All numbers of factorizations and solves, one after the other, or each of them anew."""
     plan, all_values = case(name, kind)
     backend, factor, told = GpuBackend(device), None, []
-    backend.pattern = Pattern(device, plan, kind == "spd", CASES[name][1], 1)
     rng = np.random.default_rng(3)
     for turn in (0, 1, 2) if kind == "spd" else (0, 2):
+        if factor is None or anew:
+            factor, backend.pattern = None, Pattern(device, plan, kind == "spd", CASES[name][1], 1)
         try:
             factor = backend.factorize(all_values[turn].copy(), TINY, None, factor)
         except PivotFailure as failure:
@@ -82,18 +83,20 @@ def run(device, name, kind):
         told += [factor.panels, factor.pivots, np.array(factor.perturbed)]
         for transposed in (False, kind == "general"):
             x = rng.standard_normal((int(plan.start[-1]), 2))
+            assert isinstance(factor, GpuFactor)
+            if anew:
+                factor.storage.solver = None
             factor.solve(x, transposed)
             told.append(x)
         # what one solve leaves would be messages of another, of other widths
-        assert isinstance(factor, GpuFactor)
         assert (factor.storage.solver._messages.sent == 0xFF).all()
     return told
 
 
 @cache
 def reference(name, kind, *_):
-    """The same with one block after another."""
-    return run(EmulatedDevice(), name, kind)
+    """The same with one block after another, and nothing left of what was before."""
+    return run(EmulatedDevice(), name, kind, True)
 
 
 @pytest.fixture(scope="module")

@@ -78,6 +78,7 @@ def run(device, name, kind, anew=False):
         try:
             factor = backend.factorize(all_values[turn].copy(), TINY, None, factor)
         except PivotFailure as failure:
+            assert turn == 1
             told.append(np.array(failure.position))
             continue
         told += [factor.panels, factor.pivots, np.array(factor.perturbed)]

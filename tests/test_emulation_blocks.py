@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from .emulation.device import COMPILER, SANITIZE, EmulatedDevice, EmulationError
-from .emulation.interleaved import POLICIES, InterleavedDevice, garbage, own_variables
+from .emulation.device import SANITIZE, EmulatedDevice, EmulationError
+from .emulation.interleaved import POLICIES, InterleavedDevice, available, garbage, own_variables
 
-pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler to emulate kernels with")
+pytestmark = pytest.mark.skipif(not available(), reason="no C++ compiler that tells of accesses")
 races = pytest.mark.skipif(SANITIZE, reason="sanitizers take the place of the search for races")
 
 SOURCE = r"""

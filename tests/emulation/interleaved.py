@@ -9,7 +9,10 @@ told too early ends a launch with an error or leaves wrong numbers (interleave.h
 from __future__ import annotations
 
 import ctypes
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -57,7 +60,7 @@ class InterleavedDevice(EmulatedDevice):
     def _build(self, text: str, options: tuple[str, ...]) -> ctypes.CDLL:
         more = (f"-DEMULATION_RESIDENTS={_MOST}", "-fvisibility-inlines-hidden")
         if not SANITIZE:
-            more += ("-DEMULATION_RACES=1", "-fsanitize=thread", *_volatile())
+            more += ("-DEMULATION_RACES=1", *_instrumented())
         return build(own_variables(text), options, more)
 
     def _entry(self, library: ctypes.CDLL, entry: str) -> Any:
@@ -110,8 +113,16 @@ def own_variables(text: str) -> str:
     return out
 
 
-def _volatile() -> tuple[str, ...]:
-    """The compiler's option that tells volatile accesses from others."""
+def available() -> bool:
+    """Whether the compiler can do what is needed; g++ can since version 11."""
+    if COMPILER is None or sys.platform != "linux":
+        return False
+    command = (COMPILER, *_instrumented(), "-x", "c++", "-c", "-o", os.devnull, "-")
+    return subprocess.run(command, input="", capture_output=True, text=True).returncode == 0
+
+
+def _instrumented() -> tuple[str, ...]:
+    """Options for a call at each access to memory, which tell volatile accesses from others."""
     if "clang" in Path(str(COMPILER)).name:
-        return ("-mllvm", "-tsan-distinguish-volatile=1")
-    return ("--param=tsan-distinguish-volatile=1",)
+        return ("-fsanitize=thread", "-mllvm", "-tsan-distinguish-volatile=1")
+    return ("-fsanitize=thread", "--param=tsan-distinguish-volatile=1")

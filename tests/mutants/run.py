@@ -50,15 +50,15 @@ def imported(path: Path) -> set[str]:
     return names
 
 
-def stale(tree: Path, changed: Iterable[str]) -> set[str]:
-    """Last names of the modules whose compiled code may differ once some files have changed."""
+def fresh(tree: Path, changed: Iterable[str]) -> set[str]:
+    """Last names of the modules whose compiled code stays as it is where some files have changed."""
     modules = {path: imported(path) for path in (tree / "frontal").rglob("*.py")}
-    found = {Path(name).stem for name in changed if name.endswith(".py")}
+    stale = {Path(name).stem for name in changed if name.endswith(".py")}
     while True:
-        more = {path.stem for path, names in modules.items() if names & found} - found
+        more = {path.stem for path, names in modules.items() if names & stale} - stale
         if not more:
-            return found
-        found |= more
+            return {path.stem for path in modules} - stale
+        stale |= more
 
 
 class Tree:
@@ -109,11 +109,11 @@ class Tree:
         before = self.folder()
         kept = {name: (self.root / name).stat().st_mtime_ns for name in patch.changed}
         texts = {name: (self.root / name).read_bytes() for name in patch.changed}
-        gone = stale(self.root, patch.changed)
+        good = fresh(self.root, patch.changed)
         subprocess.run(["git", "apply", str(patch.path)], cwd=self.root, check=True)
         after = self.folder()
         if after != before and before.is_dir():
-            _link(before, after, gone)
+            _link(before, after, good)
         try:
             yield
         finally:
@@ -129,17 +129,20 @@ class Tree:
             self.sound[patch.kills] = self.test(patch.kills, 4 * self.limit)[0] == "SURVIVED"
         if not self.sound[patch.kills]:
             return "BROKEN", 0.0  # the test fails, or is not there, without any patch
-        with self.patched(patch):
-            return self.test(patch.kills, self.limit)
+        try:
+            with self.patched(patch):
+                return self.test(patch.kills, self.limit)
+        except subprocess.CalledProcessError:
+            return "BROKEN", 0.0  # it does not apply
 
 
 _CACHE = threading.Lock()  # around the environment of this process
 
 
-def _link(source: Path, target: Path, gone: set[str]) -> None:
-    """Links to all compiled code but that of some modules: files are replaced, never changed."""
+def _link(source: Path, target: Path, good: set[str]) -> None:
+    """Links to the compiled code of some modules: files are replaced, never changed."""
     for path in source.rglob("*.nb?"):
-        if path.name.split(".")[0] not in gone:
+        if path.name.split(".")[0] in good:
             other = target / path.relative_to(source)
             other.parent.mkdir(parents=True, exist_ok=True)
             os.link(path, other)

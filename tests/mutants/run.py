@@ -51,7 +51,7 @@ def imported(path: Path) -> set[str]:
 
 
 def fresh(tree: Path, changed: Iterable[str]) -> set[str]:
-    """Last names of the modules whose compiled code stays as it is where some files have changed."""
+    """Last names of the modules whose compiled code stays as it is when some files change."""
     modules = {path: imported(path) for path in (tree / "frontal").rglob("*.py")}
     stale = {Path(name).stem for name in changed if name.endswith(".py")}
     while True:

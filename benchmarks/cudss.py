@@ -175,6 +175,13 @@ def stored(A: Any, kind: str) -> sp.csr_array:
     return csr
 
 
+def new_handle() -> c_void_p:
+    """Return a new handle of the library, which many solvers can share one after the other."""
+    made = c_void_p()
+    call("cudssCreate", byref(made))
+    return made
+
+
 class Solver:
     """One matrix through all phases of cuDSS; values and right-hand sides stay on the device.
 
@@ -187,6 +194,10 @@ class Solver:
         Entry k is the column eliminated k-th; cuDSS orders by itself without.
     threads : int, optional
         Threads of the host; needs the threading layer, which is taken if it is there.
+    half : sparse array, optional
+        What `stored` makes of A, where it was made before.
+    handle : c_void_p, optional
+        Of `new_handle`, which is then not closed.
     **options
         Of `CONFIG`, by name.
     """
@@ -197,14 +208,16 @@ class Solver:
         kind: str,
         permutation: np.ndarray | None = None,
         threads: int | None = None,
+        half: sp.csr_array | None = None,
+        handle: c_void_p | None = None,
         **options: Any,
     ) -> None:
         import cupy
 
         self.cupy, self.n, self.dtype = cupy, A.shape[0], np.dtype(A.dtype)
-        self.handle, self.config, self.data, self.matrix = (c_void_p() for _ in range(4))
+        self.config, self.data, self.matrix = (c_void_p() for _ in range(3))
         self._dense: dict[tuple[int, int], c_void_p] = {}
-        call("cudssCreate", byref(self.handle))
+        self.handle, self._lent = handle or new_handle(), handle is not None
         call("cudssConfigCreate", byref(self.config))
         call("cudssDataCreate", self.handle, byref(self.data))
         self._use_threads(threads)
@@ -214,7 +227,7 @@ class Solver:
             self.permutation = np.ascontiguousarray(permutation, np.int32)
             address = self.permutation.ctypes.data_as(c_void_p)
             self._set_data("user_perm", address, self.permutation.nbytes)
-        self._give(stored(A, kind), matrix_type(kind, self.dtype))
+        self._give(stored(A, kind) if half is None else half, matrix_type(kind, self.dtype))
         self._zeros = cupy.zeros(self.n, self.dtype), cupy.zeros(self.n, self.dtype)
 
     def _use_threads(self, threads: int | None) -> None:
@@ -306,4 +319,5 @@ class Solver:
         self._dense.clear()
         call("cudssDataDestroy", self.handle, self.data)
         call("cudssConfigDestroy", self.config)
-        call("cudssDestroy", self.handle)
+        if not self._lent:
+            call("cudssDestroy", self.handle)

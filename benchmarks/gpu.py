@@ -35,7 +35,7 @@ ABOUT = "import gpu_worker, json; print(json.dumps(gpu_worker.Worker().about()))
 
 def plan(options: argparse.Namespace, solvers: list[str]) -> list[Entry]:
     """Return the product, solvers innermost: what is compared runs within minutes of each other."""
-    limits = {"reps": options.reps, "budget": options.budget}
+    limits = {"reps": options.reps, "budget": options.budget, "scratch": options.scratch}
     cases = [(p, d) for p in options.problems for d in options.dtypes]
     found = [Entry(p, s, d, **limits) for p, d in cases for s in solvers]
     return [entry for entry in found if re.search(options.match, entry.label)]
@@ -121,6 +121,7 @@ def measure(entry: Entry, folder: Path, timeout: float) -> dict[str, Any]:
     result = answer([str(HERE / "gpu_sparse.py"), json.dumps(job)], timeout)
     record = {k: job[k] for k in ("problem", "dtype", "solver")}
     limits = {"reps": entry.reps, "budget": entry.budget, "timeout": round(timeout, 1)}
+    limits["scratch"] = entry.scratch
     return record | result | {"parameters": limits}
 
 
@@ -162,6 +163,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     add("--match", default="", help="regular expression on 'problem dtype solver'")
     add("--reps", type=int, default=30, help="most repetitions of each phase")
     add("--budget", type=float, default=1.0, help="seconds after which a phase repeats no more")
+    add("--scratch", type=int, default=3, help="how often the whole is solved from scratch")
     add("--timeout", type=float, default=240.0, help="seconds after which an entry is ended")
     add("--total", type=float, default=520.0, help="seconds after which none is begun or goes on")
     add("--output", type=Path, default=gpu_aims.SPARSE)

@@ -2,8 +2,10 @@
 # What is to be run where there is a GPU: bash benchmarks/gpu_session.sh FOLDER STEP...
 #
 # Steps: tests, memcheck, racecheck, synccheck, tune, quick, ladder, others (the other scalar
-# types), sparse (beside cuDSS, where CUDSS_LIBRARY names it). Each writes FOLDER/STEP.log and its results beside it; one that fails stops no other.
-# Environment: PYTHON (python3), STEP_SECONDS (540).
+# types), sparse (beside cuDSS, where CUDSS_LIBRARY names it), compare (the problems of the tables
+# beside cuDSS, the most telling first, each row written when it is done). Each writes
+# FOLDER/STEP.log and its results beside it; one that fails stops no other.
+# Environment: PYTHON (python3), STEP_SECONDS (540), COMPARE_SECONDS (470), PROBLEMS (of compare).
 set -u
 folder=$1
 shift
@@ -13,6 +15,8 @@ python=${PYTHON:-python3}
 export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" PYTHONUNBUFFERED=1
 tests=("$python" -m pytest -q -p no:cacheprovider -k "not emulated" tests/test_gpu_*.py)
 ladder=("$python" benchmarks/gpu_dense.py --output)
+sparse=("$python" benchmarks/gpu.py --append --output "$folder/gpu.jsonl")
+problems="p3d:30 p2d:300 p3d:50 el27:30 cd3d:55 p3d:64 p3d:80 p2d:1000 p3d:100 p3d:126 p2d:2000"
 
 for step in "$@"; do
     case $step in
@@ -23,7 +27,12 @@ for step in "$@"; do
     quick) command=("${ladder[@]}" "$folder/quick.jsonl" --quick) ;;
     ladder) command=("${ladder[@]}" "$folder/gpu_dense.jsonl") ;;
     others) command=("${ladder[@]}" "$folder/others.jsonl" --quick --dtypes scz) ;;
-    sparse) command=("$python" benchmarks/gpu.py --append --output "$folder/gpu.jsonl") ;;
+    sparse) command=("${sparse[@]}") ;;
+    compare)
+        # words apart: a list of problems
+        # shellcheck disable=SC2086
+        command=("${sparse[@]}" --problems ${PROBLEMS:-$problems} --solvers frontal cudss
+            --reps 20 --budget 0.5 --timeout 200 --total "${COMPARE_SECONDS:-470}") ;;
     *) echo "no step $step" && exit 2 ;;
     esac
     began=$SECONDS

@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import cudss
+import gpu_scratch
 import grids
 from gauges import Clock
 from harness import failure
@@ -35,7 +36,8 @@ class Entry:
     """One solver on one problem, ``name:edge``, in one scalar type.
 
     ``reps`` repetitions of each phase, fewer once ``budget`` seconds are spent on it; ``order`` is
-    the file through which one solver's elimination order reaches another.
+    the file through which one solver's elimination order reaches another; ``scratch`` how often
+    the whole is solved from scratch.
     """
 
     problem: str
@@ -44,6 +46,7 @@ class Entry:
     reps: int = 30
     budget: float = 1.0
     order: str = ""
+    scratch: int = 3
 
     @property
     def label(self) -> str:
@@ -117,6 +120,9 @@ class Frontal:
         self.on_host: list[str] = []
         self.analysis: Any = None
         self.factored: Any = None
+
+    def from_scratch(self, kind: str) -> gpu_scratch.Frontal:
+        return gpu_scratch.Frontal(self.A, kind, self.device, self.backend)
 
     def analyze(self) -> None:
         self.analysis = self.api.analyze(
@@ -193,6 +199,7 @@ class CuDSS:
         permutation = None
         if self.same_order:
             permutation = self._order_of_frontal(A, kind, entry.order)
+        self.device, self.A = device, A
         self.xp, self.solution = device.xp, {}
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
         self.solver = cudss.Solver(A, kind, permutation, threads=cores)
@@ -208,6 +215,9 @@ class CuDSS:
 
         kind = "spd" if kind == "spd" else "general"
         return frontal.analyze(A, kind=kind, ordering=Frontal.ordering, reuse=10).perm
+
+    def from_scratch(self, kind: str) -> gpu_scratch.CuDSS:
+        return gpu_scratch.CuDSS(self.A, kind, self.device, self.solver.threads)
 
     def analyze(self) -> None:
         self.solver.analyze()
@@ -250,6 +260,7 @@ class CuDSSSame(CuDSS):
     """cuDSS with the elimination order of this package."""
 
     same_order = True
+    from_scratch = None  # its order is not its own
 
 
 class CuPyX:
@@ -334,13 +345,25 @@ def phases(A, solver: Any, device: Any, clock: DeviceClock) -> dict[str, Any]:
     return found | {"memory": device.taken(before)} | solver.facts()
 
 
+def scratch(
+    A, kind: str, solver: Any, device: Any, clock: DeviceClock, reps: int
+) -> dict[str, Any]:
+    """Solve from scratch beforehand, where a solver can; return what was found beside the times."""
+    if not reps or not getattr(solver, "from_scratch", None):
+        return {}
+    b = right_sides(A, 1)[:, 0].copy()
+    found = gpu_scratch.measure(solver.from_scratch(kind), b, device, clock.samples, reps)
+    return found | {"residual_scratch": residual(A, found.pop("x"), b)}
+
+
 def run(name: str, entry: Entry, device: Any, reps: int, budget: float) -> dict[str, Any]:
     """Return the record of a problem: the entry's own, or a small one before it."""
     A, kind = grids.make(name, entry.dtype)
     solver = SOLVERS[entry.solver].build(A, kind, device, entry)
     try:
         clock = DeviceClock(reps, budget, device.synchronize)
-        found = phases(A, solver, device, clock)
+        whole = scratch(A, kind, solver, device, clock, min(reps, entry.scratch))
+        found = whole | phases(A, solver, device, clock)
         if name == entry.problem and hasattr(solver, "save_order"):
             solver.save_order()
     finally:

@@ -11,11 +11,12 @@ import itertools
 import re
 from pathlib import Path
 
+import gpu_behind
 import report
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("frontal", "examples", "benchmarks", "tests")
-SUFFIXES = (".py", ".cu", ".cuh", ".hpp")
+SUFFIXES = (".py", ".cu", ".cuh", ".hpp", ".cpp")
 
 
 def purpose(path: Path) -> str:
@@ -44,7 +45,7 @@ def benchmarks() -> str:
     return "\n\n".join(found[name] for name in names) or "No results yet."
 
 
-PARTS = {"file map": file_map, "benchmarks": benchmarks}
+PARTS = {"file map": file_map, "benchmarks": benchmarks, "cuDSS": gpu_behind.readme}
 
 
 def filled(text: str, parts=PARTS) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .api import analyze, factorize, solve
     from .errors import (
         FactorFreedError,
+        FactorInvalidError,
         FactorMemoryError,
         FrontalError,
         IllConditionedWarning,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         OrderingTimeout,
         PerformanceWarning,
         SingularMatrixError,
+        SolutionOverflowError,
     )
     from .factor import Factor
     from .info import SolveInfo
@@ -41,6 +43,7 @@ _HOME = {
     "Factor": "factor",
     "SolveInfo": "info",
     "FactorFreedError": "errors",
+    "FactorInvalidError": "errors",
     "FactorMemoryError": "errors",
     "FrontalError": "errors",
     "IllConditionedWarning": "errors",
@@ -49,6 +52,7 @@ _HOME = {
     "OrderingTimeout": "errors",
     "PerformanceWarning": "errors",
     "SingularMatrixError": "errors",
+    "SolutionOverflowError": "errors",
 }
 _MODULES = ("gpu", "io", "linalg", "ordering", "problems")
 
@@ -56,6 +60,7 @@ __all__ = [
     "Analysis",
     "Factor",
     "FactorFreedError",
+    "FactorInvalidError",
     "FactorMemoryError",
     "FrontalError",
     "IllConditionedWarning",
@@ -64,6 +69,7 @@ __all__ = [
     "OrderingTimeout",
     "PerformanceWarning",
     "SingularMatrixError",
+    "SolutionOverflowError",
     "SolveInfo",
     "analyze",
     "factorize",

@@ -1,4 +1,4 @@
-"""The one way this package compiles Python: Numba, without the GIL, cached on disk.
+"""The one way this package compiles Python: Numba, without the GIL, kept on disk.
 
 Numba's own cache watches only the file of the compiled function: after an edit of a callee in
 another file it would go on serving the old machine code. The cache folder here is named by the
@@ -18,6 +18,8 @@ from typing import Any
 import numba
 import numba.extending
 
+from ._disk_cache import DiskCache
+
 log = logging.getLogger("frontal")
 
 
@@ -34,19 +36,15 @@ def _cache_folder() -> Path:
     return Path(home) / digest.hexdigest()[:16]
 
 
-_FOLDER = str(_cache_folder())
-if not os.path.isdir(_FOLDER):
+_FOLDER = _cache_folder()
+if not _FOLDER.is_dir():
     log.info("compiling for the first time: 15 to 20 seconds, then kept in %s", _FOLDER)
 
 
 def _compile(function: Callable[..., Any], **options: Any) -> Any:
-    config: Any = numba.config  # pyright: ignore[reportPrivateImportUsage]
-    before = config.CACHE_DIR  # Numba picks the folder while it decorates
-    config.CACHE_DIR = _FOLDER
-    try:
-        return numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
-    finally:
-        config.CACHE_DIR = before
+    dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    dispatcher._cache = DiskCache(function, _FOLDER)
+    return dispatcher
 
 
 def jit(function: Callable[..., Any]) -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import networkx as nx
@@ -16,6 +15,7 @@ import numpy as np
 
 from . import supernodes
 from .backend import Backend, Progress, get_backend, resolved
+from .cached import cached_property
 from .etree import depths, inverse, postordered_tree
 from .matched import Matched, as_csc, match_rows, order_matched, tied_columns
 from .matrix import Canonical, canonical
@@ -28,7 +28,7 @@ from .threads import thread_count
 
 if TYPE_CHECKING:
     from .factor import Factor
-    from .gpu.system import Entries
+    from .gpu.entries import Entries
 
 log = logging.getLogger("frontal")
 
@@ -161,7 +161,7 @@ class Analysis:
         A : sparse matrix or array, (n, n)
             Same pattern as the analyzed matrix, any values; its scalar type decides the factor's.
             CuPy's too, by way of the host: `Factor.refactorize` then leaves new values where
-            they are.
+            they are. It takes them in the order in which A stores its own.
         check_finite : bool
             Refuse NaN and infinity.
         progress : callable, optional
@@ -174,7 +174,7 @@ class Analysis:
         Raises
         ------
         ValueError
-            If the pattern differs.
+            If the pattern differs, or A is not Hermitian where ``kind="spd"`` promised it.
         NotPositiveDefiniteError, SingularMatrixError
             If the factorization fails.
 
@@ -190,11 +190,8 @@ class Analysis:
         """
         from .factor import Factor
 
-        return Factor.compute(
-            self.matching_pattern(canonical(A, kind="general", check_finite=check_finite)),
-            self,
-            progress,
-        )
+        matrix = canonical(A, kind="general", check_finite=check_finite, ordered=True)
+        return Factor.compute(self.matching_pattern(matrix), self, progress)
 
     @cached_property
     def runner(self) -> Backend:
@@ -206,7 +203,7 @@ class Analysis:
     @cached_property
     def entries(self) -> Entries:
         """The pattern of A on the device of a GPU's backend."""
-        from .gpu.system import Entries
+        from .gpu.entries import Entries
 
         return Entries(self)
 
@@ -355,8 +352,8 @@ def analyze_canonical(
         n=matrix.n,
         kind=kind,
         dtype=matrix.dtype,
-        indptr=matrix.indptr,
-        indices=matrix.indices,
+        indptr=matrix.indptr.copy(),  # the user may go on to change A
+        indices=matrix.indices.copy(),
         perm=perm_,
         row_perm=inverse(row_rank),
         ordering=chosen,

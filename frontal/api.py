@@ -150,7 +150,7 @@ def factorize(
     """
     if analysis is not None:
         return analysis.factorize(A, check_finite=check_finite, progress=progress)
-    matrix = canonical(A, kind=kind, check_finite=check_finite)
+    matrix = canonical(A, kind=kind, check_finite=check_finite, ordered=True)
     return Factor.compute(
         matrix, _analyze(matrix, kind, ordering, backend, reuse, progress), progress
     )

@@ -11,10 +11,11 @@ from . import team
 from .assembly import Work
 from .backend import NumericFactor, PivotFailure, Progress
 from .blas import routines
+from .blas_limit import single_threaded_blas
 from .errors import FactorMemoryError
 from .factorization import run
 from .plan import Plan, front_flops
-from .threads import available_memory, single_threaded_blas, thread_count
+from .threads import available_memory, thread_count
 from .triangular import sweep
 
 if TYPE_CHECKING:
@@ -108,13 +109,13 @@ class CpuBackend:
         def member(rank: int) -> None:
             own = layout.shared + rank * layout.own
             cut, info = (layout.low, layout.root, layout.top), np.zeros(1, np.int32)
-            run(work, *cut, rank == 0, own, pivots, tiny, info)
+            with single_threaded_blas():
+                run(work, *cut, rank == 0, own, pivots, tiny, info)
 
-        with single_threaded_blas():
-            if self.flops > _INLINE_FLOPS:
-                _run_team(member, threads, state, plan.parent.size, progress)
-            else:
-                member(0)
+        if self.flops > _INLINE_FLOPS:
+            _run_team(member, threads, state, plan.parent.size, progress)
+        else:
+            member(0)
         if state[team.FAILURE] != team.NO_FAILURE:
             raise PivotFailure(int(state[team.FAILURE]) - 1)
         no_pivots = np.empty(0, np.int32)

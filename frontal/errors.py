@@ -68,6 +68,27 @@ class SingularMatrixError(FrontalError, np.linalg.LinAlgError, RuntimeError):
         )
 
 
+class SolutionOverflowError(FrontalError, OverflowError):
+    """The solution is a vector of numbers larger than its scalar type has.
+
+    Attributes
+    ----------
+    dtype : str
+        That type.
+    """
+
+    def __init__(self, dtype: str) -> None:
+        super().__init__(dtype)
+        self.dtype = dtype
+
+    def __str__(self) -> str:
+        return (
+            f"the solution is too large for {self.dtype}. Likely causes: (a) the matrix and the "
+            "right-hand side are in units that do not fit together, (b) the matrix is nearly "
+            "singular. Try: scale the right-hand side, or use float64"
+        )
+
+
 class NotPositiveDefiniteError(FrontalError, np.linalg.LinAlgError):
     """``kind="spd"`` was promised, and a pivot of Cholesky is not positive.
 
@@ -185,6 +206,21 @@ class FactorFreedError(FrontalError, ValueError):
             "the factor has been freed. Likely causes: (a) free() was called, (b) the with block "
             "that it was made for has ended. Try: factorize again (the analysis is still good), or "
             "free later"
+        )
+
+
+class FactorInvalidError(FrontalError, ValueError):
+    """A factor was used after a `Factor.refactorize` that failed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def __str__(self) -> str:
+        return (
+            "there is no factor, since the last refactorize failed while it overwrote the one "
+            "before. Likely causes: (a) the new values have no factor, as its error said, (b) it "
+            "was interrupted. Try: refactorize again with other values (the analysis is still "
+            "good), or keep a copy() of the factor before"
         )
 
 

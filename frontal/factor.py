@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import scipy.sparse as sp
 
 from .backend import NumericFactor, PivotFailure, Progress, get_backend, requested
+from .cached import cached_property
 from .condition import scaled_condition, witnessed_condition
 from .errors import (
     IllConditionedWarning,
@@ -22,9 +21,12 @@ from .errors import (
 )
 from .factors import TriangularFactors
 from .lifecycle import LifeCycle
-from .matrix import Canonical, canonical, on_device
-from .scaling import Scaling, equilibrate, scaled
+from .matrix import Canonical
+from .renewal import Renewal
+from .scaling import Scaling, scaled, scaling_of
 from .solving import Solutions
+from .symmetry import check_promise, is_hermitian
+from .values import StoredOrder
 
 if TYPE_CHECKING:
     from .analysis import Analysis
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("frontal")
 
 
-class Factor(Solutions, TriangularFactors, LifeCycle):
+class Factor(Solutions, TriangularFactors, Renewal, LifeCycle):
     """A factorized matrix: A = L L^H, or P_r D_r A D_c P_c = L U.
 
     Made by `frontal.factorize` or `Analysis.factorize`. It keeps the values of A, with which
@@ -54,6 +56,7 @@ class Factor(Solutions, TriangularFactors, LifeCycle):
         self.analysis = analysis
         self._numeric: Any = None
         self._resident: ResidentSystem | None = None
+        self._order = matrix.order or StoredOrder.by_columns(matrix.indices.size)
         self._factorize(matrix, progress, None)
 
     @classmethod
@@ -69,15 +72,17 @@ class Factor(Solutions, TriangularFactors, LifeCycle):
         self, matrix: Canonical, progress: Progress | None, previous: NumericFactor | None
     ) -> None:
         # the user may go on to change A
-        self._begin(replace(matrix, data=matrix.data.copy()), matrix.dtype)
+        of, data = self.analysis, matrix.data.copy()
+        kept = replace(matrix, indptr=of.indptr, indices=of.indices, data=data, order=None)
+        self._begin(kept, matrix.dtype)
         self._run(progress, previous)
 
-    def _factorize_on_device(self, values: Any, check_finite: bool) -> None:
-        resident: Any = self._resident
-        values = resident.adopt(values)
+    def _factorize_on_device(
+        self, resident: ResidentSystem, values: Any, previous: Any, check_finite: bool
+    ) -> None:
         self._begin(None, values.dtype)
-        self._resident = resident.renewed(values)
-        self._run(None, self._numeric, check_finite)
+        self._resident, self._scaling = resident.renewed(values), resident.scaling
+        self._run(None, previous, check_finite)
 
     def _begin(self, matrix: Canonical | None, dtype: np.dtype) -> None:
         for cached in ("A", "_magnitude", "_norms", "growth"):
@@ -91,20 +96,19 @@ class Factor(Solutions, TriangularFactors, LifeCycle):
         previous: NumericFactor | None,
         unchecked: bool = False,
     ) -> None:
-        began = time.perf_counter()
-        try:
-            self._compute(progress, previous)
+        began, failed = time.perf_counter(), None
+        here = self._matrix is not None  # else the device looks at values, with their factor
+        suited = not here or self._suits_method()
+        if suited:
+            try:
+                self._compute(progress, previous)
+            except PivotFailure as failure:
+                failed = int(self.analysis.perm[failure.position])
             if unchecked:
-                self._refuse_non_finite()
-        except PivotFailure as failure:
-            if unchecked:
-                self._refuse_non_finite(True)
-            column = int(self.analysis.perm[failure.position])
-            if not self.analysis.fallback:
-                raise NotPositiveDefiniteError(column) from None
-            log.info("not positive definite at column %d: going on with LU", column)
-            self.analysis = self.analysis.as_general(self.matrix)
-            self._compute(progress, None)
+                self._refuse_non_finite(failed is not None)
+            suited = failed is None and (here or self._suits_method())
+        if not suited:
+            self._go_on_by_lu(failed, progress)
         self.seconds = {"factorization": time.perf_counter() - began}
         try:
             self._judge()
@@ -121,6 +125,23 @@ class Factor(Solutions, TriangularFactors, LifeCycle):
             else:
                 raise
             self._factorize(matrix, progress, None)
+
+    def _suits_method(self) -> bool:
+        """Whether Cholesky, which reads one triangle, gets a Hermitian matrix, up to rounding."""
+        resident = self._resident if self._matrix is None else None
+        known = resident is not None and resident.health.hermitian
+        return self.analysis.kind != "spd" or known or is_hermitian(self.matrix)
+
+    def _go_on_by_lu(self, column: int | None, progress: Progress | None) -> None:
+        """Leave Cholesky, after a pivot that is not positive or for a matrix not Hermitian."""
+        matrix = self.matrix
+        if not self.analysis.fallback:
+            check_promise("spd", matrix.indptr, matrix.indices, matrix.data)
+            raise NotPositiveDefiniteError(column)
+        reason = "not Hermitian" if column is None else f"not positive definite at column {column}"
+        log.info("%s: going on with LU", reason)
+        self.analysis = self.analysis.as_general(matrix)
+        self._compute(progress, None)
 
     def _compute(self, progress: Progress | None, previous: NumericFactor | None) -> None:
         if self._matrix is not None:
@@ -171,30 +192,32 @@ class Factor(Solutions, TriangularFactors, LifeCycle):
         """Scaling of a matrix for LU; None for Cholesky."""
         if self.analysis.kind != "general":
             return None
-        start = self.analysis.matching
-        begin = (start.row_scale, start.col_scale) if start else (None, None)
-        return Scaling(*equilibrate(matrix.indptr, matrix.indices, matrix.data, *begin))
+        return scaling_of(matrix, self.analysis.matching)
 
     def _refuse_non_finite(self, look: bool = False) -> None:
         """Raise for NaN or infinity among values that came from the device."""
-        resident: Any = self._resident
-        if resident is not None and (look or not resident.health.finite):
+        resident = self._resident
+        if resident is None:  # the CPU took over
+            self.matrix.refuse_non_finite()
+        elif look or not resident.health.finite:
             resident.refuse_non_finite(self.analysis.indptr, self.analysis.indices)
 
     def _judge(self) -> None:
         """Refuse a singular matrix, warn of a nearly singular one.
 
         Only suspicious factors are looked at: with pivots that were replaced, or near rounding. A
-        matrix is refused where inverse iteration proves a condition number above 1/eps, or where
+        matrix is refused where inverse iteration proves a condition number near 1/eps, or where
         not even refined solutions have a small backward error.
         """
         eps = float(np.finfo(self.dtype).eps)
         replaced = bool(self._numeric.perturbed)
         if not replaced and not self._pivot_ratio() < 1e3 * eps:
             return
-        condition = scaled_condition(self.A, self._scaling, self._direct)
-        if replaced or (condition * eps > 0.1 and self._scaling is not None):
-            condition = max(condition, self._witnessed(eps, replaced or condition * eps >= 10))
+        condition, scaling = scaled_condition(self.A, self._scaling, self._direct), self._scaling
+        if scaling is not None and (replaced or condition * eps > 0.1):
+            # rounding hides from solutions how near to singular A is, where the factors tell it
+            bound = 0.1 if condition * eps >= 10 else 1.0 if replaced else np.inf
+            condition = max(condition, self._witnessed(scaling, bound / eps))
         if condition * eps > 0.1:
             warn(
                 f"the matrix is singular to working precision or nearly so: its condition number "
@@ -202,13 +225,13 @@ class Factor(Solutions, TriangularFactors, LifeCycle):
                 IllConditionedWarning,
             )
 
-    def _witnessed(self, eps: float, suspected: bool) -> float:
+    def _witnessed(self, scaling: Scaling, bound: float) -> float:
         """Condition number proved by refined solutions.
 
         Raises
         ------
         SingularMatrixError
-            If it is above 1/eps as `suspected`, or if the factor gives no solutions.
+            If it is above `bound`, or if the factor gives no solutions.
         """
         errors = []
 
@@ -217,8 +240,8 @@ class Factor(Solutions, TriangularFactors, LifeCycle):
             errors.append(found.normwise[0])
             return X
 
-        condition = witnessed_condition(self.A, self._scaling, solved)
-        if (suspected and condition * eps >= 1) or not max(errors) <= eps**0.75:
+        condition = witnessed_condition(self.A, scaling, solved)
+        if condition >= bound or not max(errors) <= np.finfo(self.dtype).eps ** 0.75:
             raise SingularMatrixError.numerical(self._smallest_pivot_column())
         return condition
 
@@ -236,62 +259,6 @@ class Factor(Solutions, TriangularFactors, LifeCycle):
 
     def _smallest_pivot_column(self) -> int:
         return int(self.analysis.perm[int(np.argmin(self._relative_pivots()))])
-
-    def refactorize(self, A: Any, *, check_finite: bool = True) -> Factor:
-        """Factorize new values of the same pattern, in place.
-
-        Parameters
-        ----------
-        A : sparse matrix or array (n, n), or (nnz,) array
-            The matrix, or its values by columns with rows ascending (as ``A.data`` of a sorted
-            CSC matrix). Where the factor is on the GPU and A too, an array or a CSC or CSR matrix
-            of CuPy, all stays there: one small download tells whether it went well. LU then keeps
-            the scaling of the last factorization whose values came from the host; pass host
-            values, ``A.get()``, to have it computed anew when values change by orders of magnitude.
-        check_finite : bool
-            Refuse NaN and infinity.
-
-        Returns
-        -------
-        Factor
-            This one.
-
-        Examples
-        --------
-        >>> import frontal, numpy as np
-        >>> from frontal.problems import poisson2d
-        >>> A = poisson2d(4)
-        >>> factor = frontal.factorize(A)
-        >>> growth = -factor.logdet() + factor.refactorize(2 * A).logdet()
-        >>> round(float(growth / np.log(2)), 9)
-        16.0
-        """
-        self._require()
-        values = self._device_values(A)
-        if values is not None:
-            self._factorize_on_device(values, check_finite)
-            return self
-        if not sp.issparse(A) and np.ndim(A) == 1:
-            values = A.get() if hasattr(A, "get") else np.asarray(A)
-            count = self.analysis.indices.size
-            if values.size != count:
-                raise ValueError(f"{values.size} values given, the pattern has {count} entries")
-            analysis = self.analysis
-            A = sp.csc_array((values, analysis.indices, analysis.indptr), shape=self.shape)
-        matrix = canonical(A, kind="general", check_finite=check_finite)
-        self._factorize(self.analysis.matching_pattern(matrix), None, self._numeric)
-        return self
-
-    def _device_values(self, A: Any) -> Any | None:
-        """The values of A by columns, if they and the factor are on a device; else None."""
-        if self._resident is None:
-            return None
-        if on_device(A):
-            return A if A.ndim == 1 else None
-        by_index = getattr(A, "format", "") in ("csc", "csr")
-        if by_index and on_device(A.indices):
-            return self._resident.entries.values_of(A)
-        return None
 
     # --- questions ---------------------------------------------------------------------------
 
@@ -376,5 +343,5 @@ class Factor(Solutions, TriangularFactors, LifeCycle):
         return (
             f"<Factor of a {self.shape[0]} x {self.shape[1]} {self.dtype} matrix: "
             f"{analysis.method}, {analysis.nnz_factor} entries, {analysis.ordering.method}"
-            f"{', freed' * self._freed}>"
+            f"{self._state and ', ' + self._state}>"
         )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
@@ -15,9 +16,16 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
+from .checked import checked
+
 _PACKED: dict[str, Callable[..., IO[Any]]] = {".gz": gzip.open, ".bz2": bz2.open}
 _MATRIX_MARKET = (".mtx", ".mm")
 _HARWELL_BOEING = (".rb", ".hb", *(f".{t}{s}a" for t in "rcpi" for s in "suhzr"))
+_NPZ = {
+    **dict.fromkeys(("csc", "csr", "bsr"), ("indices", "indptr")),
+    "coo": ("row", "col"),
+    "dia": ("offsets",),
+}
 _FORTRAN_FORMAT = re.compile(r"(\d*)[\s(]*[IEDFG](\d+)")
 
 
@@ -52,15 +60,13 @@ def read_matrix(path: str | os.PathLike[str]) -> sp.csc_array:
     """
     path = Path(path)
     ending, _ = _endings(path)
-    try:
+    with _named(path):
         if ending in _MATRIX_MARKET:
             return sp.csc_array(scipy.io.mmread(str(path)))
         if ending in _HARWELL_BOEING:
             return _read_harwell_boeing(path)
         if ending == ".npz":
-            return sp.csc_array(sp.load_npz(path))
-    except (ValueError, OverflowError, KeyError, EOFError) as error:
-        raise ValueError(f"{path}: {error}") from error
+            return _read_npz(path)
     raise _unknown(path, [*_MATRIX_MARKET, ".npz", *_HARWELL_BOEING])
 
 
@@ -83,18 +89,16 @@ def read_vector(path: str | os.PathLike[str]) -> np.ndarray:
     """
     path = Path(path)
     ending, _ = _endings(path)
-    try:
+    if ending not in (*_MATRIX_MARKET, ".npy", ".txt"):
+        raise _unknown(path, [*_MATRIX_MARKET, ".npy", ".txt"])
+    with _named(path):
         if ending in _MATRIX_MARKET:
             stored: Any = scipy.io.mmread(str(path))
             x = stored.toarray() if sp.issparse(stored) else np.asarray(stored)
         elif ending == ".npy":
             x = np.load(path, allow_pickle=False)
-        elif ending == ".txt":
-            x = np.loadtxt(path, ndmin=2)
         else:
-            raise _unknown(path, [*_MATRIX_MARKET, ".npy", ".txt"])
-    except (ValueError, OverflowError, EOFError) as error:
-        raise ValueError(f"{path}: {error}") from error
+            x = np.loadtxt(path, ndmin=2)
     return x[:, 0] if x.ndim == 2 and x.shape[1] == 1 else x
 
 
@@ -138,7 +142,7 @@ def write_matrix(path: str | os.PathLike[str], A: Any) -> None:
     OSError, ValueError
         If the file cannot be written or the ending is unknown.
     """
-    path = Path(path)
+    path, A = Path(path), checked(A, "A") if sp.issparse(A) else A
     ending, _ = _endings(path)
     if ending in _MATRIX_MARKET:
         _write_matrix_market(path, sp.coo_array(A))
@@ -146,6 +150,21 @@ def write_matrix(path: str | os.PathLike[str], A: Any) -> None:
         sp.save_npz(path, sp.csc_array(A))
     else:
         raise _unknown(path, [*_MATRIX_MARKET, ".npz"])
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Errors name the file; whatever goes wrong with a file that can be read is its content's."""
+    try:
+        yield
+    except MemoryError as error:
+        raise MemoryError(f"{path}: {error}") from error
+    except Exception as error:
+        if isinstance(error, OSError):
+            unpacking = type(error) in (OSError, gzip.BadGzipFile)
+            if error.errno is not None or not unpacking:
+                raise
+        raise ValueError(f"{path}: {error}") from error
 
 
 def _endings(path: Path) -> tuple[str, str]:
@@ -168,6 +187,27 @@ def _write_matrix_market(path: Path, a: Any) -> None:
     scipy.io.mmwrite(text, a)
     with _open(path, "wb") as stream:
         stream.write(text.getbuffer())
+
+
+def _read_npz(path: Path) -> sp.csc_array:
+    """Read what SciPy's save_npz writes; its load_npz makes integers of any index."""
+    with np.load(path, allow_pickle=False) as stored:
+        parts = dict(stored)
+    form, shape = parts["format"].item(), parts["shape"]
+    form = form.decode("ascii") if isinstance(form, bytes) else form
+    if form not in _NPZ:
+        raise ValueError(f"it holds the sparse format {form!r}; {', '.join(_NPZ)} are known")
+    if form == "coo" and "coords" in parts:
+        parts["row"], parts["col"] = parts["coords"]
+    data, *indices = (parts[name] for name in ("data", *_NPZ[form]))
+    for name, values in zip(("shape", *_NPZ[form]), (shape, *indices), strict=True):
+        if values.dtype.kind not in "iu":
+            raise ValueError(f"{name} has the type {values.dtype}, not integers")
+    if form == "dia" and np.any(indices[0] != indices[0].astype(np.int32)):
+        raise ValueError("an offset needs more than 32 bits")
+    content = (data, tuple(indices)) if form == "coo" else (data, *indices)
+    A = getattr(sp, f"{form}_array")(content, shape=tuple(shape.tolist()))
+    return sp.csc_array(checked(A, "the matrix"))
 
 
 def _read_harwell_boeing(path: Path) -> sp.csc_array:
@@ -193,11 +233,12 @@ def _read_harwell_boeing(path: Path) -> sp.csc_array:
     for format_, size, length in zip(formats, sizes, counts[1:4], strict=True):
         parts.append(_numbers(lines[at : at + length], format_, size))
         at += length
-    indptr, indices = (part.astype(np.int64) - 1 for part in parts[:2])
+    indptr, indices = (_whole(part) - 1 for part in parts[:2])
     data = parts[2].view(np.complex128) if kind[0] == "C" else parts[2]
     data = np.ones(nnz) if kind[0] == "P" else data
-    A = sp.csc_array((data, indices, indptr), shape=(rows, columns))
-    A.check_format()
+    A = checked(sp.csc_array((data, indices, indptr), shape=(rows, columns)), "the matrix")
+    if kind[1] in "SHZ" and rows != columns:
+        raise ValueError(f"a matrix of type {kind!r} is square, not {rows} by {columns}")
     return _completed(A, kind[1])
 
 
@@ -219,6 +260,13 @@ def _numbers(lines: list[str], format_: str, size: int) -> np.ndarray:
         raise ValueError(f"the file ends before {size} numbers were read")
     fields = joined[: size * int(found[2])].encode()
     return np.frombuffer(fields, f"S{found[2]}").astype(np.float64)
+
+
+def _whole(numbers: np.ndarray) -> np.ndarray:
+    """Indices, read as floating-point numbers, as int64."""
+    if not np.all(np.abs(numbers) < 2**53) or np.any(numbers % 1):
+        raise ValueError("an index is no whole number")
+    return numbers.astype(np.int64)
 
 
 def _completed(A: sp.csc_array, symmetry: str) -> sp.csc_array:

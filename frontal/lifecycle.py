@@ -1,11 +1,13 @@
-"""Copies of a factor, their way from the GPU to the host, and the end of one."""
+"""Copies of a factor, their way from the GPU to the host, its end, and what a failure leaves."""
 
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from .errors import FactorFreedError
+from .errors import FactorFreedError, FactorInvalidError, FrontalError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,15 +16,39 @@ if TYPE_CHECKING:
     from .backend import NumericFactor
     from .gpu.system import ResidentSystem
     from .matrix import Canonical
+    from .scaling import Scaling
 
 Self = TypeVar("Self", bound="LifeCycle")
 
 
-class Freed:
-    """What takes the place of memory that was given back: whatever is asked of it is an error."""
+class Gone:
+    """What takes the place of numbers that are no more: whatever is asked of it is an error."""
+
+    error: type[FrontalError]
 
     def __getattr__(self, name: str) -> Any:
-        raise FactorFreedError
+        raise self.error
+
+
+class Freed(Gone):
+    """In the place of memory that was given back."""
+
+    error = FactorFreedError
+
+
+class Invalid(Gone):
+    """In the place of numbers that were being overwritten when something went wrong."""
+
+    error = FactorInvalidError
+
+
+class Last(NamedTuple):
+    """What the last successful factorization leaves to the next: memory, scaling, method."""
+
+    analysis: Analysis
+    scaling: Scaling | None
+    numeric: NumericFactor
+    resident: ResidentSystem | None
 
 
 class LifeCycle:
@@ -32,7 +58,9 @@ class LifeCycle:
     _numeric: NumericFactor
     _resident: ResidentSystem | None
     _matrix: Canonical | None
+    _scaling: Scaling | None
     _dtype: np.dtype
+    _last: Last | None = None  # while there is no factor
 
     if TYPE_CHECKING:
 
@@ -87,23 +115,54 @@ class LifeCycle:
         ...
         frontal.errors.FactorFreedError: the factor has been freed. ...
         """
-        if self._resident is not None and not self._freed:
-            self._resident.factor.free()
+        if self._state == "freed":
+            return
+        last = self._last_numbers()
+        if last.resident is not None:
+            cast(Any, last.numeric).free()
+        self._put(Freed())
+        self._last = None
+
+    def _put(self, gone: Gone) -> None:
+        """Take all numbers away."""
         self._begin(None, self._dtype)
-        self._matrix = self._numeric = self._resident = cast(Any, Freed())
+        self._matrix = self._numeric = self._resident = cast(Any, gone)
+
+    def _last_numbers(self) -> Last:
+        """What can be overwritten."""
+        if self._last is not None:
+            return self._last
+        self._require()
+        resident = self._resident and self._resident.renewed(None)  # without the old values
+        return Last(self.analysis, self._scaling, self._numeric, resident)
+
+    @contextmanager
+    def _overwriting(self) -> Iterator[Last]:
+        """Where new numbers are computed in place: if that fails, there is no factor."""
+        last = self._last = self._last_numbers()
+        self._put(Invalid())  # whatever interrupts from here on
+        try:
+            yield last
+        except BaseException:
+            self._put(Invalid())
+            self.analysis, self._scaling = last.analysis, last.scaling
+            raise
+        self._last = None
 
     @property
-    def _freed(self) -> bool:
-        return isinstance(self._numeric, Freed)
+    def _state(self) -> str:
+        """``"freed"``, ``"invalid"``, or nothing for a factor."""
+        gone = self._numeric
+        return type(gone).__name__.lower() if isinstance(gone, Gone) else ""
 
     def _require(self) -> None:
-        if self._freed:
-            raise FactorFreedError
+        if isinstance(self._numeric, Gone):
+            raise self._numeric.error
 
     def _twin(self: Self) -> Self:
         self._require()
         twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
+        twin.__dict__.update(self.__dict__, _last=None)
         return twin
 
     def __copy__(self: Self) -> Self:
@@ -112,7 +171,7 @@ class LifeCycle:
     def __getstate__(self) -> dict[str, Any]:
         """A pickle holds everything on the host."""
         self._require()
-        return {**self.__dict__, "_matrix": self.matrix, "_resident": None}
+        return {**self.__dict__, "_matrix": self.matrix, "_resident": None, "_last": None}
 
     def __enter__(self: Self) -> Self:
         self._require()

@@ -8,7 +8,6 @@ matrix gives an `IllConditionedWarning`, where SciPy is silent.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,8 @@ from scipy.sparse import SparseEfficiencyWarning
 from scipy.sparse.linalg import MatrixRankWarning
 
 from .api import factorize
+from .cached import cached_property
+from .checked import checked
 from .errors import NonFiniteInputError, SingularMatrixError, warn
 from .factor import Factor
 
@@ -82,7 +83,7 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
     if sparse and b.ndim == 2 and b.shape[1] != 1:
         x = factorize(_promoted(A, b.dtype), ordering=ordering).solve(b)
         return type(A)(x)
-    b = b.toarray() if sparse else np.asarray(b)
+    b = checked(b, "b").toarray() if sparse else np.asarray(b)
     squeeze = b.ndim == 2 and b.shape[1] == 1
     try:
         factor = factorize(_promoted(A, b.dtype), ordering=ordering)
@@ -261,7 +262,7 @@ def _compressed(A: Any, formats: tuple[str, ...], message: str) -> Any:
     if sp.issparse(A) and A.format in formats:
         return A
     warn(message, SparseEfficiencyWarning)
-    return sp.csc_array(A)
+    return sp.csc_array(checked(A, "A") if sp.issparse(A) else A)
 
 
 def _promoted(A: Any, other: np.dtype) -> Any:

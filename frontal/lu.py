@@ -5,15 +5,13 @@ L21 = F21 U11^-1, U12 = L11^-1 P F12 (kept transposed), and the contribution blo
 F22 - L21 U12.
 
 Pivots are sought in F11, but must bear the whole column: where a pivot is zero, or an entry of L21
-is larger than 1/tiny, the front is assembled again and `eliminate_carefully` replaces the pivots that
-are less than `tiny` of what is left of their columns. A pivot that is the best of a column all of whose rows
-are in F11 stays, however small. Replaced pivots are counted; refinement of the solution answers
-for them.
+is larger than 1/tiny, the front is assembled again and `eliminate_carefully` replaces the pivots
+that are less than `tiny` of what is left of their columns. A pivot that is the best of a column all
+of whose rows are in F11 stays, however small. Replaced pivots are counted; refinement of the
+solution answers for them.
 """
 
 from __future__ import annotations
-
-import numpy as np
 
 from ._jit import inner
 from .blas import (

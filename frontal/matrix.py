@@ -12,7 +12,10 @@ import scipy.sparse as sp
 from scipy.sparse import SparseEfficiencyWarning
 
 from ._jit import jit
+from .checked import checked
 from .errors import NonFiniteInputError, warn
+from .symmetry import POSITIVE_DIAGONAL, UNSYMMETRIC, check_promise, compare_triangles
+from .values import StoredOrder, as_stored, order_of
 
 KINDS = {
     "auto": "auto",
@@ -26,8 +29,6 @@ KINDS = {
 }
 
 _SORTED, _UNSORTED, _CORRUPT = 0, 1, 2
-_UNSYMMETRIC, _SYMMETRIC, _POSITIVE_DIAGONAL = 0, 1, 2
-_ROUNDING = 100.0  # entries of a promised symmetry may differ by so many eps of the largest one
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,8 @@ class Canonical:
         ``"spd"`` if Cholesky is to be tried, else ``"general"``.
     symmetric : bool
         Exactly A == A^H.
+    order : StoredOrder, optional
+        That of the values in the matrix as it was given, where that was asked for.
     """
 
     indptr: np.ndarray = field(repr=False)
@@ -54,6 +57,7 @@ class Canonical:
     n: int
     kind: str
     symmetric: bool
+    order: StoredOrder | None = field(default=None, repr=False)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -65,9 +69,18 @@ class Canonical:
         """Scalar type of the entries."""
         return self.data.dtype
 
+    def refuse_non_finite(self) -> None:
+        """Raise for the first entry, by columns, that is NaN or infinite."""
+        _check_finite(self.indptr, self.indices, self.data)
+
 
 def canonical(
-    A: Any, *, kind: str = "auto", check_finite: bool = True, dtype: Any = None
+    A: Any,
+    *,
+    kind: str = "auto",
+    check_finite: bool = True,
+    dtype: Any = None,
+    ordered: bool = False,
 ) -> Canonical:
     """Bring a matrix into the one form that everything else reads.
 
@@ -88,6 +101,8 @@ def canonical(
     dtype : data type, optional
         Scalar type of the result, by default that of A. Integers and bool become float64, float16
         becomes float32.
+    ordered : bool
+        Tell the order of the values in A, too.
 
     Raises
     ------
@@ -109,7 +124,7 @@ def canonical(
     """
     if kind not in KINDS:
         raise ValueError(f"kind is {kind!r}; choose one of {', '.join(map(repr, KINDS))}")
-    A = _two_dimensional(A)
+    given, A = A, _two_dimensional(A)
     n = A.shape[0]
     if A.shape[1] != n:
         raise ValueError(f"the matrix must be square, its shape is {A.shape}")
@@ -119,20 +134,23 @@ def canonical(
         if not np.can_cast(work, wanted, "same_kind"):
             raise TypeError(f"A has dtype {A.dtype}, which {wanted} cannot hold")
         work = wanted
+    A = checked(A, "A", scan=A.format not in ("csr", "csc") or A.dtype.kind == "b")
     by_rows = A.format == "csr"
     indptr, indices, data = _sorted_columns(A, work)
-    structure = _compare_triangles(indptr, indices, data, True, 0.0)
-    if by_rows and (structure == _UNSYMMETRIC or data.dtype.kind == "c"):
+    stored = ordered and as_stored(A, indices)
+    structure = compare_triangles(indptr, indices, data, True, 0.0)
+    if by_rows and (structure == UNSYMMETRIC or data.dtype.kind == "c"):
         indptr, indices, data = _arrays(
             sp.csr_array((data, indices, indptr), shape=A.shape).tocsc(), work
         )
     if check_finite:
         _check_finite(indptr, indices, data)
-    if structure == _UNSYMMETRIC:
-        _check_promise(KINDS[kind], indptr, indices, data)
-    spd = KINDS[kind] == "spd" or (kind == "auto" and structure == _POSITIVE_DIAGONAL)
+    if structure == UNSYMMETRIC:
+        check_promise(KINDS[kind], indptr, indices, data)
+    spd = KINDS[kind] == "spd" or (kind == "auto" and structure == POSITIVE_DIAGONAL)
+    order = order_of(given, A, indptr, indices, stored) if ordered else None
     return Canonical(
-        indptr, indices, data, n, "spd" if spd else "general", structure != _UNSYMMETRIC
+        indptr, indices, data, n, "spd" if spd else "general", structure != UNSYMMETRIC, order
     )
 
 
@@ -185,7 +203,7 @@ def prepare_rhs(
         return host, lambda X: _to_device(back(X))
     values, restore = b, np.asarray
     if sp.issparse(b):
-        sparse: Any = b
+        sparse: Any = checked(b, "b")
         by_columns: type = sp.csc_array if isinstance(b, sp.sparray) else sp.csc_matrix
         restore = by_columns if sparse.ndim == 2 else sp.coo_array
         values = sparse.astype(working_dtype(sparse.dtype, "b")).toarray()
@@ -276,7 +294,8 @@ def _sorted_columns(A: Any, work: np.dtype) -> tuple[np.ndarray, np.ndarray, np.
     indptr, indices, data = _arrays(A, work)
     order = _inspect(indptr, indices)
     if order == _CORRUPT:
-        raise ValueError("the index arrays of A are corrupt: A.check_format() tells more")
+        checked(A, "A")  # tells more
+        raise ValueError("the index arrays of A are corrupt")
     if order == _UNSORTED:
         columns = sp.csc_array((data, indices, indptr), shape=A.shape, copy=True)
         columns.sum_duplicates()
@@ -322,37 +341,6 @@ def _inspect(indptr, indices):
     return order
 
 
-@jit
-def _compare_triangles(indptr, indices, data, conjugate, tolerance):
-    """Compare A with its adjoint, or its transpose, in one pass over the entries.
-
-    Columns are visited from left to right, so that the entries of row j right of the diagonal are
-    asked for in the order in which their columns store them: one cursor per column finds them.
-    """
-    n = indptr.size - 1
-    cursor = indptr[:-1].copy()
-    positive = 0
-    for j in range(n):
-        p = cursor[j]
-        end = indptr[j + 1]
-        if p < end and indices[p] < j:
-            return _UNSYMMETRIC
-        while p < end:
-            i = indices[p]
-            q = cursor[i]
-            if q == indptr[i + 1] or indices[q] != j:
-                return _UNSYMMETRIC
-            a = data[p]
-            b = np.conj(data[q]) if conjugate else data[q]
-            if a != b and not abs(a - b) <= tolerance:
-                return _UNSYMMETRIC
-            if i == j and a.real > 0:
-                positive += 1
-            cursor[i] = q + 1
-            p += 1
-    return _POSITIVE_DIAGONAL if positive == n else _SYMMETRIC
-
-
 def _check_finite(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> None:
     """Raise for the first entry, by columns, that is NaN or infinite."""
     p = _first_non_finite(data)
@@ -368,28 +356,3 @@ def _first_non_finite(values: np.ndarray) -> int | None:
             return None
     bad = np.flatnonzero(~np.isfinite(values))
     return int(bad[0]) if bad.size else None
-
-
-def _check_promise(kind: str, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> None:
-    """Refuse a matrix that lacks, beyond rounding, the symmetry that `kind` promises."""
-    if kind in ("auto", "general"):
-        return
-    adjoint = kind != "symmetric"
-    tolerance = _ROUNDING * np.finfo(data.dtype).eps * float(np.abs(data).max(initial=0.0))
-    if _compare_triangles(indptr, indices, data, adjoint, tolerance) != _UNSYMMETRIC:
-        return
-    n = indptr.size - 1
-    A = sp.csc_array((data, indices, indptr), shape=(n, n))
-    gap = abs(A - (A.conj().T if adjoint else A.T)).tocoo()
-    worst = int(np.argmax(gap.data)) if gap.nnz else 0
-    if gap.nnz and gap.data[worst] > tolerance:
-        i, j = int(gap.row[worst]), int(gap.col[worst])
-        reason = f"A[{i}, {j}] = {A[i, j]} and A[{j}, {i}] = {A[j, i]}"
-    else:
-        reason = "an entry is stored whose counterpart is not"
-    raise ValueError(
-        f"kind={kind!r} promises a {'Hermitian' if adjoint else 'symmetric'} matrix with both "
-        f"triangles stored, but {reason}. Likely causes: (a) only one triangle was given: "
-        "A + scipy.sparse.tril(A, -1).conj().T completes a lower one, (b) rows were replaced, as "
-        "for boundary conditions, without their columns, (c) it is not symmetric: kind='auto'"
-    )

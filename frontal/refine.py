@@ -10,17 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, gmres
 
+from .cached import cached_property
+
 _MOST_STEPS = 5
 # Errors, in eps, that refinement by default leaves alone: they are what rounding costs anyway.
 # A solution with a larger normwise error is not returned without a warning.
-NORMWISE, _COMPONENTWISE = 4, 1000
+NORMWISE, COMPONENTWISE = 4, 1000
 _GMRES_CYCLES = 20
 _GMRES_SIZE = 40
 
@@ -33,20 +34,23 @@ class Errors:
     ----------
     residual, solution, rhs : (k,) float arrays
         Largest modulus of each column of B - A X, X and B; NaN if it has one.
-    norm : float
-        Infinity norm of A.
+    norm : float, or (k,) float array
+        Infinity norm of A, of another matrix for each column where they were scaled.
     componentwise : (k,) float array, optional
         Componentwise backward error.
     badly_scaled : bool
         Each component counts, not the norm alone: small rows matter too.
+    lost : (k,) array, optional
+        1 for a solution that is too large for its type, -1 for one too small, else 0.
     """
 
     residual: np.ndarray
     solution: np.ndarray
     rhs: np.ndarray
-    norm: float
+    norm: float | np.ndarray
     componentwise: np.ndarray | None = None
     badly_scaled: bool = False
+    lost: np.ndarray | None = None
 
     @cached_property
     def normwise(self) -> np.ndarray:
@@ -60,8 +64,12 @@ class Errors:
         """Error of each column in units of what is good enough."""
         merit = self.normwise / (NORMWISE * eps)
         if self.badly_scaled and self.componentwise is not None:
-            merit = np.maximum(merit, self.componentwise / (_COMPONENTWISE * eps))
+            merit = np.maximum(merit, self.componentwise / (COMPONENTWISE * eps))
         return merit
+
+    def insufficient(self, eps: float) -> bool:
+        """Whether a solution should not be returned without a word."""
+        return not (self.normwise <= NORMWISE * eps).all()
 
     def chosen(self, better: np.ndarray, other: Errors) -> Errors:
         """Take the columns that are `better` from here, the rest from `other`."""
@@ -230,7 +238,7 @@ def rescue(
         (n, n), matvec=lambda r: system.solve(r.reshape(-1, 1))[:, 0], dtype=X.dtype
     )
     taken = 0
-    for j in np.flatnonzero(~(error <= target)):
+    for j in np.flatnonzero((error > target) & np.isfinite(error)):
         column = slice(j, j + 1)
         for _ in range(_GMRES_CYCLES):
             r = system.residual(X[:, column], B[:, column])[:, 0]

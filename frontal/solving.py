@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from . import refine
+from . import exponent, refine
+from .cached import cached_property
 from .errors import IllConditionedWarning, SingularMatrixError, warn
 from .info import SolveInfo
 from .matrix import on_device, prepare_rhs
@@ -76,13 +76,15 @@ class Solutions:
             If b has NaN or infinity.
         SingularMatrixError
             If no accurate solution could be computed.
-        FactorFreedError
-            After `free`.
+        SolutionOverflowError
+            If the solution is larger than the numbers of its scalar type.
+        FactorFreedError, FactorInvalidError
+            After `free`, or after a `refactorize` that failed.
 
         Warns
         -----
         IllConditionedWarning
-            If the backward error stays above what is usual.
+            If the backward error stays above what is usual, or x is too small for its type.
 
         Examples
         --------
@@ -108,8 +110,10 @@ class Solutions:
             B, restore = prepare_rhs(b, self.shape[0], self.dtype)
             X, errors, steps = self._solve_on_host(B, trans, refine, judged)
             x = restore(X)
-        if refine is None and errors is not None:
-            self._warn_of(errors)
+        if errors is not None:
+            exponent.refuse_overflow(errors, X.dtype)
+            if refine is None:
+                self._warn_of(exponent.told_of_underflow(errors, X.dtype))
         if not return_info or errors is None:
             return x
         return x, self._report(errors, X, B, trans, steps, began)
@@ -125,6 +129,7 @@ class Solutions:
         X, errors, taken = self._solve_block(self._resident.upload(B), trans, steps, judged)
         return self._resident.download(X), errors, taken
 
+    @np.errstate(all="ignore")  # of what is not finite, the errors tell
     def _solve_block(
         self, B: Any, trans: str, steps: int | None, judged: bool
     ) -> tuple[Any, Any, int]:
@@ -142,10 +147,12 @@ class Solutions:
             B = B.astype(np.result_type(B.dtype, self.dtype), copy=False)
             system = self._system(trans, B.dtype)
             X, errors, taken = refine.refine(system, system.solve(B), B, steps)
-        if steps is None and (errors.normwise > refine.NORMWISE * np.finfo(B.dtype).eps).any():
+        if errors is None:
+            return X, errors, taken
+        if steps is None and errors.insufficient(float(np.finfo(B.dtype).eps)):
             X, errors, more = self._rescued(X, B, trans, errors)
             taken += more
-        return X, errors, taken
+        return exponent.mended(self, X, B, trans, steps, errors, taken)
 
     def _rescued(self, X: Any, B: Any, trans: str, errors: Any) -> tuple[Any, refine.Errors, int]:
         """What `refine.rescue`, on the host, makes of solutions that are not good enough."""
@@ -184,11 +191,14 @@ class Solutions:
             self._scaling is not None,
         )
 
-    def _direct(self, B: np.ndarray, trans: str) -> np.ndarray:
-        """One solution with the factors, no refinement; B is (n, k)."""
+    def _direct(self, B: np.ndarray, trans: str, scaled: bool = True) -> np.ndarray:
+        """One solution with the factors, no refinement; B is (n, k).
+
+        Unless `scaled`, that of the matrix as it was scaled.
+        """
         if trans == "H":
-            return self._direct(B.conj(), "T").conj()
-        analysis, scaling = self.analysis, self._scaling
+            return self._direct(B.conj(), "T", scaled).conj()
+        analysis, scaling = self.analysis, self._scaling if scaled else None
         dtype = np.result_type(B.dtype, self.dtype)
         rows, columns = analysis.row_perm, analysis.perm
         if trans == "T":

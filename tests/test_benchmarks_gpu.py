@@ -155,7 +155,7 @@ def test_phases_on_the_host(monkeypatch, tmp_path):
     monkeypatch.setattr(gpu_sparse.Frontal, "backend", "cpu")
     monkeypatch.setattr(gpu_sparse.Frontal, "ordering", "amd")
     order = tmp_path / "order.npy"
-    entry = gpu_sparse.Entry("p2d:12", "frontal", reps=3, budget=9, order=str(order))
+    entry = gpu_sparse.Entry("p2d:12", "frontal", "d", 3, 9, str(order), scratch=0)
     found = gpu_sparse.measure(entry, Host())
     assert "error" not in found
     assert set(found["phases"]) == {
@@ -290,3 +290,110 @@ def test_the_entries_can_be_listed_without_a_gpu():
     done = subprocess.run(command, capture_output=True, text=True, cwd=BENCHMARKS.parent)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[:2] == ["p2d:30 d frontal", "p2d:300 d frontal"]
+
+
+def scratched(problem, solver, seconds, memory, **more):
+    """A record with a whole solve from scratch; of its time, half is analysis."""
+    found = record(problem, solver, 1, 0.2, scratch_memory=memory * 2**20, **more)
+    parts = {"": 1, "_analysis": 0.5, "_factor": 0.3, "_solve": 0.2}
+    times = {f"scratch{k}": {"median": seconds * share} for k, share in parts.items()}
+    return found | {"phases": found["phases"] | times}
+
+
+def test_the_whole_from_scratch_on_the_host(monkeypatch):
+    import gpu_sparse
+
+    monkeypatch.setattr(gpu_sparse.Frontal, "backend", "cpu")
+    monkeypatch.setattr(gpu_sparse.Frontal, "ordering", "amd")
+    found = gpu_sparse.measure(gpu_sparse.Entry("p2d:12", "frontal", reps=5, scratch=3), Host())
+    assert "error" not in found
+    phases = found["phases"]
+    assert [phases[x]["reps"] for x in ("scratch", "scratch_factor", "analysis")] == [3, 3, 1]
+    parts = [phases[f"scratch_{x}"]["min"] for x in ("analysis", "factor", "solve")]
+    assert 0 < sum(parts) <= phases["scratch"]["max"]
+    assert found["residual_scratch"] < 1e-13
+    assert found["scratch_memory"] == 100
+    assert found["factor_memory"] > 0
+    assert found["scratch_ordering"] in ("amd", "nesdis", "metis")
+    none = gpu_sparse.measure(gpu_sparse.Entry("p2d:12", "frontal", reps=1, scratch=0), Host())
+    assert "scratch_memory" not in none
+
+
+class FakeLibrary:
+    """cuDSS as a list of the calls made."""
+
+    def __init__(self, *given, **options):
+        self.calls, self.given, self.options = [], given, options
+
+    def __getattr__(self, name):
+        return lambda *_: self.calls.append(name) or [7, 9, 0, 0]
+
+
+def test_cudss_from_scratch_keeps_its_handle(monkeypatch):
+    import cudss
+    import gpu_scratch
+    import grids
+
+    made = []
+    monkeypatch.setattr(cudss, "new_handle", lambda: made.append("handle") or 5)
+    solvers = [FakeLibrary(), FakeLibrary()]
+    left = iter(solvers)
+    monkeypatch.setattr(cudss, "Solver", lambda *a, **k: _told(next(left), k))
+    A, kind = grids.make("p2d:5")
+    Host.xp.zeros_like = staticmethod(np.zeros_like)
+    samples = {}
+    solver = gpu_scratch.CuDSS(A, kind, Host(), 4)
+    found = gpu_scratch.measure(solver, np.ones(25), Host(), samples, 2)
+    assert made == ["handle"]
+    assert found["factor_memory"] == 7
+    assert all(s.options["handle"] == 5 and s.options["threads"] == 4 for s in solvers)
+    assert (solvers[0].options["half"].toarray() == np.triu(A.toarray())).all()
+    assert solvers[1].calls == ["analyze", "factorize", "solve", "get", "close"]
+    assert {k: len(v) for k, v in samples.items()} == dict.fromkeys(
+        ("scratch", "scratch_analysis", "scratch_factor", "scratch_solve"), 2
+    )
+
+
+def _told(fake, options):
+    fake.options = options
+    return fake
+
+
+def test_where_ours_is_behind(tmp_path):
+    import gpu_behind
+
+    rows = [
+        scratched("p2d:300", "frontal", 3, 100),
+        scratched("p2d:300", "cudss", 1, 80),
+        scratched("p3d:30", "frontal", 1, 50),
+        scratched("p3d:30", "cudss", 2, 80),
+        record("p3d:50", "frontal", 2, 0.2),
+        record("p3d:50", "cudss", 1, 0.4, memory=2**21),
+        record("p3d:50", "frontal", 2, 0.2, dtype="s"),  # without a rival
+    ]
+    path = tmp_path / "gpu.jsonl"
+    assert gpu_behind.sections(path) == {}
+    assert gpu_behind.readme(path) == "No results yet."
+    path.write_text("\n".join(map(json.dumps, rows)))
+    (body,) = gpu_behind.sections(path).values()
+    assert "| p2d:300 | d | 900 | 3.00 | 1.00 | 3.00 | 1.50 | 0.500 | 3.00 | 900 | 300 |" in body
+    assert "| p3d:50 | d | 900 | – | – | – |" in body
+    assert "Behind cuDSS in from scratch (1 of 2 problems): p2d:300 3.00x." in body
+    assert "Behind cuDSS in refactorization (1 of 3 problems): p3d:50 2.00x." in body
+    assert "Behind cuDSS in memory (1 of 3 problems): p2d:300 1.25x." in body
+    assert "Nowhere behind in solve (3 problems)." in body
+    told = gpu_behind.readme(path)
+    assert "| p3d:30 | 900 | 1.00 | 1.00 | 0.500 | 0.500 | 0.625 |" in told
+    assert "| p3d:50 | 900 | 2.00 | 0.500 | – | – | 0.500 |" in told
+    for table in (t for text in (body, told) for t in text.split("\n\n") if t.startswith("|")):
+        assert len({line.count("|") for line in table.splitlines()}) == 1
+
+
+def test_the_problems_of_the_session_are_known():
+    import grids
+
+    script = (BENCHMARKS / "gpu_session.sh").read_text(encoding="utf-8")
+    listed = script.split('problems="')[1].split('"')[0].split()
+    assert {"p3d:80", "p3d:126", "p2d:2000"} < set(listed)
+    assert all(grids.split(name) for name in listed)
+    assert subprocess.run(["bash", "-n", str(BENCHMARKS / "gpu_session.sh")]).returncode == 0

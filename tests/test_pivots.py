@@ -22,7 +22,7 @@ def orthogonal(rng, n):
 
 
 def of_condition(condition, seed, n=30):
-    """A dense matrix with one small singular value, a solution, and their product in long double."""
+    """A dense matrix with one small singular value, a solution, and their exact product."""
     rng = np.random.default_rng(seed)
     size = np.ones(n)
     size[-1] = 1 / condition

@@ -1,4 +1,4 @@
-"""Threads: same bits, progress, Ctrl-C, and BLAS left as it was found."""
+"""Threads: same bits, progress, Ctrl-C, solves at once."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import threading
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info
 
 import frontal
 from frontal import cpu, problems, team
-from frontal.threads import single_threaded_blas, thread_count
+from frontal.threads import thread_count
 
 
 @pytest.fixture
@@ -69,14 +68,6 @@ def test_thread_count(monkeypatch):
         thread_count()
     monkeypatch.delenv("FRONTAL_NUM_THREADS")
     assert thread_count() >= 1
-
-
-def test_blas_threads_are_restored():
-    before = [pool["num_threads"] for pool in threadpool_info()]
-    with single_threaded_blas(), single_threaded_blas():
-        limited = [p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"]
-        assert set(limited) == {1}
-    assert [pool["num_threads"] for pool in threadpool_info()] == before
 
 
 def test_a_tile_is_claimed_once():

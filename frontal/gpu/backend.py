@@ -21,7 +21,7 @@ class GpuFactor:
 
     Attributes
     ----------
-    told : (3,) float64 array or None
+    told : (4,) float64 array or None
         What was found when the factor was examined; see `life.Health`.
     """
 

@@ -136,7 +136,7 @@ class Outcome(NamedTuple):
         First position whose pivot is not positive.
     replaced : int
         Pivots of LU that were tiny.
-    told : (3,) float64 array
+    told : (4,) float64 array
         What `life.examine` found, zeros if it did not look.
     """
 
@@ -152,7 +152,7 @@ class State:
     ----------
     outcome : device array of int32
         See device/front.cuh; then how many pivots were replaced.
-    told : device array (3,) of float64
+    told : device array (4,) of float64
         For `life.examine`.
     sent : device array
         Factors of diagonal tiles, as messages (device/messages.cuh).
@@ -160,7 +160,7 @@ class State:
 
     def __init__(self, pattern: Pattern, dtype: np.dtype) -> None:
         fronts, rows = len(pattern.k), int(pattern.tile_row[-1])
-        sizes = (2, 6, 1, pattern.schedule.levels, fronts, rows, rows)
+        sizes = (2, 8, 1, pattern.schedule.levels, fronts, rows, rows)
         ends = np.cumsum(sizes)
         self._device = pattern.device
         self.all = pattern.device.xp.zeros(int(ends[-1]), np.int32)
@@ -178,7 +178,7 @@ class State:
 
     def read(self) -> Outcome:
         """Download the outcome; waits."""
-        told = self._device.download(self.all[:8])
+        told = self._device.download(self.all[:10])
         failure, replaced = told[:2].tolist()
         return Outcome(
             _NO_POSITION - failure if failure else None, replaced, told[2:].view(np.float64)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import FactorMemoryError
+from ..symmetry import ROUNDING
 from .fronts import Pattern
 
 THREADS = 256  # of a block of system.cu
@@ -30,18 +31,22 @@ class Health:
         over the largest pivot for LU.
     finite : bool
         Whether all values of A are finite.
+    hermitian : bool
+        Whether A = A^H up to rounding, if that was looked at.
     """
 
     pivot_ratio: float
     finite: bool
+    hermitian: bool
 
     @classmethod
     def of(cls, symmetric: bool, dtype: np.dtype, told: np.ndarray) -> Health:
-        """Understand the three numbers that `examine` leaves."""
-        loss, largest, size = told.tolist()
+        """Understand the four numbers that `examine` leaves."""
+        loss, largest, size, gap = told.tolist()
+        hermitian = gap <= ROUNDING * float(np.finfo(dtype).eps) * size
         if not symmetric:
             loss *= max(largest, float(np.finfo(dtype).tiny))
-        return cls(1 / loss if loss > 1 else 1.0, bool(np.isfinite(size)))
+        return cls(1 / loss if loss > 1 else 1.0, bool(np.isfinite(size)), hermitian)
 
 
 def constants(pattern: Pattern, **others: bool) -> dict[str, int]:
@@ -56,24 +61,34 @@ def grid(device: Any, work: int) -> int:
 
 
 def examine(
-    pattern: Pattern, panels: Any, pointer: Any, index: Any, perm: Any, values: Any, told: Any
+    pattern: Pattern,
+    panels: Any,
+    pointer: Any,
+    index: Any,
+    perm: Any,
+    values: Any,
+    mirror: Any,
+    told: Any,
 ) -> None:
     """Look at all pivots of a factor, and at the values of A (by columns) that it is of.
 
     Parameters
     ----------
-    told : device array (3,) of float64
+    mirror : device array (nnz,) or None
+        Where the value of the transposed entry is, for each value. None: symmetry is no matter.
+    told : device array (4,) of float64
         Zero at first; gets what `Health.of` understands.
     """
     n = int(pattern.plan.start[-1])
     if n == 0:
         return
-    kernel = pattern.device.kernel("system.cu", "system_health", panels.dtype, **constants(pattern))
-    kernel(
-        (grid(pattern.device, max(n, values.size)),),
-        (THREADS,),
-        (*_fronts(pattern, panels), pointer, index, perm, values, np.int64(values.size), told),
-    )
+    long = mirror is not None and mirror.dtype.itemsize > 4
+    variant = constants(pattern, LONG=long)
+    kernel = pattern.device.kernel("system.cu", "system_health", panels.dtype, **variant)
+    where = np.uint64(0) if mirror is None else mirror
+    of = pointer, index, perm, values, np.int64(values.size), where, told
+    blocks = grid(pattern.device, max(n, values.size))
+    kernel((blocks,), (THREADS,), (*_fronts(pattern, panels), *of))
 
 
 def growth(

@@ -6,83 +6,24 @@ decided with it is `refine.refine`, as on the host.
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from .. import refine
-from ..errors import NonFiniteInputError
+from ..errors import FactorInvalidError, NonFiniteInputError
 from ..matrix import working_dtype
+from ..scaling import extreme, scaled
 from . import life
 from .life import THREADS
 
 if TYPE_CHECKING:
-    from ..analysis import Analysis
     from ..scaling import Scaling
     from .backend import GpuFactor
+    from .entries import Entries
 
 _LARGEST_BLOCK = 1 << 24  # entries of right-hand sides that are solved together,
 _LEAST_WIDTH = 32  # or so many of them if they are long
-_LONG_ROW = 512  # entries for each thread of a team that ask for a larger team
-
-
-class Entries:
-    """Where the entries of a pattern are, by columns and by rows, on a device.
-
-    Attributes
-    ----------
-    pointer, index : device arrays (n + 1,) int64, (nnz,) int32
-        Compressed columns.
-    perm, row_perm : device arrays (n,) int32
-        As those of `Analysis`.
-    lanes : int
-        Threads that read a column together.
-    """
-
-    def __init__(self, analysis: Analysis) -> None:
-        runner: Any = analysis.runner
-        self.pattern = runner.pattern
-        self.device = self.pattern.device
-        self.n, self.nnz = analysis.n, int(analysis.indptr[-1])
-        upload = self.device.upload
-        self.pointer, self.index = upload(analysis.indptr), upload(analysis.indices)
-        self.perm, self.row_perm = upload(analysis.perm), upload(analysis.row_perm)
-        self.lanes = self._lanes(int(np.diff(analysis.indptr).max(initial=0)))
-        self.long = self.nnz > np.iinfo(np.int32).max
-
-    def _lanes(self, longest: int) -> int:
-        mean = self.nnz // max(self.n, 1)
-        lanes = 1 << min(max(mean.bit_length() - 1, 0), 5)
-        return 32 if longest > _LONG_ROW * lanes else lanes
-
-    @cached_property
-    def by_rows(self) -> tuple[Any, Any, Any, int]:
-        """Compressed rows: pointers, columns, positions among the values of A, and lanes."""
-        xp = self.device.xp
-        position = xp.argsort(self.index, kind="stable")
-        column = xp.searchsorted(self.pointer, position, side="right") - 1
-        # not by bincount, for which CuPy takes gigabytes
-        pointer = xp.searchsorted(self.index[position], xp.arange(self.n + 1, dtype=np.int32))
-        longest = int(self.device.download(xp.diff(pointer).max())) if self.n else 0
-        position = position.astype(np.int64 if self.long else np.int32)
-        return pointer.astype(np.int64), column.astype(np.int32), position, self._lanes(longest)
-
-    def values_of(self, A: Any) -> Any | None:
-        """Values, by columns, of a CSC or CSR matrix on the device; None for another pattern."""
-        xp = self.device.xp
-        by_rows = A.format == "csr"
-        pointer, index = self.by_rows[:2] if by_rows else (self.pointer, self.index)
-        if A.shape != (self.n, self.n) or A.indices.size != self.nnz or A.data.size != self.nnz:
-            return None
-        same = xp.stack([(A.indptr == pointer).all(), (A.indices == index).all()])
-        if not self.device.download(same).all():
-            return None
-        if not by_rows:
-            return A.data
-        values = xp.empty_like(A.data)
-        values[self.by_rows[2]] = A.data
-        return values
 
 
 class ResidentSystem:
@@ -108,6 +49,7 @@ class ResidentSystem:
         if scaling is not None:
             upload = entries.device.upload
             self._scales = upload(scaling.row), upload(scaling.column)
+        self.examined = False  # whether A is Hermitian is seen on the device
         self.numeric: GpuFactor | None = None
         self._systems: dict[tuple[str, np.dtype], DeviceSystem] = {}
 
@@ -115,6 +57,7 @@ class ResidentSystem:
         """The same pattern and scaling with other values, not factorized yet."""
         twin = ResidentSystem(self.entries, values, None, False)
         twin.scaling, twin._scales = self.scaling, self._scales
+        twin.examined = self.entries.pattern.symmetric
         return twin
 
     def with_factor(self, numeric: GpuFactor) -> ResidentSystem:
@@ -127,28 +70,16 @@ class ResidentSystem:
     def factor(self) -> GpuFactor:
         """The factor."""
         if self.numeric is None:
-            raise RuntimeError(
-                "there is no factor, since the last factorization failed: refactorize again"
-            )
+            raise FactorInvalidError
         return self.numeric
-
-    def adopt(self, values: Any) -> Any:
-        """Values of A that somebody else keeps, as a copy in a scalar type of this package."""
-        xp = self.entries.device.xp
-        values = xp.asarray(values)
-        if values.size != self.entries.nnz:
-            raise ValueError(
-                f"{values.size} values given, the pattern has {self.entries.nnz} entries"
-            )
-        kept = xp.empty(values.size, working_dtype(values.dtype, "A"))
-        self.entries.device.copy(values.reshape(-1), kept)
-        return kept
 
     def scaled(self) -> Any:
         """The values that are factorized."""
         row, column = self._scales
         if row is None or not self.entries.nnz:
             return self.values
+        if self.scaling is not None and extreme(self.scaling.row, self.scaling.column):
+            return self._scaled_on_host()
         entries, out = self.entries, self.entries.device.xp.empty_like(self.values)
         sizes = np.int32(entries.n), np.int32(entries.lanes)
         self._launch(
@@ -157,6 +88,13 @@ class ResidentSystem:
             (*sizes, entries.pointer, entries.index, row, column, self.values, out),
         )
         return out
+
+    def _scaled_on_host(self) -> Any:
+        """As `scaled`, where the kernel's product of two factors may overflow."""
+        entries, scaling = self.entries, cast("Scaling", self.scaling)
+        down = entries.device.download
+        of = down(entries.pointer), down(entries.index), down(self.values)
+        return entries.device.upload(scaled(*of, scaling.row, scaling.column))
 
     def _launch(self, entry: str, grid: tuple[int, ...], arguments: tuple[Any, ...]) -> None:
         entries, constants = self.entries, life.constants(self.entries.pattern)
@@ -167,7 +105,9 @@ class ResidentSystem:
         """Launch what looks at a new factor and the values that it is of; see `life.examine`."""
         entries = self.entries
         of = entries.pointer, entries.index, entries.perm, self.values
-        life.examine(entries.pattern, panels, *of, told)
+        # by rows and by columns, the entries of a symmetric pattern are each other's mirror images
+        mirror = entries.by_rows[2] if self.examined else None
+        life.examine(entries.pattern, panels, *of, mirror, told)
 
     @property
     def health(self) -> life.Health:

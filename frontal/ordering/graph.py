@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,8 @@ import scipy.sparse as sp
 from scipy.sparse import csgraph
 
 from .._jit import jit
+from ..cached import cached_property
+from ..checked import checked
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +59,7 @@ def adjacency(A: Any) -> Graph:
     Raises
     ------
     ValueError
-        If A is not square.
+        If A is not square, or its index arrays are corrupt.
 
     Examples
     --------
@@ -71,6 +72,7 @@ def adjacency(A: Any) -> Graph:
             f"A must be square to be ordered symmetrically, but its shape is {A.shape}"
         )
     n = A.shape[0]
+    A = checked(A, "A")
     A = A if A.format in ("csc", "csr") else A.tocsc()
     # One byte per entry; booleans would make SciPy add by a slower path.
     P = sp.csr_array((np.ones(A.indices.size, np.int8), A.indices, A.indptr), shape=(n, n))

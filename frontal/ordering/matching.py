@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._jit import inner, jit
+from ..checked import checked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -277,6 +278,7 @@ def _largest(values: NDArray, indptr: NDArray) -> NDArray:
 
 def _canonical(A: Any) -> Any:
     """Return A itself if it is a square CSC matrix without duplicates, else one made of it."""
+    A = checked(A, "A")
     if A.format != "csc" or not A.has_canonical_format:
         A = sp.csc_array(A, copy=True)
         A.sum_duplicates()

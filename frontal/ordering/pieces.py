@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from ..cached import cached_property
 from .amd import amd
 from .graph import Graph, components, dense_limit, indistinguishable, induced
 

@@ -3,7 +3,10 @@
 #pragma once
 #include <math.h>
 
+#include "copies.hpp"
+#include "entries.hpp"
 #include "fibers.hpp"
+#include "interleave.hpp"
 
 #define __global__
 #define __device__
@@ -39,13 +42,13 @@ struct int3 {
 
 inline void __syncthreads(int line = __builtin_LINE()) { emulation::barrier(line); }
 inline int __syncthreads_or(int value, int line = __builtin_LINE()) {
-    return emulation::barrier(line, value), emulation::grid.last_or;
+    return emulation::barrier(line, value), emulation::block().last_or;
 }
 inline int __syncthreads_and(int value, int line = __builtin_LINE()) {
-    return emulation::barrier(line, value), emulation::grid.last_and;
+    return emulation::barrier(line, value), emulation::block().last_and;
 }
 inline int __syncthreads_count(int value, int line = __builtin_LINE()) {
-    return emulation::barrier(line, value), emulation::grid.last_count;
+    return emulation::barrier(line, value), emulation::block().last_count;
 }
 
 inline void __syncwarp(unsigned mask = ~0u) {
@@ -146,7 +149,7 @@ template <class T> unsigned __match_any_sync(unsigned mask, T value) {
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 inline void __threadfence_system() {}
-inline void __nanosleep(unsigned) { emulation::yield(); }
+inline void __nanosleep(unsigned) { emulation::yield("__nanosleep, for a message"); }
 
 template <class T> T __ldg(const T *p) { return *p; }
 template <class T> T __ldcs(const T *p) { return *p; }
@@ -159,23 +162,24 @@ template <class T> struct same {
     using type = T;
 };
 // An atomic operation that changes nothing is how a thread waits for a flag: others run.
-template <class T> T update(T *p, T value) {
+template <class T> EMULATION_OWN T update(T *p, T value) {
     T old = *p;
+    races::message(p, sizeof(T), true);
     if (memcmp(&old, &value, sizeof(T)) == 0) return yield(), old;
     *p = value;
-    grid.idle = 0;
+    counted(p);
     return old;
 }
 } // namespace emulation
 
-template <class T> T atomicAdd(T *p, typename emulation::same<T>::type v) { return emulation::update(p, T(*p + v)); }
-template <class T> T atomicSub(T *p, typename emulation::same<T>::type v) { return emulation::update(p, T(*p - v)); }
-template <class T> T atomicMin(T *p, typename emulation::same<T>::type v) { return emulation::update(p, v < *p ? v : *p); }
-template <class T> T atomicMax(T *p, typename emulation::same<T>::type v) { return emulation::update(p, v > *p ? v : *p); }
-template <class T> T atomicOr(T *p, typename emulation::same<T>::type v) { return emulation::update(p, T(*p | v)); }
-template <class T> T atomicAnd(T *p, typename emulation::same<T>::type v) { return emulation::update(p, T(*p & v)); }
-template <class T> T atomicExch(T *p, typename emulation::same<T>::type v) { return emulation::update(p, v); }
-template <class T>
+template <class T> EMULATION_OWN T atomicAdd(T *p, typename emulation::same<T>::type v) { return emulation::update(p, T(*p + v)); }
+template <class T> EMULATION_OWN T atomicSub(T *p, typename emulation::same<T>::type v) { return emulation::update(p, T(*p - v)); }
+template <class T> EMULATION_OWN T atomicMin(T *p, typename emulation::same<T>::type v) { return emulation::update(p, v < *p ? v : *p); }
+template <class T> EMULATION_OWN T atomicMax(T *p, typename emulation::same<T>::type v) { return emulation::update(p, v > *p ? v : *p); }
+template <class T> EMULATION_OWN T atomicOr(T *p, typename emulation::same<T>::type v) { return emulation::update(p, T(*p | v)); }
+template <class T> EMULATION_OWN T atomicAnd(T *p, typename emulation::same<T>::type v) { return emulation::update(p, T(*p & v)); }
+template <class T> EMULATION_OWN T atomicExch(T *p, typename emulation::same<T>::type v) { return emulation::update(p, v); }
+template <class T> EMULATION_OWN
 T atomicCAS(T *p, typename emulation::same<T>::type expected, typename emulation::same<T>::type v) {
     return emulation::update(p, *p == expected ? v : *p);
 }

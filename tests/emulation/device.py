@@ -25,6 +25,7 @@ from frontal.gpu import jit
 from frontal.gpu.launch import H200, Limits
 
 HEADERS = Path(__file__).parent
+RACES = HEADERS / "races.cpp"
 COMPILER = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
 SANITIZE = os.environ.get("FRONTAL_SANITIZE") == "1"
 LIMITS = Limits(4, H200.shared_block, H200.shared_multiprocessor, H200.capability)
@@ -57,9 +58,15 @@ class EmulatedDevice:
         key = (file, entry, np.dtype(dtype), tuple(sorted(constants.items())))
         if key not in self._kernels:
             text = self._sources.get(file) or jit.source(file)
-            library = build(text, jit.options(key[2], constants))
-            self._kernels[key] = _Kernel(library, entry, self.limits.shared_block)
+            library = self._build(text, jit.options(key[2], constants))
+            self._kernels[key] = self._entry(library, entry)
         return self._kernels[key]
+
+    def _build(self, text: str, options: tuple[str, ...]) -> ctypes.CDLL:
+        return build(text, options)
+
+    def _entry(self, library: ctypes.CDLL, entry: str) -> _Kernel:
+        return _Kernel(library, entry, self.limits.shared_block)
 
     def free_memory(self) -> int:
         """Bytes that can still be taken."""
@@ -151,7 +158,7 @@ def _flags() -> tuple[str, ...]:
     cpu = Path("/proc/cpuinfo")
     fused = cpu.exists() and " fma " in cpu.read_text()
     return (
-        *("-x", "c++", "-w", "-fPIC", "-shared", "-fno-strict-aliasing", "-ffp-contract=off"),
+        *("-x", "c++", "-w", "-fPIC", "-fno-strict-aliasing", "-ffp-contract=off"),
         *("-fno-gnu-unique",) * ("g++" in Path(str(COMPILER)).name),
         "-O0" if SANITIZE else "-O1",  # with the sanitizers, compiling is most of the time
         *(("-mfma",) if fused else ()),
@@ -162,7 +169,7 @@ def _flags() -> tuple[str, ...]:
 
 @cache
 def _headers() -> str:
-    return "".join(path.read_text() for path in sorted(HEADERS.glob("*.hpp")))
+    return "".join(path.read_text() for path in sorted(HEADERS.glob("*.[hc]pp")))
 
 
 def _folder() -> Path:
@@ -172,28 +179,39 @@ def _folder() -> Path:
 
 
 @cache
-def build(text: str, options: tuple[str, ...]) -> ctypes.CDLL:
-    """Compile a kernel source and load it; what was compiled before is taken from a cache."""
-    if COMPILER is None:
-        raise EmulationError("no C++ compiler: install g++ or clang++, or set CXX")
+def build(text: str, options: tuple[str, ...], more: tuple[str, ...] = ()) -> ctypes.CDLL:
+    """Compile a kernel source and load it; what was compiled before is taken from a cache.
+
+    With ``-fsanitize=thread`` among the further options, the library of races.cpp goes with it, and
+    not the compiler's.
+    """
     entries = [a or b for a, b in jit._ENTRY.findall(text)]
     unit = "\n".join(
         ['#include "cuda.hpp"', text, *(f"EMULATION_ENTRY({entry})" for entry in entries), ""]
     )
+    if "-fsanitize=thread" not in more:
+        return ctypes.CDLL(str(_compiled(unit, ("-shared", *options, *more))))
+    kernel = _compiled(unit, ("-c", *options, *more))
+    races = _compiled(RACES.read_text(), ("-c", "-O2"))
+    linked = ("-x", "none", str(kernel), str(races), "-shared", "-lstdc++")
+    return ctypes.CDLL(str(_compiled("", linked)))
+
+
+def _compiled(unit: str, options: tuple[str, ...]) -> Path:
+    """Compile a source, if that was not done before; the file that comes of it."""
+    if COMPILER is None:
+        raise EmulationError("no C++ compiler: install g++ or clang++, or set CXX")
     command = (COMPILER, *_flags(), *options)
     key = hashlib.sha256("\0".join((*command, _headers(), unit)).encode()).hexdigest()[:24]
-    path = _folder() / f"{key}.so"
+    path = _folder() / f"{key}{'.o' if '-c' in options else '.so'}"
     if not path.exists():
-        _compile(command, unit, path)
-    return ctypes.CDLL(str(path))
-
-
-def _compile(command: tuple[str, ...], unit: str, path: Path) -> None:
-    part = path.with_suffix(f".{os.getpid()}")
-    done = subprocess.run(
-        (*command, "-o", str(part), "-"), input=unit, capture_output=True, text=True
-    )
-    if done.returncode:
-        part.unlink(missing_ok=True)
-        raise EmulationError(f"{' '.join(command)} failed:\n{done.stderr[:5000]}")
-    part.replace(path)
+        part = path.with_suffix(f".{os.getpid()}")
+        last = ("-",) if unit else ()
+        done = subprocess.run(
+            (*command, "-o", str(part), *last), input=unit, capture_output=True, text=True
+        )
+        if done.returncode:
+            part.unlink(missing_ok=True)
+            raise EmulationError(f"{' '.join(command)} failed:\n{done.stderr[:5000]}")
+        part.replace(path)
+    return path

@@ -1,12 +1,17 @@
 // A grid of CUDA threads on one CPU thread: every CUDA thread of a block is a fiber that runs until
-// it must wait for others, blocks run one after another. The order in which fibers are resumed is
-// reversed at every barrier, so that code which relies on one order of threads fails.
+// it must wait for others. Blocks run one after another, or several take turns (interleave.hpp). The
+// order in which fibers are resumed is reversed at every barrier, so that code which relies on one
+// order of threads fails.
 #pragma once
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+
+#ifndef EMULATION_RESIDENTS
+#define EMULATION_RESIDENTS 1 // blocks that are under way together, at most
+#endif
 
 #if defined(__SANITIZE_ADDRESS__)
 #define EMULATION_ASAN 1
@@ -23,6 +28,11 @@
 #include <ucontext.h>
 #endif
 
+#include "races.hpp"
+
+// Functions whose own accesses to memory are none of the kernel's.
+#define EMULATION_OWN __attribute__((no_sanitize("thread")))
+
 struct uint3 {
     unsigned x, y, z;
 };
@@ -35,26 +45,24 @@ static dim3 blockDim, gridDim;
 
 namespace emulation {
 
-constexpr int warp_size = 32, max_threads = 1024;
+constexpr int warp_size = 32, max_threads = 1024, residents = EMULATION_RESIDENTS;
 constexpr size_t stack_bytes = size_t(256) << 10;
 constexpr unsigned char poison = 0xff; // bytes of a NaN, and of -1
 
 enum State { Ready, AtBarrier, AtCollective, Ended };
 
-// A copy to shared memory that has begun: its bytes land when it is waited for.
-struct Copy {
-    void *target;
-    int bytes, group;
-    alignas(16) unsigned char value[16];
-};
+struct Copy; // to shared memory, that has begun (copies.hpp)
+struct Block;
 
 struct Fiber {
     void *sp = nullptr, *asan = nullptr;
     char *stack = nullptr; // lowest address
+    Block *block = nullptr;
     uint3 index{};
     int id = 0;
     State state = Ready;
-    const char *what = ""; // the collective that the fiber waits at
+    const char *what = ""; // the collective that the fiber waits at, or the flag
+    const void *flag = nullptr;
     unsigned mask = 0;
     void *payload = nullptr;
     Copy *copies = nullptr;
@@ -64,16 +72,28 @@ struct Fiber {
 #endif
 };
 
-struct Grid {
-    Fiber fibers[max_threads], main;
-    Fiber *current = nullptr;
-    int threads = 0, alive = 0, arrived = 0;
+// What the threads of a block share.
+struct Block {
+    Fiber *fibers = nullptr;
+    uint3 index{};
+    int alive = 0, arrived = 0;
     int line = 0;  // of the barrier that some have reached
     int queue[max_threads + 1], head = 0, tail = 0; // fibers to resume
     bool reversed = false;
-    long long idle = 0; // reads of flags since anything last changed
     int reduced_or = 0, reduced_and = 1, reduced_count = 0, last_or = 0, last_and = 0, last_count = 0;
     void *shared = nullptr;
+    // with several of them
+    char *statics = nullptr;             // its variables in shared memory
+    long long priority = 0, changes = 0; // changes: when it last polled
+    int polls = 0;                       // of its threads that wait for flags, since then
+};
+
+struct Grid {
+    Fiber fibers[max_threads], main;
+    Fiber *current = nullptr;
+    Block blocks[residents], *block = blocks; // block: of the current fiber
+    int threads = 0;
+    long long idle = 0; // reads of flags since anything last changed
     const char *kernel = "";
     void (*body)(void **) = nullptr;
     void **arguments = nullptr;
@@ -83,7 +103,9 @@ struct Grid {
 };
 static Grid grid;
 
-inline void *shared() { return grid.shared; }
+inline Block &block() { return residents > 1 ? *grid.block : grid.blocks[0]; }
+inline void *shared() { return block().shared; }
+inline void fail(const char *what);
 
 // --- switching from one fiber to another ---------------------------------------------------------
 
@@ -97,6 +119,8 @@ __asm__(".text\n"
         "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n");
 #endif
 
+inline void arrive_in_block(); // see interleave.hpp
+
 inline void arrive_from_switch() {
 #ifdef EMULATION_ASAN
     const void *bottom;
@@ -104,6 +128,7 @@ inline void arrive_from_switch() {
     __sanitizer_finish_switch_fiber(grid.current->asan, &bottom, &size);
     if (!grid.main_bottom) grid.main_bottom = bottom, grid.main_size = size;
 #endif
+    if (residents > 1 && grid.current != &grid.main) arrive_in_block();
     threadIdx = grid.current->index;
 }
 
@@ -124,10 +149,17 @@ __attribute__((noinline)) inline void switch_to(Fiber *to) {
     arrive_from_switch();
 }
 
-inline void push(Fiber *fiber) {
+EMULATION_OWN inline void push(Fiber *fiber) {
+    Block &own = block();
     fiber->state = Ready;
-    grid.queue[grid.tail] = fiber->id;
-    grid.tail = (grid.tail + 1) % (max_threads + 1);
+    own.queue[own.tail] = fiber->id;
+    own.tail = (own.tail + 1) % (max_threads + 1);
+}
+
+EMULATION_OWN inline Fiber *pop(Block &own) {
+    Fiber *fiber = &own.fibers[own.queue[own.head]];
+    own.head = (own.head + 1) % (max_threads + 1);
+    return fiber;
 }
 
 // --- errors --------------------------------------------------------------------------------------
@@ -139,7 +171,8 @@ inline void place(char *text, size_t size, const Fiber *fiber) {
              fiber->index.z, doing);
     length = strlen(text);
     if (fiber->state == AtBarrier)
-        snprintf(text + length, size - length, ", which %d of %d threads have reached", grid.arrived, grid.alive);
+        snprintf(text + length, size - length, ", which %d of %d threads have reached",
+                 fiber->block->arrived, fiber->block->alive);
     else
         snprintf(text + length, size - length, " %s with mask %08x", fiber->what, fiber->mask);
 }
@@ -157,76 +190,92 @@ inline void deadlock() {
     const char *told = nullptr;
     bool barrier = false;
     for (int i = 0; i < grid.threads; ++i) {
-        const Fiber *fiber = &grid.fibers[i];
+        const Fiber *fiber = &block().fibers[i];
         if (fiber->state == AtBarrier ? barrier : fiber->state != AtCollective || fiber->what == told) continue;
         if (fiber->state == AtBarrier) barrier = true;
         else told = fiber->what;
         place(grid.error, sizeof grid.error, fiber);
     }
     size_t length = strlen(grid.error);
-    snprintf(grid.error + length, sizeof grid.error - length, "; %d of %d threads have ended", grid.threads - grid.alive,
+    snprintf(grid.error + length, sizeof grid.error - length, "; %d of %d threads have ended", grid.threads - block().alive,
              grid.threads);
     switch_to(&grid.main);
 }
 
+// Of interleave.hpp:
+inline Fiber *pop_any();                   // of the block whose turn it is
+inline void poll();                        // a thread waits for a flag
+inline void changed(const void *flag);     // something that other blocks may wait for, or the end of a thread
+inline void run_blocks(size_t shared_bytes);
+
 // Resume the next fiber; the current one has said in its state what it waits for.
-inline void suspend() {
-    if (grid.head == grid.tail) {
-        if (grid.alive) deadlock();
+EMULATION_OWN inline void suspend() {
+    Block &own = block();
+    if (own.head == own.tail) {
+        if (own.alive) deadlock();
         else switch_to(&grid.main);
         return;
     }
-    Fiber *next = &grid.fibers[grid.queue[grid.head]];
-    grid.head = (grid.head + 1) % (max_threads + 1);
-    switch_to(next);
+    switch_to(residents > 1 ? pop_any() : pop(own));
+}
+
+// Something has changed for threads of this block.
+EMULATION_OWN inline void progress() {
+    grid.idle = 0;
+    block().polls = 0;
 }
 
 // Let the others run: called where a thread waits in a loop for what another thread will write.
-inline void yield() {
-    if (++grid.idle > 1000LL * (grid.threads + 10)) fail("waits for ever for a flag that no thread sets");
+EMULATION_OWN inline void yield(const char *what = "an atomic operation", const void *flag = nullptr) {
+    grid.current->what = what, grid.current->flag = flag;
+    if (residents > 1) poll();
+    else if (++grid.idle > 1000LL * (grid.threads + 10)) fail("waits for ever for a flag that no thread sets");
     push(grid.current);
     suspend();
 }
 
 // --- waiting for each other ----------------------------------------------------------------------
 
-inline void release_barrier() {
-    grid.idle = 0;
-    grid.arrived = 0;
-    grid.last_or = grid.reduced_or, grid.last_and = grid.reduced_and, grid.last_count = grid.reduced_count;
-    grid.reduced_or = 0, grid.reduced_and = 1, grid.reduced_count = 0;
-    grid.reversed = !grid.reversed;
+EMULATION_OWN inline void release_barrier() {
+    Block &own = block();
+    progress();
+    races::barrier();
+    own.arrived = 0;
+    own.last_or = own.reduced_or, own.last_and = own.reduced_and, own.last_count = own.reduced_count;
+    own.reduced_or = 0, own.reduced_and = 1, own.reduced_count = 0;
+    own.reversed = !own.reversed;
     for (int i = 0; i < grid.threads; ++i) {
-        Fiber *fiber = &grid.fibers[grid.reversed ? grid.threads - 1 - i : i];
+        Fiber *fiber = &own.fibers[own.reversed ? grid.threads - 1 - i : i];
         if (fiber->state == AtBarrier) push(fiber);
     }
 }
 
 // All threads of the block that have not ended; all must be at a line of the same number.
-inline void barrier(int line, bool value = false) {
-    if (grid.arrived == 0) grid.line = line;
-    else if (grid.line != line) {
+EMULATION_OWN inline void barrier(int line, bool value = false) {
+    Block &own = block();
+    if (own.arrived == 0) own.line = line;
+    else if (own.line != line) {
         char text[100];
-        snprintf(text, sizeof text, "is at the barrier of line %d while others are at that of line %d", line, grid.line);
+        snprintf(text, sizeof text, "is at the barrier of line %d while others are at that of line %d", line, own.line);
         fail(text);
     }
-    grid.reduced_or |= value, grid.reduced_and &= value, grid.reduced_count += value;
+    own.reduced_or |= value, own.reduced_and &= value, own.reduced_count += value;
     grid.current->state = AtBarrier;
-    if (++grid.arrived == grid.alive) release_barrier();
+    if (++own.arrived == own.alive) release_barrier();
     suspend();
 }
 
 // The lanes of a warp named by `mask` come together; the last to arrive calls act(lanes), where
 // lanes[l] is what lane l brought, null for a lane that is not of the mask or does not exist.
 template <class Payload, class Act>
-inline void collective(const char *what, unsigned mask, Payload &payload, Act act) {
+EMULATION_OWN inline void collective(const char *what, unsigned mask, Payload &payload, Act act) {
     Fiber *self = grid.current;
     int first = self->id / warp_size * warp_size, lane = self->id % warp_size;
     if (!(mask >> lane & 1)) fail("calls a warp function whose mask does not name it");
     self->state = AtCollective, self->what = what, self->mask = mask, self->payload = &payload;
     Payload *lanes[warp_size] = {};
     for (int l = 0; l < warp_size && first + l < grid.threads; ++l) {
-        Fiber *other = &grid.fibers[first + l];
+        Fiber *other = &block().fibers[first + l];
         if (!(mask >> l & 1)) continue;
         if (other->state != AtCollective || other->mask != mask) return suspend();
         if (other->what != what && strcmp(other->what, what) != 0) {
@@ -236,39 +285,11 @@ inline void collective(const char *what, unsigned mask, Payload &payload, Act ac
         }
         lanes[l] = (Payload *)other->payload;
     }
-    grid.idle = 0;
+    progress();
     act(lanes);
     for (int l = 0; l < warp_size && first + l < grid.threads; ++l)
-        if (lanes[l] && l != lane) push(&grid.fibers[first + l]);
+        if (lanes[l] && l != lane) push(&block().fibers[first + l]);
     self->state = Ready;
-}
-
-// --- asynchronous copies -------------------------------------------------------------------------
-
-// The target is poisoned until the copy is waited for.
-inline void begin_copy(void *target, const void *source, int bytes, bool valid) {
-    Fiber *self = grid.current;
-    if ((size_t)target % bytes || (valid && (size_t)source % bytes)) fail("copy_async: an address is not aligned");
-    if (self->copy_count == self->copy_room) {
-        self->copy_room = self->copy_room ? 2 * self->copy_room : 16;
-        self->copies = (Copy *)realloc(self->copies, self->copy_room * sizeof(Copy));
-    }
-    Copy &copy = self->copies[self->copy_count++];
-    copy.target = target, copy.bytes = bytes, copy.group = self->group;
-    if (valid) memcpy(copy.value, source, bytes);
-    else memset(copy.value, 0, bytes);
-    memset(target, poison, bytes);
-}
-
-inline void finish_copies(int groups_left) {
-    Fiber *self = grid.current;
-    int kept = 0;
-    for (int i = 0; i < self->copy_count; ++i) {
-        Copy &copy = self->copies[i];
-        if (copy.group < self->group - groups_left) memcpy(copy.target, copy.value, copy.bytes);
-        else self->copies[kept++] = copy;
-    }
-    self->copy_count = kept;
 }
 
 // --- launches ------------------------------------------------------------------------------------
@@ -279,13 +300,14 @@ inline void run_thread() {
     Fiber *self = grid.current;
     self->state = Ended;
     if (*(size_t *)self->stack != stack_bytes) fail("the stack of a thread has overflowed");
-    grid.idle = 0;
-    if (--grid.alive && grid.arrived == grid.alive) release_barrier();
+    Block &own = block();
+    if (--own.alive && own.arrived == own.alive) release_barrier();
+    changed(nullptr);
     suspend();
 }
 
 inline void prepare(Fiber *fiber, int id) {
-    fiber->id = id;
+    fiber->id = id, fiber->block = &block();
     fiber->index = {id % blockDim.x, id / blockDim.x % blockDim.y, id / (blockDim.x * blockDim.y)};
     fiber->copy_count = fiber->group = 0;
     fiber->asan = nullptr;
@@ -308,15 +330,16 @@ inline void prepare(Fiber *fiber, int id) {
     push(fiber);
 }
 
-inline void run_block(size_t shared_bytes) {
-    if (shared_bytes) memset(grid.shared, poison, shared_bytes);
-    grid.head = grid.tail = grid.arrived = 0;
+inline void begin_block(size_t shared_bytes, uint3 index) {
+    Block &own = block();
+    own.index = blockIdx = index;
+    if (shared_bytes) memset(own.shared, poison, shared_bytes);
+    own.head = own.tail = own.arrived = 0;
     grid.idle = 0;
-    grid.alive = grid.threads;
-    grid.reduced_or = 0, grid.reduced_and = 1, grid.reduced_count = 0;
-    for (int i = 0; i < grid.threads; ++i) prepare(&grid.fibers[i], i);
+    own.alive = grid.threads;
+    own.reduced_or = 0, own.reduced_and = 1, own.reduced_count = 0;
+    for (int i = 0; i < grid.threads; ++i) prepare(&own.fibers[i], i);
     grid.main.state = Ready;
-    suspend();
 }
 
 // Run a grid. `stacks` holds the fibers' stacks from one launch to the next, of any library.
@@ -335,44 +358,27 @@ inline const char *launch(const char *kernel, void (*body)(void **), const unsig
     grid.threads = int(blockDim.x * blockDim.y * blockDim.z);
     grid.current = &grid.main;
     grid.error[0] = 0;
-    for (int i = 0; i < grid.threads; ++i) grid.fibers[i].stack = (char *)*stacks + i * stack_bytes;
-    if (shared_bytes && posix_memalign(&grid.shared, 128, shared_bytes)) return "no memory for shared memory";
-    for (unsigned z = 0; z < gridDim.z && !*grid.error; ++z)
+    int count = residents < max_threads / grid.threads ? residents : max_threads / grid.threads;
+    for (int i = 0; i < count * grid.threads; ++i) grid.fibers[i].stack = (char *)*stacks + i * stack_bytes;
+    for (int i = 0; i < count; ++i) {
+        grid.blocks[i].fibers = grid.fibers + i * grid.threads, grid.blocks[i].alive = 0;
+        if (shared_bytes && posix_memalign(&grid.blocks[i].shared, 128, shared_bytes)) return "no memory for shared memory";
+    }
+    if (residents > 1) run_blocks(shared_bytes);
+    else for (unsigned z = 0; z < gridDim.z && !*grid.error; ++z)
         for (unsigned y = 0; y < gridDim.y && !*grid.error; ++y)
             for (unsigned x = 0; x < gridDim.x && !*grid.error; ++x) {
-                blockIdx = {x, y, z};
-                run_block(shared_bytes);
+                begin_block(shared_bytes, {x, y, z});
+                suspend();
             }
-    if (shared_bytes) free(grid.shared);
-    grid.shared = nullptr;
+    for (int i = 0; i < count; ++i) {
+        if (shared_bytes) free(grid.blocks[i].shared);
+        grid.blocks[i].shared = nullptr;
+    }
 #ifdef EMULATION_ASAN
     if (*grid.error) ASAN_UNPOISON_MEMORY_REGION(*stacks, all); // of fibers that were abandoned
 #endif
     return *grid.error ? grid.error : nullptr;
 }
 
-// Calls of a kernel by the addresses of its arguments, and the bytes of each.
-template <class... A> struct Kernel {
-    static int bytes(size_t *out) {
-        size_t sizes[] = {sizeof(A)..., 0};
-        for (size_t i = 0; i < sizeof...(A); ++i) out[i] = sizes[i];
-        return sizeof...(A);
-    }
-    template <size_t N, size_t... I> struct Up : Up<N - 1, N - 1, I...> {};
-    template <size_t... I> struct Up<0, I...> {
-        static void call(void (*function)(A...), void **arguments) { function(*(A *)arguments[I]...); }
-    };
-    static void call(void (*function)(A...), void **arguments) { Up<sizeof...(A)>::call(function, arguments); }
-};
-template <class... A> Kernel<A...> kernel_of(void (*)(A...)) { return {}; }
-
 } // namespace emulation
-
-// What the harness calls for the entry point `name`: its launch, and the bytes of its arguments.
-#define EMULATION_ENTRY(name)                                                                                        \
-    extern "C" const char *emulation_launch_##name(const unsigned *sizes, size_t shared, void **arguments,            \
-                                                   void **stacks) {                                                  \
-        return emulation::launch(#name, [](void **a) { emulation::kernel_of(name).call(name, a); }, sizes, shared,    \
-                                 arguments, stacks);                                                                 \
-    }                                                                                                                \
-    extern "C" int emulation_arguments_##name(size_t *bytes) { return emulation::kernel_of(name).bytes(bytes); }

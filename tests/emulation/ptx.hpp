@@ -13,7 +13,7 @@ struct Fragment {
 // b[k] = B[t+4*k][g].
 template <int M, int K> void multiply(const char *what, Fragment mine) {
     constexpr int rows = M / 8;
-    collective(what, ~0u, mine, [](Fragment **lanes) {
+    collective(what, ~0u, mine, [](Fragment **lanes) EMULATION_OWN {
         double a[M][K], b[K][8];
         for (int l = 0; l < warp_size; ++l) {
             if (!lanes[l]) fail("a tensor-core product in a warp of fewer than 32 threads");
@@ -55,16 +55,23 @@ template <int N> void copy_async_wait() { emulation::finish_copies(N); }
 inline void prefetch(const void *) {}
 
 inline long long nanoseconds() { return 0; }
-inline int acquire(const int *flag) {
-    emulation::yield();
+EMULATION_OWN inline int glance(const int *flag) {
+    emulation::yield("a flag", flag);
+    emulation::races::message(flag, sizeof(int), false);
     return *flag;
 }
-inline int glance(const int *flag) { return acquire(flag); }
-inline void release(int *flag, int value) {
-    *flag = value;
-    emulation::grid.idle = 0;
+inline int acquire(const int *flag) {
+    int found = glance(flag);
+    emulation::races::acquire(flag);
+    return found;
 }
-inline void release_add(int *counter, int value) { release(counter, *counter + value); }
+EMULATION_OWN inline void release(int *flag, int value, bool add = false) {
+    emulation::races::message(flag, sizeof(int), true);
+    *flag = add ? *flag + value : value;
+    emulation::races::release(flag, add);
+    emulation::changed(flag);
+}
+inline void release_add(int *counter, int value) { release(counter, value, true); }
 
 // About 20 good bits, as the device's.
 inline double reciprocal_seed(double a) { return 1.0 / a * (1 + 0x1p-21); }

@@ -181,6 +181,17 @@ extern "C" __global__ void __launch_bounds__(threads) system_scale(
             scaled[p] = times<T>(row[index[p]] * column[team.row], values[p]);
 }
 
+// Entry e is the sum of given[position[p]], p from pointer[e] to pointer[e+1], in this order. A thread
+// owns entries.
+extern "C" __global__ void __launch_bounds__(threads) system_sum(
+    long long count, const long long *pointer, const Position *position, const T *given, T *values) {
+    for (long long e = (long long)blockIdx.x * threads + threadIdx.x; e < count; e += (long long)gridDim.x * threads) {
+        T sum = zero<T>();
+        for (long long p = pointer[e]; p < pointer[e + 1]; ++p) sum = sum + given[position[p]];
+        values[e] = sum;
+    }
+}
+
 // The front that eliminates column c.
 __device__ inline int front_of(const Fronts &tree, int fronts, int c) {
     int low = 0, high = fronts;  // start[low] <= c < start[high]
@@ -218,18 +229,23 @@ __device__ inline T diagonal_entry(const long long *pointer, const int *index, c
 
 // Maxima, out[0]: of |a|/|d|² for pivots d of Cholesky and the entries a of A that they came from
 // (column perm[c] for pivot c), or of 1/|d| for those of LU; out[1]: of |d|; out[2]: of the parts of
-// A's `count` values. A thread owns pivots and values; static shared memory: three norms.
+// A's `count` values; out[3]: of |a - conj(b)| for values a and those b of the transposed entry, at
+// `mirror`, which may be null. A thread owns pivots and values; static shared memory: four norms.
 extern "C" __global__ void __launch_bounds__(threads) system_health(
     const __grid_constant__ Fronts tree, int fronts, int n, T *panels, const long long *pointer, const int *index,
-    const int *perm, const T *values, long long count, Bits *out) {
-    Bits best[3] = {};
+    const int *perm, const T *values, long long count, const Position *mirror, Bits *out) {
+    Bits best[4] = {};
     long long first = (long long)blockIdx.x * threads + threadIdx.x, step = (long long)gridDim.x * threads;
     for (long long c = first; c < n; c += step) {
         double d = modulus(pivot_of(tree, fronts, (int)c, panels));
         double loss = LU ? 1 / d : modulus(diagonal_entry(pointer, index, values, perm[c])) / (d * d);
         best[0] = max(best[0], bits(loss)), best[1] = max(best[1], bits(d));
     }
-    for (long long p = first; p < count; p += step) best[2] = max(best[2], wide(part_bits(values[p])));
+    for (long long p = first; p < count; p += step) {
+        T value = values[p];
+        best[2] = max(best[2], wide(part_bits(value)));
+        if (mirror && mirror[p] >= p) best[3] = max(best[3], wide(bits(modulus(value - conj(values[mirror[p]])))));
+    }
     collect(best, out, [](int i) { return i; });
 }
 

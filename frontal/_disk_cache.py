@@ -1,0 +1,116 @@
+"""Compiled code on disk: one file for each function and types of arguments, checked when read.
+
+Numba's own cache ends the process in a traceback where a file is damaged, demands a folder that
+can be written, and may serve code of other types after two processes have written at once. Here a
+file has a checksum and tells what it is for, so that whatever is wrong with it is compiled anew.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import logging
+import os
+import pickle
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import numba
+from numba.core.caching import FunctionCache
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+
+log = logging.getLogger("frontal")
+
+_CHECKSUM = 4  # bytes
+
+
+@functools.cache
+def _digest_of_file(path: str) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+class DiskCache(FunctionCache):
+    """What a dispatcher of Numba asks of a cache.
+
+    Parameters
+    ----------
+    function : callable
+        Not yet compiled.
+    folder : path
+        Made when something is written; it need not be writable.
+    """
+
+    def __init__(self, function: Callable[..., Any], folder: Path) -> None:
+        # That of Numba's class would look for a folder that it can write.
+        self._py_func = function
+        self._cache_path = str(folder)
+        self._folder = folder
+        self.enable()
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any | None:
+        """Compiled code for a signature, None if it must be compiled."""
+        target_context.refresh()
+        if not self._enabled:
+            return None
+        path = None
+        try:
+            key = self._key(sig, target_context.codegen())
+            path = self._path(key)
+            stored, code = pickle.loads(_checked(path.read_bytes()))
+            if stored == key:
+                return CompileResult._rebuild(target_context, *code)
+        except FileNotFoundError:
+            pass
+        except Exception as error:  # of unpickling, whatever else a damaged file may cause
+            log.info("compiling anew what cannot be read from %s: %r", path, error)
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep compiled code, if it holds no addresses of this process and the disk allows it."""
+        if not self._enabled or data.library.has_dynamic_globals:
+            return
+        try:
+            key = self._key(sig, data.codegen)
+            body = dumps((key, data._reduce()))
+            self._folder.mkdir(parents=True, exist_ok=True)
+            _write(self._path(key), zlib.crc32(body).to_bytes(_CHECKSUM, "little") + body)
+        except OSError as error:
+            log.info("compiled code is not kept: %s", error)
+
+    def flush(self) -> None:
+        """Nothing is ever stale here: names of files tell their sources."""
+
+    def _key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
+        """What the code depends on: versions, source file, types, processor, closure."""
+        code = self._py_func.__code__
+        source = _digest_of_file(code.co_filename), code.co_firstlineno
+        versions = numba.__version__, llvmlite.__version__
+        return (*versions, *source, *self._index_key(sig, codegen))
+
+    def _path(self, key: tuple[Any, ...]) -> Path:
+        function = self._py_func
+        name = f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")
+        return self._folder / f"{name}-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.nbc"
+
+
+def _checked(content: bytes) -> bytes:
+    """What a file holds behind its checksum."""
+    body = content[_CHECKSUM:]
+    if zlib.crc32(body).to_bytes(_CHECKSUM, "little") != content[:_CHECKSUM]:
+        raise ValueError("the checksum is wrong: the file was cut short or changed")
+    return body
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file so that nobody ever reads a part of it."""
+    part = path.with_name(f"{os.urandom(8).hex()}.tmp")
+    try:
+        part.write_bytes(content)
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,86 @@
+"""Whether a matrix is symmetric or Hermitian, exactly or up to rounding, and who promised it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+
+from ._jit import jit
+
+if TYPE_CHECKING:
+    from .matrix import Canonical
+
+UNSYMMETRIC, SYMMETRIC, POSITIVE_DIAGONAL = 0, 1, 2
+ROUNDING = 100.0  # entries of a promised symmetry may differ by so many eps of the largest one
+
+
+@jit
+def compare_triangles(indptr, indices, data, conjugate, tolerance):
+    """Compare A with its adjoint, or its transpose, in one pass over the entries.
+
+    Columns are visited from left to right, so that the entries of row j right of the diagonal are
+    asked for in the order in which their columns store them: one cursor per column finds them.
+    """
+    n = indptr.size - 1
+    cursor = indptr[:-1].copy()
+    positive = 0
+    for j in range(n):
+        p = cursor[j]
+        end = indptr[j + 1]
+        if p < end and indices[p] < j:
+            return UNSYMMETRIC
+        while p < end:
+            i = indices[p]
+            q = cursor[i]
+            if q == indptr[i + 1] or indices[q] != j:
+                return UNSYMMETRIC
+            a = data[p]
+            b = np.conj(data[q]) if conjugate else data[q]
+            both_nan = a != a and b != b  # which is refused as such, or as a pivot
+            if a != b and not abs(a - b) <= tolerance and not both_nan:
+                return UNSYMMETRIC
+            if i == j and a.real > 0:
+                positive += 1
+            cursor[i] = q + 1
+            p += 1
+    return POSITIVE_DIAGONAL if positive == n else SYMMETRIC
+
+
+def is_hermitian(matrix: Canonical) -> bool:
+    """Whether A == A^H up to the rounding that ``kind="spd"`` tolerates."""
+    if matrix.symmetric:
+        return True
+    of = matrix.indptr, matrix.indices, matrix.data
+    return compare_triangles(*of, True, _tolerance(matrix.data)) != UNSYMMETRIC
+
+
+def _tolerance(data: np.ndarray) -> float:
+    largest = np.fmax.reduce(np.abs(data), initial=0.0)
+    return ROUNDING * float(np.finfo(data.dtype).eps) * float(largest)
+
+
+def check_promise(kind: str, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> None:
+    """Refuse a matrix that lacks, beyond rounding, the symmetry that `kind` promises."""
+    if kind in ("auto", "general"):
+        return
+    adjoint = kind != "symmetric"
+    tolerance = _tolerance(data)
+    if compare_triangles(indptr, indices, data, adjoint, tolerance) != UNSYMMETRIC:
+        return
+    n = indptr.size - 1
+    A = sp.csc_array((data, indices, indptr), shape=(n, n))
+    gap = abs(A - (A.conj().T if adjoint else A.T)).tocoo()
+    worst = int(np.argmax(gap.data)) if gap.nnz else 0
+    if gap.nnz and not gap.data[worst] <= tolerance:
+        i, j = int(gap.row[worst]), int(gap.col[worst])
+        reason = f"A[{i}, {j}] = {A[i, j]} and A[{j}, {i}] = {A[j, i]}"
+    else:
+        reason = "an entry is stored whose counterpart is not"
+    raise ValueError(
+        f"kind={kind!r} promises a {'Hermitian' if adjoint else 'symmetric'} matrix with both "
+        f"triangles stored, but {reason}. Likely causes: (a) only one triangle was given: "
+        "A + scipy.sparse.tril(A, -1).conj().T completes a lower one, (b) rows were replaced, as "
+        "for boundary conditions, without their columns, (c) it is not symmetric: kind='auto'"
+    )

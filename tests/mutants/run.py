@@ -17,13 +17,11 @@ import ast
 import contextlib
 import os
 import queue
-import runpy
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -50,15 +48,17 @@ def imported(path: Path) -> set[str]:
     return names
 
 
-def fresh(tree: Path, changed: Iterable[str]) -> set[str]:
-    """Last names of the modules whose compiled code stays as it is when some files change."""
+def stale(tree: Path, changed: Iterable[str]) -> set[str]:
+    """Names of the modules whose compiled code may differ once some files have changed."""
     modules = {path: imported(path) for path in (tree / "frontal").rglob("*.py")}
-    stale = {Path(name).stem for name in changed if name.endswith(".py")}
+    last = {Path(name).stem for name in changed if name.endswith(".py")}
     while True:
-        more = {path.stem for path, names in modules.items() if names & stale} - stale
+        more = {path.stem for path, names in modules.items() if names & last} - last
         if not more:
-            return {path.stem for path in modules} - stale
-        stale |= more
+            break
+        last |= more
+    paths = [path.relative_to(tree).with_suffix("") for path in modules if path.stem in last]
+    return {".".join(path.parts).removesuffix(".__init__") for path in paths} - {"frontal"}
 
 
 class Tree:
@@ -99,9 +99,9 @@ class Tree:
 
     def folder(self) -> Path:
         """Where the tree as it is now keeps compiled code."""
-        with _CACHE:
-            os.environ["FRONTAL_CACHE_DIR"] = str(self.compiled)
-            return Path(runpy.run_path(str(self.root / "frontal" / "_jit.py"))["_FOLDER"])
+        ask = [sys.executable, "-c", "from frontal._jit import _FOLDER; print(_FOLDER)"]
+        told = subprocess.check_output(ask, cwd=self.root, env=self.environment, text=True)
+        return Path(told.strip())
 
     @contextlib.contextmanager
     def patched(self, patch: Patch):
@@ -109,11 +109,11 @@ class Tree:
         before = self.folder()
         kept = {name: (self.root / name).stat().st_mtime_ns for name in patch.changed}
         texts = {name: (self.root / name).read_bytes() for name in patch.changed}
-        good = fresh(self.root, patch.changed)
+        gone = stale(self.root, patch.changed)
         subprocess.run(["git", "apply", str(patch.path)], cwd=self.root, check=True)
         after = self.folder()
         if after != before and before.is_dir():
-            _link(before, after, good)
+            _link(before, after, gone)
         try:
             yield
         finally:
@@ -136,16 +136,13 @@ class Tree:
             return "BROKEN", 0.0  # it does not apply
 
 
-_CACHE = threading.Lock()  # around the environment of this process
-
-
-def _link(source: Path, target: Path, good: set[str]) -> None:
-    """Links to the compiled code of some modules: files are replaced, never changed."""
-    for path in source.rglob("*.nb?"):
-        if path.name.split(".")[0] in good:
-            other = target / path.relative_to(source)
-            other.parent.mkdir(parents=True, exist_ok=True)
-            os.link(path, other)
+def _link(source: Path, target: Path, gone: set[str]) -> None:
+    """Links to compiled code of all modules but some, and not of tests."""
+    target.mkdir(parents=True)
+    left_out = tuple(f"{module}." for module in gone)
+    for path in source.glob("frontal.*"):
+        if not path.name.startswith(left_out):
+            os.link(path, target / path.name)
 
 
 def run_all(chosen: list[Patch], jobs: int, limit: float, told) -> dict[Patch, str]:

@@ -92,8 +92,9 @@ def test_solve(system, trans, k):
 def test_unrefined_solution_is_already_good(system):
     A, factor = system
     b = rhs(A, 0)
-    x = factor.solve(b, refine=0)
-    assert scaled_residual(A, x, b) <= 100 * np.finfo(A.dtype).eps
+    for trans, op in (("N", A), ("T", A.T), ("H", A.conj().T)):
+        x = factor.solve(b, trans, refine=0)
+        assert scaled_residual(op, x, b) <= 100 * np.finfo(A.dtype).eps
 
 
 def test_factors_multiply_to_the_matrix(system, method):

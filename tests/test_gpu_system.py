@@ -142,6 +142,8 @@ def test_solutions_are_where_right_hand_sides_are(device, kind, dtype):
                 assert np.abs(matrix_ @ x - b).max() <= 10 * eps(x.dtype) * scale
                 assert info.backward_error <= 4 * eps(x.dtype)
                 assert info.componentwise_error <= 1000 * eps(x.dtype)
+                direct = factor.solve(b, trans, refine=0)  # what refinement would make good
+                assert np.abs(direct - y).max() <= 1e4 * eps(dtype) * np.abs(y).max()
 
 
 @pytest.mark.parametrize("kind", ["spd", "general"])
@@ -257,6 +259,15 @@ def test_matrices_on_the_device(device, traffic, form, kind):
     assert factor._resident.entries.order_of(other) is None
 
 
+def test_values_by_rows_of_an_unsymmetric_pattern(device):
+    """Of a symmetric one the order by columns is its own inverse."""
+    a = matrix("general", "f8")
+    a = sp.csc_array(a - sp.triu(a, 2))
+    factor = frontal.factorize(a, kind="general", backend="gpu")
+    factor.refactorize(Sparse(device, (2 * a).tocsr()))
+    np.testing.assert_allclose(2 * a @ factor.solve(np.ones(81), refine=0), 1, rtol=1e-6)
+
+
 @pytest.mark.parametrize("kind", ["spd", "general"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_health_and_growth_are_those_of_the_host(device, kind, dtype):
@@ -286,6 +297,8 @@ def test_values_and_right_hand_sides_that_are_not_finite(device):
                 factor.solve(given)
         with pytest.raises(frontal.NonFiniteInputError, match=r"b\[7\] is nan"):
             factor.solve(put(device, b[:, 1]))
+        with pytest.raises(frontal.NonFiniteInputError, match=r"b\[80\] is nan"):
+            factor.solve(put(device, np.append(b[:80, 0], np.nan)))
         data = a.data.copy()
         data[[100, 200]] = np.inf
         p = int(a.indices[100]), int(np.searchsorted(a.indptr, 100, "right") - 1)
@@ -375,3 +388,8 @@ def test_long_rows_are_read_by_whole_warps(device):
     assert factor._resident.entries.lanes == 32
     assert factor._resident.entries.by_rows[3] == 32
     np.testing.assert_allclose(sp.csc_array(a) @ factor.solve(ones), 1, rtol=1e-12)
+    x, up = np.asfortranarray(np.cos(np.arange(n))[:, None]), factor._resident.upload
+    for trans, matrix in (("N", a.tocsr()), ("T", a.T.tocsr())):
+        rest, errors = factor._resident.system(trans, x.dtype).measure(up(x), up(2 * x))
+        np.testing.assert_allclose(device.download(rest), 2 * x - matrix @ x, atol=1e-13)
+        assert errors.norm == pytest.approx(abs(matrix).sum(1).max(), rel=1e-12)

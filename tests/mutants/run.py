@@ -17,13 +17,11 @@ import ast
 import contextlib
 import os
 import queue
-import runpy
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -51,14 +49,16 @@ def imported(path: Path) -> set[str]:
 
 
 def stale(tree: Path, changed: Iterable[str]) -> set[str]:
-    """Last names of the modules whose compiled code may differ once some files have changed."""
+    """Names of the modules whose compiled code may differ once some files have changed."""
     modules = {path: imported(path) for path in (tree / "frontal").rglob("*.py")}
-    found = {Path(name).stem for name in changed if name.endswith(".py")}
+    last = {Path(name).stem for name in changed if name.endswith(".py")}
     while True:
-        more = {path.stem for path, names in modules.items() if names & found} - found
+        more = {path.stem for path, names in modules.items() if names & last} - last
         if not more:
-            return found
-        found |= more
+            break
+        last |= more
+    paths = [path.relative_to(tree).with_suffix("") for path in modules if path.stem in last]
+    return {".".join(path.parts).removesuffix(".__init__") for path in paths} - {"frontal"}
 
 
 class Tree:
@@ -99,9 +99,9 @@ class Tree:
 
     def folder(self) -> Path:
         """Where the tree as it is now keeps compiled code."""
-        with _CACHE:
-            os.environ["FRONTAL_CACHE_DIR"] = str(self.compiled)
-            return Path(runpy.run_path(str(self.root / "frontal" / "_jit.py"))["_FOLDER"])
+        ask = [sys.executable, "-c", "from frontal._jit import _FOLDER; print(_FOLDER)"]
+        told = subprocess.check_output(ask, cwd=self.root, env=self.environment, text=True)
+        return Path(told.strip())
 
     @contextlib.contextmanager
     def patched(self, patch: Patch):
@@ -129,20 +129,20 @@ class Tree:
             self.sound[patch.kills] = self.test(patch.kills, 4 * self.limit)[0] == "SURVIVED"
         if not self.sound[patch.kills]:
             return "BROKEN", 0.0  # the test fails, or is not there, without any patch
-        with self.patched(patch):
-            return self.test(patch.kills, self.limit)
-
-
-_CACHE = threading.Lock()  # around the environment of this process
+        try:
+            with self.patched(patch):
+                return self.test(patch.kills, self.limit)
+        except subprocess.CalledProcessError:
+            return "BROKEN", 0.0  # it does not apply
 
 
 def _link(source: Path, target: Path, gone: set[str]) -> None:
-    """Links to all compiled code but that of some modules: files are replaced, never changed."""
-    for path in source.rglob("*.nb?"):
-        if path.name.split(".")[0] not in gone:
-            other = target / path.relative_to(source)
-            other.parent.mkdir(parents=True, exist_ok=True)
-            os.link(path, other)
+    """Links to compiled code of all modules but some, and not of tests."""
+    target.mkdir(parents=True)
+    left_out = tuple(f"{module}." for module in gone)
+    for path in source.glob("frontal.*"):
+        if not path.name.startswith(left_out):
+            os.link(path, target / path.name)
 
 
 def run_all(chosen: list[Patch], jobs: int, limit: float, told) -> dict[Patch, str]:

@@ -180,7 +180,7 @@ class Factor(Solutions, TriangularFactors, Renewal, LifeCycle):
                 self._resident = ResidentSystem(analysis.entries, values, self._scaling, hermitian)
             resident: Any = self._resident
             values = resident.scaled()
-            self._numeric = runner.factorize(values, tiny, progress, previous, resident.examine)
+            self._numeric = runner.factorize(values, tiny, progress, previous, resident.examination)
         resident.numeric = self._numeric
 
     @property

@@ -1,6 +1,7 @@
 """Arrays of values: their order is that of the matrix that was given last, of any format."""
 
 import copy
+import gc
 import pickle
 
 import numpy as np
@@ -121,6 +122,7 @@ def test_values_in_any_order_stay_on_the_device(device, traffic, form):  # noqa:
     assert len(orders) == 1
     factor.free()
     del factor.__dict__["_order"]
+    gc.collect()
     assert len(orders) == 0
 
 

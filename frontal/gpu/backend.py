@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from .. import cpu
 from ..backend import NumericFactor, PivotFailure, Progress
 from ..plan import Plan
 from . import front_factor, life
-from .front_factor import Storage
+from .front_factor import Examination, Storage
 from .front_solve import Solver, Sweeps
 from .fronts import Pattern
 
@@ -129,24 +129,21 @@ class GpuBackend:
         tiny: float,
         progress: Progress | None,
         previous: NumericFactor | None = None,
-        examine: Callable[[Any, Any], None] | None = None,
+        examination: Examination | None = None,
     ) -> NumericFactor:
         """See `Backend`; values may be on the device, where they stay.
 
         Parameters
         ----------
-        examine : callable, optional
-            Called with the panels and the array of numbers that becomes `GpuFactor.told`, to launch
-            what looks at the factor before anybody waits for it.
+        examination : callable, optional
+            As for `front_factor.factorize`; what it finds becomes `GpuFactor.told`.
         """
         pattern, fronts = self.pattern, len(self.pattern.k)
         if isinstance(previous, GpuFactor) and previous.dtype == values.dtype:
             storage = previous.storage
         else:
             storage = front_factor.allocate(pattern, values.dtype)
-        state = front_factor.factorize(pattern, storage, values, tiny)
-        if examine is not None:
-            examine(storage.panels, state.told)
+        state = front_factor.factorize(pattern, storage, values, tiny, examination)
         if storage.solver is not None:
             storage.solver.renew()
         outcome = state.read()
@@ -154,5 +151,5 @@ class GpuBackend:
             progress("factorization", fronts, fronts)
         if outcome.failure is not None:
             raise PivotFailure(outcome.failure)
-        told = None if examine is None else outcome.told
+        told = None if examination is None else outcome.told
         return GpuFactor(pattern, storage, outcome.replaced, told)

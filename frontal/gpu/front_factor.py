@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,6 +12,8 @@ from ..errors import FactorMemoryError
 from . import launch, small_fronts
 from .fronts import Pattern
 from .prepared import Launch, Replayed
+
+Examination = Callable[[Any, Any, Any, bool], Launch]
 
 _THREADS = 128  # of front_tiles.cu
 _NO_POSITION = 0x7FFFFFFF  # device/front.cuh
@@ -88,7 +91,7 @@ class Factorization:
     def __init__(
         self, pattern: Pattern, storage: Storage, entries: int, tiny: float, trace: Any = None
     ) -> None:
-        self.pattern, self.tiny = pattern, tiny
+        self.pattern, self.tiny, self._panels = pattern, tiny, storage.panels
         device, dtype = pattern.device, storage.panels.dtype
         self._values = device.xp.empty(max(entries, 1), dtype)
         self._blocks = device.xp.empty(max(pattern.schedule.blocks, 1), dtype)
@@ -99,8 +102,9 @@ class Factorization:
             self._parts.append(_tiles(*given, trace))
         launches = [one for part in self._parts for one in part]
         self._run = Replayed(device, self._state.clear, launches)
+        self._examined = False
 
-    def __call__(self, values: Any) -> State:
+    def __call__(self, values: Any, examination: Examination | None = None) -> State:
         """Factorize values on the host or the device; nothing waits for the device.
 
         Returns
@@ -108,8 +112,18 @@ class Factorization:
         State
             What the launches tell.
         """
-        self.pattern.device.copy(values, self._values[: values.size])
+        kept = self._values[: values.size]
+        self.pattern.device.copy(values, kept)
+        again = self._run.runs > 0
+        look = None
+        if examination is not None and not self._examined and values.size:
+            look = examination(self._panels, kept, self._state.told, again)
+        if look is not None and again:  # from now on a part of the graph
+            self._run.append(look)
+            self._examined = True
         self._run()
+        if look is not None and not again:
+            look()
         return self._state
 
     def timed(self, values: Any) -> list[float]:
@@ -120,11 +134,24 @@ class Factorization:
         return [device.milliseconds(lambda p=part: [x() for x in p]) for part in self._parts]
 
 
-def factorize(pattern: Pattern, storage: Storage, values: Any, tiny: float) -> State:
-    """Factorize; what that prepares is kept for the next time. See `Factorization`."""
+def factorize(
+    pattern: Pattern,
+    storage: Storage,
+    values: Any,
+    tiny: float,
+    examination: Examination | None = None,
+) -> State:
+    """Factorize; what that prepares is kept for the next time. See `Factorization`.
+
+    Parameters
+    ----------
+    examination : callable, optional
+        Given the panels, the values, four numbers to be told, and whether this is not the first
+        time: what looks at the factor before anybody waits for it.
+    """
     if storage.factorization is None or storage.factorization.tiny != tiny:
         storage.factorization = Factorization(pattern, storage, values.size, tiny)
-    return storage.factorization(values)
+    return storage.factorization(values, examination)
 
 
 class Outcome(NamedTuple):
@@ -137,7 +164,7 @@ class Outcome(NamedTuple):
     replaced : int
         Pivots of LU that were tiny.
     told : (4,) float64 array
-        What `life.examine` found, zeros if it did not look.
+        What `life.examination` found, zeros if it did not look.
     """
 
     failure: int | None
@@ -153,7 +180,7 @@ class State:
     outcome : device array of int32
         See device/front.cuh; then how many pivots were replaced.
     told : device array (4,) of float64
-        For `life.examine`.
+        For `life.examination`.
     sent : device array
         Factors of diagonal tiles, as messages (device/messages.cuh).
     """

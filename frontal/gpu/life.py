@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import FactorMemoryError
 from ..symmetry import ROUNDING
 from .fronts import Pattern
+from .prepared import Launch
 
 THREADS = 256  # of a block of system.cu
 _RESIDENT = 8  # blocks a multiprocessor that loop over what there is
@@ -41,7 +42,7 @@ class Health:
 
     @classmethod
     def of(cls, symmetric: bool, dtype: np.dtype, told: np.ndarray) -> Health:
-        """Understand the four numbers that `examine` leaves."""
+        """Understand the four numbers that an `examination` leaves."""
         loss, largest, size, gap = told.tolist()
         hermitian = gap <= ROUNDING * float(np.finfo(dtype).eps) * size
         if not symmetric:
@@ -60,7 +61,7 @@ def grid(device: Any, work: int) -> int:
     return max(1, min(-(-work // THREADS), _RESIDENT * device.limits.multiprocessors))
 
 
-def examine(
+def examination(
     pattern: Pattern,
     panels: Any,
     pointer: Any,
@@ -69,8 +70,8 @@ def examine(
     values: Any,
     mirror: Any,
     told: Any,
-) -> None:
-    """Look at all pivots of a factor, and at the values of A (by columns) that it is of.
+) -> Launch:
+    """What looks at all pivots of a factor, and at the values of A (by columns) that it is of.
 
     Parameters
     ----------
@@ -80,15 +81,13 @@ def examine(
         Zero at first; gets what `Health.of` understands.
     """
     n = int(pattern.plan.start[-1])
-    if n == 0:
-        return
     long = mirror is not None and mirror.dtype.itemsize > 4
     variant = constants(pattern, LONG=long)
     kernel = pattern.device.kernel("system.cu", "system_health", panels.dtype, **variant)
     where = np.uint64(0) if mirror is None else mirror
     of = pointer, index, perm, values, np.int64(values.size), where, told
     blocks = grid(pattern.device, max(n, values.size))
-    kernel((blocks,), (THREADS,), (*_fronts(pattern, panels), *of))
+    return Launch(kernel, blocks, THREADS, (*_fronts(pattern, panels), *of))
 
 
 def growth(

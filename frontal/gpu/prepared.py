@@ -34,16 +34,20 @@ class Replayed:
     """
 
     def __init__(self, device: Any, begin: Callable[[], None], launches: Sequence[Launch]) -> None:
-        self._device, self._begin, self._launches = device, begin, launches
-        self._runs: int = 0
+        self._device, self._begin, self._launches = device, begin, list(launches)
+        self.runs: int = 0
         self._replay: Callable[[], None] | None = None
 
     def __call__(self) -> None:
         """Enqueue them all; nothing waits for the device."""
-        self._runs += 1
-        if self._runs == 2:
+        self.runs += 1
+        if self.runs == 2:
             self._replay = self._device.record(self._enqueue)
         (self._replay or self._enqueue)()
+
+    def append(self, launch: Launch) -> None:
+        """Take one more launch, before the second call."""
+        self._launches.append(launch)
 
     def _enqueue(self) -> None:
         self._begin()

@@ -16,6 +16,7 @@ from ..matrix import working_dtype
 from ..scaling import extreme, scaled
 from . import life
 from .life import THREADS
+from .prepared import Launch
 
 if TYPE_CHECKING:
     from ..scaling import Scaling
@@ -49,7 +50,6 @@ class ResidentSystem:
         if scaling is not None:
             upload = entries.device.upload
             self._scales = upload(scaling.row), upload(scaling.column)
-        self.examined = False  # whether A is Hermitian is seen on the device
         self.numeric: GpuFactor | None = None
         self._systems: dict[tuple[str, np.dtype], DeviceSystem] = {}
 
@@ -57,7 +57,6 @@ class ResidentSystem:
         """The same pattern and scaling with other values, not factorized yet."""
         twin = ResidentSystem(self.entries, values, None, False)
         twin.scaling, twin._scales = self.scaling, self._scales
-        twin.examined = self.entries.pattern.symmetric
         return twin
 
     def with_factor(self, numeric: GpuFactor) -> ResidentSystem:
@@ -101,13 +100,16 @@ class ResidentSystem:
         kernel = entries.device.kernel("system.cu", entry, self.values.dtype, **constants)
         kernel(grid, (THREADS,), arguments)
 
-    def examine(self, panels: Any, told: Any) -> None:
-        """Launch what looks at a new factor and the values that it is of; see `life.examine`."""
+    def examination(self, panels: Any, values: Any, told: Any, again: bool) -> Launch:
+        """What looks at a new factor and the values that it is of; see `life.examination`.
+
+        Values of the first factorization come from the host, where their symmetry is known.
+        """
         entries = self.entries
-        of = entries.pointer, entries.index, entries.perm, self.values
+        of = entries.pointer, entries.index, entries.perm, values
         # by rows and by columns, the entries of a symmetric pattern are each other's mirror images
-        mirror = entries.by_rows[2] if self.examined else None
-        life.examine(entries.pattern, panels, *of, mirror, told)
+        mirror = entries.by_rows[2] if again and entries.pattern.symmetric else None
+        return life.examination(entries.pattern, panels, *of, mirror, told)
 
     @property
     def health(self) -> life.Health:

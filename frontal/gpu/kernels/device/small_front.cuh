@@ -84,7 +84,9 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
     // Whether this holds for a thread of this front, or of those that share its warp.
     __device__ static bool any(bool holds) {
         if constexpr (ORDER > 32) return __syncthreads_or(holds);
-        else return __any_sync(full_warp, holds);
+        bool found = __any_sync(full_warp, holds);
+        if (found) __syncwarp();  // what follows writes where others have read
+        return found;
     }
 
     // The front that this is of, or none.

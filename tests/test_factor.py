@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import frontal
 from frontal import supernodes
+from frontal.extract import permutation_sign
 
 from .conftest import scaled_residual
 from .test_plan import FREE
@@ -123,6 +124,22 @@ def test_determinant(system):
     eps = float(np.finfo(A.dtype).eps)
     assert logdet == pytest.approx(dense_logdet, rel=1e3 * eps)
     assert abs(sign - dense_sign) <= 1e4 * eps
+
+
+def test_sign_of_a_permutation():
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 3, 4, 5, 8, 9):
+        for _ in range(10):
+            perm = rng.permutation(n).astype(np.int32)
+            assert permutation_sign(perm) == round(np.linalg.det(np.eye(n)[perm]))
+
+
+def test_sign_of_the_determinant_in_any_order():
+    A = random_system(np.float64, "lu", 20)
+    wanted, rng = np.linalg.slogdet(A.toarray())[0], np.random.default_rng(1)
+    for _ in range(8):
+        factor = frontal.factorize(A, kind="general", ordering=rng.permutation(20))
+        assert factor.slogdet()[0] == wanted
 
 
 def test_refactorize_in_place(system):

@@ -11,6 +11,7 @@ borders are left alone, to the bit.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,17 +48,22 @@ def near_border(errors: Errors, factor: np.dtype, vectors: np.dtype) -> np.ndarr
     factor, vectors : data types
         Of the factor, in which the sweeps compute, and of right-hand sides and solutions.
     """
+    low, high, most = _borders(factor, vectors)
+    rhs, solution = (np.asarray(a, np.float64) for a in (errors.rhs, errors.solution))
+    with np.errstate(all="ignore"):
+        inside = (low <= errors.norm) & (errors.norm <= high) & np.isfinite(errors.normwise)
+        inside &= (low <= rhs) & (rhs <= high) & (low <= solution) & (solution <= high)
+        inside &= errors.norm * solution <= most
+    return ~inside & (rhs != 0)
+
+
+@cache
+def _borders(factor: np.dtype, vectors: np.dtype) -> tuple[float, float, float]:
+    """Least and largest safe size of a matrix or vector, and largest of their product."""
     info = np.finfo(factor)
     low = 2.0 ** (int(info.minexp) + np.finfo(vectors).nmant + _BELOW)
     high = 2.0 ** (int(info.maxexp) - _ABOVE)
-    with np.errstate(all="ignore"):
-        rhs, solution = (np.asarray(a, np.float64) for a in (errors.rhs, errors.solution))
-        product = np.log2(errors.norm) + np.log2(solution)
-        inside = (low <= errors.norm) & (errors.norm <= high) & np.isfinite(errors.normwise)
-        for size in (rhs, solution):
-            inside = inside & (low <= size) & (size <= high)
-        inside &= product <= int(np.finfo(vectors).maxexp) - _ABOVE
-    return ~inside & (rhs != 0)
+    return low, high, 2.0 ** (int(np.finfo(vectors).maxexp) - _ABOVE)
 
 
 def mended(

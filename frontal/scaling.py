@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
+from .cached import cached_property
 from .ordering.matching import Matching, maximum_product_matching
 
 if TYPE_CHECKING:
@@ -23,6 +24,11 @@ class Scaling:
 
     row: np.ndarray
     column: np.ndarray
+
+    @cached_property
+    def extreme(self) -> bool:
+        """See `extreme`."""
+        return extreme(self.row, self.column)
 
 
 def scaling_of(matrix: Canonical, matching: Matching | None) -> Scaling:
@@ -59,8 +65,10 @@ def scaled(
 
 def extreme(row: np.ndarray, column: np.ndarray) -> bool:
     """Whether the product of a row's and a column's factor may be no double precision number."""
-    ends = (max(a.max(initial=1.0), 1 / a.min(initial=1.0)) for a in (row, column))
-    return sum(np.log2(end) for end in ends) > _LARGEST
+    with np.errstate(over="ignore", under="ignore"):
+        largest = row.max(initial=1.0) * column.max(initial=1.0)
+        least = row.min(initial=1.0) * column.min(initial=1.0)
+    return least < 2.0**-_LARGEST or largest > 2.0**_LARGEST
 
 
 def shifted(M: np.ndarray, exponent: np.ndarray) -> np.ndarray:

@@ -226,7 +226,9 @@ def test_new_values_on_the_device(device, kind, dtype):
     factor.refactorize(put(device, a.data.astype(other)))
     assert factor.dtype == other
     assert factor._numeric.storage.panels.dtype == other
-    np.testing.assert_allclose(a @ factor.solve(b, refine=0), b, rtol=1e-3, atol=1e-3)
+    x = factor.solve(b, refine=0)
+    scale = abs(a).sum(1).max() * np.abs(x).max() + 1
+    assert np.abs(a @ x - b).max() <= 100 * max(eps(dtype), eps(other)) * scale
 
 
 def test_scaling_of_values_on_the_device_is_kept(device):

@@ -13,7 +13,7 @@ import numpy as np
 from .. import refine
 from ..errors import FactorInvalidError, NonFiniteInputError
 from ..matrix import working_dtype
-from ..scaling import extreme, scaled
+from ..scaling import scaled
 from . import life
 from .life import THREADS
 from .prepared import Launch
@@ -77,7 +77,7 @@ class ResidentSystem:
         row, column = self._scales
         if row is None or not self.entries.nnz:
             return self.values
-        if self.scaling is not None and extreme(self.scaling.row, self.scaling.column):
+        if self.scaling is not None and self.scaling.extreme:
             return self._scaled_on_host()
         entries, out = self.entries, self.entries.device.xp.empty_like(self.values)
         sizes = np.int32(entries.n), np.int32(entries.lanes)

@@ -88,6 +88,7 @@ class Factor(Solutions, TriangularFactors, Renewal, LifeCycle):
         for cached in ("A", "_magnitude", "_norms", "growth"):
             self.__dict__.pop(cached, None)
         self._matrix = matrix  # None while the values are on the device only
+        self._assessed = False
         self._dtype = np.dtype(dtype)
 
     def _run(
@@ -203,16 +204,19 @@ class Factor(Solutions, TriangularFactors, Renewal, LifeCycle):
             resident.refuse_non_finite(self.analysis.indptr, self.analysis.indices)
 
     def _judge(self) -> None:
+        """Assess factors that are suspicious: with pivots that were replaced, or near rounding."""
+        near = 1e3 * float(np.finfo(self.dtype).eps)
+        if self._numeric.perturbed or self._pivot_ratio() < near:
+            self._assess()
+
+    def _assess(self) -> None:
         """Refuse a singular matrix, warn of a nearly singular one.
 
-        Only suspicious factors are looked at: with pivots that were replaced, or near rounding. A
-        matrix is refused where inverse iteration proves a condition number near 1/eps, or where
+        A matrix is refused where inverse iteration proves a condition number near 1/eps, or where
         not even refined solutions have a small backward error.
         """
-        eps = float(np.finfo(self.dtype).eps)
-        replaced = bool(self._numeric.perturbed)
-        if not replaced and not self._pivot_ratio() < 1e3 * eps:
-            return
+        self._assessed = True
+        eps, replaced = float(np.finfo(self.dtype).eps), bool(self._numeric.perturbed)
         condition, scaling = scaled_condition(self.A, self._scaling, self._direct), self._scaling
         if scaling is not None and (replaced or condition * eps > 0.1):
             # rounding hides from solutions how near to singular A is, where the factors tell it

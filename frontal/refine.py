@@ -71,6 +71,13 @@ class Errors:
         """Whether a solution should not be returned without a word."""
         return not (self.normwise <= NORMWISE * eps).all()
 
+    @property
+    def amplification(self) -> float:
+        """Largest |A| |X| / |B|, by which the condition number of A cannot be less."""
+        with np.errstate(all="ignore"):
+            found = self.norm * self.solution / self.rhs
+        return float(np.where(np.isfinite(found), found, 0.0).max(initial=0.0))
+
     def chosen(self, better: np.ndarray, other: Errors) -> Errors:
         """Take the columns that are `better` from here, the rest from `other`."""
         residual = np.where(better, self.residual, other.residual)

@@ -29,6 +29,7 @@ class Solutions:
     _numeric: NumericFactor
     _scaling: Scaling | None
     _resident: ResidentSystem | None  # None on the CPU
+    _assessed: bool  # the condition of this matrix has been looked at
 
     if TYPE_CHECKING:
 
@@ -41,6 +42,7 @@ class Solutions:
         @property
         def info(self) -> dict[str, Any]: ...
         def _smallest_pivot_column(self) -> int: ...
+        def _assess(self) -> None: ...
 
     def solve(
         self, b: Any, trans: str = "N", *, refine: int | None = None, return_info: bool = False
@@ -168,6 +170,8 @@ class Solutions:
     def _warn_of(self, errors: refine.Errors) -> None:
         worst = float(errors.normwise.max(initial=0.0))
         eps = float(np.finfo(self.dtype).eps)
+        if not self._assessed and errors.amplification * eps > 0.01:
+            self._assess()
         if worst <= refine.NORMWISE * eps:
             return
         if not np.isfinite(worst) or (self._numeric.perturbed and worst > eps**0.75):

@@ -148,3 +148,13 @@ def test_small_columns_keep_their_pivots():
     plan = frontal.analyze(A, kind="general", ordering=np.arange(n))
     factor = plan.on_cpu().runner.factorize(values, 1e-8, None)
     assert factor.perturbed == 0
+
+
+def test_growth_of_the_solution_is_looked_into():
+    """All pivots are 1, and the inverse grows by 2 with each column."""
+    n = 70
+    A = sp.csc_array(np.eye(n) - np.triu(np.ones((n, n)), 1))
+    factor = frontal.factorize(A, kind="general")
+    b = np.random.default_rng(0).standard_normal(n)
+    assert told(lambda: factor.solve(b))[1]
+    assert not told(lambda: frontal.factorize(A[:20, :20], kind="general").solve(b[:20]))[1]

@@ -46,9 +46,14 @@ def scaled_condition(
         rmatvec=lambda x: column_of(x, "H"),
         dtype=A.dtype,
     )
-    norm = (sp.diags_array(row) @ abs(A) @ sp.diags_array(column)).sum(0).max()
+    norm = _magnitude(A, row, column).sum(0).max()
     with np.errstate(all="ignore"):
         return float(norm) * _one_norm(inverse, n)
+
+
+def _magnitude(A: sp.csc_array, row: np.ndarray, column: np.ndarray) -> sp.csc_array:
+    """|D_r A D_c|."""
+    return sp.diags_array(row) @ abs(A) @ sp.diags_array(column)
 
 
 def _one_norm(inverse: LinearOperator, n: int) -> float:
@@ -76,9 +81,7 @@ def witnessed_condition(
         op(A)^-1 B for a (n, 1) block B and ``"N"`` or ``"H"``, as accurate as can be.
     """
     row, column = scaling.row[:, None], scaling.column[:, None]
-    norm = float(
-        (sp.diags_array(scaling.row) @ abs(A) @ sp.diags_array(scaling.column)).sum(1).max()
-    )
+    norm = float(_magnitude(A, scaling.row, scaling.column).sum(1).max())
     b = np.random.default_rng(0).standard_normal((A.shape[0], 1)).astype(A.dtype)
     found = 0.0
     with np.errstate(all="ignore"):

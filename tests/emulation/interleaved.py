@@ -2,8 +2,6 @@
 
 For kernels whose blocks wait for each other: a wait that is missing, a flag that is not reset or
 told too early ends a launch with an error or leaves wrong numbers (interleave.hpp, races.cpp).
-
->>> # device = InterleavedDevice("youngest", seed=1, residents=4); factorize and solve twice
 """
 
 from __future__ import annotations
@@ -109,8 +107,7 @@ def own_variables(text: str) -> str:
         parts += [f"auto &{own} = {name}.{own};" for own in _NAMES.findall(names)]
         return " ".join(parts)
 
-    out = _SHARED.sub(declare, text)
-    return out
+    return _SHARED.sub(declare, text)
 
 
 def available() -> bool:

@@ -7,7 +7,7 @@ from _pytest.doctest import DoctestItem
 
 from frontal import gpu
 
-NEEDS_GPU = ("frontal.gpu.batched", "frontal.gpu.products")
+NEEDS_GPU = ("frontal.gpu.dense.batched", "frontal.gpu.dense.products")
 
 
 def pytest_collection_modifyitems(items):

@@ -163,8 +163,8 @@ class Operand:
     @cached_property
     def batch(self) -> Any:
         """The matrices as this package's drivers take them."""
-        from frontal.gpu.batch import Batch
-        from frontal.gpu.device import device_of
+        from frontal.gpu.dense.batch import Batch
+        from frontal.gpu.runtime.device import device_of
 
         device = device_of(self.flat)
         if self.shape in ("uniform", "gaussian"):

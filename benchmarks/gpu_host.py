@@ -10,7 +10,7 @@ import numba
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from frontal import blas
+from frontal.cpu import blas
 from gpu_cases import Problem
 from gpu_rungs import Run
 from gpu_vendor import UnavailableError

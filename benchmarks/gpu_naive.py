@@ -15,7 +15,7 @@ _INCLUDE = re.compile(r'^#include "([^"]+)"$')
 @cache
 def source(name: str) -> str:
     """Return a kernel file with the package's headers that it includes, each once."""
-    from frontal.gpu import jit
+    from frontal.gpu.runtime import jit
 
     lines: list[str] = []
     done: set[str] = set()
@@ -33,7 +33,7 @@ def kernel(name: str, entry: str, dtype: Any) -> Any:
     """Return a compiled entry point."""
     import cupy
 
-    from frontal.gpu import jit
+    from frontal.gpu.runtime import jit
 
     module = cupy.RawModule(code=source(name), options=jit.nvrtc_options(dtype), backend="nvrtc")
     return module.get_function(entry)

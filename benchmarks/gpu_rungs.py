@@ -56,8 +56,8 @@ class Pivots:
 
     def batch(self, problem: Problem) -> Any:
         """The pivots as the LU drivers take them: one column for each matrix."""
-        from frontal.gpu.batch import Batch
-        from frontal.gpu.device import device_of
+        from frontal.gpu.dense.batch import Batch
+        from frontal.gpu.runtime.device import device_of
 
         device, case = device_of(self.flat), problem.case
         if case.shape in ("uniform", "gaussian"):
@@ -96,21 +96,21 @@ def _batches(problem: Problem) -> list[Any]:
 
 
 def _potrf(problem: Problem, options: dict) -> Run:
-    from frontal.gpu import potrf
+    from frontal.gpu.dense import potrf
 
     (a,) = _batches(problem)
     return in_place(problem, lambda: potrf.potrf(a, problem.info, uplo="L", **options))
 
 
 def _potrs(problem: Problem, options: dict) -> Run:
-    from frontal.gpu import potrf
+    from frontal.gpu.dense import potrf
 
     a, b = _batches(problem)
     return in_place(problem, lambda: potrf.potrs(a, b, uplo="L", **options))
 
 
 def _getrf(problem: Problem, options: dict) -> Run:
-    from frontal.gpu import getrf
+    from frontal.gpu.dense import getrf
 
     (a,), pivots = _batches(problem), Pivots(problem)
     p = pivots.batch(problem)
@@ -118,7 +118,7 @@ def _getrf(problem: Problem, options: dict) -> Run:
 
 
 def _getrs(problem: Problem, options: dict) -> Run:
-    from frontal.gpu import getrf
+    from frontal.gpu.dense import getrf
 
     (a, b), pivots = _batches(problem), Pivots(problem, identity=True)
     p = pivots.batch(problem)
@@ -126,28 +126,28 @@ def _getrs(problem: Problem, options: dict) -> Run:
 
 
 def _inv(problem: Problem, options: dict) -> Run:
-    from frontal.gpu import getrf
+    from frontal.gpu.dense import getrf
 
     (a,) = _batches(problem)
     return in_place(problem, lambda: getrf.inverse(a, problem.info, **options))
 
 
 def _gemm(problem: Problem, options: dict) -> Run:
-    from frontal.gpu import blas3
+    from frontal.gpu.dense import blas3
 
     a, b, c = _batches(problem)
     return in_place(problem, lambda: blas3.gemm("N", "N", 1.0, a, b, 1.0, c, **options))
 
 
 def _herk(problem: Problem, options: dict) -> Run:
-    from frontal.gpu import blas3
+    from frontal.gpu.dense import blas3
 
     a, c = _batches(problem)
     return in_place(problem, lambda: blas3.herk("L", "N", 1.0, a, 1.0, c, **options))
 
 
 def _trsm(problem: Problem, options: dict) -> Run:
-    from frontal.gpu import blas3
+    from frontal.gpu.dense import blas3
 
     a, b = _batches(problem)
     return in_place(problem, lambda: blas3.trsm("R", "L", "C", "N", 1.0, a, b, **options))
@@ -155,7 +155,7 @@ def _trsm(problem: Problem, options: dict) -> Run:
 
 def _gemv(trans: str) -> Callable[[Problem, dict], Run]:
     def build(problem: Problem, options: dict) -> Run:
-        from frontal.gpu import gemv
+        from frontal.gpu.dense import gemv
 
         a, x, y = _batches(problem)
         return in_place(problem, lambda: gemv.gemv(trans, 1.0, a, x, 1.0, y, **options))

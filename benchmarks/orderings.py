@@ -21,8 +21,8 @@ from rich.table import Table
 from cpu import files
 from frontal.io import read_matrix
 from frontal.ordering import Graph, adjacency, order
-from frontal.ordering.matching import maximum_product_matching, needs_matching
 from frontal.problems import from_name
+from frontal.symbolic.matching import maximum_product_matching, needs_matching
 from harness import MATRICES, RESULTS, commit, is_file, label, load, machine, now, versions
 
 GRIDS = (

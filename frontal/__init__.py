@@ -16,7 +16,6 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from . import gpu, io, linalg, ordering, problems
-    from .analysis import Analysis
     from .api import analyze, factorize, solve
     from .errors import (
         FactorFreedError,
@@ -31,7 +30,8 @@ if TYPE_CHECKING:
         SingularMatrixError,
         SolutionOverflowError,
     )
-    from .factor import Factor
+    from .factor.analysis import Analysis
+    from .factor.factor import Factor
     from .info import SolveInfo
 
 # Names are imported when first used: `import frontal` loads neither Numba nor SciPy.

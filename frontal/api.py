@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .analysis import Analysis, Progress, analyze_canonical
-from .factor import Factor
+from .factor.analysis import Analysis, Progress, analyze_canonical
+from .factor.factor import Factor
 from .matrix import canonical
 
 

@@ -19,7 +19,7 @@ from .api import factorize
 from .cached import cached_property
 from .checked import checked
 from .errors import NonFiniteInputError, SingularMatrixError, warn
-from .factor import Factor
+from .factor.factor import Factor
 
 __all__ = ["SparseLU", "factorized", "splu", "spsolve"]
 

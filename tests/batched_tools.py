@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-import frontal.gpu.device
+import frontal.gpu.runtime.device
 
 KINDS = ("matrix", "stack", "list")
 SIZES = (5, 1, 0, 33, 12)  # of a list
@@ -14,7 +14,7 @@ class Gpu:
     """Moves arrays to a device and back."""
 
     def __init__(self, device, monkeypatch):
-        monkeypatch.setattr(frontal.gpu.device, "device_of", lambda array=None: device)
+        monkeypatch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
         self.device, self.xp = device, device.xp
 
     def put(self, arrays, order="C"):

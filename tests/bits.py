@@ -1,8 +1,8 @@
 """Hashes of what the solver computes, to see that a change of its structure changes no bit.
 
-``python -m tests.bits store FILE`` before the change, ``python -m tests.bits compare FILE`` after it:
-40 systems, by Cholesky where they are definite and by LU, in four scalar types, on the CPU and on
-the emulated device. Hashed are the analysis, the factors, solutions, new values and errors.
+``python -m tests.bits store FILE`` comes before the change, ``... compare FILE`` after it: 40
+systems, by Cholesky where they are definite and by LU, in four scalar types, on the CPU and on the
+emulated device. Hashed are the analysis, the factors, solutions, new values and errors.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def device(request):
         if COMPILER is None:
             pytest.skip("no C++ compiler to emulate kernels with: install g++ or clang++")
         return EmulatedDevice()
-    from frontal.gpu.device import device_of
+    from frontal.gpu.runtime.device import device_of
 
     return device_of()
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from frontal.gpu import jit
+from frontal.gpu.runtime import jit
 
 _REGISTERS = re.compile(r"Compiling entry function '(\w+)'.*?Used (\d+) registers", re.S)
 _LOCAL = re.compile(

@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frontal.etree import ordering_cost
 from frontal.ordering.amd import amd
+from frontal.ordering.etree import ordering_cost
 from frontal.ordering.graph import Graph, adjacency
 
 # Entries of L under amd_order of SuiteSparse 5.12 (AMD 2.4.6), default settings.

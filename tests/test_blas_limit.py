@@ -14,9 +14,11 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import frontal
-from frontal import blas_limit, cpu, problems
-from frontal.blas_limit import SharedPool, single_threaded_blas
+from frontal import problems
 from frontal.cached import cached_property
+from frontal.cpu import backend as cpu
+from frontal.cpu import blas_limit
+from frontal.cpu.blas_limit import SharedPool, single_threaded_blas
 
 MANY = 3
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")

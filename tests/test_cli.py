@@ -13,7 +13,9 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
-from frontal import cli, gpu, show
+from frontal import gpu
+from frontal.cli import main as cli
+from frontal.cli import show
 from frontal.io import read_vector, write_matrix, write_vector
 from frontal.matrix import KINDS
 from frontal.ordering import order

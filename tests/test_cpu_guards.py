@@ -10,7 +10,10 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
-from frontal import cpu, factorization, problems, team
+from frontal import problems
+from frontal.cpu import backend as cpu
+from frontal.cpu import factorize as factorization
+from frontal.cpu import team
 
 from .conftest import scaled_residual
 

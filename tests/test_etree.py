@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frontal.etree import depths, inverse, ordering_cost, postordered_tree
+from frontal.ordering.etree import depths, inverse, ordering_cost, postordered_tree
 from frontal.ordering.graph import adjacency
 
 

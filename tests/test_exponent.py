@@ -7,10 +7,11 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
-import frontal.gpu.device
-from frontal import exponent, problems
-from frontal.refine import Errors
-from frontal.scaling import equilibrate, extreme, scaled
+import frontal.gpu.runtime.device
+from frontal import problems
+from frontal.factor import exponent
+from frontal.factor.refine import Errors
+from frontal.symbolic.scaling import equilibrate, extreme, scaled
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -226,7 +227,7 @@ def test_ordinary_scalings_are_as_before():
 @pytest.mark.parametrize("kind", KINDS)
 def test_on_the_device(device, kind, monkeypatch):
     """Columns near a border are solved around the sweeps; the others stay as they are."""
-    monkeypatch.setattr(frontal.gpu.device, "device_of", lambda array=None: device)
+    monkeypatch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
     A = MATRIX[kind].astype("f4")
     b = A.astype(float) @ X
     factor = frontal.factorize(A, kind=kind, backend="gpu")

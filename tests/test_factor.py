@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import frontal
-from frontal import supernodes
-from frontal.extract import permutation_sign
+from frontal.cpu.extract import permutation_sign
+from frontal.symbolic import supernodes
 
 from .conftest import scaled_residual
 from .test_plan import FREE

@@ -10,10 +10,11 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
-import frontal.gpu.device
-from frontal import backend, errors, problems
-from frontal.factor import Factor
-from frontal.gpu.backend import GpuBackend
+import frontal.gpu.runtime.device
+from frontal import errors, problems
+from frontal import protocol as backend
+from frontal.factor.factor import Factor
+from frontal.gpu.sparse.backend import GpuBackend
 
 from .test_gpu_system import matrix, put
 
@@ -22,7 +23,7 @@ B = np.random.default_rng(0).standard_normal((81, 2))
 
 @pytest.fixture(autouse=True)
 def chosen(device, monkeypatch):
-    monkeypatch.setattr(frontal.gpu.device, "device_of", lambda array=None: device)
+    monkeypatch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from frontal.gpu import batched
+from frontal.gpu.dense import batched
 
 from .batched_tools import KINDS, Gpu, close, each, matrices, numbers
 

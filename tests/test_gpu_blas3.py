@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-from frontal.gpu import blas3, launch
-from frontal.gpu.batch import Batch
-from frontal.gpu.parts import Part
-from frontal.gpu.worklists import work_items
+from frontal.gpu.dense import blas3, launch
+from frontal.gpu.dense.batch import Batch
+from frontal.gpu.dense.parts import Part
+from frontal.gpu.dense.worklists import work_items
 
 from .emulation.borders import DTYPES, SIZES, WRAPPERS, Frame, eps, random
 

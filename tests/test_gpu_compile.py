@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from frontal.gpu import jit
+from frontal.gpu.runtime import jit
 
 from . import nvrtc
 

@@ -7,12 +7,12 @@ import scipy.sparse as sp
 
 import frontal
 from frontal import problems
-from frontal.cpu import CpuBackend
-from frontal.gpu import launch, solve_tasks
-from frontal.gpu.front_factor import Storage
-from frontal.gpu.front_solve import Solver
-from frontal.gpu.fronts import Pattern
-from frontal.gpu.schedule import TILE
+from frontal.cpu.backend import CpuBackend
+from frontal.gpu.sparse import launch, solve_tasks
+from frontal.gpu.sparse.factorize import Storage
+from frontal.gpu.sparse.pattern import Pattern
+from frontal.gpu.sparse.schedule import TILE
+from frontal.gpu.sparse.substitute import Solver
 
 from .emulation.borders import DTYPES, eps
 from .test_gpu_fronts import hermitian

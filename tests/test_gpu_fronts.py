@@ -8,14 +8,16 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
-import frontal.gpu.device
+import frontal.gpu.runtime.device
 from frontal import problems
-from frontal.backend import PivotFailure
-from frontal.cpu import CpuBackend, CpuFactor
+from frontal.cpu.backend import CpuBackend, CpuFactor
 from frontal.errors import FactorMemoryError
-from frontal.gpu import front_factor, front_tasks, launch
-from frontal.gpu.backend import GpuBackend
-from frontal.gpu.fronts import Pattern
+from frontal.gpu.sparse import factorize as front_factor
+from frontal.gpu.sparse import launch
+from frontal.gpu.sparse import tile_tasks as front_tasks
+from frontal.gpu.sparse.backend import GpuBackend
+from frontal.gpu.sparse.pattern import Pattern
+from frontal.protocol import PivotFailure
 
 from .emulation.borders import DTYPES, eps
 
@@ -264,7 +266,7 @@ def test_interchanges_in_some_blocks_of_columns(device, n, dtype):
 @pytest.mark.parametrize("kind", ["spd", "general"])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
 def test_the_whole_solver(device, monkeypatch, kind, dtype):
-    monkeypatch.setattr(frontal.gpu.device, "device_of", lambda array=None: device)
+    monkeypatch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
     a = hermitian(MATRICES["cube"](), dtype) if kind == "spd" else unsymmetric("cube", dtype)
     b = np.random.default_rng(4).standard_normal((a.shape[0], 3)).astype(dtype)
     factor = frontal.factorize(a, kind=kind, backend="gpu")

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from frontal.gpu import launch
-from frontal.gpu.batch import Batch
-from frontal.gpu.gemv import gemv
+from frontal.gpu.dense import launch
+from frontal.gpu.dense.batch import Batch
+from frontal.gpu.dense.gemv import gemv
 
 from .emulation.borders import DTYPES, SIZES, WRAPPERS, Frame, eps, mixed_sizes, random
 

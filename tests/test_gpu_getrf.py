@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from frontal.gpu import getrf as lu
-from frontal.gpu import launch
-from frontal.gpu.batch import Batch
+from frontal.gpu.dense import getrf as lu
+from frontal.gpu.dense import launch
+from frontal.gpu.dense.batch import Batch
 
 from .emulation.borders import DTYPES, SIZES, WRAPPERS, Frame, eps, random
 

@@ -11,11 +11,13 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
-from frontal import problems, supernodes
-from frontal.backend import PivotFailure
-from frontal.gpu import front_tasks, solve_tasks
-from frontal.gpu.backend import GpuBackend, GpuFactor
-from frontal.gpu.fronts import Pattern
+from frontal import problems
+from frontal.gpu.sparse import solve_tasks
+from frontal.gpu.sparse import tile_tasks as front_tasks
+from frontal.gpu.sparse.backend import GpuBackend, GpuFactor
+from frontal.gpu.sparse.pattern import Pattern
+from frontal.protocol import PivotFailure
+from frontal.symbolic import supernodes
 
 from .emulation.device import EmulatedDevice
 from .emulation.interleaved import InterleavedDevice, available

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from frontal.gpu import jit
-from frontal.gpu.batch import Batch, leading_dimension
-from frontal.gpu.launch import H200, Limits
+from frontal.gpu.dense.batch import Batch, leading_dimension
+from frontal.gpu.runtime import jit
+from frontal.gpu.runtime.limits import H200, Limits
 
 FILES = sorted(p.name for p in jit.folder().iterdir() if p.name.endswith(".cu"))
 

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
 import frontal
-import frontal.gpu.device
+import frontal.gpu.runtime.device
 from frontal import problems
 
 from .test_pivots import EPS, of_condition, told, weak_pivots
@@ -18,7 +18,7 @@ from .test_pivots import EPS, of_condition, told, weak_pivots
 @pytest.fixture(autouse=True)
 def chosen(device, monkeypatch):
     """Give `backend="gpu"` the device of the test."""
-    monkeypatch.setattr(frontal.gpu.device, "device_of", lambda array=None: device)
+    monkeypatch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
 
 
 def on_device(a, **options):

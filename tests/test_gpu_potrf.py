@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from frontal.gpu.potrf import potrf, potrs
-from frontal.gpu.potrf_panels import VARIANTS
+from frontal.gpu.dense.potrf import potrf, potrs
+from frontal.gpu.dense.potrf_panels import VARIANTS
 
 from .emulation.borders import DTYPES, SIZES, WRAPPERS, Frame, eps, mixed_sizes, random
 

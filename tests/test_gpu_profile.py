@@ -5,9 +5,9 @@ import pytest
 
 import frontal
 from frontal import problems
-from frontal.gpu.fronts import Pattern
-from frontal.gpu.profile import profile
-from frontal.plan import front_flops
+from frontal.gpu.sparse.pattern import Pattern
+from frontal.gpu.sparse.profile import profile
+from frontal.symbolic.plan import front_flops
 
 
 @pytest.mark.parametrize("limit", [0, 32])

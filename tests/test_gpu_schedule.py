@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import frontal
-from frontal.gpu.fronts import Pattern
-from frontal.gpu.schedule import contribution_entries, make_schedule
+from frontal.gpu.sparse.pattern import Pattern
+from frontal.gpu.sparse.schedule import contribution_entries, make_schedule
 
 from .test_gpu_fronts import MATRICES
 

@@ -5,10 +5,13 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
-from frontal import problems, supernodes
-from frontal.cpu import CpuBackend
-from frontal.gpu import front_factor, launch, small_fronts
-from frontal.gpu.fronts import Pattern
+from frontal import problems
+from frontal.cpu.backend import CpuBackend
+from frontal.gpu.runtime.limits import H200
+from frontal.gpu.sparse import factorize as front_factor
+from frontal.gpu.sparse import launch, small_fronts
+from frontal.gpu.sparse.pattern import Pattern
+from frontal.symbolic import supernodes
 
 from .emulation.borders import DTYPES, eps
 
@@ -203,8 +206,8 @@ def test_lists_hold_every_small_front_once(device):
 def test_launches_take_each_front_once(dtype):
     for symmetric in (True, False):
         for counts in ((5, 3, 9), (9000, 90000, 70), (0, 0, 1), (1, 0, 0), (0, 7, 0)):
-            parts = launch.small_fronts(dtype, symmetric, counts, launch.H200)
+            parts = launch.small_fronts(dtype, symmetric, counts, H200)
             np.testing.assert_array_equal(np.sum([p.counts for p in parts], axis=0), counts)
             for part in parts:
                 assert part.first == sum(sum(p.counts) for p in parts if p.first < part.first)
-                assert part.shared <= launch.H200.shared_block
+                assert part.shared <= H200.shared_block

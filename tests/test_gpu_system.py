@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
-import frontal.gpu.device
+import frontal.gpu.runtime.device
 from frontal import problems
 
 from .emulation.borders import DTYPES, eps, random
@@ -52,7 +52,7 @@ def op(a, trans):
 @pytest.fixture(autouse=True)
 def chosen(device, monkeypatch):
     """Give `backend="gpu"` the device of the test; solve on the host until the device can."""
-    monkeypatch.setattr(frontal.gpu.device, "device_of", lambda array=None: device)
+    monkeypatch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
 
 
 @pytest.fixture
@@ -103,8 +103,9 @@ def test_residuals_and_errors_are_those_of_the_host(device, kind, dtype):
                 host, there = factor._system(trans, work), factor._resident.system(trans, work)
                 wanted, told = host.measure(x, b)
                 if told.componentwise is None:
-                    told = frontal.refine.replace(
-                        told, componentwise=frontal.refine.componentwise_error(host, x, b, wanted)
+                    told = frontal.factor.refine.replace(
+                        told,
+                        componentwise=frontal.factor.refine.componentwise_error(host, x, b, wanted),
                     )
                 up = factor._resident.upload
                 found, errors = there.measure(up(x), up(b))
@@ -175,8 +176,8 @@ def test_blocks_of_right_hand_sides(device, monkeypatch):
     factor = frontal.factorize(matrix("spd", "f8"), kind="spd", backend="gpu")
     b = np.random.default_rng(4).standard_normal((81, 11))
     wanted, told = factor.solve(b, return_info=True)
-    monkeypatch.setattr(frontal.gpu.system, "_LARGEST_BLOCK", 1)
-    monkeypatch.setattr(frontal.gpu.system, "_LEAST_WIDTH", 4)
+    monkeypatch.setattr(frontal.gpu.sparse.system, "_LARGEST_BLOCK", 1)
+    monkeypatch.setattr(frontal.gpu.sparse.system, "_LEAST_WIDTH", 4)
     x, info = factor.solve(b, return_info=True)
     np.testing.assert_array_equal(x, wanted)
     assert info.backward_error == told.backward_error

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 import pytest
 
-import frontal.gpu.device
-from frontal import cli
-from frontal.gpu import launch, tune, tuned
+import frontal.gpu.runtime.device
+from frontal.cli import main as cli
+from frontal.gpu.dense import launch, tune
+from frontal.gpu.runtime import tuned
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ def test_time_is_limited(numbers, driver):
 
 
 def test_the_command(numbers, driver, monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(frontal.gpu.device, "device_of", lambda array=None: Device())
+    monkeypatch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: Device())
     monkeypatch.setattr(tune, "CASES", CASES)
     monkeypatch.setattr(
         tune, "device_timer", lambda call, restore: seconds(launch.tuning("potrf", Device.name))

@@ -9,8 +9,9 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
-from frontal import cpu, errors
-from frontal.gpu.backend import GpuBackend
+from frontal import errors
+from frontal.cpu import backend as cpu
+from frontal.gpu.sparse.backend import GpuBackend
 
 from .test_gpu_system import chosen, matrix, put  # noqa: F401
 

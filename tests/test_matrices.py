@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 import frontal
 from frontal import errors
-from frontal.ordering.matching import maximum_product_matching, needs_matching, pattern_symmetry
+from frontal.symbolic.matching import maximum_product_matching, needs_matching, pattern_symmetry
 
 from .conftest import scaled_residual
 

@@ -20,6 +20,6 @@ def test_their_tests_are_there(patch):
 
 def test_compiled_code_is_stale_where_it_uses_what_changed():
     found = stale(ROOT, ["frontal/ordering/amd.py"])
-    assert {"frontal.ordering.amd", "frontal.ordering.pieces", "frontal.analysis"} <= found
-    assert not {"frontal.lu", "frontal.cholesky", "frontal.ordering.matching"} & found
-    assert stale(ROOT, ["frontal/gpu/kernels/gemv.cu"]) == set()
+    assert {"frontal.ordering.amd", "frontal.ordering.pieces", "frontal.factor.analysis"} <= found
+    assert not {"frontal.cpu.lu", "frontal.cpu.cholesky", "frontal.symbolic.matching"} & found
+    assert stale(ROOT, ["frontal/gpu/kernels/dense/gemv.cu"]) == set()

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frontal.errors import FrontalError
-from frontal.etree import Cost, ordering_cost
 from frontal.ordering import METHODS, MetisNotFoundError, adjacency, auto, metis, order
+from frontal.ordering.etree import Cost, ordering_cost
 from frontal.ordering.graph import components, dense_limit, indistinguishable, induced
 from frontal.ordering.model import Model, dissected, metis_seconds, pace_of
 from frontal.ordering.nested_dissection import separator_classes

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import frontal
-import frontal.gpu.device
+import frontal.gpu.runtime.device
 
 from .conftest import scaled_residual
 
@@ -28,7 +28,7 @@ def test_solves_on_the_host_follow_the_pivots():
 
 
 def test_solves_on_a_device_follow_the_pivots(device, monkeypatch):
-    monkeypatch.setattr(frontal.gpu.device, "device_of", lambda array=None: device)
+    monkeypatch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
     check("gpu")
 
 

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import frontal
-from frontal import supernodes
-from frontal.analysis import block_layout
+from frontal.factor.analysis import block_layout
 from frontal.ordering import order
 from frontal.ordering.graph import adjacency
 from frontal.ordering.model import pace_of
-from frontal.plan import front_flops, split_subtrees
+from frontal.symbolic import supernodes
+from frontal.symbolic.plan import front_flops, split_subtrees
 
 from .test_etree import eliminated
 
@@ -179,7 +179,7 @@ def test_the_pace_is_that_of_the_backend(monkeypatch):
         seen.append(options)
         return order(graph, method, **options)
 
-    monkeypatch.setattr(frontal.matched, "order", noted)
+    monkeypatch.setattr(frontal.symbolic.matched, "order", noted)
     for backend, kind, work in (("cpu", "spd", 1), ("gpu", "spd", 1), ("gpu", "general", 2)):
         frontal.analyze(frontal.problems.poisson2d(5), kind=kind, backend=backend)
         options = seen.pop()
@@ -188,6 +188,6 @@ def test_the_pace_is_that_of_the_backend(monkeypatch):
 
 
 def test_a_small_analysis_does_not_look_for_a_gpu(monkeypatch):
-    monkeypatch.setattr(frontal.backend, "_gpu_found", lambda: pytest.fail("looked for a GPU"))
+    monkeypatch.setattr(frontal.protocol, "_gpu_found", lambda: pytest.fail("looked for a GPU"))
     analysis = frontal.analyze(frontal.problems.poisson2d(20))
-    assert analysis.flops < frontal.backend.GPU_FLOPS
+    assert analysis.flops < frontal.protocol.GPU_FLOPS

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
-from frontal.gpu.backend import GpuBackend
+from frontal.gpu.sparse.backend import GpuBackend
 
 from .test_gpu_system import Sparse, chosen, forget, matrix, put, traffic  # noqa: F401
 
@@ -126,8 +126,8 @@ def test_the_cpu_that_takes_over_looks_too(device, monkeypatch):
         raise MemoryError
 
     monkeypatch.delenv("FRONTAL_BACKEND", raising=False)
-    monkeypatch.setattr(frontal.backend, "GPU_FLOPS", 0)
-    monkeypatch.setattr(frontal.backend, "_gpu_found", lambda: True)
+    monkeypatch.setattr(frontal.protocol, "GPU_FLOPS", 0)
+    monkeypatch.setattr(frontal.protocol, "_gpu_found", lambda: True)
     nan = np.where(np.arange(s.nnz) == 5, np.nan, s.data)
     factors = [frontal.factorize(s) for _ in range(2)]
     monkeypatch.setattr(GpuBackend, "factorize", full)

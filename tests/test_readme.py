@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from frontal import errors, gpu
 from frontal.ordering import metis
@@ -51,10 +50,3 @@ def test_every_error_is_listed():
     items = (vars(errors) | vars(gpu) | vars(metis)).items()
     there = {n for n, item in items if isinstance(item, type) and issubclass(item, kinds)}
     assert there - {"FrontalError"} == first_column("Errors")
-
-
-def test_the_file_map_is_true(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    readme = pytest.importorskip("readme")
-    # python benchmarks/readme.py writes it anew
-    assert readme.filled(README, {"file map": readme.file_map}) == README

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from frontal.refine import HostSystem, backward_error, refine
+from frontal.factor.refine import HostSystem, backward_error, refine
 
 
 def system(factors):

@@ -7,10 +7,10 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
-import frontal.gpu.device
-from frontal import supernodes
-from frontal.gpu.backend import GpuBackend
-from frontal.gpu.fronts import Pattern
+import frontal.gpu.runtime.device
+from frontal.gpu.sparse.backend import GpuBackend
+from frontal.gpu.sparse.pattern import Pattern
+from frontal.symbolic import supernodes
 
 from .conftest import scaled_residual
 
@@ -67,7 +67,7 @@ def on_device(device, monkeypatch):
         def upload(self, plan, symmetric):
             self.pattern = Pattern(device, plan, symmetric, small, 1)
 
-        monkeypatch.setattr(frontal.gpu.device, "device_of", lambda array=None: device)
+        monkeypatch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
         monkeypatch.setattr(GpuBackend, "upload", upload)
 
     return choose

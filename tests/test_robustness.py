@@ -115,7 +115,7 @@ def test_rows_of_wildly_different_size():
 
 
 def test_not_enough_memory(monkeypatch):
-    from frontal import cpu
+    from frontal.cpu import backend as cpu
 
     monkeypatch.setattr(cpu, "available_memory", lambda: 1000)
     monkeypatch.setattr(cpu, "_UNCHECKED_BYTES", 0)

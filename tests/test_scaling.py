@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from frontal.condition import scaled_condition, witnessed_condition
-from frontal.scaling import Scaling, equilibrate, scaled
+from frontal.factor.condition import scaled_condition, witnessed_condition
+from frontal.symbolic.scaling import Scaling, equilibrate, scaled
 
 
 def badly_scaled(n=60, seed=0, dtype=np.complex128):

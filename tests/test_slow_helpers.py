@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import frontal
-from frontal import cpu
+from frontal.cpu import backend as cpu
 
 from .test_cpu_guards import tiled
 

@@ -11,17 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import frontal
-from frontal import cpu, problems, supernodes
-from frontal.analysis import block_layout
-from frontal.etree import postordered_tree
-from frontal.matched import match_rows
+from frontal import problems
+from frontal.cpu import backend as cpu
+from frontal.factor.analysis import block_layout
 from frontal.matrix import canonical
 from frontal.ordering import order
+from frontal.ordering.etree import postordered_tree
 from frontal.ordering.graph import adjacency
-from frontal.ordering.matching import Matching
-from frontal.ordering.pairs import symmetric_pairs
 from frontal.ordering.pieces import Pieces
-from frontal.supernodes import arrange_fronts
+from frontal.symbolic import supernodes
+from frontal.symbolic.matched import match_rows
+from frontal.symbolic.matching import Matching
+from frontal.symbolic.pairs import symmetric_pairs
+from frontal.symbolic.supernodes import arrange_fronts
 
 # --- the stack of contribution blocks --------------------------------------------------------
 

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import frontal
-from frontal import cpu, problems, team
-from frontal.threads import thread_count
+from frontal import problems
+from frontal.cpu import backend as cpu
+from frontal.cpu import team
+from frontal.machine import thread_count
 
 
 @pytest.fixture

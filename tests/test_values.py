@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
-import frontal.gpu.device
+import frontal.gpu.runtime.device
 from frontal import problems
 from frontal.matrix import canonical
 

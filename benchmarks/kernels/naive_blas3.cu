@@ -1,6 +1,6 @@
 // The first kernels one would write for C = C + A·B, C = C + A·Aᴴ (lower triangle) and X·Lᴴ = B: one
 // thread an entry of C (row of B), blocks of 16×16 threads (256), a grid for the largest matrix.
-#include "device/matrix.cuh"
+#include "common/matrix.cuh"
 
 using T = SCALAR;
 

@@ -1,7 +1,7 @@
 // The first kernels one would write for y = y + A·x and y = y + Aᵀ·x: one thread an entry of y, which
 // walks along a row of A (neighbours read neighbours) or down a column (they do not). Blocks of 256
 // threads (y entries 256·blockIdx.x on, matrix blockIdx.z), a grid for the largest matrix.
-#include "device/matrix.cuh"
+#include "common/matrix.cuh"
 
 using T = SCALAR;
 

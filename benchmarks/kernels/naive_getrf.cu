@@ -1,7 +1,7 @@
 // The first kernel one would write for A = P·L·U: a block of 256 threads a matrix (blockIdx.x), which
 // works in global memory column by column: one thread looks for the pivot, all interchange the rows,
 // divide the column and subtract the rank-one product, a thread a row.
-#include "device/matrix.cuh"
+#include "common/matrix.cuh"
 
 using T = SCALAR;
 

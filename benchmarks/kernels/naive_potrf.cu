@@ -1,6 +1,6 @@
 // The first kernel one would write for A = L·Lᴴ (lower triangle): a block of 256 threads a matrix,
 // column after column in global memory, a thread a row.
-#include "device/matrix.cuh"
+#include "common/matrix.cuh"
 
 using T = SCALAR;
 

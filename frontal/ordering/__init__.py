@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from ..etree import Cost
-from ..threads import thread_count
+from ..machine import thread_count
 from . import auto, band, metis
 from .auto import Candidates
+from .etree import Cost
 from .graph import Graph, adjacency
 from .metis import MetisNotFoundError
 from .model import CPU_BANDWIDTH, CPU_RATE, Model
@@ -89,7 +89,7 @@ def order(
     room : float
         Bytes of factor, 16 an entry, from which on ``"auto"`` tries METIS whatever it takes.
     threads : int, optional
-        How many METIS processes may run at once; default `frontal.threads.thread_count`.
+        How many METIS processes may run at once; default `frontal.machine.thread_count`.
 
     Returns
     -------

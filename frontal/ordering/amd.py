@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from .._jit import inner, jit
-from ..etree import inverse, postorder
+from .etree import inverse, postorder
 
 NONE = np.int32(-1)
 # What a step reads of a node lies together: one record is less than a cache line.

@@ -9,9 +9,9 @@ import time
 import numpy as np
 
 from ..errors import OrderingTimeout
-from ..etree import Cost, ordering_cost
 from . import metis
 from .amd import amd
+from .etree import Cost, ordering_cost
 from .graph import Graph, dense_limit
 from .model import METIS_START, Model, dissected, metis_seconds
 from .nested_dissection import constrained_amd

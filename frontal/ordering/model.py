@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..etree import Cost
+from .etree import Cost
 from .pieces import Pieces
 
 CPU_RATE = 4e10  # flops a second of the dense kernels of one core, double precision

@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import jit
-from ..etree import postordered_tree
 from .amd import amd
+from .etree import postordered_tree
 from .graph import Graph, dense_limit
 
 LEAF = 200  # columns of a bottom subtree that is one class (nd_small of CHOLMOD)

@@ -1,8 +1,9 @@
 """A device whose kernels are compiled as C++ and run on the CPU, one fiber for a CUDA thread.
 
-The interface is that of ``frontal.gpu.device.Device``, and the arrays are NumPy's; so host code of
-the package runs over it unchanged. With FRONTAL_SANITIZE=1 in the environment the kernels are
-compiled with the address and undefined-behaviour sanitizers: ``sanitize.py`` starts such a process.
+The interface is that of ``frontal.gpu.runtime.device.Device``, and the arrays are NumPy's; so host
+code of the package runs over it unchanged. With FRONTAL_SANITIZE=1 in the environment the kernels
+are compiled with the address and undefined-behaviour sanitizers: ``sanitize.py`` starts such a
+process.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from frontal.gpu import jit
-from frontal.gpu.launch import H200, Limits
+from frontal.gpu.runtime import jit
+from frontal.gpu.runtime.limits import H200, Limits
 
 HEADERS = Path(__file__).parent
 RACES = HEADERS / "races.cpp"
@@ -38,7 +39,7 @@ class EmulationError(RuntimeError):
 
 
 class EmulatedDevice:
-    """What ``frontal.gpu.device.Device`` offers, on the CPU.
+    """What ``frontal.gpu.runtime.device.Device`` offers, on the CPU.
 
     ``sources`` maps names of further kernel files to their text, for tests of the emulation itself.
     """

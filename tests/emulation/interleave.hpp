@@ -12,7 +12,7 @@
 //
 // Wrong orders between blocks show in two ways: messages that are stale, or not yet there, are read by
 // whoever does not wait for them; and races.cpp finds accesses that no flag has ordered. Not seen: what
-// device/ptx.cuh itself does on a device, whose assembly is not compiled here; weak orders among
+// common/ptx.cuh itself does on a device, whose assembly is not compiled here; weak orders among
 // messages (each must tell of itself alone); and races of the threads of one block.
 #pragma once
 #include "fibers.hpp"

@@ -1,4 +1,4 @@
-// The functions that device/ptx.cuh leaves out under FRONTAL_EMULATION, for fibers.
+// The functions that common/ptx.cuh leaves out under FRONTAL_EMULATION, for fibers.
 #pragma once
 
 namespace emulation {

@@ -1,0 +1,355 @@
+"""The command line: frontal solve, frontal analyze, frontal bench, frontal tune, frontal info.
+
+Results go to stdout, as text or by --json for a machine; progress, warnings and errors to stderr.
+The exit code is 0, 1 for what a solver or a file refuses, 2 for a wrong command line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import bench, show
+
+if TYPE_CHECKING:  # the libraries take a second to load, and `frontal --help` needs none of them
+    from ..factor.analysis import Analysis, Progress
+
+KINDS = ("auto", "spd", "symmetric", "hermitian", "general")
+ORDERINGS = ("auto", "amd", "metis", "nesdis", "rcm", "natural")
+BACKENDS = ("auto", "cpu", "gpu")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line and return its exit code.
+
+    Examples
+    --------
+    >>> from frontal.cli import main
+    >>> main(["solve", "poisson2d:10"])  # doctest: +ELLIPSIS
+    n = 100, nnz = 460: cholesky, amd, backward error ..., error against ones ..., ... s
+    0
+    """
+    options = _parser().parse_args(arguments)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = _show_warning
+        try:
+            options.run(options)
+        except (ImportError, MemoryError, OSError, RuntimeError, TypeError, ValueError) as error:
+            return _fail(error)
+        except KeyboardInterrupt:
+            print("frontal: interrupted", file=sys.stderr)
+            return 130
+    return 0
+
+
+def _fail(error: Exception) -> int:
+    message = " ".join(str(error).split()) or type(error).__name__
+    print(f"frontal: error: {message}", file=sys.stderr)
+    return 1
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    print(f"frontal: warning: {message}", file=sys.stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
+    """The commands and their options."""
+    parser = argparse.ArgumentParser(
+        prog="frontal", description="Multifrontal direct solver for sparse linear systems."
+    )
+    parser.add_argument("--version", action=_Version)
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument(
+        "matrix",
+        metavar="A",
+        help="Matrix Market, Harwell-Boeing or .npz file, or a model problem such as poisson3d:30",
+    )
+    common.add_argument("--kind", choices=KINDS, default="auto", help="what A is known to be")
+    common.add_argument("--ordering", choices=ORDERINGS, default="auto")
+    common.add_argument("--backend", choices=BACKENDS, default="auto")
+    machine = argparse.ArgumentParser(add_help=False)
+    machine.add_argument("--json", action="store_true", help="print one JSON object")
+
+    solve = commands.add_parser("solve", parents=[common, machine], help="solve A x = b")
+    solve.add_argument(
+        "rhs", metavar="b", nargs="?", help="file of b; without it b = A times ones, and x is known"
+    )
+    solve.add_argument("-o", "--output", metavar="x", help="file for x: .mtx, .mtx.gz, .npy, .txt")
+    solve.add_argument("--report", action="store_true", help="print how x was computed")
+    solve.set_defaults(run=_solve)
+    analyze = commands.add_parser(
+        "analyze", parents=[common, machine], help="order A and show what its factorization takes"
+    )
+    analyze.set_defaults(run=_analyze)
+    measure = commands.add_parser(
+        "bench", parents=[common, machine], help="time the phases of solving with A"
+    )
+    bench.add_options(measure)
+    measure.set_defaults(run=_bench)
+    tune = commands.add_parser(
+        "tune", parents=[machine], help="find the GPU's fastest block sizes, tiles and crossovers"
+    )
+    tune.add_argument("--routines", nargs="+", default=(), metavar="NAME", help="default: all")
+    tune.add_argument("--seconds", type=float, default=120.0, help="time to spend; default 120")
+    tune.add_argument("-o", "--output", metavar="FILE", help="default: in the user's cache folder")
+    tune.set_defaults(run=_tune)
+    info = commands.add_parser("info", parents=[machine], help="show versions, threads, devices")
+    info.set_defaults(run=_info)
+    return parser
+
+
+class _Version(argparse.Action):
+    """Print the version and exit."""
+
+    def __init__(self, option_strings: list[str], dest: str, **_: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, help="print the version and exit")
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from .. import __version__
+
+        print(__version__)
+        parser.exit()
+
+
+# --- solve -----------------------------------------------------------------------------------
+
+
+def _solve(options: argparse.Namespace) -> None:
+    """`frontal solve`."""
+    import numpy as np
+
+    from ..io import read_vector, write_vector
+
+    with show.progress() as progress:
+        began = time.perf_counter()
+        A = _read(options.matrix, progress)
+        known = None if options.rhs else np.ones(A.shape[1])
+        b = read_vector(options.rhs) if known is None else A @ known
+        read = time.perf_counter() - began
+        analysis = _make_analysis(A, options, progress)
+        factor = analysis.factorize(A, check_finite=False, progress=progress)
+        x, info = factor.solve(b, return_info=True)
+    report = {"matrix": options.matrix, "n": A.shape[0], "nnz": int(A.nnz), **info.as_dict()}
+    report["seconds"] = {"read": read, **report["seconds"]}
+    if known is not None:
+        report["error_against_ones"] = float(np.abs(x - known).max(initial=0.0))
+    if options.output:
+        write_vector(options.output, x)
+    if options.json:
+        print(json.dumps(report, default=show.plain))
+    elif options.report:
+        show.table("Solution", ("", ""), _describe(report))
+        show.table("Time", ("phase", "seconds"), show.seconds(report["seconds"]))
+    else:
+        _summarize(report)
+
+
+def _summarize(report: dict[str, Any]) -> None:
+    """One line about a solution."""
+    parts = [report["method"], report["ordering"], f"backward error {report['backward_error']:.1e}"]
+    if "error_against_ones" in report:
+        parts.append(f"error against ones {report['error_against_ones']:.1e}")
+    parts.append(f"{sum(report['seconds'].values()):.2f} s")
+    print(f"n = {report['n']}, nnz = {report['nnz']}: {', '.join(parts)}")
+
+
+def _describe(report: dict[str, Any]) -> show.Rows:
+    """Names and values of a report, in words."""
+    unit = {"memory": show.size, "flops": show.count, "nnz_factor": show.count, "nnz": show.count}
+    return [
+        (name.replace("_", " "), unit.get(name, show.text)(value))
+        for name, value in report.items()
+        if name != "seconds"
+    ]
+
+
+def _read(name: str, progress: Progress | None) -> Any:
+    """The matrix of a file, or of a model problem such as ``poisson3d:30``."""
+    from ..io import read_matrix
+    from ..problems import from_name
+
+    if progress:
+        progress("reading", 0, 1)
+    A = from_name(name) if ":" in name and not Path(name).exists() else read_matrix(name)
+    if progress:
+        progress("reading", 1, 1)
+    return A
+
+
+def _make_analysis(A: Any, options: argparse.Namespace, progress: Progress | None) -> Analysis:
+    from ..api import analyze
+
+    return analyze(
+        A,
+        kind=options.kind,
+        ordering=options.ordering,
+        backend=options.backend,
+        progress=progress,
+    )
+
+
+# --- analyze ---------------------------------------------------------------------------------
+
+
+def _analyze(options: argparse.Namespace) -> None:
+    """`frontal analyze`."""
+    import numpy as np
+
+    with show.progress() as progress:
+        A = _read(options.matrix, progress)
+        analysis = _make_analysis(A, options, progress)
+    report = {
+        "matrix": options.matrix,
+        "n": analysis.n,
+        "nnz": int(A.nnz),
+        "dtype": str(analysis.dtype),
+        "kind": analysis.kind,
+        "method": analysis.method,
+        "ordering": analysis.ordering.method,
+        "fronts": analysis.n_fronts,
+        "tree_depth": analysis.levels,
+        "largest_front": int(np.add(*analysis.front_sizes()).max(initial=0)),
+        "nnz_factor": analysis.nnz_factor,
+        "flops": analysis.flops,
+    }
+    classes = _size_classes(analysis)
+    tried = [
+        {"ordering": name, "nnz": cost.nnz, "flops": cost.flops, "height": cost.height}
+        for name, cost in analysis.ordering.tried.items()
+    ]
+    if options.json:
+        whole = {"memory": analysis.memory, "seconds": analysis.seconds}
+        whole |= {"size_classes": classes, "orderings": tried}
+        print(json.dumps(report | whole, default=show.plain))
+        return
+    show.table("Analysis", ("", ""), _describe(report))
+    show.table("Memory", ("part", "size"), [(k, show.size(v)) for k, v in analysis.memory.items()])
+    header = ("pivot columns", "fronts", "mean order", "columns", "work")
+    shares = [{**c, "flops_share": f"{100 * c['flops_share']:.1f} %"} for c in classes]
+    show.table("Fronts", header, show.rows(shares))
+    costs = [{**t, "nnz": show.count(t["nnz"]), "flops": show.count(t["flops"])} for t in tried]
+    header = ("ordering", "nnz(L)", "flops", "height")
+    show.table("Orderings tried, as if for Cholesky", header, show.rows(costs))
+    show.table("Time", ("phase", "seconds"), show.seconds(analysis.seconds))
+
+
+def _size_classes(analysis: Analysis) -> list[dict[str, Any]]:
+    """Fronts counted by pivot columns: 1, 2, 3-4, 5-8, and so on, with their share of the work."""
+    import numpy as np
+
+    from ..symbolic.plan import front_flops
+
+    k, m = analysis.front_sizes()
+    flops = front_flops(analysis.plan.start, analysis.plan.pointer)
+    size = np.ceil(np.log2(np.maximum(k, 1))).astype(int)
+    classes = []
+    for s in np.unique(size):
+        here = size == s
+        low, high = (2**s // 2 + 1 if s else 1), 2**s
+        classes.append(
+            {
+                "pivots": str(high) if low == high else f"{low}-{high}",
+                "fronts": int(here.sum()),
+                "mean_order": float((k + m)[here].mean()),
+                "columns": int(k[here].sum()),
+                "flops_share": float(flops[here].sum() / max(flops.sum(), 1)),
+            }
+        )
+    return classes
+
+
+# --- bench -----------------------------------------------------------------------------------
+
+
+def _bench(options: argparse.Namespace) -> None:
+    """`frontal bench`."""
+    with show.progress() as progress:
+        A = _read(options.matrix, progress)
+        analysis = _make_analysis(A, options, progress)
+    report = bench.run(A, analysis, options)
+    if options.json:
+        print(json.dumps(report, default=show.plain))
+    else:
+        bench.tables(report)
+
+
+# --- tune ------------------------------------------------------------------------------------
+
+
+def _tune(options: argparse.Namespace) -> None:
+    """`frontal tune`."""
+    from ..gpu.dense import tune
+    from ..gpu.runtime.device import device_of
+
+    known = tune.routines()
+    unknown = sorted(set(options.routines) - set(known))
+    if unknown:
+        raise ValueError(f"no routine {', '.join(unknown)} to tune; there are {', '.join(known)}")
+    device = device_of()
+    with show.progress() as progress:
+        numbers, changes = tune.sweep(
+            device, options.routines, seconds=options.seconds, progress=progress
+        )
+    path = tune.save(device.name, numbers, Path(options.output) if options.output else None)
+    if options.json:
+        report = {"device": device.name, "file": str(path), "routines": numbers}
+        print(json.dumps(report, default=show.plain))
+        return
+    rows = [
+        (f"{c.routine} {c.knob}", str(c.before), str(c.after), f"{c.gain:.2f}") for c in changes
+    ]
+    show.table(f"{device.name}: {path}", ("number", "default", "chosen", "times faster"), rows)
+
+
+# --- info ------------------------------------------------------------------------------------
+
+
+def _info(options: argparse.Namespace) -> None:
+    """`frontal info`."""
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    import scipy.linalg  # noqa: F401 - loads the BLAS that is reported
+    from threadpoolctl import threadpool_info
+
+    from .. import __version__, gpu
+    from ..machine import thread_count
+
+    versions = {"frontal": __version__, "python": platform.python_version()}
+    for package in ("numpy", "scipy", "numba", "pymetis", "networkx", "rich"):
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            versions[package] = "not installed"
+    blas = [
+        {
+            "library": f"{pool['internal_api']} {pool['version']}",
+            "of": Path(pool["filepath"]).parent.name,
+            "architecture": pool.get("architecture", ""),
+            "threads": pool["num_threads"],
+        }
+        for pool in threadpool_info()
+        if pool["user_api"] == "blas"
+    ]
+    report = {"versions": versions, "blas": blas, "threads": thread_count()}
+    report |= {"platform": platform.platform(), "devices": gpu.devices()}
+    if options.json:
+        print(json.dumps(report, default=show.plain))
+        return
+    show.table("Versions", ("package", "version"), list(versions.items()))
+    show.table("BLAS", ("library", "of", "architecture", "threads"), show.rows(blas))
+    machine = [("platform", report["platform"]), ("threads", str(report["threads"]))]
+    machine.append(("GPU", ", ".join(report["devices"]) or "none to compute on"))
+    show.table("Machine", ("", ""), machine)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

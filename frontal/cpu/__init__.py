@@ -1,0 +1,1 @@
+"""The CPU backend: compiled Python that calls BLAS and LAPACK, in threads."""

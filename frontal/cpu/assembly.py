@@ -1,0 +1,135 @@
+"""Assembly of a front: entries of A and the contribution blocks of its children."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._jit import inner
+from ..symbolic.plan import Plan
+from .blas import Routines
+
+
+class Work(NamedTuple):
+    """Everything that a factorization reads and writes.
+
+    Attributes
+    ----------
+    plan : Plan
+    routines : Routines
+    values : array of the scalar type
+        Entries of A, in the order of the user's matrix.
+    factor : array of the scalar type
+        The panels of all fronts.
+    arena : array of the scalar type
+        Contribution blocks: a part shared by all threads, then one part for each thread.
+    block : (f,) int64
+        Offset of each front's contribution block in its part of the arena.
+    local : (f,) bool
+        Whether that part is the thread's own.
+    state : int64
+        Shared words of the team, see `team`.
+    """
+
+    plan: Plan
+    routines: Routines
+    values: np.ndarray
+    factor: np.ndarray
+    arena: np.ndarray
+    block: np.ndarray
+    local: np.ndarray
+    state: np.ndarray
+
+
+@inner
+def block_offset(work, s, own):
+    """Where the contribution block of front s is; `own` is where the thread's part begins."""
+    return work.block[s] + own if work.local[s] else work.block[s]
+
+
+@inner
+def _position(ascending, value):
+    """Number of entries below `value`, by bisection."""
+    low, high = 0, ascending.size
+    while low < high:
+        middle = (low + high) // 2
+        if ascending[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inner
+def _add_column(out, base, relative, first, source, origin):
+    """out[base + relative[i]] += source[origin + i] for i >= first; relative ascends."""
+    size = relative.size
+    if size == first:
+        return
+    shift = relative[first] - first
+    if relative[size - 1] - (size - 1) == shift:  # consecutive rows: a plain vector sum
+        for i in range(first, size):
+            out[base + shift + i] += source[origin + i]
+    else:
+        for i in range(first, size):
+            out[base + np.int64(relative[i])] += source[origin + i]
+
+
+@inner
+def _extend_add(work, s, c, low, high, own, pivots):
+    """Add child c's columns that fall on columns [low, high) of front s."""
+    plan, factor, arena = work.plan, work.factor, work.arena
+    k = np.int64(plan.start[s + 1] - plan.start[s])
+    m = plan.pointer[s + 1] - plan.pointer[s]
+    panel = plan.panel[s]
+    upper = panel + k * (k + m)
+    block = block_offset(work, s, own) - k * m - k
+    relative = plan.relative[plan.pointer[c] : plan.pointer[c + 1]]
+    size = relative.size
+    origin = block_offset(work, c, own)
+    inner = _position(relative, k)  # rows before it are pivot rows of s
+    for j in range(_position(relative, low), size):
+        column = np.int64(relative[j])
+        if column >= high:
+            break
+        above = j if pivots is None else 0
+        if column < k:
+            _add_column(factor, panel + column * (k + m), relative, above, arena, origin + j * size)
+            continue
+        if pivots is not None:
+            for i in range(inner):
+                where = upper + np.int64(relative[i]) * m + column - k
+                factor[where] += arena[origin + j * size + i]
+            above = inner
+        _add_column(arena, block + column * m, relative, above, arena, origin + j * size)
+
+
+@inner
+def assemble(work, s, low, high, own, pivots):
+    """Set columns [low, high) of front s to the sum of its children's contribution blocks."""
+    plan, factor, arena = work.plan, work.factor, work.arena
+    k = np.int64(plan.start[s + 1] - plan.start[s])
+    m = plan.pointer[s + 1] - plan.pointer[s]
+    first, last = plan.child_pointer[s], plan.child_pointer[s + 1]
+    panel = plan.panel[s]
+    factor[panel + min(low, k) * (k + m) : panel + min(high, k) * (k + m)] = 0
+    if pivots is not None and high > k:
+        upper = panel + k * (k + m) - k
+        for i in range(k):
+            factor[upper + i * m + max(low, k) : upper + i * m + high] = 0
+    if last > first:
+        block = block_offset(work, s, own) - k * m - k
+        for j in range(max(low, k), high):
+            top = j if pivots is None else k
+            arena[block + j * m + top : block + j * m + k + m] = 0
+    for p in range(first, last):
+        _extend_add(work, s, np.int64(plan.children[p]), low, high, own, pivots)
+
+
+@inner
+def add_entries(work, s):
+    """Add the entries of A that front s owns to its panels."""
+    plan, factor, values = work.plan, work.factor, work.values
+    for e in range(plan.entry_pointer[s], plan.entry_pointer[s + 1]):
+        factor[plan.target[e]] += values[plan.source[e]]

@@ -1,0 +1,141 @@
+"""Cholesky factorization of one front, as tiles that threads may share.
+
+With the front [F11; F21 F22] assembled: L11 = chol(F11), L21 = F21 L11^-H, and the contribution
+block is F22 - L21 L21^H. Only lower triangles are read and written.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._jit import inner
+from .blas import LOWER, MINUS, NO_TRANS, NON_UNIT, ONE, RIGHT, gemm, herk, potrf, trsm
+
+BLOCK = 256  # columns of a diagonal block factorized by one potrf
+SMALL = 32  # entries of a panel up to which plain loops beat four calls of BLAS
+
+
+@inner
+def triangle(tile):
+    """Row and column of a tile of the lower triangle, counted row by row."""
+    i = 0
+    while (i + 1) * (i + 2) // 2 <= tile:
+        i += 1
+    return i, tile - i * (i + 1) // 2
+
+
+@inner
+def _update_tile(routines, i, j, size, order, k, a, lda, beta, c, ldc, item):
+    """Tile (i, j) of C = beta C - A A^H, where A is order by k."""
+    rows = min(size, order - i * size)
+    left = a + i * size * item
+    out = c + (i + j * ldc) * size * item
+    if i == j:
+        herk(routines, rows, k, left, lda, beta, out, ldc)
+    else:
+        right = a + j * size * item
+        adjoint = routines.adjoint
+        gemm(
+            routines, NO_TRANS, adjoint, rows, size, k, MINUS, left, lda, right, lda, beta, out, ldc
+        )
+
+
+@inner
+def factor_diagonal_block(routines, panel, ld, step, k, item, info):
+    """Factor the diagonal block that begins at column `step`; info[0] as LAPACK's."""
+    potrf(routines, min(BLOCK, k - step), panel + step * (ld + 1) * item, ld, info)
+
+
+@inner
+def refuse_nan(a, origin, ld, step, k, info):
+    """Set info[0] where a pivot of that block is NaN: not every LAPACK does, and all later are."""
+    corner = origin + step * (ld + 1)
+    last = min(BLOCK, k - step) - 1
+    if info[0] == 0 and not a[corner + last * (ld + 1)].real > 0:
+        j = 0
+        while a[corner + j * (ld + 1)].real > 0:
+            j += 1
+        info[0] = j + 1
+
+
+@inner
+def solve_below(routines, panel, ld, step, k, tile, size, item):
+    """Tile of F11's rows below the diagonal block at `step`, times its inverse adjoint."""
+    width = min(BLOCK, k - step)
+    row = step + width + tile * size
+    diagonal = panel + step * (ld + 1) * item
+    below = panel + (row + step * ld) * item
+    rows = min(size, k - row)
+    trsm(
+        routines,
+        RIGHT,
+        LOWER,
+        routines.adjoint,
+        NON_UNIT,
+        rows,
+        width,
+        diagonal,
+        ld,
+        below,
+        ld,
+    )
+
+
+@inner
+def update_below(routines, panel, ld, step, k, tile, size, item):
+    """Tile of F11 behind the block column at `step`, less that block column's product."""
+    width = min(BLOCK, k - step)
+    first = step + width
+    i, j = triangle(tile)
+    a = panel + (first + step * ld) * item
+    c = panel + first * (ld + 1) * item
+    _update_tile(routines, i, j, size, k - first, width, a, ld, ONE, c, ld, item)
+
+
+@inner
+def solve_panel(routines, panel, k, m, tile, size, item):
+    """Tile of L21 = F21 L11^-H."""
+    rows = min(size, m - tile * size)
+    ld = k + m
+    below = panel + (k + tile * size) * item
+    trsm(routines, RIGHT, LOWER, routines.adjoint, NON_UNIT, rows, k, panel, ld, below, ld)
+
+
+@inner
+def update_block(routines, panel, k, m, tile, size, item, beta, block):
+    """Tile of the contribution block F22 - L21 L21^H."""
+    i, j = triangle(tile)
+    _update_tile(routines, i, j, size, m, k, panel + k * item, k + m, beta, block, m, item)
+
+
+@inner
+def factor_small(a, origin, k, m, blocks, block, clear):
+    """Whole front with a tiny panel, in plain loops; returns 0, or the column that fails from 1.
+
+    The contribution block, at `block` of `blocks`, is cleared first if `clear`.
+    """
+    ld = k + m
+    for j in range(k):
+        column = origin + j * ld
+        pivot = a[column + j].real
+        if not pivot > 0:
+            return j + 1
+        root = np.sqrt(pivot)
+        a[column + j] = root
+        for i in range(j + 1, ld):
+            a[column + i] /= root
+        for c in range(j + 1, k):
+            factor = np.conj(a[column + c])
+            for i in range(c, ld):
+                a[origin + c * ld + i] -= a[column + i] * factor
+    for c in range(m):
+        out = block + c * m
+        if clear:
+            for i in range(c, m):
+                blocks[out + i] = 0
+        for j in range(k):
+            below = origin + j * ld + k
+            factor = np.conj(a[below + c])
+            for i in range(c, m):
+                blocks[out + i] -= a[below + i] * factor
+    return 0

@@ -1,0 +1,103 @@
+"""L and U as sparse matrices, gathered from the panels of the fronts."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._jit import jit
+from ..symbolic.plan import Plan
+
+
+@jit
+def _counts(plan):
+    """Entries of each column of L, diagonal included; the same for each row of U."""
+    counts = np.empty(plan.start[-1], np.int64)
+    for s in range(plan.parent.size):
+        m = plan.pointer[s + 1] - plan.pointer[s]
+        for j in range(plan.start[s], plan.start[s + 1]):
+            counts[j] = plan.start[s + 1] - j + m
+    return counts
+
+
+@jit
+def _gather(plan, panels, position, indptr, upper, unit):
+    """Columns of L, or rows of U if `upper`; indices of L's rows mapped through `position`."""
+    indices = np.empty(indptr[-1], np.int32)
+    data = np.empty(indptr[-1], panels.dtype)
+    for s in range(plan.parent.size):
+        first = plan.start[s]
+        k = np.int64(plan.start[s + 1] - first)
+        m = plan.pointer[s + 1] - plan.pointer[s]
+        ld = k + m
+        for j in range(k):
+            q = indptr[first + j]
+            for i in range(j, k):
+                where = j + i * ld if upper else i + j * ld
+                data[q] = 1 if unit and i == j else panels[plan.panel[s] + where]
+                indices[q] = first + i
+                q += 1
+            base = plan.panel[s] + (k * ld + j * m if upper else j * ld + k)
+            for i in range(m):
+                data[q] = panels[base + i]
+                row = plan.rows[plan.pointer[s] + i]
+                indices[q] = row if upper else position[row]
+                q += 1
+    return indices, data
+
+
+@jit
+def row_positions(plan, pivots):
+    """Where each row, by elimination position before pivoting, ends after the interchanges."""
+    n = plan.start[-1]
+    row_at = np.empty(n, np.int32)
+    for i in range(n):
+        row_at[i] = i
+    if pivots.size > 0:
+        for s in range(plan.parent.size):
+            first = plan.start[s]
+            for j in range(first, plan.start[s + 1]):
+                p = first + pivots[j]
+                row_at[j], row_at[p] = row_at[p], row_at[j]
+    position = np.empty(n, np.int32)
+    for i in range(n):
+        position[row_at[i]] = i
+    return position
+
+
+def lower_factor(plan: Plan, panels: np.ndarray, position: np.ndarray, unit: bool) -> sp.csc_array:
+    """L by columns, in elimination order and with its rows where the interchanges put them."""
+    return sp.csc_array(_triangle(plan, panels, position, False, unit))
+
+
+def upper_factor(plan: Plan, panels: np.ndarray, position: np.ndarray) -> sp.csc_array:
+    """U, in elimination order."""
+    return sp.csc_array(_triangle(plan, panels, position, True, False).T.tocsc())
+
+
+def _triangle(
+    plan: Plan, panels: np.ndarray, position: np.ndarray, upper: bool, unit: bool
+) -> sp.csc_array:
+    n = int(plan.start[-1])
+    indptr = np.zeros(n + 1, np.int64)
+    np.cumsum(_counts(plan), out=indptr[1:])
+    indices, data = _gather(plan, panels, position, indptr, upper, unit)
+    triangle = sp.csc_array((data, indices, indptr), shape=(n, n))
+    triangle.eliminate_zeros()
+    triangle.sort_indices()
+    return triangle
+
+
+@jit
+def permutation_sign(perm):
+    """+1 for an even permutation, -1 for an odd one."""
+    seen = np.zeros(perm.size, np.bool_)
+    sign = 1
+    for i in range(perm.size):
+        j = i
+        while not seen[j]:
+            seen[j] = True
+            j = perm[j]
+            if j != i:
+                sign = -sign
+    return sign

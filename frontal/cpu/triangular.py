@@ -1,0 +1,147 @@
+"""Forward and backward substitution over the fronts.
+
+Right-hand sides are the rows of `x`, n by w and row-major in elimination order: to BLAS that is the
+w by n matrix X^T, column-major, in which the pivot rows of a front are consecutive columns. All
+triangular systems are written for X^T: L X = B is X^T = B^T L^-T.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._jit import inner, jit
+from ..symbolic.plan import Plan
+from .blas import (
+    LOWER,
+    MINUS,
+    NO_TRANS,
+    NON_UNIT,
+    ONE,
+    RIGHT,
+    TRANS,
+    UNIT,
+    UPPER,
+    ZERO,
+    address,
+    gemm,
+    gemv,
+    trsm,
+    trsv,
+)
+
+
+@inner
+def _interchange(x, width, pivots, backward):
+    """Apply a front's row interchanges to its pivot rows, in reverse order if `backward`."""
+    k = pivots.size
+    for step in range(k):
+        j = k - 1 - step if backward else step
+        p = pivots[j]
+        if p != j:
+            for c in range(width):
+                x[j * width + c], x[p * width + c] = x[p * width + c], x[j * width + c]
+
+
+@inner
+def _solve_diagonal(routines, uplo, trans, diag, k, panel, ld, x, width):
+    """X1^T = X1^T op(T)^-1 with the triangle of a front's diagonal block."""
+    if width == 1:
+        flipped = NO_TRANS if trans == TRANS else TRANS
+        trsv(routines, uplo, flipped, diag, k, panel, ld, x)
+    else:
+        trsm(routines, RIGHT, uplo, trans, diag, width, k, panel, ld, x, width)
+
+
+@inner
+def _forward(routines, rows, k, block, ld, x1, width, x, buffer):
+    """Take the product of the block below the diagonal and x1 off the rows of ancestors."""
+    m = rows.size
+    update = address(buffer)
+    if width == 1:
+        gemv(routines, NO_TRANS, m, k, ONE, block, ld, x1, ZERO, update)
+        for i in range(m):
+            x[rows[i]] -= buffer[i]
+        return
+    gemm(
+        routines, NO_TRANS, TRANS, width, m, k, ONE, x1, width, block, ld, ZERO, update, width
+    )  # fmt: skip
+    for i in range(m):
+        row = np.int64(rows[i]) * width
+        for c in range(width):
+            x[row + c] -= buffer[i * width + c]
+
+
+@inner
+def _backward(routines, rows, k, block, ld, x1, width, x, buffer):
+    """Take the product of the transposed block and the rows of ancestors off x1."""
+    m = rows.size
+    gathered = address(buffer)
+    if width == 1:
+        for i in range(m):
+            buffer[i] = x[rows[i]]
+        gemv(routines, TRANS, m, k, MINUS, block, ld, gathered, ONE, x1)
+        return
+    for i in range(m):
+        row = np.int64(rows[i]) * width
+        for c in range(width):
+            buffer[i * width + c] = x[row + c]
+    gemm(
+        routines, NO_TRANS, NO_TRANS, width, k, m, MINUS, gathered, width, block, ld, ONE, x1, width
+    )  # fmt: skip
+
+
+@jit
+def sweep(plan, routines, factor, pivots, x, width, buffer, transposed, backward):
+    """One substitution over all fronts, in place.
+
+    Parameters
+    ----------
+    plan : Plan
+    routines : Routines
+    factor : array of the scalar type
+    pivots : (n,) int32 array, or empty for Cholesky
+    x : (n * width,) array of the scalar type
+        `width` right-hand sides, row-major.
+    buffer : array of the scalar type
+        Scratch, `width` times the largest number of update rows.
+    transposed : bool
+        Solve with U^T and L^T in place of L and U (LU only).
+    backward : bool
+        Roots to leaves; else leaves to roots.
+    """
+    fronts = plan.parent.size
+    item = factor.itemsize
+    is_lu = pivots.size > 0
+    # L is the first panel of LU; it serves the forward sweep, and the backward one of A^T.
+    with_lower = not is_lu or transposed == backward
+    uplo = LOWER if with_lower else UPPER
+    diag = UNIT if is_lu and with_lower else NON_UNIT
+    trans = TRANS if with_lower != backward else NO_TRANS
+    for step in range(fronts):
+        s = fronts - 1 - step if backward else step
+        first = plan.start[s]
+        k = np.int64(plan.start[s + 1] - first)
+        m = plan.pointer[s + 1] - plan.pointer[s]
+        rows = plan.rows[plan.pointer[s] : plan.pointer[s + 1]]
+        panel = address(factor) + plan.panel[s] * item
+        block = panel + (k if with_lower else k * (k + m)) * item
+        ld = k + m if with_lower else m
+        own = x[first * width : (first + k) * width]
+        x1 = address(own)
+        if is_lu and with_lower and not backward:
+            _interchange(own, width, pivots[first : first + k], backward)
+        if backward and m > 0:
+            _backward(routines, rows, k, block, ld, x1, width, x, buffer)
+        _solve_diagonal(routines, uplo, trans, diag, k, panel, k + m, x1, width)
+        if not backward and m > 0:
+            _forward(routines, rows, k, block, ld, x1, width, x, buffer)
+        if is_lu and with_lower and backward:
+            _interchange(own, width, pivots[first : first + k], backward)
+
+
+def factor_diagonal(plan: Plan, factor: np.ndarray) -> np.ndarray:
+    """Diagonal of L (Cholesky) or of U (LU), in elimination order."""
+    k = np.diff(plan.start)
+    step = np.repeat(k + np.diff(plan.pointer) + 1, k)
+    local = np.arange(plan.start[-1]) - np.repeat(plan.start[:-1], k)
+    return factor[np.repeat(plan.panel[:-1], k) + local * step]

@@ -1,0 +1,1 @@
+"""What a user holds: the analysis and the factor of a matrix, whatever computed them."""

@@ -1,0 +1,218 @@
+"""Systems near the borders of the exponent: solved and judged in variables of moderate size.
+
+Where A, b or x come near the largest or the smallest number of their type, or of the factor's, the
+sweeps and the norms that judge x overflow or underflow, though x itself may be a number. Powers of
+two round nothing: with A' = D_r A D_c, whose entries are about 1, and b' = s D_r b, a column of
+which is about 1, A' x' = b' is solved in double precision around the sweeps, and x = D_c x' / s.
+Whether x is no number of its type is seen where it is scaled back. Columns that are far from the
+borders are left alone, to the bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..errors import IllConditionedWarning, SolutionOverflowError, warn
+from ..symbolic.scaling import shifted
+from . import refine
+from .refine import Errors, HostSystem
+
+if TYPE_CHECKING:
+    from .solve import Solutions
+
+# Powers of two that stay free: for growth in the sweeps, and for corrections that are smaller than
+# the right-hand side by the precision of x.
+_ABOVE, _BELOW = 32, 11
+_ZERO = -(1 << 20)  # an exponent for zero
+
+
+def _exponents(M: np.ndarray) -> np.ndarray:
+    """Exponents of the larger part of each entry, that of the smallest number for zero."""
+    size = np.maximum(np.abs(np.real(M)), np.abs(np.imag(M)))
+    exponent = np.frexp(size)[1].astype(np.int64)
+    return np.where(size > 0, exponent, _ZERO)
+
+
+def near_border(errors: Errors, factor: np.dtype, vectors: np.dtype) -> np.ndarray:
+    """Columns whose solution, or what is said of it, is not to be trusted for its exponents.
+
+    Parameters
+    ----------
+    errors : Errors
+        Of the solution as it was computed without regard to exponents.
+    factor, vectors : data types
+        Of the factor, in which the sweeps compute, and of right-hand sides and solutions.
+    """
+    low, high, most = _borders(factor, vectors)
+    rhs, solution = (np.asarray(a, np.float64) for a in (errors.rhs, errors.solution))
+    with np.errstate(all="ignore"):
+        inside = (low <= errors.norm) & (errors.norm <= high) & np.isfinite(errors.normwise)
+        inside &= (low <= rhs) & (rhs <= high) & (low <= solution) & (solution <= high)
+        inside &= errors.norm * solution <= most
+    return ~inside & (rhs != 0)
+
+
+@cache
+def _borders(factor: np.dtype, vectors: np.dtype) -> tuple[float, float, float]:
+    """Least and largest safe size of a matrix or vector, and largest of their product."""
+    info = np.finfo(factor)
+    low = 2.0 ** (int(info.minexp) + np.finfo(vectors).nmant + _BELOW)
+    high = 2.0 ** (int(info.maxexp) - _ABOVE)
+    return low, high, 2.0 ** (int(np.finfo(vectors).maxexp) - _ABOVE)
+
+
+def mended(
+    factor: Solutions, X: Any, B: Any, trans: str, steps: int | None, errors: Errors, taken: int
+) -> tuple[Any, Errors, int]:
+    """Solve again for the columns that `near_border` finds; the others stay as they are.
+
+    Parameters
+    ----------
+    factor : Factor
+    X, B : (n, k) arrays
+        Solutions and right-hand sides, with the factor; no complex ones of a real factor.
+    trans, steps
+        As for `Factor.solve`.
+    errors, taken
+        Errors of X, and corrections kept.
+
+    Returns
+    -------
+    X, errors, taken
+        Errors of the columns solved again are those of the scaled system.
+    """
+    columns = np.flatnonzero(near_border(errors, factor.dtype, B.dtype))
+    if not columns.size:
+        return X, errors, taken
+    resident = factor._resident
+    x, b = (X, B) if resident is None else (resident.download(X), resident.download(B))
+    columns = columns[np.isfinite(b[:, columns]).all(axis=0)]
+    if not columns.size:  # what is not finite is refused elsewhere, by name
+        return X, errors, taken
+    fine = _is_fine(factor, x[:, columns], b[:, columns], trans)
+    columns = columns[~(fine & np.isfinite(errors.normwise[columns]))]
+    if not columns.size:
+        return X, errors, taken
+    given = x[:, columns], b[:, columns]
+    part, found, more = _solve_scaled(factor, *given, trans, steps)
+    if errors.componentwise is None:  # on the host, which then computes it for a report only
+        system = factor._system(trans, b.dtype)
+        with np.errstate(all="ignore"):
+            others = refine.componentwise_error(system, x, b, system.residual(x, b))
+        errors = replace(errors, componentwise=others)
+    x = np.array(x, order="F")
+    x[:, columns] = part
+    X = x if resident is None else resident.upload(x)
+    return X, _joined(errors, found, columns), max(taken, more)
+
+
+@np.errstate(all="ignore")
+def _is_fine(factor: Solutions, X: np.ndarray, B: np.ndarray, trans: str) -> np.ndarray:
+    """Columns where each component has a small backward error, and numbers to be judged by.
+
+    Their exponents may well differ by more than any scaling of all components can hold.
+    """
+    system, info = factor._system(trans, B.dtype), np.finfo(B.dtype)
+    R = np.abs(system.residual(X, B))
+    scale = system.magnitude @ np.abs(X) + np.abs(B)
+    judged = ((info.tiny <= scale) & (scale <= info.max)) | ((scale == 0) & (B == 0))
+    small = refine.COMPONENTWISE * info.eps * scale >= R
+    return (judged & small & np.isfinite(X)).all(axis=0)
+
+
+@np.errstate(all="ignore")
+def _solve_scaled(
+    factor: Solutions, X: np.ndarray, B: np.ndarray, trans: str, steps: int | None
+) -> tuple[np.ndarray, Errors, int]:
+    """Solutions for host arrays, their errors in the scaled system, and the steps taken."""
+    system, row, column = _scaled_system(factor, trans)
+    size = (_exponents(B) + row[:, None]).max(axis=0, initial=_ZERO)
+    scaled = shifted(B, row[:, None] - size)
+    back = column[:, None] + size
+    Y = _better(system, shifted(X, -back), system.solve(scaled), scaled)
+    Y, before, taken = refine.refine(system, Y, scaled, steps)
+    if steps is None and before.insufficient(system.eps):
+        Y, _, more = refine.rescue(system, Y, scaled, before.normwise)
+        before, taken = system.measure(Y, scaled)[1], taken + more
+    X = shifted(Y, back).astype(B.dtype)
+    good = before.normwise <= float(np.finfo(B.dtype).eps) ** 0.75
+    overflow = good & ~np.isfinite(X).all(axis=0)
+    rounded = np.where(overflow, Y, shifted(X, -back))
+    after = system.measure(rounded, scaled)[1]
+    underflow = good & ~(after.normwise <= float(np.finfo(B.dtype).eps) ** 0.75)
+    return X, replace(after, lost=np.where(overflow, 1, np.where(underflow, -1, 0))), taken
+
+
+def _better(system: HostSystem, X: np.ndarray, Y: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Of two solutions the better one, for each column: components that differ by more than the
+    numbers do may be right in one of them only."""
+    X_errors, Y_errors = system.measure(X, B)[1], system.measure(Y, B)[1]
+    return np.where(X_errors.merit(system.eps) < Y_errors.merit(system.eps), X, Y)
+
+
+def _scaled_system(factor: Solutions, trans: str) -> tuple[HostSystem, np.ndarray, np.ndarray]:
+    """op(A') in double precision, and the exponents of the scalings of op(A)'s rows and columns."""
+    matrix, scaling = factor.matrix, factor._scaling
+    if scaling is None:
+        size = np.abs(factor.A.diagonal()).astype(np.float64)
+        row = column = -np.round(np.log2(np.where(size > 0, size, 1.0)) / 2).astype(np.int64)
+    else:
+        row, column = (np.log2(a).astype(np.int64) for a in (scaling.row, scaling.column))
+    both = row[matrix.indices] + np.repeat(column, np.diff(matrix.indptr))
+    A = sp.csc_array(
+        (shifted(matrix.data, both), matrix.indices, matrix.indptr), shape=factor.shape
+    )
+    A = {"N": A, "T": A.T, "H": A.conj().T}[trans]
+    # the factor is that of A' for LU, and that of A for Cholesky
+    inside = row[:, None] if scaling is None else np.zeros((1, 1), np.int64)
+
+    def solve(R: np.ndarray) -> np.ndarray:
+        size = np.where(np.any(R != 0, axis=0), _exponents(R).max(axis=0, initial=_ZERO), 0)
+        Y = factor._direct(shifted(R, -inside - size), trans, scaled=False)
+        return shifted(Y, size - inside)
+
+    magnitude = abs(A)
+    system = HostSystem(A, float(magnitude.sum(1).max(initial=0.0)), solve, magnitude, True)
+    return (system, row, column) if trans == "N" else (system, column, row)
+
+
+def _joined(errors: Errors, found: Errors, columns: np.ndarray) -> Errors:
+    """Errors in which those of some columns are replaced."""
+
+    def put(old: Any, new: Any) -> np.ndarray:
+        out = np.broadcast_to(np.asarray(old, np.float64), errors.rhs.shape).copy()
+        out[columns] = new
+        return out
+
+    names = ("residual", "solution", "rhs", "norm", "componentwise", "lost")
+    pairs = {name: (getattr(errors, name), getattr(found, name)) for name in names}
+    pairs["lost"] = (0, found.lost)
+    return replace(errors, **{name: put(*pair) for name, pair in pairs.items()})
+
+
+def refuse_overflow(errors: Errors, dtype: np.dtype) -> None:
+    """Raise where a solution is too large for its type.
+
+    Raises
+    ------
+    SolutionOverflowError
+    """
+    if errors.lost is not None and (errors.lost > 0).any():
+        raise SolutionOverflowError(str(dtype))
+
+
+def told_of_underflow(errors: Errors, dtype: np.dtype) -> Errors:
+    """Warn where a solution is too small for its type, and return the errors of the others."""
+    if errors.lost is None or not (errors.lost < 0).any():
+        return errors
+    warn(
+        f"a solution is so small that {dtype} holds few of its digits or none: what was computed "
+        "has been rounded to the nearest numbers, zero perhaps. Try: scale the right-hand side",
+        IllConditionedWarning,
+    )
+    return replace(errors, residual=np.where(errors.lost < 0, 0.0, errors.residual))

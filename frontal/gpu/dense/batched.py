@@ -1,0 +1,319 @@
+"""Dense linear algebra on many matrices at once, on the GPU: named and called as SciPy's.
+
+Every routine takes one matrix (2-D), a stack of one size (3-D) or a list of matrices of different
+sizes, as CuPy arrays of float32, float64, complex64 or complex128 in any memory order, and gives
+back the same kind, with contiguous columns. Subnormal float32 numbers are flushed to zero.
+
+Work is queued on CuPy's current stream. Only ``check=True`` waits for it: then matrices that have
+no factor or inverse raise `frontal.errors.BatchError`, which keeps the results of the others.
+``check=False`` returns LAPACK's ``info`` as an array of the device instead, one number a matrix:
+0, or the first column without a pivot, counted from 1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import BatchError
+from . import blas3
+from . import getrf as lu
+from . import potrf as chol
+from .operands import (
+    Operand,
+    clear_triangle,
+    device_for,
+    factor_of_product,
+    operand,
+    refuse_alias,
+    require_sizes,
+    require_square,
+    transposition,
+)
+from .pivots import Pivots
+from .products import gemm, gemv, herk
+
+__all__ = [
+    "cho_solve",
+    "cholesky",
+    "gemm",
+    "gemv",
+    "herk",
+    "inv",
+    "lu_factor",
+    "lu_solve",
+    "solve_triangular",
+]
+
+
+def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check: bool = True) -> Any:
+    """Cholesky factors A = L L^H or A = U^H U.
+
+    Parameters
+    ----------
+    a : (n, n) array, (count, n, n) array, or list of (n_i, n_i) arrays
+        Hermitian positive definite matrices; only the triangle of ``lower`` is read.
+    lower : bool
+        Whether to compute L; the default is U, as in SciPy.
+    overwrite_a : bool
+        Permit the factor in the memory of ``a``, taken where columns are contiguous.
+    check : bool
+        Wait, and raise for matrices that are not positive definite.
+
+    Returns
+    -------
+    c : as ``a``
+        The factors; the other triangle is zero.
+    info : (count,) int32 array
+        With ``check=False`` only: see the module.
+
+    Raises
+    ------
+    BatchError
+        With ``check=True``, naming the matrices that failed.
+
+    Examples
+    --------
+    >>> import cupy as cp
+    >>> from frontal.gpu import batched
+    >>> a = cp.array([[[4.0, 2.0], [2.0, 5.0]], [[9.0, 3.0], [3.0, 2.0]]])
+    >>> batched.cholesky(a, lower=True)
+    array([[[2., 0.],
+            [1., 2.]],
+    <BLANKLINE>
+           [[3., 0.],
+            [1., 1.]]])
+    """
+    held, info = _factor_input(a, overwrite_a)
+    chol.potrf(held.batch, info, uplo="L" if lower else "U")
+    clear_triangle(held, not lower)
+    return _checked("cholesky", held, held.result(), info, check)
+
+
+def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False) -> Any:
+    """Solve A x = b by the Cholesky factors of `cholesky`.
+
+    Parameters
+    ----------
+    c_and_lower : (factors, bool)
+        What `cholesky` returned, and the ``lower`` that it was called with.
+    b : as the factors, (n, k) or (n,) each
+        Right-hand sides.
+    overwrite_b : bool
+        Permit the solution in the memory of ``b``, taken where columns are contiguous.
+
+    Returns
+    -------
+    x : as ``b``
+
+    Examples
+    --------
+    >>> import cupy as cp
+    >>> from frontal.gpu import batched
+    >>> c = batched.cholesky(cp.array([[4.0, 2.0], [2.0, 5.0]]))
+    >>> batched.cho_solve((c, False), cp.array([8.0, 12.0]))
+    array([1., 2.])
+    """
+    c, lower = c_and_lower
+    factor, right = _solve_inputs(c, b, overwrite_b, "c")
+    chol.potrs(factor.batch, right.batch, uplo="L" if lower else "U")
+    return right.result()
+
+
+def lu_factor(a: Any, overwrite_a: bool = False, check: bool = True) -> Any:
+    """LU factors with partial pivoting, P A = L U.
+
+    Parameters
+    ----------
+    a : (m, n) array, (count, m, n) array, or list of (m_i, n_i) arrays
+    overwrite_a : bool
+        Permit the factors in the memory of ``a``, taken where columns are contiguous.
+    check : bool
+        Wait, and raise for matrices with a pivot that is zero or not a number.
+
+    Returns
+    -------
+    lu : as ``a``
+        U, and below its diagonal L without its unit diagonal.
+    piv : (min(m, n),) int32 array, (count, min(m, n)) array, or list of arrays
+        Row i was interchanged with row piv[i]; from 0, as SciPy's.
+    info : (count,) int32 array
+        With ``check=False`` only: see the module.
+
+    Raises
+    ------
+    BatchError
+        With ``check=True``, naming the matrices that failed.
+
+    Examples
+    --------
+    >>> import cupy as cp
+    >>> from frontal.gpu import batched
+    >>> lu, piv = batched.lu_factor([cp.array([[1.0, 2.0], [2.0, 6.0]]), cp.array([[3.0]])])
+    >>> lu[0]
+    array([[ 2. ,  6. ],
+           [ 0.5, -1. ]])
+    >>> piv
+    [array([1, 1], dtype=int32), array([0], dtype=int32)]
+    """
+    held, info = _factor_input(a, overwrite_a, square=False)
+    pivots = Pivots.empty(held)
+    lu.getrf(held.batch, pivots.batch, info)
+    return _checked("lu_factor", held, (held.result(), pivots.from_zero(held)), info, check)
+
+
+def lu_solve(
+    lu_and_piv: tuple[Any, Any], b: Any, trans: int | str = 0, overwrite_b: bool = False
+) -> Any:
+    """Solve op(A) x = b by the LU factors of `lu_factor`.
+
+    Parameters
+    ----------
+    lu_and_piv : (factors, pivots)
+        What `lu_factor` returned.
+    b : as the factors, (n, k) or (n,) each
+        Right-hand sides.
+    trans : {0, 1, 2, "N", "T", "C"}
+        Solve with A, A^T or A^H.
+    overwrite_b : bool
+        Permit the solution in the memory of ``b``, taken where columns are contiguous.
+
+    Returns
+    -------
+    x : as ``b``
+
+    Examples
+    --------
+    >>> import cupy as cp
+    >>> from frontal.gpu import batched
+    >>> a = [cp.array([[1.0, 2.0], [2.0, 6.0]]), cp.array([[4.0]])]
+    >>> batched.lu_solve(batched.lu_factor(a), [cp.array([3.0, 8.0]), cp.array([2.0])])
+    [array([1., 1.]), array([0.5])]
+    """
+    factors, piv = lu_and_piv
+    factor, right = _solve_inputs(factors, b, overwrite_b, "lu")
+    pivots = Pivots.given(factor, piv)
+    lu.getrs(factor.batch, pivots.batch, right.batch, transposition(trans))
+    return right.result()
+
+
+def inv(a: Any, overwrite_a: bool = False, check: bool = True) -> Any:
+    """Inverses by LU with partial pivoting.
+
+    Parameters
+    ----------
+    a : (n, n) array, (count, n, n) array, or list of (n_i, n_i) arrays
+    overwrite_a : bool
+        Permit the inverse in the memory of ``a``, taken where columns are contiguous.
+    check : bool
+        Wait, and raise for matrices that have no inverse.
+
+    Returns
+    -------
+    ainv : as ``a``
+    info : (count,) int32 array
+        With ``check=False`` only: see the module.
+
+    Raises
+    ------
+    BatchError
+        With ``check=True``, naming the matrices that failed.
+
+    Examples
+    --------
+    >>> import cupy as cp
+    >>> from frontal.gpu import batched
+    >>> batched.inv(cp.array([[2.0, 0.0], [0.0, 4.0]]))
+    array([[0.5 , 0.  ],
+           [0.  , 0.25]])
+    """
+    held, info = _factor_input(a, overwrite_a)
+    lu.inverse(held.batch, info)
+    return _checked("inv", held, held.result(), info, check)
+
+
+def solve_triangular(
+    a: Any,
+    b: Any,
+    trans: int | str = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    overwrite_b: bool = False,
+) -> Any:
+    """Solve op(A) x = b with triangular matrices.
+
+    A zero on a diagonal is not looked for: it gives infinity or NaN.
+
+    Parameters
+    ----------
+    a : (n, n) array, (count, n, n) array, or list of (n_i, n_i) arrays
+        Only the triangle of ``lower`` is read.
+    b : as ``a``, (n, k) or (n,) each
+        Right-hand sides.
+    trans : {0, 1, 2, "N", "T", "C"}
+        Solve with A, A^T or A^H.
+    lower : bool
+        Which triangle of ``a`` to use; the default is the upper one, as in SciPy.
+    unit_diagonal : bool
+        Take the diagonals as ones, and do not read them.
+    overwrite_b : bool
+        Permit the solution in the memory of ``b``, taken where columns are contiguous.
+
+    Returns
+    -------
+    x : as ``b``
+
+    Examples
+    --------
+    >>> import cupy as cp
+    >>> from frontal.gpu import batched
+    >>> a, b = cp.array([[2.0, 0.0], [1.0, 1.0]]), cp.array([2.0, 3.0])
+    >>> batched.solve_triangular(a, b, lower=True)
+    array([1., 2.])
+    """
+    given = transposition(trans)
+    triangle, op = factor_of_product("a", a, device_for(a), given)
+    right = _right_hand_sides(triangle, b, overwrite_b, "a")
+    uplo = "L" if lower == (op == given) else "U"  # of what is the transpose where op changed
+    blas3.trsm("L", uplo, op, "U" if unit_diagonal else "N", 1.0, triangle.batch, right.batch)
+    return right.result()
+
+
+# --- inputs and outputs ------------------------------------------------------------------------
+
+
+def _factor_input(a: Any, overwrite: bool, square: bool = True) -> tuple[Operand, Any]:
+    """The matrices to be factored, and their info, all zero."""
+    device = device_for(a)
+    held = operand("a", a, device, write=True, overwrite=overwrite)
+    if square:
+        require_square("a", held)
+    return held, device.xp.zeros(held.batch.count, np.int32)
+
+
+def _solve_inputs(a: Any, b: Any, overwrite: bool, name: str) -> tuple[Operand, Operand]:
+    """The factors and the right-hand sides, which become the solutions."""
+    factor = operand(name, a, device_for(a, name))
+    return factor, _right_hand_sides(factor, b, overwrite, name)
+
+
+def _right_hand_sides(factor: Operand, b: Any, overwrite: bool, name: str) -> Operand:
+    """The right-hand sides for factors called ``name``, which must be square."""
+    device = factor.batch.device
+    require_square(name, factor)
+    right = operand("b", b, device, like=factor, write=True, overwrite=overwrite, vectors=None)
+    require_sizes("b", right.batch.m, factor.batch.n, "rows", f"columns of {name}")
+    refuse_alias("b", right, {name: factor})
+    return right
+
+
+def _checked(routine: str, held: Operand, result: Any, info: Any, check: bool) -> Any:
+    """The result, with info unless it was asked to be checked here."""
+    if not check:
+        return (*result, info) if isinstance(result, tuple) else (result, info)
+    found = held.batch.device.download(info)
+    indices = np.flatnonzero(found)
+    if len(indices):
+        raise BatchError(routine, len(found), indices, found[indices] - 1, result)
+    return result

@@ -1,0 +1,86 @@
+"""Launch choices: pure functions of sizes, scalar type and the device's limits; no CuPy here.
+
+One file a routine. Each function returns what its host code launches: variant, threads, tiles,
+shared bytes. Numbers that depend on the chip come from ``tuning``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from functools import cache
+from typing import Any
+
+from ...runtime import tuned
+from ...runtime.limits import H200, Limits
+from .cholesky import PotrfPart, PotrfTuning, block_ld, potrf
+from .lu import (
+    BlockPlan,
+    GetrfTuning,
+    GetrsTuning,
+    LeftPlan,
+    PanelPlan,
+    RowsPlan,
+    getrf_block,
+    getrf_left,
+    getrf_panel,
+    laswp_columns,
+    strip_shared,
+)
+from .products import (
+    GemmTuning,
+    HerkTuning,
+    Tile,
+    TrsmPlan,
+    TrsmTuning,
+    product_tile,
+    tiles,
+    triangle_shared,
+    trsm,
+)
+from .vectors import GemvPlan, GemvTuning, gemv
+
+__all__ = [
+    "H200",
+    "BlockPlan",
+    "GemmTuning",
+    "GemvPlan",
+    "GemvTuning",
+    "GetrfTuning",
+    "GetrsTuning",
+    "HerkTuning",
+    "LeftPlan",
+    "Limits",
+    "PanelPlan",
+    "PotrfPart",
+    "PotrfTuning",
+    "RowsPlan",
+    "Tile",
+    "TrsmPlan",
+    "TrsmTuning",
+    "block_ld",
+    "gemv",
+    "getrf_block",
+    "getrf_left",
+    "getrf_panel",
+    "laswp_columns",
+    "potrf",
+    "product_tile",
+    "strip_shared",
+    "tiles",
+    "triangle_shared",
+    "trsm",
+    "tuning",
+]
+
+
+@cache
+def tuning(routine: str, device_name: str) -> Any:
+    """Return the tuning dataclass of a routine, such as ``PotrfTuning`` for "potrf".
+
+    A field is the user's number for this device (``frontal tune``) where there is one, else the
+    shipped number, else the dataclass's default.
+    """
+    kind = globals()[f"{routine.capitalize()}Tuning"]
+    found = tuned.numbers(device_name).get(routine, {})
+    values = {k: tuple(v) if isinstance(v, list) else v for k, v in found.items()}  # JSON has lists
+    return kind(**{f.name: values[f.name] for f in fields(kind) if f.name in values})

@@ -1,0 +1,115 @@
+"""Which kernel factors which matrices of potrf."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...runtime.limits import Limits
+from .products import Tile
+
+
+@dataclass(frozen=True)
+class PotrfTuning:
+    """Numbers of potrf that belong to a chip: the largest order for each kernel."""
+
+    tiny: int = field(default=32, metadata={"choices": (0, 8, 16, 24, 32)})  # in registers
+    shared: int = field(default=96, metadata={"choices": (32, 64, 96, 128, 160)})  # shared memory
+    large: int = field(default=12288, metadata={"choices": (4096, 8192, 12288)})  # tiles of 64
+    alone: int = field(default=5120, metadata={"choices": (0, 2048, 5120, 8192)})  # see potrf_tiles
+    group: int = field(default=2, metadata={"choices": (1, 2, 4, 8)})  # rows of tiles a block
+
+
+@dataclass(frozen=True)
+class PotrfPart:
+    """One launch of potrf: the matrices that take it.
+
+    Attributes
+    ----------
+    kind : {"tiny", "shared", "tiles", "tasks"}
+        The kernel file potrf_<kind>.cu.
+    matrices : int array
+        Largest first.
+    """
+
+    kind: str
+    matrices: np.ndarray
+    constants: tuple[tuple[str, int], ...]
+    threads: int
+    shared: int
+    residents: int = 0
+
+
+def block_ld(dtype: np.dtype, rows: int = 32) -> int:
+    """Leading dimension of blocks in shared memory, as dense/potrf_blocks.cuh has it."""
+    return rows + (2 if dtype.char in "DF" else 4)
+
+
+def potrf(n: np.ndarray, dtype: Any, limits: Limits, numbers: PotrfTuning) -> list[PotrfPart]:
+    """Choose the launches for matrices of these orders, the largest matrices first."""
+    dtype = np.dtype(dtype)
+    order = np.argsort(-n, kind="stable")
+    sizes = n[order]
+    tiny, most = min(numbers.tiny, 32), numbers.shared // 32 * 32
+    while most > 32 and potrf_shared_bytes(most, dtype) > limits.shared_block:
+        most -= 32
+    large = 1 << 30 if dtype.char == "D" else max(numbers.large, most)
+    parts = []
+    if len(chosen := order[sizes > large]):
+        parts.append(potrf_tasks(chosen, dtype))
+    if len(chosen := order[(sizes > max(most, tiny)) & (sizes <= large)]):
+        parts.append(potrf_tiles(chosen, int(n[chosen[0]]), dtype, limits, numbers))
+    for high in range(most, 0, -32):
+        if len(chosen := order[(sizes > max(high - 32, tiny)) & (sizes <= high)]):
+            parts.append(potrf_shared(chosen, high, dtype))
+    if len(chosen := order[sizes <= tiny]):
+        parts.append(potrf_tiny(chosen, int(n[chosen[0]]), dtype))
+    return parts
+
+
+def potrf_tiny(matrices: np.ndarray, largest: int, dtype: Any) -> PotrfPart:
+    """Launch of potrf_tiny.cu: four warps of 32·(WIDTH + 3) elements each."""
+    width = max(8, -(-largest // 8) * 8)
+    shared = 4 * 32 * (width + 3) * np.dtype(dtype).itemsize
+    return PotrfPart("tiny", matrices, (("WIDTH", width),), 128, shared)
+
+
+def potrf_shared_bytes(n: int, dtype: np.dtype) -> int:
+    """Bytes of shared memory of potrf_shared.cu for matrices up to this order."""
+    return n * block_ld(dtype, n) * dtype.itemsize
+
+
+def potrf_shared(matrices: np.ndarray, n: int, dtype: np.dtype) -> PotrfPart:
+    """Launch of potrf_shared.cu for matrices up to this order, a multiple of 32."""
+    return PotrfPart("shared", matrices, (("ORDER", n),), n, potrf_shared_bytes(n, dtype))
+
+
+def potrf_tiles(
+    matrices: np.ndarray, largest: int, dtype: np.dtype, limits: Limits, numbers: PotrfTuning
+) -> PotrfPart:
+    """Launch of potrf_tiles.cu.
+
+    Few matrices wait for one tile after the other, which is fastest where a block has much of a
+    multiprocessor to itself; many or large ones keep as many blocks busy as fit.
+    """
+    product = Tile(0, 64, 64, 8 if dtype.char == "D" else 16, 3)
+    tile = 64 * block_ld(dtype, 64) * dtype.itemsize
+    shared = max(product.shared(dtype), 2 * tile + 64 * dtype.itemsize)
+    bound = 1 if dtype.char == "D" else 2 if len(matrices) < limits.multiprocessors else 3
+    shared += tile if bound < 3 else 0
+    fit = max(min(bound, limits.shared_multiprocessor // (shared + 1024)), 1)
+    residents = 1 if len(matrices) * largest <= numbers.alone else fit
+    constants = (("RESIDENTS", bound),)
+    return PotrfPart("tiles", matrices, constants, product.threads, shared, residents)
+
+
+def potrf_tasks(matrices: np.ndarray, dtype: np.dtype) -> PotrfPart:
+    """Launch of potrf_tasks.cu: tiles of 128 by 8 warps, which take all registers."""
+    tile, side, ld = 128, 4, block_ld(dtype, 128)
+    product = Tile(0, tile, tile, 16, 3, warps=8)
+    solve = tile * ld + side * (side + 1) // 2 * 32 * block_ld(dtype)
+    region = max(-(-product.shared(dtype) // (32 * dtype.itemsize)) * 32, solve)
+    shared = (region + 96) * dtype.itemsize
+    return PotrfPart("tasks", matrices, (), product.threads, shared, residents=1)

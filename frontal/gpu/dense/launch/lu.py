@@ -1,0 +1,170 @@
+"""Rows, blocks and panels of getrf, inverse and getrs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...runtime.limits import Limits, power_of_two
+from .products import tiles, triangle_shared
+
+
+@dataclass(frozen=True)
+class GetrfTuning:
+    """Numbers of getrf that belong to a chip."""
+
+    tiny: int = field(default=32, metadata={"choices": (0, 8, 16, 24, 32)})  # sides, registers
+    block: int = field(default=64, metadata={"choices": (0, 48, 64, 96, 128)})  # shared memory
+    left: int = field(default=512, metadata={"choices": (0, 128, 256, 512)})  # rows, left-looking
+    panel: int = field(default=32, metadata={"choices": (8, 16, 32)})  # columns of a panel
+    strips: int = field(default=768, metadata={"choices": (256, 512, 768, 1024, 2048)})  # rows
+    outer: int = field(default=128, metadata={"choices": (64, 128, 256)})  # columns a large update
+    vendor: int = 512  # order from which cuSOLVER does a single matrix
+    tall: int = field(default=2048, metadata={"choices": (1024, 2048)})  # rows of a block's panel
+
+
+@dataclass(frozen=True)
+class GetrsTuning:
+    """Numbers of getrs that belong to a chip."""
+
+    share: int = field(
+        default=32, metadata={"choices": (8, 16, 32, 64)}
+    )  # right-hand sides a block
+
+
+@dataclass(frozen=True)
+class RowsPlan:
+    """Matrices up to 32×32 of one width in registers: lanes a matrix, four warps a block."""
+
+    width: int  # registers of a row: 8, 16, 24 or 32
+
+    @classmethod
+    def of(cls, side: int) -> RowsPlan:
+        """Choose for matrices of at most side×side."""
+        return cls(max(-(-side // 8) * 8, 8))
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of a matrix."""
+        return min(power_of_two(self.width), 32)
+
+    @property
+    def per_block(self) -> int:
+        """Matrices of a block of 128 threads."""
+        return 128 // self.lanes
+
+    def shared(self, dtype: Any, per_block: int) -> int:
+        """Bytes of shared memory: two rows and 16 bytes a matrix."""
+        return per_block * (2 * self.width * np.dtype(dtype).itemsize + 16)
+
+
+@dataclass(frozen=True)
+class BlockPlan:
+    """Matrices held whole in shared memory, one a block."""
+
+    threads: int
+    ld: int
+    shared: int
+
+
+@dataclass(frozen=True)
+class PanelPlan:
+    """Panels of LU in registers, ``rows`` rows a thread."""
+
+    columns: int
+    rows: int
+    shared_by_blocks: bool = False  # a panel is shared by as many blocks as its rows need
+    threads: int = 512  # most threads of a block
+
+    @property
+    def moves(self) -> int:
+        """Integers of a list of moves."""
+        return 4 * self.columns + 4
+
+    def block(self, m: int) -> int:
+        """Threads for panels of at most m rows."""
+        threads = max(-(-m // (32 * self.rows)) * 32, 32)
+        return min(threads, self.threads) if self.shared_by_blocks else threads
+
+    def exchange(self, dtype: Any, blocks: int) -> int:
+        """Bytes of global memory through which so many blocks agree upon pivots."""
+        return 2 * blocks * (16 + self.columns * np.dtype(dtype).itemsize)
+
+    def shared(self, dtype: Any, threads: int) -> int:
+        """Bytes of shared memory of ``Panel``."""
+        return 1024 + threads // 16 * self.columns * np.dtype(dtype).itemsize
+
+
+_PADS = {"f": 4, "d": 4, "F": 2, "D": 2}
+
+
+def getrf_block(
+    m: int, n: int, dtype: Any, limits: Limits, numbers: GetrfTuning
+) -> BlockPlan | None:
+    """Choose the launch for matrices of at most m×n in shared memory; None: they do not fit."""
+    dtype = np.dtype(dtype)
+    if min(m, n) > numbers.block or m > 256:
+        return None
+    pad, threads = _PADS[dtype.char], -(-max(m, min(n, 128), 64) // 32) * 32
+    ld = -(-m // 16) * 16 + pad
+    entries = ld * n + -(-n // 32) * 16 * (32 + pad)
+    shared = entries * dtype.itemsize + 336 + PanelPlan(16, 1).shared(dtype, threads)
+    return BlockPlan(threads, ld, shared) if shared <= limits.shared_block else None
+
+
+@dataclass(frozen=True)
+class LeftPlan:
+    """Matrices factored by panels of ``columns`` columns, left-looking, one a block."""
+
+    columns: int
+    threads: int
+    ld: int
+    shared: int
+    residents: int  # blocks that a multiprocessor holds
+
+
+def getrf_left(m: int, dtype: Any, limits: Limits, numbers: GetrfTuning) -> LeftPlan | None:
+    """Choose the launch of getrf_left.cu for at most m rows; None: they do not fit."""
+    dtype = np.dtype(dtype)
+    columns, most = (16, 256) if dtype.char == "D" else (32, 512)
+    threads = max(-(-m // 32) * 32, 64)
+    if threads > min(most, numbers.left):
+        return None
+    ld = threads + _PADS[dtype.char]
+    entries = columns * (ld + columns + _PADS[dtype.char])
+    shared = entries * dtype.itemsize + triangle_shared(dtype) + 4 * threads
+    shared += PanelPlan(columns, 1).shared(dtype, threads)
+    if shared > limits.shared_block:
+        return None
+    residents = min(limits.shared_multiprocessor // (shared + 1280), most // threads)
+    return LeftPlan(columns, threads, ld, shared, residents)
+
+
+def getrf_panel(m: int, dtype: Any, numbers: GetrfTuning) -> PanelPlan:
+    """Choose the panels for matrices of at most m rows: no more than 64 registers of a thread."""
+    words = np.dtype(dtype).itemsize // 4
+    if m > numbers.tall:
+        return PanelPlan(min(numbers.panel, 64 // words), 1, shared_by_blocks=True)
+    rows = 1
+    while rows * 512 < m:
+        rows *= 2
+    return PanelPlan(max(min(numbers.panel, 64 // (words * rows)), 8), rows)
+
+
+def strip_shared(dtype: Any) -> int:
+    """Bytes of shared memory of getrf_update.cu."""
+    dtype = np.dtype(dtype)
+    medium = tiles(dtype)[2]
+    along = {"f": 4, "d": 2, "F": 2, "D": 4}[dtype.char]
+    solve = 32 * (32 + (2 if dtype.char == "D" else 4)) + medium.cols * (32 + along)
+    return max(solve * dtype.itemsize, medium.shared(dtype))
+
+
+def laswp_columns(m: int, dtype: Any, limits: Limits, most: int = 32) -> int:
+    """Columns of m rows that pass through shared memory at a time; 0 where not even one fits."""
+    room = limits.shared_multiprocessor // 6
+    item = np.dtype(dtype).itemsize
+    columns = min(most, (room - 4 * m) // (item * max(m, 1)))
+    return max(columns, int(m * (item + 4) <= limits.shared_block))

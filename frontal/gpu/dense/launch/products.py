@@ -1,0 +1,164 @@
+"""Tiles of gemm and herk, strips of trsm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...runtime.limits import Limits
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A tile product of ``common/tile.cuh``; several tiles of one warp share a block."""
+
+    index: int  # the constant TILE of gemm.cu and herk.cu
+    rows: int
+    cols: int
+    depth: int  # columns of op(A) in a slice
+    stages: int
+    warps: int = 4
+    per_block: int = 1
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return 32 * self.warps * self.per_block
+
+    def shared(self, dtype: Any) -> int:
+        """Bytes of shared memory of a block."""
+        dtype = np.dtype(dtype)
+        tensor = dtype.char in "dD"
+        return self.per_block * self.elements(dtype, (tensor, tensor)) * dtype.itemsize
+
+    def elements(self, dtype: Any, along: tuple[bool, bool] = (False, False)) -> int:
+        """Elements of all slices of both operands, where these may lie along k."""
+        dtype = np.dtype(dtype)
+        pad, along_pad = {"d": (4, 2), "D": (2, 4), "f": (4, 0), "F": (2, 0)}[dtype.char]
+        sizes = (self.rows, self.cols)
+        return self.stages * sum(
+            max(self.depth * (size + pad), size * (self.depth + along_pad) if may else 0)
+            for size, may in zip(sizes, along, strict=True)
+        )
+
+
+def tiles(dtype: Any) -> tuple[Tile, ...]:
+    """Return the tiles of a scalar type: tiny, small, medium, tall, large."""
+    char = np.dtype(dtype).char
+    tiny = Tile(0, 16, 16, 16, 1, warps=1, per_block=4)
+    if char == "D":
+        small = Tile(1, 32, 32, 16, 1, warps=1, per_block=4)
+        return tiny, small, Tile(2, 64, 32, 8, 3), Tile(3, 64, 64, 8, 3), Tile(4, 64, 64, 8, 3)
+    small = Tile(1, 32, 32, 32, 1, warps=1, per_block=4)
+    tall = Tile(3, 128, 64, 16, 3)
+    large = Tile(4, 128, 128, 16, 4, warps=8) if char == "d" else Tile(4, 128, 64, 16, 3)
+    return tiny, small, Tile(2, 64, 64, 16, 3), tall, large
+
+
+@dataclass(frozen=True)
+class GemmTuning:
+    """Numbers of gemm that belong to a chip: for each tile the largest side of C."""
+
+    tiny: int = field(default=16, metadata={"choices": (0, 16)})
+    small: int = field(default=32, metadata={"choices": (0, 16, 32, 48, 64)})
+    medium: int = field(default=640, metadata={"choices": (128, 256, 384, 640, 1024)})
+    tall: int = field(default=1 << 30, metadata={"choices": (256, 640, 1024, 2048, 1 << 30)})
+    fill: float = field(default=1.5, metadata={"choices": (0.0, 1.0, 1.5, 2.0, 4.0)})
+    group: int = field(default=1024, metadata={"choices": (512, 1024, 2048)})
+    vendor: int = 512  # cube root of the m·n·k from which cuBLAS does a single matrix
+
+
+@dataclass(frozen=True)
+class HerkTuning(GemmTuning):
+    """Numbers of herk that belong to a chip."""
+
+    vendor: int = 1024
+
+
+def product_tile(
+    m: int, n: int, entries: int, dtype: Any, limits: Limits, numbers: GemmTuning
+) -> Tile:
+    """Choose the tile for products of at most m×n, of ``entries`` entries in all.
+
+    Tall and large tiles are taken where there are ``fill`` of them for each multiprocessor.
+    """
+    tiny, small, medium, tall, large = tiles(dtype)
+    side = max(m, n)
+    if side <= numbers.tiny:
+        return tiny
+    if side <= numbers.small:
+        return small
+    filled = entries / (numbers.fill * limits.multiprocessors) if numbers.fill else entries
+    fits = large.shared(dtype) <= limits.shared_block
+    if side > numbers.tall and filled >= large.rows * large.cols and fits:
+        return large
+    return tall if side > numbers.medium and filled >= tall.rows * tall.cols else medium
+
+
+@dataclass(frozen=True)
+class TrsmTuning:
+    """Numbers of trsm that belong to a chip."""
+
+    fused: int = field(default=256, metadata={"choices": (128, 192, 256, 384, 512)})  # order of A
+    narrow: int = field(default=16, metadata={"choices": (0, 8, 16, 32)})  # right-hand sides
+    fill: float = field(default=2.0, metadata={"choices": (0.0, 1.0, 2.0, 4.0)})
+    inverses: int = field(default=64, metadata={"choices": (0, 32, 64, 128)})  # order of A
+
+
+@dataclass(frozen=True)
+class TrsmPlan:
+    """Strips of ``width`` right-hand sides, a block each; A in steps of ``fused`` rows."""
+
+    width: int
+    threads: int
+    shared: int
+    fused: int
+    given: bool  # whether a kernel of its own makes the inverses of the diagonal blocks
+
+
+def trsm(
+    order: int,
+    right_sides: Any,
+    left: bool,
+    dtype: Any,
+    limits: Limits,
+    numbers: TrsmTuning,
+    width: int | None = None,
+    given: bool = False,
+) -> TrsmPlan:
+    """Choose the launch for A of at most this order and these right-hand sides of each matrix.
+
+    Parameters
+    ----------
+    width : int, optional
+        As the caller wants it.
+    given : bool
+        The inverses are there already.
+    """
+    enough, widest = numbers.fill * limits.multiprocessors, int(max(right_sides, default=0))
+    if width is None:
+        width = 16 if widest <= numbers.narrow else 64
+        while width > 16 and int((-(-right_sides // width)).sum()) < enough:
+            width //= 2
+    given = given or order > numbers.inverses
+    threads, shared = _trsm_block(width, left, np.dtype(dtype), given)
+    return TrsmPlan(width, threads, shared, numbers.fused, given)
+
+
+def _trsm_block(width: int, left: bool, dtype: np.dtype, given: bool) -> tuple[int, int]:
+    """Threads and bytes of shared memory, as ``Trsm`` of dense/trsm.cuh has them."""
+    across = 1 if width < 32 else 2
+    sides = (32, width) if left else (width, 32)
+    tile = Tile(0, *sides, 8 if dtype.char == "D" else 16, 3, warps=2 * across)
+    tensor = dtype.char in "dD"
+    pad = {"d": 4, "D": 2, "f": 4, "F": 2}[dtype.char]
+    right = width * (32 + 4) if left and tensor else 32 * (width + pad)
+    inverses = (1 if given else 2 * across) * triangle_shared(dtype)
+    return tile.threads, inverses + max(tile.shared(dtype), right * dtype.itemsize)
+
+
+def triangle_shared(dtype: np.dtype) -> int:
+    """Bytes of a triangle of order 32 in shared memory."""
+    return 32 * (32 + (2 if np.dtype(dtype).char == "D" else 4)) * np.dtype(dtype).itemsize

@@ -1,0 +1,104 @@
+"""Blocks and tiles of gemv."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ...runtime.limits import Limits, power_of_two
+
+
+@dataclass(frozen=True)
+class GemvTuning:
+    """Numbers of gemv that belong to a chip."""
+
+    threads: int = field(default=256, metadata={"choices": (128, 192, 256)})  # a block
+    crossover: int = 256 << 10  # bytes of a matrix beyond which tiles share it
+    tile: int = 256 << 10  # bytes of a tile then
+    warp: int = 8 << 10  # bytes of a matrix up to which it is one warp's
+    waves: int = 4  # blocks a multiprocessor, at the least, before sums are split
+    unroll: int = field(default=4, metadata={"choices": (2, 4, 8)})  # reads under way a thread
+
+
+@dataclass(frozen=True)
+class GemvPlan:
+    """Blocks of x×y×z threads, z teams; a team takes a tile of tile_m×tile_n of a matrix."""
+
+    x: int
+    y: int
+    z: int
+    tile_m: int
+    tile_n: int
+    unroll: int
+    shared: int
+
+
+def gemv(
+    trans: bool,
+    rows: int,
+    columns: int,
+    item: int,
+    count: int,
+    limits: Limits,
+    numbers: GemvTuning,
+    variant: str | None = None,
+) -> GemvPlan:
+    """Choose the launch for `count` matrices of about rows×columns entries of `item` bytes.
+
+    Parameters
+    ----------
+    variant : {"big-tile", "classic"}, optional
+        A matrix a team, or several tiles a matrix; by size if not given.
+    """
+    vector, size = max(16 // item, 1), rows * columns * item
+    if variant is None:
+        variant = "big-tile" if size <= numbers.crossover else "classic"
+    unroll = 1 if columns <= 16 else numbers.unroll
+    whole = 1 << 30
+    tile_m, tile_n = whole, whole
+    if variant == "classic":
+        tile_m, tile_n = _gemv_tile(trans, rows, columns, item, count, limits, numbers)
+    threads = 32 if size <= numbers.warp and variant == "big-tile" else numbers.threads
+    x, y = _gemv_block(trans, min(rows, tile_m), min(columns, tile_n), vector, unroll, threads)
+    z = 4 if threads == 32 else 1
+    return GemvPlan(x, y, z, tile_m, tile_n, unroll, 0 if trans or y == 1 else 16 * x * y * z)
+
+
+def _gemv_block(
+    trans: bool, rows: int, columns: int, vector: int, unroll: int, threads: int
+) -> tuple[int, int]:
+    """Lanes along the rows, and groups of them over the columns; whole warps together."""
+    vectors = max(-(-rows // vector), 1)
+    if trans:  # each lane several vectors of a column, so that little is lost at its ends
+        x = min(max(power_of_two(-(-vectors // 4)), 4, unroll), 32)
+        wanted = max(32, x * -(-columns // unroll))
+        return x, max(min(threads, -(-wanted // 32) * 32) // 32 * 32 // x, 32 // x)
+    if threads == 32 or vectors <= 32:
+        x = min(max(power_of_two(vectors), 4), 32)
+    else:  # as few strips as there can be, of about the same length
+        strips = -(-vectors // threads)
+        x = -(-vectors // strips)
+        x = -(-x // 32) * 32
+    wanted = max(1, -(-columns // unroll))
+    return x, max(min(threads // x, wanted), -(-32 // x))
+
+
+def _gemv_tile(
+    trans: bool,
+    rows: int,
+    columns: int,
+    item: int,
+    count: int,
+    limits: Limits,
+    numbers: GemvTuning,
+) -> tuple[int, int]:
+    """Rows and columns of a tile: outputs are split first; sums only where blocks are too few."""
+    outputs, terms = (columns, rows) if trans else (rows, columns)
+    step = 32 if trans else 512 // item  # outputs that a block reads well
+    outputs_tile = max(numbers.tile // (item * max(terms, 1)) // step * step, step)
+    enough = numbers.waves * limits.multiprocessors
+    if count * -(-outputs // outputs_tile) < enough:
+        outputs_tile = max(-(-outputs * count // enough) // step * step, step)
+    tiles = count * -(-outputs // outputs_tile)
+    parts = min(-(-enough // max(tiles, 1)), -(-terms // 64)) if tiles < enough // 2 else 1
+    terms_tile = 1 << 30 if parts <= 1 else -(-terms // parts // 32) * 32
+    return (terms_tile, outputs_tile) if trans else (outputs_tile, terms_tile)

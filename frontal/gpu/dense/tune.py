@@ -1,0 +1,338 @@
+"""Sweeps the numbers that belong to a chip and keeps the fastest, for `frontal tune`.
+
+One knob after the other (coordinate descent): each field of a routine's tuning dataclass takes the
+values beside its default while the others stay, and a value is kept where the geometric mean of
+the times of the routine's cases falls by more than the noise. A value that fails, or changes a
+result by more than rounding, is left aside.
+"""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import MISSING, Field, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..runtime import tuned
+from . import launch
+from .batch import Batch
+
+log = logging.getLogger("frontal")
+Timer = Callable[[Callable[[], None], Callable[[], None]], float]
+NOISE = 0.02  # relative gain under which a value is not taken
+_SAME = 1e-6  # relative difference of results that rounding may make
+
+
+@dataclass(frozen=True)
+class Case:
+    """A batch that a routine is timed on: ``n`` is the size, or the largest of a uniform draw."""
+
+    shape: str
+    n: int
+    count: int
+
+    def sizes(self) -> np.ndarray:
+        """Order of each matrix."""
+        if self.shape == "uniform":
+            return np.random.default_rng(1).integers(1, self.n + 1, self.count)
+        return np.full(self.count, self.n)
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a sweep found for one knob.
+
+    Attributes
+    ----------
+    gain : float
+        Time before over time after; 1 where the value stays.
+    """
+
+    routine: str
+    knob: str
+    before: Any
+    after: Any
+    gain: float
+
+
+SMALL = (Case("fixed", 16, 4000), Case("fixed", 32, 4000), Case("fixed", 64, 2000))
+MEDIUM = (Case("fixed", 128, 1000), Case("fixed", 256, 500), Case("uniform", 128, 1500))
+LARGE = (Case("fixed", 512, 100), Case("uniform", 512, 500), Case("native", 4096, 1))
+CASES: dict[str, tuple[Case, ...]] = {
+    "potrf": (*SMALL, *MEDIUM, *LARGE, Case("native", 1024, 1)),
+    "getrf": (*SMALL, *MEDIUM, *LARGE[:2], Case("native", 2048, 1)),
+    "gemm": (*SMALL[1:], *MEDIUM, *LARGE),
+    "herk": (*SMALL[1:], *MEDIUM, *LARGE),
+    "trsm": (*SMALL[1:], *MEDIUM, *LARGE[:2], Case("native", 2048, 1)),
+    "gemv": (*SMALL[1:], *MEDIUM, *LARGE),
+}
+
+
+def routines() -> list[str]:
+    """Return the routines that have numbers to tune."""
+    return [r for r in CASES if hasattr(launch, f"{r.capitalize()}Tuning")]
+
+
+def choices(knob: Field) -> list[Any]:
+    """Return the values to try for a field: those it names itself, or its neighbours.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass, field, fields
+    >>> @dataclass
+    ... class Numbers:
+    ...     threads: int = 64
+    ...     tile: int = field(default=32, metadata={"choices": (16, 32)})
+    >>> [choices(f) for f in fields(Numbers)]
+    [[32, 48, 64, 96, 128], [16, 32]]
+    """
+    if "choices" in knob.metadata:
+        return list(knob.metadata["choices"])
+    default = knob.default
+    if isinstance(default, bool):
+        return [False, True]
+    if isinstance(default, int) and default > 1:
+        near = {default // 2, 3 * default // 4, default, 3 * default // 2, 2 * default}
+        return sorted(near)
+    return []
+
+
+def sweep(
+    device: Any,
+    wanted: Sequence[str] = (),
+    *,
+    timer: Timer | None = None,
+    cases: dict[str, tuple[Case, ...]] | None = None,
+    seconds: float = 120.0,
+    progress: Callable[[str, float, float], None] | None = None,
+) -> tuple[tuned.Numbers, list[Change]]:
+    """Find the numbers of a device.
+
+    Parameters
+    ----------
+    wanted : sequence of str
+        Routines; none means all that have numbers.
+    timer : callable, optional
+        Seconds of a call, given it and what restores its inputs; default: by CUDA events.
+    seconds : float
+        No new value is tried after so long; each routine has an equal share of what is left.
+
+    Returns
+    -------
+    numbers : dict
+        Chosen values by routine and field, those that differ from the defaults.
+    changes : list of Change
+        One for every knob that was swept.
+    """
+    end = time.perf_counter() + seconds
+    numbers: tuned.Numbers = {}
+    changes: list[Change] = []
+    names = list(wanted) or routines()
+    for i, routine in enumerate(names):
+        if progress:
+            progress("tuning", i, len(names))
+        probes = [Probe(device, routine, c) for c in (cases or CASES)[routine]]
+        now = time.perf_counter()
+        found = _Sweep(routine, probes, timer or device_timer, now + (end - now) / (len(names) - i))
+        try:
+            changes += found.run()
+        except Exception as error:  # the other routines are worth their time
+            log.warning("%s keeps its defaults, with which it fails: %s", routine, error)
+            continue
+        if found.values:
+            numbers[routine] = found.values
+    if progress:
+        progress("tuning", len(names), len(names))
+    return numbers, changes
+
+
+def save(device_name: str, numbers: tuned.Numbers, to: Path | None = None) -> Path:
+    """Write the numbers to a file, the user's own for this device by default."""
+    path = to or tuned.folder() / tuned.file_name(device_name)
+    date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    tuned.write(device_name, numbers, {"date": date}, path)
+    launch.tuning.cache_clear()
+    return path
+
+
+class _Sweep:
+    """The descent over the knobs of one routine."""
+
+    def __init__(self, routine: str, probes: list[Probe], timer: Timer, end: float) -> None:
+        self.routine, self.probes, self.timer, self.end = routine, probes, timer, end
+        self.values: dict[str, Any] = {}
+
+    def run(self) -> list[Change]:
+        """Sweep every knob; return what each became."""
+        kind = getattr(launch, f"{self.routine.capitalize()}Tuning")
+        with trial(self.routine, {}):  # the defaults, whatever files say
+            for probe in self.probes:
+                probe.expect()
+            best = self._time()
+        if math.isinf(best):
+            raise RuntimeError(f"{self.routine} does not repeat its results with its defaults")
+        changes = []
+        for knob in fields(kind):
+            if choices(knob):
+                before = best
+                best = self._descend(knob, best)
+                after = self.values.get(knob.name, knob.default)
+                gain = math.exp(before - best)
+                changes.append(Change(self.routine, knob.name, knob.default, after, gain))
+        return changes
+
+    def _descend(self, knob: Field, best: float) -> float:
+        """Try a knob's values; keep the fastest."""
+        for value in choices(knob):
+            if value == knob.default or time.perf_counter() > self.end:
+                continue
+            with trial(self.routine, {**self.values, knob.name: value}):
+                score = self._score()
+            if score < best + math.log1p(-NOISE):
+                best = score
+                self.values[knob.name] = value
+        return best
+
+    def _score(self) -> float:
+        """As `_time`; infinite too for values with which a case cannot be launched."""
+        try:
+            return self._time()
+        except Exception as error:  # too much shared memory, no such tile: not a choice here
+            log.debug("%s: %s", self.routine, error)
+            return math.inf
+
+    def _time(self) -> float:
+        """Mean logarithm of the cases' times; infinite where a result is another one."""
+        total = 0.0
+        for probe in self.probes:
+            total += math.log(self.timer(probe.call, probe.restore))
+            if not probe.agrees():
+                return math.inf
+        return total / max(len(self.probes), 1)
+
+
+@contextmanager
+def trial(routine: str, values: dict[str, Any]) -> Iterator[None]:
+    """Let a routine run with these values over its defaults, files left aside."""
+    kind = getattr(launch, f"{routine.capitalize()}Tuning")
+    defaults = {f.name: f.default for f in fields(kind) if f.default is not MISSING}
+    tuned.trial[routine] = defaults | values
+    launch.tuning.cache_clear()
+    try:
+        yield
+    finally:
+        del tuned.trial[routine]
+        launch.tuning.cache_clear()
+
+
+# --- what is timed -----------------------------------------------------------------------------
+
+
+class Probe:
+    """A routine on the matrices of a case: how to run it, restore its inputs, compare results."""
+
+    def __init__(self, device: Any, routine: str, case: Case) -> None:
+        self.device = device
+        sizes = case.sizes()
+        batches = 1 if routine in ("potrf", "getrf") else 2 if routine in ("herk", "trsm") else 3
+        one = np.ones_like(sizes)
+        columns = [sizes] * 3 if routine != "gemv" else [sizes, one, one]
+        self.held = [self._operand(case, sizes, columns[i], i) for i in range(batches)]
+        self.flat = self.held[-1][0]
+        self.original = self.flat.copy()
+        self.info = device.xp.zeros(len(sizes), np.int32)
+        self.call = _driver(routine, [batch for _, batch in self.held], self.info)
+
+    def _operand(self, case: Case, m: np.ndarray, n: np.ndarray, seed: int) -> tuple[Any, Batch]:
+        """Random matrices, one after the other; the first operand's are diagonally dominant."""
+        rng = np.random.default_rng(seed)
+        start = np.concatenate([[0], np.cumsum(m * n)])
+        host = rng.uniform(-1, 1, int(start[-1]))
+        if seed == 0:
+            for i, k in zip(start[:-1], m, strict=True):
+                host[i : i + k * k : k + 1] = k + 1
+        flat = self.device.upload(host)
+        if case.shape == "uniform":
+            pointers = self.device.pointer(flat) + 8 * start[:-1].astype(np.uint64)
+            batch = Batch.of_sizes(self.device, flat.dtype, pointers, m, n, np.maximum(m, 1))
+            return flat, batch
+        stack = flat.reshape(case.count, int(n[0]), int(m[0])).transpose(0, 2, 1)
+        return flat, Batch.of(self.device, stack if case.shape == "fixed" else stack[0])
+
+    def restore(self) -> None:
+        """Put the inputs back that a run overwrites."""
+        self.flat[...] = self.original
+
+    def expect(self) -> None:
+        """Run once and keep the result to compare others with."""
+        self.restore()
+        self.call()
+        self.expected = self.flat.copy()
+
+    def agrees(self) -> bool:
+        """Whether a run gives what was expected, up to rounding."""
+        self.restore()
+        self.call()
+        xp = self.device.xp
+        error, size = xp.abs(self.flat - self.expected).max(), xp.abs(self.expected).max()
+        return bool(error <= _SAME * xp.maximum(size, 1.0))
+
+
+def _driver(routine: str, operands: list[Batch], info: Any) -> Callable[[], None]:
+    """The host driver of a routine as a call without arguments."""
+    if routine == "potrf":
+        from . import potrf
+
+        return lambda: potrf.potrf(operands[0], info, uplo="L")
+    if routine == "getrf":
+        from . import getrf
+
+        pivots = _pivots(operands[0])
+        return lambda: getrf.getrf(operands[0], pivots, info)
+    if routine == "gemv":
+        from . import gemv
+
+        matrix, x, y = operands
+        return lambda: gemv.gemv("N", 1.0, matrix, x, 0.0, y)
+    from . import blas3
+
+    a, out = operands[0], operands[-1]
+    calls: dict[str, Callable[[], None]] = {
+        "gemm": lambda: blas3.gemm("N", "N", 1.0, a, operands[1], 0.0, out),
+        "herk": lambda: blas3.herk("L", "N", 1.0, a, 0.0, out),
+        "trsm": lambda: blas3.trsm("R", "L", "C", "N", 1.0, a, out),
+    }
+    return calls[routine]
+
+
+def _pivots(a: Batch) -> Batch:
+    from .operands import Operand
+    from .pivots import Pivots
+
+    kind = {"native": "matrix", "batched": "stack", "vbatched": "list"}[a.wrapper]
+    return Pivots.empty(Operand(kind, a.keep[0], a)).batch
+
+
+def device_timer(call: Callable[[], None], restore: Callable[[], None]) -> float:
+    """Seconds of a call by CUDA events, the least of a few."""
+    import cupy
+
+    restore()
+    call()
+    best = math.inf
+    for _ in range(5):
+        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
+        restore()
+        start.record()
+        call()
+        stop.record()
+        stop.synchronize()
+        best = min(best, cupy.cuda.get_elapsed_time(start, stop) / 1e3)
+    return best

@@ -1,0 +1,65 @@
+// Views of matrices, and where the matrices of a batch lie: Native, Batched, Vbatched.
+//
+// All matrices are column-major. A kernel takes a locator by value and asks it for matrix b of the
+// batch; `at` trims the view to the rows and columns that exist from (i, j) on, which is how one
+// sequence of launches serves matrices of different sizes.
+#pragma once
+#include "common/scalar.cuh"
+
+enum Uplo : int { Lower = 0, Upper = 1 };
+enum Trans : int { NoTrans = 0, Transposed = 1, ConjTrans = 2 };
+enum Side : int { Left = 0, Right = 1 };
+enum Diag : int { NonUnit = 0, Unit = 1 };
+
+__device__ inline int min_(int a, int b) { return a < b ? a : b; }
+__device__ inline int max_(int a, int b) { return a > b ? a : b; }
+__device__ inline float max_(float a, float b) { return fmaxf(a, b); }  // not NaN where one is not
+__device__ inline double max_(double a, double b) { return fmax(a, b); }
+__device__ inline int ceil_div(int a, int b) { return (a + b - 1) / b; }
+
+template <class T> struct Matrix {
+    T *data;
+    int rows, cols, ld;
+
+    __device__ T &operator()(int i, int j) const { return data[i + (long long)j * ld]; }
+    // The part from (i, j) on, at most r×c, empty where it would begin outside.
+    __device__ Matrix at(int i, int j, int r = 1 << 30, int c = 1 << 30) const {
+        // In this order: ptxas 13.0 makes max(min(x, 16), 0) == 16 true for every x.
+        r = min_(max_(rows - i, 0), r);
+        c = min_(max_(cols - j, 0), c);
+        return {data + i + (long long)j * ld, r, c, ld};
+    }
+};
+
+// One matrix.
+template <class T> struct Native {
+    T *a;
+    int m, n, ld;
+    __device__ Matrix<T> operator()(int) const { return {a, m, n, ld}; }
+};
+
+// Matrices of one size: `stride` elements apart, or by an array of pointers where `p` is not null.
+template <class T> struct Batched {
+    T *a;
+    T *const *p;
+    long long stride;
+    int m, n, ld;
+    __device__ Matrix<T> operator()(int b) const { return {p ? p[b] : a + b * stride, m, n, ld}; }
+};
+
+// Matrices of different sizes: a pointer, m, n and ld for each, all in device memory.
+template <class T> struct Vbatched {
+    T *const *p;
+    const int *m, *n, *ld;
+    __device__ Matrix<T> operator()(int b) const { return {p[b], m[b], n[b], ld[b]}; }
+};
+
+// The dynamic shared memory of a kernel. One declaration serves every type.
+template <class T> __device__ inline T *shared_memory() {
+#ifdef FRONTAL_EMULATION
+    return reinterpret_cast<T *>(emulation::shared());
+#else
+    extern __shared__ __align__(128) unsigned char frontal_shared[];
+    return reinterpret_cast<T *>(frontal_shared);
+#endif
+}

@@ -1,0 +1,94 @@
+// One tile of C = alpha·op(A)·op(B) + beta·C.
+#pragma once
+#include "common/tile.cuh"
+
+// The part of each matrix of a batch that an operation works on; trimmed to the rows and columns
+// that a matrix has, so that one window serves matrices of different sizes.
+struct Window {
+    int i, j, m, n;
+    template <class T> __device__ Matrix<T> of(Matrix<T> a) const { return a.at(i, j, m, n); }
+};
+
+// The tile of a batch that block (or warp) `item` computes. `work` holds {matrix, row, column, 0},
+// row and column counted in elements; it is repeated for every `period` items, for the next matrices.
+__device__ inline int4 work_item(const int4 *work, int period, int item) {
+    int4 found = work[item % period];
+    found.x += item / period;
+    return found;
+}
+
+// Rows i… of op(a), at most `size`; columns j… of op(b) likewise.
+template <Trans OP, class T> __device__ inline Matrix<T> operand_rows(Matrix<T> a, int i, int size) {
+    return OP == NoTrans ? a.at(i, 0, size) : a.at(0, i, 1 << 30, size);
+}
+template <Trans OP, class T> __device__ inline Matrix<T> operand_cols(Matrix<T> b, int j, int size) {
+    return OP == NoTrans ? b.at(0, j, 1 << 30, size) : b.at(j, 0, size);
+}
+
+// Which entries of a tile of C are to be written: those of a rectangle.
+struct Rectangle {
+    int rows, cols;
+    bool whole;  // all of the tile is inside
+    __device__ bool inside(int i, int j) const { return i < rows && j < cols; }
+};
+
+// Bring a tile of C to the second-level cache, while products are made.
+template <class Tile, class T> __device__ void prefetch_tile(Matrix<T> c) {
+    constexpr int line = 128 / sizeof(T);
+    int lines = ceil_div(c.rows, line);
+    for (int l = Tile::thread(); l < lines * c.cols; l += Tile::threads) prefetch(&c(l % lines * line, l / lines));
+}
+
+// tile = factor·c, of a whole tile. The loads need no registers besides the tile's.
+template <class Tile, class T> __device__ void load_tile(Tile &tile, T factor, Matrix<T> c) {
+    tile.each([&](int i, int j, T &v) { v = c(i, j); });
+    tile.each([&](int, int, T &v) { v = factor * v; });
+}
+
+// c = alpha·tile + beta·c in the region; c is not read where beta is zero.
+template <class Tile, class T, class Region>
+__device__ void store_tile(Tile &tile, T alpha, T beta, Matrix<T> c, Region region) {
+    tile.each([&](int, int, T &v) { v = alpha * v; });
+    if (!(beta == zero<T>())) {
+        auto add = [&](int i, int j, T &v) {
+            if (region.inside(i, j)) v = fma_(beta, c(i, j), v);
+        };
+        tile.template each_of<0, 4>(add);
+        __syncwarp();  // so much of c is on the way, and no more: there are no registers
+        tile.template each_of<1, 4>(add);
+        __syncwarp();
+        tile.template each_of<2, 4>(add);
+        __syncwarp();
+        tile.template each_of<3, 4>(add);
+    }
+    if (region.whole) tile.each([&](int i, int j, T &v) { c(i, j) = v; });
+    else tile.each([&](int i, int j, T &v) {
+        if (region.inside(i, j)) c(i, j) = v;
+    });
+}
+
+// c = alpha·op(a)·op(b) + beta·c in the region of one tile, by Tile::threads threads; `shared` has room
+// for Tile::shared_elements. An alpha of ±1 is its own reciprocal: alpha·beta·c can then be what the
+// product is added to, which is read while the first operands are on their way.
+template <class Tile, Trans TA, Trans TB, class T, class Region>
+__device__ void update_tile(
+    T alpha, Matrix<T> a, Matrix<T> b, T beta, Matrix<T> c, Region region, T *shared, bool wanted = true) {
+    Tile tile;
+    tile.clear();
+    bool reads = !(beta == zero<T>()), unit = alpha == one<T>() || alpha == -one<T>();
+    bool early = reads && unit && region.whole;
+    if (reads && !early) prefetch_tile<Tile>(c);
+    tile.template multiply<TA, TB>(a, b, shared, wanted, [&] {
+        if (early) load_tile(tile, alpha * beta, c);
+    });
+    store_tile(tile, alpha, early ? zero<T>() : beta, c, region);
+}
+
+// The tile of c = alpha·op(a)·op(b) + beta·c whose first entry is (i, j).
+template <class Tile, Trans TA, Trans TB, class T>
+__device__ void gemm(T alpha, Matrix<T> a, Matrix<T> b, T beta, Matrix<T> c, int i, int j, T *shared) {
+    c = c.at(i, j, Tile::rows, Tile::cols);
+    Rectangle region{c.rows, c.cols, c.rows == Tile::rows && c.cols == Tile::cols};
+    update_tile<Tile, TA, TB>(
+        alpha, operand_rows<TA>(a, i, Tile::rows), operand_cols<TB>(b, j, Tile::cols), beta, c, region, shared);
+}

@@ -1,0 +1,102 @@
+// Inverses of matrices up to 32×32 in registers, in place.
+//
+// Tile map: 8, 16 or 32 lanes a matrix (4, 2 or 1 matrices a warp), four warps a block. Lane i owns
+// row i of A in N registers, N = 8, 16, 24 or 32, and at the end a row of the inverse. Dynamic shared
+// memory: 2·N elements and 16 bytes a matrix; warps never wait for each other. Matrices must be
+// square; one that has no inverse is left as it is.
+//   WIDTH  largest N that a launch needs
+//   work   N, first and count of each block's matrices in `order`; null where all have N = WIDTH
+//   order  matrices by size; null for their own order
+#include "dense/inverse.cuh"
+
+#ifndef WIDTH
+#define WIDTH 32
+#endif
+
+using T = SCALAR;
+constexpr int TINY_WARPS = 4, TINY_THREADS = 32 * TINY_WARPS;
+constexpr int TINY_WORDS = WIDTH * (int)sizeof(T) / 4;  // registers that a row takes
+constexpr int TINY_RESIDENTS = TINY_WORDS <= 16 ? 8 : TINY_WORDS <= 32 ? 5 : TINY_WORDS <= 64 ? 4 : 2;
+
+template <int N, class Source>
+__device__ void invert(Source source, const int *order, int first, int count, int *info) {
+    constexpr int LANES = N <= 8 ? 8 : N <= 16 ? 16 : 32;
+    int lane = threadIdx.x % LANES, group = threadIdx.x / LANES, b = -1;
+    Matrix<T> m{nullptr, 0, 0, 1};
+    if (group < count) {
+        b = order ? order[first + group] : first + group;
+        m = source(b);
+    }
+    T a[N];
+    long long entry = lane;
+#pragma unroll
+    for (int j = 0; j < N; ++j, entry += m.ld) a[j] = lane < m.cols && j < m.cols ? m.data[entry] : zero<T>();
+    T *exchange = shared_memory<T>() + group * (2 * N + Pack16<T>::count);  // no two in the same banks
+    int place, origin, failure = invert_rows<N, LANES>(a, lane, m.cols, place, origin, exchange);
+#pragma unroll
+    for (int j = 0; j < N; ++j) {
+        int column = shuffle(origin, j, LANES);
+        if (failure == 0 && place >= 0 && j < m.cols) m(place, column) = a[j];
+    }
+    if (b >= 0 && lane == 0) info[b] = failure;
+}
+
+template <class Source>
+__device__ void inverse(Source a, const int *order, const int *work, int total, int *info) {
+    constexpr int each = TINY_WARPS * (WIDTH <= 8 ? 4 : WIDTH <= 16 ? 2 : 1);
+    int n = WIDTH, first = blockIdx.x * each, count = min_(each, total - first);
+    if (work) {
+        const int *mine = work + 3 * blockIdx.x;
+        n = mine[0], first = mine[1], count = mine[2];
+    }
+    if (n <= 8) invert<8>(a, order, first, count, info);
+    else if (WIDTH > 8 && n <= 16) invert<(WIDTH > 8 ? 16 : 8)>(a, order, first, count, info);
+    else if (WIDTH > 16 && n <= 24) invert<(WIDTH > 16 ? 24 : 8)>(a, order, first, count, info);
+    else if (WIDTH > 24) invert<(WIDTH > 24 ? 32 : 8)>(a, order, first, count, info);
+}
+
+#define ENTRY(name, Source) \
+    extern "C" __global__ void __launch_bounds__(TINY_THREADS, TINY_RESIDENTS) name( \
+        Source<T> a, const int *order, const int *work, int total, int *info) { \
+        inverse(a, order, work, total, info); \
+    }
+
+ENTRY(inverse_native, Native)
+ENTRY(inverse_batched, Batched)
+ENTRY(inverse_vbatched, Vbatched)
+
+// Beyond 32×32 the inverse is the solution of A·X = I in a workspace X: x = I, and later a = x where
+// info is 0. Block x takes a matrix, blocks y its columns in turn.
+template <class Source> __device__ void set_identity(Source xs) {
+    Matrix<T> x = xs(blockIdx.x);
+    for (int j = blockIdx.y; j < x.cols; j += gridDim.y)
+        for (int i = threadIdx.x; i < x.rows; i += blockDim.x) x(i, j) = i == j ? one<T>() : zero<T>();
+}
+
+template <class Source> __device__ void copy_good(Source xs, Source as, const int *info) {
+    Matrix<T> x = xs(blockIdx.x), a = as(blockIdx.x);
+    if (info[blockIdx.x]) return;
+    for (int j = blockIdx.y; j < x.cols; j += gridDim.y)
+        for (int i = threadIdx.x; i < x.rows; i += blockDim.x) a(i, j) = x(i, j);
+}
+
+#define IDENTITY_ENTRY(name, Source) \
+    extern "C" __global__ void __launch_bounds__(TINY_THREADS) name(Source<T> x) { set_identity(x); }
+#undef ENTRY
+#define ENTRY IDENTITY_ENTRY
+
+ENTRY(inverse_identity_native, Native)
+ENTRY(inverse_identity_batched, Batched)
+ENTRY(inverse_identity_vbatched, Vbatched)
+
+#define COPY_ENTRY(name, Source) \
+    extern "C" __global__ void __launch_bounds__(TINY_THREADS) name( \
+        Source<T> x, Source<T> a, const int *info) { \
+        copy_good(x, a, info); \
+    }
+#undef ENTRY
+#define ENTRY COPY_ENTRY
+
+ENTRY(inverse_copy_native, Native)
+ENTRY(inverse_copy_batched, Batched)
+ENTRY(inverse_copy_vbatched, Vbatched)

@@ -1,0 +1,185 @@
+// Cholesky of large matrices, or of many: A = L·Lᴴ, or A = Uᴴ·U, by tiles that are tasks.
+//
+// Task map: tile (i, j) of TILE×TILE of matrix b is the task {b, i, j, f}, f the first of the
+// matrix's block rows among those of all matrices. Blocks take tasks in the order of the list by an
+// atomic ticket. A task waits only for tasks before it, so that any number of resident blocks comes
+// to an end, and every entry is written once: results do not depend on the order of execution.
+//   i > j   C = A(i,j) − Σ_{k<j} L(i,k)·L(j,k)ᴴ in registers, then C·L(j,j)⁻ᴴ by 32×32 inverses
+//   i = j   the same sum, then the factor of the tile and the inverses of its diagonal blocks.
+// state[0] is the ticket and state[1 + f + i] the number of block columns done in row i of the tiles
+// (i + 1 with the diagonal); all zero at first. operands: for each block row the blocks of L(j,j)
+// below the diagonal and the inverses on it, OPERANDS pieces of 32×32.
+// Dynamic shared memory: slices of the tile product, then in their place a tile and the operands;
+// POTF2_SCRATCH. Matrices must be square, their other triangle is left alone.
+#include "dense/potrf_blocks.cuh"
+#include "common/tile.cuh"
+
+#ifndef UPLO
+#define UPLO 0
+#endif
+
+using T = SCALAR;
+constexpr int TILE = 128, WARPS = 8, THREADS = 32 * WARPS;
+using Product = Tile<T, TILE, TILE, same_type<T, complex<double>> ? 8 : 16, WARPS / 2, 2, 3>;
+constexpr int SIDE = TILE / BLOCK, LD = TILE + leading_pad<T, false>(), LDO = BLOCK_LD<T>;
+constexpr int PIECE = BLOCK * LDO, OPERANDS = SIDE * (SIDE + 1) / 2;
+constexpr int SLICES = (Product::shared_elements + 31) / 32 * 32, SOLVE = TILE * LD + OPERANDS * PIECE;
+constexpr int REGION = SLICES > SOLVE ? SLICES : SOLVE;
+
+// What the tasks of one matrix share.
+struct Factor {
+    Matrix<T> a;
+    int *rows;    // counters of its block rows
+    T *operands;  // of its block rows
+    int *info, *message;
+    int i, j;  // the task
+
+    __device__ int n(int i) const { return min_(TILE, a.cols - i * TILE); }
+    __device__ T get(int i, int j) const { return UPLO == Lower ? a(i, j) : conj(a(j, i)); }
+    __device__ void put(int i, int j, T v) const {
+        if constexpr (UPLO == Lower) a(i, j) = v;
+        else a(j, i) = conj(v);
+    }
+    // Block columns k…k+count-1 of block row i.
+    __device__ Matrix<T> part(int i, int k, int count) const {
+        return UPLO == Lower ? a.at(i * TILE, k * TILE, TILE, count * TILE) : a.at(k * TILE, i * TILE, count * TILE, TILE);
+    }
+    // How many block columns are done in both rows: more than `done`, `limit` at most.
+    __device__ int wait(int i, int j, int done, int limit) const {
+        if (threadIdx.x < 32) {
+            int found = acquire_beyond(rows + i, rows + j, done);
+            if (threadIdx.x == 0) *message = min_(found, limit);
+        }
+        __syncthreads();
+        int ready = *message;
+        __syncthreads();
+        return ready;
+    }
+};
+
+__device__ inline T *work() { return shared_memory<T>(); }
+__device__ inline T *operand(int r, int c) { return work() + TILE * LD + (r * (r + 1) / 2 + c) * PIECE; }
+
+// Call f(r, c) for the entries of an m×n tile, the threads of a warp side by side as memory is.
+template <class F> __device__ inline void each_in_tile(int m, int n, F f) {
+    int lane = threadIdx.x & 31, warp = threadIdx.x / 32, outer = UPLO == Lower ? n : m, inner = UPLO == Lower ? m : n;
+#pragma unroll 4
+    for (int q = warp; q < outer; q += WARPS)
+#pragma unroll
+        for (int p = 0; p < TILE; p += 32)
+            if (p + lane < inner) UPLO == Lower ? f(p + lane, q) : f(q, p + lane);
+}
+
+// work() ← A(i,j) − Σ_{k<j} L(i,k)·L(j,k)ᴴ. Ends with a barrier.
+__device__ inline void update(const Factor &f) {
+    int i = f.i, j = f.j;
+    Product product;
+    product.clear();
+    for (int k = 0; k < j;) {
+        int ready = f.wait(i, j, k, j);
+        Matrix<T> left = f.part(i, k, ready - k), right = f.part(j, k, ready - k);
+        if constexpr (UPLO == Lower) product.template multiply<NoTrans, ConjTrans>(left, right, work());
+        else product.template multiply<ConjTrans, NoTrans>(left, right, work());
+        k = ready;
+    }
+    product.store_shared(work(), LD);
+    __syncthreads();
+    each_in_tile(f.n(i), f.n(j), [&](int r, int c) {
+        T &v = work()[r + c * LD];
+        if (i != j || r >= c) v = f.get(i * TILE + r, j * TILE + c) - v;
+    });
+    __syncthreads();
+}
+
+// The rows of the tile in work() times L(j,j)⁻ᴴ, in strips of 16 rows. Ends with a barrier.
+__device__ inline void solve(const Factor &f, int j, int m) {
+    f.wait(j, j, j, j + 1);
+    const T *source = f.operands + (long long)j * OPERANDS * PIECE;
+    constexpr int chunk = 16 / sizeof(T);
+    for (int p = threadIdx.x * chunk; p < OPERANDS * PIECE; p += THREADS * chunk)
+        copy_async<16>(operand(0, 0) + p, source + p, true);
+    copy_async_commit();
+    copy_async_wait<0>();
+    __syncthreads();
+    for (int s = threadIdx.x / 32 * STRIP; s < m; s += WARPS * STRIP) {
+        T *x = work() + s;
+        for (int c = 0; c < SIDE; ++c) {
+            if (c > 0) {
+                WarpProduct<T, STRIP, BLOCK> sum;
+                sum.clear();
+                for (int k = 0; k < c; ++k)
+                    sum.template add<BLOCK, false, false, false, true>(x + BLOCK * k * LD, LD, operand(c, k), LDO);
+                sum.each([&](int r, int q, T &v) { x[r + (BLOCK * c + q) * LD] = x[r + (BLOCK * c + q) * LD] - v; });
+                __syncwarp();
+            }
+            multiply_strip(x + BLOCK * c * LD, LD, operand(c, c), LDO);
+        }
+    }
+    __syncthreads();
+}
+
+// L(i,j) ← the tile in work().
+__device__ inline void store_tile(const Factor &f, int i, int j) {
+    each_in_tile(f.n(i), TILE, [&](int r, int c) { f.put(i * TILE + r, j * TILE + c, work()[r + c * LD]); });
+}
+
+// Give the blocks of the factored tile, and the inverses in operand(c, c), to all; then the tile.
+__device__ __noinline__ void publish(const Factor &f, int j, Blocks<T> tile, int failure) {
+    int n = f.n(j), first = j * TILE;
+    T *target = f.operands + (long long)j * OPERANDS * PIECE;
+    for (int r = 0; first + TILE < f.a.cols && r < SIDE; ++r)
+        for (int c = 0; c <= r; ++c) {
+            const T *source = r == c ? operand(c, c) : tile.at(r, c);
+            int ld = r == c ? LDO : LD;
+            for (int p = threadIdx.x; p < BLOCK * BLOCK; p += THREADS)
+                target[(r * (r + 1) / 2 + c) * PIECE + p % BLOCK + p / BLOCK * LDO] = source[p % BLOCK + p / BLOCK * ld];
+        }
+    if (threadIdx.x == 0 && (j == 0 || (failure && *f.info == 0))) *f.info = failure ? first + failure : 0;
+    __syncthreads();
+    if (threadIdx.x == 0) release(f.rows + j, j + 1);
+    each_entry<UPLO>(n, threadIdx.x / 32, WARPS, [&](int i, int k) { f.put(first + i, first + k, tile.data[i + k * LD]); });
+}
+
+__device__ inline void run_task(const Factor &f) {
+    update(f);
+    int i = f.i, j = f.j;
+    if (i == j) {
+        Blocks<T> blocks{work(), LD};
+        int failure = potrf_blocks(blocks, f.n(j), [](int c) { return operand(c, c); }, work() + REGION);
+        __syncthreads();
+        return publish(f, j, blocks, failure);
+    }
+    solve(f, j, f.n(i));
+    store_tile(f, i, j);
+    __syncthreads();
+    if (threadIdx.x == 0) release(f.rows + i, j + 1);
+}
+
+template <class Source>
+__device__ void potrf_tasks(Source source, const int4 *tasks, int count, int *state, T *operands, int *info) {
+    __shared__ Factor f;  // in shared memory it takes no registers while others are needed
+    __shared__ int message, ticket;
+    for (;;) {
+        __syncthreads();  // all are done with the task before
+        if (threadIdx.x == 0) {
+            ticket = atomicAdd(state, 1);
+            if (ticket < count) {
+                int4 task = tasks[ticket];
+                f = {source(task.x), state + 1 + task.w, operands + (long long)task.w * OPERANDS * PIECE, info + task.x, &message, task.y, task.z};
+            }
+        }
+        __syncthreads();
+        if (ticket >= count) return;
+        run_task(f);
+    }
+}
+
+#define ENTRY(name, Source) \
+    extern "C" __global__ void __launch_bounds__(THREADS, 1) name( \
+        Source<T> a, const int4 *tasks, int count, int *state, T *operands, int *info) { \
+        potrf_tasks(a, tasks, count, state, operands, info); \
+    }
+
+ENTRY(potrf_tasks_native, Native)
+ENTRY(potrf_tasks_batched, Batched)
+ENTRY(potrf_tasks_vbatched, Vbatched)

@@ -1,0 +1,61 @@
+// TRSM entry points: op(A)·X = alpha·B (SIDE 0) or X·op(A) = alpha·B (SIDE 1), X over B, for one
+// matrix or a batch.
+//
+// Tile map: a strip of WIDTH columns (SIDE 1: rows) of B a work item, one block each, which walks over
+// A's diagonal blocks of 32. A thread owns entries of the strip's 32×WIDTH accumulators; dynamic
+// shared memory holds the inverses of one diagonal block a warp and the slices of both operands
+// (Solver::shared_elements). Only the triangle of A that UPLO names is read, without its diagonal
+// where that is a unit one. A must not overlap B; a zero on the diagonal gives infinity or NaN.
+#include "dense/trsm.cuh"
+#include "dense/gemm.cuh"
+
+#ifndef SIDE
+#define SIDE 1
+#endif
+#ifndef UPLO
+#define UPLO 0
+#endif
+#ifndef TRANS
+#define TRANS 2
+#endif
+#ifndef WIDTH
+#define WIDTH 64
+#endif
+#ifndef GIVEN_INVERSES
+#define GIVEN_INVERSES 1
+#endif
+
+using T = SCALAR;
+using Solver = Trsm<T, (Side)SIDE, (Uplo)UPLO, (Trans)TRANS, WIDTH, GIVEN_INVERSES != 0>;
+
+// The inverses of the diagonal blocks of 32, from trtri.cu: those of matrix b begin with number
+// starts[b], or b·each where `starts` is null; `skip` of them belong to rows before the window.
+struct Inverses {
+    const T *values;
+    const int *starts;
+    int each, skip;
+    __device__ const T *of(int b) const {
+        long long number = (starts ? starts[b] : (long long)b * each) + skip;
+        return values + number * tri_order * tri_order;
+    }
+};
+
+template <class Source>
+__device__ void trsm_entry(
+    T alpha, int diag, Source a, Window part_a, Inverses inverses, Source b, Window part_b, const int4 *work,
+    int period) {
+    int4 w = work_item(work, period, blockIdx.x);
+    Solver::solve(
+        part_a.of(a(w.x)), inverses.of(w.x), (Diag)diag, alpha, part_b.of(b(w.x)), w.y + w.z, shared_memory<T>());
+}
+
+#define ENTRY(name, Source) \
+    extern "C" __global__ void __launch_bounds__(Solver::threads, Solver::residents) name( \
+        T alpha, int diag, Source<T> a, Window part_a, Inverses inverses, Source<T> b, Window part_b, \
+        const int4 *work, int period) { \
+        trsm_entry(alpha, diag, a, part_a, inverses, b, part_b, work, period); \
+    }
+
+ENTRY(trsm_native, Native)
+ENTRY(trsm_batched, Batched)
+ENTRY(trsm_vbatched, Vbatched)

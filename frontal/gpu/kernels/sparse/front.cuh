@@ -1,0 +1,98 @@
+// The assembly tree on the device, and where the blocks of its fronts lie.
+//
+// Front s has k pivot columns and m update rows (plan.Plan). Rows are cut into tiles of FRONT_TILE:
+// ⌈k/64⌉ tiles of pivot rows, then ⌈m/64⌉ tiles of update rows that begin at a tile of their own.
+//   panel         L11 (and U11) above L21, column-major; L21 begins at row padded(k), so that both
+//                 parts and all columns begin at multiples of 16 bytes
+//   upper panel   LU only, behind it: the transpose of U12, m×k
+//   inverses      of the diagonal tiles of L11, lower triangles, w×w for a tile of w columns, one
+//                 after the other; for LU those of the transpose of U11 in a second array
+//   contribution  of Cholesky: block columns of 64 columns, each from its diagonal tile down, one
+//                 after the other; of LU the whole m×m block
+#pragma once
+#include "common/matrix.cuh"
+
+#ifndef LU
+#define LU 0
+#endif
+
+constexpr int FRONT_TILE = 64;
+
+struct Fronts {
+    const int *start;            // first pivot column of each front, and one more
+    const long long *pointer;    // where the update rows of each front begin, and one more
+    const int *rows, *relative;  // update rows, and their positions in the parent
+    const int *child_pointer, *children;
+    const long long *panel, *inverse;  // in the factor and among the inverses
+    const long long *block;            // in the arena of contribution blocks
+    const int *tile_row;  // number of each front's first tile of rows among those of all fronts
+    // Where the rows of child c begin that fall in tile t of its parent: cuts[cut_pointer[c] + t].
+    const long long *cut_pointer;
+    const int *cuts;
+
+    __device__ int pivots(int s) const { return start[s + 1] - start[s]; }
+    __device__ int updates(int s) const { return (int)(pointer[s + 1] - pointer[s]); }
+};
+
+template <class T> __device__ constexpr int padded(int n) {
+    constexpr int wide = sizeof(T) < 16 ? 16 / sizeof(T) : 1;
+    return (n + wide - 1) / wide * wide;
+}
+
+// The blocks of one front.
+template <class T> struct Front {
+    int s, k, m, pivot_tiles, update_tiles;
+    T *panel;
+    const Fronts *tree;
+
+    __device__ void set(const Fronts &f, int front, T *factor) {
+        s = front, k = f.pivots(s), m = f.updates(s), panel = factor + f.panel[s], tree = &f;
+        pivot_tiles = ceil_div(k, FRONT_TILE), update_tiles = ceil_div(m, FRONT_TILE);
+    }
+
+    __device__ int ld() const { return padded<T>(padded<T>(k) + m); }
+    __device__ int upper_ld() const { return padded<T>(m); }
+    // Rows in tile t, and the first of them among the front's k + m.
+    __device__ int rows(int t) const {
+        return min_(FRONT_TILE, t < pivot_tiles ? k - FRONT_TILE * t : m - FRONT_TILE * (t - pivot_tiles));
+    }
+    __device__ int first(int t) const { return t < pivot_tiles ? FRONT_TILE * t : k + FRONT_TILE * (t - pivot_tiles); }
+    // Tile row i of L, all k columns.
+    __device__ Matrix<T> lower(int i) const {
+        int row = i < pivot_tiles ? FRONT_TILE * i : padded<T>(k) + FRONT_TILE * (i - pivot_tiles);
+        return {panel + row, rows(i), k, ld()};
+    }
+    // Tile row i ≥ pivot_tiles of the transpose of U12, all k columns.
+    __device__ Matrix<T> upper(int i) const {
+        return {panel + (long long)k * ld() + FRONT_TILE * (i - pivot_tiles), rows(i), k, upper_ld()};
+    }
+};
+
+// The contribution block of a front with m update rows.
+template <class T> struct Contribution {
+    T *data;
+    int m;
+
+    // Tile (i, j) of it, i ≥ j for Cholesky, counted from 0.
+    __device__ Matrix<T> tile(int i, int j) const {
+        int rows = min_(FRONT_TILE, m - FRONT_TILE * i), cols = min_(FRONT_TILE, m - FRONT_TILE * j);
+        return {data + column(j) + (LU ? FRONT_TILE * i : FRONT_TILE * (i - j)), rows, cols, ld(j)};
+    }
+    // Where column c begins, less its row 0: entry (r, c) is at(c)[r]; r ≥ c for Cholesky.
+    __device__ T *at(int c) const {
+        int j = c / FRONT_TILE;
+        return data + column(j) + (long long)(c - FRONT_TILE * j) * ld(j) - (LU ? 0 : FRONT_TILE * j);
+    }
+
+  private:
+    __device__ int ld(int j) const { return LU ? m : m - FRONT_TILE * j; }
+    __device__ long long column(int j) const {
+        constexpr long long tile = FRONT_TILE;
+        return LU ? tile * j * m : tile * j * m - tile * tile * j * (j - 1) / 2;
+    }
+};
+
+// What a factorization tells the host, zero at first: outcome[0] grows with how early in the order of
+// elimination the first pivot of Cholesky lies that is not positive.
+constexpr int NO_POSITION = 0x7fffffff;
+__device__ inline void tell_failure(int *outcome, int position) { atomicMax(outcome, NO_POSITION - position); }

@@ -1,0 +1,132 @@
+// Backward substitution over the fronts that are not small: x = L⁻ᴴ·y for Cholesky, U⁻¹·y for LU, and
+// L⁻ᵀ·y, with the interchanges undone, for FLIP.
+//
+// A task is a tile of pivots t: y(t) − Σ_i L(i,t)ᴴ·x(i), first over the update rows, whose x ancestors
+// know, then over the pivot tiles from the last one on as each x(i) comes; and the inverse of the
+// diagonal tile times that. Where there are many update rows others sum them, `count` tiles in a task,
+// and leave the sum as a message. A block of 8 warps takes 64×64 entries at a time, 8 columns a warp,
+// and asks for the next ones before it waits for x.
+//
+// Who reads what: descendants and the tiles of the front x, through z; the partial sums their task.
+#include "sparse/front_solve_tile.cuh"
+
+using T = SCALAR;
+
+// The steps of a task: tiles of update rows, then pivot tiles downwards.
+struct Steps {
+    int updates, first;
+    __device__ int tile(int q, const Front<T> &f) const {
+        return q < updates ? first + q : f.pivot_tiles - 1 - (q - updates);
+    }
+};
+
+// The part of tile (i, t) that this warp takes, and which values of x it needs.
+template <bool ROWS>
+__device__ __forceinline__ void load(T (&e)[16], int (&row)[values_each], const Solve<T> &s, const Fronts &tree,
+                                     const SolveTask &t, const Front<T> &f, int i) {
+    int column = TILE * t.tile + threadIdx.x / 32 * 8, rows = f.rows(i);
+    if constexpr (ROWS) {
+        int other = TILE * i + threadIdx.x / 32 * 8;
+        load_rows<paired<T>>(e, f.panel + TILE * t.tile + (long long)other * f.ld(), f.ld(), TILE, f.k - other);
+    } else {
+        Matrix<T> a = upper_last ? f.upper(i) : f.lower(i);
+        load_columns<paired<T>>(e, &a(0, column), a.ld, a.rows, f.k - column);
+    }
+    each_value([&](int r, int, int, int n) {
+        row[n] = -1;
+        if (r >= rows) return;
+        if (upper_last ? !ROWS : i >= f.pivot_tiles) row[n] = tree.rows[t.pointer + TILE * (i - f.pivot_tiles) + r];
+        else row[n] = t.start + (upper_first ? s.place[t.start + TILE * i + r] : TILE * i + r);
+    });
+}
+
+// sum ← the sums over steps [from, to) of this warp: by columns, or by rows for U's own tiles.
+template <bool ROWS>
+__device__ __forceinline__ void subtrahend(T (&sum)[2][W], const Solve<T> &s, const Fronts &tree, const SolveTask &t,
+                                           const Front<T> &f, const Steps &steps, int from, int to, T *staged) {
+    T e[ahead][16];
+    int row[ahead][values_each];
+    auto ask = [&](T(&e)[16], int q) { load<ROWS>(e, row[q % ahead], s, tree, t, f, steps.tile(from + q, f)); };
+    clear(sum);
+    ask_ahead(e, to - from, ask);
+    if (from < to && from < steps.updates) {  // the first update row is the last that is known: few ask until then
+        if (threadIdx.x == 0) take(s.z + (long long)tree.rows[t.pointer] * W);
+        __syncthreads();
+    }
+    take_turns(e, to - from, ask, [&](const T(&e)[16], int q) {
+        T *v = staged + (from + q) % 2 * VALUES;
+        each_value([&](int, int j, int at, int n) {
+            int z = row[q % ahead][n];
+            v[at] = z >= 0 ? take(s.z + (long long)z * W + j) : zero<T>();
+        });
+        __syncthreads();
+        if (ROWS) multiply_rows<TILE>(sum, e, v + threadIdx.x / 32 * 8);
+        else multiply_columns<paired<T>, TILE>(sum, e, v, f.rows(steps.tile(from + q, f)));
+    });
+}
+
+// What is known of the right-hand side before the pivot tiles: y and the partial sums.
+__device__ inline T begin_row(const Solve<T> &s, const SolveTask &t, int r, int j) {
+    T *y = s.y + (long long)(t.start + TILE * t.tile + r) * W + j, b = *y;
+    reset(y);
+#pragma unroll 1
+    for (int q = 0; q < t.parts; ++q) {
+        T *partial = s.partial + ((long long)(t.partial + q) * TILE + r) * W + j;
+        b = b - take(partial);
+        reset(partial);
+    }
+    return b;
+}
+
+__device__ inline void run_tile(const Solve<T> &s, const Fronts &tree, const SolveTask &t, const Front<T> &f,
+                                Tickets<T> &tickets) {
+    auto memory = TileMemory<T>::here();
+    bool whole = t.count == 0;  // otherwise some tiles of update rows alone
+    int rows = f.rows(t.tile), updates = whole && t.parts ? 0 : whole ? f.update_tiles : t.count;
+    int total = updates + (whole ? f.pivot_tiles - 1 - t.tile : 0);
+    Steps steps{updates, whole ? f.pivot_tiles : t.first};
+    T sum[2][W];
+    if (whole) {
+        fetch_inverse(memory.inverse, s.inverses + t.inverse + (long long)t.tile * TILE * TILE, rows);
+        each_value([&](int r, int j, int at, int) { memory.b[at] = r < rows ? begin_row(s, t, r, j) : zero<T>(); });
+    }
+    subtrahend<false>(sum, s, tree, t, f, steps, 0, upper_last ? updates : total, memory.staged);
+    put_columns(memory.sums, sum);
+    if (upper_last) {
+        subtrahend<true>(sum, s, tree, t, f, steps, updates, total, memory.staged);
+        put_rows(memory.sums, sum);
+    }
+    copy_async_wait<0>();
+    tickets.ask();
+    __syncthreads();
+    const T *by_columns = memory.sums + warps * VALUES;
+    if (!whole) {
+        T *partial = s.partial + (long long)t.partial * VALUES;
+        each_value([&](int r, int j, int at, int) {
+            if (r < rows) send(partial + r * W + j, by_columns[at]);
+        });
+        return;
+    }
+    each_value([&](int r, int, int at, int) {
+        if (r >= rows) return;
+        T sum = by_columns[at];
+        if (upper_last) sum = sum + sum_of_warps(memory.sums, at);
+        memory.b[at] = memory.b[at] - sum;
+    });
+    __syncthreads();
+    multiply_inverse<true>(memory);
+    __syncthreads();
+    each_value([&](int r, int j, int at, int) {
+        if (r >= rows) return;
+        int to = t.start + (upper_first ? s.place[t.start + TILE * t.tile + r] : TILE * t.tile + r);
+        send(s.z + (long long)to * W + j, product_at(memory, at));
+    });
+}
+
+extern "C" __global__ void __launch_bounds__(threads, RESIDENTS) front_backward(
+    const __grid_constant__ Solve<T> solve, T *factor, const __grid_constant__ Fronts tree) {
+    __shared__ SolveTask task;
+    __shared__ int told;
+    Tickets<T> tickets{solve, &task, &told};
+    for (tickets.ask(); tickets.advance();) run_tile(solve, tree, task, front_of(task, factor), tickets);
+}

@@ -1,0 +1,141 @@
+// Forward substitution over the fronts that are not small: y = L⁻¹·b for Cholesky and LU (of
+// interchanged rows), with U's transpose in place of L for FLIP; every front adds what its update rows
+// take to its parent.
+//
+// A task is a tile of rows i: b(i) − Σ_p L(i,p)·y(p) as each y(p) comes, then W(i), the inverse of the
+// diagonal tile, times that, or a message to the parent; where k is small a task goes through `count`
+// tiles of update rows. A block of 8 warps takes 64×64 entries at a time, 8 columns a warp, and asks
+// for the next ones before it waits for y.
+//
+// Who reads what: the tiles of a front y, its parent the messages, the backward sweep y again.
+#include "sparse/front_solve_tile.cuh"
+
+using T = SCALAR;
+
+// The part of tile (i, p) that this warp takes.
+__device__ __forceinline__ void load(T (&e)[16], const Front<T> &f, int i, int p) {
+    int column = TILE * p + threadIdx.x / 32 * 8;
+    if (upper_first && i < f.pivot_tiles) {
+        int own = TILE * i + threadIdx.x / 32 * 8;
+        load_columns<paired<T>>(e, f.panel + TILE * p + (long long)own * f.ld(), f.ld(), TILE, f.k - own);
+    } else {
+        Matrix<T> a = upper_first ? f.upper(i) : f.lower(i);
+        load_rows<paired<T>>(e, &a(0, column), a.ld, a.rows, f.k - column);
+    }
+}
+
+// sum ← Σ_p L(i,p)·y(p) of this warp; `prepare` comes between asking for entries and for y.
+template <class Prepare>
+__device__ __forceinline__ void subtrahend(T (&sum)[2][W], const Solve<T> &s, const SolveTask &t, const Front<T> &f,
+                                           int i, T *staged, Prepare prepare) {
+    T e[ahead][16];
+    int count = min_(i, f.pivot_tiles);
+    auto ask = [&](T(&e)[16], int p) { load(e, f, i, p); };
+    clear(sum);
+    ask_ahead(e, count, ask);
+    prepare();
+    take_turns(e, count, ask, [&](const T(&e)[16], int p) {
+        T *v = staged + p % 2 * VALUES;
+        const T *y = s.y + (long long)(t.start + TILE * p) * W;
+        int rows = f.rows(p);
+        each_value([&](int r, int j, int at, int) { v[at] = r < rows ? take(y + r * W + j) : zero<T>(); });
+        __syncthreads();
+        if (upper_first && i < f.pivot_tiles) multiply_columns<paired<T>, TILE>(sum, e, v, TILE);
+        else multiply_rows<TILE>(sum, e, v + threadIdx.x / 32 * 8);
+    });
+}
+
+// The tile's own rows from `first` on: of the right-hand side if they are pivots, and what children sent.
+__device__ inline void fetch_rows(T *b, const Solve<T> &s, const SolveTask &t, int first, int rows, bool pivots) {
+    int row[values_each], rhs[values_each];
+    T sum[values_each];
+#pragma unroll
+    for (int n = 0; n < values_each; ++n) row[n] = -1, rhs[n] = 0;  // threads beyond the tile's values
+    each_value([&](int r, int j, int, int n) {
+        row[n] = r < rows ? first + r : -1, rhs[n] = j;
+        sum[n] = pivots && r < rows ? pivot_row(s, t, row[n], j) : zero<T>();
+    });
+    receive(sum, s, t, row, rhs);
+    each_value([&](int, int, int at, int n) { b[at] = sum[n]; });
+}
+
+__device__ inline void pivot_tile(const Solve<T> &s, const SolveTask &t, const Front<T> &f, Tickets<T> &tickets) {
+    auto memory = TileMemory<T>::here();
+    int i = t.tile, rows = f.rows(i);
+    T sum[2][W];
+    subtrahend(sum, s, t, f, i, memory.staged, [&] {
+        fetch_inverse(memory.inverse, s.inverses + t.inverse + (long long)i * TILE * TILE, rows);
+        fetch_rows(memory.b, s, t, TILE * i, rows, true);
+    });
+    copy_async_wait<0>();
+    tickets.ask();
+    if (i > 0) {
+        if (upper_first) put_columns(memory.sums, sum);
+        else put_rows(memory.sums, sum);
+        __syncthreads();
+        each_value([&](int r, int, int at, int) {
+            if (r >= rows) return;
+            memory.b[at] = memory.b[at] - (upper_first ? memory.sums[warps * VALUES + at] : sum_of_warps(memory.sums, at));
+        });
+    }
+    __syncthreads();
+    multiply_inverse<false>(memory);
+    __syncthreads();
+    T *y = s.y + (long long)(t.start + TILE * i) * W;
+    each_value([&](int r, int j, int at, int) {
+        if (r < rows) send(y + r * W + j, product_at(memory, at));
+    });
+}
+
+__device__ inline void update_tile(const Solve<T> &s, const SolveTask &t, const Front<T> &f, int i) {
+    auto memory = TileMemory<T>::here();
+    __shared__ int slot[TILE];
+    int rows = f.rows(i), first = TILE * (i - f.pivot_tiles);
+    T sum[2][W];
+    subtrahend(sum, s, t, f, i, memory.staged, [&] {
+        if (threadIdx.x < rows) slot[threadIdx.x] = s.slots[t.pointer + first + threadIdx.x];
+        fetch_rows(memory.b, s, t, f.k + first, rows, false);
+    });
+    put_rows(memory.sums, sum);
+    __syncthreads();
+    each_value([&](int r, int j, int at, int) {
+        if (r < rows) send(s.mail + (long long)slot[r] * W + j, memory.b[at] - sum_of_warps(memory.sums, at));
+    });
+    __syncthreads();
+}
+
+__device__ inline void run_tiles(const Solve<T> &s, Tickets<T> &tickets, T *factor) {
+    const SolveTask &t = *tickets.task;
+    Front<T> f = front_of(t, factor);
+    if (t.tile < f.pivot_tiles) return pivot_tile(s, t, f, tickets);
+#pragma unroll 1
+    for (int i = t.tile; i < t.tile + t.count; ++i) update_tile(s, t, f, i);
+    tickets.ask();
+}
+
+extern "C" __global__ void __launch_bounds__(threads, RESIDENTS) front_forward(
+    const __grid_constant__ Solve<T> solve, T *factor) {
+    __shared__ SolveTask task;
+    __shared__ int told;
+    Tickets<T> tickets{solve, &task, &told};
+    for (tickets.ask(); tickets.advance();) run_tiles(solve, tickets, factor);
+}
+
+// place[first + r], for the w rows of a pivot tile from position `first` on: which row of the front
+// comes there, of LAPACK's interchanges from 1. A warp a tile: {first, w, first row within the front}.
+extern "C" __global__ void __launch_bounds__(threads) front_places(
+    const int4 *tiles, int count, const int *pivots, int *place) {
+    __shared__ int wanted[warps][TILE], at[warps][TILE];
+    int index = blockIdx.x * warps + threadIdx.x / 32, lane = threadIdx.x % 32;
+    if (index >= count) return;
+    int4 tile = tiles[index];
+    int *to = wanted[threadIdx.x / 32], *row = at[threadIdx.x / 32];
+    for (int r = lane; r < tile.y; r += 32) to[r] = pivots[tile.x + r] - 1 - tile.z, row[r] = r;
+    __syncwarp();
+    for (int r = 0; lane == 0 && r < tile.y; ++r) {
+        int other = row[to[r]];
+        row[to[r]] = row[r], row[r] = other;
+    }
+    __syncwarp();
+    for (int r = lane; r < tile.y; r += 32) place[tile.x + r] = tile.z + row[r];
+}

@@ -1,0 +1,86 @@
+// A tile of a front before anything is eliminated from it: entries of A and the contribution blocks
+// of the children, added in shared memory in a fixed order.
+#pragma once
+#include "sparse/front.cuh"
+#include "common/ptx.cuh"
+
+// What a tile begins with. LOWER_PART: tile (i, j) of L and of the contribution block; UPPER_PART:
+// tile (i, j) of the transpose of U.
+enum Part : int { LOWER_PART = 0, UPPER_PART = 1 };
+
+// The entries of A of each task, as places in its tile and among the values.
+struct Entries {
+    const long long *begin;  // of each task, and one more
+    const long long *source;
+    const int *place;  // row + 64·column
+};
+
+// tile[r + c·LD] of 64×64 ← 0. No barrier.
+template <int LD, class T> __device__ inline void clear_tile(T *tile) {
+    for (int e = threadIdx.x; e < LD * FRONT_TILE; e += blockDim.x) tile[e] = zero<T>();
+}
+
+// The rectangle of a child's contribution block that falls into a tile of its parent.
+struct Piece {
+    int r0, r1, c0, c1, m;  // rows and columns of the block, and its order
+    long long block, map;   // where the block and the places of its rows in the parent lie
+};
+
+// The piece of child c in tile (i, j) of its parent. Rows of the tile are rows of the block for
+// LOWER_PART and its columns for UPPER_PART.
+__device__ inline Piece piece_of(const Fronts &tree, int c, Part part, int i, int j) {
+    const int *cut = tree.cuts + tree.cut_pointer[c];
+    int down = part == LOWER_PART ? i : j, across = part == LOWER_PART ? j : i;
+    return {cut[down], cut[down + 1], cut[across], cut[across + 1], tree.updates(c), tree.block[c], tree.pointer[c]};
+}
+
+// Add a piece to the tile. The threads of a warp go along the block's columns, as it lies in memory;
+// all loads of eight columns are under way together.
+template <int LD, class T>
+__device__ inline void gather_piece(T *tile, const Front<T> &f, Piece p, Part part, int i, int j, const T *blocks) {
+    constexpr int WARPS = 4, COLUMNS = FRONT_TILE / WARPS, BATCH = sizeof(T) < 16 ? 8 : 4;
+    const int *map = f.tree->relative + p.map;
+    Contribution<const T> block{blocks + p.block, p.m};
+    int down = part == LOWER_PART ? i : j, across = part == LOWER_PART ? j : i;
+    int step = part == LOWER_PART ? 1 : LD, stride = part == LOWER_PART ? LD : 1;
+    int lane = threadIdx.x % 32, first = p.c0 + threadIdx.x / 32;
+    int rows[2], own = first + WARPS * lane;
+#pragma unroll
+    for (int q = 0; q < 2; ++q) {
+        int row = p.r0 + 32 * q + lane;
+        rows[q] = row < p.r1 ? (map[row] - f.first(down)) * step : -1;
+    }
+    own = lane < COLUMNS && own < p.c1 ? (map[own] - f.first(across)) * stride : 0;
+#pragma unroll 1
+    for (int k = 0; k < COLUMNS && first + WARPS * k < p.c1; k += BATCH) {
+        T v[BATCH][2];
+#pragma unroll
+        for (int e = 0; e < BATCH; ++e) {
+            int column = first + WARPS * (k + e), begin = !LU && down == across ? column : 0;
+            const T *source = block.at(min_(column, p.c1 - 1)) + p.r0 + lane;
+#pragma unroll
+            for (int q = 0; q < 2; ++q)
+                if (rows[q] >= 0 && column < p.c1 && p.r0 + 32 * q + lane >= begin) v[e][q] = source[32 * q];
+        }
+#pragma unroll
+        for (int e = 0; e < BATCH; ++e) {
+            int column = first + WARPS * (k + e), begin = !LU && down == across ? column : 0;
+            T *target = tile + shuffle(own, k + e);
+#pragma unroll
+            for (int q = 0; q < 2; ++q)
+                if (rows[q] >= 0 && column < p.c1 && p.r0 + 32 * q + lane >= begin)
+                    target[rows[q]] = target[rows[q]] + v[e][q];
+        }
+    }
+}
+
+// The same of entries of A, by the threads from `first` on.
+template <int LD, class T>
+__device__ inline void gather_entries(T *tile, const Entries &entries, int task, const T *values, int first) {
+    int step = blockDim.x - first;
+    for (long long e = entries.begin[task] + threadIdx.x - first; e < entries.begin[task + 1]; e += step) {
+        int place = entries.place[e];
+        T &entry = tile[place % FRONT_TILE + place / FRONT_TILE * LD];
+        entry = entry + values[entries.source[e]];
+    }
+}

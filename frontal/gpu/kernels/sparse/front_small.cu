@@ -1,0 +1,358 @@
+// Factorization of the small fronts of one level of an assembly tree, each from its assembly to its
+// end: A = L·Lᴴ, or P·A = L·U with P inside the pivot block (LU).
+//
+// Tile map: fronts of up to 64, 32 and 16 rows take 64, 32 and 16 threads; a block of 64 threads has
+// 1, 2 or 4 of them. Thread r owns row r (sparse/small_front.cuh). A front lies in dynamic shared
+// memory as its entries of A and its children's contribution blocks make it (SmallTile; the host
+// knows its size). Columns go in panels of 16, which are eliminated in registers, a row a thread:
+// what they leave in the panel's other columns is part of the contribution block, and goes out from
+// there. The rest of the contribution block are products of 16×16 by warps, which go out from
+// registers too: it is written once, in the place of blocks that were last read two levels below.
+//
+// Cholesky goes left-looking: before a panel is eliminated, its columns take the products of all
+// panels before. LU, whose rows are interchanged, goes right-looking. Sums are taken in a fixed order.
+//   list   the level's fronts from `first` on: `large` of up to 64 rows, `medium` of up to 32, the rest
+#include "sparse/small_front.cuh"
+
+using T = SCALAR;
+using R = real_t<T>;
+constexpr int THREADS = 64;
+// Blocks on a multiprocessor: as many as there are registers for.
+constexpr int RESIDENTS = sizeof(T) == 4 ? 10 : sizeof(T) == 8 ? 8 : 6;
+
+struct Outputs {
+    T *factor, *blocks, *inverses, *upper_inverses;
+    int *pivots;
+    int *outcome;  // see tell_failure; then how many pivots were replaced
+    R tiny;
+};
+
+// One front, as each of its threads knows it.
+template <int ORDER> struct Small {
+    using Tile = SmallTile<T, ORDER>;
+    Tile &tile;
+    const Outputs &to;
+    int lane;
+
+    __device__ int k() const { return tile.front.k; }
+    __device__ int m() const { return tile.front.m; }
+    __device__ int order() const { return tile.front.order(); }
+    __device__ int ld() const { return padded<T>(padded<T>(k()) + m()); }
+    // Row `lane` of L in the factor, and the contribution block less its first row and column.
+    __device__ T *row() const {
+        return to.factor + tile.front.panel + lane + (lane < k() ? 0 : padded<T>(k()) - k());
+    }
+    __device__ T *block() const { return to.blocks + tile.front.block - k() * (1 + m()); }
+
+    __device__ void load(T (&a)[NB], int p) const {
+        const T *from = tile.panel(p / NB) + lane;
+#pragma unroll
+        for (int j = 0; j < NB; ++j) a[j] = lane >= p ? from[j * Tile::LD] : zero<T>();
+    }
+
+    // The columns of a panel from w on, which are no pivots', are of the contribution block.
+    __device__ void put_columns(const T (&a)[NB], int p, int w) const {
+        int m = this->m(), order = this->order(), last = lane >= order ? -1 : lane - p;
+        if (LU) last = lane < order && lane >= k() ? order - 1 - p : -1;
+        T *target = block() + lane + p * m;
+#pragma unroll
+        for (int j = 0; j < NB; ++j, target += m)
+            if (j >= w && j <= last) *target = a[j];
+    }
+
+    // The contribution block's other columns, less the product of columns from…k−1.
+    __device__ void put_rest(int from) const {
+        int turn = Tile::warp(), k = this->k(), m = this->m(), order = k + m;
+        T *target = block();
+        for (int c0 = ceil_div(k, NB) * NB; c0 < order; c0 += NB)
+            for (int r0 = LU ? k / NB * NB : c0; r0 < order; r0 += NB) {
+                if (turn++ % Tile::warps) continue;
+                T *corner = target + r0 + c0 * m;
+                int rows = order - r0, cols = order - c0, first = k - r0, above = c0 - r0;
+                tile.reduce(r0, c0, from, k, [&](int i, int j, T v) {
+                    if (i < rows && j < cols && i >= (LU ? first : j + above)) corner[i + j * m] = v;
+                });
+            }
+    }
+
+    // Columns from c0 on (with rows from r0 on) take the product of columns from…to−1.
+    __device__ void update(int r0, int c0, int last_column, int from, int to) const {
+        int turn = Tile::warp();
+        for (int c = c0; c < last_column; c += NB)
+            for (int r = r0; r < order(); r += NB) {
+                if (turn++ % Tile::warps) continue;
+                T *corner = tile.panel(c / NB) + r;
+                tile.reduce(r, c, from, to, [&](int i, int j, T v) { corner[i + j * Tile::LD] = v; });
+            }
+        tile.sync();
+    }
+
+    // Those of L and of the transpose of U at once where there are threads for both.
+    __device__ void put_inverses() const {
+        int k = this->k(), passes = LU && 2 * k > ORDER ? 2 : 1;
+        for (int pass = 0; pass < passes; ++pass) {
+            bool upper = LU && (passes == 1 ? lane >= k : pass == 1);
+            int row = upper && passes == 1 ? lane - k : lane;
+            T *kept = (upper ? to.upper_inverses : to.inverses) + tile.front.inverse;
+            tile.invert_row(k, row < k ? row : -1, upper, kept);
+        }
+    }
+};
+
+#if !LU
+// Eliminate w columns of the panel at p, whose row `row` − p is a; `most` as for the whole warp. The
+// columns go to the tile, still to be divided by the roots of their pivots; returns this row's pivot.
+// See potf2.cuh for the chain from one pivot to the next.
+template <int ORDER> __device__ inline R eliminate(const Small<ORDER> &f, T (&a)[NB], int p, int w, int most) {
+    auto &tile = f.tile;
+    T *panel = tile.panel(p / NB);
+    int row = f.lane - p;
+    R d = real(panel[p]), pivot = R(1);
+    columns<0, NB>(most, [&](auto index) {
+        constexpr int k = decltype(index)::value;
+        if (k >= most) return;
+        T *column = panel + k * Small<ORDER>::Tile::LD;
+        if (k > 0 && row >= 0) column[f.lane] = a[k];
+        if constexpr (k + 1 < NB)
+            if (row == k + 1) tile.rows[k % 2] = a[k + 1];
+        tile.sync();
+        R r = pivot_reciprocal(d);
+        if (row == k) pivot = d;
+        T minus = row > k && k < w ? -(r * a[k]) : zero<T>();
+        if constexpr (k + 1 < NB) {
+            T first = column[p + k + 1];
+            d = real(fma_(-(r * first), conj(first), from_real<T>(real(tile.rows[k % 2]))));
+            a[k + 1] = fma_(minus, conj(first), a[k + 1]);
+            broadcast<k + 2, NB>(column + p, [&](int j, T v) { a[j] = fma_(minus, conj(v), a[j]); });
+        }
+    });
+    return pivot;
+}
+
+// Divide the columns by the roots, in the tile and in the factor; columns beyond w become zero.
+template <int ORDER> __device__ inline void put_panel(const Small<ORDER> &f, R pivot, int p, int w) {
+    auto &tile = f.tile;
+    int row = f.lane - p, ld = f.ld();
+    R scale = R(1), root = R(1);
+    if (row >= 0 && row < w) {
+        root = pivot_root(pivot, scale);
+        tile.scales[f.lane] = scale;
+        if (!is_pivot(pivot)) tell_failure(f.to.outcome, tile.front.start + f.lane);
+    }
+    tile.sync();
+    if (row < 0) return;
+    T *entry = tile.panel(p / NB) + f.lane, *target = f.row() + p * ld;
+    int last = f.lane < f.order() ? min_(row, w - 1) : -1;
+    T v[NB];
+#pragma unroll
+    for (int j = 0; j < NB; ++j) v[j] = entry[j * Small<ORDER>::Tile::LD];
+#pragma unroll
+    for (int j = 0; j < NB; ++j, target += ld) {
+        v[j] = tile.scales[p + j] * v[j];
+        if (row == j) v[j] = from_real<T>(root);
+        if (j >= w) v[j] = zero<T>();
+        entry[j * Small<ORDER>::Tile::LD] = v[j];
+        if (j <= last) *target = v[j];
+    }
+}
+
+template <int ORDER> __device__ inline void factor(const Small<ORDER> &f) {
+    for (int p = 0; p == 0 || p < f.k(); p += NB) {
+        T a[NB];
+        int w = min_(NB, f.k() - p);
+        if (p) f.update(p, p, p + NB, 0, p);
+        f.load(a, p);
+        R pivot = eliminate(f, a, p, w, f.tile.most(w));
+        if (w < NB) f.put_columns(a, p, w);
+        put_panel(f, pivot, p, w);
+        f.tile.sync();
+    }
+    f.put_rest(0);
+    f.put_inverses();
+}
+
+#else
+constexpr int LATER = 1 << 29;  // position of rows that are no candidates for pivots
+
+// The better of two warps' candidates, as its number.
+__device__ inline int better(const Candidate &a, const Candidate &b) {
+    if (a.position < 0 || b.position < 0) return a.position < 0;
+    if (a.high != b.high) return b.high > a.high;
+    if (a.low != b.low) return b.low > a.low;
+    return b.position < a.position;
+}
+
+// The largest `size` among the threads of a front.
+template <int ORDER> __device__ inline R largest(const Small<ORDER> &f, R size) {
+    using Tile = SmallTile<T, ORDER>;
+#pragma unroll
+    for (int mask = (ORDER < 32 ? ORDER : 32) / 2; mask > 0; mask /= 2) size = max_(size, shuffle_xor(size, mask));
+    if constexpr (Tile::warps == 1) return size;
+    R *sizes = reinterpret_cast<R *>(f.tile.scales);
+    if (f.lane % 32 == 0) sizes[f.tile.warp()] = size;
+    f.tile.sync();
+    return max_(sizes[0], sizes[1]);
+}
+
+// Eliminate w columns of a panel; this thread's row has `position` in it, LATER below the pivots'
+// rows, −1 where there is no row. On return positions are places in the factors; `pivot` is LAPACK's
+// interchange of this row. Returns how many pivots were replaced: with `careful` those that are less than
+// `tiny` of their columns, else those that are zero, and `weak` tells whether care was needed. See
+// getf2.cuh.
+template <int ORDER>
+__device__ inline int eliminate(
+    const Small<ORDER> &f, T (&a)[NB], int row, int w, int most, int &position, int &pivot, bool careful, bool &weak) {
+    constexpr int LANES = ORDER < 32 ? ORDER : 32, warps = SmallTile<T, ORDER>::warps;
+    auto &tile = f.tile;
+    int warp = tile.warp(), count = 0;
+    columns<0, NB>(most, [&](auto index) {
+        constexpr int k = decltype(index)::value;
+        if (k >= most) return;
+        T *rows = tile.rows + k % 2 * warps * NB;
+        Candidate *offers = tile.candidates + k % 2 * warps;
+        bool active = k < w && position >= k, candidate = active && position < LATER;
+        Magnitude size = magnitude(abs1(a[k]));
+        PivotBounds<R> bounds(f.to.tiny, careful ? largest(f, active && !candidate ? abs1(a[k]) : R(0)) : R(0));
+        unsigned high;
+        int winner = pivot_lane<R, LANES>(candidate, size, position, high);
+        bool small = !(abs1(a[k]) >= bounds.least);
+        T value = small ? replaced(a[k], bounds.instead) : a[k], own = pivot_reciprocal(value);
+        if (f.lane % LANES == max_(winner, 0)) {
+            offers[warp] = Candidate{size.high, size.low, winner < 0 ? -1 : position, small};
+            if (winner >= 0) put_row<k>(rows + warp * NB, a, own);
+        }
+        tile.sync();
+        int from = warps > 1 ? better(offers[0], offers[1]) : 0, target = offers[from].position;
+        bool mine = candidate && position == target;
+        const T *source = rows + from * NB;
+        if (mine && small) a[k] = value;
+        T minus = zero<T>();
+        if (active && !mine) minus = -(source[k] * a[k]), a[k] = -minus, weak |= !(f.to.tiny * abs1(minus) <= 1);
+        broadcast<k + 1, NB>(source, [&](int j, T v) { a[j] = fma_(minus, v, a[j]); });
+        if (k >= w) return;
+        if (row == k) pivot = target;
+        position = mine ? k : position == k ? target : position;
+        count += offers[from].spare;
+        weak |= active && !candidate && offers[from].spare;
+    });
+    return count;
+}
+
+// Put the eliminated panel back, pivots' rows in their places, and move these rows elsewhere too.
+template <int ORDER> __device__ inline void interchange(const Small<ORDER> &f, T (&a)[NB], int p, int w, int position) {
+    auto &tile = f.tile;
+    bool moves = position >= 0 && position < LATER;
+    int place = moves ? p + position : f.lane;
+    T *target = tile.panel(p / NB) + place;
+    if (position >= 0) {
+#pragma unroll
+        for (int j = 0; j < NB; ++j) target[j * Small<ORDER>::Tile::LD] = moves || j < w ? a[j] : zero<T>();
+    }
+    if constexpr (ORDER > NB) {
+        for (int c = 0; c < f.order(); c += NB) {
+            if (c == p) continue;
+            const T *from = tile.panel(c / NB) + f.lane;
+            T *to = tile.panel(c / NB) + place;
+#pragma unroll
+            for (int j = 0; j < NB; ++j) a[j] = from[j * Small<ORDER>::Tile::LD];
+            tile.sync();
+#pragma unroll
+            for (int j = 0; j < NB; ++j)
+                if (moves) to[j * Small<ORDER>::Tile::LD] = a[j];
+        }
+    }
+    tile.sync();
+}
+
+// Rows p…p+w−1 of U right of the panel, a column a thread: U12 = L11⁻¹·A12.
+template <int ORDER> __device__ inline void solve_upper(const Small<ORDER> &f, int p, int w) {
+    constexpr int LD = Small<ORDER>::Tile::LD;
+    auto &tile = f.tile;
+    int c = p + NB + f.lane;
+    if (c < f.order()) {
+        const T *lower = tile.panel(p / NB) + p;
+        T *column = tile.data + p + c * LD, x[NB];
+#pragma unroll
+        for (int i = 0; i < NB; ++i) x[i] = column[i];
+#pragma unroll
+        for (int k = 0; k < NB; ++k) {
+            if (k >= w) break;
+            column[k] = x[k];
+#pragma unroll
+            for (int i = k + 1; i < NB; ++i) x[i] = fma_(-lower[i + k * LD], x[k], x[i]);
+        }
+    }
+    tile.sync();
+}
+
+template <int ORDER> __device__ inline void put_factors(const Small<ORDER> &f) {
+    constexpr int LD = Small<ORDER>::Tile::LD;
+    auto &tile = f.tile;
+    int k = f.k(), m = f.m(), ld = f.ld(), upper_ld = padded<T>(m);
+    T *target = f.row(), *upper = f.to.factor + tile.front.panel + k * ld + f.lane;
+    const T *from = tile.data + f.lane, *above = tile.data + (k + f.lane) * LD;
+#pragma unroll 4
+    for (int j = 0; j < k; ++j) {
+        if (f.lane < k + m) target[j * ld] = from[j * LD];
+        if (f.lane < m) upper[j * upper_ld] = above[j];
+    }
+    if (f.lane < k) tile.scales[f.lane] = pivot_reciprocal(tile.data[f.lane * (LD + 1)]);
+    tile.sync();
+}
+
+template <int ORDER> __device__ inline void factor(const Small<ORDER> &f) {
+    for (int p = 0; p == 0 || p < f.k(); p += NB) {
+        T a[NB];
+        int w = min_(NB, f.k() - p), row = f.lane - p, most = f.tile.most(w), position, pivot, count;
+        for (bool careful = false, weak = true; weak; careful = true) {  // twice at most
+            position = row < 0 || f.lane >= f.order() ? -1 : f.lane < f.k() ? row : LATER;
+            pivot = 0, weak = false;
+            f.load(a, p);
+            count = eliminate(f, a, row, w, most, position, pivot, careful, weak);
+            weak = !careful && f.tile.any(weak);
+        }
+        if (f.lane == 0 && count) atomicAdd(f.to.outcome + 1, count);
+        if (row >= 0 && row < w) f.to.pivots[f.tile.front.start + f.lane] = p + pivot + 1;
+        if (w < NB) f.put_columns(a, p, w);
+        interchange(f, a, p, w, position);
+        if constexpr (ORDER > NB) {
+            solve_upper(f, p, w);
+            if (p + NB < f.k()) f.update(p + NB, p + NB, f.order(), p, p + NB);
+            else f.put_rest(p);
+        }
+    }
+    put_factors(f);
+    f.put_inverses();
+}
+#endif
+
+// Front `index` of the list, where it exists; fronts of half a warp go along empty where not.
+template <int ORDER>
+__device__ inline void run(
+    const Fronts &tree, const SmallFronts &all, const Outputs &to, int index, bool exists, const T *values) {
+    SmallTile<T, ORDER> &tile = shared_memory<SmallTile<T, ORDER>>()[threadIdx.x / ORDER];
+    if (ORDER >= 32 && !exists) return;
+    Small<ORDER> f{tile, to, tile.lane()};
+    tile.begin(tree, exists ? all.fronts + index : nullptr);
+    tile.clear(f.order());
+    tile.sync();
+    tile.put_entries(all, values);
+    tile.sync();
+    tile.add_children(all, to.blocks);
+    factor(f);
+    if (f.lane == 0 && f.m()) all.finished[tile.front.front] = 1;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENTS) front_small(
+    const __grid_constant__ Fronts tree, const __grid_constant__ SmallFronts all, const __grid_constant__ Outputs to,
+    int first, int large, int medium, int little, const T *values) {
+    int block = blockIdx.x, group = threadIdx.x, pairs = ceil_div(medium, 2);
+    if (block < large) return run<64>(tree, all, to, first + block, true, values);
+    block -= large, first += large;
+    if (block < pairs) {
+        group = 2 * block + group / 32;
+        return run<32>(tree, all, to, first + group, group < medium, values);
+    }
+    group = 4 * (block - pairs) + group / 16;
+    run<16>(tree, all, to, first + medium + group, group < little, values);
+}

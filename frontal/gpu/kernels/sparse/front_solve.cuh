@@ -1,0 +1,241 @@
+// What forward and backward substitution over the fronts share: tasks, messages, products.
+//
+// WIDTH right-hand sides are solved together. In global memory those of a row lie side by side, in
+// shared memory the rows of one lie together. Whoever reads a message (messages.cuh) for the last time
+// makes it unset again: a solve leaves all as it found it.
+//
+// Blocks, or for small fronts warps, take tasks from a list in its order by a ticket, and a task waits
+// for earlier ones alone: the first unfinished task can always go on.
+#pragma once
+#include "sparse/front.cuh"
+#include "common/messages.cuh"
+#include "common/ptx.cuh"
+
+#ifndef FLIP
+#define FLIP 0
+#endif
+#ifndef WIDTH
+#define WIDTH 1
+#endif
+#ifndef RESIDENTS
+#define RESIDENTS 2
+#endif
+#ifndef AHEAD
+#define AHEAD 1
+#endif
+
+constexpr int W = WIDTH, TILE = FRONT_TILE, threads = 256, warps = threads / 32;
+constexpr int VALUES = TILE * W;       // of a tile of rows
+constexpr int INVERSE_LD = TILE + 1;   // odd, for reads along rows
+constexpr int SMALL_ROWS = 128, SMALL_LD = SMALL_ROWS + 4;
+// Of the two triangular factors the first is L, and the second U; for Aᵀ the transposes of U and L.
+constexpr bool upper_first = LU && FLIP, upper_last = LU && !FLIP;
+
+// A front that one warp takes whole, or a part of a larger one.
+struct alignas(16) SolveTask {
+    long long panel, inverse, pointer;  // places of the front's panels, inverses and update rows
+    int start, k, m;
+    int tile;             // forward: tile of rows; backward: tile of pivots
+    int count;            // tiles of update rows from `first` (backward) or `tile` (forward) on; see there
+    int first;
+    int parts, partial;   // backward: sums over update rows that others make, and the first of them
+    int mail, unused;     // forward: whether the front has children
+};
+
+template <class T> struct Solve {
+    const SolveTask *tasks;   // of this launch; of small fronts always from the leaves up
+    const int *mail_pointer;  // messages to each row of each front; front s begins at start + pointer
+    const int *slots;         // where the message of each update row goes
+    const int *place;         // LU: which row of the front comes to each pivot row
+    const T *inverses;
+    const T *x;                 // right-hand sides
+    T *y, *z, *mail, *partial;  // messages: y between the sweeps, z the solution
+    int *ticket;                // zero at first
+    int count;                  // of tasks
+};
+
+// --- messages ------------------------------------------------------------------------------------
+
+// Add what children sent to rows of a front, for one right-hand side each; a negative row stands for none.
+// The messages are free again. All rows are asked for at once, and the children one after the other.
+template <int N, class T>
+__device__ __forceinline__ void receive(T (&sum)[N], const Solve<T> &s, const SolveTask &t, const int (&row)[N], const int (&rhs)[N]) {
+    if (!t.mail) return;
+    int from[N], to[N], most = 0;
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+        const int *bounds = s.mail_pointer + (t.start + t.pointer + max_(row[i], 0));
+        from[i] = bounds[0], to[i] = row[i] < 0 ? 0 : bounds[1];
+    }
+#pragma unroll
+    for (int i = 0; i < N; ++i) most = max_(most, to[i] - from[i]);
+#pragma unroll 1
+    for (int q = 0; q < most; ++q) {
+        T seen[N];
+#pragma unroll
+        for (int i = 0; i < N; ++i)
+            if (from[i] + q < to[i]) seen[i] = look(s.mail + (long long)(from[i] + q) * W + rhs[i]);
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+            if (from[i] + q >= to[i]) continue;
+            T *message = s.mail + (long long)(from[i] + q) * W + rhs[i];
+            sum[i] = sum[i] + take(message, seen[i]);
+            reset(message);
+        }
+    }
+}
+
+// A pivot row of the right-hand side, interchanged; `row` becomes the row of the front that comes here.
+// Its place in the solution is made free for the backward sweep.
+template <class T> __device__ inline T pivot_row(const Solve<T> &s, const SolveTask &t, int &row, int j) {
+    reset(s.z + (long long)(t.start + row) * W + j);
+    if (upper_last) row = s.place[t.start + row];
+    return s.x[(long long)(t.start + row) * W + j];
+}
+
+template <class T> __device__ inline Front<T> front_of(const SolveTask &t, T *factor) {
+    Front<T> f;
+    f.s = 0, f.k = t.k, f.m = t.m, f.panel = factor + t.panel, f.tree = nullptr;
+    f.pivot_tiles = ceil_div(t.k, TILE), f.update_tiles = ceil_div(t.m, TILE);
+    return f;
+}
+
+// --- products with 8 columns of a tile for each warp ---------------------------------------------
+// A lane holds 16 entries. By rows: its two rows of 8 columns; by columns: 8 rows of columns
+// lane/8 and lane/8 + 4. PAIRED rows are neighbours and come by one read (16 bytes for double).
+
+template <class T> constexpr bool paired = sizeof(T) < 16;
+template <class T> struct alignas(2 * sizeof(T)) Two {
+    T e[2];
+};
+
+template <bool PAIRED> __device__ inline int lane_row(int h) {
+    int lane = threadIdx.x % 32;
+    return PAIRED ? 2 * lane + h : lane + 32 * h;
+}
+template <bool PAIRED> __device__ inline int lane_row_of_column(int q) {
+    int lane = threadIdx.x % 8;
+    return PAIRED ? 2 * lane + 16 * (q / 2) + q % 2 : lane + 8 * q;
+}
+
+// e ← up to 64×8 entries by rows, if not PAIRED from row `first` on; zeros outside, but for a row behind
+// the last one.
+template <bool PAIRED, class T>
+__device__ inline void load_rows(T (&e)[16], const T *a, int ld, int rows, int columns, int first = 0) {
+    a += lane_row<PAIRED>(0);
+#pragma unroll
+    for (int c = 0; c < 8; ++c, a += ld) {
+        if constexpr (PAIRED) {
+            Two<T> two{};
+            if (lane_row<true>(0) < rows && c < columns) two = *reinterpret_cast<const Two<T> *>(a);
+            e[2 * c] = two.e[0], e[2 * c + 1] = two.e[1];
+        } else {
+#pragma unroll
+            for (int h = 0; h < 2; ++h) {
+                int row = lane_row<false>(h);
+                e[2 * c + h] = row >= first && row < rows && c < columns ? a[32 * h] : zero<T>();
+            }
+        }
+    }
+}
+
+// e ← up to 64×8 entries by columns, if not PAIRED from row `first` on; zeros outside, but for a row
+// behind the last one.
+template <bool PAIRED, class T>
+__device__ inline void load_columns(T (&e)[16], const T *a, int ld, int rows, int columns, int first = 0) {
+    int column = threadIdx.x % 32 / 8;
+    a += lane_row_of_column<PAIRED>(0) + column * ld;
+#pragma unroll
+    for (int u = 0; u < 2; ++u, a += 4 * ld) {
+        bool inside = column + 4 * u < columns;
+#pragma unroll
+        for (int q = 0; q < 8; q += PAIRED ? 2 : 1) {
+            int row = lane_row_of_column<PAIRED>(q);
+            if constexpr (PAIRED) {
+                Two<T> two{};
+                if (inside && row < rows) two = *reinterpret_cast<const Two<T> *>(a + 8 * q);
+                e[8 * u + q] = two.e[0], e[8 * u + q + 1] = two.e[1];
+            } else {
+                e[8 * u + q] = inside && row >= first && row < rows ? a[8 * q] : zero<T>();
+            }
+        }
+    }
+}
+
+// sum[h] += Σ entries · v over the columns; the right-hand sides of v lie LD apart.
+template <int LD, class T>
+__device__ inline void multiply_rows(T (&sum)[2][W], const T (&e)[16], const T *v, int columns = 8) {
+#pragma unroll
+    for (int c = 0; c < 8; ++c)
+#pragma unroll
+        for (int j = 0; j < W; ++j) {
+            T factor = c < columns ? v[j * LD + c] : zero<T>();
+#pragma unroll
+            for (int h = 0; h < 2; ++h) sum[h][j] = fma_(e[2 * c + h], factor, sum[h][j]);
+        }
+}
+
+// sum[u] += Σ conj(entries) · v over the rows; conj for Cholesky alone. Of v no more is read than one row
+// behind the last one. Entries are looked at here, and not when they are asked for.
+template <bool PAIRED, int LD, class T>
+__device__ inline void multiply_columns(T (&sum)[2][W], const T (&e)[16], const T *v, int rows) {
+#pragma unroll
+    for (int j = 0; j < W; ++j)
+#pragma unroll
+        for (int q = 0; q < 8; q += PAIRED ? 2 : 1) {
+            int row = lane_row_of_column<PAIRED>(q);
+            Two<T> two{};
+            if (row < rows) {
+                if constexpr (PAIRED) two = *reinterpret_cast<const Two<T> *>(v + j * LD + row);
+                else two.e[0] = v[j * LD + row];
+            }
+#pragma unroll
+            for (int h = 0; h < (PAIRED ? 2 : 1); ++h)
+#pragma unroll
+                for (int u = 0; u < 2; ++u) {
+                    T a = h == 0 || row + 1 < rows ? e[8 * u + q + h] : zero<T>();
+                    if constexpr (!LU) a = conj(a);
+                    sum[u][j] = fma_(a, two.e[h], sum[u][j]);
+                }
+        }
+}
+
+// The sums by columns of all lanes of a column, to all of them; f(c, j, sum) for each of the 8 columns.
+template <class T, class F> __device__ inline void each_column(T (&sum)[2][W], F f) {
+#pragma unroll
+    for (int u = 0; u < 2; ++u)
+#pragma unroll
+        for (int j = 0; j < W; ++j) {
+            T total = sum[u][j];
+#pragma unroll
+            for (int step = 4; step > 0; step /= 2) total = total + shuffle_xor(total, step);
+            if (threadIdx.x % 8 == 0) f(int(threadIdx.x % 32 / 8) + 4 * u, j, total);
+        }
+}
+
+template <class T> __device__ inline void clear(T (&sum)[2][W]) {
+#pragma unroll
+    for (int i = 0; i < 2 * W; ++i) sum[i / W][i % W] = zero<T>();
+}
+
+// --- entries that are asked for before they are needed ---------------------------------------------
+// Steps 0…count−1 take turns with `ahead` sets of entries, each asked for while the ones before it are
+// used: load(entries, step), then use(entries, step).
+
+constexpr int ahead = AHEAD;
+
+template <class T, class Load> __device__ __forceinline__ void ask_ahead(T (&e)[ahead][16], int count, Load load) {
+#pragma unroll
+    for (int h = 0; h < ahead; ++h)
+        if (h < count) load(e[h], h);
+}
+template <class T, class Load, class Use>
+__device__ __forceinline__ void take_turns(T (&e)[ahead][16], int count, Load load, Use use) {
+#pragma unroll 1
+    for (int q = 0; q < count; q += ahead)
+#pragma unroll
+        for (int h = 0; h < ahead; ++h) {
+            if (q + h < count) use(e[h], q + h);
+            if (q + h + ahead < count) load(e[h], q + h + ahead);
+        }
+}

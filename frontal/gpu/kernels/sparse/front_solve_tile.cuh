@@ -1,0 +1,106 @@
+// One tile of rows of a front for a block of 8 warps, in the substitutions of front_solve.cuh.
+#pragma once
+#include "sparse/front_solve.cuh"
+
+// Shared memory of a tile.
+template <class T> struct TileMemory {
+    T *staged;   // twice a tile of the vector that a product takes
+    T *sums;     // those by rows of each warp, and those by columns
+    T *b;        // the tile's own rows
+    T *inverse;
+
+    __device__ static TileMemory here() {
+        T *p = shared_memory<T>();
+        return {p, p + 2 * VALUES, p + (warps + 3) * VALUES, p + (warps + 4) * VALUES};
+    }
+};
+
+// Call f(row, right-hand side, place in shared memory, number) for each value of a tile.
+constexpr int values_each = (VALUES + threads - 1) / threads;
+template <class F> __device__ inline void each_value(F f) {
+#pragma unroll
+    for (int i = 0; i < values_each; ++i) {
+        int e = threadIdx.x + i * threads;
+        if (e < VALUES) f(e / W, e % W, e % W * TILE + e / W, i);
+    }
+}
+
+// Begin to fetch the inverse of a pivot tile of w columns, a lower triangle; zeros around it.
+template <class T> __device__ inline void fetch_inverse(T *inverse, const T *kept, int w) {
+#pragma unroll 4
+    for (int e = threadIdx.x; e < TILE * TILE; e += threads) {
+        int r = e % TILE, c = e / TILE;
+        bool valid = r < w && c <= r;
+        copy_async<sizeof(T)>(inverse + r + c * INVERSE_LD, kept + (valid ? r + c * w : 0), valid);
+    }
+    copy_async_commit();
+}
+
+// Sums to shared memory: by rows for each warp, by columns behind them.
+template <class T> __device__ inline void put_rows(T *sums, const T (&sum)[2][W]) {
+    sums += threadIdx.x / 32 * VALUES;
+#pragma unroll
+    for (int j = 0; j < W; ++j)
+#pragma unroll
+        for (int h = 0; h < 2; ++h) sums[j * TILE + lane_row<paired<T>>(h)] = sum[h][j];
+}
+template <class T> __device__ inline void put_columns(T *sums, T (&sum)[2][W]) {
+    sums += warps * VALUES + threadIdx.x / 32 * 8;
+    each_column(sum, [&](int c, int j, T total) { sums[j * TILE + c] = total; });
+}
+template <class T> __device__ inline T sum_of_warps(const T *sums, int at) {
+    T total = zero<T>();
+#pragma unroll
+    for (int w = 0; w < warps; ++w) total = total + sums[w * VALUES + at];
+    return total;
+}
+
+// The inverse (its conjugate transpose for TRANSPOSE, the transpose for LU) times b: four terms of
+// each result, which product_at adds.
+template <bool TRANSPOSE, class T> __device__ inline void multiply_inverse(const TileMemory<T> &memory) {
+    int r = threadIdx.x % TILE, quarter = threadIdx.x / TILE;
+    T sum[W];
+#pragma unroll
+    for (int j = 0; j < W; ++j) sum[j] = zero<T>();
+#pragma unroll
+    for (int i = 0; i < TILE / 4; ++i) {
+        int c = quarter * (TILE / 4) + i;
+        T a = TRANSPOSE ? memory.inverse[c + r * INVERSE_LD] : memory.inverse[r + c * INVERSE_LD];
+        if constexpr (TRANSPOSE && !LU) a = conj(a);
+#pragma unroll
+        for (int j = 0; j < W; ++j) sum[j] = fma_(a, memory.b[j * TILE + c], sum[j]);
+    }
+#pragma unroll
+    for (int j = 0; j < W; ++j) memory.sums[quarter * VALUES + j * TILE + r] = sum[j];
+}
+template <class T> __device__ inline T product_at(const TileMemory<T> &memory, int at) {
+    const T *p = memory.sums + at;
+    return (p[0] + p[VALUES]) + (p[2 * VALUES] + p[3 * VALUES]);
+}
+
+// The tasks of a block, by tickets. A block asks for the next one while it ends a task, and not before:
+// what one block held, others that are free could not do meanwhile.
+template <class T> struct Tickets {
+    const Solve<T> &solve;
+    SolveTask *task;  // in shared memory, as `told`
+    int *told;
+    int next;
+
+    __device__ void ask() {
+        if (threadIdx.x == 0) next = atomicAdd(solve.ticket, 1);
+    }
+    // Go on to the next task, if there is one.
+    __device__ bool advance() {
+        if (threadIdx.x == 0) *told = next;
+        __syncthreads();
+        int number = *told;
+        if (number < solve.count) {
+            const int4 *from = (const int4 *)(solve.tasks + number);
+            if (threadIdx.x < 4) ((int4 *)task)[threadIdx.x] = from[threadIdx.x];
+            if (threadIdx.x == 32 && number + (int)gridDim.x < solve.count)
+                prefetch(solve.tasks + number + gridDim.x);  // for whoever comes to it
+        }
+        __syncthreads();
+        return number < solve.count;
+    }
+};

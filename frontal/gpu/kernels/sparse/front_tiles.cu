@@ -1,0 +1,389 @@
+// Factorization of all fronts of an assembly tree that are too large to be factored whole, as tasks
+// of one launch: A = L·Lᴴ, or P·A = L·U with P inside the diagonal tiles (LU).
+//
+// A task is a tile (i, j) of 64×64 of a front (sparse/front.cuh), from its assembly to its end:
+//   C = A(i,j) + Σ children − Σ_{p<j} L(i,p)·L(j,p)ᴴ;   i = j: L(j,j), and its inverse V;
+//   i > j: L(i,j) = C·Vᴴ;   j a tile of update rows: C is a tile of the contribution block.
+// Diagonal tiles are what all others wait for. So with Cholesky the task (i, i) sums up p < i-1 only
+// and leaves C; the task (i, i-1), when it has L(i,i-1), subtracts the square of it and makes L(i,i).
+// And columns of L(j,j) are sent as soon as they are known: L(i,j) follows at a short distance
+// (tile_follow.cuh) and does not wait for V, except where there would be too many messages.
+// For LU the second factor is U(p,j), and there are tasks for the transpose of U, whose factors are
+// those of L exchanged: C·Vᵀ with V the inverse of L(j,j); those of L take the inverse of U(j,j).
+// Tasks lie in a list, each after all that it needs, and blocks take them in that order by an atomic
+// ticket: however few blocks are resident, the first unfinished task can always go on, so nothing can
+// lock. Every tile is summed and written once, but for the diagonal ones of Cholesky, which are left and
+// then factored, always in the same order: results are reproducible.
+//
+// What blocks tell each other beside messages (all zero at first): done[row] counts the finished tiles of
+// a row of tiles of L; upper_done[row] those of U alike, or that C of a diagonal tile is left;
+// finished[front] the tiles of its contribution block; level[l] the tasks of a level. A contribution
+// block takes the place of those that were last read two levels below, so its first write waits for that
+// level.
+//
+// A block has 128 threads; 2×2 warps own 32×32 parts of the tile in registers (tile.cuh). Dynamic
+// shared memory: the slices of the product, then in their place the tile; the assembled tile, then in
+// its place an inverse; and scratch, in which LU has the other inverse if ROOMY. A tile that follows
+// another stays in the place of the assembled one, and the factor takes that of the slices.
+#include "sparse/front_gather.cuh"
+#include "sparse/getf2_tile.cuh"
+#include "common/tile.cuh"
+#include "sparse/tile_copies.cuh"
+#include "sparse/tile_follow.cuh"
+#include "sparse/tile_square.cuh"
+
+#ifndef TRACE
+#define TRACE 0
+#endif
+#ifndef ROOMY
+#define ROOMY 1
+#endif
+
+using T = SCALAR;
+constexpr int SIZE = TILE_ROWS, ld = tile_ld<T>, threads = 128;
+constexpr int residents = sizeof(T) == 16 ? 1 : LU ? 2 : 3;
+using Product = Tile<T, SIZE, SIZE, 8, 2, 2, 4, same_type<T, double>>;
+constexpr int slices = Product::template elements_of<NoTrans, LU ? NoTrans : ConjTrans>;  // the most of all
+constexpr int work_elements = slices > tile_elements<T> ? slices : tile_elements<T>;
+
+struct Tasks {
+    const int4 *list;  // {front, i, j, level + PART_BIT·part}
+    int count;
+    Entries entries;
+    const int *level_count;
+    int *ticket, *level, *finished, *done, *upper_done;
+    T *inverses, *upper_inverses;
+    T *sent;                // factors of diagonal tiles as messages, 64×64 each
+    const int *first_sent;  // number of each front's first of them, and one more
+    int *pivots;
+    int *outcome;  // see tell_failure; then how many pivots were replaced
+    real_t<T> tiny;
+    long long *trace;  // with TRACE: when each task began, was assembled, was summed, and ended
+};
+constexpr int PART_BIT = 1 << 30;
+
+// One task, as all threads know it.
+struct Task {
+    Front<T> front;
+    T *sent;  // messages of the front's first diagonal tiles
+    int number, i, j, level, sent_tiles;
+    Part part;
+};
+
+__device__ inline T *work() { return shared_memory<T>(); }
+__device__ inline T *assembled() { return work() + work_elements; }
+__device__ inline T *scratch() { return assembled() + tile_elements<T>; }  // 64 reals, or what LU takes
+
+__device__ inline void stamp(const Tasks &tasks, int task, int phase) {
+    if (TRACE && threadIdx.x == 0) tasks.trace[4 * task + phase] = nanoseconds();
+}
+
+// The piece of child number q of the tree's list, when it is there; for one thread.
+__device__ inline Piece wait_for_piece(const Task &task, const Tasks &tasks, int q) {
+    const Fronts &tree = *task.front.tree;
+    int c = tree.children[q];
+    Piece p = piece_of(tree, c, task.part, task.i, task.j);
+    int tiles = ceil_div(p.m, FRONT_TILE);
+    if (p.r0 < p.r1 && p.c0 < p.c1) wait_for(tasks.finished + c, LU ? tiles * tiles : tiles * (tiles + 1) / 2);
+    return p;
+}
+
+__device__ inline void assemble(const Task &task, const Tasks &tasks, const T *blocks, const T *values) {
+    const Front<T> &f = task.front;
+    const Fronts &tree = *f.tree;
+    constexpr int TOGETHER = 32;
+    __shared__ Piece pieces[TOGETHER];
+    int begin = tree.child_pointer[f.s], last = tree.child_pointer[f.s + 1];
+    T *tile = assembled();
+    clear_tile<ld>(tile);
+    __syncthreads();
+    // a warp looks for the first children while the others add entries
+    if (threadIdx.x >= 32) gather_entries<ld>(tile, tasks.entries, task.number, values, 32);
+    for (int first = begin; first < last; first += TOGETHER) {
+        if (first > begin) __syncthreads();  // all are done with the pieces before
+        if (threadIdx.x < min_(TOGETHER, last - first))
+            pieces[threadIdx.x] = wait_for_piece(task, tasks, first + threadIdx.x);
+        __syncthreads();
+        for (int q = 0; q < min_(TOGETHER, last - first); ++q) {
+            if (pieces[q].r0 == pieces[q].r1 || pieces[q].c0 == pieces[q].c1) continue;
+            gather_piece<ld>(tile, f, pieces[q], task.part, task.i, task.j, blocks);
+            __syncthreads();
+        }
+    }
+    __syncthreads();
+}
+
+__device__ __forceinline__ void accumulate(Product &tile, const Task &task, const Tasks &tasks) {
+    const Front<T> &f = task.front;
+    int i = task.i, j = task.j, base = f.tree->tile_row[f.s], limit = min_(j, f.pivot_tiles);
+    if (!LU && i == j && 0 < j && j < f.pivot_tiles) --limit;  // the task (i, i-1) takes the last
+    const int *lower = tasks.done + base, *upper = (LU ? tasks.upper_done : tasks.done) + base;
+    bool swapped = task.part == UPPER_PART;
+    for (int p = 0; p < limit;) {
+        int ready = wait_beyond((swapped ? upper : lower) + i, (swapped ? lower : upper) + j, p, limit);
+        int first = p * SIZE, depth = (ready - p) * SIZE;
+        auto columns = [&](Matrix<T> row) { return row.at(0, first, SIZE, depth); };
+        if constexpr (!LU) {
+            tile.template multiply<NoTrans, ConjTrans, true>(columns(f.lower(i)), columns(f.lower(j)), work());
+        } else {
+            auto above = [&](int c) {  // U(p…, c) where it lies in the diagonal block
+                return Matrix<T>{f.panel + (long long)SIZE * c * f.ld(), f.k, f.rows(c), f.ld()}.at(first, 0, depth);
+            };
+            if (swapped && i < f.pivot_tiles)
+                tile.template multiply<Transposed, Transposed, true>(above(i), columns(f.lower(j)), work());
+            else if (!swapped && j < f.pivot_tiles)
+                tile.template multiply<NoTrans, NoTrans, true>(columns(f.lower(i)), above(j), work());
+            else
+                tile.template multiply<NoTrans, Transposed, true>(
+                    columns(swapped ? f.upper(i) : f.lower(i)), columns(swapped ? f.lower(j) : f.upper(j)), work());
+        }
+        p = ready;
+    }
+}
+
+// block = assembled − tile, with the columns of a tile of U interchanged as the rows of the diagonal
+// tile were. What a partial tile has too much are rows and columns of the identity, or zeros.
+__device__ inline void subtract(Product &tile, const Task &task, const Tasks &tasks, T *block) {
+    const Front<T> &f = task.front;
+    int rows = f.rows(task.i), cols = f.rows(task.j), diagonal = task.i == task.j;
+    const int *place = tasks.pivots + f.tree->start[f.s] + f.first(task.j);
+    bool moves = LU && task.part == UPPER_PART;
+    tile.each([&](int r, int c, T &v) {
+        bool inside = r < rows && c < cols;
+        v = inside ? assembled()[r + c * ld] - v : diagonal && r == c ? one<T>() : zero<T>();
+        block[r + (moves && inside ? place[c] : c) * ld] = v;
+    });
+    __syncthreads();
+}
+
+// Tell the tasks that need tile j of the task's row, of L or of U.
+__device__ inline void publish(const Task &task, const Tasks &tasks, int j, bool of_upper = false) {
+    int row = task.front.tree->tile_row[task.front.s] + task.i;
+    __syncthreads();
+    if (threadIdx.x == 0) release((of_upper ? tasks.upper_done : tasks.done) + row, j + 1);
+}
+
+__device__ inline void wait_for_diagonal(const Task &task, const Tasks &tasks) {
+    int row = task.front.tree->tile_row[task.front.s] + task.j;
+    if (threadIdx.x == 0) wait_for(tasks.done + row, task.j + 1);
+    __syncthreads();
+}
+
+// Those that do not follow wait for the inverses alone, so they go out before L. This function and those
+// after it are kept apart, since all in one would not fit the registers; spilled ones are dear here, where
+// shared memory leaves little of the first-level cache.
+__device__ __noinline__ void finish_cholesky(const Task &task, const Tasks &tasks) {
+    const Front<T> &f = task.front;
+    int j = task.i, w = f.rows(j);
+    T *block = work(), *inverse = assembled();
+    auto scales = reinterpret_cast<real_t<T> *>(scratch());
+    int failed = potrf_tile(block, inverse, scales, w, [&](int p) {
+        if (task.i < task.sent_tiles) send_eight(task.sent + task.i * SIZE * SIZE, block, p);
+    });
+    keep_inverse(inverse, tasks.inverses + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w);
+    if (threadIdx.x == 0 && failed) tell_failure(tasks.outcome, f.tree->start[f.s] + j * SIZE + failed - 1);
+    publish(task, tasks, j);
+    Matrix<T> target = f.lower(j).at(0, j * SIZE);
+#pragma unroll 8
+    for (int e = threadIdx.x; e < SIZE * SIZE; e += threads) {
+        int r = e % SIZE, c = e / SIZE;
+        if (r >= c && r < w) target(r, c) = block[r + c * ld];
+    }
+}
+
+#if LU
+// For LU, where rows go: pivots[start + …] holds the place of each row of a diagonal tile until all
+// is done (front_pivots makes LAPACK's interchanges of it).
+__device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
+    const Front<T> &f = task.front;
+    int j = task.j, w = f.rows(j), row = threadIdx.x % SIZE;
+    T *block = work(), *lower = assembled(), *ones = scratch(), *scales = ones + SIZE, *upper = scales + SIZE;
+    LuTile<T> &lu = *reinterpret_cast<LuTile<T> *>(upper + (ROOMY ? tile_elements<T> : 0));
+    // Columns of the scaled matrix have entries up to 1, but for the last tile of a root none below it.
+    bool all = f.m == 0 && j == f.pivot_tiles - 1;
+    int replaced = lu.factor(block, w, {tasks.tiny, real_t<T>(all ? 0 : 1)});
+    int *place = tasks.pivots + f.tree->start[f.s] + j * SIZE;
+    if (threadIdx.x < w) place[threadIdx.x] = lu.place[threadIdx.x];
+    if (threadIdx.x < SIZE) ones[row] = one<T>(), scales[row] = pivot_reciprocal(block[row * (ld + 1)]);
+    __syncthreads();
+    if constexpr (ROOMY) invert_both(block, lower, upper, ones, scales, w);
+    else invert_lower(block, lower, ones, w);
+    long long offset = f.tree->inverse[f.s] + (long long)j * SIZE * SIZE;
+    keep_inverse(lower, tasks.inverses + offset, w);
+    if constexpr (!ROOMY) {
+        __syncthreads();
+        invert_lower<true>(block, lower, scales, w);
+        upper = lower;
+    }
+    keep_inverse(upper, tasks.upper_inverses + offset, w);
+    if (threadIdx.x == 0 && replaced) atomicAdd(tasks.outcome + 1, replaced);
+    publish(task, tasks, j);
+    publish(task, tasks, j, true);
+    Matrix<T> target = f.lower(j).at(0, j * SIZE);
+#pragma unroll 8
+    for (int c = threadIdx.x / SIZE; c < w; c += threads / SIZE)
+        if (row < w) target(row, c) = block[row + c * ld];
+}
+#endif
+
+// A block times the transpose of an inverse, 16 rows a warp: what the zeros of the inverse save is then
+// the same for all warps.
+struct Below {
+    static constexpr int H = SIZE / 2;
+    int i0 = threadIdx.x / 32 * 16;
+    WarpProduct<T, 16, H> left, right;
+
+    __device__ void solve(const T *block, const T *inverse) {
+        left.clear(), right.clear();
+        left.template add<H, false, false, false, !LU>(block + i0, ld, inverse, ld);
+        right.template add<SIZE, false, false, false, !LU>(block + i0, ld, inverse + H, ld);
+    }
+    template <class F> __device__ void each(F f) {
+        left.each([&](int r, int c, T &v) { f(i0 + r, c, v); });
+        right.each([&](int r, int c, T &v) { f(i0 + r, H + c, v); });
+    }
+};
+
+// L(i,j), or its like of the transpose of U.
+__device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks) {
+    const Front<T> &f = task.front;
+    int i = task.i, j = task.j, w = f.rows(j), m = f.rows(i);
+    const T *kept = LU && task.part == LOWER_PART ? tasks.upper_inverses : tasks.inverses;
+    fetch_tile(assembled(), kept + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w, w);
+    copy_async_wait<0>();
+    __syncthreads();
+    Below below;
+    below.solve(work(), assembled());
+    bool within = LU && task.part == UPPER_PART && i < f.pivot_tiles;  // U11, which is not transposed
+    Matrix<T> target = (LU && task.part == UPPER_PART && !within ? f.upper(i) : f.lower(within ? j : i));
+    target = target.at(0, (within ? i : j) * SIZE);
+    below.each([&](int r, int c, T &v) {
+        if (r < m && c < w) (within ? target(c, r) : target(r, c)) = v;
+    });
+    publish(task, tasks, j, LU && task.part == UPPER_PART);
+}
+
+#if !LU
+// L(i,j), following the factor of the diagonal tile.
+__device__ __noinline__ void follow(const Task &task, const Tasks &tasks) {
+    const Front<T> &f = task.front;
+    int j = task.j, w = f.rows(j);
+    Matrix<T> target = f.lower(task.i).at(0, j * SIZE, SIZE, w);
+    Follower<T> follower{assembled(), work(), task.sent + j * SIZE * SIZE, target};
+    follower.begin();
+#pragma unroll 1
+    for (int p = 0; p < w; p += 16) {
+        follower.arrive(p);
+        follower.solve(p);
+        if (p + 16 < w) follower.prepare(p + 16);
+    }
+    publish(task, tasks, j);
+}
+
+// L(i,i-1), and the tile whose factor is L(i,i): what the task (i,i) has left less the square of L(i,i-1).
+// What is left is fetched into the tile that takes the factor which is followed, when of this the last
+// columns alone are in use.
+__device__ __noinline__ void prepare_diagonal(const Task &task, const Tasks &tasks) {
+    constexpr int LAST = SIZE - 16;
+    const Front<T> &f = task.front;
+    int i = task.i, j = task.j, row = f.tree->tile_row[f.s] + i;
+    Matrix<T> target = f.lower(i).at(0, j * SIZE, SIZE, SIZE);
+    Follower<T> follower{assembled(), work(), task.sent + j * SIZE * SIZE, target};
+    follower.begin();
+#pragma unroll 1
+    for (int p = 0; p < LAST; p += 16) {
+        follower.arrive(p);
+        if (p + 16 == LAST && threadIdx.x == threads - 1) wait_for(tasks.upper_done + row, 1);
+        follower.solve(p);
+        follower.prepare(p + 16);
+    }
+    follower.arrive(LAST);
+    Square<T>::fetch(work(), f.lower(i).at(0, i * SIZE));
+    follower.solve(LAST);
+    if (threadIdx.x == 0) release(tasks.done + row, i);
+    Square<T>::subtract(work(), assembled(), f.rows(i));
+}
+#endif
+
+// Leave what is assembled less the product for others: `flag` grows by one.
+__device__ inline void leave(Product &tile, Matrix<T> target, int *flag) {
+    tile.each([&](int r, int c, T &v) {
+        if (r < target.rows && c < target.cols) target(r, c) = assembled()[r + c * ld] - v;
+    });
+    __syncthreads();
+    if (threadIdx.x == 0) release_add(flag, 1);
+}
+
+// A tile of the contribution block: written once, in the place of blocks that nobody reads any more.
+__device__ inline void finish_contribution(Product &tile, const Task &task, const Tasks &tasks, T *blocks) {
+    const Front<T> &f = task.front;
+    if (threadIdx.x == 0 && task.level >= 2) wait_for(tasks.level + task.level - 2, tasks.level_count[task.level - 2]);
+    __syncthreads();
+    Contribution<T> block{blocks + f.tree->block[f.s], f.m};
+    leave(tile, block.tile(task.i - f.pivot_tiles, task.j - f.pivot_tiles), tasks.finished + f.s);
+}
+
+// Whether L(i,j) follows the factor of the diagonal tile, which then takes work().
+__device__ inline bool follows(const Task &task) {
+    return !LU && task.i > task.j && task.j < task.sent_tiles;
+}
+
+// Subtract the product from what is assembled: into work(), in its place if it will follow, or where it is
+// left for others.
+__device__ __noinline__ void sum_up(const Task &task, const Tasks &tasks, T *blocks) {
+    const Front<T> &f = task.front;
+    int j = task.j;
+    Product tile;
+    tile.clear();
+    accumulate(tile, task, tasks);
+    stamp(tasks, task.number, 2);
+    if (j >= f.pivot_tiles) return finish_contribution(tile, task, tasks, blocks);
+    if (!LU && task.i == j && j)
+        return leave(tile, f.lower(j).at(0, j * SIZE), tasks.upper_done + f.tree->tile_row[f.s] + j);
+    if (LU && task.part == UPPER_PART) wait_for_diagonal(task, tasks);  // which tells the interchanges
+    subtract(tile, task, tasks, follows(task) ? assembled() : work());
+}
+
+__device__ inline void run(const Task &task, const Tasks &tasks, T *blocks, const T *values) {
+    int i = task.i, j = task.j, pivots = task.front.pivot_tiles;
+    stamp(tasks, task.number, 0);
+    assemble(task, tasks, blocks, values);
+    stamp(tasks, task.number, 1);
+    sum_up(task, tasks, blocks);
+    if (j >= pivots) return;
+#if LU
+    if (i == j) return finish_lu(task, tasks);
+#else
+    if (i == j && j) return;
+    bool next = i == j + 1 && i < pivots;
+    if (next) prepare_diagonal(task, tasks);
+    if (next || i == j) return finish_cholesky(task, tasks);
+    if (follows(task)) return follow(task, tasks);
+#endif
+    if (!LU || task.part == LOWER_PART) wait_for_diagonal(task, tasks);
+    finish_below(task, tasks);
+}
+
+extern "C" __global__ void __launch_bounds__(threads, residents) front_tiles(
+    const __grid_constant__ Fronts tree, const __grid_constant__ Tasks tasks, T *factor, T *blocks, const T *values) {
+    __shared__ Task task;  // in shared memory it takes no registers while others are needed
+    for (;;) {
+        if (threadIdx.x == 0) {
+            task.number = atomicAdd(tasks.ticket, 1);
+            if (task.number < tasks.count) {
+                int4 item = tasks.list[task.number];
+                task.front.set(tree, item.x, factor);
+                int sent = tasks.first_sent[item.x];
+                task.sent = tasks.sent + (long long)sent * (SIZE * SIZE);
+                task.sent_tiles = tasks.first_sent[item.x + 1] - sent;
+                task.i = item.y, task.j = item.z, task.level = item.w % PART_BIT, task.part = Part(item.w / PART_BIT);
+            }
+        }
+        __syncthreads();
+        if (task.number >= tasks.count) return;
+        run(task, tasks, blocks, values);
+        __syncthreads();
+        if (threadIdx.x == 0) release_add(tasks.level + task.level, 1);
+        stamp(tasks, task.number, 3);
+    }
+}

@@ -1,0 +1,316 @@
+// LU of a 64×64 tile in shared memory, by a block of 128 threads, with pivots inside the tile.
+//
+// Columns go 8 at a time (4 of complex<double>), 16 between two updates of the rest by products. First
+// as if no interchange were needed: every thread factors the block on the diagonal itself, in
+// registers, from one broadcast read, so there is nothing to exchange between pivots; then thread r
+// solves for row r below it, and another for column r beside it. That stands if no entry of L is
+// larger than MULTIPLIER and no pivot too small (threshold pivoting; with MULTIPLIER 1 partial
+// pivoting). Else nothing of it was written, and one warp looks for the largest pivots, two rows a lane
+// in registers: between two pivots there is no barrier.
+#pragma once
+#include "dense/getf2.cuh"
+#include "dense/potrf_tile.cuh"
+
+#ifndef MULTIPLIER
+#define MULTIPLIER 8
+#endif
+
+constexpr int PANEL_COLUMNS = 16;  // between two updates of all that is left
+
+// A block on the diagonal, in the registers of each thread: U, and L without its ones.
+template <class T, int N> struct DiagonalLu {
+    T lu[N][N], inverse[N];  // reciprocals of the pivots
+
+    __device__ void load(const T *block, int ld) {
+#pragma unroll
+        for (int j = 0; j < N; ++j)
+#pragma unroll
+            for (int i = 0; i < N; ++i) lu[i][j] = block[i + j * ld];
+    }
+
+    // Factor in place without interchanges; returns whether the pivots and L are good.
+    __device__ bool factor(PivotBounds<real_t<T>> bounds) {
+        bool good = true;
+#pragma unroll
+        for (int k = 0; k < N; ++k) {
+            good = good && abs1(lu[k][k]) >= bounds.least;
+            inverse[k] = pivot_reciprocal(lu[k][k]);
+#pragma unroll
+            for (int i = k + 1; i < N; ++i) {
+                lu[i][k] = lu[i][k] * inverse[k];
+                good = good && abs1(lu[i][k]) <= MULTIPLIER;
+#pragma unroll
+                for (int j = k + 1; j < N; ++j) lu[i][j] = fma_(-lu[i][k], lu[k][j], lu[i][j]);
+            }
+        }
+        return good;
+    }
+
+    // Overwrite a row by its solution x of x·U = row; returns whether it is a good row of L.
+    __device__ bool solve_row(T (&x)[N]) const {
+        bool good = true;
+#pragma unroll
+        for (int k = 0; k < N; ++k) {
+            x[k] = x[k] * inverse[k];
+            good = good && abs1(x[k]) <= MULTIPLIER;
+#pragma unroll
+            for (int j = k + 1; j < N; ++j) x[j] = fma_(-x[k], lu[k][j], x[j]);
+        }
+        return good;
+    }
+
+    // Overwrite a column by its solution x of L·x = column.
+    __device__ void solve_column(T (&x)[N]) const {
+#pragma unroll
+        for (int k = 0; k < N; ++k)
+#pragma unroll
+            for (int i = k + 1; i < N; ++i) x[i] = fma_(-lu[i][k], x[k], x[i]);
+    }
+};
+
+// What `factor` needs beside the tile, in shared memory.
+template <class T> struct LuTile {
+    static constexpr int LD = tile_ld<T>, NB = sizeof(T) < 16 ? 8 : 4;
+    int place[TILE_ROWS];  // where each row of the tile goes
+    int moved[TILE_ROWS];  // where each row goes by the columns at hand
+    alignas(16) T exchange[2 * NB];
+    int small_pivots;
+
+    // Factor the leading n×n of the tile, of rows and columns of the identity beyond. Returns how many
+    // pivots were replaced because they are too small, to every thread. From barrier to barrier.
+    __device__ int factor(T *tile, int n, PivotBounds<real_t<T>> bounds) {
+        if (threadIdx.x < TILE_ROWS) place[threadIdx.x] = threadIdx.x;
+        if (threadIdx.x == 0) small_pivots = 0;
+        __syncthreads();
+#pragma unroll 1
+        for (int p = 0; p < n; p += PANEL_COLUMNS) {
+#pragma unroll 1
+            for (int q = p; q < min_(p + PANEL_COLUMNS, n); q += NB) {
+                if (q > p) update_columns(tile, p, q);
+                if (!without_interchanges(tile, p, q, bounds)) with_interchanges(tile, n, p, q, bounds);
+            }
+            update_rest(tile, p);
+        }
+        return small_pivots;
+    }
+
+  private:
+    // Columns q… and their rows from q on take the product of columns p…q−1; a row a thread.
+    __device__ void update_columns(T *tile, int p, int q) {
+        int row = threadIdx.x % TILE_ROWS, first = q + threadIdx.x / TILE_ROWS * (NB / 2);
+        if (row >= q) {
+            T y[NB / 2];
+#pragma unroll
+            for (int j = 0; j < NB / 2; ++j) y[j] = tile[row + (first + j) * LD];
+#pragma unroll 4
+            for (int k = p; k < q; ++k) {
+                T x = -tile[row + k * LD];
+#pragma unroll
+                for (int j = 0; j < NB / 2; ++j) y[j] = fma_(x, tile[k + (first + j) * LD], y[j]);
+            }
+#pragma unroll
+            for (int j = 0; j < NB / 2; ++j) tile[row + (first + j) * LD] = y[j];
+        }
+        __syncthreads();
+    }
+
+    // Rows q… of a column right of them, less the product of rows p…q−1.
+    __device__ void load_column(T (&x)[NB], const T *tile, int column, int p, int q) const {
+        const T *from = tile + column * LD;
+#pragma unroll
+        for (int i = 0; i < NB; ++i) x[i] = from[q + i];
+#pragma unroll 4
+        for (int k = p; k < q; ++k)
+#pragma unroll
+            for (int i = 0; i < NB; ++i) x[i] = fma_(-tile[q + i + k * LD], from[k], x[i]);
+    }
+
+    // Columns and rows q… of the factors, if that needs no interchange.
+    __device__ bool without_interchanges(T *tile, int p, int q, PivotBounds<real_t<T>> bounds) {
+        int line = threadIdx.x % TILE_ROWS;
+        bool upper = threadIdx.x >= TILE_ROWS, mine = line >= q + NB, good = true;
+        DiagonalLu<T, NB> top;
+        T x[NB];
+        top.load(tile + q + q * LD, LD);
+        if (mine && upper) load_column(x, tile, line, p, q);
+        if (mine && !upper) {
+#pragma unroll
+            for (int k = 0; k < NB; ++k) x[k] = tile[line + (q + k) * LD];
+        }
+        if ((line | 31) >= q) {  // the other warps have no line that is left
+            good = top.factor(bounds);
+            if (mine && upper) top.solve_column(x);
+            if (mine && !upper) good = top.solve_row(x) && good;
+        }
+        if (!__syncthreads_and(good)) return false;
+        if (mine) put_line(tile, line, q, upper, x);
+        else if (line == q) {
+#pragma unroll
+            for (int j = 0; j < NB; ++j)
+#pragma unroll
+                for (int i = 0; i < NB; ++i)
+                    if (upper == i < j) tile[q + i + (q + j) * LD] = top.lu[i][j];
+        }
+        __syncthreads();
+        return true;
+    }
+
+    __device__ void put_line(T *tile, int line, int q, bool upper, const T (&x)[NB]) const {
+#pragma unroll
+        for (int k = 0; k < NB; ++k) tile[upper ? q + k + line * LD : line + (q + k) * LD] = x[k];
+    }
+
+    // The same with the largest pivots.
+    __device__ void with_interchanges(T *tile, int n, int p, int q, PivotBounds<real_t<T>> bounds) {
+        int line = threadIdx.x % TILE_ROWS;
+        if (threadIdx.x < 32) factor_columns(tile, n, q, bounds);
+        __syncthreads();
+        if (threadIdx.x < TILE_ROWS) place[threadIdx.x] = moved[place[threadIdx.x]];
+        interchange(tile, q);
+        if (threadIdx.x >= TILE_ROWS && line >= q + NB) {
+            DiagonalLu<T, NB> top;
+            T x[NB];
+            top.load(tile + q + q * LD, LD);
+            load_column(x, tile, line, p, q);
+            top.solve_column(x);
+            put_line(tile, line, q, true, x);
+        }
+        __syncthreads();
+    }
+
+    // Columns q…, by the first warp: lane l has rows l and l + 32 of the tile.
+    __device__ void factor_columns(T *tile, int n, int q, PivotBounds<real_t<T>> bounds) {
+        T a[2][NB];
+        int position[2], count = 0, lane = threadIdx.x, steps = min_(NB, n - q);
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            int row = lane + 32 * h;
+            position[h] = row < n && row >= q ? row - q : -1;
+#pragma unroll
+            for (int k = 0; k < NB; ++k) a[h][k] = tile[row + (q + k) * LD];
+        }
+        if (lane < 2 * NB) exchange[lane] = zero<T>();
+        __syncwarp();
+        columns<0, NB>(steps, [&](auto index) {
+            constexpr int k = decltype(index)::value;
+            if (k < steps) count += eliminate_column<k>(a, position, bounds);
+        });
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            int row = lane + 32 * h, to = position[h] < 0 ? row : q + position[h];
+            moved[row] = to;
+            if (position[h] < 0) continue;
+#pragma unroll
+            for (int k = 0; k < NB; ++k) tile[to + (q + k) * LD] = a[h][k];
+        }
+        if (lane == 0) small_pivots += count;
+    }
+
+    // Column K of them; returns whether its pivot was replaced.
+    template <int K>
+    __device__ int eliminate_column(T (&a)[2][NB], int (&position)[2], PivotBounds<real_t<T>> bounds) {
+        OwnCandidate<T> own = own_candidate<K>(a, position);
+        unsigned high;
+        int winner = pivot_lane<real_t<T>, 32>(own.position >= 0, own.size, own.position, high);
+        bool mine = (int)threadIdx.x == winner, small = !(abs1(own.value) >= bounds.least);
+        if (small) own.value = replaced(own.value, bounds.instead);
+        T inverse = pivot_reciprocal(own.value), *row = exchange + K % 2 * NB;
+        if (mine) {
+#pragma unroll
+            for (int h = 0; h < 2; ++h)
+                if (own.row == h) a[h][K] = own.value, put_row<K>(row, a[h], inverse);
+        }
+        int target = shuffle(own.position, winner), count = shuffle((int)small, winner);
+        __syncwarp();
+        T minus[2];
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            bool below = position[h] >= K && position[h] != target;
+            minus[h] = zero<T>();
+            if (below) minus[h] = -(row[K] * a[h][K]), a[h][K] = -minus[h];
+            position[h] = position[h] == target ? K : position[h] == K ? target : position[h];
+        }
+        broadcast<K + 1, NB>(row, [&](int j, T v) {
+#pragma unroll
+            for (int h = 0; h < 2; ++h) a[h][j] = fma_(minus[h], v, a[h][j]);
+        });
+        return count;
+    }
+
+    // Move the rows of the columns beside columns q….
+    __device__ void interchange(T *tile, int q) {
+        constexpr int together = 16;
+        int row = threadIdx.x % TILE_ROWS, half = threadIdx.x / TILE_ROWS;
+#pragma unroll 1
+        for (int first = 0; first < TILE_ROWS; first += 2 * together) {
+            T v[together];
+            int begin = first + half * together;
+#pragma unroll
+            for (int k = 0; k < together; ++k) v[k] = tile[row + (begin + k) * LD];
+            __syncthreads();
+#pragma unroll
+            for (int k = 0; k < together; ++k)
+                if (begin + k < q || begin + k >= q + NB) tile[moved[row] + (begin + k) * LD] = v[k];
+        }
+        __syncthreads();
+    }
+
+    // What is right of and below the columns from p on takes their product, 16×16 a warp.
+    __device__ void update_rest(T *tile, int p) {
+        int after = p + PANEL_COLUMNS, side = (TILE_ROWS - after) / 16;
+#pragma unroll 1
+        for (int e = threadIdx.x / 32; e < side * side; e += 4) {
+            int i0 = after + e % side * 16, j0 = after + e / side * 16;
+            WarpProduct<T, 16, 16> part;
+            part.clear();
+            part.template add<PANEL_COLUMNS, false, true, false, false>(tile + i0 + p * LD, LD, tile + p + j0 * LD, LD);
+            part.each([&](int i, int j, T &v) {
+                T &entry = tile[i0 + i + (j0 + j) * LD];
+                entry = entry - v;
+            });
+        }
+        __syncthreads();
+    }
+};
+
+// The inverses of L, with ones on its diagonal, and of the transpose of U, both of a factored tile, as
+// invert_lower has them; both at once, for a short chain. `ones` and `scales`, the reciprocals of U's
+// diagonal, are in shared memory.
+template <class T>
+__device__ inline void invert_both(const T *tile, T *lower, T *upper, const T *ones, const T *scales, int n) {
+    constexpr int ld = tile_ld<T>;
+    int warp = threadIdx.x / 32;
+    bool second = threadIdx.x % 32 >= 16;
+    clear_above(lower), clear_above(upper);
+    if (warp * 16 < n)
+        invert_sixteen(tile, second ? ld : 1, second ? 1 : ld, second ? upper : lower, second ? scales : ones);
+    __syncthreads();
+    if (n <= 16) return;
+    WarpProduct<T, 16, 16> part, other;
+    {  // warps 0 and 1 for L, 2 and 3 for U, each with a part of its own
+        int p = warp % 2 * 32;
+        T *v11 = (warp < 2 ? lower : upper) + p * (1 + ld), *v21 = v11 + 16;
+        part.clear();
+        if (warp < 2) join_first<16, false>(part, tile + p * (1 + ld) + 16, v11, v21);
+        else join_first<16, true>(part, tile + p * (1 + ld) + 16 * ld, v11, v21);
+        __syncwarp();
+        part.clear();
+        join_second<16>(part, v21 + 16 * ld, v21);
+        __syncwarp();
+        join_put(part, v21);
+        __syncthreads();
+    }
+    if (n <= 32) return;
+    int i0 = warp % 2 * 16, j0 = warp / 2 * 16;
+    part.clear(), other.clear();
+    join_first<32, false>(part, tile + 32 + i0, lower + j0 * ld, lower + 32 + i0 + j0 * ld);
+    join_first<32, true>(other, tile + (32 + i0) * ld, upper + j0 * ld, upper + 32 + i0 + j0 * ld);
+    __syncthreads();
+    part.clear(), other.clear();
+    join_second<32>(part, lower + 32 + i0 + 32 * ld, lower + 32 + j0 * ld);
+    join_second<32>(other, upper + 32 + i0 + 32 * ld, upper + 32 + j0 * ld);
+    __syncthreads();
+    join_put(part, lower + 32 + i0 + j0 * ld);
+    join_put(other, upper + 32 + i0 + j0 * ld);
+    __syncthreads();
+}

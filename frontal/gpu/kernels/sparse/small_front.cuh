@@ -1,0 +1,229 @@
+// A front of up to 64 rows in shared memory: what is eliminated from it, by 16, 32 or 64 threads.
+//
+// The rows are the k pivots, then the m update rows, without a gap. Elements are column-major. Of
+// Cholesky there is the lower part alone, folded: of block columns of 16 columns, each from its
+// diagonal block down, the last lies below the first, the last but one below the second.
+// A thread owns a row, and holds 16 columns of it while they are eliminated.
+#pragma once
+#include "sparse/front.cuh"
+#include "dense/getf2.cuh"
+#include "common/warp_product.cuh"
+
+constexpr int NB = 16;        // columns of a panel
+constexpr int CHILDREN = 4;   // whose index lists are fetched at once
+constexpr int MAP_BYTES = 64;  // of a child's list: positions of its rows in the parent
+
+// A front and what it is assembled from, as the host lists it: how many children and entries of A, and
+// which are the first. The kernel adds where its panel lies.
+struct alignas(16) SmallFront {
+    long long entry, inverse, block, panel;
+    int front, start, k, m, child, children, entries, spare;
+
+    __device__ int order() const { return k + m; }
+};
+struct alignas(16) SmallChild {
+    long long block;
+    int m, spare;
+};
+
+struct SmallFronts {
+    const SmallFront *fronts;
+    const SmallChild *children;
+    const unsigned char *maps;  // MAP_BYTES a child
+    const long long *entries;   // of A: 4096·(place among the values) + row + 64·column
+    int *finished;              // 1 for each front that has a contribution block
+};
+
+// The reciprocal of a diagonal entry: real for Cholesky.
+template <class T, bool GENERAL> struct PivotScaleOf {
+    using type = T;
+};
+template <class T> struct PivotScaleOf<T, false> {
+    using type = real_t<T>;
+};
+template <class T> using PivotScale = typename PivotScaleOf<T, LU != 0>::type;
+
+// What ORDER threads keep of a front with up to ORDER rows.
+template <class T, int ORDER> struct alignas(16) SmallTile {
+    static constexpr int warps = ORDER > 32 ? ORDER / 32 : 1;
+    static constexpr int blocks = ORDER / NB, folds = blocks > 1 && !LU ? blocks / 2 : blocks;
+    static constexpr int LD = ORDER + (folds < blocks ? NB : 0) + leading_pad<T, false>();
+    static constexpr int elements = folds * NB * LD;
+
+    T data[elements];
+    SmallFront front;  // here it takes no registers
+    T rows[2 * warps * NB];  // pivots' rows in turn; of Cholesky only the next pivots, in rows[0] and rows[1]
+    PivotScale<T> scales[ORDER];  // reciprocals of the diagonal
+    Candidate candidates[2 * warps];
+    unsigned char row[CHILDREN][ORDER];  // where the rows of children go
+    short column[CHILDREN][ORDER];       // and where their columns begin
+
+    __device__ static int lane() { return threadIdx.x % ORDER; }
+    __device__ static int warp() { return ORDER > 32 ? threadIdx.x / 32 : 0; }
+    // Between the threads of this front.
+    __device__ static void sync() {
+        if constexpr (ORDER > 32) __syncthreads();
+        else __syncwarp();
+    }
+    // The most of the fronts that share a warp, whose threads go through loops together.
+    __device__ static int most(int n) {
+        if constexpr (ORDER < 32) return (int)__reduce_max_sync(full_warp, (unsigned)n);
+        else return n;
+    }
+
+    // Where a block column begins, less its row 0.
+    __device__ static int offset(int block) {
+        if (LU) return NB * LD * block;
+        int below = block >= folds, column = below ? blocks - 1 - block : block;
+        return NB * LD * column - NB * block + (below ? ORDER - NB * column : 0);
+    }
+    __device__ static int column_offset(int c) { return offset(c / NB) + c % NB * LD; }
+    // Row 0 of column NB·block, which only rows from NB·block on have for Cholesky.
+    __device__ T *panel(int block) { return data + offset(block); }
+
+    // Whether this holds for a thread of this front, or of those that share its warp.
+    __device__ static bool any(bool holds) {
+        if constexpr (ORDER > 32) return __syncthreads_or(holds);
+        bool found = __any_sync(full_warp, holds);
+        if (found) __syncwarp();  // what follows writes where others have read
+        return found;
+    }
+
+    // The front that this is of, or none.
+    __device__ void begin(const Fronts &tree, const SmallFront *from) {
+        if (lane() < 4) {
+            const int4 *source = reinterpret_cast<const int4 *>(from);
+            reinterpret_cast<int4 *>(&front)[lane()] = from ? source[lane()] : int4{0, 0, 0, 0};
+        }
+        sync();
+        if (lane() == 0) front.panel = tree.panel[front.front];
+    }
+
+    // Nothing in the first `order` rows and columns.
+    __device__ void clear(int order) {
+        int count = min_(ceil_div(order, NB), folds) * NB * LD;
+        constexpr int each = Pack16<T>::count;
+        Pack16<T> nothing;
+#pragma unroll
+        for (int e = 0; e < each; ++e) nothing.v[e] = zero<T>();
+#pragma unroll 4
+        for (int e = each * lane(); e < count; e += each * ORDER) *reinterpret_cast<Pack16<T> *>(data + e) = nothing;
+        if (ORDER < 32 && LU)  // rows that nobody writes are multiplied by zero
+            for (int e = lane(); e < 2 * NB; e += ORDER) rows[e] = zero<T>();
+    }
+
+    // Entries of A, each to a place of its own.
+    __device__ void put_entries(const SmallFronts &all, const T *values) {
+        const long long *list = all.entries + front.entry;
+        int count = front.entries;
+        for (int first = lane(); first < count; first += 2 * ORDER) {
+            bool second = first + ORDER < count;
+            long long a = list[first], b = list[second ? first + ORDER : first];
+            T x = values[a >> 12], y = values[b >> 12];
+            data[(int)(a & 63) + column_offset((int)(a >> 6) & 63)] = x;
+            if (second) data[(int)(b & 63) + column_offset((int)(b >> 6) & 63)] = y;
+        }
+    }
+
+    // The contribution blocks of the children, in their order.
+    __device__ void add_children(const SmallFronts &all, const T *blocks) {
+        int rounds = most(front.children);
+        for (int first = 0; first < rounds; first += CHILDREN) {
+            SmallChild child[CHILDREN];
+#pragma unroll
+            for (int q = 0; q < CHILDREN; ++q) {
+                bool exists = first + q < front.children;
+                int c = exists ? front.child + first + q : 0;
+                if (exists) child[q] = all.children[c];
+                else child[q] = SmallChild{0, 0, 0};
+                int position = exists ? all.maps[(long long)c * MAP_BYTES + lane()] : 0;
+                row[q][lane()] = (unsigned char)position, column[q][lane()] = (short)column_offset(position);
+            }
+            sync();
+#pragma unroll
+            for (int q = 0; q < CHILDREN; ++q) {
+                if (first + q >= rounds) break;
+                add_child(child[q].m, row[q], column[q], blocks + child[q].block);
+                sync();
+            }
+        }
+    }
+
+  private:
+    // A power of two of threads go down a column, the others take further columns; several loads of
+    // a thread are under way at once.
+    __device__ void add_child(int m, const unsigned char *row_of, const short *column_of, const T *block) {
+        constexpr int DEPTH = sizeof(T) == 16 ? 4 : 8;
+        int width = m <= ORDER / 4 ? ORDER / 4 : m <= ORDER / 2 ? ORDER / 2 : ORDER;
+        int r = lane() & (width - 1), step = ORDER / width, first = m <= ORDER / 2 ? lane() / width : 0;
+        if (r >= m) return;
+        T *target = data + row_of[r];
+        const T *source = block + r;
+        int last = LU ? m : r + 1;
+        for (int c = first; c < last; c += step * DEPTH) {
+            T v[DEPTH];
+#pragma unroll
+            for (int q = 0; q < DEPTH; ++q)
+                if (c + q * step < last) v[q] = source[(c + q * step) * m];
+#pragma unroll
+            for (int q = 0; q < DEPTH; ++q)
+                if (c + q * step < last) {
+                    T &entry = target[column_of[c + q * step]];
+                    entry = entry + v[q];
+                }
+        }
+    }
+
+  public:
+    // The 16×16 block at (r0, c0) minus the product of columns from…to−1 of the factors: f(i, j, entry)
+    // with i and j counted in the block.
+    template <class F> __device__ void reduce(int r0, int c0, int from, int to, F f) {
+        WarpProduct<T, NB, NB> part;
+        part.clear();
+        for (int q = from; q < to; q += NB) {
+            const T *left = panel(q / NB) + r0;
+            const T *right = LU ? data + q + c0 * LD : panel(q / NB) + c0;
+            if (to - q > NB / 2) part.template add<NB, false, LU, false, !LU>(left, LD, right, LD);
+            else part.template add<NB / 2, false, LU, false, !LU>(left, LD, right, LD);
+        }
+        const T *block = panel(c0 / NB) + r0;
+        part.each([&](int i, int j, T &v) { f(i, j, block[i + j * LD] - v); });
+    }
+
+    // Row `row` of the inverse X of the n×n lower triangle of L (of the transpose of U where `upper`),
+    // of X·L = I, the last columns first: kept[row + n·j] for all j; −1 for none. X takes the place of L.
+    __device__ void invert_row(int n, int row, bool upper, T *kept) {
+        int down = LU && upper ? LD : 1, across = LU && upper ? 1 : LD;
+        bool unit = LU && !upper;
+#pragma unroll 1
+        for (int q = (n - 1) / NB; q >= 0; --q) {
+            int begin = q * NB;
+            T x[NB], *from = data + (LU ? begin * across : offset(q)), *own = from + row * down;
+#pragma unroll
+            for (int j = 0; j < NB; ++j) x[j] = begin + j == row ? one<T>() : zero<T>();
+#pragma unroll 1
+            for (int i = begin + NB; i <= row; ++i) {
+                T v = -(unit && i == row ? one<T>() : data[LU ? row * down + i * across : row + column_offset(i)]);
+#pragma unroll
+                for (int j = 0; j < NB; ++j) x[j] = fma_(v, from[i * down + j * across], x[j]);
+            }
+            from += begin * down;
+#pragma unroll
+            for (int j = NB - 1; j >= 0; --j) {
+                if (begin + j >= n) continue;
+                if (!unit) x[j] = scales[begin + j] * x[j];
+#pragma unroll
+                for (int i = 0; i < j; ++i) x[i] = fma_(-x[j], from[j * down + i * across], x[i]);
+            }
+            T *target = kept + row + begin * n;
+#pragma unroll
+            for (int j = 0; j < NB; ++j, target += n)
+                if (row >= 0 && begin + j < n) *target = x[j];
+            if (q == 0) return;
+            sync();  // these columns are needed no more
+#pragma unroll
+            for (int j = 0; j < NB; ++j)
+                if (begin + j < row || (begin + j == row && !unit)) own[j * across] = x[j];
+        }
+    }
+};

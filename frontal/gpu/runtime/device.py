@@ -1,0 +1,144 @@
+"""A device to launch kernels on: CUDA through CuPy.
+
+Host code of this package asks a ``Device`` for arrays, kernels and limits, and nothing else of
+CuPy; so the tests run the same host code over kernels that are emulated on the CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from .. import require
+from ..dense.vendor import Vendor
+from . import jit
+from .limits import Limits
+
+_DEFAULT_SHARED = 48 << 10  # dynamic shared memory that a kernel gets without asking for more
+
+
+class Device:
+    """The CUDA device ``index``, through CuPy.
+
+    Attributes
+    ----------
+    xp : module
+        The array module: CuPy here, NumPy where kernels are emulated.
+    name : str
+    limits : Limits
+    vendor : Vendor or None
+        cuBLAS and cuSOLVER; None where kernels are emulated.
+    """
+
+    def __init__(self, index: int) -> None:
+        require()
+        import cupy
+
+        self.xp: Any = cupy
+        self.index = index
+        properties = cupy.cuda.runtime.getDeviceProperties(index)
+        self.name = properties["name"].decode()
+        self.limits = Limits.from_properties(properties)
+        self.vendor: Vendor | None = Vendor()
+        self._kernels: dict[tuple, Any] = {}
+
+    def kernel(self, file: str, entry: str, dtype: Any, **constants: int) -> Any:
+        """Return ``entry`` of a kernel file, callable as ``kernel(grid, block, args, shared)``."""
+        key = (file, entry, np.dtype(dtype), tuple(sorted(constants.items())))
+        if key not in self._kernels:
+            function = jit.module(file, key[2], key[3]).get_function(entry)
+            self._kernels[key] = _Kernel(function, self.limits.shared_block)
+        return self._kernels[key]
+
+    def free_memory(self) -> int:
+        """Bytes that can still be taken, those that the pool keeps at hand included."""
+        free, _ = self.xp.cuda.runtime.memGetInfo()
+        return int(free + self.xp.get_default_memory_pool().free_bytes())
+
+    def pointer(self, array: Any) -> int:
+        """Address of an array's first element; 0 for none."""
+        return 0 if array is None else int(array.data.ptr)
+
+    def upload(self, array: np.ndarray) -> Any:
+        """Copy a host array to the device."""
+        return self.xp.asarray(np.ascontiguousarray(array))
+
+    def download(self, array: Any) -> np.ndarray:
+        """Copy a device array to the host, after all work on the current stream."""
+        return self.xp.asnumpy(array)
+
+    def copy(self, source: Any, target: Any) -> None:
+        """Copy an array of the host or the device to one of the device."""
+        if isinstance(source, np.ndarray):
+            target.set(np.ascontiguousarray(source))
+        elif _same_bytes(source, target):
+            target.data.copy_from_device_async(source.data, source.nbytes)
+        else:
+            self.xp.copyto(target, source)
+
+    def clear(self, array: Any, byte: int = 0) -> None:
+        """Set all bytes of an array to one value."""
+        array.data.memset_async(byte, array.nbytes)
+
+    def record(self, run: Callable[[], None]) -> Callable[[], None]:
+        """Record what a function launches; return a function that launches all of it at once.
+
+        The function must not take memory nor wait for the device.
+        """
+        stream = self.xp.cuda.Stream(non_blocking=True)
+        with stream:
+            stream.begin_capture()
+            try:
+                run()
+            finally:
+                graph = stream.end_capture()
+        return lambda: graph.launch(self.xp.cuda.get_current_stream())
+
+    def milliseconds(self, run: Callable[[], Any]) -> float:
+        """Time that the device takes for what a function launches."""
+        start, stop = self.xp.cuda.Event(), self.xp.cuda.Event()
+        start.record()
+        run()
+        stop.record()
+        stop.synchronize()
+        return float(self.xp.cuda.get_elapsed_time(start, stop))
+
+
+def _same_bytes(source: Any, target: Any) -> bool:
+    """Whether an array is copied to another of its size as it lies in memory."""
+    plain = source.flags.c_contiguous and target.flags.c_contiguous
+    return plain and source.dtype == target.dtype and source.size == target.size > 0
+
+
+class _Kernel:
+    """A function of a module; its limit of dynamic shared memory is raised when first needed."""
+
+    def __init__(self, function: Any, shared_limit: int) -> None:
+        self.function = function
+        self._limit = shared_limit
+        self._raised = False
+
+    def __call__(
+        self, grid: Sequence[int], block: Sequence[int], arguments: Sequence[Any], shared: int = 0
+    ) -> None:
+        if shared > _DEFAULT_SHARED and not self._raised:
+            static = self.function.shared_size_bytes
+            self.function.max_dynamic_shared_size_bytes = self._limit - static
+            self._raised = True
+        self.function(tuple(grid), tuple(block), tuple(arguments), shared_mem=shared)
+
+
+@cache
+def _device(index: int) -> Device:
+    return Device(index)
+
+
+def device_of(array: Any = None) -> Device:
+    """Return the device that holds an array, or the current one."""
+    require()
+    import cupy
+
+    return _device(array.device.id if array is not None else cupy.cuda.Device().id)

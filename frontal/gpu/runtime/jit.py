@@ -1,0 +1,94 @@
+"""Kernel sources: one string from the files of ``kernels/``, compiled by NVRTC at first use.
+
+CuPy keys its cache of compiled kernels by the source string and not by the files that it includes,
+so our own headers are put into that string, each once, with ``#line`` marks for error messages.
+Entry points are ``extern "C"``; the scalar and the few tile constants are ``-D`` options.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from importlib.abc import Traversable
+
+SCALARS = {
+    np.dtype(np.float32): "float",
+    np.dtype(np.float64): "double",
+    np.dtype(np.complex64): "complex<float>",
+    np.dtype(np.complex128): "complex<double>",
+}
+_INCLUDE = re.compile(r'^#include "([^"]+)"$')
+_ENTRY = re.compile(
+    r'^extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\(|^ENTRY\((\w+),', re.M
+)
+
+
+def folder() -> Traversable:
+    """Return the folder of the kernel files, which are data of this package."""
+    return files("frontal.gpu").joinpath("kernels")
+
+
+def _text(name: str) -> str:
+    """Text of a kernel file: headers have their folder in their name, entry points need not."""
+    rooms = ("",) if "/" in name else ("dense", "sparse")
+    for path in (folder().joinpath(room, name) for room in rooms):
+        if path.is_file():
+            return path.read_text("utf-8")
+    raise FileNotFoundError(f"there is no kernel file {name}")
+
+
+def entries(name: str) -> list[str]:
+    """Return the names of a kernel file's entry points, in its order."""
+    return [a or b for a, b in _ENTRY.findall(_text(name))]
+
+
+@cache
+def source(name: str) -> str:
+    """Return a kernel file of ``kernels/`` with all files that it includes, each once."""
+    lines: list[str] = []
+    _append(name, lines, set())
+    return "\n".join(lines) + "\n"
+
+
+def _append(name: str, lines: list[str], done: set[str]) -> None:
+    done.add(name)
+    lines.append(f'#line 1 "{name}"')
+    for number, line in enumerate(_text(name).splitlines(), 1):
+        match = _INCLUDE.match(line)
+        if match is None:
+            lines.append("" if line == "#pragma once" else line)
+            continue
+        if match[1] not in done:
+            _append(match[1], lines, done)
+        lines.append(f'#line {number + 1} "{name}"')
+
+
+def options(dtype: np.dtype, constants: Mapping[str, int] | None = None) -> tuple[str, ...]:
+    """Return any compiler's options for one instance of a kernel file."""
+    defines = [f"-D{key}={value}" for key, value in sorted((constants or {}).items())]
+    return ("-std=c++17", f"-DSCALAR={SCALARS[np.dtype(dtype)]}", *defines)
+
+
+def nvrtc_options(dtype: np.dtype, constants: Mapping[str, int] | None = None) -> tuple[str, ...]:
+    """Return NVRTC's options for one instance of a kernel file."""
+    # before 13.2 it takes generic lambdas for host functions, unless all are the device's
+    return (*options(dtype, constants), "-default-device")
+
+
+@cache
+def module(name: str, dtype: np.dtype, constants: tuple[tuple[str, int], ...] = ()):
+    """Return the compiled kernel file as a ``cupy.RawModule``; compiled once a device and version.
+
+    CuPy adds ``-ftz=true``: float32 kernels flush subnormal numbers to zero, float64 ones do not.
+    """
+    import cupy
+
+    chosen = nvrtc_options(dtype, dict(constants))
+    return cupy.RawModule(code=source(name), options=chosen, backend="nvrtc")

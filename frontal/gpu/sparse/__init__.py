@@ -1,0 +1,1 @@
+"""The GPU backend: fronts of an assembly tree on the device."""

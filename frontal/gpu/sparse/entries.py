@@ -1,0 +1,113 @@
+"""Where the entries of a pattern are on the device, by columns and by rows, and values for them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from ...matrix import working_dtype
+from ...values import StoredOrder
+from . import health as life
+
+if TYPE_CHECKING:
+    from ...factor.analysis import Analysis
+
+_LONG_ROW = 512  # entries for each thread of a team that ask for a larger team
+
+
+class Entries:
+    """Where the entries of a pattern are, by columns and by rows, on a device.
+
+    Attributes
+    ----------
+    pointer, index : device arrays (n + 1,) int64, (nnz,) int32
+        Compressed columns.
+    perm, row_perm : device arrays (n,) int32
+        As those of `Analysis`.
+    lanes : int
+        Threads that read a column together.
+    """
+
+    def __init__(self, analysis: Analysis) -> None:
+        runner: Any = analysis.runner
+        self.pattern = runner.pattern
+        self.device = self.pattern.device
+        self.n, self.nnz = analysis.n, int(analysis.indptr[-1])
+        upload = self.device.upload
+        self.pointer, self.index = upload(analysis.indptr), upload(analysis.indices)
+        self.perm, self.row_perm = upload(analysis.perm), upload(analysis.row_perm)
+        self.lanes = self._lanes(int(np.diff(analysis.indptr).max(initial=0)))
+        self.long = self.nnz > np.iinfo(np.int32).max
+        self._orders: WeakKeyDictionary[StoredOrder, tuple[Any, ...]] = WeakKeyDictionary()
+
+    def _lanes(self, longest: int) -> int:
+        mean = self.nnz // max(self.n, 1)
+        lanes = 1 << min(max(mean.bit_length() - 1, 0), 5)
+        return 32 if longest > _LONG_ROW * lanes else lanes
+
+    @cached_property
+    def by_rows(self) -> tuple[Any, Any, Any, int]:
+        """Compressed rows: pointers, columns, positions among the values of A, and lanes."""
+        xp = self.device.xp
+        position = xp.argsort(self.index, kind="stable")
+        column = xp.searchsorted(self.pointer, position, side="right") - 1
+        # not by bincount, for which CuPy takes gigabytes
+        pointer = xp.searchsorted(self.index[position], xp.arange(self.n + 1, dtype=np.int32))
+        longest = int(self.device.download(xp.diff(pointer).max())) if self.n else 0
+        position = position.astype(np.int64 if self.long else np.int32)
+        return pointer.astype(np.int64), column.astype(np.int32), position, self._lanes(longest)
+
+    def order_of(self, A: Any) -> StoredOrder | None:
+        """The order of the values of a CSC or CSR matrix on the device; None if it is another
+        pattern, or not sorted.
+        """
+        pointer, index = self.by_rows[:2] if A.format == "csr" else (self.pointer, self.index)
+        if A.shape != (self.n, self.n) or A.indices.size != self.nnz or A.data.size != self.nnz:
+            return None
+        same = self.device.xp.stack([(A.indptr == pointer).all(), (A.indices == index).all()])
+        return StoredOrder(A.format, (self.nnz,)) if self.device.download(same).all() else None
+
+    def arranged(self, values: Any, order: StoredOrder) -> Any:
+        """A copy, by columns and in a scalar type of this package, of values in another order."""
+        xp = self.device.xp
+        values = xp.asarray(values)
+        order.require(values)
+        given = values.reshape(-1)
+        work = working_dtype(given.dtype, "A")
+        out = xp.empty(self.nnz, work)
+        if order.is_by_columns:
+            self.device.copy(given, out)
+        elif order.place is None:
+            out[self.by_rows[2]] = given
+        else:
+            pointer, position = self._gathered(order)
+            if pointer is None:
+                out[...] = given[position]
+            else:
+                self._sum(pointer, position, xp.ascontiguousarray(given, work), out)
+        # True + True is True, as in a matrix
+        return (out != 0).astype(work) if given.dtype.kind == "b" else out
+
+    def _sum(self, pointer: Any, position: Any, given: Any, out: Any) -> None:
+        constants = {"LONG": 1} if position.dtype.itemsize > 4 else {}
+        kernel = self.device.kernel("system.cu", "system_sum", out.dtype, **constants)
+        arguments = np.int64(out.size), pointer, position, given, out
+        kernel((life.grid(self.device, out.size),), (life.THREADS,), arguments)
+
+    def _gathered(self, order: StoredOrder) -> tuple[Any, Any]:
+        """Positions of the values that make the entries, one entry after the other.
+
+        The first array tells where each entry begins; None: each is one value.
+        """
+        if order not in self._orders:
+            xp, place = self.device.xp, self.device.upload(order.place)
+            position, pointer = xp.argsort(place, kind="stable"), None
+            if order.repeated:
+                ends = xp.arange(self.nnz + 1, dtype=place.dtype)
+                pointer = xp.searchsorted(place[position], ends).astype(np.int64)
+            large = position.size > np.iinfo(np.int32).max
+            self._orders[order] = pointer, position.astype(np.int64 if large else np.int32)
+        return self._orders[order]

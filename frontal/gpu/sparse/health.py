@@ -1,0 +1,135 @@
+"""A factor on the device: whether it is sound, and what is said when it does not fit.
+
+Only what is asked for as an array comes to the host, never the factor to be looked at there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...errors import FactorMemoryError
+from ...symmetry import ROUNDING
+from ..runtime.graph import Launch
+from .pattern import Pattern
+
+THREADS = 256  # of a block of system.cu
+_RESIDENT = 8  # blocks a multiprocessor that loop over what there is
+
+
+@dataclass(frozen=True)
+class Health:
+    """What the pivots and the values of a factorization tell.
+
+    Attributes
+    ----------
+    pivot_ratio : float
+        Smallest pivot over the size of what it came from: of d² over diag(A) for Cholesky, of |d|
+        over the largest pivot for LU.
+    finite : bool
+        Whether all values of A are finite.
+    hermitian : bool
+        Whether A = A^H up to rounding, if that was looked at.
+    """
+
+    pivot_ratio: float
+    finite: bool
+    hermitian: bool
+
+    @classmethod
+    def of(cls, symmetric: bool, dtype: np.dtype, told: np.ndarray) -> Health:
+        """Understand the four numbers that an `examination` leaves."""
+        loss, largest, size, gap = told.tolist()
+        hermitian = gap <= ROUNDING * float(np.finfo(dtype).eps) * size
+        if not symmetric:
+            loss *= max(largest, float(np.finfo(dtype).tiny))
+        return cls(1 / loss if loss > 1 else 1.0, bool(np.isfinite(size)), hermitian)
+
+
+def constants(pattern: Pattern, **others: bool) -> dict[str, int]:
+    """Constants of a kernel; what is not set is left out, so that few variants are compiled."""
+    wanted = {"LU": not pattern.symmetric, **others}
+    return {name: 1 for name, value in wanted.items() if value}
+
+
+def grid(device: Any, work: int) -> int:
+    """Blocks for so many threads that loop."""
+    return max(1, min(-(-work // THREADS), _RESIDENT * device.limits.multiprocessors))
+
+
+def examination(
+    pattern: Pattern,
+    panels: Any,
+    pointer: Any,
+    index: Any,
+    perm: Any,
+    values: Any,
+    mirror: Any,
+    told: Any,
+) -> Launch:
+    """What looks at all pivots of a factor, and at the values of A (by columns) that it is of.
+
+    Parameters
+    ----------
+    mirror : device array (nnz,) or None
+        Where the value of the transposed entry is, for each value. None: symmetry is no matter.
+    told : device array (4,) of float64
+        Zero at first; gets what `Health.of` understands.
+    """
+    n = int(pattern.plan.start[-1])
+    long = mirror is not None and mirror.dtype.itemsize > 4
+    variant = constants(pattern, LONG=long)
+    kernel = pattern.device.kernel("system.cu", "system_health", panels.dtype, **variant)
+    where = np.uint64(0) if mirror is None else mirror
+    of = pointer, index, perm, values, np.int64(values.size), where, told
+    blocks = grid(pattern.device, max(n, values.size))
+    return Launch(kernel, blocks, THREADS, (*_fronts(pattern, panels), *of))
+
+
+def growth(
+    pattern: Pattern, panels: Any, pointer: Any, values: Any, lanes: int
+) -> tuple[float, float]:
+    """Largest part of an entry of the factors, and the 1-norm of A, given by columns."""
+    device, n = pattern.device, int(pattern.plan.start[-1])
+    if n == 0:
+        return 0.0, 0.0
+    told = device.xp.zeros(2, np.float64)
+    kernel = device.kernel("system.cu", "system_largest", panels.dtype, **constants(pattern))
+    kernel(
+        (grid(device, THREADS * n),),
+        (THREADS,),
+        (*_fronts(pattern, panels), np.int32(lanes), pointer, values, told),
+    )
+    largest, norm = device.download(told).tolist()
+    return largest, norm
+
+
+def diagonal(pattern: Pattern, panels: Any) -> np.ndarray:
+    """Diagonal of L or U in elimination order, on the host."""
+    device, n = pattern.device, int(pattern.plan.start[-1])
+    found = device.xp.empty(n, panels.dtype)
+    if n:
+        kernel = device.kernel("system.cu", "system_diagonal", panels.dtype, **constants(pattern))
+        kernel((grid(device, n),), (THREADS,), (*_fronts(pattern, panels), found))
+    return device.download(found)
+
+
+def _fronts(pattern: Pattern, panels: Any) -> tuple[Any, ...]:
+    """The arguments with which these kernels begin."""
+    fronts, n = len(pattern.k), int(pattern.plan.start[-1])
+    return pattern.struct(panels.dtype), np.int32(fronts), np.int32(n), panels
+
+
+@contextmanager
+def memory_told(device: Any, required: Callable[[], int]) -> Iterator[None]:
+    """Turn CuPy's error for a full device into ours, with what was needed."""
+    try:
+        yield
+    except FactorMemoryError:
+        raise
+    except MemoryError as error:  # cupy.cuda.memory.OutOfMemoryError is one
+        raise FactorMemoryError(required(), device.free_memory()) from error

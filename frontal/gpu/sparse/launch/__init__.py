@@ -1,0 +1,20 @@
+"""Launch choices for fronts: pure functions of sizes, scalar type and the device's limits."""
+
+from __future__ import annotations
+
+from .fronts import TilesPlan, front_tiles
+from .small_fronts import SMALL_THREADS, SmallLaunch, small_fronts, small_tile
+from .solves import SolvePlan, front_solve, front_solve_small, solve_width
+
+__all__ = [
+    "SMALL_THREADS",
+    "SmallLaunch",
+    "SolvePlan",
+    "TilesPlan",
+    "front_solve",
+    "front_solve_small",
+    "front_tiles",
+    "small_fronts",
+    "small_tile",
+    "solve_width",
+]

@@ -1,0 +1,76 @@
+"""Kernel that factorizes small fronts whole, those of a level at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...dense.launch.cholesky import block_ld
+from ...runtime.limits import Limits
+
+SMALL_THREADS = 64
+_PANEL, _CHILDREN, _FRONT = 16, 4, 64  # sparse/small_front.cuh; bytes of SmallFront
+_RESIDENTS = 8  # blocks that registers allow on a multiprocessor
+
+
+@dataclass(frozen=True)
+class SmallLaunch:
+    """A launch of front_small.cu: where its fronts begin in the list of a level, and how many.
+
+    Attributes
+    ----------
+    first : int
+    counts : tuple of int
+        Fronts of up to 64, 32 and 16 rows.
+    blocks, shared : int
+        Grid, and bytes of shared memory.
+    """
+
+    first: int
+    counts: tuple[int, int, int]
+    blocks: int
+    shared: int
+
+
+def small_tile(dtype: Any, symmetric: bool, order: int) -> int:
+    """Bytes of shared memory of a front of up to so many rows (SmallTile)."""
+    dtype = np.dtype(dtype)
+    folds = order // _PANEL  # of block columns, which lie in pairs for Cholesky
+    ld, warps = block_ld(dtype, order), max(order // 32, 1)
+    if symmetric and folds > 1:
+        folds, ld = folds // 2, ld + _PANEL
+    real = dtype.itemsize // (2 if dtype.kind == "c" else 1)
+    scales = order * (real if symmetric else dtype.itemsize)
+    elements = folds * _PANEL * ld + 2 * warps * _PANEL
+    size = elements * dtype.itemsize + scales + _FRONT + 2 * warps * 16 + 3 * _CHILDREN * order
+    return -(-size // 16) * 16
+
+
+def small_fronts(
+    dtype: Any, symmetric: bool, counts: tuple[int, int, int], limits: Limits
+) -> list[SmallLaunch]:
+    """Choose the launches of a level with so many fronts of up to 64, 32 and 16 rows.
+
+    One launch where it can be, so that few blocks wait for the last; two where the large fronts'
+    shared memory would leave too few warps for many others.
+    """
+    large, medium, little = counts
+    others = -(-medium // 2) + -(-little // 4)
+    residents = limits.shared_multiprocessor // (small_tile(dtype, symmetric, 64) + 1024)
+    rounds = others / (max(residents, 1) * limits.multiprocessors)
+    apart = large and residents < _RESIDENTS and rounds > 4
+    parts = [(large, 0, 0), (0, medium, little)] if apart else [counts]
+    out, first = [], 0
+    for part in parts:
+        shared = max(
+            small_tile(dtype, symmetric, order) * (SMALL_THREADS // order)
+            for order, count in zip((64, 32, 16), part, strict=True)
+            if count or not any(part)
+        )
+        blocks = part[0] + -(-part[1] // 2) + -(-part[2] // 4)
+        if blocks:
+            out.append(SmallLaunch(first, part, blocks, shared))
+        first += sum(part)
+    return out

@@ -1,0 +1,65 @@
+"""Forward and backward substitution over the fronts of an assembly tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...runtime.limits import Limits
+
+_TILE, _WARPS, _SMALL_LD = 64, 8, 132  # sparse/front_solve.cuh
+_OWN = 2560  # bytes of shared memory that a kernel declares itself, and what CUDA takes
+
+
+@dataclass(frozen=True)
+class SolvePlan:
+    """How to launch the kernels of a sweep.
+
+    Attributes
+    ----------
+    width : int
+        Right-hand sides solved together.
+    ahead : int
+        Sets of entries of the factor that a thread asks for before it needs them.
+    residents, shared : int
+        Blocks that a multiprocessor holds, and bytes of their shared memory.
+    """
+
+    width: int
+    ahead: int
+    residents: int
+    shared: int
+
+    @property
+    def constants(self) -> dict[str, int]:
+        """Constants of the kernels."""
+        return {"WIDTH": self.width, "AHEAD": self.ahead, "RESIDENTS": self.residents}
+
+
+def solve_width(dtype: Any, width: int) -> int:
+    """Return how many of `width` right-hand sides or more are solved together."""
+    return min(1 << max(width - 1, 0).bit_length(), 8 if np.dtype(dtype).itemsize < 16 else 4)
+
+
+def front_solve(dtype: Any, width: int, limits: Limits) -> SolvePlan:
+    """Choose the launch for fronts that are not small, and `width` right-hand sides together."""
+    size = np.dtype(dtype).itemsize
+    shared = ((_WARPS + 4) * _TILE * width + _TILE * (_TILE + 1)) * size
+    roomy = size * width <= 16 and size < 16 and limits.capability < (10, 0)
+    ahead = 2 if roomy else 1  # sets of registers
+    return SolvePlan(width, ahead, _fitting(2, shared, limits), shared)
+
+
+def front_solve_small(dtype: Any, width: int, limits: Limits) -> SolvePlan:
+    """Choose the launch for small fronts, and `width` right-hand sides together."""
+    size = np.dtype(dtype).itemsize
+    shared = _WARPS * _SMALL_LD * width * size
+    residents = 4 if size * width <= 8 else 3 if size * width <= 16 else 2
+    return SolvePlan(width, 1, _fitting(residents, shared, limits), shared)
+
+
+def _fitting(residents: int, shared: int, limits: Limits) -> int:
+    """Return so many blocks, or as many as shared memory has room for."""
+    return max(min(residents, limits.shared_multiprocessor // (shared + _OWN)), 1)

@@ -1,0 +1,199 @@
+"""The fronts of a pattern on the device: index arrays, and where their blocks lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..._jit import jit
+from ...symbolic.plan import Plan
+from . import small_fronts, solve_tasks
+from . import tile_tasks as front_tasks
+from .schedule import TILE, make_schedule
+from .small_fronts import SmallTasks
+from .solve_tasks import SolveTasks
+from .tile_tasks import Tasks
+
+# sparse/front.cuh: Fronts
+_STRUCT = np.dtype([(name, "u8") for name in (
+    "start", "pointer", "rows", "relative", "child_pointer", "children", "panel", "inverse",
+    "block", "tile_row", "cut_pointer", "cuts",
+)], align=True)  # fmt: skip
+_SMALL = TILE  # rows of fronts that are factored whole
+_FEWEST = 32  # blocks of a level that are worth a launch of its small fronts
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the panels of fronts lie on the device; see sparse/front.cuh.
+
+    Attributes
+    ----------
+    panel : (f + 1,) int64 array
+        Offset of each front's panels, in entries.
+    below : (f,) int64 array
+        Row of the panel at which L21 begins.
+    ld, upper_ld : (f,) int64 arrays
+        Leading dimensions of a front's panel and of the transpose of U12.
+    """
+
+    panel: np.ndarray
+    below: np.ndarray
+    ld: np.ndarray
+    upper_ld: np.ndarray
+
+    @classmethod
+    def of(cls, plan: Plan, symmetric: bool, dtype: np.dtype) -> Layout:
+        """Lay panels out so that all parts and columns begin at multiples of 16 bytes."""
+        wide = max(16 // dtype.itemsize, 1)
+        k, m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
+        below, upper_ld = -(-k // wide) * wide, -(-m // wide) * wide
+        ld = below + upper_ld
+        panel = np.zeros(plan.start.size, np.int64)
+        np.cumsum(k * (ld if symmetric else ld + upper_ld), out=panel[1:])
+        return cls(panel, below, ld, upper_ld)
+
+
+class Pattern:
+    """The index arrays of a plan on a device, and the lists of tasks."""
+
+    def __init__(
+        self,
+        device: Any,
+        plan: Plan,
+        symmetric: bool,
+        small: int = _SMALL,
+        fewest: int = _FEWEST,
+    ) -> None:
+        self.device, self.plan, self.symmetric, self.fewest = device, plan, symmetric, fewest
+        self.schedule = make_schedule(plan, symmetric, small, fewest)
+        self.k, self.m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
+        self.pivot_tiles = -(-self.k // TILE)
+        self.tiles = self.pivot_tiles - (-self.m // TILE)
+        self.tile_row = np.append(0, np.cumsum(self.tiles)).astype(np.int32)
+        rest = self.k - TILE * (self.pivot_tiles - 1)
+        kept = TILE * TILE * (self.pivot_tiles - 1) + rest * rest
+        self.inverse = np.append(0, np.cumsum(-(-kept // 4) * 4))
+        cut_pointer, cuts = _cuts(plan, self.k, self.tiles)
+        self._arrays = {
+            name: device.upload(array)
+            for name, array in {
+                "start": plan.start.astype(np.int32),
+                "pointer": plan.pointer.astype(np.int64),
+                "rows": plan.rows.astype(np.int32),
+                "relative": plan.relative.astype(np.int32),
+                "child_pointer": plan.child_pointer.astype(np.int32),
+                "children": plan.children.astype(np.int32),
+                "inverse": self.inverse,
+                "block": self.schedule.block,
+                "tile_row": self.tile_row,
+                "cut_pointer": cut_pointer,
+                "cuts": cuts,
+            }.items()
+        }
+        self._layouts: dict[np.dtype, tuple[Layout, Any, np.ndarray]] = {}
+        self._solve_tasks: dict[np.dtype, SolveTasks] = {}
+
+    def layout(self, dtype: np.dtype) -> Layout:
+        """Return where panels of this scalar type lie."""
+        return self._of_type(dtype)[0]
+
+    def struct(self, dtype: np.dtype) -> np.ndarray:
+        """Return the struct `Fronts` of the kernels for panels of this scalar type."""
+        return self._of_type(dtype)[2]
+
+    def _of_type(self, dtype: np.dtype) -> tuple[Layout, Any, np.ndarray]:
+        if dtype not in self._layouts:
+            layout = Layout.of(self.plan, self.symmetric, dtype)
+            panel = self.device.upload(layout.panel)
+            arrays = {**self._arrays, "panel": panel}
+            pointers = tuple(self.device.pointer(arrays[name]) for name in _STRUCT.names or ())
+            struct = np.array(pointers, dtype=_STRUCT).view(f"V{_STRUCT.itemsize}")
+            self._layouts[dtype] = layout, panel, struct  # CuPy takes long to tell fields
+        return self._layouts[dtype]
+
+    @cached_property
+    def tasks(self) -> Tasks:
+        """Tasks of the fronts that are not small."""
+        return front_tasks.tile_tasks(self)
+
+    @cached_property
+    def first_sent(self) -> np.ndarray:
+        """Number of each front's first diagonal tile that others follow, and one more."""
+        return np.append(0, np.cumsum(front_tasks.followed_tiles(self)))
+
+    @property
+    def messages(self) -> int:
+        """Numbers that blocks send each other during a factorization."""
+        return int(self.first_sent[-1]) * TILE * TILE
+
+    @cached_property
+    def small_tasks(self) -> SmallTasks:
+        """Fronts that are small, by level."""
+        return small_fronts.small_tasks(self)
+
+    def solve_tasks(self, dtype: np.dtype) -> SolveTasks:
+        """Tasks of the solves with panels of this scalar type."""
+        if dtype not in self._solve_tasks:
+            self._solve_tasks[dtype] = solve_tasks.solve_tasks(self, dtype)
+        return self._solve_tasks[dtype]
+
+    def to_host(self, factor: np.ndarray) -> np.ndarray:
+        """Return panels as the plan lays them out, of panels as the device does.
+
+        Above the diagonal of Cholesky, where the device has anything, are zeros as the CPU has.
+        """
+        layout, plan = self.layout(factor.dtype), self.plan
+        out = np.zeros(int(plan.panel[-1]), factor.dtype)
+        _unpad(factor, out, self.k, self.m, *_arrays_of(layout), plan.panel, self.symmetric)
+        return out
+
+
+def _arrays_of(layout: Layout) -> tuple[np.ndarray, ...]:
+    return layout.panel, layout.below, layout.ld, layout.upper_ld
+
+
+@jit
+def _unpad(factor, out, k, m, panel, below, ld, upper_ld, target, symmetric):
+    for s in range(k.size):
+        to = target[s]
+        for j in range(k[s]):
+            start, above = panel[s] + j * ld[s], j if symmetric else 0
+            out[to + above : to + k[s]] = factor[start + above : start + k[s]]
+            start += below[s]
+            out[to + k[s] : to + k[s] + m[s]] = factor[start : start + m[s]]
+            to += k[s] + m[s]
+        if not symmetric:
+            start = panel[s] + k[s] * ld[s]
+            for _ in range(k[s]):
+                out[to : to + m[s]] = factor[start : start + m[s]]
+                to += m[s]
+                start += upper_ld[s]
+
+
+def _cuts(plan: Plan, k: np.ndarray, tiles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For each front, where its rows begin that fall in each tile of its parent, and their end."""
+    pointer = np.zeros(k.size + 1, np.int64)
+    np.cumsum(np.where(plan.parent >= 0, tiles[plan.parent] + 1, 0), out=pointer[1:])
+    cuts = np.empty(int(pointer[-1]), np.int32)
+    _fill_cuts(plan.parent, plan.pointer, plan.relative, k, pointer, cuts)
+    return pointer, cuts
+
+
+@jit
+def _fill_cuts(parent, pointer, relative, k, cut_pointer, cuts):
+    for s in range(parent.size):
+        if parent[s] < 0:
+            continue
+        pivots = k[parent[s]]
+        pivot_tiles = -(-pivots // TILE)
+        count = cut_pointer[s + 1] - cut_pointer[s]
+        row, size = np.int64(0), pointer[s + 1] - pointer[s]
+        for t in range(count):
+            first = TILE * t if t < pivot_tiles else pivots + TILE * (t - pivot_tiles)
+            while row < size and relative[pointer[s] + row] < first:
+                row += 1
+            cuts[cut_pointer[s] + t] = row

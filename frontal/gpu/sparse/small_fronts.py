@@ -1,0 +1,206 @@
+"""Factorization of small fronts: lists of them by level, and the launches of front_small.cu."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._jit import jit
+from ..runtime.graph import Launch
+from . import launch
+
+if TYPE_CHECKING:
+    from .factorize import State, Storage
+    from .pattern import Pattern
+
+# sparse/small_front.cuh: SmallFront, SmallChild and bytes of a child's map
+_FRONT = np.dtype(
+    [(name, "i8") for name in ("entry", "inverse", "block", "panel")]
+    + [
+        (name, "i4")
+        for name in ("front", "start", "k", "m", "child", "children", "entries", "spare")
+    ]
+)
+_CHILD = np.dtype([("block", "i8"), ("m", "i4"), ("spare", "i4")])
+_MAP = 64
+_ORDERS = (64, 32, 16)  # rows of fronts of each class
+
+
+@dataclass(frozen=True)
+class SmallTasks:
+    """The small fronts of a pattern, by level and class, the largest first.
+
+    Attributes
+    ----------
+    first : list of int
+        Where each level begins among the fronts.
+    counts : list of tuple of int
+        Fronts of each level with up to 64, 32 and 16 rows.
+    fronts, children : device arrays of bytes
+        The structs of sparse/small_front.cuh.
+    maps : device array (children, 64) of bytes
+        Positions of a child's rows in its parent.
+    entries : device array
+        Entries of A: 4096·(position among the values) + row + 64·column.
+    """
+
+    first: list[int]
+    counts: list[tuple[int, int, int]]
+    fronts: Any
+    children: Any
+    maps: Any
+    entries: Any
+
+
+def small_tasks(pattern: Pattern) -> SmallTasks:
+    """List the small fronts of a pattern with what they are assembled from."""
+    plan, schedule, upload = pattern.plan, pattern.schedule, pattern.device.upload
+    fronts = np.flatnonzero(schedule.small)
+    k, m = pattern.k[fronts], pattern.m[fronts]
+    kind = np.searchsorted([-64, -32, -16], -(k + m), side="right") - 1
+    order = np.lexsort((-k * (k + m) ** 2, kind, schedule.level[fronts]))
+    fronts, kind = fronts[order], kind[order]
+    levels = schedule.small_levels
+    group = schedule.level[fronts].astype(np.int64) * len(_ORDERS) + kind
+    counts = np.bincount(group, minlength=levels * len(_ORDERS)).reshape(levels, len(_ORDERS))
+    items = _items(pattern, fronts)
+    children, maps = _children(pattern, fronts, items)
+    begin, size = items["entry"], items["entries"]
+    entries = np.empty(int(size.sum()), np.int64)
+    _pack_entries(
+        fronts, begin, pattern.k, pattern.m,
+        plan.panel, plan.entry_pointer, plan.source, plan.target, entries,
+    )  # fmt: skip
+    return SmallTasks(
+        [0, *np.cumsum(counts.sum(axis=1)).tolist()],
+        [(large, medium, little) for large, medium, little in counts.tolist()],
+        upload(items.view(np.uint8)),
+        upload(children.view(np.uint8)),
+        upload(maps),
+        upload(entries),
+    )
+
+
+def _items(pattern: Pattern, fronts: np.ndarray) -> np.ndarray:
+    """Return the struct of each front; entries of A and children follow the order of the list."""
+    plan = pattern.plan
+    items = np.zeros(fronts.size, _FRONT)
+    items["front"], items["start"] = fronts, plan.start[fronts]
+    items["k"], items["m"] = pattern.k[fronts], pattern.m[fronts]
+    items["inverse"], items["block"] = pattern.inverse[fronts], pattern.schedule.block[fronts]
+    for one, many, pointer in (
+        ("entry", "entries", plan.entry_pointer),
+        ("child", "children", plan.child_pointer),
+    ):
+        items[many] = pointer[fronts + 1] - pointer[fronts]
+        items[one] = np.cumsum(items[many], dtype=np.int64) - items[many]
+    return items
+
+
+def _children(
+    pattern: Pattern, fronts: np.ndarray, items: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the struct of each child, and where its rows go in its parent."""
+    plan, total = pattern.plan, int(items["children"].sum())
+    names, maps = np.empty(total, np.int64), np.zeros((total, _MAP), np.uint8)
+    _fill_maps(
+        fronts, items["child"], plan.child_pointer, plan.children,
+        plan.pointer, plan.relative, names, maps,
+    )  # fmt: skip
+    children = np.zeros(total, _CHILD)
+    children["block"], children["m"] = pattern.schedule.block[names], pattern.m[names]
+    return children, maps
+
+
+@jit
+def _fill_maps(fronts, begin, child_pointer, children, pointer, relative, names, maps):
+    for q in range(fronts.size):
+        first = child_pointer[fronts[q]]
+        for i in range(first, child_pointer[fronts[q] + 1]):
+            at, child = begin[q] + i - first, children[i]
+            names[at] = child
+            for r in range(pointer[child], pointer[child + 1]):
+                maps[at, r - pointer[child]] = relative[r]
+
+
+@jit
+def _pack_entries(fronts, begin, k, m, panel, entry_pointer, source, target, out):
+    """Positions among the values, and rows and columns in the front, of entries of A."""
+    for q in range(fronts.size):
+        s = fronts[q]
+        order, first = k[s] + m[s], entry_pointer[s]
+        for e in range(first, entry_pointer[s + 1]):
+            offset = target[e] - panel[s]
+            if offset < k[s] * order:
+                row, column = offset % order, offset // order
+            else:
+                offset -= k[s] * order
+                row, column = offset // m[s], k[s] + offset % m[s]
+            out[begin[q] + e - first] = source[e] * 4096 + row + 64 * column
+
+
+def _structs(
+    pattern: Pattern, storage: Storage, blocks: Any, tiny: float, state: State
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the structs `SmallFronts` and `Outputs` of the kernel."""
+    pointer, tasks, dtype = pattern.device.pointer, pattern.small_tasks, storage.panels.dtype
+    inputs = [
+        ("fronts", tasks.fronts),
+        ("children", tasks.children),
+        ("maps", tasks.maps),
+        ("entries", tasks.entries),
+        ("finished", state.finished),
+    ]
+    outputs = [
+        ("factor", storage.panels),
+        ("blocks", blocks),
+        ("inverses", storage.inverses),
+        ("upper_inverses", storage.upper_inverses),
+        ("pivots", storage.pivots),
+        ("outcome", state.outcome),
+    ]
+    real = ("tiny", np.dtype(dtype.char.lower()))
+    structs = []
+    for arrays, more in ((inputs, []), (outputs, [real])):
+        struct = np.zeros((), np.dtype([*((name, "u8") for name, _ in arrays), *more], align=True))
+        for name, array in arrays:
+            struct[name] = pointer(array)
+        structs.append(struct)
+    structs[1]["tiny"] = tiny
+    return structs[0], structs[1]
+
+
+def launches(
+    pattern: Pattern, storage: Storage, blocks: Any, values: Any, tiny: float, state: State
+) -> list[list[Launch]]:
+    """Prepare the factorization of all small fronts; return the launches of each level.
+
+    Parameters
+    ----------
+    storage : Storage
+        Gets the panels, inverses and interchanges of the small fronts.
+    blocks : device array
+        Arena of contribution blocks.
+    values : device array
+        A's entries, in the order of the plan.
+    tiny : float
+        Pivots of LU below this are made that large.
+    state : State
+        Gets the outcome, and which fronts are finished.
+    """
+    device, tasks, dtype = pattern.device, pattern.small_tasks, storage.panels.dtype
+    lu = int(not pattern.symmetric)
+    kernel = device.kernel("front_small.cu", "front_small", dtype, LU=lu, PERTURB=lu)
+    tree = pattern.struct(dtype)
+    fronts, outputs = _structs(pattern, storage, blocks, tiny, state)
+    levels = []
+    for first, counts in zip(tasks.first, tasks.counts, strict=False):
+        level = []
+        for part in launch.small_fronts(dtype, pattern.symmetric, counts, device.limits):
+            begin = (np.int32(first + part.first), *map(np.int32, part.counts))
+            arguments = (tree, fronts, outputs, *begin, values)
+            level.append(Launch(kernel, part.blocks, launch.SMALL_THREADS, arguments, part.shared))
+        levels.append(level)
+    return levels

@@ -1,0 +1,211 @@
+"""Lists of tasks for forward and backward substitution, and where messages go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._jit import jit
+from .schedule import TILE
+
+if TYPE_CHECKING:
+    from .pattern import Pattern
+
+# sparse/front_solve.cuh: SolveTask
+TASK = np.dtype(
+    [
+        *((name, "i8") for name in ("panel", "inverse", "pointer")),
+        *((name, "i4") for name in ("start", "k", "m", "tile", "count", "first")),
+        *((name, "i4") for name in ("parts", "partial", "mail", "unused")),
+    ]
+)
+# of fronts that a warp takes whole, where a level has enough of them for Pattern.fewest blocks
+_SMALL_ROWS, _SMALL_PIVOTS, _SMALL_ENTRIES = 128, TILE, 4096
+_GROUP = 512  # tiles of rows of fronts that take turns
+_WARPS = 8  # of a block
+_PART = 8  # tiles of update rows that one task of the backward sweep sums
+
+
+@dataclass(frozen=True)
+class SolveTasks:
+    """Tasks and messages of a pattern on the device, for panels of one scalar type.
+
+    Attributes
+    ----------
+    small, forward, backward : device arrays of TASK, as rows of bytes
+        Small fronts, children first; tasks of the larger ones for each sweep.
+    mail_pointer : device array
+        Where the messages to each row of each front begin, those of front s from start + pointer.
+    slots : device array
+        Where the message of each update row goes.
+    messages, partials : int
+        Number of messages, and of partial sums of TILE rows.
+    pivot_tiles : device array (t, 4) or None
+        LU: first position, width, and first row within the front of each pivot tile.
+    """
+
+    small: Any
+    forward: Any
+    backward: Any
+    mail_pointer: Any
+    slots: Any
+    messages: int
+    partials: int
+    pivot_tiles: Any
+
+
+def solve_tasks(pattern: Pattern, dtype: np.dtype) -> SolveTasks:
+    """List the tasks of a pattern for panels of this scalar type."""
+    plan, upload, k, m = pattern.plan, pattern.device.upload, pattern.k, pattern.m
+    little = (k + m <= _SMALL_ROWS) & (k <= _SMALL_PIVOTS) & (k * (k + m) <= _SMALL_ENTRIES)
+    small, level = _levels(plan.parent, little)
+    thin = np.flatnonzero(np.bincount(level[small]) < _WARPS * pattern.fewest)
+    if thin.size:
+        small, level = _levels(plan.parent, small & (level < thin[0]))
+    work = k * (k + m)
+    order = np.lexsort((-work, level))
+    few, many = order[small[order]], order[~small[order]]
+    tiles = pattern.tiles[many]
+    group = (np.cumsum(tiles) - tiles) // _GROUP
+    forward = _list_forward(many, group, k, m, level)
+    many = many[::-1]
+    tiles = tiles[::-1]
+    group = (np.cumsum(tiles) - tiles) // _GROUP
+    backward, partials = _list_backward(many, group, k, m, level, _PART)
+    pointer, slots = _mail(plan.start, plan.parent, plan.pointer, plan.relative)
+    own = _describe(pattern, dtype, few)
+    up = _describe(pattern, dtype, *_sorted(forward, 1))
+    down = _describe(pattern, dtype, *_sorted(backward, -1))
+    return SolveTasks(
+        upload(_bytes(own)),
+        upload(_bytes(up)),
+        upload(_bytes(down)),
+        upload(pointer),
+        upload(slots),
+        slots.size,
+        int(partials),
+        None if pattern.symmetric else upload(_pivot_tiles(plan.start)),
+    )
+
+
+def _sorted(tasks: np.ndarray, direction: int) -> tuple[np.ndarray, ...]:
+    """Columns of a list by level, group and turn: front, tile, count, first, parts, partial."""
+    order = np.lexsort((tasks[:, 8], tasks[:, 7], direction * tasks[:, 6]))
+    return tuple(tasks[order, column] for column in range(6))
+
+
+def _describe(pattern: Pattern, dtype: np.dtype, fronts: np.ndarray, *columns: Any) -> np.ndarray:
+    plan = pattern.plan
+    out = np.zeros(fronts.size, TASK)
+    out["panel"] = pattern.layout(dtype).panel[fronts]
+    out["inverse"], out["pointer"] = pattern.inverse[fronts], plan.pointer[fronts]
+    out["start"], out["k"], out["m"] = plan.start[fronts], pattern.k[fronts], pattern.m[fronts]
+    out["mail"] = np.diff(plan.child_pointer)[fronts] > 0
+    for name, column in zip(("tile", "count", "first", "parts", "partial"), columns, strict=False):
+        out[name] = column
+    return out
+
+
+def _bytes(tasks: np.ndarray) -> np.ndarray:
+    return tasks.view(np.uint8).reshape(-1, TASK.itemsize)
+
+
+@jit
+def _levels(parent, little):
+    """Which fronts have only little ones below, and their heights; the others come after those."""
+    small, level = little.copy(), np.zeros(parent.size, np.int32)
+    for s in range(parent.size):  # children come before parents
+        if parent[s] >= 0:
+            level[parent[s]] = max(level[parent[s]], level[s] + np.int32(1))
+            if not small[s]:
+                small[parent[s]] = False
+    return small, level
+
+
+@jit
+def _list_forward(fronts, group, k, m, level):
+    """Front, tile, count, 0, 0, 0, level, group and turn of each tile of rows."""
+    total = 0
+    for s in fronts:
+        u = -(-m[s] // TILE)
+        total += -(-k[s] // TILE) + -(-u // max(1, min(4, 2 * TILE // k[s])))
+    out = np.zeros((total, 9), np.int32)
+    at = 0
+    for q in range(fronts.size):
+        s = fronts[q]
+        p = -(-k[s] // TILE)
+        tiles, together = p + -(-m[s] // TILE), max(1, min(4, 2 * TILE // k[s]))
+        i = 0
+        while i < tiles:
+            count = 1 if i < p else min(together, tiles - i)
+            out[at, 0], out[at, 1], out[at, 2] = s, i, count
+            out[at, 6], out[at, 7], out[at, 8] = level[s], group[q], i
+            i += count
+            at += 1
+    return out
+
+
+@jit
+def _list_backward(fronts, group, k, m, level, most):
+    """Front, tile, count, first, parts, partial, level, group, turn; number of partial sums.
+
+    A task of its own sums `most` tiles of update rows or fewer, where there are more.
+    """
+    total = 0
+    for s in fronts:
+        p, u = -(-k[s] // TILE), -(-m[s] // TILE)
+        total += p * (1 + (-(-u // most) if u > most else 0))
+    out = np.zeros((total, 9), np.int32)
+    at, partials = 0, 0
+    for q in range(fronts.size):
+        s = fronts[q]
+        p, u = -(-k[s] // TILE), -(-m[s] // TILE)
+        parts = -(-u // most) if u > most else 0
+        for t in range(p):
+            for part in range(parts + 1):
+                out[at, 0], out[at, 1] = s, t
+                out[at, 6], out[at, 7] = level[s], group[q]
+                if part < parts:
+                    begin, end = part * u // parts, (part + 1) * u // parts
+                    out[at, 2], out[at, 3], out[at, 5] = end - begin, p + begin, partials + part
+                else:
+                    out[at, 4], out[at, 5], out[at, 8] = parts, partials, p - t
+                at += 1
+            partials += parts
+    return out, partials
+
+
+@jit
+def _mail(start, parent, pointer, relative):
+    """Where the messages to each row of each front begin, and the place of each update row's."""
+    fronts = parent.size
+    begin = np.zeros(start[fronts] + pointer[fronts] + 1, np.int32)
+    slots = np.zeros(relative.size, np.int32)
+    for c in range(fronts):
+        if parent[c] >= 0:
+            base = start[parent[c]] + pointer[parent[c]] + 1
+            for r in range(pointer[c], pointer[c + 1]):
+                begin[base + relative[r]] += 1
+    for row in range(begin.size - 1):
+        begin[row + 1] += begin[row]
+    taken = begin.copy()
+    for c in range(fronts):  # ascending: the order in which a parent adds
+        if parent[c] >= 0:
+            base = start[parent[c]] + pointer[parent[c]]
+            for r in range(pointer[c], pointer[c + 1]):
+                slots[r] = taken[base + relative[r]]
+                taken[base + relative[r]] += 1
+    return begin, slots
+
+
+def _pivot_tiles(start: np.ndarray) -> np.ndarray:
+    k = np.diff(start).astype(np.int64)
+    tiles = -(-k // TILE)
+    front = np.repeat(np.arange(k.size), tiles)
+    within = TILE * (np.arange(front.size) - np.repeat(np.cumsum(tiles) - tiles, tiles))
+    out = np.zeros((front.size, 4), np.int32)
+    out[:, 0], out[:, 2] = start[front] + within, within
+    out[:, 1] = np.minimum(TILE, k[front] - within)
+    return out

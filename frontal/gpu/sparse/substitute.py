@@ -1,0 +1,197 @@
+"""Forward and backward substitution over the fronts on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from ..runtime.graph import Launch, Replayed
+from . import health as life
+from . import launch
+from .factorize import Storage
+from .pattern import Pattern
+from .schedule import TILE
+
+_THREADS, _WARPS = 256, 8  # of sparse/front_solve.cuh
+
+# sparse/front_solve.cuh: Solve
+_POINTERS = ("tasks", "mail_pointer", "slots", "place", "inverses")
+_POINTERS += ("x", "y", "z", "mail", "partial", "ticket")
+_STRUCT = np.dtype([*((name, "u8") for name in _POINTERS), ("count", "i4")], align=True)
+
+
+class Solver:
+    """Solves with one factor; one call at a time, since all share its vectors and messages.
+
+    It keeps the arrays of the storage, and not the storage, which keeps this.
+    """
+
+    def __init__(self, pattern: Pattern, storage: Storage) -> None:
+        self.pattern, self.panels, self.pivots = pattern, storage.panels, storage.pivots
+        self.dtype = storage.panels.dtype
+        self.inverses, self.upper_inverses = storage.inverses, storage.upper_inverses
+        self._sweeps: dict[tuple[int, bool], Sweeps] = {}
+        self._messages: Messages | None = None
+
+    def sweeps(self, width: int, flip: bool) -> Sweeps:
+        """Prepare both sweeps for `width` right-hand sides, or the first of them.
+
+        Parameters
+        ----------
+        flip : bool
+            Solve with the transpose (LU only).
+        """
+        width = launch.solve_width(self.dtype, width)
+        if (width, flip) not in self._sweeps:
+            if self._messages is None or width > self._messages.width:
+                self._sweeps.clear()
+                self._messages = Messages(self.pattern, self.dtype, width)
+            self._sweeps[width, flip] = Sweeps(self, self._messages, width, flip)
+        return self._sweeps[width, flip]
+
+    def blocks(self, total: int, flip: bool) -> Iterator[tuple[slice, Sweeps]]:
+        """Parts of `total` right-hand sides, and the sweeps that solve for each."""
+        first = 0
+        while first < total:
+            sweeps = self.sweeps(total - first, flip)
+            part = slice(first, min(first + sweeps.width, total))
+            yield part, sweeps
+            first = part.stop
+
+    def solve(self, x: Any, flip: bool) -> None:
+        """Overwrite x with the solution in the order of elimination; nothing waits for the host.
+
+        Parameters
+        ----------
+        x : device array (n, w)
+            Right-hand sides.
+        flip : bool
+            See `sweeps`.
+        """
+        n, total = x.shape
+        for part, sweeps in self.blocks(total if n else 0, flip):
+            count = part.stop - part.start
+            sweeps.rhs[:, :count] = x[:, part]
+            sweeps()
+            x[:, part] = sweeps.solution[:, :count]
+
+    @cached_property
+    def tasks(self) -> Any:
+        """Tasks of this pattern and scalar type."""
+        return self.pattern.solve_tasks(self.dtype)
+
+    @cached_property
+    def place(self) -> Any:
+        """LU: which row of its front comes to each pivot row."""
+        if self.tasks.pivot_tiles is None:
+            return None
+        n = int(self.pattern.plan.start[-1])
+        place = self.pattern.device.xp.empty(max(n, 1), np.int32)
+        self._fill(place)
+        return place
+
+    def renew(self) -> None:
+        """Take note of other pivots: the storage has another factor now."""
+        place = self.__dict__.get("place")
+        if place is not None:
+            self._fill(place)
+
+    def _fill(self, place: Any) -> None:
+        tiles, device = self.tasks.pivot_tiles, self.pattern.device
+        kernel = device.kernel("front_forward.cu", "front_places", self.dtype, LU=1)
+        arguments = (tiles, np.int32(len(tiles)), self.pivots, place)
+        kernel((-(-len(tiles) // _WARPS),), (_THREADS,), arguments)
+
+
+class Messages:
+    """What blocks send each other, for some right-hand sides or fewer.
+
+    Messages are numbers whose bits are all set until they are sent (sparse/front_solve.cuh). Every
+    solve leaves them so, and one buffer serves all widths; those that bring the solution lie apart,
+    since each forward sweep sets their bits.
+    """
+
+    def __init__(self, pattern: Pattern, dtype: np.dtype, width: int) -> None:
+        self.width = width
+        xp, n = pattern.device.xp, int(pattern.plan.start[-1])
+        tasks, size = pattern.solve_tasks(dtype), width * dtype.itemsize
+        rows = n + tasks.messages + TILE * tasks.partials
+        self.sent = xp.full(rows * size, 0xFF, np.uint8)
+        self.solution = xp.empty(n * width, dtype)
+        self.rhs = xp.zeros(n * width, dtype)
+        self.tickets = xp.zeros(4, np.int32)
+
+
+class Sweeps:
+    """The launches that solve for `width` right-hand sides.
+
+    From the second call on a graph is replayed.
+
+    Attributes
+    ----------
+    width : int
+    rhs, solution : device arrays (n, width)
+        What is solved for, in the order of elimination, and what comes of it.
+    """
+
+    def __init__(self, solver: Solver, messages: Messages, width: int, flip: bool) -> None:
+        self.width = width
+        pattern, dtype = solver.pattern, solver.dtype
+        n = int(pattern.plan.start[-1])
+        self.rhs, self.solution = (
+            x[: n * width].reshape(n, width) for x in (messages.rhs, messages.solution)
+        )
+        self._messages = messages
+        tasks, limits = solver.tasks, pattern.device.limits
+        small = launch.front_solve_small(dtype, width, limits)
+        large = launch.front_solve(dtype, width, limits)
+        launches = (
+            self._launch(solver, flip, "front_forward_small", tasks.small, 0, small),
+            self._launch(solver, flip, "front_forward", tasks.forward, 1, large),
+            self._launch(solver, flip, "front_backward", tasks.backward, 2, large),
+            self._launch(solver, flip, "front_backward_small", tasks.small, 3, small),
+        )
+        found = [one for one in launches if one is not None]
+        begin = partial(pattern.device.clear, messages.tickets)
+        self._run = Replayed(pattern.device, begin, found)
+
+    def __call__(self) -> None:
+        """Solve; nothing waits for the host."""
+        self._run()
+
+    def _launch(
+        self, solver: Solver, flip: bool, name: str, tasks: Any, ticket: int, plan: launch.SolvePlan
+    ) -> Launch | None:
+        count = len(tasks)
+        if not count:
+            return None
+        device, dtype, forward = solver.pattern.device, solver.dtype, ticket < 2
+        struct = np.zeros((), _STRUCT)
+        of_upper = not solver.pattern.symmetric and forward == flip
+        arrays = {
+            "tasks": tasks,
+            "mail_pointer": solver.tasks.mail_pointer,
+            "slots": solver.tasks.slots,
+            "place": solver.place,
+            "inverses": solver.upper_inverses if of_upper else solver.inverses,
+            "x": self.rhs,
+            "z": self.solution,
+            "ticket": self._messages.tickets[ticket:],
+        }
+        for field, array in arrays.items():
+            struct[field] = device.pointer(array)
+        at, n = device.pointer(self._messages.sent), int(solver.pattern.plan.start[-1])
+        for field, rows in (("y", n), ("mail", solver.tasks.messages), ("partial", 0)):
+            struct[field] = at
+            at += rows * self.width * dtype.itemsize
+        struct["count"] = count
+        constants = plan.constants | life.constants(solver.pattern, FLIP=flip)
+        kernel = device.kernel(f"{name}.cu", name, dtype, **constants)
+        arguments = (struct, solver.panels)
+        if not forward:
+            arguments += (solver.pattern.struct(dtype),)
+        blocks = plan.residents * device.limits.multiprocessors
+        return Launch(kernel, blocks, _THREADS, arguments, plan.shared)

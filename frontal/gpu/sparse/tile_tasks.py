@@ -1,0 +1,188 @@
+"""Lists of tasks for the fronts of a pattern: what the persistent kernels work through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._jit import jit
+from .schedule import TILE
+
+if TYPE_CHECKING:
+    from .pattern import Pattern
+
+UPPER = 1 << 30  # PART_BIT of front_tiles.cu
+_GROUP = 512  # tiles of rows of fronts whose columns take turns
+_FEW = 512  # fronts of a level; see followed_tiles
+_LARGE, _WIDE, _SQUARE = 48, 4, 16  # see _order; tiles
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """Tasks of front_tiles.cu on the device.
+
+    Attributes
+    ----------
+    count : int
+        Number of tasks.
+    list : device array (count, 4)
+        Front, i, j and level (with the part) of each.
+    begin, source, place : device arrays
+        Entries of A by task: extents, positions among the values, places in the tile.
+    level_count : device array
+        Tasks of each level.
+    fronts : device array
+        The fronts that the tasks belong to.
+    first_sent : device array
+        As `Pattern.first_sent`.
+    """
+
+    count: int
+    list: Any
+    begin: Any
+    source: Any
+    place: Any
+    level_count: Any
+    fronts: Any
+    first_sent: Any
+
+
+def tile_tasks(pattern: Pattern) -> Tasks:
+    """List the tiles of all fronts that are not small, each after those that it needs."""
+    schedule, upload = pattern.schedule, pattern.device.upload
+    fronts = np.flatnonzero(~schedule.small)
+    work = pattern.k[fronts] * (pattern.k[fronts] + pattern.m[fronts]) ** 2
+    fronts = fronts[np.lexsort((-work, schedule.level[fronts]))]
+    rows = pattern.tiles[fronts]
+    group = (np.cumsum(rows) - rows) // _GROUP
+    given = fronts, group, pattern.k, pattern.m, schedule.level, pattern.symmetric
+    tasks = np.empty((_list_tiles(*given, np.empty((0, 5), np.int32)), 5), np.int32)
+    _list_tiles(*given, tasks)
+    level = tasks[:, 3] % UPPER
+    tasks = np.ascontiguousarray(tasks[_order(pattern, tasks, level), :4])
+    begin, source, place = _entries_of_tasks(pattern, tasks)
+    counts = np.bincount(level, minlength=schedule.levels)
+    return Tasks(
+        len(tasks),
+        upload(tasks),
+        upload(begin),
+        upload(source),
+        upload(place),
+        upload(counts.astype(np.int32)),
+        upload(fronts.astype(np.int32)),
+        upload(pattern.first_sent.astype(np.int32)),
+    )
+
+
+def followed_tiles(pattern: Pattern) -> np.ndarray:
+    """How many diagonal tiles of each front others follow while they are factored (Cholesky).
+
+    All that other diagonal tiles wait for; and where a level has few fronts, the last one for
+    the update rows. With many, clearing the messages costs more than their earlier arrival saves.
+    """
+    schedule = pattern.schedule
+    if not pattern.symmetric:
+        return np.zeros(len(pattern.k), np.int64)
+    fronts = np.bincount(schedule.level[~schedule.small], minlength=schedule.levels)
+    last = (fronts[schedule.level] < _FEW) & (pattern.m > 0)
+    return np.where(schedule.small, 0, pattern.pivot_tiles - ~last)
+
+
+def _order(pattern: Pattern, tasks: np.ndarray, level: np.ndarray) -> np.ndarray:
+    """Order of tasks: by level, group of fronts, and within by columns from the left.
+
+    Tiles that are under way together shall share their operands in the cache: large fronts go by
+    _WIDE columns of L together, row after row, and by squares of _SQUARE tiles of the contribution
+    block. In other fronts what all wait for, the diagonal tile, comes first in its column; with
+    Cholesky, where the tile left of it goes on with it, in that one's.
+    """
+    front, i, j, group = tasks[:, 0], tasks[:, 1], tasks[:, 2], tasks[:, 4]
+    tiles, pivots = pattern.tiles[front], pattern.pivot_tiles[front]
+    large, contributes = tiles >= _LARGE, j >= pivots
+    column, urgent = j, i == j
+    if pattern.symmetric:  # a diagonal tile is worked on by (i, i) and then (i, i - 1)
+        column = np.where(urgent & ~contributes, np.maximum(j - 1, 0), j)
+        urgent = (i <= column + 1) & (i < pivots)
+    wide, square = np.where(large, _WIDE, 1), np.where(large, _SQUARE, 1)
+    first = np.where(contributes, -(-pivots // wide) + (j - pivots) // square, column // wide)
+    second = np.where(contributes, np.where(large, i // _SQUARE, 0), np.where(large, i, ~urgent))
+    return np.lexsort((-j, np.where(large, column, i), second, first, group, level))
+
+
+@jit
+def _list_tiles(fronts, group, k, m, level, symmetric, out):
+    """Count the tasks; where there is room, their fronts, i, j, level and kind, and groups."""
+    at = 0
+    for q in range(fronts.size):
+        s = fronts[q]
+        pivots, updates = -(-k[s] // TILE), -(-m[s] // TILE)
+        tiles = pivots + updates
+        for j in range(tiles):
+            contributes = j >= pivots
+            i = pivots if contributes and not symmetric else j
+            while i < tiles:
+                if at < len(out):
+                    out[at, 0], out[at, 1], out[at, 2], out[at, 4] = s, i, j, group[q]
+                    out[at, 3] = level[s]
+                at += 1
+                i += 1
+            if not symmetric and not contributes:
+                for i in range(j + 1, tiles):
+                    if at < len(out):
+                        out[at, 0], out[at, 1], out[at, 2], out[at, 4] = s, i, j, group[q]
+                        out[at, 3] = level[s] + UPPER
+                    at += 1
+    return at
+
+
+def _entries_of_tasks(
+    pattern: Pattern, tasks: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Extents, sources and places of the entries of A that belong to each task."""
+    plan = pattern.plan
+    if not len(tasks):
+        return np.zeros(1, np.int64), np.empty(0, np.int64), np.empty(0, np.int32)
+    keys, places = _places(
+        pattern.k, pattern.m, plan.panel, plan.entry_pointer, plan.target, pattern.tile_row
+    )
+    rows = pattern.tile_row[tasks[:, 0]] + tasks[:, 1].astype(np.int64)
+    columns, part = tasks[:, 2].astype(np.int64), tasks[:, 3] // UPPER
+    width = int(max(keys[:, 1].max(initial=0), columns.max(initial=0))) + 1
+    names = (rows * width + columns) * 2 + part
+    order = np.argsort(names)
+    wanted = (keys[:, 0] * width + keys[:, 1]) * 2 + keys[:, 2]
+    found = order[np.minimum(np.searchsorted(names[order], wanted), len(names) - 1)]
+    mine = np.flatnonzero(names[found] == wanted)  # the others belong to small fronts
+    task = found[mine]
+    mine = mine[np.argsort(task, kind="stable")]
+    begin = np.zeros(len(tasks) + 1, np.int64)
+    np.cumsum(np.bincount(task, minlength=len(tasks)), out=begin[1:])
+    return begin, plan.source[mine].astype(np.int64), places[mine]
+
+
+@jit
+def _places(k, m, panel, entry_pointer, target, tile_row):
+    """Tile (row of tiles, column of tiles, part) of each entry of A, and its place there."""
+    keys = np.empty((target.size, 3), np.int64)
+    places = np.empty(target.size, np.int32)
+    for s in range(k.size):
+        order, pivot_tiles = k[s] + m[s], -(-k[s] // TILE)
+        for e in range(entry_pointer[s], entry_pointer[s + 1]):
+            offset = target[e] - panel[s]
+            part = np.int64(0)
+            if offset < k[s] * order:
+                r, c = offset % order, offset // order
+                if r < k[s] and r // TILE < c // TILE:
+                    r, c, part = c, r, np.int64(1)
+            else:
+                offset -= k[s] * order
+                r, c, part = k[s] + offset % m[s], offset // m[s], np.int64(1)
+            if r < k[s]:
+                i, row = r // TILE, r % TILE
+            else:
+                i, row = pivot_tiles + (r - k[s]) // TILE, (r - k[s]) % TILE
+            keys[e, 0], keys[e, 1], keys[e, 2] = tile_row[s] + i, c // TILE, part
+            places[e] = row + TILE * (c % TILE)
+    return keys, places

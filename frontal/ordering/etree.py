@@ -1,0 +1,198 @@
+"""Elimination tree, postorder and column counts of a Cholesky factor, from the pattern alone.
+
+All functions take the adjacency of a symmetric pattern without its diagonal (`indptr`, `indices`)
+and a permutation: ``perm[k]`` is the node eliminated k-th and ``iperm`` its inverse. Results are in
+elimination order. The work is proportional to the number of entries, up to a factor that is
+below 5 for any matrix that fits a computer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .._jit import inner, jit
+
+if TYPE_CHECKING:
+    from .graph import Graph
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a Cholesky factorization costs in an ordering.
+
+    Attributes
+    ----------
+    nnz : int
+        Entries of the factor, diagonal included.
+    flops : float
+        Sum of squared column counts: multiplications and additions of Cholesky.
+    height : int
+        Columns on the longest path of the elimination tree.
+    """
+
+    nnz: int
+    flops: float
+    height: int
+
+
+@inner
+def elimination_tree(indptr, indices, perm, iperm):
+    """Parent of each column, -1 at roots (Liu 1986: path compression by virtual ancestors)."""
+    n = perm.size
+    parent = np.full(n, -1, np.int32)
+    ancestor = np.full(n, -1, np.int32)
+    for j in range(n):
+        node = perm[j]
+        for p in range(indptr[node], indptr[node + 1]):
+            i = iperm[indices[p]]
+            while i != -1 and i < j:
+                above = ancestor[i]
+                ancestor[i] = j
+                if above == -1:
+                    parent[i] = j
+                i = above
+    return parent
+
+
+@inner
+def postorder(parent):
+    """Order of a depth-first walk in which children come before parents, first child first."""
+    n = parent.size
+    head = np.full(n, -1, np.int32)
+    sibling = np.empty(n, np.int32)
+    for j in range(n - 1, -1, -1):
+        if parent[j] >= 0:
+            sibling[j] = head[parent[j]]
+            head[parent[j]] = j
+    post = np.empty(n, np.int32)
+    stack = np.empty(n, np.int32)
+    k = 0
+    for root in range(n):
+        if parent[root] >= 0:
+            continue
+        stack[0] = root
+        top = 1
+        while top > 0:
+            j = stack[top - 1]
+            child = head[j]
+            if child == -1:
+                top -= 1
+                post[k] = j
+                k += 1
+            else:
+                head[j] = sibling[child]
+                stack[top] = child
+                top += 1
+    return post
+
+
+@inner
+def column_counts(indptr, indices, perm, iperm, parent):
+    """Entries of each column of the factor, the diagonal included; `perm` must be a postorder.
+
+    Gilbert, Ng and Peyton (1994): a row of the factor is a subtree of the elimination tree, so
+    its leaves and their least common ancestors give the counts by differences.
+    """
+    n = perm.size
+    first = np.full(n, -1, np.int32)  # first descendant, as columns are postordered
+    for j in range(n):
+        k = j
+        while k != -1 and first[k] == -1:
+            first[k] = j
+            k = parent[k]
+    count = np.zeros(n, np.int32)
+    for j in range(n):
+        if first[j] == j:
+            count[j] = 1
+    latest_first = np.full(n, -1, np.int32)  # per row: first[] of its latest leaf
+    latest_leaf = np.full(n, -1, np.int32)
+    ancestor = np.empty(n, np.int32)
+    for j in range(n):
+        ancestor[j] = j
+    for j in range(n):
+        if parent[j] >= 0:
+            count[parent[j]] -= 1
+        node = perm[j]
+        for p in range(indptr[node], indptr[node + 1]):
+            i = iperm[indices[p]]
+            if i <= j or first[j] <= latest_first[i]:
+                continue  # not below the diagonal, or j is no leaf of the subtree of row i
+            latest_first[i] = first[j]
+            leaf = latest_leaf[i]
+            latest_leaf[i] = j
+            count[j] += 1
+            if leaf >= 0:
+                common = leaf
+                while common != ancestor[common]:
+                    common = ancestor[common]
+                while leaf != common:
+                    above = ancestor[leaf]
+                    ancestor[leaf] = common
+                    leaf = above
+                count[common] -= 1
+        if parent[j] >= 0:
+            ancestor[j] = parent[j]
+    for j in range(n):
+        if parent[j] >= 0:
+            count[parent[j]] += count[j]
+    return count
+
+
+@jit
+def inverse(perm):
+    """The inverse permutation."""
+    iperm = np.empty_like(perm)
+    for k in range(perm.size):
+        iperm[perm[k]] = k
+    return iperm
+
+
+@jit
+def postordered_tree(indptr, indices, perm):
+    """Refine `perm` to a postorder of its elimination tree: (perm, iperm, parent, count)."""
+    parent = elimination_tree(indptr, indices, perm, inverse(perm))
+    post = postorder(parent)
+    rank = inverse(post)
+    new_perm = np.empty_like(perm)
+    new_parent = np.empty_like(parent)
+    for k in range(post.size):
+        new_perm[k] = perm[post[k]]
+        above = parent[post[k]]
+        new_parent[k] = rank[above] if above >= 0 else -1
+    iperm = inverse(new_perm)
+    return new_perm, iperm, new_parent, column_counts(indptr, indices, new_perm, iperm, new_parent)
+
+
+@jit
+def depths(parent):
+    """Nodes on the path from each node to its root; parents come after their children."""
+    depth = np.empty(parent.size, np.int32)
+    for j in range(parent.size - 1, -1, -1):
+        depth[j] = depth[parent[j]] + 1 if parent[j] >= 0 else 1
+    return depth
+
+
+def ordering_cost(graph: Graph, perm: np.ndarray) -> Cost:
+    """Exact cost of a Cholesky factorization of the pattern of `graph` in the order `perm`.
+
+    Parameters
+    ----------
+    graph : Graph
+        Symmetric adjacency, n nodes.
+    perm : (n,) int array
+        ``perm[k]`` is the node eliminated k-th.
+
+    Returns
+    -------
+    Cost
+        Entries of the factor, flops and height of the elimination tree.
+    """
+    perm = np.ascontiguousarray(perm, np.int32)
+    _, _, parent, count = postordered_tree(graph.indptr, graph.indices, perm)
+    counts = count.astype(np.float64)
+    return Cost(
+        int(count.sum(dtype=np.int64)), float(counts @ counts), int(depths(parent).max(initial=0))
+    )

@@ -1,0 +1,99 @@
+"""Pairs of nodes for 2x2 pivots, from a matching of a matrix of symmetric pattern.
+
+A row permutation would destroy the symmetry of a saddle point matrix. The cycles of its matching,
+broken into pairs, say instead which two nodes belong into one front, where together they have a
+large entry outside the diagonal.
+
+Reference: I. S. Duff and S. Pralet, "Strategies for scaling and pivoting for sparse symmetric
+indefinite problems", SIAM J. Matrix Anal. Appl. 27 (2005).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._jit import jit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from .matching import Matching
+
+SOUND_DIAGONAL = 0.1  # scaled diagonal entries from here on are pivots of their own
+
+
+@jit
+def _break_cycles(rows, diagonal, degree):
+    """Break the cycles (and open paths) of a matching into pairs; `partner` of each node."""
+    n = rows.size
+    partner = np.arange(n).astype(np.int32)
+    is_row = np.zeros(n, np.bool_)
+    for j in range(n):
+        if rows[j] >= 0:
+            is_row[rows[j]] = True
+    seen = np.zeros(n, np.bool_)
+    walk = np.empty(n, np.int32)
+    for step in range(2 * n):  # first the paths, from their ends, then the cycles
+        j = step % n
+        if seen[j] or (step < n and is_row[j]):
+            continue
+        size = 0
+        while j >= 0 and not seen[j]:
+            seen[j] = True
+            walk[size] = j
+            size += 1
+            j = rows[j]
+        start = 0
+        if size % 2 and step >= n:  # the node left out: largest diagonal, then longest column
+            for k in range(1, size):
+                a, b = walk[k], walk[start]
+                equal = diagonal[a] == diagonal[b]
+                if diagonal[a] > diagonal[b] or (equal and degree[a] > degree[b]):
+                    start = k
+            start += 1
+        elif step >= n:  # of the two ways, that of the smaller diagonal products
+            excess = 0.0
+            for k in range(size):
+                product = diagonal[walk[k]] * diagonal[walk[(k + 1) % size]]
+                excess += product if k % 2 == 0 else -product
+            start = 1 if excess > 0.0 else 0
+        for k in range(start, start + size - 1, 2):
+            a, b = walk[k % size], walk[(k + 1) % size]
+            if min(diagonal[a], diagonal[b]) < SOUND_DIAGONAL:
+                partner[a], partner[b] = b, a
+    return partner
+
+
+def symmetric_pairs(matching: Matching, A: Any) -> NDArray[np.int32]:
+    """Break the cycles of a matching into pairs for 2x2 pivots that keep the symmetry.
+
+    Even cycles break in the way with the smaller diagonal products; an odd cycle leaves out the
+    node with the largest scaled diagonal entry or, among zeros, the longest column, which fill
+    reducing orderings leave to the end. Pairs of two sound diagonal entries are not formed.
+
+    Parameters
+    ----------
+    matching : Matching
+        Of A.
+    A : (n, n) sparse matrix or array
+        Of symmetric pattern.
+
+    Returns
+    -------
+    (n,) int32 array
+        ``partner[i]`` is the other node of the pair of i, or i itself.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> from frontal.symbolic.matching import maximum_product_matching
+    >>> A = sp.csc_array([[1e-3, 0.0, 5.0], [0.0, 1.0, 0.1], [5.0, 0.1, 0.0]])
+    >>> symmetric_pairs(maximum_product_matching(A), A)
+    array([2, 1, 0], dtype=int32)
+    """
+    A = sp.csc_array(A)
+    diagonal = matching.row_scale * np.abs(A.diagonal()).astype(np.float64) * matching.col_scale
+    return _break_cycles(matching.rows, diagonal, np.diff(A.indptr).astype(np.int64))

@@ -1,0 +1,321 @@
+"""Supernodes and fronts: groups of columns eliminated together, and the rows of each front.
+
+A front has k pivot columns and m update rows. Fundamental supernodes have no zeros in their
+panels; amalgamation then merges a child into its parent wherever a cost model says that one larger
+front is cheaper than two, zeros included.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._jit import inner, jit
+
+
+class CostModel(NamedTuple):
+    """Seconds that a front costs on a backend, fitted to measurements.
+
+    A front with k pivot columns and m update rows takes
+    ``front + entry * (F k + 2 m^2) + flops / (rate * k / (k + half))`` seconds with F = k + m:
+    a fixed part, the traffic of its panel and contribution block, and arithmetic whose rate
+    reaches half of its best at `half` pivot columns. If it has more than `TILE` rows, each of its
+    tiles takes `tile` seconds besides.
+    """
+
+    front: float
+    entry: float
+    rate: float
+    half: float
+    tile: float = 0.0
+
+
+TILE = 64  # rows of fronts that a GPU takes whole, and of the tiles of larger ones
+CPU_COST = CostModel(front=1.0e-6, entry=0.6e-9, rate=3.0e10, half=12.0)
+GPU_COST = CostModel(front=6e-9, entry=18e-12, rate=1e12, half=12.0, tile=14e-9)
+
+
+def cost_model(backend: str) -> CostModel:
+    """Return what fronts cost on ``"cpu"`` or ``"gpu"``."""
+    return GPU_COST if backend == "gpu" else CPU_COST
+
+
+@jit
+def fundamental_supernodes(parent, count):
+    """First column of each fundamental supernode, and n as last entry (Liu, Ng, Peyton 1993).
+
+    Column j + 1 continues the supernode of j if j is its only child and their structures nest.
+    """
+    n = parent.size
+    children = np.zeros(n, np.int32)
+    for j in range(n):
+        if parent[j] >= 0:
+            children[parent[j]] += 1
+    first = np.empty(n + 1, np.int32)
+    fronts = 0
+    for j in range(n):
+        nested = j > 0 and parent[j - 1] == j and count[j - 1] == count[j] + 1
+        if not (nested and children[j] == 1):
+            first[fronts] = j
+            fronts += 1
+    first[fronts] = n
+    return first[: fronts + 1]
+
+
+@inner
+def _front_seconds(k, m, model):
+    flops = k * (k * (k / 3.0 + m) + m * float(m))
+    traffic = (k + m) * float(k) + 2.0 * m * float(m)
+    seconds = model.front + model.entry * traffic + flops * (k + model.half) / (model.rate * k)
+    if k + m > TILE:
+        tiles = -(-k // TILE) - (-m // TILE)
+        seconds += model.tile * 0.5 * tiles * (tiles + 1.0)
+    return seconds
+
+
+@inner
+def _tied(tie, first, s):
+    """Whether the last column of supernode s must share a front with the next column."""
+    return tie.size > 0 and tie[first[s + 1] - 1]
+
+
+@jit
+def amalgamate(first, parent, count, tie, model):
+    """Merge supernodes into their parents while the cost model gains.
+
+    Parameters
+    ----------
+    first : (s + 1,) int32 array
+        Fundamental supernodes.
+    parent, count : (n,) int32 arrays
+        Elimination tree and column counts.
+    tie : (n,) or (0,) bool array
+        ``tie[j]`` forces column j into the front of its parent column.
+    model : CostModel
+
+    Returns
+    -------
+    into : (s,) int32 array
+        The supernode that each one is merged into, itself where it stays.
+    above : (s,) int32 array
+        Parent in the tree of fundamental supernodes, -1 at roots.
+    columns, updates : (s,) int32 arrays
+        k and m of each supernode that stays.
+    """
+    fronts = first.size - 1
+    owner = np.empty(parent.size, np.int32)
+    for s in range(fronts):
+        owner[first[s] : first[s + 1]] = s
+    into = np.empty(fronts, np.int32)
+    above = np.full(fronts, -1, np.int32)
+    columns = np.empty(fronts, np.int32)
+    updates = np.empty(fronts, np.int32)
+    for s in range(fronts):
+        into[s] = s
+        last = first[s + 1] - 1
+        columns[s] = first[s + 1] - first[s]
+        updates[s] = count[last] - 1
+        if parent[last] >= 0:
+            above[s] = owner[parent[last]]
+    # Children come before parents: when s is reached its own children are settled, and it is
+    # weighed against the parent as merged so far.
+    for s in range(fronts):
+        p = above[s]
+        if p < 0:
+            continue
+        k, m = columns[s], updates[s]
+        apart = _front_seconds(k, m, model) + _front_seconds(columns[p], updates[p], model)
+        merged = _front_seconds(k + columns[p], updates[p], model)
+        if merged < apart or _tied(tie, first, s):
+            into[s] = p
+            columns[p] += k
+    return into, above, columns, updates
+
+
+@inner
+def _front_tree(into, above):
+    """Number the supernodes that stay; return (front of each supernode, parent front)."""
+    total = into.size
+    front = np.empty(total, np.int32)
+    fronts = 0
+    for s in range(total - 1, -1, -1):  # parents first
+        if into[s] == s:
+            front[s] = fronts
+            fronts += 1
+        else:
+            front[s] = front[into[s]]
+    parent = np.full(fronts, -1, np.int32)
+    for s in range(total):
+        front[s] = fronts - 1 - front[s]
+    for s in range(total):
+        if into[s] == s and above[s] >= 0:
+            parent[front[s]] = front[above[s]]
+    return front, parent
+
+
+@inner
+def _children(parent):
+    """Children of each front, ascending, and where each list begins."""
+    pointer = np.zeros(parent.size + 1, np.int64)
+    for p in parent:
+        if p >= 0:
+            pointer[p + 1] += 1
+    for s in range(parent.size):
+        pointer[s + 1] += pointer[s]
+    cursor = pointer[:-1].copy()
+    children = np.empty(pointer[-1], np.int32)
+    for s in range(parent.size):
+        p = parent[s]
+        if p >= 0:
+            children[cursor[p]] = s
+            cursor[p] += 1
+    return pointer, children
+
+
+@inner
+def _stack_order(parent, updates):
+    """Postorder of the fronts that keeps the stack of contribution blocks lowest.
+
+    Liu (1986): children in the order of what their subtrees need beyond what they leave, the
+    largest first.
+    """
+    fronts = parent.size
+    pointer, children = _children(parent)
+    block = updates.astype(np.float64) ** 2
+    peak = np.zeros(fronts, np.float64)
+    for s in range(fronts):
+        mine = children[pointer[s] : pointer[s + 1]]
+        if mine.size > 1:
+            mine[:] = mine[np.argsort(block[mine] - peak[mine], kind="mergesort")]
+        held = 0.0
+        for c in mine:
+            peak[s] = max(peak[s], held + peak[c])
+            held += block[c]
+        peak[s] = max(peak[s], held + block[s])
+    order = np.empty(fronts, np.int32)
+    stack = np.empty(fronts, np.int32)
+    cursor = pointer[:-1].copy()
+    done = 0
+    for root in range(fronts):
+        if parent[root] >= 0:
+            continue
+        stack[0] = root
+        top = 1
+        while top > 0:
+            s = stack[top - 1]
+            if cursor[s] == pointer[s + 1]:
+                top -= 1
+                order[done] = s
+                done += 1
+            else:
+                stack[top] = children[cursor[s]]
+                cursor[s] += 1
+                top += 1
+    return order
+
+
+@jit
+def arrange_fronts(first, into, above, columns, all_updates):
+    """Final elimination order after amalgamation.
+
+    Returns
+    -------
+    order : (n,) int32 array
+        ``order[k]`` is the column (in the old numbering) that is eliminated k-th.
+    start : (fronts + 1,) int32 array
+        First column of each front, in the new numbering.
+    parent : (fronts,) int32 array
+        Assembly tree, -1 at roots; every parent comes after its children.
+    updates : (fronts,) int32 array
+        Number of update rows of each front.
+    """
+    front, tree = _front_tree(into, above)
+    fronts = tree.size
+    k = np.empty(fronts, np.int32)
+    m = np.empty(fronts, np.int32)
+    for s in range(into.size):
+        if into[s] == s:
+            k[front[s]] = columns[s]
+            m[front[s]] = all_updates[s]
+    visit = _stack_order(tree, m)
+    rank = np.empty(fronts, np.int32)
+    start = np.zeros(fronts + 1, np.int32)
+    for i in range(fronts):
+        rank[visit[i]] = i
+        start[i + 1] = start[i] + k[visit[i]]
+    cursor = start[:-1].copy()
+    order = np.empty(first[-1], np.int32)
+    for s in range(into.size):  # ascending: descendants first inside a front
+        f = rank[front[s]]
+        for j in range(first[s], first[s + 1]):
+            order[cursor[f]] = j
+            cursor[f] += 1
+    parent = np.full(fronts, -1, np.int32)
+    for s in range(fronts):
+        if tree[s] >= 0:
+            parent[rank[s]] = rank[tree[s]]
+    updates = np.empty(fronts, np.int32)
+    for s in range(fronts):
+        updates[s] = m[visit[s]]
+    return order, start, parent, updates
+
+
+@jit
+def front_rows(indptr, indices, perm, iperm, start, parent, updates):
+    """Update rows of every front, ascending: (pointer int64, rows int32).
+
+    The rows of a front are those of its children and of its own columns, less its pivot columns.
+    Each list is sorted by turning the lists over twice (rows to fronts, fronts to rows), which is
+    linear.
+    """
+    n = perm.size
+    fronts = parent.size
+    pointer = np.zeros(fronts + 1, np.int64)
+    for s in range(fronts):
+        pointer[s + 1] = pointer[s] + updates[s]
+    found = np.empty(pointer[fronts], np.int32)
+    filled = pointer[:-1].copy()
+    mark = np.full(n, -1, np.int32)
+    per_row = np.zeros(n + 1, np.int64)
+    head = np.full(fronts, -1, np.int32)
+    sibling = np.full(fronts, -1, np.int32)
+    for s in range(fronts):
+        end = start[s + 1]
+        for j in range(start[s], end):
+            for p in range(indptr[perm[j]], indptr[perm[j] + 1]):
+                i = iperm[indices[p]]
+                if i >= end and mark[i] != s:
+                    mark[i] = s
+                    found[filled[s]] = i
+                    filled[s] += 1
+        child = head[s]
+        while child >= 0:
+            for p in range(pointer[child], pointer[child + 1]):
+                i = found[p]
+                if i >= end and mark[i] != s:
+                    mark[i] = s
+                    found[filled[s]] = i
+                    filled[s] += 1
+            child = sibling[child]
+        for p in range(pointer[s], pointer[s + 1]):
+            per_row[found[p] + 1] += 1
+        if parent[s] >= 0:
+            sibling[s] = head[parent[s]]
+            head[parent[s]] = s
+    for i in range(n):
+        per_row[i + 1] += per_row[i]
+    cursor = per_row[:-1].copy()
+    member = np.empty(found.size, np.int32)
+    for s in range(fronts):
+        for p in range(pointer[s], pointer[s + 1]):
+            member[cursor[found[p]]] = s
+            cursor[found[p]] += 1
+    for s in range(fronts):
+        filled[s] = pointer[s]
+    for i in range(n):
+        for p in range(per_row[i], per_row[i + 1]):
+            s = member[p]
+            found[filled[s]] = i
+            filled[s] += 1
+    return pointer, found

@@ -68,7 +68,7 @@ __device__ inline void fetch_vector(const Solve<T> &s, const SolveTask &t, T *mi
 }
 
 __device__ inline void solve_front(const Solve<T> &s, Turns<false, T> &turns, T *factor) {
-    const SolveTask &t = *turns.mine;
+    const SolveTask &t = *turns.task;
     const T *inverse = s.inverses + t.inverse;
     Matrix<T> below = rows_below(t, front_of(t, factor), upper_first);
     T *mine = shared_memory<T>() + threadIdx.x / 32 * (SMALL_LD * W);

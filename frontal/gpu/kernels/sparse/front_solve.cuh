@@ -10,6 +10,7 @@
 #include "sparse/front.cuh"
 #include "common/messages.cuh"
 #include "common/ptx.cuh"
+#include "common/scheduler.cuh"
 
 #ifndef FLIP
 #define FLIP 0

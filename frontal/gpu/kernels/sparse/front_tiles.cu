@@ -28,6 +28,7 @@
 // follows another stays in the place of the assembled one, and the factor takes that of the slices.
 #include "sparse/front_gather.cuh"
 #include "sparse/getf2_tile.cuh"
+#include "common/scheduler.cuh"
 #include "common/tile.cuh"
 #include "sparse/tile_copies.cuh"
 #include "sparse/tile_follow.cuh"
@@ -171,8 +172,7 @@ __device__ inline void subtract(Product &tile, const Task &task, const Tasks &ta
 // Tell the tasks that need tile j of the task's row, of L or of U.
 __device__ inline void publish(const Task &task, const Tasks &tasks, int j, bool of_upper = false) {
     int row = task.front.tree->tile_row[task.front.s] + task.i;
-    __syncthreads();
-    if (threadIdx.x == 0) release((of_upper ? tasks.upper_done : tasks.done) + row, j + 1);
+    publish((of_upper ? tasks.upper_done : tasks.done) + row, j + 1);
 }
 
 __device__ inline void wait_for_diagonal(const Task &task, const Tasks &tasks) {
@@ -391,24 +391,20 @@ extern "C" __global__ void __launch_bounds__(threads, residents)
     front_tiles(const __grid_constant__ Fronts tree, const __grid_constant__ Tasks tasks, T *factor,
         T *blocks, const T *values) {
     __shared__ Task task;  // in shared memory it takes no registers while others are needed
-    for (;;) {
-        if (threadIdx.x == 0) {
-            task.number = atomicAdd(tasks.ticket, 1);
-            if (task.number < tasks.count) {
-                int4 item = tasks.list[task.number];
-                task.front.set(tree, item.x, factor);
-                int sent = tasks.first_sent[item.x];
-                task.sent = tasks.sent + (long long)sent * (SIZE * SIZE);
-                task.sent_tiles = tasks.first_sent[item.x + 1] - sent;
-                task.i = item.y, task.j = item.z, task.level = item.w % PART_BIT,
-                task.part = Part(item.w / PART_BIT);
-            }
-        }
-        __syncthreads();
-        if (task.number >= tasks.count) return;
-        run(task, tasks, blocks, values);
-        __syncthreads();
+    auto fetch = [&] {
+        int4 item = tasks.list[task.number];
+        task.front.set(tree, item.x, factor);
+        int sent = tasks.first_sent[item.x];
+        task.sent = tasks.sent + (long long)sent * (SIZE * SIZE);
+        task.sent_tiles = tasks.first_sent[item.x + 1] - sent;
+        task.i = item.y, task.j = item.z, task.level = item.w % PART_BIT,
+        task.part = Part(item.w / PART_BIT);
+    };
+    auto end = [&] {
         if (threadIdx.x == 0) release_add(tasks.level + task.level, 1);
         stamp(tasks, task.number, 3);
-    }
+    };
+    each_task(
+        task.number, tasks.ticket, tasks.count, fetch, [&] { run(task, tasks, blocks, values); },
+        end);
 }

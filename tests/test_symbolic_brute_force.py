@@ -16,7 +16,7 @@ from frontal.cpu import backend as cpu
 from frontal.cpu.layout import Layout
 from frontal.matrix import canonical
 from frontal.ordering import order
-from frontal.ordering.etree import postordered_tree
+from frontal.ordering.etree import EliminationTree
 from frontal.ordering.graph import adjacency
 from frontal.ordering.pieces import Pieces
 from frontal.symbolic import supernodes
@@ -182,14 +182,13 @@ def test_fronts_that_are_not_merged_cost_what_the_ordering_says(monkeypatch, kin
     assert analysis.nnz_factor == halves * cost.nnz - (halves - 1) * analysis.n
     assert analysis.flops == halves * cost.flops
     assert analysis.levels <= cost.height
-    tree = postordered_tree(*_adjacency(analysis), analysis.perm)
-    assert cost.height == len(longest_path(tree[2]))
+    tree = EliminationTree.of(_adjacency(analysis), analysis.perm)
+    assert cost.height == len(longest_path(tree.parent))
 
 
 def _adjacency(analysis):
     ones = np.ones(analysis.indices.size)
-    graph = adjacency(sp.csc_array((ones, analysis.indices, analysis.indptr)))
-    return graph.indptr, graph.indices
+    return adjacency(sp.csc_array((ones, analysis.indices, analysis.indptr)))
 
 
 def longest_path(parent):

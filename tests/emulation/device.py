@@ -51,6 +51,7 @@ class EmulatedDevice:
         self.limits = limits
         self.vendor = None
         self.memory = 1 << 40
+        self.is_capturing = False
         self._sources = sources or {}
         self._kernels: dict[tuple, _Kernel] = {}
 
@@ -92,6 +93,10 @@ class EmulatedDevice:
     def record(self, run: Any) -> Any:
         """Return the function that shall be recorded."""
         return run
+
+    def capturing(self) -> bool:
+        """Whether a test says that the current stream is being captured."""
+        return self.is_capturing
 
     def milliseconds(self, run: Any) -> float:
         """Time that a function takes."""

@@ -97,6 +97,10 @@ class Device:
                 graph = stream.end_capture()
         return lambda: graph.launch(self.xp.cuda.get_current_stream())
 
+    def capturing(self) -> bool:
+        """Whether what is launched now becomes a part of a graph that somebody else captures."""
+        return bool(self.xp.cuda.get_current_stream().is_capturing())
+
     def milliseconds(self, run: Callable[[], Any]) -> float:
         """Time that the device takes for what a function launches."""
         start, stop = self.xp.cuda.Event(), self.xp.cuda.Event()

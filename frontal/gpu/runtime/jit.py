@@ -18,6 +18,7 @@ import numpy as np
 if TYPE_CHECKING:
     from importlib.abc import Traversable
 
+_ROOMS = ("dense", "sparse")  # folders of entry points
 SCALARS = {
     np.dtype(np.float32): "float",
     np.dtype(np.float64): "double",
@@ -35,10 +36,15 @@ def folder() -> Traversable:
     return files("frontal.gpu").joinpath("kernels")
 
 
+def kernel_files() -> list[str]:
+    """Return the names of all files with entry points, as `source` takes them."""
+    found = (path.name for room in _ROOMS for path in folder().joinpath(room).iterdir())
+    return sorted(name for name in found if name.endswith(".cu"))
+
+
 def _text(name: str) -> str:
     """Text of a kernel file: headers have their folder in their name, entry points need not."""
-    rooms = ("",) if "/" in name else ("dense", "sparse")
-    for path in (folder().joinpath(room, name) for room in rooms):
+    for path in (folder().joinpath(room, name) for room in (("",) if "/" in name else _ROOMS)):
         if path.is_file():
             return path.read_text("utf-8")
     raise FileNotFoundError(f"there is no kernel file {name}")

@@ -44,12 +44,13 @@ class EmulatedDevice:
     ``sources`` maps names of further kernel files to their text, for tests of the emulation itself.
     """
 
+    cuda = False
+
     def __init__(self, limits: Limits = LIMITS, sources: dict[str, str] | None = None) -> None:
         self.xp: Any = np
         self.index = 0
         self.name = "emulated"
         self.limits = limits
-        self.vendor = None
         self.memory = 1 << 40
         self.is_capturing = False
         self._sources = sources or {}

@@ -20,6 +20,7 @@ from .getrf_panels import by_panels, perturbing
 from .launch import RowsPlan
 from .members import order_list, subset, uploaded
 from .parts import ALL, operands
+from .vendor import vendor_of
 from .worklists import work_list
 
 _STRIP = 32  # columns of a block of getrs.cu
@@ -44,7 +45,7 @@ def getrf(
         Pivots whose abs(re) + abs(im) is below it are made as large; 0 leaves all as they are.
     """
     a, pivots = (part.batch for part in operands(a, pivots))
-    numbers, vendor = launch.tuning("getrf", a.device.name), a.device.vendor
+    numbers, vendor = launch.tuning("getrf", a.device.name), vendor_of(a.device)
     if vendor and variant is None and not tiny and vendor.getrf(a, pivots, info, numbers.vendor):
         kernel = a.device.kernel("getrf_info.cu", f"getrf_info_{a.wrapper}", a.dtype)
         return kernel((1,), (256,), (a.locator, info))

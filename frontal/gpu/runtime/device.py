@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from .. import require
-from ..dense.vendor import Vendor
 from . import jit
 from .limits import Limits
 
@@ -29,9 +28,11 @@ class Device:
         The array module: CuPy here, NumPy where kernels are emulated.
     name : str
     limits : Limits
-    vendor : Vendor or None
-        cuBLAS and cuSOLVER; None where kernels are emulated.
+    cuda : bool
+        Whether CUDA's libraries take its arrays; False where kernels are emulated.
     """
+
+    cuda = True
 
     def __init__(self, index: int) -> None:
         require()
@@ -42,7 +43,6 @@ class Device:
         properties = cupy.cuda.runtime.getDeviceProperties(index)
         self.name = properties["name"].decode()
         self.limits = Limits.from_properties(properties)
-        self.vendor: Vendor | None = Vendor()
         self._kernels: dict[tuple, Any] = {}
 
     def kernel(self, file: str, entry: str, dtype: Any, **constants: int) -> Any:

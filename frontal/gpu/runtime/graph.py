@@ -23,9 +23,9 @@ class Launch(NamedTuple):
 class Replayed:
     """Launches that become a graph, with what makes ready for them.
 
-    The first call enqueues them, the second records them as a graph, and later ones replay it. While
-    the caller captures the current stream into a graph of his own, a graph cannot be launched into
-    it, nor should one be recorded: then every call enqueues them, and does not count.
+    The first call enqueues them, the second records them as a graph, and later ones replay it.
+    While the caller captures the current stream into a graph of his own, no graph can be launched
+    into it, nor should one be recorded: then every call enqueues them, and does not count.
 
     Parameters
     ----------

@@ -7,10 +7,12 @@ Entry points are ``extern "C"``; the scalar and the few tile constants are ``-D`
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,7 +45,12 @@ def kernel_files() -> list[str]:
 
 
 def _text(name: str) -> str:
-    """Text of a kernel file: headers have their folder in their name, entry points need not."""
+    """Text of a kernel file: headers have their folder in their name, entry points need not.
+
+    An absolute path is a file outside the package.
+    """
+    if os.path.isabs(name):
+        return Path(name).read_text("utf-8")
     for path in (folder().joinpath(room, name) for room in (("",) if "/" in name else _ROOMS)):
         if path.is_file():
             return path.read_text("utf-8")
@@ -57,7 +64,13 @@ def entries(name: str) -> list[str]:
 
 @cache
 def source(name: str) -> str:
-    """Return a kernel file of ``kernels/`` with all files that it includes, each once."""
+    """Return a kernel file with all files of ``kernels/`` that it includes, each once.
+
+    Parameters
+    ----------
+    name : str
+        As `kernel_files` returns it, or an absolute path of a file outside the package.
+    """
     lines: list[str] = []
     _append(name, lines, set())
     return "\n".join(lines) + "\n"

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from frontal.gpu.dense import blas3
-from frontal.gpu.dense.batch import Batch
-from frontal.gpu.dense.parts import Part
+from frontal.gpu.dense.operands import Batch, Part
 from frontal.gpu.dense.potrf import potrf as factor
 
 KERNEL = (Path(__file__).resolve().parent / "kernels" / "potrf_panels.cu").as_posix()

@@ -56,7 +56,7 @@ class Pivots:
 
     def batch(self, problem: Problem) -> Any:
         """The pivots as the LU drivers take them: one column for each matrix."""
-        from frontal.gpu.dense.batch import Batch
+        from frontal.gpu.dense.operands import Batch
         from frontal.gpu.runtime.device import device_of
 
         device, case = device_of(self.flat), problem.case

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from frontal.gpu.dense import blas3, launch
-from frontal.gpu.dense.batch import Batch
-from frontal.gpu.dense.parts import Part
+from frontal.gpu.dense.operands import Batch, Part
 from frontal.gpu.dense.worklists import work_items
 
 from .emulation.borders import DTYPES, SIZES, WRAPPERS, Frame, eps, random

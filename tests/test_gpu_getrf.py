@@ -6,7 +6,7 @@ import scipy.linalg
 
 from frontal.gpu.dense import getrf as lu
 from frontal.gpu.dense import launch
-from frontal.gpu.dense.batch import Batch
+from frontal.gpu.dense.operands import Batch
 
 from .emulation.borders import DTYPES, SIZES, WRAPPERS, Frame, eps, random
 

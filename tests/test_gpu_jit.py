@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from frontal.gpu.dense.batch import Batch, leading_dimension
+from frontal.gpu.dense.operands import Batch, leading_dimension
 from frontal.gpu.runtime import jit
 from frontal.gpu.runtime.limits import H200, Limits
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from . import launch
 from .launch import Tile, TrsmPlan
-from .parts import ALL, Operand, Part, op_sizes, operands, require, without_depth
+from .operands import ALL, Operand, Part, op_sizes, operands, require, without_depth
 from .vendor import vendor_of
 from .worklists import work_list
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from . import blas3, launch
-from .batch import Batch
 from .launch import PotrfPart, PotrfTuning
+from .operands import Batch
 
 _UPLO = {"L": 0, "U": 1}
 

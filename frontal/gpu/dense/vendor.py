@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..runtime.device import Device
-from .batch import Batch
-from .parts import Part, op_sizes
+from .operands import Batch, Part, op_sizes
 
 _OPERATION = {"N": 0, "T": 1, "C": 2}  # cublasOperation_t
 _FILL = {"L": 0, "U": 1}  # cublasFillMode_t

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(
     nvrtc.folder() is None, reason="NVRTC is not here: pip install 'nvidia-cuda-nvrtc~=13.0'"
 )
 LADDER = Path(__file__).resolve().parents[1] / "benchmarks" / "kernels"
-FILES = [*jit.kernel_files(), (LADDER / "potrf_panels.cu").as_posix()]
+FILES = [*jit.files_of_entries(), (LADDER / "potrf_panels.cu").as_posix()]
 ARCHITECTURES = (80, 90, 100)
 # files whose entries are products of tiles
 PRODUCTS = ("gemm.", "herk", "trsm", "potrf_tasks", "potrf_tiles", "getrf_update", "front_tiles")

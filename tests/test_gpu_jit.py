@@ -7,7 +7,7 @@ from frontal.gpu.dense.operands import Batch, leading_dimension
 from frontal.gpu.runtime import jit
 from frontal.gpu.runtime.limits import H200, Limits
 
-FILES = jit.kernel_files()
+FILES = jit.files_of_entries()
 
 
 class HostDevice:
@@ -52,7 +52,7 @@ def test_line_marks_lead_to_the_file():
         number += 1
         place.setdefault((name, number), line)
     for (name, number), line in place.items():
-        original = jit._text(name).splitlines()[number - 1]
+        original = jit.text(name).splitlines()[number - 1]
         assert line == ("" if original == "#pragma once" else original)
 
 

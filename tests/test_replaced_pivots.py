@@ -64,8 +64,8 @@ def on_device(device, monkeypatch):
     """Let the device of the test take fronts of up to so many rows whole, others by tiles."""
 
     def choose(small):
-        def upload(self, plan, symmetric):
-            self.pattern = Pattern(device, plan, symmetric, small, 1)
+        def upload(self, plan, method):
+            self.pattern = Pattern(device, plan, method, small, 1)
 
         monkeypatch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
         monkeypatch.setattr(GpuBackend, "upload", upload)

@@ -20,13 +20,13 @@ import numpy as np
 if TYPE_CHECKING:
     from importlib.abc import Traversable
 
-_ROOMS = ("dense", "sparse")  # folders of entry points
 SCALARS = {
     np.dtype(np.float32): "float",
     np.dtype(np.float64): "double",
     np.dtype(np.complex64): "complex<float>",
     np.dtype(np.complex128): "complex<double>",
 }
+ROOMS = ("dense", "sparse")
 _INCLUDE = re.compile(r'^#include "([^"]+)"$')
 _ENTRY = re.compile(
     r'^extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\(|^ENTRY\((\w+),', re.M
@@ -38,20 +38,21 @@ def folder() -> Traversable:
     return files("frontal.gpu").joinpath("kernels")
 
 
-def kernel_files() -> list[str]:
-    """Return the names of all files with entry points, as `source` takes them."""
-    found = (path.name for room in _ROOMS for path in folder().joinpath(room).iterdir())
+def files_of_entries() -> list[str]:
+    """Return the names of all kernel files that have entry points."""
+    found = (path.name for room in ROOMS for path in folder().joinpath(room).iterdir())
     return sorted(name for name in found if name.endswith(".cu"))
 
 
-def _text(name: str) -> str:
+def text(name: str) -> str:
     """Text of a kernel file: headers have their folder in their name, entry points need not.
 
     An absolute path is a file outside the package.
     """
     if os.path.isabs(name):
         return Path(name).read_text("utf-8")
-    for path in (folder().joinpath(room, name) for room in (("",) if "/" in name else _ROOMS)):
+    rooms = ("",) if "/" in name else ROOMS
+    for path in (folder().joinpath(room, name) for room in rooms):
         if path.is_file():
             return path.read_text("utf-8")
     raise FileNotFoundError(f"there is no kernel file {name}")
@@ -59,7 +60,7 @@ def _text(name: str) -> str:
 
 def entries(name: str) -> list[str]:
     """Return the names of a kernel file's entry points, in its order."""
-    return [a or b for a, b in _ENTRY.findall(_text(name))]
+    return [a or b for a, b in _ENTRY.findall(text(name))]
 
 
 @cache
@@ -69,7 +70,7 @@ def source(name: str) -> str:
     Parameters
     ----------
     name : str
-        As `kernel_files` returns it, or an absolute path of a file outside the package.
+        As `files_of_entries` returns it, or an absolute path of a file outside the package.
     """
     lines: list[str] = []
     _append(name, lines, set())
@@ -79,7 +80,7 @@ def source(name: str) -> str:
 def _append(name: str, lines: list[str], done: set[str]) -> None:
     done.add(name)
     lines.append(f'#line 1 "{name}"')
-    for number, line in enumerate(_text(name).splitlines(), 1):
+    for number, line in enumerate(text(name).splitlines(), 1):
         match = _INCLUDE.match(line)
         if match is None:
             lines.append("" if line == "#pragma once" else line)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import FactorMemoryError
-from ..machine import available_memory, thread_count
+from ..machine import CPU, available_memory, thread_count
 from ..protocol import NumericFactor, PivotFailure, Progress
 from ..symbolic.plan import Plan, front_flops
 from . import team
@@ -21,7 +21,7 @@ from .triangular import sweep
 if TYPE_CHECKING:
     from ..factor.analysis import BlockLayout
 
-_INLINE_FLOPS = 2e7  # below it a factorization ends before a thread could help
+_INLINE_FLOPS = CPU.least_flops
 _POLL_SECONDS = 0.1
 _UNCHECKED_BYTES = 1 << 24  # so little is taken without a look at the system's memory
 _SOLVE_WIDTH = 32  # right-hand sides solved together

@@ -14,7 +14,7 @@ import networkx as nx
 import numpy as np
 
 from ..cached import cached_property
-from ..machine import thread_count
+from ..machine import MACHINES, thread_count
 from ..matrix import Canonical, canonical
 from ..ordering import Ordering, auto
 from ..ordering.etree import depths, inverse, postordered_tree
@@ -334,7 +334,7 @@ def analyze_canonical(
     perm_, iperm, parent, count = postordered_tree(graph.indptr, graph.indices, chosen.perm)
     first = supernodes.fundamental_supernodes(parent, count)
     tie = tied_columns(perm_, iperm, matched.partner)
-    model = supernodes.cost_model(resolved(backend, work * chosen.cost.flops))
+    model = MACHINES[resolved(backend, work * chosen.cost.flops)].fronts
     merged = supernodes.amalgamate(first, parent, count, tie, model)
     turn, start, tree, updates = supernodes.arrange_fronts(first, *merged)
     perm_ = perm_[turn]

@@ -15,7 +15,7 @@ from . import nvrtc
 pytestmark = pytest.mark.skipif(
     nvrtc.folder() is None, reason="NVRTC is not here: pip install 'nvidia-cuda-nvrtc~=13.0'"
 )
-FILES = sorted(p.name for p in jit.folder().iterdir() if p.name.endswith(".cu"))
+FILES = jit.files_of_entries()
 ARCHITECTURES = (80, 90, 100)
 # files whose entries are products of tiles
 PRODUCTS = ("gemm.", "herk", "trsm", "potrf_tasks", "potrf_tiles", "getrf_update", "front_tiles")

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 import frontal
 from frontal import problems
 from frontal.cpu.backend import CpuBackend
+from frontal.gpu.runtime.limits import H200
 from frontal.gpu.sparse import launch, solve_tasks
 from frontal.gpu.sparse.factorize import Storage
 from frontal.gpu.sparse.pattern import Pattern
@@ -224,7 +225,7 @@ def test_launches_fit_the_device(dtype, choose):
     for wanted, width in ((1, 1), (2, 2), (3, 4), (5, 8), (8, 8), (17, 8)):
         width = min(width, 64 // np.dtype(dtype).itemsize) if dtype == "c16" else width
         assert launch.solve_width(dtype, wanted) == width
-        plan = choose(dtype, width, launch.H200)
+        plan = choose(dtype, width, H200)
         assert plan.width == width
-        assert plan.shared <= launch.H200.shared_block
-        assert plan.residents * (plan.shared + 2560) <= launch.H200.shared_multiprocessor
+        assert plan.shared <= H200.shared_block
+        assert plan.residents * (plan.shared + 2560) <= H200.shared_multiprocessor

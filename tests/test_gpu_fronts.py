@@ -12,6 +12,7 @@ import frontal.gpu.runtime.device
 from frontal import problems
 from frontal.cpu.backend import CpuBackend, CpuFactor
 from frontal.errors import FactorMemoryError
+from frontal.gpu.runtime.limits import H200, Limits
 from frontal.gpu.sparse import factorize as front_factor
 from frontal.gpu.sparse import launch
 from frontal.gpu.sparse import tile_tasks as front_tasks
@@ -223,9 +224,9 @@ def swapped(n, dtype):
 
 def test_launches_fit_smaller_devices():
     """LU takes both inverses of a tile at once where there is room for that."""
-    a100 = launch.Limits(108, 166912, 167936, (8, 0))
-    ada = launch.Limits(128, 101376, 102400, (8, 9))
-    for limits in (launch.H200, a100, ada):
+    a100 = Limits(108, 166912, 167936, (8, 0))
+    ada = Limits(128, 101376, 102400, (8, 9))
+    for limits in (H200, a100, ada):
         for dtype in DTYPES:
             for symmetric in (True, False):
                 plan = launch.front_tiles(dtype, symmetric, limits)
@@ -235,13 +236,13 @@ def test_launches_fit_smaller_devices():
                 assert plan.residents * (plan.shared + 1024) <= limits.shared_multiprocessor
                 assert not (plan.roomy and symmetric)
                 if dtype == "f8":
-                    assert plan.roomy == (limits is launch.H200 and not symmetric)
+                    assert plan.roomy == (limits is H200 and not symmetric)
 
 
 def test_inverses_one_after_the_other(device, monkeypatch):
     """As where shared memory is scarce."""
     choose = launch.front_tiles
-    scarce = launch.Limits(4, 101376, 102400, (8, 9))
+    scarce = Limits(4, 101376, 102400, (8, 9))
     monkeypatch.setattr(launch, "front_tiles", lambda d, s, _: choose(d, s, scarce))
     a = unsymmetric("dense", "f8")
     analysis, _, gpu = factors(device, a, "general", 1e-3, 0)

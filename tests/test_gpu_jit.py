@@ -7,7 +7,7 @@ from frontal.gpu.dense.batch import Batch, leading_dimension
 from frontal.gpu.runtime import jit
 from frontal.gpu.runtime.limits import H200, Limits
 
-FILES = sorted(p.name for p in jit.folder().iterdir() if p.name.endswith(".cu"))
+FILES = jit.files_of_entries()
 
 
 class HostDevice:
@@ -47,7 +47,7 @@ def test_line_marks_lead_to_the_file():
         number += 1
         place.setdefault((name, number), line)
     for (name, number), line in place.items():
-        original = jit.folder().joinpath(name).read_text("utf-8").splitlines()[number - 1]
+        original = jit.text(name).splitlines()[number - 1]
         assert line == ("" if original == "#pragma once" else original)
 
 

@@ -24,6 +24,7 @@ SCALARS = {
     np.dtype(np.complex64): "complex<float>",
     np.dtype(np.complex128): "complex<double>",
 }
+ROOMS = ("dense", "sparse")
 _INCLUDE = re.compile(r'^#include "([^"]+)"$')
 _ENTRY = re.compile(
     r'^extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\(|^ENTRY\((\w+),', re.M
@@ -35,9 +36,15 @@ def folder() -> Traversable:
     return files("frontal.gpu").joinpath("kernels")
 
 
-def _text(name: str) -> str:
+def files_of_entries() -> list[str]:
+    """Return the names of all kernel files that have entry points."""
+    found = (path.name for room in ROOMS for path in folder().joinpath(room).iterdir())
+    return sorted(name for name in found if name.endswith(".cu"))
+
+
+def text(name: str) -> str:
     """Text of a kernel file: headers have their folder in their name, entry points need not."""
-    rooms = ("",) if "/" in name else ("dense", "sparse")
+    rooms = ("",) if "/" in name else ROOMS
     for path in (folder().joinpath(room, name) for room in rooms):
         if path.is_file():
             return path.read_text("utf-8")
@@ -46,7 +53,7 @@ def _text(name: str) -> str:
 
 def entries(name: str) -> list[str]:
     """Return the names of a kernel file's entry points, in its order."""
-    return [a or b for a, b in _ENTRY.findall(_text(name))]
+    return [a or b for a, b in _ENTRY.findall(text(name))]
 
 
 @cache
@@ -60,7 +67,7 @@ def source(name: str) -> str:
 def _append(name: str, lines: list[str], done: set[str]) -> None:
     done.add(name)
     lines.append(f'#line 1 "{name}"')
-    for number, line in enumerate(_text(name).splitlines(), 1):
+    for number, line in enumerate(text(name).splitlines(), 1):
         match = _INCLUDE.match(line)
         if match is None:
             lines.append("" if line == "#pragma once" else line)

@@ -5,16 +5,20 @@ from __future__ import annotations
 from .fronts import TilesPlan, front_tiles
 from .small_fronts import SMALL_THREADS, SmallLaunch, small_fronts, small_tile
 from .solves import SolvePlan, front_solve, front_solve_small, solve_width
+from .system import SYSTEM_THREADS, row_lanes, system_blocks
 
 __all__ = [
     "SMALL_THREADS",
+    "SYSTEM_THREADS",
     "SmallLaunch",
     "SolvePlan",
     "TilesPlan",
     "front_solve",
     "front_solve_small",
     "front_tiles",
+    "row_lanes",
     "small_fronts",
     "small_tile",
     "solve_width",
+    "system_blocks",
 ]

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._jit import jit
 from ...symbolic.plan import Plan
-from . import small_fronts, solve_tasks
+from . import launch, small_fronts, solve_tasks
 from . import tile_tasks as front_tasks
 from .schedule import TILE, make_schedule
 from .small_fronts import SmallTasks
@@ -23,7 +23,6 @@ _STRUCT = np.dtype([(name, "u8") for name in (
     "block", "tile_row", "cut_pointer", "cuts",
 )], align=True)  # fmt: skip
 _SMALL = TILE  # rows of fronts that are factored whole
-_FEWEST = 32  # blocks of a level that are worth a launch of its small fronts
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class Pattern:
         plan: Plan,
         symmetric: bool,
         small: int = _SMALL,
-        fewest: int = _FEWEST,
+        fewest: int = launch.FEWEST_BLOCKS,
     ) -> None:
         self.device, self.plan, self.symmetric, self.fewest = device, plan, symmetric, fewest
         self.schedule = make_schedule(plan, symmetric, small, fewest)

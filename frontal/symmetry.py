@@ -50,7 +50,7 @@ def compare_triangles(indptr, indices, data, conjugate, tolerance):
 
 def is_hermitian(matrix: Canonical) -> bool:
     """Whether A == A^H up to the rounding that ``kind="spd"`` tolerates."""
-    if matrix.symmetric:
+    if matrix.hermitian:
         return True
     of = matrix.indptr, matrix.indices, matrix.data
     return compare_triangles(*of, True, _tolerance(matrix.data)) != UNSYMMETRIC

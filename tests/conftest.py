@@ -55,9 +55,10 @@ def interruptible():
 
 
 def fronts_cost(front: float = 0.0):
-    """A CPU on which a front costs so many seconds, inside ``with``; of free ones none merge."""
+    """Machines on which a front costs so many seconds, inside ``with``; of free ones none merge."""
     fronts = machine.FrontCost(front, 0.0, 3e10, 0.0)
-    return mock.patch.dict(machine.MACHINES, cpu=replace(machine.CPU, fronts=fronts))
+    changed = {name: replace(one, fronts=fronts) for name, one in machine.MACHINES.items()}
+    return mock.patch.dict(machine.MACHINES, changed)
 
 
 def scaled_residual(A, x, b) -> float:

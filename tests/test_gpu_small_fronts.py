@@ -11,6 +11,8 @@ from frontal.gpu.runtime.limits import H200
 from frontal.gpu.sparse import factorize as front_factor
 from frontal.gpu.sparse import launch, small_fronts
 from frontal.gpu.sparse.pattern import Pattern
+from frontal.method import CHOLESKY, LU
+from frontal.protocol import panel_offsets
 
 from .conftest import fronts_cost
 from .emulation.borders import DTYPES, eps
@@ -65,11 +67,11 @@ class Factored:
             analysis = frontal.analyze(a, kind=kind)
         values = analysis.matching_pattern(frontal.matrix.canonical(a)).data.astype(dtype)
         tiny = 0.0 if kind == "spd" else TINY
-        self.symmetric, self.plan, self.device = kind == "spd", analysis.plan, device
+        self.method, self.plan, self.device = analysis.rule, analysis.plan, device
         cpu = CpuBackend()
-        cpu.upload(self.plan, self.symmetric)
+        cpu.upload(self.plan, self.method)
         self.cpu = cpu.factorize(values, tiny, None)
-        self.pattern = Pattern(device, self.plan, self.symmetric, limit, 1)
+        self.pattern = Pattern(device, self.plan, self.method, limit, 1)
         self.values, self.tiny, self.dtype = values, tiny, np.dtype(dtype)
         self.run()
 
@@ -93,11 +95,11 @@ class Factored:
     def panel(self, panels, s):
         """L11 (with U11) above L21, and the transpose of U12."""
         k, m = int(self.pattern.k[s]), int(self.pattern.m[s])
-        first = self.plan.panel[s]
+        first = panel_offsets(self.plan, self.method)[s]
         lower = panels[first : first + k * (k + m)].reshape(k, k + m).T
         first += k * (k + m)
-        upper = panels[first : first + (0 if self.symmetric else k * m)]
-        return np.tril(lower) if self.symmetric else lower, upper
+        upper = panels[first : first + (self.method.panels - 1) * k * m]
+        return np.tril(lower) if self.method.one_triangle else lower, upper
 
     def inverse(self, s, half=0):
         k, first = int(self.pattern.k[s]), self.pattern.inverse[s]
@@ -179,7 +181,7 @@ def test_the_first_failing_pivot(device, name):
     bad = [int(s) for s in small[[-1, len(small) // 3]]]
     for s in bad:  # the first diagonal entry of a front
         first = slice(plan.entry_pointer[s], plan.entry_pointer[s + 1])
-        entry = plan.source[first][plan.target[first] == plan.panel[s]]
+        entry = plan.source[first][(plan.row[first] == 0) & (plan.column[first] == 0)]
         found.values[entry] = -1e6
     found.run()
     failure = found.state.read().failure
@@ -203,9 +205,9 @@ def test_lists_hold_every_small_front_once(device):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_launches_take_each_front_once(dtype):
-    for symmetric in (True, False):
+    for method in (CHOLESKY, LU):
         for counts in ((5, 3, 9), (9000, 90000, 70), (0, 0, 1), (1, 0, 0), (0, 7, 0)):
-            parts = launch.small_fronts(dtype, symmetric, counts, H200)
+            parts = launch.small_fronts(dtype, method, counts, H200)
             np.testing.assert_array_equal(np.sum([p.counts for p in parts], axis=0), counts)
             for part in parts:
                 assert part.first == sum(sum(p.counts) for p in parts if p.first < part.first)

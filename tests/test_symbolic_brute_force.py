@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import frontal
 from frontal import problems
 from frontal.cpu import backend as cpu
-from frontal.factor.analysis import block_layout
+from frontal.cpu.layout import Layout
 from frontal.matrix import canonical
 from frontal.ordering import order
 from frontal.ordering.etree import postordered_tree
@@ -75,9 +75,10 @@ def test_what_waits_counts_one_level_above():
 
 def test_the_arena_of_one_thread_is_the_peak_of_the_stack():
     """But for the holes that first fit leaves."""
-    plan = frontal.analyze(problems.poisson2d(40), ordering="amd").plan
+    analysis = frontal.analyze(problems.poisson2d(40), ordering="amd")
+    plan = analysis.plan
     peak = stack_peak(plan.parent, np.diff(plan.pointer), range(plan.parent.size))
-    assert peak <= block_layout(plan, 1).shared <= 1.25 * peak
+    assert peak <= Layout.of(plan, analysis.rule, 1).shared <= 1.25 * peak
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -97,7 +98,7 @@ def test_memory_is_what_a_factorization_takes(monkeypatch, threads, kind, dtype)
     monkeypatch.setenv("FRONTAL_NUM_THREADS", str(threads))
     A = problems.poisson2d(60).astype(dtype)
     analysis = frontal.analyze(A, kind=kind, backend="cpu")
-    assert (block_layout(analysis.plan, threads).own > 0) == (threads > 1)
+    assert (Layout.of(analysis.plan, analysis.rule, threads).own > 0) == (threads > 1)
     with pytest.raises(EnoughError):
         analysis.factorize(A)
     panels, arena = taken

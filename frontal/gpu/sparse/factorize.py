@@ -56,7 +56,7 @@ def allocate(pattern: Pattern, dtype: np.dtype) -> Storage:
     """Take the memory of a factor; raise before any is taken if it does not fit."""
     device, layout = pattern.device, pattern.layout(dtype)
     panels, inverses = int(layout.panel[-1]), int(pattern.inverse[-1])
-    inverses *= 1 if pattern.symmetric else 2
+    inverses *= pattern.method.panels
     working = pattern.schedule.blocks + pattern.messages
     required = (panels + inverses + working) * dtype.itemsize
     available = device.free_memory()
@@ -66,7 +66,7 @@ def allocate(pattern: Pattern, dtype: np.dtype) -> Storage:
     return Storage(
         xp.empty(max(panels, 1), dtype),
         xp.empty(max(inverses, 1), dtype),
-        None if pattern.symmetric else xp.empty(n, np.int32),
+        xp.empty(n, np.int32) if pattern.method.pivots else None,
     )
 
 
@@ -231,7 +231,7 @@ def _tiles(
 ) -> list[Launch]:
     """Launches for all fronts that are not small."""
     device, tasks, dtype = pattern.device, pattern.tasks, storage.panels.dtype
-    lu = not pattern.symmetric
+    lu = pattern.method.pivots
     struct = np.zeros((), _tasks_struct(np.dtype(dtype.char.lower())))
     arrays = {name: getattr(tasks, name) for name in ("list", "begin", "source", "place")}
     arrays |= {"level_count": tasks.level_count, "first_sent": tasks.first_sent}
@@ -243,7 +243,7 @@ def _tiles(
     for name, array in arrays.items():
         struct[name] = device.pointer(array)
     struct["count"], struct["tiny"] = tasks.count, tiny
-    plan = launch.front_tiles(dtype, pattern.symmetric, device.limits)
+    plan = launch.front_tiles(dtype, pattern.method, device.limits)
     constants = {}
     if lu:
         constants = {"LU": 1, "PERTURB": 1, "MULTIPLIER": _MULTIPLIER, "ROOMY": int(plan.roomy)}

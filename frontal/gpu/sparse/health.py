@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import FactorMemoryError
+from ...method import Method
 from ...symmetry import ROUNDING
 from ..runtime.graph import Launch
 from . import launch
@@ -39,19 +40,18 @@ class Health:
     hermitian: bool
 
     @classmethod
-    def of(cls, symmetric: bool, dtype: np.dtype, told: np.ndarray) -> Health:
+    def of(cls, method: Method, dtype: np.dtype, told: np.ndarray) -> Health:
         """Understand the four numbers that an `examination` leaves."""
         loss, largest, size, gap = told.tolist()
         hermitian = gap <= ROUNDING * float(np.finfo(dtype).eps) * size
-        if not symmetric:
+        if method.scaling:
             loss *= max(largest, float(np.finfo(dtype).tiny))
         return cls(1 / loss if loss > 1 else 1.0, bool(np.isfinite(size)), hermitian)
 
 
 def constants(pattern: Pattern, **others: bool) -> dict[str, int]:
     """Constants of a kernel; what is not set is left out, so that few variants are compiled."""
-    wanted = {"LU": not pattern.symmetric, **others}
-    return {name: 1 for name, value in wanted.items() if value}
+    return pattern.method.constants | {name: 1 for name, value in others.items() if value}
 
 
 def examination(

@@ -87,7 +87,7 @@ def solve_tasks(pattern: Pattern, dtype: np.dtype) -> SolveTasks:
         upload(slots),
         slots.size,
         int(partials),
-        None if pattern.symmetric else upload(_pivot_tiles(plan.start)),
+        upload(_pivot_tiles(plan.start)) if pattern.method.pivots else None,
     )
 
 

@@ -169,7 +169,7 @@ class Sweeps:
             return None
         device, dtype, forward = solver.pattern.device, solver.dtype, ticket < 2
         struct = np.zeros((), _STRUCT)
-        of_upper = not solver.pattern.symmetric and forward == flip
+        of_upper = solver.pattern.method.panels == 2 and forward == flip
         arrays = {
             "tasks": tasks,
             "mail_pointer": solver.tasks.mail_pointer,

@@ -107,8 +107,8 @@ class ResidentSystem:
         """
         entries = self.entries
         of = entries.pointer, entries.index, entries.perm, values
-        # by rows and by columns, the entries of a symmetric pattern are each other's mirror images
-        mirror = entries.by_rows[2] if again and entries.pattern.symmetric else None
+        # by rows and by columns, the entries of one triangle are each other's mirror images
+        mirror = entries.by_rows[2] if again and entries.pattern.method.one_triangle else None
         return life.examination(entries.pattern, panels, *of, mirror, told)
 
     @property
@@ -117,7 +117,7 @@ class ResidentSystem:
         told = self.factor.told
         if told is None:
             raise RuntimeError("this factor was never examined")
-        return life.Health.of(self.entries.pattern.symmetric, self.factor.dtype, told)
+        return life.Health.of(self.entries.pattern.method, self.factor.dtype, told)
 
     def growth(self) -> float:
         """Largest entry of the factors over the largest of the (scaled) matrix."""
@@ -239,7 +239,7 @@ class DeviceSystem:
             for name in names
         }
         # Of Hermitian A only A X = B is solved by the factor: A^T is the conjugate of A.
-        cholesky, complex_ = entries.pattern.symmetric, values.dtype.kind == "c"
+        cholesky, complex_ = entries.pattern.method.one_triangle, values.dtype.kind == "c"
         self._transposed = trans != "N" and not cholesky
         self._conjugate = np.int32(complex_ and trans == ("T" if cholesky else "H"))
         rows, columns = (entries.row_perm, resident._scales[0]), (entries.perm, resident._scales[1])

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..cached import cached_property
 from ..cpu.layout import Layout
-from ..machine import thread_count
+from ..machine import MACHINES, thread_count
 from ..matrix import Canonical, canonical
 from ..method import LU, Method
 from ..ordering import Ordering, auto
@@ -304,7 +304,7 @@ def analyze_canonical(
     perm_, iperm, parent, count = chosen.tree or EliminationTree.of(graph, chosen.perm)
     first = supernodes.fundamental_supernodes(parent, count)
     tie = tied_columns(perm_, iperm, matched.partner)
-    model = supernodes.cost_model(resolved(backend, work * chosen.cost.flops))
+    model = MACHINES[resolved(backend, work * chosen.cost.flops)].fronts
     merged = supernodes.amalgamate(first, parent, count, tie, model)
     turn, start, tree, updates = supernodes.arrange_fronts(first, *merged)
     perm_ = perm_[turn]

@@ -9,6 +9,7 @@ import numpy as np
 from .factor.analysis import Analysis, Progress, analyze_canonical
 from .factor.factor import Factor
 from .matrix import canonical
+from .method import CHOLESKY
 
 
 def solve(
@@ -168,7 +169,7 @@ def _analyze(
         perm=perm,
         reuse=reuse,
         backend=backend,
-        fallback=kind == "auto" and matrix.kind == "spd",
+        fallback=kind == "auto" and matrix.method is CHOLESKY,
         progress=progress,
     )
 

@@ -24,8 +24,9 @@
 //
 // A block has 128 threads; 2×2 warps own 32×32 parts of the tile in registers (tile.cuh). Dynamic
 // shared memory: the slices of the product, then in their place the tile; the assembled tile, then
-// in its place an inverse; and scratch, in which LU has the other inverse if ROOMY. A tile that
-// follows another stays in the place of the assembled one, and the factor takes that of the slices.
+// in its place an inverse; and scratch, in which LU has the other inverse if TWO_INVERSES. A tile
+// that follows another stays in the place of the assembled one, and the factor takes that of the
+// slices.
 #include "sparse/front_gather.cuh"
 #include "sparse/getf2_tile.cuh"
 #include "common/scheduler.cuh"
@@ -37,8 +38,8 @@
 #ifndef TRACE
 #define TRACE 0
 #endif
-#ifndef ROOMY
-#define ROOMY 1
+#ifndef TWO_INVERSES
+#define TWO_INVERSES 1
 #endif
 
 using T = SCALAR;
@@ -212,7 +213,7 @@ __device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
     int j = task.j, w = f.rows(j), row = threadIdx.x % SIZE;
     T *block = work(), *lower = assembled(), *ones = scratch(), *scales = ones + SIZE,
       *upper = scales + SIZE;
-    LuTile<T> &lu = *reinterpret_cast<LuTile<T> *>(upper + (ROOMY ? tile_elements<T> : 0));
+    LuTile<T> &lu = *reinterpret_cast<LuTile<T> *>(upper + (TWO_INVERSES ? tile_elements<T> : 0));
     // Columns of the scaled matrix have entries up to 1, but for the last tile of a root none below
     // it.
     bool all = f.m == 0 && j == f.pivot_tiles - 1;
@@ -222,11 +223,11 @@ __device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
     if (threadIdx.x < SIZE)
         ones[row] = one<T>(), scales[row] = pivot_reciprocal(block[row * (ld + 1)]);
     __syncthreads();
-    if constexpr (ROOMY) invert_both(block, lower, upper, ones, scales, w);
+    if constexpr (TWO_INVERSES) invert_both(block, lower, upper, ones, scales, w);
     else invert_lower(block, lower, ones, w);
     long long offset = f.tree->inverse[f.s] + (long long)j * SIZE * SIZE;
     keep_inverse(lower, tasks.inverses + offset, w);
-    if constexpr (!ROOMY) {
+    if constexpr (!TWO_INVERSES) {
         __syncthreads();
         invert_lower<true>(block, lower, scales, w);
         upper = lower;

@@ -108,7 +108,8 @@ __device__ inline void update_tile(
     __syncthreads();
     each_value([&](int r, int j, int at, int) {
         if (r < rows)
-            send(s.mail + (long long)slot[r] * W + j, memory.b[at] - sum_of_warps(memory.sums, at));
+            send(s.messages + (long long)slot[r] * W + j,
+                memory.b[at] - sum_of_warps(memory.sums, at));
     });
     __syncthreads();
 }

@@ -40,7 +40,7 @@ __device__ inline void put_updates(
     for (int h = 0; h < 2; ++h) {
         int r = first + lane_row<paired<T>>(h);
         if (r >= t.m) continue;
-        T *message = s.mail + (long long)s.slots[t.pointer + r] * W;
+        T *message = s.messages + (long long)s.slots[t.pointer + r] * W;
 #pragma unroll
         for (int j = 0; j < W; ++j) send(message + j, mine[j * SMALL_LD + t.k + r] - sum[h][j]);
     }

@@ -1,4 +1,4 @@
-// Messages between blocks: numbers in global memory that tell themselves whether they were sent.
+// Messages between blocks: numbers in global memory that show by themselves whether they were sent.
 // All bits of one are set before, and no number that is sent has all of them set. So no flags are
 // needed, no store has to be made visible before another, and nobody waits for more than what is
 // read.

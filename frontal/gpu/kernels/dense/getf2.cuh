@@ -53,7 +53,7 @@ template <class T> __device__ inline T replaced(T a, real_t<T> tiny) {
     return size < least_pivot<real_t<T>>() ? from_real<T>(tiny) : (tiny / size) * a;
 }
 
-// Info of a matrix whose columns from j0 on tell `found`.
+// Info of a matrix whose columns from j0 on have `found`.
 __device__ inline int combined_info(int before, int found, int j0) {
     if (PERTURB) return before + found;
     return before || !found ? before : j0 + found;

@@ -98,9 +98,9 @@ template <class T> struct Contribution {
     }
 };
 
-// What a factorization tells the host, zero at first: outcome[0] grows with how early in the order
-// of elimination the first pivot of Cholesky lies that is not positive.
+// What a factorization reports to the host, zero at first: outcome[0] grows with how early in the
+// order of elimination the first pivot of Cholesky lies that is not positive.
 constexpr int NO_POSITION = 0x7fffffff;
-__device__ inline void tell_failure(int *outcome, int position) {
+__device__ inline void report_failure(int *outcome, int position) {
     atomicMax(outcome, NO_POSITION - position);
 }

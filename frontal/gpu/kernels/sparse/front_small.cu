@@ -26,7 +26,7 @@ constexpr int RESIDENTS = sizeof(T) == 4 ? 10 : sizeof(T) == 8 ? 8 : 6;
 struct Outputs {
     T *factor, *blocks, *inverses, *upper_inverses;
     int *pivots;
-    int *outcome;  // see tell_failure; then how many pivots were replaced
+    int *outcome;  // see report_failure; then how many pivots were replaced
     R tiny;
 };
 
@@ -145,7 +145,7 @@ __device__ inline void put_panel(const Small<ORDER> &f, R pivot, int p, int w) {
     if (row >= 0 && row < w) {
         root = pivot_root(pivot, scale);
         tile.scales[f.lane] = scale;
-        if (!is_pivot(pivot)) tell_failure(f.to.outcome, tile.front.start + f.lane);
+        if (!is_pivot(pivot)) report_failure(f.to.outcome, tile.front.start + f.lane);
     }
     tile.sync();
     if (row < 0) return;

@@ -60,7 +60,7 @@ struct Tasks {
     T *sent;                // factors of diagonal tiles as messages, 64×64 each
     const int *first_sent;  // number of each front's first of them, and one more
     int *pivots;
-    int *outcome;  // see tell_failure; then how many pivots were replaced
+    int *outcome;  // see report_failure; then how many pivots were replaced
     real_t<T> tiny;
     long long *trace;  // with TRACE: when each task began, was assembled, was summed, and ended
 };
@@ -83,11 +83,11 @@ __device__ inline void stamp(const Tasks &tasks, int task, int phase) {
     if (TRACE && threadIdx.x == 0) tasks.trace[4 * task + phase] = nanoseconds();
 }
 
-// The piece of child number q of the tree's list, when it is there; for one thread.
-__device__ inline Piece wait_for_piece(const Task &task, const Tasks &tasks, int q) {
+// The part of child number q of the tree's list, when it is there; for one thread.
+__device__ inline ChildPart wait_for_child(const Task &task, const Tasks &tasks, int q) {
     const Fronts &tree = *task.front.tree;
     int c = tree.children[q];
-    Piece p = piece_of(tree, c, task.part, task.i, task.j);
+    ChildPart p = child_part(tree, c, task.part, task.i, task.j);
     int tiles = ceil_div(p.m, FRONT_TILE);
     if (p.r0 < p.r1 && p.c0 < p.c1)
         wait_for(tasks.finished + c, LU ? tiles * tiles : tiles * (tiles + 1) / 2);
@@ -99,21 +99,21 @@ __device__ inline void assemble(
     const Front<T> &f = task.front;
     const Fronts &tree = *f.tree;
     constexpr int TOGETHER = 32;
-    __shared__ Piece pieces[TOGETHER];
+    __shared__ ChildPart parts[TOGETHER];
     int begin = tree.child_pointer[f.s], last = tree.child_pointer[f.s + 1];
     T *tile = assembled();
     clear_tile<ld>(tile);
     __syncthreads();
     // a warp looks for the first children while the others add entries
-    if (threadIdx.x >= 32) gather_entries<ld>(tile, tasks.entries, task.number, values, 32);
+    if (threadIdx.x >= 32) add_entries<ld>(tile, tasks.entries, task.number, values, 32);
     for (int first = begin; first < last; first += TOGETHER) {
-        if (first > begin) __syncthreads();  // all are done with the pieces before
+        if (first > begin) __syncthreads();  // all are done with the children before
         if (threadIdx.x < min_(TOGETHER, last - first))
-            pieces[threadIdx.x] = wait_for_piece(task, tasks, first + threadIdx.x);
+            parts[threadIdx.x] = wait_for_child(task, tasks, first + threadIdx.x);
         __syncthreads();
         for (int q = 0; q < min_(TOGETHER, last - first); ++q) {
-            if (pieces[q].r0 == pieces[q].r1 || pieces[q].c0 == pieces[q].c1) continue;
-            gather_piece<ld>(tile, f, pieces[q], task.part, task.i, task.j, blocks);
+            if (parts[q].r0 == parts[q].r1 || parts[q].c0 == parts[q].c1) continue;
+            extend_add<ld>(tile, f, parts[q], task.part, task.i, task.j, blocks);
             __syncthreads();
         }
     }
@@ -170,7 +170,7 @@ __device__ inline void subtract(Product &tile, const Task &task, const Tasks &ta
     __syncthreads();
 }
 
-// Tell the tasks that need tile j of the task's row, of L or of U.
+// Tile j of the task's row, of L or of U, is there for the tasks that need it.
 __device__ inline void publish(const Task &task, const Tasks &tasks, int j, bool of_upper = false) {
     int row = task.front.tree->tile_row[task.front.s] + task.i;
     publish((of_upper ? tasks.upper_done : tasks.done) + row, j + 1);
@@ -195,7 +195,7 @@ __device__ __noinline__ void finish_cholesky(const Task &task, const Tasks &task
     });
     keep_inverse(inverse, tasks.inverses + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w);
     if (threadIdx.x == 0 && failed)
-        tell_failure(tasks.outcome, f.tree->start[f.s] + j * SIZE + failed - 1);
+        report_failure(tasks.outcome, f.tree->start[f.s] + j * SIZE + failed - 1);
     publish(task, tasks, j);
     Matrix<T> target = f.lower(j).at(0, j * SIZE);
 #pragma unroll 8
@@ -299,9 +299,9 @@ __device__ __noinline__ void follow(const Task &task, const Tasks &tasks) {
     publish(task, tasks, j);
 }
 
-// L(i,i-1), and the tile whose factor is L(i,i): what the task (i,i) has left less the square of
-// L(i,i-1). What is left is fetched into the tile that takes the factor which is followed, when of
-// this the last columns alone are in use.
+// L(i,i-1), and the tile whose factor is L(i,i): what the task (i,i) has stored less the square of
+// L(i,i-1). What is stored is fetched into the tile that takes the factor which is followed, when
+// of this the last columns alone are in use.
 __device__ __noinline__ void prepare_diagonal(const Task &task, const Tasks &tasks) {
     constexpr int LAST = SIZE - 16;
     const Front<T> &f = task.front;
@@ -324,8 +324,8 @@ __device__ __noinline__ void prepare_diagonal(const Task &task, const Tasks &tas
 }
 #endif
 
-// Leave what is assembled less the product for others: `flag` grows by one.
-__device__ inline void leave(Product &tile, Matrix<T> target, int *flag) {
+// Store what is assembled less the product, for others: `flag` grows by one.
+__device__ inline void store_difference(Product &tile, Matrix<T> target, int *flag) {
     tile.each([&](int r, int c, T &v) {
         if (r < target.rows && c < target.cols) target(r, c) = assembled()[r + c * ld] - v;
     });
@@ -342,7 +342,8 @@ __device__ inline void finish_contribution(
         wait_for(tasks.level + task.level - 2, tasks.level_count[task.level - 2]);
     __syncthreads();
     Contribution<T> block{blocks + f.tree->block[f.s], f.m};
-    leave(tile, block.tile(task.i - f.pivot_tiles, task.j - f.pivot_tiles), tasks.finished + f.s);
+    store_difference(
+        tile, block.tile(task.i - f.pivot_tiles, task.j - f.pivot_tiles), tasks.finished + f.s);
 }
 
 // Whether L(i,j) follows the factor of the diagonal tile, which then takes work().
@@ -351,7 +352,7 @@ __device__ inline bool follows(const Task &task) {
 }
 
 // Subtract the product from what is assembled: into work(), in its place if it will follow, or
-// where it is left for others.
+// where others will take it.
 __device__ __noinline__ void sum_up(const Task &task, const Tasks &tasks, T *blocks) {
     const Front<T> &f = task.front;
     int j = task.j;
@@ -361,9 +362,9 @@ __device__ __noinline__ void sum_up(const Task &task, const Tasks &tasks, T *blo
     stamp(tasks, task.number, 2);
     if (j >= f.pivot_tiles) return finish_contribution(tile, task, tasks, blocks);
     if (!LU && task.i == j && j)
-        return leave(
+        return store_difference(
             tile, f.lower(j).at(0, j * SIZE), tasks.upper_done + f.tree->tile_row[f.s] + j);
-    // The diagonal tile tells the interchanges.
+    // The interchanges are those of the diagonal tile.
     if (LU && task.part == UPPER_PART) wait_for_diagonal(task, tasks);
     subtract(tile, task, tasks, follows(task) ? assembled() : work());
 }

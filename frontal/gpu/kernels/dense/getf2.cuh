@@ -9,6 +9,8 @@
 // A pivot whose reciprocal is no normal number (0, NaN, infinite, or within 4 of the limits of the
 // exponent) is a failure: info names the first, nothing is eliminated with it.
 // With PERTURB, a pivot with |re| + |im| below `tiny` is made that large; info counts such pivots.
+// Pivots that are made larger: Li, Demmel, "SuperLU_DIST: a scalable distributed-memory sparse
+// direct solver for unsymmetric linear systems" (2003).
 #pragma once
 #include "dense/potf2.cuh"
 

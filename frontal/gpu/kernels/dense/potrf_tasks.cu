@@ -1,16 +1,19 @@
-// Cholesky of large matrices, or of many: A = L·Lᴴ, or A = Uᴴ·U, by tiles that are tasks.
+// Cholesky of large matrices, or of batches of them: A = L·Lᴴ, or A = Uᴴ·U, by tiles that are
+// tasks.
 //
 // Task map: tile (i, j) of TILE×TILE of matrix b is the task {b, i, j, f}, f the first of the
 // matrix's block rows among those of all matrices. Blocks take tasks in the order of the list by an
-// atomic ticket. A task waits only for tasks before it, so that any number of resident blocks comes
-// to an end, and every entry is written once: results do not depend on the order of execution.
+// atomic ticket, and a task waits for earlier ones only, which is why none waits for ever
+// (scheduler.cuh). Every entry is written once: results do not depend on the order of execution.
 //   i > j   C = A(i,j) − Σ_{k<j} L(i,k)·L(j,k)ᴴ in registers, then C·L(j,j)⁻ᴴ by 32×32 inverses
 //   i = j   the same sum, then the factor of the tile and the inverses of its diagonal blocks.
 // state[0] is the ticket and state[1 + f + i] the number of block columns done in row i of the
 // tiles (i + 1 with the diagonal); all zero at first. operands: for each block row the blocks of
 // L(j,j) below the diagonal and the inverses on it, OPERANDS blocks of 32×32.
 // Dynamic shared memory: slices of the tile product, then in their place a tile and the operands;
-// POTF2_SCRATCH. Matrices must be square, their other triangle is left alone.
+// POTF2_SCRATCH. Matrices must be square, their other triangle is not touched. Progress of rows
+// of tiles: Kurzak, Buttari, Dongarra, "Solving systems of linear equations on the CELL processor
+// using Cholesky factorization" (2008).
 #include "dense/potrf_blocks.cuh"
 #include "common/scheduler.cuh"
 #include "common/tile.cuh"

@@ -9,6 +9,10 @@
 //                 after the other; for LU those of the transpose of U11 in a second array
 //   contribution  of Cholesky: block columns of 64 columns, each from its diagonal tile down, one
 //                 after the other; of LU the whole m×m block
+// Fronts and contribution blocks: Duff, Reid, "The multifrontal solution of indefinite sparse
+// symmetric linear equations" (1983); Liu, "The multifrontal method for sparse matrix solution:
+// theory and practice" (1992). Inverses of diagonal tiles for the solves: Raghavan, "Efficient
+// parallel sparse triangular solution using selective inversion" (1998).
 #pragma once
 #include "common/matrix.cuh"
 

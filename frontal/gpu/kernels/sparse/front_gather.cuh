@@ -1,5 +1,7 @@
 // A tile of a front before anything is eliminated from it: entries of A and the contribution blocks
-// of the children, added in shared memory in a fixed order.
+// of the children, extend-added (Duff, Reid, 1983) in shared memory in a fixed order: entries
+// first, then the children in theirs, so that results are reproducible. By a block of 128 threads;
+// a warp takes every fourth column of a child's part, a lane rows of it.
 #pragma once
 #include "sparse/front.cuh"
 #include "common/ptx.cuh"

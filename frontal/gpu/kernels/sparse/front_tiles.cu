@@ -1,26 +1,24 @@
 // Factorization of all fronts of an assembly tree that are too large to be factored whole, as tasks
-// of one launch: A = L·Lᴴ, or P·A = L·U with P inside the diagonal tiles (LU).
+// of one launch: A = L·Lᴴ, or P·A = L·U with P inside the diagonal tiles (LU). front.cuh names the
+// method; fronts as tasks of tiles: Hogg, Reid, Scott, "Design of a multicore sparse Cholesky
+// factorization using DAGs" (2010).
 //
-// A task is a tile (i, j) of 64×64 of a front (sparse/front.cuh), from its assembly to its end:
+// A task is a tile (i, j) of 64×64 of a front, from its assembly to its end:
 //   C = A(i,j) + Σ children − Σ_{p<j} L(i,p)·L(j,p)ᴴ;   i = j: L(j,j), and its inverse V;
 //   i > j: L(i,j) = C·Vᴴ;   j a tile of update rows: C is a tile of the contribution block.
-// Diagonal tiles are what all others wait for. So with Cholesky the task (i, i) sums up p < i-1
-// only and leaves C; the task (i, i-1), when it has L(i,i-1), subtracts the square of it and makes
-// L(i,i). And columns of L(j,j) are sent as soon as they are known: L(i,j) follows at a short
-// distance (tile_follow.cuh) and does not wait for V, except where there would be too many
-// messages.
-// For LU the second factor is U(p,j), and there are tasks for the transpose of U, whose factors are
-// those of L exchanged: C·Vᵀ with V the inverse of L(j,j); those of L take the inverse of U(j,j).
-// Tasks lie in a list, each after all that it needs, and blocks take them in that order by an
-// atomic ticket: however few blocks are resident, the first unfinished task can always go on, so
-// nothing can lock. Every tile is summed and written once, but for the diagonal ones of Cholesky,
-// which are left and then factored, always in the same order: results are reproducible.
+// With Cholesky the task (i, i) sums up p < i-1 only and stores C; the task (i, i-1), when it has
+// L(i,i-1), subtracts the square of it and makes L(i,i), which all others wait for. Columns of
+// L(j,j) are sent as soon as they are known: L(i,j) follows (tile_follow.cuh) and does not wait for
+// V, except where there would be too many messages. For LU the second factor is U(p,j), and there
+// are tasks for the transpose of U with the factors exchanged: C·Vᵀ with V the inverse of L(j,j).
 //
-// What blocks tell each other beside messages (all zero at first): done[row] counts the finished
-// tiles of a row of tiles of L; upper_done[row] those of U alike, or that C of a diagonal tile is
-// left; finished[front] the tiles of its contribution block; level[l] the tasks of a level. A
-// contribution block takes the place of those that were last read two levels below, so its first
-// write waits for that level.
+// Deadlock: tasks lie in the list after all that they wait for, and are taken by tickets
+// (scheduler.cuh); who sends columns waits for no follower. Flags, zero at first: done[row] counts
+// the finished tiles of a row of tiles of L; upper_done[row] those of U alike, or that C of a
+// diagonal tile is stored; finished[front] the tiles of its contribution block; level[l] the tasks
+// of a level, for a contribution block takes the place of those that were last read two levels
+// below.
+// Every tile is summed in one order: results are reproducible.
 //
 // A block has 128 threads; 2×2 warps own 32×32 parts of the tile in registers (tile.cuh). Dynamic
 // shared memory: the slices of the product, then in their place the tile; the assembled tile, then

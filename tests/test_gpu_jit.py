@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from frontal.gpu.dense.batch import Batch, leading_dimension
+from frontal.gpu.dense.operands import Batch, leading_dimension
 from frontal.gpu.runtime import jit
 from frontal.gpu.runtime.limits import H200, Limits
 
@@ -18,6 +18,11 @@ class HostDevice:
 
     def upload(self, array):
         return np.ascontiguousarray(array)
+
+
+def test_files_of_all_rooms_are_found():
+    assert len(FILES) == len(set(FILES))
+    assert {"gemm.cu", "front_tiles.cu"} <= set(FILES)
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -7,10 +7,12 @@ Entry points are ``extern "C"``; the scalar and the few tile constants are ``-D`
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,7 +45,12 @@ def files_of_entries() -> list[str]:
 
 
 def text(name: str) -> str:
-    """Text of a kernel file: headers have their folder in their name, entry points need not."""
+    """Text of a kernel file: headers have their folder in their name, entry points need not.
+
+    An absolute path is a file outside the package.
+    """
+    if os.path.isabs(name):
+        return Path(name).read_text("utf-8")
     rooms = ("",) if "/" in name else ROOMS
     for path in (folder().joinpath(room, name) for room in rooms):
         if path.is_file():
@@ -58,7 +65,13 @@ def entries(name: str) -> list[str]:
 
 @cache
 def source(name: str) -> str:
-    """Return a kernel file of ``kernels/`` with all files that it includes, each once."""
+    """Return a kernel file with all files of ``kernels/`` that it includes, each once.
+
+    Parameters
+    ----------
+    name : str
+        As `files_of_entries` returns it, or an absolute path of a file outside the package.
+    """
     lines: list[str] = []
     _append(name, lines, set())
     return "\n".join(lines) + "\n"

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from .accuracy import System
-from .cached import cached_property
 from .matrix import Canonical
 from .method import Method
+from .symbolic.plan import Plan
+from .symbolic.scaling import Scaling
+from .symbolic.symbolic import Symbolic
 from .values import StoredOrder
 
 Progress = Callable[[str, float, float], None]
-_LARGEST = 1022  # exponent of a power of two whose inverse is a normal number, too
 
 
 class PivotFailure(Exception):  # noqa: N818 - not an error where LU can go on
@@ -24,22 +24,6 @@ class PivotFailure(Exception):  # noqa: N818 - not an error where LU can go on
     def __init__(self, position: int) -> None:
         super().__init__(position)
         self.position = position
-
-
-@dataclass(frozen=True)
-class Scaling:
-    """Factors of the rows and of the columns, (n,) float64 powers of two, in the numbering of A."""
-
-    row: np.ndarray
-    column: np.ndarray
-
-    @cached_property
-    def extreme(self) -> bool:
-        """Whether the product of a row's and a column's factor may be no number."""
-        with np.errstate(over="ignore", under="ignore"):
-            largest = self.row.max(initial=1.0) * self.column.max(initial=1.0)
-            least = self.row.min(initial=1.0) * self.column.min(initial=1.0)
-        return bool(least < 2.0**-_LARGEST or largest > 2.0**_LARGEST)
 
 
 class Health(NamedTuple):
@@ -79,22 +63,26 @@ class HostFactor(NamedTuple):
     perturbed: int
 
 
-def panel_offsets(start: np.ndarray, pointer: np.ndarray, method: Method) -> np.ndarray:
+def panel_offsets(plan: Plan, method: Method) -> np.ndarray:
     """Where the panels of each front begin in a `HostFactor`, and where the last one ends.
 
     They lie in a row, in entries: the (k + m) by k column-major [L11; L21] of a front, and with two
     panels the m by k transpose of U12 behind it.
-
-    Parameters
-    ----------
-    start, pointer : (f + 1,) int arrays
-        Of the plan: first pivot column of each front, extent of its update rows.
-    method : Method
     """
-    k, m = np.diff(start).astype(np.int64), np.diff(pointer)
-    offset = np.zeros(start.size, np.int64)
+    k, m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
+    offset = np.zeros(plan.start.size, np.int64)
     np.cumsum(k * (k + method.panels * m), out=offset[1:])
     return offset
+
+
+def relative_pivots(
+    diagonal: np.ndarray, matrix: Canonical, symbolic: Symbolic, scaling: Scaling | None
+) -> np.ndarray:
+    """Pivots over the size of what they came from: diag(A) for Cholesky, 1 for scaled LU."""
+    pivots = np.abs(diagonal)
+    if scaling is None:
+        return pivots**2 / np.abs(matrix.A.diagonal()[symbolic.perm])
+    return pivots / pivots.max(initial=np.finfo(pivots.dtype).tiny)
 
 
 class NumericFactor(Protocol):
@@ -116,6 +104,7 @@ class NumericFactor(Protocol):
 
     backend: str
     device: str
+    symbolic: Symbolic
     perturbed: int
     scaling: Scaling | None
     asynchronous: bool
@@ -133,6 +122,11 @@ class NumericFactor(Protocol):
     @property
     def matrix(self) -> Canonical:
         """The factorized matrix on the host; its values may have to come from the device."""
+        ...
+
+    @property
+    def pivots(self) -> np.ndarray:
+        """(n,) int32 row interchanges, local to each front, on the host; empty without."""
         ...
 
     def health(self) -> Health:
@@ -159,18 +153,14 @@ class NumericFactor(Protocol):
         """Give the memory back; this is no factor any more."""
         ...
 
-    def refuse_non_finite(self) -> None:
-        """Raise for the first value of A, by columns, that is NaN or infinite."""
-        ...
-
     # --- vectors -----------------------------------------------------------------------------
 
     def block(self, b: Any) -> Any | None:
         """Right-hand sides that are there as (n, k) in the common scalar type; None elsewhere."""
         ...
 
-    def refuse_non_finite_rhs(self, B: Any, ndim: int) -> None:
-        """Raise for the first entry of a block, by columns, that is NaN or infinite."""
+    def empty(self, k: int, dtype: np.dtype) -> Any:
+        """An array (n, k) there, in Fortran order."""
         ...
 
     def upload(self, B: np.ndarray) -> Any:
@@ -206,29 +196,30 @@ class NumericFactor(Protocol):
         """
         ...
 
-    def profile(self, tiny: float) -> Any:
+    def profile(self) -> Any:
         """Time by level and by size of the fronts; a ValueError where there are no clocks."""
         ...
 
 
 class Backend(Protocol):
-    """Factorizes matrices of one pattern, whose indices it holds.
+    """Factorizes matrices of one pattern, whose indices it holds."""
 
-    Attributes
-    ----------
-    name, device : str
-        ``"cpu"`` or ``"gpu"``, and what it runs on.
-    """
+    @property
+    def device(self) -> str:
+        """What it runs on."""
+        ...
 
-    name: str
-    device: str
+    @property
+    def fallback(self) -> str | None:
+        """The backend that takes over where this one has too little memory or no sound pivots."""
+        ...
 
     def factorize(
         self,
         values: Any,
         scaling: Scaling | None,
-        tiny: float,
         *,
+        there: bool = False,
         hermitian: bool = False,
         progress: Progress | None = None,
         previous: NumericFactor | None = None,
@@ -237,26 +228,32 @@ class Backend(Protocol):
 
         Parameters
         ----------
-        values : array (nnz,) on the host, or there
+        values : array (nnz,)
             By columns. Kept, not copied.
         scaling : Scaling or None
-        tiny : float
-            What tiny pivots are replaced by, relative to their columns.
+        there : bool
+            Values are where the backend computes, and not on the host.
         hermitian : bool
             A is known to be exactly Hermitian.
         progress : callable, optional
         previous : NumericFactor, optional
-            Its memory, which is then no factor any more, is used again.
+            Its memory is used again; it is then no factor any more.
 
         Raises
         ------
         PivotFailure
-            At the first pivot of Cholesky that is not positive. `PivotFailure.factor` is None.
+            At the first pivot of Cholesky that is not positive.
         FactorMemoryError
             With what this backend needs.
         """
         ...
 
-    def restored(self, factor: HostFactor, values: np.ndarray, scaling: Scaling | None) -> NumericFactor:
+    def values_on_host(self, values: Any) -> np.ndarray:
+        """Values that are there."""
+        ...
+
+    def restored(
+        self, factor: HostFactor, matrix: Canonical, scaling: Scaling | None
+    ) -> NumericFactor:
         """A factor that was computed elsewhere."""
         ...

@@ -5,48 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..accuracy import Errors
-from ..cached import cached_property
 from ..matrix import Canonical
-from ..protocol import Scaling
+from ..symbolic.scaling import Scaling
 from ..symbolic.symbolic import Symbolic
-
-
-class HostMatrix:
-    """A matrix on the host, and what is asked of it again and again.
-
-    Attributes
-    ----------
-    canonical : Canonical
-    """
-
-    def __init__(self, canonical: Canonical) -> None:
-        self.canonical = canonical
-
-    @cached_property
-    def A(self) -> sp.csc_array:
-        """It as SciPy has it, sharing the arrays."""
-        of = self.canonical
-        return sp.csc_array((of.data, of.indices, of.indptr), shape=of.shape)
-
-    @cached_property
-    def magnitude(self) -> sp.csc_array:
-        """|A|."""
-        return abs(self.A)
-
-    @cached_property
-    def norms(self) -> tuple[float, float]:
-        """Infinity norm and 1-norm of A."""
-        size = self.magnitude
-        return float(size.sum(1).max(initial=0.0)), float(size.sum(0).max(initial=0.0))
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"canonical": self.canonical}
 
 
 class Sweeps(Protocol):
@@ -54,6 +21,11 @@ class Sweeps(Protocol):
 
     symbolic: Symbolic
     scaling: Scaling | None
+
+    @property
+    def matrix(self) -> Canonical:
+        """The factorized matrix."""
+        ...
 
     @property
     def dtype(self) -> np.dtype:
@@ -65,15 +37,14 @@ class Sweeps(Protocol):
         ...
 
 
-def direct(
-    factor: Sweeps, B: np.ndarray, trans: str, *, scaled: bool = True
-) -> np.ndarray:
+def direct(factor: Sweeps, B: np.ndarray, trans: str, *, scaled: bool = True) -> np.ndarray:
     """One solution by the factors, no refinement; B is (n, k).
 
     Unless `scaled`, that of the matrix as it was scaled.
     """
     if trans == "H":
         return direct(factor, B.conj(), "T", scaled=scaled).conj()
+    dtype = np.result_type(B.dtype, factor.dtype)
     scaling = factor.scaling if scaled else None
     rows, columns = factor.symbolic.row_perm, factor.symbolic.perm
     if trans == "T":
@@ -87,7 +58,7 @@ def direct(
     # the layout that the sweeps want, in the scalar type of the factor
     y = np.ascontiguousarray(B[rows], factor.dtype)
     factor.sweep(y, trans == "T")
-    X = np.empty(B.shape, np.result_type(B.dtype, factor.dtype))
+    X = np.empty(B.shape, dtype)
     X[columns] = y
     if right is not None:
         X *= right[:, None]
@@ -104,7 +75,7 @@ class HostSystem:
         op(A): the matrix, its transpose or its adjoint.
     norm : float
         Its infinity norm.
-    solve : callable
+    solver : callable
         X for a given (n, k) right-hand side, by the factors.
     magnitude : sparse array
         |op(A)|.
@@ -114,7 +85,7 @@ class HostSystem:
 
     A: sp.sparray
     norm: float
-    solve: Callable[[np.ndarray], np.ndarray]
+    solver: Callable[[np.ndarray], np.ndarray]
     magnitude: sp.sparray
     badly_scaled: bool
     most: int = sys.maxsize
@@ -123,6 +94,10 @@ class HostSystem:
     def eps(self) -> float:
         """Precision of X."""
         return np.finfo(self.A.dtype).eps
+
+    def solve(self, B: np.ndarray) -> np.ndarray:
+        """See `System`."""
+        return self.solver(B)
 
     def empty(self, n: int, k: int) -> np.ndarray:
         """See `System`."""
@@ -149,8 +124,9 @@ class HostSystem:
         return np.where(better, trial, X)
 
 
-def host_system(factor: Sweeps, matrix: HostMatrix, trans: str, dtype: np.dtype) -> HostSystem:
+def host_system(factor: Sweeps, trans: str, dtype: np.dtype) -> HostSystem:
     """op(A) X = B for vectors of a scalar type on the host, wherever the factor is."""
+    matrix = factor.matrix
     A, size = matrix.A, matrix.magnitude
     if trans != "N":
         A, size = (A.T if trans == "T" else A.conj().T), size.T
@@ -184,5 +160,3 @@ def componentwise_error(
         scale = system.magnitude @ np.abs(X) + np.abs(B)
         error = np.where(R > 0, R / scale, 0.0).max(axis=0, initial=0.0)
         return np.where(np.isfinite(R).all(axis=0), error, np.inf)
-
-

@@ -15,7 +15,13 @@ from ._jit import jit
 from .checked import checked
 from .errors import NonFiniteInputError, warn
 from .method import CHOLESKY, LU, Method
-from .symmetry import POSITIVE_DIAGONAL, UNSYMMETRIC, check_promise, compare_triangles
+from .symmetry import (
+    POSITIVE_DIAGONAL,
+    UNSYMMETRIC,
+    check_promise,
+    compare_triangles,
+    is_hermitian,
+)
 from .values import StoredOrder, as_stored, order_of
 
 KINDS = {
@@ -69,6 +75,11 @@ class Canonical:
     def dtype(self) -> np.dtype:
         """Scalar type of the entries."""
         return self.data.dtype
+
+    @property
+    def nearly_hermitian(self) -> bool:
+        """A == A^H up to the rounding that ``kind="spd"`` tolerates."""
+        return self.hermitian or is_hermitian(self.indptr, self.indices, self.data)
 
     def refuse_non_finite(self) -> None:
         """Raise for the first entry, by columns, that is NaN or infinite."""

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from .machine import MACHINES
+
 if TYPE_CHECKING:
     from .method import Method
     from .symbolic.plan import Plan
 
 Progress = Callable[[str, float, float], None]
 
-GPU_FLOPS = 2e7  # of a factorization that "auto" gives to the GPU; a CPU takes milliseconds for it
+GPU_FLOPS = MACHINES["gpu"].least_flops  # of a factorization that "auto" gives to the GPU
 
 
 def panel_offsets(plan: Plan, method: Method) -> np.ndarray:

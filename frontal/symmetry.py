@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import scipy.sparse as sp
 
 from ._jit import jit
-
-if TYPE_CHECKING:
-    from .matrix import Canonical
 
 UNSYMMETRIC, SYMMETRIC, POSITIVE_DIAGONAL = 0, 1, 2
 ROUNDING = 100.0  # entries of a promised symmetry may differ by so many eps of the largest one
@@ -48,12 +43,9 @@ def compare_triangles(indptr, indices, data, conjugate, tolerance):
     return POSITIVE_DIAGONAL if positive == n else SYMMETRIC
 
 
-def is_hermitian(matrix: Canonical) -> bool:
+def is_hermitian(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> bool:
     """Whether A == A^H up to the rounding that ``kind="spd"`` tolerates."""
-    if matrix.hermitian:
-        return True
-    of = matrix.indptr, matrix.indices, matrix.data
-    return compare_triangles(*of, True, _tolerance(matrix.data)) != UNSYMMETRIC
+    return compare_triangles(indptr, indices, data, True, _tolerance(data)) != UNSYMMETRIC
 
 
 def _tolerance(data: np.ndarray) -> float:

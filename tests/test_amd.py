@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frontal.ordering.amd import amd
-from frontal.ordering.etree import ordering_cost
+from frontal.ordering.etree import EliminationTree
 from frontal.ordering.graph import Graph, adjacency
 
 # Entries of L under amd_order of SuiteSparse 5.12 (AMD 2.4.6), default settings.
@@ -47,7 +47,7 @@ def fill(graph: Graph, **options) -> int:
     perm = amd(graph.indptr, graph.indices, **options)
     assert perm.dtype == np.int32
     assert np.array_equal(np.sort(perm), np.arange(graph.n))
-    return ordering_cost(graph, perm).nnz
+    return EliminationTree.of(graph, perm).cost().nnz
 
 
 def dissection(*shape: int, depth: int) -> np.ndarray:
@@ -173,7 +173,7 @@ def test_nested_dissection_with_minimum_degree_inside(shape, depth, expected):
     graph = grid(*shape)
     perm = amd(graph.indptr, graph.indices, constraint=classes)
     assert (np.diff(classes[perm]) >= 0).all()
-    assert ordering_cost(graph, perm).nnz == pytest.approx(expected, rel=0.03)
+    assert EliminationTree.of(graph, perm).cost().nnz == pytest.approx(expected, rel=0.03)
 
 
 def test_constraints_at_their_limits():

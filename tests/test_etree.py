@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frontal.ordering.etree import depths, inverse, ordering_cost, postordered_tree
+import frontal
+from frontal.ordering import etree
+from frontal.ordering.etree import EliminationTree, depths, inverse
 from frontal.ordering.graph import adjacency
+from frontal.problems import from_name
 
 
 def random_graph(n: int, density: float, seed: int):
@@ -40,7 +44,7 @@ graphs = given(
 def test_cost_is_that_of_elimination(n, density, seed):
     graph, perm = random_graph(n, density, seed)
     counts = eliminated(graph, perm).sum(axis=0)
-    cost = ordering_cost(graph, perm)
+    cost = EliminationTree.of(graph, perm).cost()
     assert cost.nnz == counts.sum()
     assert cost.flops == (counts.astype(float) ** 2).sum()
 
@@ -49,7 +53,7 @@ def test_cost_is_that_of_elimination(n, density, seed):
 @graphs
 def test_postordered_tree(n, density, seed):
     graph, perm = random_graph(n, density, seed)
-    post, rank, parent, count = postordered_tree(graph.indptr, graph.indices, perm)
+    post, rank, parent, count = EliminationTree.of(graph, perm)
     L = eliminated(graph, post)
     assert np.array_equal(inverse(post), rank)
     assert np.array_equal(count, L.sum(axis=0))
@@ -74,5 +78,15 @@ def test_depths_of_a_chain_and_a_star():
 
 
 def test_empty_graph():
-    cost = ordering_cost(adjacency(sp.csc_array((0, 0))), np.empty(0, np.int32))
+    cost = EliminationTree.of(adjacency(sp.csc_array((0, 0))), np.empty(0, np.int32)).cost()
     assert (cost.nnz, cost.flops, cost.height) == (0, 0.0, 0)
+
+
+@pytest.mark.parametrize(("system", "trees"), [("poisson2d:12", 1), ("stokes2d:6", 2)])
+def test_an_analysis_makes_the_tree_of_an_order_once(monkeypatch, system, trees):
+    made = []
+    compute = etree.postordered_tree
+    monkeypatch.setattr(etree, "postordered_tree", lambda *a: made.append(a) or compute(*a))
+    analysis = frontal.analyze(from_name(system))  # columns in pairs are ordered as one node
+    assert len(made) == trees
+    assert analysis.ordering.tree is None  # the plan has taken its place

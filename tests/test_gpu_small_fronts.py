@@ -13,8 +13,8 @@ from frontal.gpu.sparse import launch, small_fronts
 from frontal.gpu.sparse.pattern import Pattern
 from frontal.method import CHOLESKY, LU
 from frontal.protocol import panel_offsets
-from frontal.symbolic import supernodes
 
+from .conftest import fronts_cost
 from .emulation.borders import DTYPES, eps
 
 LIMITS = (16, 32, 64)
@@ -61,11 +61,10 @@ def matrix_of(name, kind, dtype, rng):
 class Factored:
     """The small fronts of a matrix by both backends."""
 
-    def __init__(self, device, monkeypatch, name, kind, dtype, limit):
+    def __init__(self, device, name, kind, dtype, limit):
         a = matrix_of(name, kind, dtype, np.random.default_rng(7))
-        model = supernodes.CostModel(MATRICES[name][1], 0.0, 3e10, 0.0)
-        monkeypatch.setattr(supernodes, "CPU_COST", model)
-        analysis = frontal.analyze(a, kind=kind)
+        with fronts_cost(MATRICES[name][1]):
+            analysis = frontal.analyze(a, kind=kind)
         values = analysis.matching_pattern(frontal.matrix.canonical(a)).data.astype(dtype)
         tiny = 0.0 if kind == "spd" else TINY
         self.method, self.plan, self.device = analysis.rule, analysis.plan, device
@@ -129,8 +128,8 @@ def check_inverse(inverse, factor, tolerance):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("limit", LIMITS)
 @pytest.mark.parametrize("name", MATRICES)
-def test_cholesky(device, monkeypatch, name, limit, dtype):
-    found = Factored(device, monkeypatch, name, "spd", dtype, limit)
+def test_cholesky(device, name, limit, dtype):
+    found = Factored(device, name, "spd", dtype, limit)
     assert len(found.fronts())
     check_panels(found, 100 * eps(dtype))
     for s in found.fronts():
@@ -142,8 +141,8 @@ def test_cholesky(device, monkeypatch, name, limit, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("limit", LIMITS)
 @pytest.mark.parametrize("name", MATRICES)
-def test_lu(device, monkeypatch, name, limit, dtype):
-    found = Factored(device, monkeypatch, name, "general", dtype, limit)
+def test_lu(device, name, limit, dtype):
+    found = Factored(device, name, "general", dtype, limit)
     assert len(found.fronts())
     columns = np.repeat(found.pattern.schedule.small, found.pattern.k)
     pivots = device.download(found.storage.pivots) - 1
@@ -159,16 +158,16 @@ def test_lu(device, monkeypatch, name, limit, dtype):
 
 
 @pytest.mark.parametrize("kind", ["spd", "general"])
-def test_fronts_with_a_contribution_block_are_finished(device, monkeypatch, kind):
-    found = Factored(device, monkeypatch, "grid", kind, "f8", 32)
+def test_fronts_with_a_contribution_block_are_finished(device, kind):
+    found = Factored(device, "grid", kind, "f8", 32)
     small = found.pattern.schedule.small
     wanted = small & (found.pattern.m > 0)
     assert not small.all()
     np.testing.assert_array_equal(device.download(found.state.finished), wanted)
 
 
-def test_two_runs_give_the_same_bits(device, monkeypatch):
-    found = Factored(device, monkeypatch, "cube", "spd", "f8", 64)
+def test_two_runs_give_the_same_bits(device):
+    found = Factored(device, "cube", "spd", "f8", 64)
     before = found.panels, found.inverses
     found.run()
     for one, other in zip(before, (found.panels, found.inverses), strict=True):
@@ -176,8 +175,8 @@ def test_two_runs_give_the_same_bits(device, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["blocks", "grid"])
-def test_the_first_failing_pivot(device, monkeypatch, name):
-    found = Factored(device, monkeypatch, name, "spd", "f8", 64)
+def test_the_first_failing_pivot(device, name):
+    found = Factored(device, name, "spd", "f8", 64)
     plan, small = found.plan, found.fronts()
     bad = [int(s) for s in small[[-1, len(small) // 3]]]
     for s in bad:  # the first diagonal entry of a front

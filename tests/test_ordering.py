@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from frontal.errors import FrontalError
 from frontal.ordering import METHODS, MetisNotFoundError, adjacency, auto, metis, order
-from frontal.ordering.etree import Cost, ordering_cost
+from frontal.ordering.etree import Cost, EliminationTree
 from frontal.ordering.graph import components, dense_limit, indistinguishable, induced
 from frontal.ordering.model import Model, dissected, metis_seconds, pace_of
 from frontal.ordering.nested_dissection import separator_classes
@@ -107,7 +107,9 @@ def test_every_method_gives_a_permutation(method, A):
     n = A.shape[0]
     found = order(A, method, reuse=1e6)
     assert is_permutation(found.perm, n)
-    assert found.cost == ordering_cost(adjacency(A), found.perm)
+    tree = EliminationTree.of(adjacency(A), found.perm)
+    assert all(map(np.array_equal, found.tree, tree))
+    assert found.cost == tree.cost()
     assert found.method in METHODS
     assert_best(found, reuse=1e6)
 
@@ -198,11 +200,12 @@ def test_separator_classes_end_in_the_top_separator():
     graph = adjacency(stencil(41, 20))
     columns = np.arange(820).reshape(41, 20)
     left, right, middle = columns[:20].ravel(), columns[21:].ravel(), columns[20]
-    classes = separator_classes(graph, np.concatenate([left, right, middle]).astype(np.int32), 400)
+    tree = EliminationTree.of(graph, np.concatenate([left, right, middle]))
+    classes = separator_classes(tree, 400)
     assert np.unique(classes).tolist() == [0, 1, 2]
     assert [np.unique(classes[part]).size for part in (left, right, middle)] == [1, 1, 1]
     assert classes[middle[0]] == 2
-    deep = separator_classes(graph, np.r_[left, right, middle].astype(np.int32), 100)
+    deep = separator_classes(tree, 100)
     assert sum(np.unique(deep[part]).size for part in (left, right, middle)) == np.unique(deep).size
 
 

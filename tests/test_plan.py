@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unittest import mock
+from contextlib import nullcontext
 
 import networkx as nx
 import numpy as np
@@ -17,9 +17,9 @@ from frontal.ordering import order
 from frontal.ordering.graph import adjacency
 from frontal.ordering.model import pace_of
 from frontal.protocol import panel_offsets
-from frontal.symbolic import supernodes
 from frontal.symbolic.plan import front_flops
 
+from .conftest import fronts_cost
 from .test_etree import eliminated
 
 
@@ -38,12 +38,11 @@ systems = given(
     ordering=st.sampled_from(["amd", "natural"]),
     merging=st.booleans(),
 )
-FREE = supernodes.CostModel(0.0, 0.0, 1e10, 0.0)  # fronts cost nothing, so that none are merged
 
 
 def analyzed(A, ordering, merging):
     """An analysis; of so small matrices merging leaves hardly more than one front."""
-    with mock.patch.object(supernodes, "CPU_COST", supernodes.CPU_COST if merging else FREE):
+    with nullcontext() if merging else fronts_cost():
         return frontal.analyze(A, ordering=ordering, backend="cpu")
 
 

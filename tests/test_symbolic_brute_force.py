@@ -16,14 +16,15 @@ from frontal.cpu import backend as cpu
 from frontal.cpu.layout import Layout
 from frontal.matrix import canonical
 from frontal.ordering import order
-from frontal.ordering.etree import postordered_tree
+from frontal.ordering.etree import EliminationTree
 from frontal.ordering.graph import adjacency
 from frontal.ordering.pieces import Pieces
-from frontal.symbolic import supernodes
 from frontal.symbolic.matched import match_rows
 from frontal.symbolic.matching import Matching
 from frontal.symbolic.pairs import symmetric_pairs
 from frontal.symbolic.supernodes import arrange_fronts
+
+from .conftest import fronts_cost
 
 # --- the stack of contribution blocks --------------------------------------------------------
 
@@ -175,21 +176,20 @@ def test_of_an_even_cycle_the_pairs_of_the_smaller_diagonal_stay(half, seed):
 
 
 @pytest.mark.parametrize("kind", ["spd", "general"])
-def test_fronts_that_are_not_merged_cost_what_the_ordering_says(monkeypatch, kind):
-    monkeypatch.setattr(supernodes, "CPU_COST", supernodes.CostModel(0.0, 0.0, 1e10, 0.0))
-    analysis = frontal.analyze(problems.poisson2d(15), kind=kind, backend="cpu")
+def test_fronts_that_are_not_merged_cost_what_the_ordering_says(kind):
+    with fronts_cost():
+        analysis = frontal.analyze(problems.poisson2d(15), kind=kind, backend="cpu")
     cost, halves = analysis.ordering.cost, 1 if kind == "spd" else 2
     assert analysis.nnz_factor == halves * cost.nnz - (halves - 1) * analysis.n
     assert analysis.flops == halves * cost.flops
     assert analysis.levels <= cost.height
-    tree = postordered_tree(*_adjacency(analysis), analysis.perm)
-    assert cost.height == len(longest_path(tree[2]))
+    tree = EliminationTree.of(_adjacency(analysis), analysis.perm)
+    assert cost.height == len(longest_path(tree.parent))
 
 
 def _adjacency(analysis):
     ones = np.ones(analysis.indices.size)
-    graph = adjacency(sp.csc_array((ones, analysis.indices, analysis.indptr)))
-    return graph.indptr, graph.indices
+    return adjacency(sp.csc_array((ones, analysis.indices, analysis.indptr)))
 
 
 def longest_path(parent):
@@ -204,10 +204,10 @@ def longest_path(parent):
 
 
 @pytest.mark.parametrize("A", [problems.stokes2d(12), problems.kkt(600)], ids=["stokes", "kkt"])
-def test_pairs_cost_little_fill(monkeypatch, A):
+def test_pairs_cost_little_fill(A):
     """A pair is a node of the graph that is ordered, and its columns are of one front."""
-    monkeypatch.setattr(supernodes, "CPU_COST", supernodes.CostModel(0.0, 0.0, 1e10, 0.0))
-    analysis = frontal.analyze(A, ordering="amd")
+    with fronts_cost():
+        analysis = frontal.analyze(A, ordering="amd")
     assert analysis.paired
     plain = order(A, "amd").cost
     assert analysis.ordering.cost.nnz <= 2 * plain.nnz

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import FactorMemoryError
-from ..machine import available_memory, thread_count
+from ..machine import CPU, available_memory, thread_count
 from ..method import Method
 from ..protocol import NumericFactor, PivotFailure, Progress, panel_offsets
 from ..symbolic.plan import Plan, front_flops
@@ -20,7 +20,7 @@ from .factorize import run
 from .layout import Layout
 from .triangular import sweep
 
-_INLINE_FLOPS = 2e7  # below it a factorization ends before a thread could help
+_INLINE_FLOPS = CPU.least_flops
 _POLL_SECONDS = 0.1
 _UNCHECKED_BYTES = 1 << 24  # so little is taken without a look at the system's memory
 _SOLVE_WIDTH = 32  # right-hand sides solved together

@@ -15,11 +15,11 @@ import numpy as np
 
 from ..cached import cached_property
 from ..cpu.layout import Layout
-from ..machine import thread_count
+from ..machine import MACHINES, thread_count
 from ..matrix import Canonical, canonical
 from ..method import LU, Method
 from ..ordering import Ordering, auto
-from ..ordering.etree import depths, inverse, postordered_tree
+from ..ordering.etree import EliminationTree, depths, inverse
 from ..ordering.graph import adjacency
 from ..ordering.model import pace_of
 from ..protocol import Backend, Progress, get_backend, resolved
@@ -301,10 +301,10 @@ def analyze_canonical(
     options = {"reuse": reuse, "perm": perm, **pace_of(likely, work)}
     chosen = order_matched(graph, matched.partner, ordering, **options)
     clock.start("symbolic")
-    perm_, iperm, parent, count = postordered_tree(graph.indptr, graph.indices, chosen.perm)
+    perm_, iperm, parent, count = chosen.tree or EliminationTree.of(graph, chosen.perm)
     first = supernodes.fundamental_supernodes(parent, count)
     tie = tied_columns(perm_, iperm, matched.partner)
-    model = supernodes.cost_model(resolved(backend, work * chosen.cost.flops))
+    model = MACHINES[resolved(backend, work * chosen.cost.flops)].fronts
     merged = supernodes.amalgamate(first, parent, count, tie, model)
     turn, start, tree, updates = supernodes.arrange_fronts(first, *merged)
     perm_ = perm_[turn]
@@ -326,7 +326,7 @@ def analyze_canonical(
         indices=matrix.indices.copy(),
         perm=perm_,
         row_perm=inverse(row_rank),
-        ordering=chosen,
+        ordering=replace(chosen, tree=None),  # the plan has taken its place
         matching=matched.matching,
         paired=matched.partner is not None,
         plan=plan,

@@ -20,7 +20,7 @@ from ..errors import (
 from ..matrix import Canonical
 from ..protocol import NumericFactor, PivotFailure, Progress, get_backend, requested
 from ..symbolic.scaling import Scaling, scaled, scaling_of
-from ..symmetry import check_promise, is_hermitian
+from ..symmetry import check_promise
 from ..values import StoredOrder
 from .condition import scaled_condition, witnessed_condition
 from .factors import TriangularFactors
@@ -131,7 +131,7 @@ class Factor(Solutions, TriangularFactors, Renewal, LifeCycle):
         """Whether Cholesky, which reads one triangle, gets a Hermitian matrix, up to rounding."""
         resident = self._resident if self._matrix is None else None
         known = resident is not None and resident.health.hermitian
-        return not self.analysis.rule.one_triangle or known or is_hermitian(self.matrix)
+        return not self.analysis.rule.one_triangle or known or self.matrix.nearly_hermitian
 
     def _go_on_by_lu(self, column: int | None, progress: Progress | None) -> None:
         """Leave Cholesky, after a pivot that is not positive or for a matrix not Hermitian."""

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from ..machine import thread_count
+from ..machine import CPU, thread_count
 from . import auto, band, metis
 from .auto import Candidates
-from .etree import Cost
+from .etree import Cost, EliminationTree
 from .graph import Graph, adjacency
 from .metis import MetisNotFoundError
-from .model import CPU_BANDWIDTH, CPU_RATE, Model
+from .model import Model
 from .pieces import Pieces
 
 __all__ = ["METHODS", "Graph", "MetisNotFoundError", "Ordering", "adjacency", "order"]
@@ -44,6 +44,8 @@ class Ordering:
         Time spent on ordering.
     tried : dict of str to Cost
         All orders that were counted.
+    tree : EliminationTree or None
+        The tree that gave the cost; an `Analysis`, which is made of it, does not keep it.
     """
 
     perm: np.ndarray = field(repr=False)
@@ -51,6 +53,7 @@ class Ordering:
     cost: Cost
     seconds: float
     tried: dict[str, Cost] = field(repr=False)
+    tree: EliminationTree | None = field(default=None, repr=False)
 
 
 def order(
@@ -60,8 +63,8 @@ def order(
     perm: Any = None,
     reuse: float = 1.0,
     time_limit: float | None = None,
-    rate: float = CPU_RATE,
-    bandwidth: float = CPU_BANDWIDTH,
+    rate: float = CPU.rate,
+    bandwidth: float = CPU.bandwidth,
     room: float = np.inf,
     threads: int | None = None,
 ) -> Ordering:
@@ -137,7 +140,7 @@ def order(
     else:
         found.add(method, band.rcm(graph) if method == "rcm" else band.natural(graph))
     seconds = time.perf_counter() - start
-    return Ordering(found.perm, found.method, found.cost, seconds, found.tried)
+    return Ordering(found.perm, found.method, found.cost, seconds, found.tried, found.tree)
 
 
 def _permutation(perm: Any, n: int) -> np.ndarray:

@@ -9,11 +9,12 @@ import time
 import numpy as np
 
 from ..errors import OrderingTimeout
+from ..machine import METIS
 from . import metis
 from .amd import amd
-from .etree import Cost, ordering_cost
+from .etree import Cost, EliminationTree
 from .graph import Graph, dense_limit
-from .model import METIS_START, Model, dissected, metis_seconds
+from .model import Model, dissected, metis_seconds
 from .nested_dissection import constrained_amd
 from .pieces import Pieces
 
@@ -33,6 +34,7 @@ class Candidates:
     """Orders tried, and the one that makes the factorizations cheapest by the model."""
 
     cost: Cost
+    tree: EliminationTree
 
     def __init__(self, graph: Graph, model: Model) -> None:
         self.graph = graph
@@ -44,12 +46,13 @@ class Candidates:
 
     def add(self, method: str, perm: np.ndarray, label: str = "") -> None:
         """Count an order; keep it if it is the best so far."""
-        cost = self.tried[label or method] = ordering_cost(self.graph, perm)
+        tree = EliminationTree.of(self.graph, perm)
+        cost = self.tried[label or method] = tree.cost()
         seconds = self.model.seconds(cost)
         log.debug("ordering %s: %s, %.3g s expected", label or method, cost, seconds)
         if seconds < self.seconds:
             self.method, self.perm, self.seconds = method, perm, seconds
-            self.cost = cost
+            self.cost, self.tree = cost, tree
 
     def add_amd(self) -> None:
         """Minimum degree, its dense rows by the rule of all methods here."""
@@ -59,7 +62,7 @@ class Candidates:
 
     def add_constrained(self) -> None:
         """Constrained minimum degree inside the dissection that is best so far."""
-        self.add("nesdis", constrained_amd(self.graph, self.perm))
+        self.add("nesdis", constrained_amd(self.graph, self.tree))
 
 
 def choose(found: Candidates, time_limit: float | None, threads: int) -> None:
@@ -75,7 +78,7 @@ def choose(found: Candidates, time_limit: float | None, threads: int) -> None:
     hoped = found.model.seconds(dissected(found.cost, n))
     saving = found.seconds - hoped
     crowded = found.model.crowded(found.cost)
-    if (saving < METIS_START and not crowded) or not metis.available():
+    if (saving < METIS.start and not crowded) or not metis.available():
         return
     pieces = Pieces(found.graph)
     price = metis_seconds(pieces)

@@ -9,7 +9,7 @@ below 5 for any matrix that fits a computer.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -175,24 +175,46 @@ def depths(parent):
     return depth
 
 
-def ordering_cost(graph: Graph, perm: np.ndarray) -> Cost:
-    """Exact cost of a Cholesky factorization of the pattern of `graph` in the order `perm`.
+class EliminationTree(NamedTuple):
+    """The elimination tree of a graph in an order that it refines to a postorder.
 
-    Parameters
+    Attributes
     ----------
-    graph : Graph
-        Symmetric adjacency, n nodes.
-    perm : (n,) int array
-        ``perm[k]`` is the node eliminated k-th.
-
-    Returns
-    -------
-    Cost
-        Entries of the factor, flops and height of the elimination tree.
+    perm : (n,) int32 array
+        ``perm[k]`` is the node eliminated k-th: children before their parent, subtrees together.
+    iperm : (n,) int32 array
+        Its inverse.
+    parent : (n,) int32 array
+        Parent of each column, -1 at roots.
+    counts : (n,) int32 array
+        Entries of each column of the Cholesky factor, the diagonal included.
     """
-    perm = np.ascontiguousarray(perm, np.int32)
-    _, _, parent, count = postordered_tree(graph.indptr, graph.indices, perm)
-    counts = count.astype(np.float64)
-    return Cost(
-        int(count.sum(dtype=np.int64)), float(counts @ counts), int(depths(parent).max(initial=0))
-    )
+
+    perm: np.ndarray
+    iperm: np.ndarray
+    parent: np.ndarray
+    counts: np.ndarray
+
+    @classmethod
+    def of(cls, graph: Graph, perm: np.ndarray) -> EliminationTree:
+        """The tree of `graph`, n nodes, where ``perm[k]`` (n integers) is eliminated k-th.
+
+        Examples
+        --------
+        A path cut at its middle node:
+
+        >>> import scipy.sparse as sp
+        >>> from frontal.ordering.graph import adjacency
+        >>> path = adjacency(sp.diags_array([1.0, 1.0], offsets=1, shape=(3, 3)))
+        >>> tree = EliminationTree.of(path, np.array([0, 2, 1]))
+        >>> tree.parent, tree.cost()
+        (array([ 2,  2, -1], dtype=int32), Cost(nnz=5, flops=9.0, height=2))
+        """
+        perm = np.ascontiguousarray(perm, np.int32)
+        return cls(*postordered_tree(graph.indptr, graph.indices, perm))
+
+    def cost(self) -> Cost:
+        """Exact cost of a Cholesky factorization in this order."""
+        counts = self.counts.astype(np.float64)
+        height = int(depths(self.parent).max(initial=0))
+        return Cost(int(self.counts.sum(dtype=np.int64)), float(counts @ counts), height)

@@ -15,7 +15,7 @@ import numpy as np
 
 from .._jit import jit
 from .amd import amd
-from .etree import postordered_tree
+from .etree import EliminationTree
 from .graph import Graph, dense_limit
 
 LEAF = 200  # columns of a bottom subtree that is one class (nd_small of CHOLMOD)
@@ -47,15 +47,13 @@ def _tree_classes(parent, leaf):
     return (count - 1 - class_of).astype(np.int32)
 
 
-def separator_classes(graph: Graph, perm: np.ndarray, leaf: int = LEAF) -> np.ndarray:
+def separator_classes(tree: EliminationTree, leaf: int = LEAF) -> np.ndarray:
     """Recover leaves and separators of a dissection from its order.
 
     Parameters
     ----------
-    graph : Graph
-        n nodes.
-    perm : (n,) int32 array
-        Order of a nested dissection.
+    tree : EliminationTree
+        Of a nested dissection of n nodes.
     leaf : int
         Most columns of a leaf.
 
@@ -71,17 +69,17 @@ def separator_classes(graph: Graph, perm: np.ndarray, leaf: int = LEAF) -> np.nd
     >>> import scipy.sparse as sp
     >>> from frontal.ordering.graph import adjacency
     >>> path = adjacency(sp.diags_array([1.0] * 6, offsets=1, shape=(7, 7)))
-    >>> separator_classes(path, np.array([0, 2, 1, 4, 6, 5, 3], np.int32), leaf=1)
+    >>> tree = EliminationTree.of(path, np.array([0, 2, 1, 4, 6, 5, 3]))
+    >>> separator_classes(tree, leaf=1)
     array([0, 2, 1, 6, 3, 5, 4], dtype=int32)
     """
-    new_perm, _, parent, _ = postordered_tree(graph.indptr, graph.indices, perm)
-    class_of = np.empty(graph.n, np.int32)
-    class_of[new_perm] = _tree_classes(parent, leaf)
+    class_of = np.empty_like(tree.perm)
+    class_of[tree.perm] = _tree_classes(tree.parent, leaf)
     return class_of
 
 
-def constrained_amd(graph: Graph, perm: np.ndarray) -> np.ndarray:
-    """Order anew inside the leaves and separators of the dissection `perm`; (n,) int32 array."""
-    classes = separator_classes(graph, perm)
+def constrained_amd(graph: Graph, tree: EliminationTree) -> np.ndarray:
+    """Order anew inside leaves and separators of a dissection; (n,) int32 array."""
+    classes = separator_classes(tree)
     dense = dense_limit(graph) / np.sqrt(max(graph.n, 1))
     return amd(graph.indptr, graph.indices, constraint=classes, dense=dense)

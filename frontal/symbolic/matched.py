@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from ..errors import SingularMatrixError
 from ..matrix import Canonical
 from ..ordering import Ordering, order
-from ..ordering.etree import inverse, ordering_cost
+from ..ordering.etree import EliminationTree, inverse
 from ..ordering.graph import Graph, adjacency
 from .matching import Matching, maximum_product_matching, needs_matching, pattern_symmetry
 from .pairs import symmetric_pairs
@@ -100,7 +100,8 @@ def order_matched(
     chosen = order(adjacency(merged), method, **options)
     rank = inverse(chosen.perm)
     perm = np.argsort(rank[group], kind="stable").astype(np.int32)
-    return replace(chosen, perm=perm, cost=ordering_cost(graph, perm))
+    tree = EliminationTree.of(graph, perm)
+    return replace(chosen, perm=perm, cost=tree.cost(), tree=tree)
 
 
 def tied_columns(perm: np.ndarray, iperm: np.ndarray, partner: np.ndarray | None) -> np.ndarray:

@@ -15,7 +15,6 @@ from .pattern import Pattern
 
 Examination = Callable[[Any, Any, Any, bool], Launch]
 
-_THREADS = 128  # of front_tiles.cu
 _NO_POSITION = 0x7FFFFFFF  # sparse/front.cuh
 _MULTIPLIER = 8  # larger entries of L in a diagonal tile ask for interchanges
 
@@ -251,11 +250,10 @@ def _tiles(
     constants |= {} if trace is None else {"TRACE": 1}
     kernel = device.kernel("front_tiles.cu", "front_tiles", dtype, **constants)
     tree = pattern.struct(dtype)
-    grid = min(plan.residents * device.limits.multiprocessors, tasks.count)
     arguments = (tree, struct, storage.panels, blocks, values)
-    found = [Launch(kernel, grid, _THREADS, arguments, plan.shared)]
+    found = [Launch(kernel, min(plan.blocks, tasks.count), plan.threads, arguments, plan.shared)]
     if lu:
         kernel = device.kernel("front_pivots.cu", "front_pivots", dtype, LU=1)
         arguments = (tree, tasks.fronts, storage.pivots, storage.panels)
-        found.append(Launch(kernel, len(tasks.fronts), _THREADS, arguments))
+        found.append(Launch(kernel, *launch.front_pivots(len(tasks.fronts)), arguments))
     return found

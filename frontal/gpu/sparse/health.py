@@ -16,10 +16,8 @@ from ...errors import FactorMemoryError
 from ...method import Method
 from ...symmetry import ROUNDING
 from ..runtime.graph import Launch
+from . import launch
 from .pattern import Pattern
-
-THREADS = 256  # of a block of system.cu
-_RESIDENT = 8  # blocks a multiprocessor that loop over what there is
 
 
 @dataclass(frozen=True)
@@ -56,11 +54,6 @@ def constants(pattern: Pattern, **others: bool) -> dict[str, int]:
     return pattern.method.constants | {name: 1 for name, value in others.items() if value}
 
 
-def grid(device: Any, work: int) -> int:
-    """Blocks for so many threads that loop."""
-    return max(1, min(-(-work // THREADS), _RESIDENT * device.limits.multiprocessors))
-
-
 def examination(
     pattern: Pattern,
     panels: Any,
@@ -86,8 +79,8 @@ def examination(
     kernel = pattern.device.kernel("system.cu", "system_health", panels.dtype, **variant)
     where = np.uint64(0) if mirror is None else mirror
     of = pointer, index, perm, values, np.int64(values.size), where, told
-    blocks = grid(pattern.device, max(n, values.size))
-    return Launch(kernel, blocks, THREADS, (*_fronts(pattern, panels), *of))
+    blocks = launch.system_blocks(max(n, values.size), pattern.device.limits)
+    return Launch(kernel, blocks, launch.SYSTEM_THREADS, (*_fronts(pattern, panels), *of))
 
 
 def growth(
@@ -100,8 +93,8 @@ def growth(
     told = device.xp.zeros(2, np.float64)
     kernel = device.kernel("system.cu", "system_largest", panels.dtype, **constants(pattern))
     kernel(
-        (grid(device, THREADS * n),),
-        (THREADS,),
+        (launch.system_blocks(launch.SYSTEM_THREADS * n, device.limits),),
+        (launch.SYSTEM_THREADS,),
         (*_fronts(pattern, panels), np.int32(lanes), pointer, values, told),
     )
     largest, norm = device.download(told).tolist()
@@ -114,7 +107,8 @@ def diagonal(pattern: Pattern, panels: Any) -> np.ndarray:
     found = device.xp.empty(n, panels.dtype)
     if n:
         kernel = device.kernel("system.cu", "system_diagonal", panels.dtype, **constants(pattern))
-        kernel((grid(device, n),), (THREADS,), (*_fronts(pattern, panels), found))
+        blocks = launch.system_blocks(n, device.limits)
+        kernel((blocks,), (launch.SYSTEM_THREADS,), (*_fronts(pattern, panels), found))
     return device.download(found)
 
 

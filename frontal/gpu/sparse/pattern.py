@@ -12,7 +12,7 @@ from ..._jit import jit
 from ...method import Method
 from ...protocol import panel_offsets
 from ...symbolic.plan import Plan
-from . import small_fronts, solve_tasks
+from . import launch, small_fronts, solve_tasks
 from . import tile_tasks as front_tasks
 from .schedule import TILE, make_schedule
 from .small_fronts import SmallTasks
@@ -25,7 +25,6 @@ _STRUCT = np.dtype([(name, "u8") for name in (
     "block", "tile_row", "cut_pointer", "cuts",
 )], align=True)  # fmt: skip
 _SMALL = TILE  # rows of fronts that are factored whole
-_FEWEST = 32  # blocks of a level that are worth a launch of its small fronts
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ class Pattern:
         plan: Plan,
         method: Method,
         small: int = _SMALL,
-        fewest: int = _FEWEST,
+        fewest: int = launch.FEWEST_BLOCKS,
     ) -> None:
         self.device, self.plan, self.method, self.fewest = device, plan, method, fewest
         self.schedule = make_schedule(plan, method, small, fewest)

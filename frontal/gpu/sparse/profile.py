@@ -69,8 +69,8 @@ def profile(pattern: Pattern, values: Any, tiny: float) -> FactorProfile:
     stamps, tasks = device.download(trace) / 1e6, device.download(pattern.tasks.list)
     stamps, tasks = stamps[: len(tasks)], tasks.reshape(-1, 4)
     work = _work(pattern, dtype, ceilings)
-    residents = launch.front_tiles(dtype, pattern.method, device.limits).residents
-    blocks = max(min(residents * device.limits.multiprocessors, pattern.tasks.count), 1)
+    plan = launch.front_tiles(dtype, pattern.method, device.limits)
+    blocks = max(min(plan.blocks, pattern.tasks.count), 1)
     levels = _by_level(pattern, tasks, stamps, marks, work)
     classes = _by_class(pattern, tasks, stamps, marks, work, blocks)
     return FactorProfile(float(sum(marks)), levels, classes, ceilings)

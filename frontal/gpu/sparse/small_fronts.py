@@ -191,6 +191,6 @@ def launches(
         for part in launch.small_fronts(dtype, pattern.method, counts, device.limits):
             begin = (np.int32(first + part.first), *map(np.int32, part.counts))
             arguments = (tree, fronts, outputs, *begin, values)
-            level.append(Launch(kernel, part.blocks, launch.SMALL_THREADS, arguments, part.shared))
+            level.append(Launch(kernel, part.blocks, part.threads, arguments, part.shared))
         levels.append(level)
     return levels

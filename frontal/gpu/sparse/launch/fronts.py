@@ -12,6 +12,7 @@ from ...dense.launch.cholesky import block_ld
 from ...dense.launch.products import Tile
 from ...runtime.limits import Limits
 
+_THREADS = 128
 _OWN = 2816  # bytes of shared memory that the kernel declares itself, and what CUDA takes
 
 
@@ -21,14 +22,18 @@ class TilesPlan:
 
     Attributes
     ----------
-    residents, shared : int
-        Blocks that a multiprocessor holds, and bytes of their shared memory.
+    residents, threads, shared : int
+        Blocks that a multiprocessor holds, their threads, and bytes of their shared memory.
+    blocks : int
+        Blocks that the device holds.
     roomy : bool
         LU: there is memory for both inverses of a diagonal tile at once.
     """
 
     residents: int
+    threads: int
     shared: int
+    blocks: int
     roomy: bool
 
 
@@ -48,8 +53,14 @@ def front_tiles(dtype: Any, method: Method, limits: Limits) -> TilesPlan:
     plans = []
     for roomy in (False, True):
         shared = (max(slices, tile) + (2 if roomy else 1) * tile + scratch) * dtype.itemsize
-        fit = limits.shared_multiprocessor // (shared + _OWN)
-        plans.append(TilesPlan(max(min(most, fit), 1), shared, roomy))
+        residents = max(min(most, limits.shared_multiprocessor // (shared + _OWN)), 1)
+        blocks = residents * limits.multiprocessors
+        plans.append(TilesPlan(residents, _THREADS, shared, blocks, roomy))
     scarce, roomy = plans
     wanted = not method.one_triangle and roomy.residents == scarce.residents
     return roomy if wanted and roomy.shared + _OWN <= limits.shared_block else scarce
+
+
+def front_pivots(fronts: int) -> tuple[int, int]:
+    """Blocks and threads of front_pivots.cu: a block each front."""
+    return fronts, _THREADS

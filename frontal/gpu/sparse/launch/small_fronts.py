@@ -11,7 +11,8 @@ from ....method import Method
 from ...dense.launch.cholesky import block_ld
 from ...runtime.limits import Limits
 
-SMALL_THREADS = 64
+FEWEST_BLOCKS = 32  # of a level that are worth a launch of its small fronts
+_THREADS = 64
 _PANEL, _CHILDREN, _FRONT = 16, 4, 64  # sparse/small_front.cuh; bytes of SmallFront
 _RESIDENTS = 8  # blocks that registers allow on a multiprocessor
 
@@ -25,13 +26,14 @@ class SmallLaunch:
     first : int
     counts : tuple of int
         Fronts of up to 64, 32 and 16 rows.
-    blocks, shared : int
-        Grid, and bytes of shared memory.
+    blocks, threads, shared : int
+        Grid, threads of a block, and bytes of their shared memory.
     """
 
     first: int
     counts: tuple[int, int, int]
     blocks: int
+    threads: int
     shared: int
 
 
@@ -66,12 +68,12 @@ def small_fronts(
     out, first = [], 0
     for part in parts:
         shared = max(
-            small_tile(dtype, method, order) * (SMALL_THREADS // order)
+            small_tile(dtype, method, order) * (_THREADS // order)
             for order, count in zip((64, 32, 16), part, strict=True)
             if count or not any(part)
         )
         blocks = part[0] + -(-part[1] // 2) + -(-part[2] // 4)
         if blocks:
-            out.append(SmallLaunch(first, part, blocks, shared))
+            out.append(SmallLaunch(first, part, blocks, _THREADS, shared))
         first += sum(part)
     return out

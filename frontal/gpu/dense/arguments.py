@@ -91,7 +91,7 @@ def argument(
     write : bool
         The routine writes here: into a copy, unless ``overwrite`` permits the user's own memory.
     vectors : bool or None
-        Whether the arrays are vectors; None: they may be, told by their dimension.
+        Whether the arrays are vectors; None: they may be, as their dimension shows.
 
     Raises
     ------
@@ -151,7 +151,7 @@ def _turned(arrays: Matrices, device: Device) -> Matrices | None:
 def _kind(
     name: str, arrays: Matrices, device: Device, like: Argument | None, vectors: bool | None
 ) -> tuple[str, Any]:
-    """Kind of an argument by its type and dimension, which ``like`` tells where vectors may be."""
+    """Kind of an argument by its type and dimension; that of ``like`` where vectors may be."""
     if isinstance(arrays, (list, tuple)):
         kind, given, lowest = "list", list(arrays), 2
         dimensions = {a.ndim for a in given if isinstance(a, device.xp.ndarray)} or {2}

@@ -96,7 +96,7 @@ def _check(trans: str, a: Batch, x: Batch, y: Batch) -> None:
 
 
 def _sizes(a: Batch) -> tuple[bytes, bytes, int]:
-    """Sizes that name a work list; matrices of one size are told by the first."""
+    """Sizes that name a work list; of matrices of one size those of the first."""
     one = a.wrapper != "vbatched"
     return (a.m[:1] if one else a.m).tobytes(), (a.n[:1] if one else a.n).tobytes(), a.count
 

@@ -132,8 +132,8 @@ def _kinds(
     """Groups of matrices by how they are factored, with their indices, those of most work first.
 
     Those that share a launch in shared memory are alike in steps of 32, left-looking ones by how
-    many a multiprocessor holds, and panels by a factor of two: none takes the room of a much larger
-    one.
+    many a multiprocessor holds, and panels by a factor of two: none takes the shared memory of a
+    much larger one.
     """
     m, n = np.frombuffer(rows, np.int32), np.frombuffer(cols, np.int32)
     steps = np.stack([-(-m // 32), -(-n // 32)], axis=1)
@@ -165,7 +165,7 @@ def _group(
 
 
 def workspace(a: Batch, dtype: npt.DTypeLike, columns: int | None = None) -> Batch:
-    """New matrices with the rows of a batch, and its columns or so many, as a batch of its kind."""
+    """New matrices with the rows of a batch, and its columns or ``columns``, by its wrapper."""
     device, m = a.device, np.maximum(a.m, 1).astype(np.int64)
     n = a.n.astype(np.int32) if columns is None else np.full(a.count, columns, np.int32)
     size = m * n

@@ -105,7 +105,7 @@ class Panels:
         kernel((len(active),), (threads,), arguments, shared)
 
     def _factor_tall(self, j: int, count: int, rows: int) -> None:
-        """The same where blocks share a panel: as many at once as surely fit on the device."""
+        """The same where blocks share a panel: no more at once than are resident together."""
         device, threads = self.a.device, self.plan.block(rows)
         blocks = -(-rows // threads)
         if blocks > _MOST_BLOCKS:
@@ -124,7 +124,7 @@ class Panels:
             kernel((blocks, now), (threads,), arguments, shared)
 
     def _strips(self, rights: np.ndarray, rows: np.ndarray, width: int) -> tuple[Value, int, int]:
-        """Strips of so many columns of each matrix: list, its length, number of strips."""
+        """Strips of ``width`` columns of each matrix: list, its length, number of strips."""
         ones = np.ones_like(rights)
         return work_list(self.a.device, rights, ones, rows, (width, 1), None, ALL)
 

@@ -32,7 +32,7 @@ class Pivots:
 
     @classmethod
     def empty(cls, held: Argument) -> Pivots:
-        """Make room for the pivots of matrices to be factored."""
+        """Allocate the pivots of matrices to be factored."""
         size = np.minimum(held.batch.m, held.batch.n).astype(np.int64)
         flat = held.batch.device.xp.empty(int(size.sum()), np.int32)
         return cls._of(held, flat, size)

@@ -93,8 +93,8 @@ def potrf_tiles(
 ) -> PotrfPart:
     """Launch of potrf_tiles.cu.
 
-    Few matrices wait for one tile after the other, which is fastest where a block has much of a
-    multiprocessor to itself; many or large ones keep as many blocks busy as fit.
+    A small number of matrices waits for one tile after the other, which is fastest where a block
+    has a large share of a multiprocessor; more or larger ones keep as many blocks busy as fit.
     """
     product = Tile(0, 64, 64, 8 if dtype.char == "D" else 16, 3)
     tile = 64 * block_ld(dtype, 64) * dtype.itemsize

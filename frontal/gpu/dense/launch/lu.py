@@ -89,7 +89,7 @@ class PanelPlan:
         return min(threads, self.threads) if self.shared_by_blocks else threads
 
     def exchange(self, dtype: npt.DTypeLike, blocks: int) -> int:
-        """Bytes of global memory through which so many blocks agree upon pivots."""
+        """Bytes of global memory through which ``blocks`` blocks agree upon pivots."""
         return 2 * blocks * (16 + self.columns * np.dtype(dtype).itemsize)
 
     def shared(self, dtype: npt.DTypeLike, threads: int) -> int:
@@ -166,7 +166,7 @@ def strip_shared(dtype: npt.DTypeLike) -> int:
 
 def laswp_columns(m: int, dtype: npt.DTypeLike, limits: Limits, most: int = 32) -> int:
     """Columns of m rows that pass through shared memory at a time; 0 where not even one fits."""
-    room = limits.shared_multiprocessor // 6
+    available = limits.shared_multiprocessor // 6
     item = np.dtype(dtype).itemsize
-    columns = min(most, (room - 4 * m) // (item * max(m, 1)))
+    columns = min(most, (available - 4 * m) // (item * max(m, 1)))
     return max(columns, int(m * (item + 4) <= limits.shared_block))

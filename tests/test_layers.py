@@ -55,7 +55,6 @@ LAZY = {
 STILL: set[str] = {
     "circle of factor.analysis, factor.exponent, factor.factor, factor.factors, factor.lifecycle, "
     "factor.renewal, factor.solve",
-    "circle of gpu.dense.potrf, gpu.dense.potrf_panels",
     "circle of gpu.sparse.factorize, gpu.sparse.pattern, gpu.sparse.small_fronts, "
     "gpu.sparse.solve_tasks, gpu.sparse.tile_tasks",
     "cpu.backend -> factor.analysis inside a function",
@@ -65,15 +64,6 @@ STILL: set[str] = {
     "factor.factor -> gpu.sparse.health inside a function",
     "factor.factor -> gpu.sparse.profile inside a function",
     "factor.factor -> gpu.sparse.system inside a function",
-    "gpu.dense.potrf -> gpu.dense.potrf_panels inside a function",
-    "gpu.dense.potrf_panels -> gpu.dense.potrf inside a function",
-    "gpu.dense.tune -> gpu.dense.blas3 inside a function",
-    "gpu.dense.tune -> gpu.dense.gemv inside a function",
-    "gpu.dense.tune -> gpu.dense.getrf inside a function",
-    "gpu.dense.tune -> gpu.dense.operands inside a function",
-    "gpu.dense.tune -> gpu.dense.pivots inside a function",
-    "gpu.dense.tune -> gpu.dense.potrf inside a function",
-    "gpu.runtime.device -> gpu.dense.vendor points up",
     "gpu.sparse.backend -> cpu.backend points up",
     "gpu.sparse.backend -> gpu.runtime.device inside a function",
     "gpu.sparse.entries -> factor.analysis points up",

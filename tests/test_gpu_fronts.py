@@ -239,9 +239,9 @@ def test_launches_fit_smaller_devices():
                     continue  # a tile and its slices alone are too large
                 assert plan.shared + 2816 <= limits.shared_block
                 assert plan.residents * (plan.shared + 1024) <= limits.shared_multiprocessor
-                assert not (plan.roomy and method is CHOLESKY)
+                assert not (plan.two_inverses and method is CHOLESKY)
                 if dtype == "f8":
-                    assert plan.roomy == (limits is H200 and method is LU)
+                    assert plan.two_inverses == (limits is H200 and method is LU)
 
 
 def test_inverses_one_after_the_other(device, monkeypatch):

@@ -256,7 +256,12 @@ def _tiles(
     plan = launch.front_tiles(dtype, pattern.method, device.limits)
     constants = {}
     if lu:
-        constants = {"LU": 1, "PERTURB": 1, "MULTIPLIER": _MULTIPLIER, "ROOMY": int(plan.roomy)}
+        constants = {
+            "LU": 1,
+            "PERTURB": 1,
+            "MULTIPLIER": _MULTIPLIER,
+            "TWO_INVERSES": int(plan.two_inverses),
+        }
     constants |= {} if trace is None else {"TRACE": 1}
     kernel = device.kernel("front_tiles.cu", "front_tiles", dtype, **constants)
     tree = pattern.struct(dtype)

@@ -5,18 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from ._typing import MatrixLike
 from .factor.analysis import Analysis, Progress, analyze_canonical
 from .factor.factor import Factor
-from .matrix import canonical
+from .matrix import Canonical, canonical
 
 
 def solve(
-    A: Any,
-    b: Any,
+    A: MatrixLike,
+    b: MatrixLike,
     *,
     kind: str = "auto",
-    ordering: Any = "auto",
+    ordering: ArrayLike = "auto",
     backend: str = "auto",
     refine: int | None = None,
     check_finite: bool = True,
@@ -76,10 +78,10 @@ def solve(
 
 
 def analyze(
-    A: Any,
+    A: MatrixLike,
     *,
     kind: str = "auto",
-    ordering: Any = "auto",
+    ordering: ArrayLike = "auto",
     backend: str = "auto",
     reuse: int = 1,
     check_finite: bool = True,
@@ -114,11 +116,11 @@ def analyze(
 
 
 def factorize(
-    A: Any,
+    A: MatrixLike,
     analysis: Analysis | None = None,
     *,
     kind: str = "auto",
-    ordering: Any = "auto",
+    ordering: ArrayLike = "auto",
     backend: str = "auto",
     reuse: int = 1,
     check_finite: bool = True,
@@ -157,7 +159,12 @@ def factorize(
 
 
 def _analyze(
-    matrix: Any, kind: str, ordering: Any, backend: str, reuse: int, progress: Progress | None
+    matrix: Canonical,
+    kind: str,
+    ordering: ArrayLike,
+    backend: str,
+    reuse: int,
+    progress: Progress | None,
 ) -> Analysis:
     perm = None
     if not isinstance(ordering, str):
@@ -173,5 +180,6 @@ def _analyze(
     )
 
 
-def _dtype_of(x: Any) -> np.dtype:
-    return x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype
+def _dtype_of(x: object) -> np.dtype:
+    dtype = getattr(x, "dtype", None)
+    return np.asarray(x).dtype if dtype is None else dtype

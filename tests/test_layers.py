@@ -38,7 +38,7 @@ ROWS = (
     ("matrix", "io", "info", "problems"),
     ("symmetry", "values"),
     ("checked", "errors", "cached", "_jit"),
-    ("_disk_cache",),
+    ("_disk_cache", "_typing"),
     ("",),  # the names of `frontal` itself
 )
 # What lies below a room and is none of its business all the same, but for the exceptions.

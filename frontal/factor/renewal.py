@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from contextlib import _GeneratorContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -31,7 +31,7 @@ class Renewal:
         @property
         def shape(self) -> tuple[int, int]: ...
         def _last_numbers(self) -> Last: ...
-        def _overwriting(self) -> AbstractContextManager[Last]: ...
+        def _overwriting(self) -> _GeneratorContextManager[Last]: ...
         def _factorize(
             self, matrix: Canonical, progress: Progress | None, previous: NumericFactor | None
         ) -> None: ...

@@ -207,17 +207,17 @@ class Solutions:
         rows, columns = analysis.row_perm, analysis.perm
         if trans == "T":
             rows, columns = columns, rows
-        if scaling is not None:
-            left, right = scaling.row, scaling.column
-            if trans == "T":
-                left, right = right, left
+        left, right = (scaling.row, scaling.column) if scaling else (None, None)
+        if trans == "T":
+            left, right = right, left
+        if left is not None:
             B = B * left[:, None]
         # the layout that the sweeps want, in the scalar type of the factor
         y = np.ascontiguousarray(B[rows], self.dtype)
         self._numeric.solve(y, trans == "T")
         X = np.empty(B.shape, dtype)
         X[columns] = y
-        if scaling is not None:
+        if right is not None:
             X *= right[:, None]
         return X
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse import csgraph
 
 from .._jit import jit
+from .._typing import Sparse
 from ..cached import cached_property
 from ..checked import checked
 
@@ -43,7 +43,7 @@ class Graph:
         return np.diff(self.indptr)
 
 
-def adjacency(A: Any) -> Graph:
+def adjacency(A: Sparse) -> Graph:
     """Graph of the pattern of A + Aᵀ; entries that are stored zeros count.
 
     Parameters

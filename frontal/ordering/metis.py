@@ -17,8 +17,8 @@ import os
 import subprocess
 import sys
 import threading
+from io import FileIO
 from pathlib import Path
-from typing import IO, Any
 
 import numpy as np
 
@@ -49,8 +49,8 @@ class _Worker:
             bufsize=0,  # nothing in buffers that a forked process could write again
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
-        self._to: IO[bytes] = self.process.stdin  # type: ignore[assignment]
-        self._from: Any = self.process.stdout
+        self._to: FileIO = self.process.stdin  # type: ignore[assignment]
+        self._from: FileIO = self.process.stdout  # type: ignore[assignment]
         _alive.add(self)
 
     def order(self, block: Block, imbalance: int) -> np.ndarray:

@@ -7,7 +7,7 @@ from _pytest.doctest import DoctestItem
 
 from frontal import gpu
 
-NEEDS_GPU = ("frontal.gpu.dense.batched", "frontal.gpu.dense.products")
+NEEDS_GPU = ("frontal.gpu.dense.batched", "frontal.gpu.dense.batched_products")
 
 
 def pytest_collection_modifyitems(items):

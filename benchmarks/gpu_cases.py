@@ -163,7 +163,7 @@ class Operand:
     @cached_property
     def batch(self) -> Any:
         """The matrices as this package's drivers take them."""
-        from frontal.gpu.dense.batch import Batch
+        from frontal.gpu.dense.operands import Batch
         from frontal.gpu.runtime.device import device_of
 
         device = device_of(self.flat)

@@ -2,41 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 KERNELS = Path(__file__).resolve().parent / "kernels"
-_INCLUDE = re.compile(r'^#include "([^"]+)"$')
 
 
-@cache
-def source(name: str) -> str:
-    """Return a kernel file with the package's headers that it includes, each once."""
-    from frontal.gpu.runtime import jit
-
-    lines: list[str] = []
-    done: set[str] = set()
-    for line in (KERNELS / name).read_text().splitlines():
-        found = _INCLUDE.match(line)
-        if found is None:
-            lines.append(line)
-        elif found[1] not in done:
-            jit._append(found[1], lines, done)
-    return "\n".join(lines) + "\n"
-
-
-@cache
-def kernel(name: str, entry: str, dtype: Any) -> Any:
-    """Return a compiled entry point."""
-    import cupy
-
-    from frontal.gpu.runtime import jit
-
-    module = cupy.RawModule(code=source(name), options=jit.nvrtc_options(dtype), backend="nvrtc")
-    return module.get_function(entry)
+def kernel(name: str, entry: str, batch: Any) -> Any:
+    """Return a compiled entry point for the matrices of a batch."""
+    return batch.device.kernel((KERNELS / name).as_posix(), entry, batch.dtype)
 
 
 def _simple(file: str, operands: str, threads: tuple[int, int], across: bool) -> Callable:
@@ -44,7 +19,7 @@ def _simple(file: str, operands: str, threads: tuple[int, int], across: bool) ->
 
     def build(problem: Any, in_place: Callable, _: Any) -> Any:
         case, batches = problem.case, [problem.operands[x].batch for x in operands]
-        function = kernel(file, f"{case.routine}_{batches[0].wrapper}", problem.dtype)
+        function = kernel(file, f"{case.routine}_{batches[0].wrapper}", batches[0])
         down = -(-case.n // threads[0])
         grid = (down, -(-case.n // threads[1]) if across else 1, case.batch)
         arguments = tuple(b.locator for b in batches)
@@ -56,7 +31,7 @@ def _simple(file: str, operands: str, threads: tuple[int, int], across: bool) ->
 def _potrf(problem: Any, in_place: Callable, _: Any) -> Any:
     """A block a matrix."""
     a = problem.operands["a"].batch
-    function = kernel("naive_potrf.cu", f"potrf_{a.wrapper}", problem.dtype)
+    function = kernel("naive_potrf.cu", f"potrf_{a.wrapper}", a)
     arguments = (a.locator, problem.info)
     return in_place(problem, lambda: function((problem.case.batch,), (256,), arguments))
 
@@ -64,7 +39,7 @@ def _potrf(problem: Any, in_place: Callable, _: Any) -> Any:
 def _getrf(problem: Any, in_place: Callable, pivots: Any) -> Any:
     """A block a matrix."""
     a, rows = problem.operands["a"].batch, pivots(problem)
-    function, p = kernel("naive_getrf.cu", f"getrf_{a.wrapper}", problem.dtype), rows.batch(problem)
+    function, p = kernel("naive_getrf.cu", f"getrf_{a.wrapper}", a), rows.batch(problem)
 
     def call() -> None:
         function((problem.case.batch,), (256,), (a.locator, p.locator, problem.info))

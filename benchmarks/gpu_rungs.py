@@ -56,7 +56,7 @@ class Pivots:
 
     def batch(self, problem: Problem) -> Any:
         """The pivots as the LU drivers take them: one column for each matrix."""
-        from frontal.gpu.dense.batch import Batch
+        from frontal.gpu.dense.operands import Batch
         from frontal.gpu.runtime.device import device_of
 
         device, case = device_of(self.flat), problem.case
@@ -75,9 +75,14 @@ def ours(problem: Problem) -> Run:
 
 
 def paper(variant: str) -> Callable[[Problem], Run]:
-    """A variant of the papers, by this package's drivers."""
+    """A variant of the papers."""
 
     def build(problem: Problem) -> Run:
+        if problem.case.routine == "potrf":
+            import gpu_panels
+
+            (a,) = _batches(problem)
+            return in_place(problem, lambda: gpu_panels.potrf(a, problem.info, "L", variant))
         return OURS[problem.case.routine](problem, {"variant": variant})
 
     return build

@@ -1,6 +1,6 @@
 """The command line as a module: `python -m frontal`."""
 
-from .cli.main import main
+from .cli import main
 
 if __name__ == "__main__":
     raise SystemExit(main())

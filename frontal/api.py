@@ -11,6 +11,7 @@ from ._typing import MatrixLike
 from .factor.analysis import Analysis, Progress, analyze_canonical
 from .factor.factor import Factor
 from .matrix import Canonical, canonical
+from .method import CHOLESKY
 
 
 def solve(
@@ -175,7 +176,7 @@ def _analyze(
         perm=perm,
         reuse=reuse,
         backend=backend,
-        fallback=kind == "auto" and matrix.kind == "spd",
+        fallback=kind == "auto" and matrix.method is CHOLESKY,
         progress=progress,
     )
 

@@ -1,8 +1,85 @@
-"""How many threads to use, and how much memory."""
+"""This machine: threads, memory. And the rates of the machines that costs are estimated for.
+
+Rates are constants, fitted to measurements once and not taken anew where the package runs, so that
+an analysis is the same everywhere. A GPU is an H200 to them: which one it will be is not asked,
+that would take a context on it.
+"""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
+from math import inf
+from typing import NamedTuple
+
+
+class FrontCost(NamedTuple):
+    """Seconds that a front costs on a machine, fitted to measurements.
+
+    A front with k pivot columns and m update rows takes
+    ``front + entry * (F k + 2 m^2) + flops / (rate * k / (k + half))`` seconds with F = k + m:
+    a fixed part, the traffic of its panel and contribution block, and arithmetic whose rate
+    reaches half of its best at `half` pivot columns. If it has more than `supernodes.TILE` rows,
+    each of its tiles takes `tile` seconds besides.
+    """
+
+    front: float
+    entry: float
+    rate: float
+    half: float
+    tile: float = 0.0
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a factorization is expected to cost on a machine, in double precision.
+
+    Attributes
+    ----------
+    rate : float
+        Flops a second of the dense kernels: of one core, or of the whole GPU.
+    bandwidth : float
+        Bytes of the factor a second, through assembly, storing and one solve.
+    least_flops : float
+        Operations of a factorization below which it is not worth to have more than one core at
+        work, or a GPU.
+    fronts : FrontCost
+        What amalgamation weighs.
+    room : float
+        Bytes of a factor from which on memory may be short.
+    """
+
+    rate: float
+    bandwidth: float
+    least_flops: float
+    fronts: FrontCost
+    room: float = inf
+
+
+class MetisCost(NamedTuple):
+    """Seconds that METIS takes on one core; see `ordering.model.metis_seconds`."""
+
+    start: float  # of its process, with feeding it
+    node: float  # a node and level of coarsening
+    neighbour: float  # a neighbour and level
+
+
+CPU = Machine(
+    rate=4e10,
+    bandwidth=1e9,
+    least_flops=2e7,  # a millisecond: it ends before a thread could help
+    fronts=FrontCost(front=1.0e-6, entry=0.6e-9, rate=3.0e10, half=12.0),
+)
+H200 = Machine(
+    rate=3e13,  # within 1.3x of grids that take it 4 ms or more
+    bandwidth=2e11,
+    least_flops=2e7,  # a CPU takes milliseconds for it
+    fronts=FrontCost(front=6e-9, entry=18e-12, rate=1e12, half=12.0, tile=14e-9),
+    room=1.6e10,
+)
+METIS = MetisCost(start=0.05, node=1.35e-7, neighbour=4.85e-8)  # of 40 graphs, within 1.6x
+
+MACHINES = {"cpu": CPU, "gpu": H200}  # by the name of a backend
 
 
 def thread_count() -> int:

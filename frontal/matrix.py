@@ -16,6 +16,7 @@ from ._jit import jit
 from ._typing import MatrixLike, OnDevice, Sparse, for_scipy, is_on_cupy, is_sparse
 from .checked import checked
 from .errors import NonFiniteInputError, warn
+from .method import CHOLESKY, LU, Method
 from .symmetry import (
     POSITIVE_DIAGONAL,
     UNSYMMETRIC,
@@ -51,9 +52,9 @@ class Canonical:
     data : (nnz,) array
         float32, float64, complex64 or complex128. It may be the caller's own array: read only.
     n : int
-    kind : str
-        ``"spd"`` if Cholesky is to be tried, else ``"general"``.
-    symmetric : bool
+    method : Method
+        Cholesky if that is to be tried, else LU.
+    hermitian : bool
         Exactly A == A^H.
     order : StoredOrder, optional
         That of the values in the matrix as it was given, where that was asked for.
@@ -63,8 +64,8 @@ class Canonical:
     indices: np.ndarray = field(repr=False)
     data: np.ndarray = field(repr=False)
     n: int
-    kind: str
-    symmetric: bool
+    method: Method
+    hermitian: bool
     order: StoredOrder | None = field(default=None, repr=False)
 
     @property
@@ -78,9 +79,9 @@ class Canonical:
         return self.data.dtype
 
     @property
-    def hermitian(self) -> bool:
+    def nearly_hermitian(self) -> bool:
         """A == A^H up to the rounding that ``kind="spd"`` tolerates."""
-        return self.symmetric or is_hermitian(self.indptr, self.indices, self.data)
+        return self.hermitian or is_hermitian(self.indptr, self.indices, self.data)
 
     def refuse_non_finite(self) -> None:
         """Raise for the first entry, by columns, that is NaN or infinite."""
@@ -132,8 +133,8 @@ def canonical(
     >>> import scipy.sparse as sp
     >>> A = sp.coo_array(([2, 1, 1, 1, 1], ([0, 1, 1, 0, 1], [0, 1, 1, 1, 0])))
     >>> matrix = canonical(A)
-    >>> matrix.kind, matrix.indptr, matrix.indices, matrix.data
-    ('spd', array([0, 2, 4]), array([0, 1, 0, 1], dtype=int32), array([2., 1., 1., 2.]))
+    >>> matrix.method.name, matrix.indptr, matrix.indices, matrix.data
+    ('cholesky', array([0, 2, 4]), array([0, 1, 0, 1], dtype=int32), array([2., 1., 1., 2.]))
     """
     if kind not in KINDS:
         raise ValueError(f"kind is {kind!r}; choose one of {', '.join(map(repr, KINDS))}")
@@ -159,11 +160,10 @@ def canonical(
         _check_finite(indptr, indices, data)
     if structure == UNSYMMETRIC:
         check_promise(KINDS[kind], indptr, indices, data)
-    spd = KINDS[kind] == "spd" or (kind == "auto" and structure == POSITIVE_DIAGONAL)
+    definite = KINDS[kind] == "spd" or (kind == "auto" and structure == POSITIVE_DIAGONAL)
+    method, hermitian = CHOLESKY if definite else LU, structure != UNSYMMETRIC
     order = order_of(A, matrix, indptr, indices, stored) if ordered else None
-    return Canonical(
-        indptr, indices, data, n, "spd" if spd else "general", structure != UNSYMMETRIC, order
-    )
+    return Canonical(indptr, indices, data, n, method, hermitian, order)
 
 
 def on_device(x: object) -> bool:

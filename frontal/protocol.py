@@ -9,12 +9,27 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from .machine import MACHINES
+
 if TYPE_CHECKING:
+    from .method import Method
     from .symbolic.plan import Plan
 
 Progress = Callable[[str, float, float], None]
 
-GPU_FLOPS = 2e7  # of a factorization that "auto" gives to the GPU; a CPU takes milliseconds for it
+GPU_FLOPS = MACHINES["gpu"].least_flops  # of a factorization that "auto" gives to the GPU
+
+
+def panel_offsets(plan: Plan, method: Method) -> np.ndarray:
+    """Where the panels of each front begin in a factor on the host, and where the last one ends.
+
+    There they lie in a row, in entries: the (k + m) by k column-major [L11; L21] of a front, and
+    with two panels the m by k transpose of U12 behind it.
+    """
+    k, m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
+    offset = np.zeros(plan.start.size, np.int64)
+    np.cumsum(k * (k + method.panels * m), out=offset[1:])
+    return offset
 
 
 class NumericFactor(Protocol):
@@ -48,7 +63,7 @@ class Backend(Protocol):
     name: str
     device: str
 
-    def upload(self, plan: Plan, symmetric: bool) -> None:
+    def upload(self, plan: Plan, method: Method) -> None:
         """Take the index arrays of a pattern."""
         ...
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import gzip
 import signal
+from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
 
-from frontal import gpu
+from frontal import gpu, machine
 
 from .emulation.device import COMPILER, EmulatedDevice
 
@@ -50,6 +52,13 @@ def interruptible():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+def fronts_cost(front: float = 0.0):
+    """Machines on which a front costs so many seconds, inside ``with``; of free ones none merge."""
+    fronts = machine.FrontCost(front, 0.0, 3e10, 0.0)
+    changed = {name: replace(one, fronts=fronts) for name, one in machine.MACHINES.items()}
+    return mock.patch.dict(machine.MACHINES, changed)
 
 
 def scaled_residual(A, x, b) -> float:

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 import frontal
 from frontal import gpu
-from frontal.cli import main as cli
+from frontal.cli import commands as cli
 from frontal.cli import show
 from frontal.io import read_vector, write_matrix, write_vector
 from frontal.matrix import KINDS
@@ -27,7 +27,7 @@ WITHOUT_RICH = (
 )
 
 
-def run(*arguments, code=0, command=("-m", "frontal.cli")):
+def run(*arguments, code=0, command=("-m", "frontal")):
     """Run a command line in a fresh process and check its exit code."""
     done = subprocess.run(
         [sys.executable, *command, *map(str, arguments)],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from unittest import mock
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -14,10 +14,8 @@ from hypothesis import strategies as st
 
 import frontal
 from frontal.cpu.extract import permutation_sign
-from frontal.symbolic import supernodes
 
-from .conftest import scaled_residual
-from .test_plan import FREE
+from .conftest import fronts_cost, scaled_residual
 
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
 
@@ -49,7 +47,7 @@ def method(request):
 def system(dtype, method):
     """A matrix and its factor, with fronts that are small and many: merged, they would be one."""
     A = random_system(dtype, method)
-    with mock.patch.object(supernodes, "CPU_COST", FREE):
+    with fronts_cost():
         factor = frontal.factorize(A)
     assert factor.analysis.n_fronts >= 20
     return A, factor
@@ -201,7 +199,7 @@ def test_values_are_copied():
 def test_random_systems(n, seed, method, merging):
     A = random_system(np.float64, method, n, seed)
     x = np.random.default_rng(seed).standard_normal(n)
-    with mock.patch.object(supernodes, "CPU_COST", supernodes.CPU_COST if merging else FREE):
+    with nullcontext() if merging else fronts_cost():
         y, info = frontal.solve(A, A @ x, return_info=True)
     assert info.backward_error <= 1e-15
     assert scaled_residual(A, y, A @ x) <= 1e-15

@@ -8,7 +8,7 @@ import scipy.linalg
 
 from frontal.errors import BatchError
 from frontal.gpu.dense import batched
-from frontal.gpu.dense.batch import leading_dimension
+from frontal.gpu.dense.operands import leading_dimension
 
 from .batched_tools import Gpu, close, each, matrices, numbers, one
 

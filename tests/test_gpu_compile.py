@@ -5,6 +5,7 @@ All wrappers for float64 on sm_90; of other scalars and architectures one wrappe
 
 import os
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +16,8 @@ from . import nvrtc
 pytestmark = pytest.mark.skipif(
     nvrtc.folder() is None, reason="NVRTC is not here: pip install 'nvidia-cuda-nvrtc~=13.0'"
 )
-FILES = sorted(p.name for p in jit.folder().iterdir() if p.name.endswith(".cu"))
+LADDER = Path(__file__).resolve().parents[1] / "benchmarks" / "kernels"
+FILES = [*jit.files_of_entries(), (LADDER / "potrf_panels.cu").as_posix()]
 ARCHITECTURES = (80, 90, 100)
 # files whose entries are products of tiles
 PRODUCTS = ("gemm.", "herk", "trsm", "potrf_tasks", "potrf_tiles", "getrf_update", "front_tiles")
@@ -61,7 +63,8 @@ OLDER += [(name, "f8", 80, (("LU", 1),)) for name in FILES if name.startswith("f
 
 
 def label(case):
-    return "-".join(map(str, case[:3])) + "".join(f"-{k}={v}" for k, v in (*case[3:], ())[0])
+    about = (Path(case[0]).name, *case[1:3])
+    return "-".join(map(str, about)) + "".join(f"-{k}={v}" for k, v in (*case[3:], ())[0])
 
 
 def entries(case):

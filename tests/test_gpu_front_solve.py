@@ -8,11 +8,13 @@ import scipy.sparse as sp
 import frontal
 from frontal import problems
 from frontal.cpu.backend import CpuBackend
+from frontal.gpu.runtime.limits import H200
 from frontal.gpu.sparse import launch, solve_tasks
 from frontal.gpu.sparse.factorize import Storage
 from frontal.gpu.sparse.pattern import Pattern
 from frontal.gpu.sparse.schedule import TILE
 from frontal.gpu.sparse.substitute import Solver
+from frontal.protocol import panel_offsets
 
 from .emulation.borders import DTYPES, eps
 from .test_gpu_fronts import hermitian
@@ -32,13 +34,14 @@ KINDS = ("spd", "general")
 
 def storage_of(pattern, cpu):
     """The factor of the CPU backend as the device keeps it; NaN where nothing may be read."""
-    plan, layout, symmetric = pattern.plan, pattern.layout(cpu.panels.dtype), pattern.symmetric
+    plan, layout = pattern.plan, pattern.layout(cpu.panels.dtype)
+    symmetric, panel_of = pattern.method.one_triangle, panel_offsets(plan, pattern.method)
     panels = np.full(int(layout.panel[-1]), np.nan, cpu.panels.dtype)
     half = int(pattern.inverse[-1])
     inverses = np.full(half * (1 if symmetric else 2), np.nan, cpu.panels.dtype)
     for s in range(plan.parent.size):
         k, m, ld = int(pattern.k[s]), int(pattern.m[s]), int(layout.ld[s])
-        first, at = int(plan.panel[s]), int(layout.panel[s])
+        first, at = int(panel_of[s]), int(layout.panel[s])
         panel = cpu.panels[first : first + k * (k + m)].reshape(k, k + m).T
         target = panels[at : at + k * ld].reshape(k, ld).T
         target[:k] = panel[:k]
@@ -66,7 +69,7 @@ def factored(device, a, kind):
     analysis = frontal.analyze(a, kind=kind)
     values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
     backend = CpuBackend()
-    backend.upload(analysis.plan, kind == "spd")
+    backend.upload(analysis.plan, analysis.rule)
     cpu = backend.factorize(values, 0.0 if kind == "spd" else 1e-3, None)
     pattern = Pattern(device, analysis.plan, kind == "spd", fewest=0)
     return cpu, pattern, Solver(pattern, storage_of(pattern, cpu))
@@ -86,7 +89,7 @@ def matrix(name, dtype, kind):
 
 def check(device, cpu, solver, width, transposed, dtype):
     rng = np.random.default_rng(width)
-    n, symmetric = int(solver.pattern.plan.start[-1]), solver.pattern.symmetric
+    n, symmetric = int(solver.pattern.plan.start[-1]), solver.pattern.method.one_triangle
     b = rng.standard_normal((n, width)) + 1j * rng.standard_normal((n, width))
     b = (b if np.dtype(dtype).kind == "c" else b.real).astype(dtype)
     wanted = b.copy()
@@ -224,7 +227,7 @@ def test_launches_fit_the_device(dtype, choose):
     for wanted, width in ((1, 1), (2, 2), (3, 4), (5, 8), (8, 8), (17, 8)):
         width = min(width, 64 // np.dtype(dtype).itemsize) if dtype == "c16" else width
         assert launch.solve_width(dtype, wanted) == width
-        plan = choose(dtype, width, launch.H200)
+        plan = choose(dtype, width, H200)
         assert plan.width == width
-        assert plan.shared <= launch.H200.shared_block
-        assert plan.residents * (plan.shared + 2560) <= launch.H200.shared_multiprocessor
+        assert plan.shared <= H200.shared_block
+        assert plan.residents * (plan.shared + 2560) <= H200.shared_multiprocessor

@@ -12,12 +12,14 @@ import frontal.gpu.runtime.device
 from frontal import problems
 from frontal.cpu.backend import CpuBackend, CpuFactor
 from frontal.errors import FactorMemoryError
+from frontal.gpu.runtime.limits import H200, Limits
 from frontal.gpu.sparse import factorize as front_factor
 from frontal.gpu.sparse import launch
 from frontal.gpu.sparse import tile_tasks as front_tasks
 from frontal.gpu.sparse.backend import GpuBackend
 from frontal.gpu.sparse.pattern import Pattern
-from frontal.protocol import PivotFailure
+from frontal.method import CHOLESKY, LU
+from frontal.protocol import PivotFailure, panel_offsets
 
 from .emulation.borders import DTYPES, eps
 
@@ -45,7 +47,7 @@ def factors(device, a, kind="spd", tiny=0.0, small=64, ordering="auto"):
     analysis = frontal.analyze(a, kind=kind, ordering=ordering)
     values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
     cpu, gpu = CpuBackend(), GpuBackend(device)
-    cpu.upload(analysis.plan, kind == "spd")
+    cpu.upload(analysis.plan, analysis.rule)
     gpu.pattern = Pattern(device, analysis.plan, kind == "spd", small, 1)
     return analysis, *(x.factorize(values.astype(a.dtype), tiny, None) for x in (cpu, gpu))
 
@@ -58,13 +60,14 @@ def unsymmetric(name, dtype):
     return a
 
 
-def diagonal_and_below(plan, panels):
+def diagonal_and_below(analysis, panels):
     """Panels with the other triangle of their diagonal blocks left out."""
-    out = []
+    out, plan = [], analysis.plan
+    first = panel_offsets(plan, analysis.rule)
     for s in range(plan.parent.size):
         k, order = plan.start[s + 1] - plan.start[s], 0
         order = k + plan.pointer[s + 1] - plan.pointer[s]
-        panel = panels[plan.panel[s] : plan.panel[s] + k * order].reshape(k, order).T
+        panel = panels[first[s] : first[s] + k * order].reshape(k, order).T
         out.append(np.tril(panel).ravel())
     return np.concatenate(out)
 
@@ -75,8 +78,8 @@ def diagonal_and_below(plan, panels):
 def test_the_same_factor_and_solution(device, name, small, dtype):
     a = hermitian(MATRICES[name](), dtype)
     analysis, cpu, gpu = factors(device, a, small=small)
-    wanted = diagonal_and_below(analysis.plan, cpu.panels)
-    found = diagonal_and_below(analysis.plan, gpu.panels)
+    wanted = diagonal_and_below(analysis, cpu.panels)
+    found = diagonal_and_below(analysis, gpu.panels)
     np.testing.assert_allclose(found, wanted, rtol=0, atol=300 * eps(dtype) * np.abs(wanted).max())
     rng = np.random.default_rng(3)
     for width in (1, 3):
@@ -118,7 +121,7 @@ def test_fronts_of_several_tiles(device, monkeypatch, kind, few, large, dtype):
     assert gpu.pattern.messages == (64 * 64 * followed.sum() if kind == "spd" else 0)
     check_solutions(analysis, a, gpu)
     if kind == "spd":
-        wanted, found = (diagonal_and_below(analysis.plan, x.panels) for x in (cpu, gpu))
+        wanted, found = (diagonal_and_below(analysis, x.panels) for x in (cpu, gpu))
         size = np.abs(wanted).max()
         np.testing.assert_allclose(found, wanted, rtol=0, atol=300 * eps(dtype) * size)
 
@@ -159,9 +162,10 @@ def test_tasks_come_after_what_they_need(device, monkeypatch, large, kind):
 def multipliers(factor):
     """Largest entry of L in a pivot block."""
     plan, largest = factor.pattern.plan, 0.0
+    first = panel_offsets(plan, factor.pattern.method)
     for s in range(plan.parent.size):
         k, m = int(factor.pattern.k[s]), int(factor.pattern.m[s])
-        panel = factor.panels[plan.panel[s] : plan.panel[s] + k * (k + m)].reshape(k, k + m).T
+        panel = factor.panels[first[s] : first[s] + k * (k + m)].reshape(k, k + m).T
         for t in range(0, k, 64):
             tile = np.tril(panel[t : min(t + 64, k), t : t + 64], -1)
             largest = max(largest, (np.abs(tile.real) + np.abs(tile.imag)).max(initial=0.0))
@@ -223,25 +227,25 @@ def swapped(n, dtype):
 
 def test_launches_fit_smaller_devices():
     """LU takes both inverses of a tile at once where there is room for that."""
-    a100 = launch.Limits(108, 166912, 167936, (8, 0))
-    ada = launch.Limits(128, 101376, 102400, (8, 9))
-    for limits in (launch.H200, a100, ada):
+    a100 = Limits(108, 166912, 167936, (8, 0))
+    ada = Limits(128, 101376, 102400, (8, 9))
+    for limits in (H200, a100, ada):
         for dtype in DTYPES:
-            for symmetric in (True, False):
-                plan = launch.front_tiles(dtype, symmetric, limits)
+            for method in (CHOLESKY, LU):
+                plan = launch.front_tiles(dtype, method, limits)
                 if limits is ada and dtype == "c16":
                     continue  # a tile and its slices alone are too large
                 assert plan.shared + 2816 <= limits.shared_block
                 assert plan.residents * (plan.shared + 1024) <= limits.shared_multiprocessor
-                assert not (plan.roomy and symmetric)
+                assert not (plan.roomy and method is CHOLESKY)
                 if dtype == "f8":
-                    assert plan.roomy == (limits is launch.H200 and not symmetric)
+                    assert plan.roomy == (limits is H200 and method is LU)
 
 
 def test_inverses_one_after_the_other(device, monkeypatch):
     """As where shared memory is scarce."""
     choose = launch.front_tiles
-    scarce = launch.Limits(4, 101376, 102400, (8, 9))
+    scarce = Limits(4, 101376, 102400, (8, 9))
     monkeypatch.setattr(launch, "front_tiles", lambda d, s, _: choose(d, s, scarce))
     a = unsymmetric("dense", "f8")
     analysis, _, gpu = factors(device, a, "general", 1e-3, 0)
@@ -293,7 +297,7 @@ def test_the_first_failing_pivot(device):
     values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
     positions = []
     for backend in (CpuBackend(), GpuBackend(device)):
-        backend.upload(analysis.plan, True)
+        backend.upload(analysis.plan, analysis.rule)
         with pytest.raises(PivotFailure) as failure:
             backend.factorize(values, 0.0, None)
         positions.append(failure.value.position)
@@ -307,7 +311,7 @@ def test_numbers_with_all_bits_set_pass(device):
     values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
     values[analysis.plan.source[:: len(values) // 9]] = np.array(-1).view("f8")
     backend = GpuBackend(device)
-    backend.upload(analysis.plan, True)
+    backend.upload(analysis.plan, analysis.rule)
     with pytest.raises(PivotFailure):
         backend.factorize(values, 0.0, None)
 
@@ -327,7 +331,7 @@ def test_the_memory_of_the_factor_before_is_used_again(device):
     analysis = frontal.analyze(a, kind="spd")
     values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
     backend = GpuBackend(device)
-    backend.upload(analysis.plan, True)
+    backend.upload(analysis.plan, analysis.rule)
     done = []
     first = backend.factorize(values, 0.0, lambda *step: done.append(step))
     assert done[-1] == ("factorization", analysis.n_fronts, analysis.n_fronts)
@@ -347,7 +351,7 @@ def test_too_little_memory_is_told_before_any_is_taken(device, monkeypatch):
     analysis = frontal.analyze(MATRICES["cube"](), kind="spd")
     monkeypatch.setattr(device, "free_memory", lambda: 1000)
     backend = GpuBackend(device)
-    backend.upload(analysis.plan, True)
+    backend.upload(analysis.plan, analysis.rule)
     with pytest.raises(FactorMemoryError) as error:
         backend.factorize(np.ones(1), 0.0, None)
     assert error.value.available == 1000

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from frontal.gpu.dense import launch
-from frontal.gpu.dense.batch import Batch
 from frontal.gpu.dense.gemv import gemv
+from frontal.gpu.dense.operands import Batch
 
 from .emulation.borders import DTYPES, SIZES, WRAPPERS, Frame, eps, mixed_sizes, random
 

@@ -4,6 +4,7 @@ Sums are taken in a fixed order, so whatever blocks do first, the numbers are th
 after another, bit by bit; and each factorization and solve meets what the one before has left.
 """
 
+from contextlib import nullcontext
 from functools import cache
 
 import numpy as np
@@ -17,8 +18,8 @@ from frontal.gpu.sparse import tile_tasks as front_tasks
 from frontal.gpu.sparse.backend import GpuBackend, GpuFactor
 from frontal.gpu.sparse.pattern import Pattern
 from frontal.protocol import PivotFailure
-from frontal.symbolic import supernodes
 
+from .conftest import fronts_cost
 from .emulation.device import EmulatedDevice
 from .emulation.interleaved import InterleavedDevice, available
 
@@ -59,9 +60,7 @@ def case(name, kind):
         a.data = rng.uniform(-1, 1, a.nnz)
         if kind == "spd":
             a = sp.csc_array(a + a.T + 2 * a.shape[0] * sp.eye_array(a.shape[0]))
-        with pytest.MonkeyPatch.context() as patch:
-            if cost:
-                patch.setattr(supernodes, "CPU_COST", supernodes.CostModel(cost, 0.0, 3e10, 0.0))
+        with fronts_cost(cost) if cost else nullcontext():
             analysis = frontal.analyze(a, kind=kind, ordering=ordering)
         all_values.append(analysis.matching_pattern(frontal.matrix.canonical(a)).data)
     if kind == "spd":

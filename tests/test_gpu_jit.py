@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from frontal.gpu.dense.batch import Batch, leading_dimension
+from frontal.gpu.dense.operands import Batch, leading_dimension
 from frontal.gpu.runtime import jit
 from frontal.gpu.runtime.limits import H200, Limits
 
-FILES = sorted(p.name for p in jit.folder().iterdir() if p.name.endswith(".cu"))
+FILES = jit.files_of_entries()
 
 
 class HostDevice:
@@ -18,6 +18,11 @@ class HostDevice:
 
     def upload(self, array):
         return np.ascontiguousarray(array)
+
+
+def test_files_of_all_rooms_are_found():
+    assert len(FILES) == len(set(FILES))
+    assert {"gemm.cu", "front_tiles.cu"} <= set(FILES)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -47,7 +52,7 @@ def test_line_marks_lead_to_the_file():
         number += 1
         place.setdefault((name, number), line)
     for (name, number), line in place.items():
-        original = jit.folder().joinpath(name).read_text("utf-8").splitlines()[number - 1]
+        original = jit.text(name).splitlines()[number - 1]
         assert line == ("" if original == "#pragma once" else original)
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from frontal.gpu.dense.potrf import potrf, potrs
-from frontal.gpu.dense.potrf_panels import VARIANTS
 
 from .emulation.borders import DTYPES, SIZES, WRAPPERS, Frame, eps, mixed_sizes, random
 
@@ -36,12 +35,12 @@ def check(a, found, uplo):
     assert np.linalg.norm(product - a) <= 20 * n * eps(a.dtype) * np.linalg.norm(a), n
 
 
-def run(device, wrapper, sizes, dtype, uplo, variant=None):
+def run(device, wrapper, sizes, dtype, uplo, variant=None, factor=potrf):
     rng = np.random.default_rng(sum(sizes))
     a = [definite(rng, n, dtype) for n in sizes]
     frame = Frame(device, [half(x, uplo) for x in a], wrapper)
     info = device.upload(np.full(len(a), -1, np.int32))
-    potrf(frame.batch, info, uplo, variant)
+    factor(frame.batch, info, uplo, variant)
     assert (device.download(info) == 0).all()
     for x, found in zip(a, frame.matrices(), strict=True):
         check(x, found, uplo)
@@ -146,25 +145,7 @@ def test_solve(device, dtype, uplo):
         assert np.linalg.norm(matrix @ x - right) <= 20 * len(a) * eps(dtype) * scale + 0.0
 
 
-@pytest.mark.parametrize("variant", sorted(VARIANTS))
-@pytest.mark.parametrize("dtype", ["f8", "c8"])
-def test_variants_of_the_papers(device, dtype, variant):
-    sizes = [0, 1, 7, 8, 33, 20, 140, 257] if dtype == "f8" else [5, 140, 17]
-    run(device, "vbatched", sizes, dtype, "L", variant)
-    run(device, "batched", [130, 130], dtype, "L", variant)
-    run(device, "native", [45], dtype, "L", variant)
-    if variant == "separate":
-        run(device, "pointers", [130, 130], dtype, "U", variant)
-
-
-def test_variants_tell_failures(device):
-    rng = np.random.default_rng(8)
-    for variant in sorted(VARIANTS):
-        a = [definite(rng, n, "f8") for n in (20, 150, 9)]
-        a[0][13, 13] = -1
-        a[1][140, 140] = np.nan
-        frame = Frame(device, [half(x, "L") for x in a])
-        info = device.upload(np.full(3, -1, np.int32))
-        potrf(frame.batch, info, "L", variant)
-        assert list(device.download(info)) == [14, 141, 0], variant
-        check(a[2], frame.matrices()[2], "L")
+def test_unknown_variants_are_refused(device):
+    frame = Frame(device, [np.eye(3)])
+    with pytest.raises(ValueError, match="variant must be one of"):
+        potrf(frame.batch, device.upload(np.zeros(1, np.int32)), "L", "exclusive")

@@ -6,22 +6,23 @@ import pytest
 import frontal
 from frontal.gpu.sparse.pattern import Pattern
 from frontal.gpu.sparse.schedule import contribution_entries, make_schedule
+from frontal.method import CHOLESKY, LU
 
 from .test_gpu_fronts import MATRICES
 
 
-@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("method", [CHOLESKY, LU])
 @pytest.mark.parametrize("name", MATRICES)
-def test_blocks_that_live_together_lie_apart(name, symmetric):
+def test_blocks_that_live_together_lie_apart(name, method):
     plan = frontal.analyze(MATRICES[name](), kind="spd").plan
-    schedule = make_schedule(plan, symmetric, 20)
+    schedule = make_schedule(plan, method, 20)
     height, above = schedule.level, plan.parent >= 0
     assert (height[plan.parent[above]] > height[above]).all()
     assert (height[~schedule.small] >= schedule.small_levels).all()
     assert schedule.small[plan.parent[above]].sum() <= schedule.small[above].sum()
     last = np.where(above, height[plan.parent], height) + 1  # while some of a level still read
     m = np.diff(plan.pointer)
-    sizes = contribution_entries(m, symmetric)
+    sizes = contribution_entries(m, method)
     for i in range(schedule.levels):
         alive = np.flatnonzero((height <= i) & (last >= i) & (sizes > 0))
         alive = alive[np.argsort(schedule.block[alive])]
@@ -33,8 +34,8 @@ def test_blocks_that_live_together_lie_apart(name, symmetric):
 def test_contribution_blocks_are_packed_by_columns_of_tiles():
     m = np.array([0, 1, 64, 65, 200])
     lower = [sum(min(64, n - j) * (n - j) for j in range(0, n, 64)) for n in m]
-    np.testing.assert_array_equal(contribution_entries(m, True), lower)
-    np.testing.assert_array_equal(contribution_entries(m, False), m * m)
+    np.testing.assert_array_equal(contribution_entries(m, CHOLESKY), lower)
+    np.testing.assert_array_equal(contribution_entries(m, LU), m * m)
 
 
 def test_deep_trees(device):
@@ -48,16 +49,16 @@ def test_deep_trees(device):
         relative=np.zeros(n - 1, np.int32),
         child_pointer=np.append(0, np.arange(n)),
         children=np.arange(n - 1, dtype=np.int32),
-        panel=2 * np.arange(n + 1),
         entry_pointer=np.zeros(n + 1, np.int64),
         source=np.empty(0, np.int64),
-        target=np.empty(0, np.int64),
+        row=np.empty(0, np.int32),
+        column=np.empty(0, np.int32),
     )
-    for symmetric in (True, False):
-        pattern = Pattern(device, plan, symmetric)
+    for method in (CHOLESKY, LU):
+        pattern = Pattern(device, plan, method)
         assert not pattern.schedule.small.any()
         assert pattern.schedule.blocks < 10
         tasks = device.download(pattern.tasks.list)
         level, part = tasks[:, 3] & ((1 << 30) - 1), tasks[:, 3] >> 30
         np.testing.assert_array_equal(np.unique(level), np.arange(n))
-        assert part.any() != symmetric
+        assert part.any() == method.pivots

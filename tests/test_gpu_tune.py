@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import frontal.gpu.runtime.device
-from frontal.cli import main as cli
+from frontal.cli import commands as cli
 from frontal.gpu.dense import launch, tune
 from frontal.gpu.runtime import tuned
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unittest import mock
+from contextlib import nullcontext
 
 import networkx as nx
 import numpy as np
@@ -12,13 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import frontal
-from frontal.factor.analysis import block_layout
+from frontal.cpu.layout import Layout, split_subtrees
 from frontal.ordering import order
 from frontal.ordering.graph import adjacency
 from frontal.ordering.model import pace_of
-from frontal.symbolic import supernodes
-from frontal.symbolic.plan import front_flops, split_subtrees
+from frontal.protocol import panel_offsets
+from frontal.symbolic.plan import front_flops
 
+from .conftest import fronts_cost
 from .test_etree import eliminated
 
 
@@ -37,12 +38,11 @@ systems = given(
     ordering=st.sampled_from(["amd", "natural"]),
     merging=st.booleans(),
 )
-FREE = supernodes.CostModel(0.0, 0.0, 1e10, 0.0)  # fronts cost nothing, so that none are merged
 
 
 def analyzed(A, ordering, merging):
     """An analysis; of so small matrices merging leaves hardly more than one front."""
-    with mock.patch.object(supernodes, "CPU_COST", supernodes.CPU_COST if merging else FREE):
+    with nullcontext() if merging else fronts_cost():
         return frontal.analyze(A, ordering=ordering, backend="cpu")
 
 
@@ -86,26 +86,22 @@ def test_every_entry_has_its_own_place(n, density, seed, symmetric, ordering, me
     found = []
     for s in range(analysis.n_fronts):
         k, rows = plan.start[s + 1] - plan.start[s], rows_of(plan, s)
-        m, part = rows.size - k, slice(plan.entry_pointer[s], plan.entry_pointer[s + 1])
-        for source, target in zip(
-            plan.source[part], plan.target[part] - plan.panel[s], strict=True
-        ):
-            if target < k * (k + m):  # L11 and L21 by columns, or the transpose of U12
-                place = rows[target % (k + m)], rows[target // (k + m)]
-            else:
-                place = divmod(target - k * (k + m), m)
-                place = rows[place[0]], rows[k + place[1]]
-            assert place == (row[source], column[source])
-            found.append(source)
-    kept = row >= column if analysis.kind == "spd" else np.full(A.nnz, True)
+        part = slice(plan.entry_pointer[s], plan.entry_pointer[s + 1])
+        assert (np.minimum(plan.row[part], plan.column[part]) < k).all()
+        source = plan.source[part]
+        assert rows[plan.row[part]].tolist() == row[source].tolist()
+        assert rows[plan.column[part]].tolist() == column[source].tolist()
+        found += source.tolist()
+    kept = row >= column if analysis.rule.one_triangle else np.full(A.nnz, True)
     assert sorted(found) == np.flatnonzero(kept).tolist()
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_contribution_blocks_never_overlap(threads):
     A = frontal.problems.poisson3d(9)
-    plan = frontal.analyze(A).plan
-    layout = block_layout(plan, threads)
+    analysis = frontal.analyze(A)
+    plan = analysis.plan
+    layout = Layout.of(plan, analysis.rule, threads)
     m = np.diff(plan.pointer)
     visits = [(np.arange(a, b), True) for a, b in zip(layout.low, layout.root, strict=True)]
     visits.append((np.r_[layout.root, layout.top], False))
@@ -145,7 +141,7 @@ def test_figures_of_an_analysis():
     assert sum(f for _, f in tree.nodes(data="flops")) * 2 == pytest.approx(analysis.flops)
     memory = analysis.memory
     assert memory["total"] == memory["factor"] + memory["contribution"] + memory["index"]
-    assert memory["factor"] == 8 * analysis.plan.panel[-1]
+    assert memory["factor"] == 8 * panel_offsets(analysis.plan, analysis.rule)[-1]
 
 
 def test_ten_thousand_children_of_one_root():

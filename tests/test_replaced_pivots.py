@@ -10,11 +10,10 @@ import frontal
 import frontal.gpu.runtime.device
 from frontal.gpu.sparse.backend import GpuBackend
 from frontal.gpu.sparse.pattern import Pattern
-from frontal.symbolic import supernodes
 
-from .conftest import scaled_residual
+from .conftest import fronts_cost, scaled_residual
 
-APART = supernodes.CostModel(-1.0, 0.0, 1e10, 0.0)  # of fronts: the more the better
+APART = -1.0  # seconds a front: the more the better
 # far below what stands under them, in rows of other fronts
 PIVOTS = [-1e-30, 1e-30, 1e-30j, 1e-30 * np.exp(2.5j), 0.0]
 
@@ -39,10 +38,10 @@ def systems(pivot, tied=False):
         yield sp.csc_array((values, row, np.searchsorted(column, np.arange(n + 1))), shape=(n, n))
 
 
-def check(monkeypatch, where, pivot):
-    monkeypatch.setattr(supernodes, "cost_model", lambda backend: APART)
+def check(where, pivot):
     good, bad = systems(pivot)
-    analysis = frontal.analyze(good, kind="general", ordering="natural", backend=where)
+    with fronts_cost(APART):
+        analysis = frontal.analyze(good, kind="general", ordering="natural", backend=where)
     assert analysis.front_sizes()[0].tolist() == [1, 1, 1, 20, 20]
     factor = analysis.factorize(bad)
     assert (factor.info["backend"], factor.info["perturbed_pivots"]) == (where, 1)
@@ -55,8 +54,8 @@ def check(monkeypatch, where, pivot):
 
 
 @pytest.mark.parametrize("pivot", PIVOTS)
-def test_on_the_host(monkeypatch, pivot):
-    check(monkeypatch, "cpu", pivot)
+def test_on_the_host(pivot):
+    check("cpu", pivot)
 
 
 @pytest.fixture
@@ -64,8 +63,8 @@ def on_device(device, monkeypatch):
     """Let the device of the test take fronts of up to so many rows whole, others by tiles."""
 
     def choose(small):
-        def upload(self, plan, symmetric):
-            self.pattern = Pattern(device, plan, symmetric, small, 1)
+        def upload(self, plan, method):
+            self.pattern = Pattern(device, plan, method, small, 1)
 
         monkeypatch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
         monkeypatch.setattr(GpuBackend, "upload", upload)
@@ -75,15 +74,15 @@ def on_device(device, monkeypatch):
 
 @pytest.mark.parametrize("pivot", PIVOTS)
 @pytest.mark.parametrize("small", [0, 64])
-def test_on_a_device(on_device, monkeypatch, small, pivot):
+def test_on_a_device(on_device, small, pivot):
     on_device(small)
-    check(monkeypatch, "gpu", pivot)
+    check("gpu", pivot)
 
 
-def check_two(monkeypatch, where):
-    monkeypatch.setattr(supernodes, "cost_model", lambda backend: APART)
+def check_two(where):
     good, bad = systems(0.0, tied=True)
-    analysis = frontal.analyze(good, kind="general", ordering="natural", backend=where)
+    with fronts_cost(APART):
+        analysis = frontal.analyze(good, kind="general", ordering="natural", backend=where)
     assert analysis.front_sizes()[0].tolist() == [1, 2, 20, 20]
     factor = analysis.factorize(bad)
     assert (factor.info["backend"], factor.info["perturbed_pivots"]) == (where, 2)
@@ -91,11 +90,11 @@ def check_two(monkeypatch, where):
     assert scaled_residual(bad, factor.solve(b), b) <= 1e-14
 
 
-def test_each_counts_on_the_host(monkeypatch):
-    check_two(monkeypatch, "cpu")
+def test_each_counts_on_the_host():
+    check_two("cpu")
 
 
 @pytest.mark.parametrize("small", [0, 64])
-def test_each_counts_on_a_device(on_device, monkeypatch, small):
+def test_each_counts_on_a_device(on_device, small):
     on_device(small)
-    check_two(monkeypatch, "gpu")
+    check_two("gpu")

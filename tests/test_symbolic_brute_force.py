@@ -13,17 +13,18 @@ from hypothesis import strategies as st
 import frontal
 from frontal import problems
 from frontal.cpu import backend as cpu
-from frontal.factor.analysis import block_layout
+from frontal.cpu.layout import Layout
 from frontal.matrix import canonical
 from frontal.ordering import order
 from frontal.ordering.etree import EliminationTree
 from frontal.ordering.graph import adjacency
 from frontal.ordering.pieces import Pieces
-from frontal.symbolic import supernodes
 from frontal.symbolic.matched import match_rows
 from frontal.symbolic.matching import Matching
 from frontal.symbolic.pairs import symmetric_pairs
 from frontal.symbolic.supernodes import arrange_fronts
+
+from .conftest import fronts_cost
 
 # --- the stack of contribution blocks --------------------------------------------------------
 
@@ -74,9 +75,10 @@ def test_what_waits_counts_one_level_above():
 
 def test_the_arena_of_one_thread_is_the_peak_of_the_stack():
     """But for the holes that first fit leaves."""
-    plan = frontal.analyze(problems.poisson2d(40), ordering="amd").plan
+    analysis = frontal.analyze(problems.poisson2d(40), ordering="amd")
+    plan = analysis.plan
     peak = stack_peak(plan.parent, np.diff(plan.pointer), range(plan.parent.size))
-    assert peak <= block_layout(plan, 1).shared <= 1.25 * peak
+    assert peak <= Layout.of(plan, analysis.rule, 1).shared <= 1.25 * peak
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -96,7 +98,7 @@ def test_memory_is_what_a_factorization_takes(monkeypatch, threads, kind, dtype)
     monkeypatch.setenv("FRONTAL_NUM_THREADS", str(threads))
     A = problems.poisson2d(60).astype(dtype)
     analysis = frontal.analyze(A, kind=kind, backend="cpu")
-    assert (block_layout(analysis.plan, threads).own > 0) == (threads > 1)
+    assert (Layout.of(analysis.plan, analysis.rule, threads).own > 0) == (threads > 1)
     with pytest.raises(EnoughError):
         analysis.factorize(A)
     panels, arena = taken
@@ -174,9 +176,9 @@ def test_of_an_even_cycle_the_pairs_of_the_smaller_diagonal_stay(half, seed):
 
 
 @pytest.mark.parametrize("kind", ["spd", "general"])
-def test_fronts_that_are_not_merged_cost_what_the_ordering_says(monkeypatch, kind):
-    monkeypatch.setattr(supernodes, "CPU_COST", supernodes.CostModel(0.0, 0.0, 1e10, 0.0))
-    analysis = frontal.analyze(problems.poisson2d(15), kind=kind, backend="cpu")
+def test_fronts_that_are_not_merged_cost_what_the_ordering_says(kind):
+    with fronts_cost():
+        analysis = frontal.analyze(problems.poisson2d(15), kind=kind, backend="cpu")
     cost, halves = analysis.ordering.cost, 1 if kind == "spd" else 2
     assert analysis.nnz_factor == halves * cost.nnz - (halves - 1) * analysis.n
     assert analysis.flops == halves * cost.flops
@@ -202,10 +204,10 @@ def longest_path(parent):
 
 
 @pytest.mark.parametrize("A", [problems.stokes2d(12), problems.kkt(600)], ids=["stokes", "kkt"])
-def test_pairs_cost_little_fill(monkeypatch, A):
+def test_pairs_cost_little_fill(A):
     """A pair is a node of the graph that is ordered, and its columns are of one front."""
-    monkeypatch.setattr(supernodes, "CPU_COST", supernodes.CostModel(0.0, 0.0, 1e10, 0.0))
-    analysis = frontal.analyze(A, ordering="amd")
+    with fronts_cost():
+        analysis = frontal.analyze(A, ordering="amd")
     assert analysis.paired
     plain = order(A, "amd").cost
     assert analysis.ordering.cost.nnz <= 2 * plain.nnz

@@ -1,5 +1,6 @@
-// The first kernels one would write for C = C + A·B, C = C + A·Aᴴ (lower triangle) and X·Lᴴ = B: one
-// thread an entry of C (row of B), blocks of 16×16 threads (256), a grid for the largest matrix.
+// The first kernels one would write for C = C + A·B, C = C + A·Aᴴ (lower triangle) and X·Lᴴ = B:
+// one thread an entry of C (row of B), blocks of 16×16 threads (256), a grid for the largest
+// matrix.
 #include "common/matrix.cuh"
 
 using T = SCALAR;
@@ -34,7 +35,9 @@ template <class Source> __device__ void trsm(Source ls, Source bs) {
 }
 
 #define ENTRY(name, Source) \
-    extern "C" __global__ void gemm_##name(Source<T> a, Source<T> b, Source<T> c) { gemm(a, b, c); } \
+    extern "C" __global__ void gemm_##name(Source<T> a, Source<T> b, Source<T> c) { \
+        gemm(a, b, c); \
+    } \
     extern "C" __global__ void herk_##name(Source<T> a, Source<T> c) { herk(a, c); } \
     extern "C" __global__ void trsm_##name(Source<T> a, Source<T> b) { trsm(a, b); }
 

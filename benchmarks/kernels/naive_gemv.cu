@@ -1,6 +1,6 @@
-// The first kernels one would write for y = y + A·x and y = y + Aᵀ·x: one thread an entry of y, which
-// walks along a row of A (neighbours read neighbours) or down a column (they do not). Blocks of 256
-// threads (y entries 256·blockIdx.x on, matrix blockIdx.z), a grid for the largest matrix.
+// The first kernels one would write for y = y + A·x and y = y + Aᵀ·x: one thread an entry of y,
+// which walks along a row of A (neighbours read neighbours) or down a column (they do not). Blocks
+// of 256 threads (y entries 256·blockIdx.x on, matrix blockIdx.z), a grid for the largest matrix.
 #include "common/matrix.cuh"
 
 using T = SCALAR;
@@ -24,8 +24,12 @@ template <class Source> __device__ void gemv_t(Source as, Source xs, Source ys) 
 }
 
 #define ENTRY(name, Source) \
-    extern "C" __global__ void gemv_n_##name(Source<T> a, Source<T> x, Source<T> y) { gemv_n(a, x, y); } \
-    extern "C" __global__ void gemv_t_##name(Source<T> a, Source<T> x, Source<T> y) { gemv_t(a, x, y); }
+    extern "C" __global__ void gemv_n_##name(Source<T> a, Source<T> x, Source<T> y) { \
+        gemv_n(a, x, y); \
+    } \
+    extern "C" __global__ void gemv_t_##name(Source<T> a, Source<T> x, Source<T> y) { \
+        gemv_t(a, x, y); \
+    }
 
 ENTRY(native, Native)
 ENTRY(batched, Batched)

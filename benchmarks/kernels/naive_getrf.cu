@@ -1,11 +1,12 @@
-// The first kernel one would write for A = P·L·U: a block of 256 threads a matrix (blockIdx.x), which
-// works in global memory column by column: one thread looks for the pivot, all interchange the rows,
-// divide the column and subtract the rank-one product, a thread a row.
+// The first kernel one would write for A = P·L·U: a block of 256 threads a matrix (blockIdx.x),
+// which works in global memory column by column: one thread looks for the pivot, all interchange
+// the rows, divide the column and subtract the rank-one product, a thread a row.
 #include "common/matrix.cuh"
 
 using T = SCALAR;
 
-template <class Source, class Pivots> __device__ void getrf(Source source, Pivots pivots, int *info) {
+template <class Source, class Pivots>
+__device__ void getrf(Source source, Pivots pivots, int *info) {
     __shared__ int row;
     Matrix<T> a = source(blockIdx.x);
     Matrix<int> p = pivots(blockIdx.x);
@@ -37,7 +38,9 @@ template <class Source, class Pivots> __device__ void getrf(Source source, Pivot
 }
 
 #define ENTRY(name, Source) \
-    extern "C" __global__ void getrf_##name(Source<T> a, Source<int> pivots, int *info) { getrf(a, pivots, info); }
+    extern "C" __global__ void getrf_##name(Source<T> a, Source<int> pivots, int *info) { \
+        getrf(a, pivots, info); \
+    }
 
 ENTRY(native, Native)
 ENTRY(batched, Batched)

@@ -1,7 +1,7 @@
-"""The command line; see `frontal.cli.main`."""
+"""The command line; see `frontal.cli.commands`."""
 
 from __future__ import annotations
 
-from .main import main
+from .commands import main
 
 __all__ = ["main"]

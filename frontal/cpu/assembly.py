@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._jit import inner
+from ..method import Method
 from ..symbolic.plan import Plan
 from .blas import Routines
 
@@ -16,30 +17,45 @@ class Work(NamedTuple):
 
     Attributes
     ----------
+    method : Method
+        Compiled code is specialized on it.
     plan : Plan
     routines : Routines
     values : array of the scalar type
         Entries of A, in the order of the user's matrix.
-    factor : array of the scalar type
+    panels : array of the scalar type
         The panels of all fronts.
+    pivots : (n,) int32 array
+        Row interchanges, local to each front; empty for a method without pivots.
+    tiny : float
+        Pivots that are less than this of their columns are replaced.
     arena : array of the scalar type
         Contribution blocks: a part shared by all threads, then one part for each thread.
-    block : (f,) int64
-        Offset of each front's contribution block in its part of the arena.
-    local : (f,) bool
-        Whether that part is the thread's own.
+    panel, block, local
+        As in `Layout`.
     state : int64
         Shared words of the team, see `team`.
     """
 
+    method: Method
     plan: Plan
     routines: Routines
     values: np.ndarray
-    factor: np.ndarray
+    panels: np.ndarray
+    pivots: np.ndarray
+    tiny: float
     arena: np.ndarray
+    panel: np.ndarray
     block: np.ndarray
     local: np.ndarray
     state: np.ndarray
+
+
+@inner
+def shape(work, s):
+    """Pivot columns k and update rows m of front s."""
+    plan = work.plan
+    return np.int64(plan.start[s + 1] - plan.start[s]), plan.pointer[s + 1] - plan.pointer[s]
 
 
 @inner
@@ -77,12 +93,11 @@ def _add_column(out, base, relative, first, source, origin):
 
 
 @inner
-def _extend_add(work, s, c, low, high, own, pivots):
+def _extend_add(work, s, c, low, high, own):
     """Add child c's columns that fall on columns [low, high) of front s."""
-    plan, factor, arena = work.plan, work.factor, work.arena
-    k = np.int64(plan.start[s + 1] - plan.start[s])
-    m = plan.pointer[s + 1] - plan.pointer[s]
-    panel = plan.panel[s]
+    plan, panels, arena = work.plan, work.panels, work.arena
+    k, m = shape(work, s)
+    panel = work.panel[s]
     upper = panel + k * (k + m)
     block = block_offset(work, s, own) - k * m - k
     relative = plan.relative[plan.pointer[c] : plan.pointer[c + 1]]
@@ -93,43 +108,47 @@ def _extend_add(work, s, c, low, high, own, pivots):
         column = np.int64(relative[j])
         if column >= high:
             break
-        above = j if pivots is None else 0
+        above = j if work.method.one_triangle else 0
         if column < k:
-            _add_column(factor, panel + column * (k + m), relative, above, arena, origin + j * size)
+            _add_column(panels, panel + column * (k + m), relative, above, arena, origin + j * size)
             continue
-        if pivots is not None:
+        if not work.method.one_triangle:
             for i in range(inner):
                 where = upper + np.int64(relative[i]) * m + column - k
-                factor[where] += arena[origin + j * size + i]
+                panels[where] += arena[origin + j * size + i]
             above = inner
         _add_column(arena, block + column * m, relative, above, arena, origin + j * size)
 
 
 @inner
-def assemble(work, s, low, high, own, pivots):
+def assemble(work, s, low, high, own):
     """Set columns [low, high) of front s to the sum of its children's contribution blocks."""
-    plan, factor, arena = work.plan, work.factor, work.arena
-    k = np.int64(plan.start[s + 1] - plan.start[s])
-    m = plan.pointer[s + 1] - plan.pointer[s]
+    plan, panels, arena = work.plan, work.panels, work.arena
+    k, m = shape(work, s)
     first, last = plan.child_pointer[s], plan.child_pointer[s + 1]
-    panel = plan.panel[s]
-    factor[panel + min(low, k) * (k + m) : panel + min(high, k) * (k + m)] = 0
-    if pivots is not None and high > k:
+    panel = work.panel[s]
+    panels[panel + min(low, k) * (k + m) : panel + min(high, k) * (k + m)] = 0
+    if not work.method.one_triangle and high > k:
         upper = panel + k * (k + m) - k
         for i in range(k):
-            factor[upper + i * m + max(low, k) : upper + i * m + high] = 0
+            panels[upper + i * m + max(low, k) : upper + i * m + high] = 0
     if last > first:
         block = block_offset(work, s, own) - k * m - k
         for j in range(max(low, k), high):
-            top = j if pivots is None else k
+            top = j if work.method.one_triangle else k
             arena[block + j * m + top : block + j * m + k + m] = 0
     for p in range(first, last):
-        _extend_add(work, s, np.int64(plan.children[p]), low, high, own, pivots)
+        _extend_add(work, s, np.int64(plan.children[p]), low, high, own)
 
 
 @inner
 def add_entries(work, s):
     """Add the entries of A that front s owns to its panels."""
-    plan, factor, values = work.plan, work.factor, work.values
+    plan, panels, values = work.plan, work.panels, work.values
+    k, m = shape(work, s)
+    panel = work.panel[s]
+    upper = panel + k * (k + m) - k
     for e in range(plan.entry_pointer[s], plan.entry_pointer[s + 1]):
-        factor[plan.target[e]] += values[plan.source[e]]
+        i, j = np.int64(plan.row[e]), np.int64(plan.column[e])
+        where = panel + j * (k + m) + i if j < k else upper + i * m + j  # U12 is kept transposed
+        panels[where] += values[plan.source[e]]

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..errors import FactorMemoryError
-from ..machine import available_memory, thread_count
-from ..protocol import NumericFactor, PivotFailure, Progress
+from ..machine import CPU, available_memory, thread_count
+from ..method import Method
+from ..protocol import NumericFactor, PivotFailure, Progress, panel_offsets
 from ..symbolic.plan import Plan, front_flops
 from . import team
 from .assembly import Work
 from .blas import routines
 from .blas_limit import single_threaded_blas
 from .factorize import run
+from .layout import Layout
 from .triangular import sweep
 
-if TYPE_CHECKING:
-    from ..factor.analysis import BlockLayout
-
-_INLINE_FLOPS = 2e7  # below it a factorization ends before a thread could help
+_INLINE_FLOPS = CPU.least_flops
 _POLL_SECONDS = 0.1
 _UNCHECKED_BYTES = 1 << 24  # so little is taken without a look at the system's memory
 _SOLVE_WIDTH = 32  # right-hand sides solved together
@@ -30,8 +29,10 @@ _SOLVE_WIDTH = 32  # right-hand sides solved together
 class CpuFactor:
     """Panels in one array; see `NumericFactor`."""
 
-    def __init__(self, plan: Plan, panels: np.ndarray, pivots: np.ndarray, perturbed: int) -> None:
-        self.plan = plan
+    def __init__(
+        self, plan: Plan, method: Method, panels: np.ndarray, pivots: np.ndarray, perturbed: int
+    ) -> None:
+        self.plan, self.method = plan, method
         self.panels = panels
         self.pivots = pivots
         self.perturbed = perturbed
@@ -42,9 +43,10 @@ class CpuFactor:
 
     def solve(self, x: np.ndarray, transposed: bool) -> None:
         """See `NumericFactor`."""
-        plan, panels = self.plan, self.panels
+        plan, method, panels = self.plan, self.method, self.panels
         n, width = x.shape
-        conjugate = self.pivots.size == 0 and np.iscomplexobj(x)
+        conjugate = method.one_triangle and np.iscomplexobj(x)
+        panel = panel_offsets(plan, method)
         largest = int(np.diff(plan.pointer).max(initial=0))
         calls = routines(panels.dtype)
         buffer = np.empty(max(1, largest * min(width, _SOLVE_WIDTH)), panels.dtype)
@@ -55,11 +57,14 @@ class CpuFactor:
                 w = part.shape[1]
                 if conjugate and transposed:
                     np.conjugate(block, out=block)
-                flip = transposed and self.pivots.size > 0
-                sweep(plan, calls, panels, self.pivots, block, w, buffer, flip, False)
+                # with two panels L serves the forward sweep, and the backward one of A^T
+                first_lower = method.one_triangle or not transposed
+                last_lower = method.one_triangle or transposed
+                given = plan, panel, calls, panels, self.pivots, block, w, buffer
+                sweep(*given, first_lower, first_lower and method.pivots, False)
                 if conjugate:  # L^H y = z is L^T conj(y) = conj(z)
                     np.conjugate(block, out=block)
-                sweep(plan, calls, panels, self.pivots, block, w, buffer, flip, True)
+                sweep(*given, last_lower, last_lower and method.pivots, True)
                 if conjugate and not transposed:
                     np.conjugate(block, out=block)
                 part[...] = block.reshape(n, w)
@@ -73,18 +78,16 @@ class CpuBackend:
     def __init__(self) -> None:
         self.threads = thread_count()
         self.device = f"{self.threads} thread" + "s" * (self.threads > 1)
-        self._layouts: dict[int, BlockLayout] = {}
+        self._layouts: dict[int, Layout] = {}
 
-    def upload(self, plan: Plan, symmetric: bool) -> None:
+    def upload(self, plan: Plan, method: Method) -> None:
         """See `Backend`."""
-        self.plan, self.symmetric = plan, symmetric
+        self.plan, self.method = plan, method
         self.flops = float(front_flops(plan.start, plan.pointer).sum())
 
-    def _layout(self, threads: int) -> BlockLayout:
-        from ..factor.analysis import block_layout
-
+    def _layout(self, threads: int) -> Layout:
         if threads not in self._layouts:
-            self._layouts[threads] = block_layout(self.plan, threads)
+            self._layouts[threads] = Layout.of(self.plan, self.method, threads)
         return self._layouts[threads]
 
     def factorize(
@@ -99,18 +102,20 @@ class CpuBackend:
         threads = self.threads if self.flops > _INLINE_FLOPS else 1
         layout = self._layout(threads)
         blocks = layout.shared + threads * layout.own
-        panels, arena = _storage(int(plan.panel[-1]), blocks, values.dtype, previous)
+        panels, arena = _storage(int(layout.panel[-1]), blocks, values.dtype, previous)
         state = np.zeros(team.STATE_SIZE, np.int64)
         state[team.FAILURE] = team.NO_FAILURE
         state[team.WORD] = team.CLOSED
-        work = Work(plan, calls, values, panels, arena, layout.block, layout.local, state)
-        pivots = None if self.symmetric else np.empty(plan.start[-1], np.int32)
+        pivots = np.empty(plan.start[-1] if self.method.pivots else 0, np.int32)
+        places = layout.panel, layout.block, layout.local
+        given = self.method, plan, calls, values, panels, pivots, tiny, arena
+        work = Work(*given, *places, state)
 
         def member(rank: int) -> None:
             own = layout.shared + rank * layout.own
             cut, info = (layout.low, layout.root, layout.top), np.zeros(1, np.int32)
             with single_threaded_blas():
-                run(work, *cut, rank == 0, own, pivots, tiny, info)
+                run(work, *cut, rank == 0, own, info)
 
         if self.flops > _INLINE_FLOPS:
             _run_team(member, threads, state, plan.parent.size, progress)
@@ -118,10 +123,7 @@ class CpuBackend:
             member(0)
         if state[team.FAILURE] != team.NO_FAILURE:
             raise PivotFailure(int(state[team.FAILURE]) - 1)
-        no_pivots = np.empty(0, np.int32)
-        factor = CpuFactor(
-            plan, panels, no_pivots if pivots is None else pivots, int(state[team.PERTURBED])
-        )
+        factor = CpuFactor(plan, self.method, panels, pivots, int(state[team.PERTURBED]))
         factor.arena = arena if previous is not None else None
         return factor
 

@@ -9,7 +9,22 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import inner
-from .blas import LOWER, MINUS, NO_TRANS, NON_UNIT, ONE, RIGHT, gemm, herk, potrf, trsm
+from .assembly import block_offset, shape
+from .blas import (
+    LOWER,
+    MINUS,
+    NO_TRANS,
+    NON_UNIT,
+    ONE,
+    RIGHT,
+    ZERO,
+    address,
+    gemm,
+    herk,
+    potrf,
+    trsm,
+)
+from .team import PANEL, SOLVE, UPDATE
 
 BLOCK = 256  # columns of a diagonal block factorized by one potrf
 SMALL = 32  # entries of a panel up to which plain loops beat four calls of BLAS
@@ -41,13 +56,47 @@ def _update_tile(routines, i, j, size, order, k, a, lda, beta, c, ldc, item):
 
 
 @inner
-def factor_diagonal_block(routines, panel, ld, step, k, item, info):
-    """Factor the diagonal block that begins at column `step`; info[0] as LAPACK's."""
-    potrf(routines, min(BLOCK, k - step), panel + step * (ld + 1) * item, ld, info)
+def run_tile(work, kind, s, step, tile, size, own):
+    """One tile of a phase of front s; always succeeds."""
+    k, m = shape(work, s)
+    item = work.panels.itemsize
+    panel = address(work.panels) + work.panel[s] * item
+    if kind == SOLVE:
+        _solve_below(work.routines, panel, k + m, step, k, tile, size, item)
+    elif kind == UPDATE:
+        _update_below(work.routines, panel, k + m, step, k, tile, size, item)
+    elif kind == PANEL:
+        _solve_panel(work.routines, panel, k, m, tile, size, item)
+    else:
+        block = address(work.arena) + block_offset(work, s, own) * item
+        beta = ONE if work.plan.child_pointer[s + 1] > work.plan.child_pointer[s] else ZERO
+        _update_block(work.routines, panel, k, m, tile, size, item, beta, block)
+    return True
 
 
 @inner
-def refuse_nan(a, origin, ld, step, k, info):
+def factor_diagonal_block(work, s, step, info):
+    """Factor the diagonal block of front s at column `step`.
+
+    Returns False if a pivot is not positive; info[0] then is its column in the front, from 1.
+    """
+    k, m = shape(work, s)
+    item, origin, ld = work.panels.itemsize, work.panel[s], k + m
+    diagonal = address(work.panels) + (origin + step * (ld + 1)) * item
+    potrf(work.routines, min(BLOCK, k - step), diagonal, ld, info)
+    _refuse_nan(work.panels, origin, ld, step, k, info)
+    info[0] += step * (info[0] != 0)
+    return info[0] == 0
+
+
+@inner
+def eliminate_carefully(work, s):
+    """Cholesky has no other pivots to choose: -1."""
+    return -1
+
+
+@inner
+def _refuse_nan(a, origin, ld, step, k, info):
     """Set info[0] where a pivot of that block is NaN: not every LAPACK does, and all later are."""
     corner = origin + step * (ld + 1)
     last = min(BLOCK, k - step) - 1
@@ -59,7 +108,7 @@ def refuse_nan(a, origin, ld, step, k, info):
 
 
 @inner
-def solve_below(routines, panel, ld, step, k, tile, size, item):
+def _solve_below(routines, panel, ld, step, k, tile, size, item):
     """Tile of F11's rows below the diagonal block at `step`, times its inverse adjoint."""
     width = min(BLOCK, k - step)
     row = step + width + tile * size
@@ -82,7 +131,7 @@ def solve_below(routines, panel, ld, step, k, tile, size, item):
 
 
 @inner
-def update_below(routines, panel, ld, step, k, tile, size, item):
+def _update_below(routines, panel, ld, step, k, tile, size, item):
     """Tile of F11 behind the block column at `step`, less that block column's product."""
     width = min(BLOCK, k - step)
     first = step + width
@@ -93,7 +142,7 @@ def update_below(routines, panel, ld, step, k, tile, size, item):
 
 
 @inner
-def solve_panel(routines, panel, k, m, tile, size, item):
+def _solve_panel(routines, panel, k, m, tile, size, item):
     """Tile of L21 = F21 L11^-H."""
     rows = min(size, m - tile * size)
     ld = k + m
@@ -102,19 +151,19 @@ def solve_panel(routines, panel, k, m, tile, size, item):
 
 
 @inner
-def update_block(routines, panel, k, m, tile, size, item, beta, block):
+def _update_block(routines, panel, k, m, tile, size, item, beta, block):
     """Tile of the contribution block F22 - L21 L21^H."""
     i, j = triangle(tile)
     _update_tile(routines, i, j, size, m, k, panel + k * item, k + m, beta, block, m, item)
 
 
 @inner
-def factor_small(a, origin, k, m, blocks, block, clear):
-    """Whole front with a tiny panel, in plain loops; returns 0, or the column that fails from 1.
-
-    The contribution block, at `block` of `blocks`, is cleared first if `clear`.
-    """
-    ld = k + m
+def factor_small(work, s, own):
+    """Whole front with a tiny panel, in plain loops; returns 0, or the column that fails from 1."""
+    k, m = shape(work, s)
+    a, origin, ld = work.panels, work.panel[s], k + m
+    blocks, block = work.arena, block_offset(work, s, own)
+    clear = work.plan.child_pointer[s + 1] == work.plan.child_pointer[s]
     for j in range(k):
         column = origin + j * ld
         pivot = a[column + j].real

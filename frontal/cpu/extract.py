@@ -6,6 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._jit import jit
+from ..method import Method
+from ..protocol import panel_offsets
 from ..symbolic.plan import Plan
 
 
@@ -21,7 +23,7 @@ def _counts(plan):
 
 
 @jit
-def _gather(plan, panels, position, indptr, upper, unit):
+def _gather(plan, panel, panels, position, indptr, upper, unit):
     """Columns of L, or rows of U if `upper`; indices of L's rows mapped through `position`."""
     indices = np.empty(indptr[-1], np.int32)
     data = np.empty(indptr[-1], panels.dtype)
@@ -34,10 +36,10 @@ def _gather(plan, panels, position, indptr, upper, unit):
             q = indptr[first + j]
             for i in range(j, k):
                 where = j + i * ld if upper else i + j * ld
-                data[q] = 1 if unit and i == j else panels[plan.panel[s] + where]
+                data[q] = 1 if unit and i == j else panels[panel[s] + where]
                 indices[q] = first + i
                 q += 1
-            base = plan.panel[s] + (k * ld + j * m if upper else j * ld + k)
+            base = panel[s] + (k * ld + j * m if upper else j * ld + k)
             for i in range(m):
                 data[q] = panels[base + i]
                 row = plan.rows[plan.pointer[s] + i]
@@ -65,23 +67,28 @@ def row_positions(plan, pivots):
     return position
 
 
-def lower_factor(plan: Plan, panels: np.ndarray, position: np.ndarray, unit: bool) -> sp.csc_array:
+def lower_factor(
+    plan: Plan, method: Method, panels: np.ndarray, position: np.ndarray
+) -> sp.csc_array:
     """L by columns, in elimination order and with its rows where the interchanges put them."""
-    return sp.csc_array(_triangle(plan, panels, position, False, unit))
+    return sp.csc_array(_triangle(plan, method, panels, position, False))
 
 
-def upper_factor(plan: Plan, panels: np.ndarray, position: np.ndarray) -> sp.csc_array:
+def upper_factor(
+    plan: Plan, method: Method, panels: np.ndarray, position: np.ndarray
+) -> sp.csc_array:
     """U, in elimination order."""
-    return sp.csc_array(_triangle(plan, panels, position, True, False).T.tocsc())
+    return sp.csc_array(_triangle(plan, method, panels, position, True).T.tocsc())
 
 
 def _triangle(
-    plan: Plan, panels: np.ndarray, position: np.ndarray, upper: bool, unit: bool
+    plan: Plan, method: Method, panels: np.ndarray, position: np.ndarray, upper: bool
 ) -> sp.csc_array:
-    n = int(plan.start[-1])
+    n, unit = int(plan.start[-1]), method.pivots and not upper
     indptr = np.zeros(n + 1, np.int64)
     np.cumsum(_counts(plan), out=indptr[1:])
-    indices, data = _gather(plan, panels, position, indptr, upper, unit)
+    panel = panel_offsets(plan, method)
+    indices, data = _gather(plan, panel, panels, position, indptr, upper, unit)
     triangle = sp.csc_array((data, indices, indptr), shape=(n, n))
     triangle.eliminate_zeros()
     triangle.sort_indices()

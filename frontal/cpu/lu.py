@@ -14,6 +14,7 @@ solution answers for them.
 from __future__ import annotations
 
 from .._jit import inner
+from .assembly import block_offset, shape
 from .blas import (
     LEFT,
     LOWER,
@@ -25,12 +26,14 @@ from .blas import (
     TRANS,
     UNIT,
     UPPER,
+    ZERO,
     address,
     gemm,
     getrf,
     laswp,
     trsm,
 )
+from .team import PANEL, SOLVE, UPDATE, UPPER_PANEL
 
 BLOCK = 128  # columns of the diagonal block between two updates
 
@@ -102,15 +105,42 @@ def _interchange(routines, begin, ld, step, k, width, pivots, item):
 
 
 @inner
-def factor_diagonal_block(routines, a, origin, ld, step, k, item, pivots, info):
-    """Factor columns [step, step + BLOCK) of the k by k block at `origin`, rows to k.
+def run_tile(work, kind, s, step, tile, size, own):
+    """One tile of a phase of front s; returns whether its pivots bear it, see `_solve_lower`."""
+    routines, plan, a = work.routines, work.plan, work.panels
+    k, m = shape(work, s)
+    item, origin = a.itemsize, work.panel[s]
+    panel = address(a) + origin * item
+    if kind == SOLVE:
+        _solve_right(routines, panel, k + m, step, k, tile, size, item)
+    elif kind == UPDATE:
+        _update_below(routines, panel, k + m, step, k, tile, size, item)
+    elif kind == PANEL:
+        return _solve_lower(routines, a, origin, k, m, tile, size, item, work.tiny)
+    elif kind == UPPER_PANEL:
+        own_pivots = work.pivots[plan.start[s] : plan.start[s + 1]]
+        _solve_upper(routines, a, origin, k, m, tile, size, item, own_pivots)
+    else:
+        block = address(work.arena) + block_offset(work, s, own) * item
+        beta = ONE if plan.child_pointer[s + 1] > plan.child_pointer[s] else ZERO
+        _update_block(routines, panel, k, m, tile, size, item, beta, block)
+    return True
+
+
+@inner
+def factor_diagonal_block(work, s, step, info):
+    """Factor columns [step, step + BLOCK) of F11 of front s.
 
     Rows are interchanged over all k columns. ``pivots[j]`` is the row, counted from the first
     of the front, that came to row j. Returns whether no pivot is zero or NaN.
     """
+    routines, plan, a = work.routines, work.plan, work.panels
+    k, m = shape(work, s)
+    item, ld = a.itemsize, k + m
     width = min(BLOCK, k - step)
-    corner = origin + step * (ld + 1)
-    local = pivots[step : step + width]
+    corner = work.panel[s] + step * (ld + 1)
+    first = plan.start[s] + step
+    local = work.pivots[first : first + width]
     begin = address(a) + corner * item
     getrf(routines, k - step, width, begin, ld, local, info)
     for j in range(width):
@@ -121,18 +151,21 @@ def factor_diagonal_block(routines, a, origin, ld, step, k, item, pivots, info):
 
 
 @inner
-def eliminate_carefully(routines, a, origin, k, m, item, pivots, tiny):
-    """Factor the first k columns of a front, L21 included, each pivot against its whole column.
+def eliminate_carefully(work, s):
+    """Factor the first k columns of front s, L21 included, each pivot against its whole column.
 
     Returns how many pivots were replaced. For few fronts: one thread, blocks of columns one by one.
     """
-    ld = k + m
+    routines, plan, a = work.routines, work.plan, work.panels
+    k, m = shape(work, s)
+    item, origin, ld = a.itemsize, work.panel[s], k + m
+    pivots = work.pivots[plan.start[s] : plan.start[s + 1]]
     perturbed = 0
     for step in range(0, k, BLOCK):
         width = min(BLOCK, k - step)
         corner = origin + step * (ld + 1)
         local = pivots[step : step + width]
-        perturbed += _eliminate(a, corner, ld, k - step, ld - step, width, local, tiny)
+        perturbed += _eliminate(a, corner, ld, k - step, ld - step, width, local, work.tiny)
         begin = address(a) + corner * item
         _interchange(routines, begin, ld, step, k, width, local, item)
         after = k - step - width
@@ -146,7 +179,7 @@ def eliminate_carefully(routines, a, origin, k, m, item, pivots, tiny):
 
 
 @inner
-def solve_right(routines, panel, ld, step, k, tile, size, item):
+def _solve_right(routines, panel, ld, step, k, tile, size, item):
     """Tile of U11's rows at `step`, right of the diagonal block."""
     width = min(BLOCK, k - step)
     column = step + width + tile * size
@@ -157,7 +190,7 @@ def solve_right(routines, panel, ld, step, k, tile, size, item):
 
 
 @inner
-def update_below(routines, panel, ld, step, k, tile, size, item):
+def _update_below(routines, panel, ld, step, k, tile, size, item):
     """Tile of F11 behind the block column at `step`, less the product of its L and U."""
     width = min(BLOCK, k - step)
     first = step + width
@@ -175,7 +208,7 @@ def update_below(routines, panel, ld, step, k, tile, size, item):
 
 
 @inner
-def solve_lower(routines, a, origin, k, m, tile, size, item, tiny):
+def _solve_lower(routines, a, origin, k, m, tile, size, item, tiny):
     """Tile of L21; returns whether its entries are not larger than 1/tiny."""
     ld = k + m
     row = k + tile * size
@@ -192,7 +225,7 @@ def solve_lower(routines, a, origin, k, m, tile, size, item, tiny):
 
 
 @inner
-def solve_upper(routines, a, origin, k, m, tile, size, item, pivots):
+def _solve_upper(routines, a, origin, k, m, tile, size, item, pivots):
     """Tile of U12 transposed."""
     ld = k + m
     row = tile * size
@@ -210,7 +243,7 @@ def solve_upper(routines, a, origin, k, m, tile, size, item, pivots):
 
 
 @inner
-def update_block(routines, panel, k, m, tile, size, item, beta, block):
+def _update_block(routines, panel, k, m, tile, size, item, beta, block):
     """Tile of the contribution block F22 - L21 U12."""
     tiles = (m + size - 1) // size
     i, j = (tile % tiles) * size, (tile // tiles) * size

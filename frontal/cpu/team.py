@@ -19,6 +19,8 @@ WORD, TILES, DONE, KIND, FRONT, STEP, QUIT, INTERRUPT, PROGRESS, FAILURE, PERTUR
     np.arange(12)
 )
 STATE_SIZE = 16
+# Kinds of phases: whole subtrees, and the parts of a large front.
+SUBTREES, ASSEMBLE, SOLVE, UPDATE, PANEL, UPPER_PANEL, BLOCK = np.arange(7)
 NO_FAILURE = (1 << 62) - 1  # what FAILURE holds until a column fails
 CLOSED = -1
 _TILE = (1 << 32) - 1

@@ -91,57 +91,59 @@ def _backward(routines, rows, k, block, ld, x1, width, x, buffer):
 
 
 @jit
-def sweep(plan, routines, factor, pivots, x, width, buffer, transposed, backward):
+def sweep(plan, panel, routines, panels, pivots, x, width, buffer, lower, unit, backward):
     """One substitution over all fronts, in place.
 
     Parameters
     ----------
     plan : Plan
+    panel : (f + 1,) int64 array
+        As in `Layout`.
     routines : Routines
-    factor : array of the scalar type
-    pivots : (n,) int32 array, or empty for Cholesky
+    panels : array of the scalar type
+    pivots : (n,) int32 array
+        Row interchanges, made where the diagonal is `unit`.
     x : (n * width,) array of the scalar type
         `width` right-hand sides, row-major.
     buffer : array of the scalar type
         Scratch, `width` times the largest number of update rows.
-    transposed : bool
-        Solve with U^T and L^T in place of L and U (LU only).
+    lower : bool
+        With L, which is the first panel; else with U.
+    unit : bool
+        Its diagonal is 1.
     backward : bool
         Roots to leaves; else leaves to roots.
     """
     fronts = plan.parent.size
-    item = factor.itemsize
-    is_lu = pivots.size > 0
-    # L is the first panel of LU; it serves the forward sweep, and the backward one of A^T.
-    with_lower = not is_lu or transposed == backward
-    uplo = LOWER if with_lower else UPPER
-    diag = UNIT if is_lu and with_lower else NON_UNIT
-    trans = TRANS if with_lower != backward else NO_TRANS
+    item = panels.itemsize
+    uplo = LOWER if lower else UPPER
+    diag = UNIT if unit else NON_UNIT
+    trans = TRANS if lower != backward else NO_TRANS
     for step in range(fronts):
         s = fronts - 1 - step if backward else step
         first = plan.start[s]
         k = np.int64(plan.start[s + 1] - first)
         m = plan.pointer[s + 1] - plan.pointer[s]
         rows = plan.rows[plan.pointer[s] : plan.pointer[s + 1]]
-        panel = address(factor) + plan.panel[s] * item
-        block = panel + (k if with_lower else k * (k + m)) * item
-        ld = k + m if with_lower else m
+        diagonal = address(panels) + panel[s] * item
+        block = diagonal + (k if lower else k * (k + m)) * item
+        ld = k + m if lower else m
         own = x[first * width : (first + k) * width]
         x1 = address(own)
-        if is_lu and with_lower and not backward:
+        if unit and not backward:
             _interchange(own, width, pivots[first : first + k], backward)
         if backward and m > 0:
             _backward(routines, rows, k, block, ld, x1, width, x, buffer)
-        _solve_diagonal(routines, uplo, trans, diag, k, panel, k + m, x1, width)
+        _solve_diagonal(routines, uplo, trans, diag, k, diagonal, k + m, x1, width)
         if not backward and m > 0:
             _forward(routines, rows, k, block, ld, x1, width, x, buffer)
-        if is_lu and with_lower and backward:
+        if unit and backward:
             _interchange(own, width, pivots[first : first + k], backward)
 
 
-def factor_diagonal(plan: Plan, factor: np.ndarray) -> np.ndarray:
+def factor_diagonal(plan: Plan, panel: np.ndarray, panels: np.ndarray) -> np.ndarray:
     """Diagonal of L (Cholesky) or of U (LU), in elimination order."""
     k = np.diff(plan.start)
     step = np.repeat(k + np.diff(plan.pointer) + 1, k)
     local = np.arange(plan.start[-1]) - np.repeat(plan.start[:-1], k)
-    return factor[np.repeat(plan.panel[:-1], k) + local * step]
+    return panels[np.repeat(panel[:-1], k) + local * step]

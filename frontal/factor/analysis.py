@@ -14,8 +14,10 @@ import networkx as nx
 import numpy as np
 
 from ..cached import cached_property
-from ..machine import thread_count
+from ..cpu.layout import Layout
+from ..machine import MACHINES, thread_count
 from ..matrix import Canonical, canonical
+from ..method import LU, Method
 from ..ordering import Ordering, auto
 from ..ordering.etree import EliminationTree, depths, inverse
 from ..ordering.graph import adjacency
@@ -24,7 +26,7 @@ from ..protocol import Backend, Progress, get_backend, resolved
 from ..symbolic import supernodes
 from ..symbolic.matched import Matched, as_csc, match_rows, order_matched, tied_columns
 from ..symbolic.matching import Matching
-from ..symbolic.plan import Plan, front_flops, lay_out_blocks, make_plan, split_subtrees
+from ..symbolic.plan import Plan, front_flops, make_plan
 
 if TYPE_CHECKING:
     from ..gpu.sparse.entries import Entries
@@ -41,8 +43,8 @@ class Analysis:
     ----------
     n : int
         Order of the matrix.
-    kind : str
-        ``"spd"`` or ``"general"``.
+    rule : Method
+        How fronts are factorized.
     dtype : numpy.dtype
         Scalar type of the matrix that was analyzed; others may be factorized too.
     perm : (n,) int32 array
@@ -67,7 +69,7 @@ class Analysis:
     """
 
     n: int
-    kind: str
+    rule: Method = field(repr=False)
     dtype: np.dtype
     indptr: np.ndarray = field(repr=False)
     indices: np.ndarray = field(repr=False)
@@ -84,7 +86,7 @@ class Analysis:
     @property
     def method(self) -> str:
         """``"cholesky"`` or ``"lu"``."""
-        return "cholesky" if self.kind == "spd" else "lu"
+        return self.rule.name
 
     @property
     def n_fronts(self) -> int:
@@ -100,13 +102,12 @@ class Analysis:
         """Entries of L, or of L and U with one diagonal, zeros of merged fronts included."""
         k, m = (x.astype(np.int64) for x in self.front_sizes())
         lower = int((k * (k + 1) // 2 + k * m).sum())
-        return lower if self.kind == "spd" else 2 * lower - self.n
+        return self.rule.panels * lower - (self.rule.panels - 1) * self.n
 
     @cached_property
     def flops(self) -> float:
         """Multiplications and additions of one factorization."""
-        total = float(front_flops(self.plan.start, self.plan.pointer).sum())
-        return total if self.kind == "spd" else 2 * total
+        return self.rule.panels * float(front_flops(self.plan.start, self.plan.pointer).sum())
 
     @cached_property
     def levels(self) -> int:
@@ -126,9 +127,9 @@ class Analysis:
         """As `memory`, for a scalar type and a number of threads."""
         item = np.dtype(dtype).itemsize
         threads = thread_count() if threads is None else threads
-        layout = block_layout(self.plan, threads)
+        layout = Layout.of(self.plan, self.rule, threads)
         parts = {
-            "factor": int(self.plan.panel[-1]) * item,
+            "factor": int(layout.panel[-1]) * item,
             "contribution": (layout.shared + threads * layout.own) * item,
             "index": sum(array.nbytes for array in self.plan)
             + self.indptr.nbytes
@@ -197,7 +198,7 @@ class Analysis:
     def runner(self) -> Backend:
         """The backend with this plan uploaded."""
         backend = get_backend(self.backend, self.flops)
-        backend.upload(self.plan, self.kind == "spd")
+        backend.upload(self.plan, self.rule)
         return backend
 
     @cached_property
@@ -219,13 +220,13 @@ class Analysis:
     def as_general(self, matrix: Canonical) -> Analysis:
         """The analysis of the same pattern, in the same order, for LU."""
         return analyze_canonical(
-            matrix, kind="general", ordering="given", perm=self.perm, backend=self.backend
+            matrix, method=LU, ordering="given", perm=self.perm, backend=self.backend
         )
 
     def unpaired(self, matrix: Canonical) -> Analysis:
         """The analysis of the same pattern with rows moved, where pairs were not enough."""
         log.info("pairs of columns give no sound pivots: moving rows instead")
-        return analyze_canonical(matrix, kind="general", backend=self.backend, pairs=False)
+        return analyze_canonical(matrix, method=LU, backend=self.backend, pairs=False)
 
     def matching_pattern(self, matrix: Canonical) -> Canonical:
         """`matrix`, if it has the analyzed pattern.
@@ -249,41 +250,10 @@ class Analysis:
         return matrix
 
 
-@dataclass(frozen=True)
-class BlockLayout:
-    """Places of the contribution blocks for a number of threads."""
-
-    low: np.ndarray
-    root: np.ndarray
-    top: np.ndarray
-    block: np.ndarray
-    local: np.ndarray
-    shared: int
-    own: int
-
-
-_SUBTREES_PER_THREAD = 8
-
-
-def block_layout(plan: Plan, threads: int) -> BlockLayout:
-    """Cut the tree for `threads` and place every contribution block.
-
-    One thread needs no cut: the whole tree is one sequence in postorder, which takes least memory.
-    """
-    if threads == 1:
-        none = np.empty(0, np.int32)
-        low, root, top = none, none, np.arange(plan.parent.size, dtype=np.int32)
-    else:
-        flops = front_flops(plan.start, plan.pointer)
-        low, root, top = split_subtrees(plan.parent, flops, _SUBTREES_PER_THREAD * threads)
-    block, local, shared, own = lay_out_blocks(plan, low, root, top)
-    return BlockLayout(low, root, top, block, local, int(shared), int(own))
-
-
 def analyze_canonical(
     matrix: Canonical,
     *,
-    kind: str | None = None,
+    method: Method | None = None,
     ordering: str = "auto",
     perm: np.ndarray | None = None,
     reuse: int = 1,
@@ -297,8 +267,8 @@ def analyze_canonical(
     Parameters
     ----------
     matrix : Canonical
-    kind : str, optional
-        ``"spd"`` or ``"general"``, in place of the matrix's own.
+    method : Method, optional
+        In place of the matrix's own.
     ordering : str
         A method of `frontal.ordering.order`.
     perm : (n,) int array, optional
@@ -317,16 +287,16 @@ def analyze_canonical(
     SingularMatrixError
         If no choice of values of the pattern gives a regular matrix.
     """
-    kind = kind or matrix.kind
+    method = method or matrix.method
     clock = _Clock(progress)
     matched = Matched(None, np.arange(matrix.n, dtype=np.int32))
-    if kind == "general":
+    if method.scaling:
         clock.start("matching")
         matched = match_rows(matrix, pairs and ordering != "given")
     clock.start("graph")
     graph = adjacency(as_csc(matrix, matched.column_of_row[matrix.indices]))
     clock.start("ordering")
-    work = 1 if kind == "spd" else 2  # LU does everything for two triangles
+    work = method.panels  # LU does everything for two triangles
     likely = resolved(backend, np.inf if matrix.n >= auto.FEWEST else 0.0)  # no matter below
     options = {"reuse": reuse, "perm": perm, **pace_of(likely, work)}
     chosen = order_matched(graph, matched.partner, ordering, **options)
@@ -334,7 +304,7 @@ def analyze_canonical(
     perm_, iperm, parent, count = chosen.tree or EliminationTree.of(graph, chosen.perm)
     first = supernodes.fundamental_supernodes(parent, count)
     tie = tied_columns(perm_, iperm, matched.partner)
-    model = supernodes.cost_model(resolved(backend, work * chosen.cost.flops))
+    model = MACHINES[resolved(backend, work * chosen.cost.flops)].fronts
     merged = supernodes.amalgamate(first, parent, count, tie, model)
     turn, start, tree, updates = supernodes.arrange_fronts(first, *merged)
     perm_ = perm_[turn]
@@ -345,12 +315,12 @@ def analyze_canonical(
     clock.start("plan")
     row_rank = iperm[matched.column_of_row]
     plan = make_plan(
-        matrix.indptr, matrix.indices, perm_, row_rank, kind == "spd", start, tree, pointer, rows
+        matrix.indptr, matrix.indices, perm_, row_rank, method, start, tree, pointer, rows
     )
     clock.stop()
     return Analysis(
         n=matrix.n,
-        kind=kind,
+        rule=method,
         dtype=matrix.dtype,
         indptr=matrix.indptr.copy(),  # the user may go on to change A
         indices=matrix.indices.copy(),

@@ -131,7 +131,7 @@ class Factor(Solutions, TriangularFactors, Renewal, LifeCycle):
         """Whether Cholesky, which reads one triangle, gets a Hermitian matrix, up to rounding."""
         resident = self._resident if self._matrix is None else None
         known = resident is not None and resident.health.hermitian
-        return self.analysis.kind != "spd" or known or self.matrix.hermitian
+        return not self.analysis.rule.one_triangle or known or self.matrix.nearly_hermitian
 
     def _go_on_by_lu(self, column: int | None, progress: Progress | None) -> None:
         """Leave Cholesky, after a pivot that is not positive or for a matrix not Hermitian."""
@@ -177,7 +177,7 @@ class Factor(Solutions, TriangularFactors, Renewal, LifeCycle):
         with memory_told(runner.pattern.device, lambda: analysis.memory_for(self._dtype)["total"]):
             if self._matrix is not None:
                 values = runner.pattern.device.upload(self._matrix.data)
-                hermitian = self._matrix.symmetric
+                hermitian = self._matrix.hermitian
                 self._resident = ResidentSystem(analysis.entries, values, self._scaling, hermitian)
             resident: Any = self._resident
             values = resident.scaled()
@@ -191,7 +191,7 @@ class Factor(Solutions, TriangularFactors, Renewal, LifeCycle):
 
     def _equilibrated(self, matrix: Canonical) -> Scaling | None:
         """Scaling of a matrix for LU; None for Cholesky."""
-        if self.analysis.kind != "general":
+        if not self.analysis.rule.scaling:
             return None
         return scaling_of(matrix, self.analysis.matching)
 
@@ -288,7 +288,7 @@ class Factor(Solutions, TriangularFactors, Renewal, LifeCycle):
             resident: Any = self._resident
             values = resident.entries.device.download(resident.values)
             of = self.analysis.indptr, self.analysis.indices, values, self.analysis.n
-            self._matrix = Canonical(*of, self.analysis.kind, False)
+            self._matrix = Canonical(*of, self.analysis.rule, False)
         return self._matrix
 
     @cached_property

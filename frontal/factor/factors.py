@@ -10,6 +10,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from ..cpu import extract
 from ..cpu.triangular import factor_diagonal
+from ..protocol import panel_offsets
 
 if TYPE_CHECKING:
     from ..gpu.sparse.system import ResidentSystem
@@ -36,7 +37,8 @@ class TriangularFactors:
     def _diagonal(self) -> np.ndarray:
         if self._resident is not None:
             return self._resident.factor.diagonal()
-        return factor_diagonal(self.analysis.plan, self._numeric.panels)
+        plan, method = self.analysis.plan, self.analysis.rule
+        return factor_diagonal(plan, panel_offsets(plan, method), self._numeric.panels)
 
     def slogdet(self) -> tuple[Any, float]:
         """Sign (or phase) and logarithm of the modulus of det(A).
@@ -90,9 +92,8 @@ class TriangularFactors:
     @property
     def L(self) -> sp.csc_array:
         """Lower factor: of ``Pr @ A @ Pc``, unit diagonal for LU."""
-        unit = self._scaling is not None
-        plan, panels = self.analysis.plan, self._numeric.panels
-        L = extract.lower_factor(plan, panels, self._positions, unit)
+        plan, method, panels = self.analysis.plan, self.analysis.rule, self._numeric.panels
+        L = extract.lower_factor(plan, method, panels, self._positions)
         if self._scaling is None:
             return L
         row = self._scaling.row[np.argsort(self.perm_r)]
@@ -104,7 +105,8 @@ class TriangularFactors:
         """Upper factor of ``Pr @ A @ Pc``; the adjoint of L for Cholesky."""
         if self._scaling is None:
             return sp.csc_array(self.L.conj().T)
-        U = extract.upper_factor(self.analysis.plan, self._numeric.panels, self._positions)
+        plan, method = self.analysis.plan, self.analysis.rule
+        U = extract.upper_factor(plan, method, self._numeric.panels, self._positions)
         row = self._scaling.row[np.argsort(self.perm_r)]
         column = self._scaling.column[self.analysis.perm]
         return sp.csc_array(sp.diags_array(1 / row) @ U @ sp.diags_array(1 / column)).astype(

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._typing import Sparse
-from ..machine import thread_count
+from ..machine import CPU, thread_count
 from . import auto, band, metis
 from .auto import Candidates
 from .etree import Cost, EliminationTree
 from .graph import Graph, adjacency
 from .metis import MetisNotFoundError
-from .model import CPU_BANDWIDTH, CPU_RATE, Model
+from .model import Model
 from .pieces import Pieces
 
 __all__ = ["METHODS", "Graph", "MetisNotFoundError", "Ordering", "adjacency", "order"]
@@ -64,8 +64,8 @@ def order(
     perm: ArrayLike | None = None,
     reuse: float = 1.0,
     time_limit: float | None = None,
-    rate: float = CPU_RATE,
-    bandwidth: float = CPU_BANDWIDTH,
+    rate: float = CPU.rate,
+    bandwidth: float = CPU.bandwidth,
     room: float = np.inf,
     threads: int | None = None,
 ) -> Ordering:

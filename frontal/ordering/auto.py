@@ -9,11 +9,12 @@ import time
 import numpy as np
 
 from ..errors import OrderingTimeout
+from ..machine import METIS
 from . import metis
 from .amd import amd
 from .etree import Cost, EliminationTree
 from .graph import Graph, dense_limit
-from .model import METIS_START, Model, dissected, metis_seconds
+from .model import Model, dissected, metis_seconds
 from .nested_dissection import constrained_amd
 from .pieces import Pieces
 
@@ -77,7 +78,7 @@ def choose(found: Candidates, time_limit: float | None, threads: int) -> None:
     hoped = found.model.seconds(dissected(found.cost, n))
     saving = found.seconds - hoped
     crowded = found.model.crowded(found.cost)
-    if (saving < METIS_START and not crowded) or not metis.available():
+    if (saving < METIS.start and not crowded) or not metis.available():
         return
     pieces = Pieces(found.graph)
     price = metis_seconds(pieces)

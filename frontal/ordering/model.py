@@ -9,20 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..machine import CPU, MACHINES, METIS
 from .etree import Cost
 from .pieces import Pieces
 
-CPU_RATE = 4e10  # flops a second of the dense kernels of one core, double precision
-CPU_BANDWIDTH = 1e9  # bytes of the factor a second, through assembly, storing and one solve
-GPU_RATE = 3e13  # the same of an H200, within 1.3x of grids that take it 4 ms or more
-GPU_BANDWIDTH = 2e11
-GPU_ROOM = 1.6e10  # bytes of a factor from which on a GPU's memory may be short
 ENTRY = 16  # bytes of an entry and its index
-
-METIS_START = 0.05  # seconds to start and feed its process
-METIS_NODE = 1.35e-7  # seconds a node and level of coarsening, fitted to 40 graphs within 1.6x
-METIS_NEIGHBOUR = 4.85e-8  # seconds a neighbour and level
-METIS_COARSEST = 60.0  # nodes at which the levels end
+METIS_COARSEST = 60.0  # nodes at which the levels of METIS end
 
 
 @dataclass(frozen=True)
@@ -42,8 +34,8 @@ class Model:
     """
 
     reuse: float = 1.0
-    rate: float = CPU_RATE
-    bandwidth: float = CPU_BANDWIDTH
+    rate: float = CPU.rate
+    bandwidth: float = CPU.bandwidth
     room: float = np.inf
 
     def crowded(self, cost: Cost) -> bool:
@@ -56,31 +48,31 @@ class Model:
 
 
 def pace_of(backend: str, work: int) -> dict[str, float]:
-    """Return the pace of ``"cpu"`` or ``"gpu"`` as options of `order`.
+    """Return the pace of a backend's machine as options of `order`.
 
     Parameters
     ----------
+    backend : {"cpu", "gpu"}
     work : int
         Triangular factors that are computed: 1 for Cholesky, 2 for LU.
 
     Examples
     --------
-    >>> pace_of("cpu", 2)["rate"] == CPU_RATE / 2
+    >>> pace_of("cpu", 2)["rate"] == CPU.rate / 2
     True
     """
-    if backend == "cpu":
-        return {"rate": CPU_RATE / work, "bandwidth": CPU_BANDWIDTH / work}
-    room = GPU_ROOM / work
-    return {"rate": GPU_RATE / work, "bandwidth": GPU_BANDWIDTH / work, "room": room}
+    taken = MACHINES[backend]
+    rate, bandwidth, room = (x / work for x in (taken.rate, taken.bandwidth, taken.room))
+    return {"rate": rate, "bandwidth": bandwidth, "room": room}
 
 
 def metis_seconds(pieces: Pieces) -> float:
     """Expected time of METIS; it runs through all levels of coarsening in near-equal time."""
-    total = METIS_START
+    total = METIS.start
     for block in pieces.blocks:
         graph = block.graph
         levels = np.log2(max(graph.n / METIS_COARSEST, 2.0))
-        total += levels * (METIS_NODE * graph.n + METIS_NEIGHBOUR * graph.nnz)
+        total += levels * (METIS.node * graph.n + METIS.neighbour * graph.nnz)
     return float(total)
 
 

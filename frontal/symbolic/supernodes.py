@@ -7,38 +7,11 @@ front is cheaper than two, zeros included.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from .._jit import inner, jit
 
-
-class CostModel(NamedTuple):
-    """Seconds that a front costs on a backend, fitted to measurements.
-
-    A front with k pivot columns and m update rows takes
-    ``front + entry * (F k + 2 m^2) + flops / (rate * k / (k + half))`` seconds with F = k + m:
-    a fixed part, the traffic of its panel and contribution block, and arithmetic whose rate
-    reaches half of its best at `half` pivot columns. If it has more than `TILE` rows, each of its
-    tiles takes `tile` seconds besides.
-    """
-
-    front: float
-    entry: float
-    rate: float
-    half: float
-    tile: float = 0.0
-
-
 TILE = 64  # rows of fronts that a GPU takes whole, and of the tiles of larger ones
-CPU_COST = CostModel(front=1.0e-6, entry=0.6e-9, rate=3.0e10, half=12.0)
-GPU_COST = CostModel(front=6e-9, entry=18e-12, rate=1e12, half=12.0, tile=14e-9)
-
-
-def cost_model(backend: str) -> CostModel:
-    """Return what fronts cost on ``"cpu"`` or ``"gpu"``."""
-    return GPU_COST if backend == "gpu" else CPU_COST
 
 
 @jit
@@ -92,7 +65,7 @@ def amalgamate(first, parent, count, tie, model):
         Elimination tree and column counts.
     tie : (n,) or (0,) bool array
         ``tie[j]`` forces column j into the front of its parent column.
-    model : CostModel
+    model : FrontCost
 
     Returns
     -------

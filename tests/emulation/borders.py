@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from frontal.gpu.dense.batch import Batch
+from frontal.gpu.dense.operands import Batch
 
 SIZES = (0, 1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 48, 64, 65, 129)
 DTYPES = ("f4", "f8", "c8", "c16")

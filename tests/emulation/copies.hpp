@@ -14,7 +14,8 @@ struct Copy {
 // The target is poisoned until the copy is waited for.
 EMULATION_OWN inline void begin_copy(void *target, const void *source, int bytes, bool valid) {
     Fiber *self = grid.current;
-    if ((size_t)target % bytes || (valid && (size_t)source % bytes)) fail("copy_async: an address is not aligned");
+    if ((size_t)target % bytes || (valid && (size_t)source % bytes))
+        fail("copy_async: an address is not aligned");
     if (self->copy_count == self->copy_room) {
         self->copy_room = self->copy_room ? 2 * self->copy_room : 16;
         self->copies = (Copy *)realloc(self->copies, self->copy_room * sizeof(Copy));
@@ -37,4 +38,4 @@ EMULATION_OWN inline void finish_copies(int groups_left) {
     self->copy_count = kept;
 }
 
-} // namespace emulation
+}  // namespace emulation

@@ -24,10 +24,10 @@ constexpr int warpSize = 32;
 
 // --- vector types --------------------------------------------------------------------------------
 
-#define EMULATION_VECTOR(name, T)                                                                          \
-    struct alignas(2 * sizeof(T)) name##2 { T x, y; };                                                     \
-    struct alignas(sizeof(T) < 8 ? 4 * sizeof(T) : 16) name##4 { T x, y, z, w; };                          \
-    inline name##2 make_##name##2(T x, T y) { return {x, y}; }                                             \
+#define EMULATION_VECTOR(name, T) \
+    struct alignas(2 * sizeof(T)) name##2 { T x, y; }; \
+    struct alignas(sizeof(T) < 8 ? 4 * sizeof(T) : 16) name##4 { T x, y, z, w; }; \
+    inline name##2 make_##name##2(T x, T y) { return {x, y}; } \
     inline name##4 make_##name##4(T x, T y, T z, T w) { return {x, y, z, w}; }
 EMULATION_VECTOR(int, int)
 EMULATION_VECTOR(uint, unsigned)
@@ -91,27 +91,32 @@ template <class T, class Fold> T fold(const char *what, unsigned mask, T value, 
     return result;
 }
 
-} // namespace emulation
+}  // namespace emulation
 
 template <class T> T __shfl_sync(unsigned mask, T value, int from, int width = 32) {
     int lane = emulation::lane();
-    return emulation::exchange("__shfl_sync", mask, value, (lane & ~(width - 1)) | (from & (width - 1)));
+    return emulation::exchange(
+        "__shfl_sync", mask, value, (lane & ~(width - 1)) | (from & (width - 1)));
 }
 template <class T> T __shfl_xor_sync(unsigned mask, T value, int flip, int width = 32) {
     int lane = emulation::lane(), from = lane ^ flip;
-    return emulation::exchange("__shfl_xor_sync", mask, value, from < (lane & ~(width - 1)) + width ? from : lane);
+    return emulation::exchange(
+        "__shfl_xor_sync", mask, value, from < (lane & ~(width - 1)) + width ? from : lane);
 }
 template <class T> T __shfl_up_sync(unsigned mask, T value, unsigned by, int width = 32) {
     int lane = emulation::lane(), from = lane - (int)by;
-    return emulation::exchange("__shfl_up_sync", mask, value, from >= (lane & ~(width - 1)) ? from : lane);
+    return emulation::exchange(
+        "__shfl_up_sync", mask, value, from >= (lane & ~(width - 1)) ? from : lane);
 }
 template <class T> T __shfl_down_sync(unsigned mask, T value, unsigned by, int width = 32) {
     int lane = emulation::lane(), from = lane + (int)by;
-    return emulation::exchange("__shfl_down_sync", mask, value, from < (lane & ~(width - 1)) + width ? from : lane);
+    return emulation::exchange(
+        "__shfl_down_sync", mask, value, from < (lane & ~(width - 1)) + width ? from : lane);
 }
 inline unsigned __ballot_sync(unsigned mask, int value) {
     unsigned bit = value ? 1u << emulation::lane() : 0u;
-    return emulation::fold("__ballot_sync", mask, bit, [](unsigned a, unsigned b) { return a | b; });
+    return emulation::fold(
+        "__ballot_sync", mask, bit, [](unsigned a, unsigned b) { return a | b; });
 }
 inline int __any_sync(unsigned mask, int value) {
     return emulation::fold("__any_sync", mask, value != 0, [](bool a, bool b) { return a || b; });
@@ -123,10 +128,12 @@ template <class T> T __reduce_add_sync(unsigned mask, T value) {
     return emulation::fold("__reduce_add_sync", mask, value, [](T a, T b) { return T(a + b); });
 }
 template <class T> T __reduce_max_sync(unsigned mask, T value) {
-    return emulation::fold("__reduce_max_sync", mask, value, [](T a, T b) { return a > b ? a : b; });
+    return emulation::fold(
+        "__reduce_max_sync", mask, value, [](T a, T b) { return a > b ? a : b; });
 }
 template <class T> T __reduce_min_sync(unsigned mask, T value) {
-    return emulation::fold("__reduce_min_sync", mask, value, [](T a, T b) { return a < b ? a : b; });
+    return emulation::fold(
+        "__reduce_min_sync", mask, value, [](T a, T b) { return a < b ? a : b; });
 }
 template <class T> T __reduce_or_sync(unsigned mask, T value) {
     return emulation::fold("__reduce_or_sync", mask, value, [](T a, T b) { return T(a | b); });
@@ -139,7 +146,8 @@ template <class T> unsigned __match_any_sync(unsigned mask, T value) {
     emulation::collective("__match_any_sync", mask, payload, [](Payload **lanes) {
         for (int l = 0; l < 32; ++l)
             for (int k = 0; k < 32; ++k)
-                if (lanes[l] && lanes[k] && lanes[l]->value == lanes[k]->value) lanes[l]->same |= 1u << k;
+                if (lanes[l] && lanes[k] && lanes[l]->value == lanes[k]->value)
+                    lanes[l]->same |= 1u << k;
     });
     return payload.same;
 }
@@ -170,24 +178,39 @@ template <class T> EMULATION_OWN T update(T *p, T value) {
     counted(p);
     return old;
 }
-} // namespace emulation
+}  // namespace emulation
 
-template <class T> EMULATION_OWN T atomicAdd(T *p, typename emulation::same<T>::type v) { return emulation::update(p, T(*p + v)); }
-template <class T> EMULATION_OWN T atomicSub(T *p, typename emulation::same<T>::type v) { return emulation::update(p, T(*p - v)); }
-template <class T> EMULATION_OWN T atomicMin(T *p, typename emulation::same<T>::type v) { return emulation::update(p, v < *p ? v : *p); }
-template <class T> EMULATION_OWN T atomicMax(T *p, typename emulation::same<T>::type v) { return emulation::update(p, v > *p ? v : *p); }
-template <class T> EMULATION_OWN T atomicOr(T *p, typename emulation::same<T>::type v) { return emulation::update(p, T(*p | v)); }
-template <class T> EMULATION_OWN T atomicAnd(T *p, typename emulation::same<T>::type v) { return emulation::update(p, T(*p & v)); }
-template <class T> EMULATION_OWN T atomicExch(T *p, typename emulation::same<T>::type v) { return emulation::update(p, v); }
-template <class T> EMULATION_OWN
-T atomicCAS(T *p, typename emulation::same<T>::type expected, typename emulation::same<T>::type v) {
+template <class T> EMULATION_OWN T atomicAdd(T *p, typename emulation::same<T>::type v) {
+    return emulation::update(p, T(*p + v));
+}
+template <class T> EMULATION_OWN T atomicSub(T *p, typename emulation::same<T>::type v) {
+    return emulation::update(p, T(*p - v));
+}
+template <class T> EMULATION_OWN T atomicMin(T *p, typename emulation::same<T>::type v) {
+    return emulation::update(p, v < *p ? v : *p);
+}
+template <class T> EMULATION_OWN T atomicMax(T *p, typename emulation::same<T>::type v) {
+    return emulation::update(p, v > *p ? v : *p);
+}
+template <class T> EMULATION_OWN T atomicOr(T *p, typename emulation::same<T>::type v) {
+    return emulation::update(p, T(*p | v));
+}
+template <class T> EMULATION_OWN T atomicAnd(T *p, typename emulation::same<T>::type v) {
+    return emulation::update(p, T(*p & v));
+}
+template <class T> EMULATION_OWN T atomicExch(T *p, typename emulation::same<T>::type v) {
+    return emulation::update(p, v);
+}
+template <class T>
+EMULATION_OWN T atomicCAS(
+    T *p, typename emulation::same<T>::type expected, typename emulation::same<T>::type v) {
     return emulation::update(p, *p == expected ? v : *p);
 }
 
 // --- arithmetic ----------------------------------------------------------------------------------
 
-#define EMULATION_MINMAX(T)                           \
-    inline T min(T a, T b) { return a < b ? a : b; }  \
+#define EMULATION_MINMAX(T) \
+    inline T min(T a, T b) { return a < b ? a : b; } \
     inline T max(T a, T b) { return a > b ? a : b; }
 EMULATION_MINMAX(int)
 EMULATION_MINMAX(unsigned)
@@ -227,7 +250,7 @@ template <class To, class From> To bits(From from) {
     memcpy(&to, &from, sizeof to);
     return to;
 }
-} // namespace emulation
+}  // namespace emulation
 inline int __float_as_int(float a) { return emulation::bits<int>(a); }
 inline unsigned __float_as_uint(float a) { return emulation::bits<unsigned>(a); }
 inline float __int_as_float(int a) { return emulation::bits<float>(a); }
@@ -237,7 +260,8 @@ inline double __longlong_as_double(long long a) { return emulation::bits<double>
 inline int __double2hiint(double a) { return int(emulation::bits<long long>(a) >> 32); }
 inline int __double2loint(double a) { return int(emulation::bits<long long>(a)); }
 inline double __hiloint2double(int high, int low) {
-    return emulation::bits<double>((long long)(((unsigned long long)(unsigned)high << 32) | (unsigned)low));
+    return emulation::bits<double>(
+        (long long)(((unsigned long long)(unsigned)high << 32) | (unsigned)low));
 }
 
 #include "ptx.hpp"

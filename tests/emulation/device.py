@@ -44,13 +44,15 @@ class EmulatedDevice:
     ``sources`` maps names of further kernel files to their text, for tests of the emulation itself.
     """
 
+    cuda = False
+
     def __init__(self, limits: Limits = LIMITS, sources: dict[str, str] | None = None) -> None:
         self.xp: Any = np
         self.index = 0
         self.name = "emulated"
         self.limits = limits
-        self.vendor = None
         self.memory = 1 << 40
+        self.is_capturing = False
         self._sources = sources or {}
         self._kernels: dict[tuple, _Kernel] = {}
 
@@ -92,6 +94,10 @@ class EmulatedDevice:
     def record(self, run: Any) -> Any:
         """Return the function that shall be recorded."""
         return run
+
+    def capturing(self) -> bool:
+        """Whether a test says that the current stream is being captured."""
+        return self.is_capturing
 
     def milliseconds(self, run: Any) -> float:
         """Time that a function takes."""

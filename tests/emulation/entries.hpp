@@ -13,19 +13,26 @@ template <class... A> struct Kernel {
     }
     template <size_t N, size_t... I> struct Up : Up<N - 1, N - 1, I...> {};
     template <size_t... I> struct Up<0, I...> {
-        static void call(void (*function)(A...), void **arguments) { function(*(A *)arguments[I]...); }
+        static void call(void (*function)(A...), void **arguments) {
+            function(*(A *)arguments[I]...);
+        }
     };
-    static void call(void (*function)(A...), void **arguments) { Up<sizeof...(A)>::call(function, arguments); }
+    static void call(void (*function)(A...), void **arguments) {
+        Up<sizeof...(A)>::call(function, arguments);
+    }
 };
 template <class... A> Kernel<A...> kernel_of(void (*)(A...)) { return {}; }
 
-} // namespace emulation
+}  // namespace emulation
 
 // What the harness calls for the entry point `name`: its launch, and the bytes of its arguments.
-#define EMULATION_ENTRY(name)                                                                                        \
-    extern "C" const char *emulation_launch_##name(const unsigned *sizes, size_t shared, void **arguments,            \
-                                                   void **stacks) {                                                  \
-        return emulation::launch(#name, [](void **a) { emulation::kernel_of(name).call(name, a); }, sizes, shared,    \
-                                 arguments, stacks);                                                                 \
-    }                                                                                                                \
-    extern "C" int emulation_arguments_##name(size_t *bytes) { return emulation::kernel_of(name).bytes(bytes); }
+#define EMULATION_ENTRY(name) \
+    extern "C" const char *emulation_launch_##name( \
+        const unsigned *sizes, size_t shared, void **arguments, void **stacks) { \
+        return emulation::launch( \
+            #name, [](void **a) { emulation::kernel_of(name).call(name, a); }, sizes, shared, \
+            arguments, stacks); \
+    } \
+    extern "C" int emulation_arguments_##name(size_t *bytes) { \
+        return emulation::kernel_of(name).bytes(bytes); \
+    }

@@ -1,19 +1,21 @@
 // Several resident blocks that take turns, for kernels whose blocks wait for each other.
 //
 // Each block has threads, shared memory and variables there of its own; blocks beyond the resident
-// ones begin when others have ended. The block of the highest priority runs until its threads have all
-// polled flags in vain; it may also be stopped where others could notice what it does: at a release, a
-// message, an atomic operation. Policies tell when priorities change:
+// ones begin when others have ended. The block of the highest priority runs until its threads have
+// all polled flags in vain; it may also be stopped where others could notice what it does: at a
+// release, a message, an atomic operation. Policies tell when priorities change:
 //   Random    at such places and at polls, now and then
-//   Youngest  whoever changes a counter by an atomic operation, as who takes the latest ticket, comes
-//             first: those that wait for others always come before these, and see what is stale
-//   Lazy      whoever released a flag or sent a message comes last: all others go as far as they can
+//   Youngest  whoever changes a counter by an atomic operation, as who takes the latest ticket,
+//             comes first: those that wait for others always come before these, and see what is
+//             stale
+//   Lazy      whoever released a flag or sent a message comes last: all others go as far as they
+//             can
 // When all have polled in vain again and again, the launch ends with a list of what they wait for.
 //
-// Wrong orders between blocks show in two ways: messages that are stale, or not yet there, are read by
-// whoever does not wait for them; and races.cpp finds accesses that no flag has ordered. Not seen: what
-// common/ptx.cuh itself does on a device, whose assembly is not compiled here; weak orders among
-// messages (each must tell of itself alone); and races of the threads of one block.
+// Wrong orders between blocks show in two ways: messages that are stale, or not yet there, are read
+// by whoever does not wait for them; and races.cpp finds accesses that no flag has ordered. Not
+// seen: what common/ptx.cuh itself does on a device, whose assembly is not compiled here; weak
+// orders among messages (each must tell of itself alone); and races of the threads of one block.
 #pragma once
 #include "fibers.hpp"
 
@@ -25,17 +27,17 @@ constexpr size_t statics_bytes = size_t(48) << 10;
 constexpr int vain_rounds = 20;
 
 struct Schedule {
-    int policy = Random, count = residents; // count: of blocks that the device can hold
+    int policy = Random, count = residents;  // count: of blocks that the device can hold
     unsigned long long random = 1;
     long long highest = 0, lowest = 0, changes = 0;
     int looks = 0;
-    bool relinquish = false; // another block shall run
-    bool sent = false;       // a message is stored now; nobody was told yet
+    bool relinquish = false;  // another block shall run
+    bool sent = false;        // a message is stored now; nobody was told yet
     size_t statics_used = 0;
 };
 static Schedule schedule;
 
-inline unsigned draw(unsigned below) { // Knuth's linear congruential generator
+inline unsigned draw(unsigned below) {  // Knuth's linear congruential generator
     schedule.random = schedule.random * 6364136223846793005ull + 1442695040888963407ull;
     return unsigned(schedule.random >> 33) % below;
 }
@@ -65,11 +67,12 @@ EMULATION_OWN inline bool stuck(const Block &own) {
 
 // What each block waits for: one thread for each place.
 inline void wait_in_vain() {
-    size_t length = snprintf(grid.error, sizeof grid.error, "deadlock in kernel %s: all blocks wait", grid.kernel);
+    size_t length = snprintf(
+        grid.error, sizeof grid.error, "deadlock in kernel %s: all blocks wait", grid.kernel);
     for (Block &own : grid.blocks) {
         if (!own.alive) continue;
-        length += snprintf(grid.error + length, sizeof grid.error - length, "; block (%u, %u, %u)", own.index.x,
-                           own.index.y, own.index.z);
+        length += snprintf(grid.error + length, sizeof grid.error - length, "; block (%u, %u, %u)",
+            own.index.x, own.index.y, own.index.z);
         const char *told = nullptr;
         bool barrier = false;
         for (int i = 0; i < grid.threads && length < sizeof grid.error - 150; ++i) {
@@ -79,12 +82,13 @@ inline void wait_in_vain() {
             } else if (fiber->state == Ready && fiber->what != told) {
                 told = fiber->what;
                 length = strlen(grid.error);
-                snprintf(grid.error + length, sizeof grid.error - length, "; thread (%u, %u, %u) waits at %s",
-                         fiber->index.x, fiber->index.y, fiber->index.z, told);
+                snprintf(grid.error + length, sizeof grid.error - length,
+                    "; thread (%u, %u, %u) waits at %s", fiber->index.x, fiber->index.y,
+                    fiber->index.z, told);
                 length = strlen(grid.error);
                 if (fiber->flag)
-                    snprintf(grid.error + length, sizeof grid.error - length, " %p of value %d", fiber->flag,
-                             *(const int *)fiber->flag);
+                    snprintf(grid.error + length, sizeof grid.error - length, " %p of value %d",
+                        fiber->flag, *(const int *)fiber->flag);
             }
             length = strlen(grid.error);
         }
@@ -100,7 +104,7 @@ EMULATION_OWN inline Block *pick() {
             if (own.alive && !stuck(own) && (!best || own.priority > best->priority)) best = &own;
         if (best) return best;
         if (++grid.idle > vain_rounds) return nullptr;
-        for (Block &own : grid.blocks) own.polls = 0; // once more: not every store is noticed
+        for (Block &own : grid.blocks) own.polls = 0;  // once more: not every store is noticed
     }
 }
 
@@ -164,11 +168,13 @@ inline void prepare_block(int place, long long number, size_t shared_bytes) {
     Block &own = grid.blocks[place];
     if (!own.statics) own.statics = (char *)malloc(statics_bytes);
     memset(own.statics, poison, statics_bytes);
-    own.priority = (1ll << 40) + (schedule.policy == Random ? draw(1 << 20) : 0); // all begin before any goes on
+    // All begin before any goes on.
+    own.priority = (1ll << 40) + (schedule.policy == Random ? draw(1 << 20) : 0);
     own.polls = 0;
     grid.block = &own;
     races::begin(place, {own.shared, shared_bytes}, {own.statics, statics_bytes});
-    unsigned x = number % gridDim.x, y = number / gridDim.x % gridDim.y, z = number / gridDim.x / gridDim.y;
+    unsigned x = number % gridDim.x, y = number / gridDim.x % gridDim.y,
+             z = number / gridDim.x / gridDim.y;
     begin_block(shared_bytes, {x, y, z});
 }
 
@@ -193,16 +199,18 @@ inline void run_blocks(size_t shared_bytes) {
     }
 }
 
-} // namespace emulation
+}  // namespace emulation
 
 #if EMULATION_RESIDENTS > 1
 // --- called by races.cpp -------------------------------------------------------------------------
 
-extern "C" inline __attribute__((visibility("hidden"), used)) void emulation_raced(const char *what) {
+extern "C" inline __attribute__((visibility("hidden"), used)) void emulation_raced(
+    const char *what) {
     emulation::fail(what);
 }
 
-// Before a message is stored, or read: who sends may be late, and who reads without end must let others run.
+// Before a message is stored, or read: who sends may be late, and who reads without end must let
+// others run.
 extern "C" inline __attribute__((visibility("hidden"), used)) void emulation_message(bool write) {
     using namespace emulation;
     if (schedule.sent) tell_others(), progress();
@@ -219,7 +227,8 @@ extern "C" inline __attribute__((visibility("hidden"), used)) void emulation_mes
 }
 
 // The schedule of the launches that follow: a Policy, a seed, and how many blocks the device holds.
-extern "C" __attribute__((visibility("default"), used)) void emulation_schedule(int policy, unsigned seed, int count) {
+extern "C" __attribute__((visibility("default"), used)) void emulation_schedule(
+    int policy, unsigned seed, int count) {
     emulation::schedule.policy = policy, emulation::schedule.random = seed;
     emulation::schedule.count = count < emulation::residents ? count : emulation::residents;
 }

@@ -9,8 +9,8 @@ struct Fragment {
     const double *a, *b;
 };
 
-// Lane l = 4g+t holds, with rows = M/8: c[i + 2*r] = C[g+8*r][2t+i]; a[r + rows*k] = A[g+8*r][t+4*k];
-// b[k] = B[t+4*k][g].
+// Lane l = 4g+t holds, with rows = M/8: c[i + 2*r] = C[g+8*r][2t+i]; a[r + rows*k] =
+// A[g+8*r][t+4*k]; b[k] = B[t+4*k][g].
 template <int M, int K> void multiply(const char *what, Fragment mine) {
     constexpr int rows = M / 8;
     collective(what, ~0u, mine, [](Fragment **lanes) EMULATION_OWN {
@@ -18,7 +18,8 @@ template <int M, int K> void multiply(const char *what, Fragment mine) {
         for (int l = 0; l < warp_size; ++l) {
             if (!lanes[l]) fail("a tensor-core product in a warp of fewer than 32 threads");
             for (int k = 0; k < K / 4; ++k) {
-                for (int r = 0; r < rows; ++r) a[l / 4 + 8 * r][l % 4 + 4 * k] = lanes[l]->a[r + rows * k];
+                for (int r = 0; r < rows; ++r)
+                    a[l / 4 + 8 * r][l % 4 + 4 * k] = lanes[l]->a[r + rows * k];
                 b[l % 4 + 4 * k][l / 4] = lanes[l]->b[k];
             }
         }
@@ -26,15 +27,18 @@ template <int M, int K> void multiply(const char *what, Fragment mine) {
             for (int r = 0; r < rows; ++r)
                 for (int i = 0; i < 2; ++i) {
                     double sum = lanes[l]->c[i + 2 * r];
-                    for (int k = 0; k < K; ++k) sum = fma(a[l / 4 + 8 * r][k], b[k][l % 4 * 2 + i], sum);
+                    for (int k = 0; k < K; ++k)
+                        sum = fma(a[l / 4 + 8 * r][k], b[k][l % 4 * 2 + i], sum);
                     lanes[l]->c[i + 2 * r] = sum;
                 }
     });
 }
 
-} // namespace emulation
+}  // namespace emulation
 
-inline void mma_8x8x4(double (&c)[2], double a, double b) { emulation::multiply<8, 4>("mma_8x8x4", {c, &a, &b}); }
+inline void mma_8x8x4(double (&c)[2], double a, double b) {
+    emulation::multiply<8, 4>("mma_8x8x4", {c, &a, &b});
+}
 inline void mma_16x8x4(double (&c)[4], const double (&a)[2], double b) {
     emulation::multiply<16, 4>("mma_16x8x4", {c, a, &b});
 }

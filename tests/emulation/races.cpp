@@ -1,17 +1,18 @@
-// Races between blocks in global memory: two accesses to a number, one of them a write, by blocks that
-// no release and acquire of a flag put in an order. They are found however the blocks were interleaved,
-// so a wait that is missing shows even where what it waits for happens to be there.
+// Races between blocks in global memory: two accesses to a number, one of them a write, by blocks
+// that no release and acquire of a flag put in an order. They are found however the blocks were
+// interleaved, so a wait that is missing shows even where what it waits for happens to be there.
 //
-// The compiler calls the functions below at each access to memory (-fsanitize=thread; its library is
-// not used). As in FastTrack (Flanagan, Freund, 2009), a number remembers who wrote and read it last,
-// and a warp what it knows of the others: warps of a block learn it from each other at a barrier, from
-// other blocks by flags. Time is counted in segments of warps, which end at barriers and releases.
+// The compiler calls the functions below at each access to memory (-fsanitize=thread; its library
+// is not used). As in FastTrack (Flanagan, Freund, 2009), a number remembers who wrote and read it
+// last, and a warp what it knows of the others: warps of a block learn it from each other at a
+// barrier, from other blocks by flags. Time is counted in segments of warps, which end at barriers
+// and releases.
 //
-// Volatile accesses and atomic operations are messages: they race with plain accesses alone, and order
-// nothing but themselves: who has read a message may overwrite it. A plain load or store of a flag, a
-// relaxed load instead of acquire, a release before the barrier that ends the writes: all are races.
-// What happens inside one block is not looked at, nor is shared memory: a release is taken to cover
-// what its own warp has written.
+// Volatile accesses and atomic operations are messages: they race with plain accesses alone, and
+// order nothing but themselves: who has read a message may overwrite it. A plain load or store of a
+// flag, a relaxed load instead of acquire, a release before the barrier that ends the writes: all
+// are races. What happens inside one block is not looked at, nor is shared memory: a release is
+// taken to cover what its own warp has written.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,19 +21,19 @@
 #define EMULATION_RACES 1
 #include "races.hpp"
 
-extern "C" __attribute__((visibility("hidden"))) char __ehdr_start[], _end[]; // of this library
-extern "C" void emulation_raced(const char *what);                            // leaves the launch
-extern "C" void emulation_message(bool write);                                // others may run now
+extern "C" __attribute__((visibility("hidden"))) char __ehdr_start[], _end[];  // of this library
+extern "C" void emulation_raced(const char *what);                             // leaves the launch
+extern "C" void emulation_message(bool write);                                 // others may run now
 
 namespace emulation {
 namespace races {
 
 constexpr int most = 8, most_warps = 32;
-constexpr int granule = 4;                    // bytes that are told apart
+constexpr int granule = 4;  // bytes that are told apart
 constexpr size_t page_bytes = size_t(1) << 16;
 
-// What is known of each resident block, or the ones that were in its place before: all before segment
-// `all`, and of one warp all until `upto`. Of itself a block knows all without that.
+// What is known of each resident block, or the ones that were in its place before: all before
+// segment `all`, and of one warp all until `upto`. Of itself a block knows all without that.
 struct Clock {
     unsigned all[most] = {}, upto[most] = {};
     unsigned char warp[most] = {};
@@ -46,16 +47,17 @@ struct Clock {
 };
 
 struct Resident {
-    unsigned start = 0, barrier = 0, segment[most_warps] = {}; // barrier: the segment that the last one began
+    // barrier: the segment that the last one began.
+    unsigned start = 0, barrier = 0, segment[most_warps] = {};
     Clock known[most_warps];
     Range shared{}, statics{};
 };
 
 // Of one granule.
 struct Cell {
-    unsigned written;             // the segment, 0 for never
+    unsigned written;  // the segment, 0 for never
     unsigned char block, warp, message, readers;
-    unsigned read[most];          // twice the segment, odd for messages
+    unsigned read[most];  // twice the segment, odd for messages
 };
 
 static Resident residents[most];
@@ -115,8 +117,9 @@ static inline bool knows(int b, int w, unsigned segment) {
 static void tell(const void *place, bool write, bool other_wrote, int other) {
     char text[300];
     snprintf(text, sizeof text,
-             "a race: %s the number at %p, which resident block %d %s, and no flag puts the one before the other",
-             write ? "writes" : "reads", place, other, other_wrote ? "has written" : "has read");
+        "a race: %s the number at %p, which resident block %d %s, and no flag puts the one before "
+        "the other",
+        write ? "writes" : "reads", place, other, other_wrote ? "has written" : "has read");
     emulation_raced(text);
 }
 
@@ -128,8 +131,9 @@ static inline void look(Cell &cell, const void *place, bool message) {
 }
 
 static inline void change(Cell &cell, const void *place, bool message) {
-    bool taken = cell.message && cell.readers >> block & 1; // this block has read the message
-    if (cell.written && !(message && cell.message) && !taken && !knows(cell.block, cell.warp, cell.written))
+    bool taken = cell.message && cell.readers >> block & 1;  // this block has read the message
+    if (cell.written && !(message && cell.message) && !taken &&
+        !knows(cell.block, cell.warp, cell.written))
         return tell(place, true, true, cell.block);
     for (int b = 0; cell.readers >> b; ++b) {
         if (!(cell.readers >> b & 1) || b == block || (message && cell.read[b] % 2)) continue;
@@ -150,7 +154,8 @@ static inline bool within(const void *place, Range range) {
     return (size_t)place - (size_t)range.begin < range.bytes;
 }
 
-static inline void visit(const void *place, size_t bytes, bool write, bool message, bool whole = false) {
+static inline void visit(
+    const void *place, size_t bytes, bool write, bool message, bool whole = false) {
     const Resident &own = residents[block];
     if (within(place, stacks) || within(place, own.shared) || within(place, own.statics)) return;
     if ((const char *)place >= __ehdr_start && (const char *)place < _end) return;
@@ -165,21 +170,23 @@ static inline void visit(const void *place, size_t bytes, bool write, bool messa
 }
 
 void read(const void *source, size_t bytes) { visit(source, bytes, false, false); }
-void message(const void *place, size_t bytes, bool write) { visit(place, bytes, write, true, true); }
+void message(const void *place, size_t bytes, bool write) {
+    visit(place, bytes, write, true, true);
+}
 
-} // namespace races
-} // namespace emulation
+}  // namespace races
+}  // namespace emulation
 
 // What the compiler calls, before the access.
 #define ACCESS(name, bytes, write, message) \
     void __tsan_##name(void *place) { emulation::races::visit(place, bytes, write, message); }
-#define ACCESSES(bytes)                                   \
-    ACCESS(read##bytes, bytes, false, false)              \
-    ACCESS(write##bytes, bytes, true, false)              \
-    ACCESS(volatile_read##bytes, bytes, false, true)      \
-    ACCESS(volatile_write##bytes, bytes, true, true)      \
-    ACCESS(unaligned_read##bytes, bytes, false, false)    \
-    ACCESS(unaligned_write##bytes, bytes, true, false)    \
+#define ACCESSES(bytes) \
+    ACCESS(read##bytes, bytes, false, false) \
+    ACCESS(write##bytes, bytes, true, false) \
+    ACCESS(volatile_read##bytes, bytes, false, true) \
+    ACCESS(volatile_write##bytes, bytes, true, true) \
+    ACCESS(unaligned_read##bytes, bytes, false, false) \
+    ACCESS(unaligned_write##bytes, bytes, true, false) \
     ACCESS(unaligned_volatile_read##bytes, bytes, false, true) \
     ACCESS(unaligned_volatile_write##bytes, bytes, true, true)
 
@@ -190,10 +197,15 @@ ACCESSES(2)
 ACCESSES(4)
 ACCESSES(8)
 ACCESSES(16)
-void __tsan_read_range(void *place, size_t bytes) { emulation::races::visit(place, bytes, false, false); }
-void __tsan_write_range(void *place, size_t bytes) { emulation::races::visit(place, bytes, true, false); }
+void __tsan_read_range(void *place, size_t bytes) {
+    emulation::races::visit(place, bytes, false, false);
+}
+void __tsan_write_range(void *place, size_t bytes) {
+    emulation::races::visit(place, bytes, true, false);
+}
 void *__tsan_memcpy(void *to, const void *from, size_t bytes) {
-    emulation::races::visit(from, bytes, false, false), emulation::races::visit(to, bytes, true, false);
+    emulation::races::visit(from, bytes, false, false),
+        emulation::races::visit(to, bytes, true, false);
     return memcpy(to, from, bytes);
 }
 void *__tsan_memset(void *to, int byte, size_t bytes) {

@@ -13,14 +13,17 @@ struct Range {
     const void *begin;
     size_t bytes;
 };
-void launch(int blocks, Range stacks);                                // all that was before is known to all
-void begin(int block, Range shared, Range statics);                   // another block takes this place
-void enter(int block, int warp);                                      // whose accesses follow
-void barrier();                                                       // of the block whose thread runs
+// A launch begins: all that was before is known to all.
+void launch(int blocks, Range stacks);
+// Another block takes this place of a resident one.
+void begin(int block, Range shared, Range statics);
+void enter(int block, int warp);  // whose accesses follow
+// A barrier of the block whose thread runs.
+void barrier();
 void acquire(const void *flag);
 void release(const void *flag, bool add);
 void read(const void *source, size_t bytes);
-void message(const void *place, size_t bytes, bool write); // an atomic operation, or a flag
+void message(const void *place, size_t bytes, bool write);  // an atomic operation, or a flag
 #else
 struct Range {
     const void *begin;
@@ -35,5 +38,5 @@ inline void release(const void *, bool) {}
 inline void read(const void *, size_t) {}
 inline void message(const void *, size_t, bool) {}
 #endif
-} // namespace races
-} // namespace emulation
+}  // namespace races
+}  // namespace emulation

@@ -20,19 +20,19 @@ from ...errors import BatchError
 from . import blas3
 from . import getrf as lu
 from . import potrf as chol
-from .operands import (
-    Operand,
+from .arguments import (
+    Argument,
+    argument,
     clear_triangle,
     device_for,
     factor_of_product,
-    operand,
     refuse_alias,
     require_sizes,
     require_square,
     transposition,
 )
+from .batched_products import gemm, gemv, herk
 from .pivots import Pivots
-from .products import gemm, gemv, herk
 
 __all__ = [
     "cho_solve",
@@ -283,32 +283,32 @@ def solve_triangular(
 # --- inputs and outputs ------------------------------------------------------------------------
 
 
-def _factor_input(a: Any, overwrite: bool, square: bool = True) -> tuple[Operand, Any]:
+def _factor_input(a: Any, overwrite: bool, square: bool = True) -> tuple[Argument, Any]:
     """The matrices to be factored, and their info, all zero."""
     device = device_for(a)
-    held = operand("a", a, device, write=True, overwrite=overwrite)
+    held = argument("a", a, device, write=True, overwrite=overwrite)
     if square:
         require_square("a", held)
     return held, device.xp.zeros(held.batch.count, np.int32)
 
 
-def _solve_inputs(a: Any, b: Any, overwrite: bool, name: str) -> tuple[Operand, Operand]:
+def _solve_inputs(a: Any, b: Any, overwrite: bool, name: str) -> tuple[Argument, Argument]:
     """The factors and the right-hand sides, which become the solutions."""
-    factor = operand(name, a, device_for(a, name))
+    factor = argument(name, a, device_for(a, name))
     return factor, _right_hand_sides(factor, b, overwrite, name)
 
 
-def _right_hand_sides(factor: Operand, b: Any, overwrite: bool, name: str) -> Operand:
+def _right_hand_sides(factor: Argument, b: Any, overwrite: bool, name: str) -> Argument:
     """The right-hand sides for factors called ``name``, which must be square."""
     device = factor.batch.device
     require_square(name, factor)
-    right = operand("b", b, device, like=factor, write=True, overwrite=overwrite, vectors=None)
+    right = argument("b", b, device, like=factor, write=True, overwrite=overwrite, vectors=None)
     require_sizes("b", right.batch.m, factor.batch.n, "rows", f"columns of {name}")
     refuse_alias("b", right, {name: factor})
     return right
 
 
-def _checked(routine: str, held: Operand, result: Any, info: Any, check: bool) -> Any:
+def _checked(routine: str, held: Argument, result: Any, info: Any, check: bool) -> Any:
     """The result, with info unless it was asked to be checked here."""
     if not check:
         return (*result, info) if isinstance(result, tuple) else (result, info)

@@ -15,7 +15,8 @@ import numpy as np
 
 from . import launch
 from .launch import Tile, TrsmPlan
-from .parts import ALL, Operand, Part, op_sizes, operands, require, without_depth
+from .operands import ALL, Operand, Part, op_sizes, operands, require, without_depth
+from .vendor import vendor_of
 from .worklists import work_list
 
 _INVERSES = np.dtype(
@@ -56,7 +57,7 @@ def gemm(
     depth, cols = op_sizes(b, trans_b)
     require("op(A), op(B) and C", (rows, c.rows), (inner, depth), (cols, c.cols))
     device, dtype = c.batch.device, c.batch.dtype
-    vendor, least = device.vendor, launch.tuning("gemm", device.name).vendor
+    vendor, least = vendor_of(device), launch.tuning("gemm", device.name).vendor
     if vendor and tile is None and vendor.gemm((trans_a, trans_b), alpha, a, b, beta, c, least):
         return
     if alpha == 0:
@@ -111,7 +112,7 @@ def herk(
     rows, inner = op_sizes(a, trans)
     require("op(A) and C", (rows, c.rows), (rows, c.cols))
     device, dtype = c.batch.device, c.batch.dtype
-    vendor, least = device.vendor, launch.tuning("herk", device.name).vendor
+    vendor, least = vendor_of(device), launch.tuning("herk", device.name).vendor
     plain = dtype.kind != "c" or (not conjugate and trans != "C")
     if vendor and tile is None and plain and vendor.syrk(uplo, trans, alpha, a, beta, c, least):
         return

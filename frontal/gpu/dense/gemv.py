@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import launch
-from .batch import Batch
+from .operands import Batch
 
 _SUM_THREADS = 128
 

@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 
 from . import blas3, launch
-from .batch import Batch
 from .getrf_panels import by_panels, perturbing
 from .launch import RowsPlan
-from .members import order_list, subset, uploaded
-from .parts import ALL, operands
-from .worklists import work_list
+from .operands import ALL, Batch, operands, order_list, subset
+from .vendor import vendor_of
+from .worklists import uploaded, work_list
 
 _STRIP = 32  # columns of a block of getrs.cu
 
@@ -44,7 +43,7 @@ def getrf(
         Pivots whose abs(re) + abs(im) is below it are made as large; 0 leaves all as they are.
     """
     a, pivots = (part.batch for part in operands(a, pivots))
-    numbers, vendor = launch.tuning("getrf", a.device.name), a.device.vendor
+    numbers, vendor = launch.tuning("getrf", a.device.name), vendor_of(a.device)
     if vendor and variant is None and not tiny and vendor.getrf(a, pivots, info, numbers.vendor):
         kernel = a.device.kernel("getrf_info.cu", f"getrf_info_{a.wrapper}", a.dtype)
         return kernel((1,), (256,), (a.locator, info))
@@ -81,7 +80,7 @@ def inverse(a: Batch, info: Any, variant: str | None = None) -> None:
 
 def _invert_by_solving(a: Batch, info: Any) -> None:
     device, grid = a.device, (a.count, min(a.max_n, 64))
-    pivots, x = _workspace(a, np.int32, 1), _workspace(a, a.dtype)
+    pivots, x = workspace(a, np.int32, 1), workspace(a, a.dtype)
     getrf(a, pivots, info)
     identity = device.kernel("inverse.cu", f"inverse_identity_{a.wrapper}", a.dtype)
     identity(grid, (128,), (x.locator,))
@@ -157,7 +156,7 @@ def _group(
     return "panel", (m - 1).bit_length()
 
 
-def _workspace(a: Batch, dtype: Any, columns: int | None = None) -> Batch:
+def workspace(a: Batch, dtype: Any, columns: int | None = None) -> Batch:
     """New matrices with the rows of a batch, and its columns or so many, as a batch of its kind."""
     device, m = a.device, np.maximum(a.m, 1).astype(np.int64)
     n = a.n.astype(np.int32) if columns is None else np.full(a.count, columns, np.int32)

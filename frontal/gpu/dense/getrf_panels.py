@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 
 from . import blas3, launch
-from .batch import Batch
 from .launch import PanelPlan
-from .members import order_list, subset, uploaded
-from .parts import ALL, Part
-from .worklists import work_list
+from .operands import ALL, Batch, Part, order_list, subset
+from .worklists import uploaded, work_list
 
 _STRIP = 32  # columns of a block of laswp.cu
 _MOST_BLOCKS = 32  # that share a panel, in getrf_tall.cu

@@ -1,376 +1,255 @@
-"""What a user passes to a batched routine, as the batches that the drivers take.
+"""What drivers take: batches of column-major matrices on a device, parts and subsets of them.
 
-A list of matrices of different sizes, a stack (3-D) or one matrix (2-D); any memory order. Kernels
-want contiguous columns: what has them is used where it lies, all else is copied.
+Kernels take a batch by one of three wrappers: native (a single matrix), batched (matrices of one
+size) or vbatched (of different sizes).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ..runtime import device as devices
-from ..runtime.jit import SCALARS
-from .batch import Batch, leading_dimension
+from .worklists import uploaded
 
-_TILE = 32  # of the kernels in copy.cu
+ALL = 1 << 30  # rows or columns: as many as there are
+_NATIVE = np.dtype([("a", "u8"), ("m", "i4"), ("n", "i4"), ("ld", "i4")], align=True)
+_BATCHED = np.dtype(
+    [("a", "u8"), ("p", "u8"), ("stride", "i8"), ("m", "i4"), ("n", "i4"), ("ld", "i4")], align=True
+)
+_VBATCHED = np.dtype([("p", "u8"), ("m", "u8"), ("n", "u8"), ("ld", "u8")], align=True)
+_WINDOW = np.dtype([("i", "i4"), ("j", "i4"), ("m", "i4"), ("n", "i4")], align=True)
 
 
 @dataclass(frozen=True)
-class Operand:
-    """Matrices with contiguous columns, and how to give them back.
+class Batch:
+    """Where the matrices of a batch lie, on the host and as the locator struct of the kernels.
 
     Attributes
     ----------
-    kind : {"matrix", "stack", "list"}
-    arrays : array or list of arrays
-        2-D, 3-D, or a list of 2-D arrays.
-    batch : Batch
-    vectors : bool
-        The user passed vectors; here they are matrices of one column.
+    wrapper : {"native", "batched", "vbatched"}
+        The suffix of the entry points that take ``locator``.
+    locator : numpy.ndarray, 0-d, structured
+        The struct ``Native``, ``Batched`` or ``Vbatched`` of ``common/matrix.cuh``.
+    m, n, ld : int32 arrays (count,), on the host
+        Rows, columns and leading dimension of each matrix.
     """
 
-    kind: str
-    arrays: Any
-    batch: Batch
-    vectors: bool = False
+    device: Any
+    dtype: np.dtype
+    wrapper: str
+    locator: np.ndarray
+    m: np.ndarray
+    n: np.ndarray
+    ld: np.ndarray
+    keep: tuple[Any, ...] = ()  # device arrays that the locator points into
 
-    def result(self) -> Any:
-        """Return the arrays as the user passed them: vectors where they were vectors."""
-        if not self.vectors:
-            return self.arrays
-        if self.kind == "list":
-            return [a[:, 0] for a in self.arrays]
-        return self.arrays[..., 0]
+    @property
+    def count(self) -> int:
+        """Number of matrices."""
+        return len(self.m)
 
+    @property
+    def max_m(self) -> int:
+        """Rows of the tallest matrix; 0 for no matrices."""
+        return int(self.m.max(initial=0))
 
-def device_for(arrays: Any, name: str = "a") -> Any:
-    """Return the device that holds the arrays.
+    @property
+    def max_n(self) -> int:
+        """Columns of the widest matrix; 0 for no matrices."""
+        return int(self.n.max(initial=0))
 
-    Raises
-    ------
-    TypeError
-        For anything but an array of a device, or a list of them.
-    """
-    first = arrays
-    if isinstance(arrays, (list, tuple)):
-        first = arrays[0] if arrays else None
-    current = devices.device_of()
-    if first is None:
-        return current
-    if not isinstance(first, current.xp.ndarray):
-        raise TypeError(
-            f"{name} must be a cupy.ndarray or a list of them, not {type(first).__name__}. "
-            "Try: cupy.asarray(...)"
+    @classmethod
+    def of(cls, device: Any, arrays: Any) -> Batch:
+        """Describe one 2-D array, one 3-D array, or a list of 2-D arrays; columns contiguous."""
+        if isinstance(arrays, (list, tuple)):
+            return cls._of_list(device, arrays)
+        if arrays.ndim == 2:
+            (m, n), ld = arrays.shape, leading_dimension(arrays)
+            locator = np.array((device.pointer(arrays), m, n, ld), dtype=_NATIVE)
+            return cls._same(device, arrays, "native", locator, 1, (m, n, ld))
+        count, m, n = arrays.shape
+        ld, stride = leading_dimension(arrays), arrays.strides[0] // arrays.itemsize
+        locator = np.array((device.pointer(arrays), 0, stride, m, n, ld), dtype=_BATCHED)
+        return cls._same(device, arrays, "batched", locator, count, (m, n, ld))
+
+    @classmethod
+    def of_pointers(cls, device: Any, dtype: Any, pointers: Any, m: int, n: int, ld: int) -> Batch:
+        """Describe matrices of one size by a device array of their addresses (uint64)."""
+        locator = np.array((0, device.pointer(pointers), 0, m, n, ld), dtype=_BATCHED)
+        sizes = (np.full(len(pointers), size, np.int32) for size in (m, n, ld))
+        return cls(device, np.dtype(dtype), "batched", locator, *sizes, keep=(pointers,))
+
+    @classmethod
+    def of_sizes(
+        cls,
+        device: Any,
+        dtype: Any,
+        pointers: Any,
+        m: np.ndarray,
+        n: np.ndarray,
+        ld: np.ndarray,
+    ) -> Batch:
+        """Describe matrices of different sizes by host arrays of addresses and sizes."""
+        sizes = [np.asarray(size, np.int32) for size in (m, n, ld)]
+        table = device.upload(np.concatenate(sizes))
+        addresses = device.upload(np.asarray(pointers, np.uint64))
+        step = table.itemsize * len(sizes[0])
+        start = device.pointer(table)
+        locator = np.array(
+            (device.pointer(addresses), start, start + step, start + 2 * step), dtype=_VBATCHED
         )
-    return devices.device_of(first)
+        return cls(device, np.dtype(dtype), "vbatched", locator, *sizes, keep=(addresses, table))
 
-
-def operand(
-    name: str,
-    arrays: Any,
-    device: Any,
-    *,
-    like: Operand | None = None,
-    write: bool = False,
-    overwrite: bool = False,
-    vectors: bool | None = False,
-) -> Operand:
-    """Return an argument as an operand of a routine.
-
-    Parameters
-    ----------
-    like : Operand, optional
-        Another operand of the same call: kind, count and scalar type must agree.
-    write : bool
-        The routine writes here: into a copy, unless ``overwrite`` permits the user's own memory.
-    vectors : bool or None
-        Whether the arrays are vectors; None: they may be, told by their dimension.
-
-    Raises
-    ------
-    TypeError
-        Where the arrays are not of this device, or not of one of the four scalar types.
-    ValueError
-        Where dimensions or counts do not fit, or matrices to be overwritten share memory.
-    """
-    kind, given = _kind(name, arrays, device, like, vectors)
-    flat = [given] if kind != "list" else given
-    _check_types(name, flat, device, like)
-    dimension = {"matrix": 2, "stack": 3, "list": 2}[kind]
-    are_vectors = bool(flat) and flat[0].ndim == dimension - 1
-    if are_vectors:
-        given = [a[:, None] for a in given] if kind == "list" else given[..., None]
-    ready = _contiguous(given, kind)
-    if write and overwrite and ready:
-        refuse_overlap(name, Batch.of(device, given))
-    elif write or not ready:
-        given = copied(given, kind, device)
-    return Operand(kind, given, Batch.of(device, given), are_vectors)
-
-
-def factor_of_product(
-    name: str, arrays: Any, device: Any, trans: str, like: Operand | None = None
-) -> tuple[Operand, str]:
-    """Return op(A) as an operand and its op: contiguous rows are columns of the transpose.
-
-    So arrays in NumPy's own order need no copy, but for A^H of a complex type.
-    """
-    if trans != "C" or is_real(arrays):
-        turned = _turned(arrays, device)
-        if turned is not None:
-            return operand(name, turned, device, like=like), "N" if trans != "N" else "T"
-    return operand(name, arrays, device, like=like), trans
-
-
-def is_real(arrays: Any) -> bool:
-    """Whether arrays, or the first of a list, are of a real type; also for no arrays at all."""
-    if isinstance(arrays, (list, tuple)):
-        return is_real(arrays[0]) if arrays else True
-    return np.dtype(getattr(arrays, "dtype", np.float64)).kind != "c"
-
-
-def _turned(arrays: Any, device: Any) -> Any:
-    """The transposes, where those have contiguous columns and the arrays have not."""
-    is_list = isinstance(arrays, (list, tuple))
-    each = arrays if is_list else [arrays]
-    if not all(isinstance(a, device.xp.ndarray) and a.ndim in (2, 3) for a in each):
-        return None
-    turned = [a.swapaxes(-1, -2) for a in each]
-    if _contiguous(each, "list") or not _contiguous(turned, "list"):
-        return None
-    return turned if is_list else turned[0]
-
-
-def _kind(
-    name: str, arrays: Any, device: Any, like: Operand | None, vectors: bool | None
-) -> tuple[str, Any]:
-    """Kind of an argument by its type and dimension, which ``like`` tells where vectors may be."""
-    if isinstance(arrays, (list, tuple)):
-        kind, given, lowest = "list", list(arrays), 2
-        dimensions = {a.ndim for a in given if isinstance(a, device.xp.ndarray)} or {2}
-    else:
-        given, dimensions = arrays, {getattr(arrays, "ndim", -1)}
-        stacked = like.kind == "stack" if like is not None else max(dimensions) == 3
-        kind, lowest = ("stack", 3) if stacked else ("matrix", 2)
-    allowed = {True: {lowest - 1}, False: {lowest}, None: {lowest - 1, lowest}}[vectors]
-    if len(dimensions) > 1 or not dimensions <= allowed:
-        found = ", ".join(f"{d}-D" for d in sorted(dimensions))
-        wanted = " or ".join(f"{d}-D" for d in sorted(allowed))
-        raise ValueError(f"{name} must be {wanted} for a {kind}, not {found}")
-    if like is not None:
-        count = len(given) if kind != "matrix" else 1
-        if kind != like.kind or count != like.batch.count:
-            raise ValueError(
-                f"{name} is a {kind} of {count} and the other operand a {like.kind} of "
-                f"{like.batch.count}; pass both as lists, as stacks or as single matrices"
-            )
-    return kind, given
-
-
-def _check_types(name: str, flat: Sequence[Any], device: Any, like: Operand | None) -> None:
-    for a in flat:
-        if not isinstance(a, device.xp.ndarray):
-            raise TypeError(f"{name} holds a {type(a).__name__}. Try: cupy.asarray(...)")
-    found = {a.dtype for a in flat}
-    wrong = found - set(SCALARS)
-    if wrong:
-        raise TypeError(
-            f"{name} has dtype {wrong.pop()}; there are float32, float64, complex64 and "
-            "complex128. Try: a.astype(numpy.float64)"
-        )
-    if like is not None and like.batch.count:
-        found |= {like.batch.dtype}
-    if len(found) > 1:
-        names = ", ".join(sorted(str(x) for x in found))
-        raise TypeError(f"{name}: the matrices of one call must have one dtype, not {names}")
-
-
-def _contiguous(arrays: Any, kind: str) -> bool:
-    """Whether all matrices have contiguous columns, and strides that kernels can take."""
-    for a in arrays if kind == "list" else [arrays]:
-        if any(s < 0 or s % a.itemsize for s in a.strides):
-            return False
-        try:
-            leading_dimension(a)
-        except ValueError:
-            return False
-    return True
-
-
-def transposition(trans: int | str) -> str:
-    """Return N, T or C for SciPy's number or letter."""
-    if isinstance(trans, str) and trans.upper() in ("N", "T", "C"):
-        return trans.upper()
-    if not isinstance(trans, str) and trans in (0, 1, 2):
-        return "NTC"[int(trans)]
-    raise ValueError(f"trans must be 0, 1, 2, 'N', 'T' or 'C', not {trans!r}")
-
-
-def require_square(name: str, held: Operand) -> None:
-    """Raise ValueError for a matrix that is not square."""
-    wrong = np.flatnonzero(held.batch.m != held.batch.n)
-    if len(wrong):
-        i = int(wrong[0])
-        size = f"{held.batch.m[i]} x {held.batch.n[i]}"
-        raise ValueError(f"{name}: matrix {i} is {size}, and should be square")
-
-
-def require_sizes(name: str, found: np.ndarray, wanted: np.ndarray, what: str, other: str) -> None:
-    """Raise ValueError where the sizes of two operands do not fit."""
-    wrong = np.flatnonzero(found != wanted)
-    if len(wrong):
-        i = int(wrong[0])
-        raise ValueError(f"{name}: matrix {i} has {found[i]} {what}, not {wanted[i]}, the {other}")
-
-
-# --- copies ------------------------------------------------------------------------------------
-
-
-def empty(
-    kind: str, m: Any, n: Any, count: int, dtype: Any, device: Any, zero: bool = False
-) -> Any:
-    """Return new matrices with contiguous columns; a list's lie one after the other.
-
-    ``m`` and ``n`` are integers, or arrays of one size each for a list; ``zero`` clears the memory.
-    """
-    make = device.xp.zeros if zero else device.xp.empty
-    if kind == "matrix":
-        return make((m, n), dtype, order="F")
-    if kind == "stack":
-        return make((count, n, m), dtype).transpose(0, 2, 1)
-    return split(make(int(np.multiply(m, n, dtype=np.int64).sum()), dtype), m, n)
-
-
-def split(flat: Any, m: np.ndarray, n: np.ndarray) -> list[Any]:
-    """Return views of flat memory as m[i] x n[i] matrices, one after the other."""
-    end = np.cumsum(np.multiply(m, n, dtype=np.int64)).tolist()
-    places = zip([0, *end], end, m.tolist(), n.tolist(), strict=False)
-    return [flat[i:j].reshape(columns, rows).T for i, j, rows, columns in places]
-
-
-def copied(arrays: Any, kind: str, device: Any) -> Any:
-    """Return copies with contiguous columns."""
-    if kind != "list":
-        count = len(arrays) if kind == "stack" else 1
-        m, n = arrays.shape[-2:]
-        target = empty(kind, m, n, count, arrays.dtype, device)
-        target[...] = arrays
-        return target
-    m, n = (np.array([a.shape[axis] for a in arrays], np.int32) for axis in (0, 1))
-    dtype = arrays[0].dtype if arrays else np.dtype(np.float64)
-    target = empty("list", m, n, len(arrays), dtype, device)
-    copy_list(arrays, target, device)
-    return target
-
-
-def copy_list(arrays: Sequence[Any], target: Sequence[Any], device: Any) -> None:
-    """Copy matrices of any strides to ones with contiguous columns, by one launch."""
-    if not arrays:
-        return
-    batch = Batch.of(device, target)
-    work = tiles(batch.m, batch.n, _TILE, _TILE)
-    if len(work):
-        strides = np.array([a.strides for a in arrays], np.int64) // arrays[0].itemsize
+    @classmethod
+    def _of_list(cls, device: Any, arrays: Sequence[Any]) -> Batch:
         pointers = np.array([device.pointer(a) for a in arrays], np.uint64)
-        table = [device.upload(x) for x in (pointers, strides[:, 0], strides[:, 1], work)]
-        kernel = device.kernel("copy.cu", "copy_strided", batch.dtype)
-        kernel((len(work),), (_TILE, 8), (*table[:3], batch.locator, table[3]))
+        m, n = (np.array([a.shape[axis] for a in arrays], np.int32) for axis in (0, 1))
+        ld = np.array([leading_dimension(a) for a in arrays], np.int32)
+        dtype = arrays[0].dtype if len(arrays) else np.dtype(np.float64)
+        batch = cls.of_sizes(device, dtype, pointers, m, n, ld)
+        object.__setattr__(batch, "keep", (*batch.keep, *arrays))
+        return batch
+
+    @classmethod
+    def _same(
+        cls, device: Any, array: Any, wrapper: str, locator: np.ndarray, count: int, size: tuple
+    ) -> Batch:
+        sizes = (np.full(count, value, np.int32) for value in size)
+        return cls(device, array.dtype, wrapper, locator, *sizes, keep=(array,))
 
 
-def tiles(m: np.ndarray, n: np.ndarray, rows: int, columns: int) -> np.ndarray:
-    """Return (matrix, tile row, tile column) of every tile of matrices, int32."""
-    down, across = -(-m // rows), -(-n // columns)
-    each = (down * across).astype(np.int64)
-    matrix = np.repeat(np.arange(len(m)), each)
-    rank = np.arange(len(matrix)) - np.repeat(np.cumsum(each) - each, each)
-    parts = (matrix, rank % down[matrix], rank // down[matrix])
-    return np.ascontiguousarray(np.stack(parts, axis=1).astype(np.int32))
+def leading_dimension(array: Any) -> int:
+    """Return the leading dimension of the last two axes, which must be column-major.
 
-
-def clear_triangle(a: Operand, lower: bool) -> None:
-    """Zero the strict triangle below or above the diagonals."""
-    batch = a.batch
-    work = tiles(np.ones_like(batch.n), batch.n, 1, _TILE)[:, ::2]
-    if len(work):
-        kernel = batch.device.kernel("copy.cu", f"clear_{batch.wrapper}", batch.dtype)
-        uplo = np.int32(0 if lower else 1)
-        arguments = (batch.locator, uplo, batch.device.upload(work))
-        kernel((len(work),), (256,), arguments)
-
-
-# --- shared memory of the user's arrays --------------------------------------------------------
-
-
-def _extent(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
-    """First byte of each matrix, and the byte past its last entry."""
-    start = _addresses(batch)
-    size = ((batch.n.astype(np.int64) - 1) * batch.ld + batch.m) * batch.dtype.itemsize
-    return start, start + np.where((batch.m > 0) & (batch.n > 0), size, 0)
-
-
-def _addresses(batch: Batch) -> np.ndarray:
-    """Address of each matrix, on the host; a list keeps its arrays after the two tables."""
-    if batch.wrapper == "vbatched":
-        return np.array([batch.device.pointer(a) for a in batch.keep[2:]], np.int64)
-    base = int(batch.locator["a"])
-    stride = int(batch.locator["stride"]) if batch.wrapper == "batched" else 0
-    return base + np.arange(batch.count, dtype=np.int64) * stride * batch.dtype.itemsize
-
-
-def refuse_overlap(name: str, batch: Batch) -> None:
-    """Raise ValueError where two matrices to be written share an entry."""
-    begin, end = _extent(batch)
-    used = np.flatnonzero(end > begin)
-    order = used[np.argsort(begin[used], kind="stable")]
-    reach = np.maximum.accumulate(end[order])
-    for k in np.flatnonzero(begin[order[1:]] < reach[:-1]) + 1:
-        earlier = order[:k]
-        for j in earlier[end[earlier] > begin[order[k]]]:
-            if _share(_place(batch, begin, j), _place(batch, begin, order[k])):
-                raise ValueError(
-                    f"{name}: matrices {j} and {order[k]} share memory, and both would be "
-                    "overwritten. Try: overwrite=False, or copies"
-                )
-
-
-def refuse_alias(name: str, written: Operand, others: dict[str, Operand]) -> None:
-    """Raise ValueError where an output shares an entry with an input of the same call."""
-    begin, end = _extent(written.batch)
-    for other, held in others.items():
-        low, high = _extent(held.batch)
-        if not len(low) or not len(begin) or low.min() >= end.max() or high.max() <= begin.min():
-            continue
-        for i in range(len(begin)):
-            for j in np.flatnonzero((low < end[i]) & (high > begin[i])):
-                if _share(_place(written.batch, begin, i), _place(held.batch, low, j)):
-                    raise ValueError(
-                        f"{name} would be overwritten and shares memory with {other} (matrices "
-                        f"{i} and {j}). Try: no overwriting, or a copy"
-                    )
-
-
-def _place(batch: Batch, begin: np.ndarray, i: Any) -> tuple[int, int, int, int, int]:
-    """Address, rows, columns, leading dimension and scalar size of a matrix."""
-    m, n, ld = (int(x[i]) for x in (batch.m, batch.n, batch.ld))
-    return int(begin[i]), m, n, ld, batch.dtype.itemsize
-
-
-def _share(first: tuple[int, ...], second: tuple[int, ...]) -> bool:
-    """Whether two matrices whose memory interleaves share an entry.
-
-    Blocks of one larger matrix need not; where leading dimensions differ, the answer is yes.
+    Raises
+    ------
+    ValueError
+        If the columns are not contiguous, or overlap.
     """
-    if first[0] > second[0]:
-        first, second = second, first
-    (begin, m, n, ld, size), (start, rows, _, other_ld, _) = first, second
-    apart, rest = divmod(start - begin, size)
-    if rest or ld != other_ld:
-        return True
-    column, row = divmod(apart, ld)
-    inside = column < n and row < m
-    wraps = row + rows > ld and column + 1 < n  # begins low in a column, goes on in the next
-    return inside or wraps
+    m, n = array.shape[-2:]
+    if array.size == 0:  # whose strides mean nothing
+        return max(m, 1)
+    row, column = (stride // array.itemsize for stride in array.strides[-2:])
+    if m > 1 and row != 1:
+        raise ValueError("a matrix of a batch must have contiguous columns (order='F')")
+    if n <= 1:
+        return max(column, m, 1) if m <= 1 or column >= m else max(m, 1)
+    if column < m:
+        raise ValueError(f"columns overlap: {column} elements apart, {m} rows")
+    return max(column, 1)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows i… and columns j… of each matrix of a batch, at most m×n of them."""
+
+    batch: Batch
+    i: int = 0
+    j: int = 0
+    m: int = ALL
+    n: int = ALL
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """Rows of the part, by matrix."""
+        return np.minimum(np.maximum(self.batch.m - self.i, 0), self.m)
+
+    @cached_property
+    def cols(self) -> np.ndarray:
+        """Columns of the part, by matrix."""
+        return np.minimum(np.maximum(self.batch.n - self.j, 0), self.n)
+
+    @property
+    def arguments(self) -> tuple[np.ndarray, np.ndarray]:
+        """The batch's locator and the struct ``Window``: what kernels take for an operand."""
+        return self.batch.locator, self.window
+
+    @property
+    def window(self) -> np.ndarray:
+        """The struct ``Window`` of dense/gemm.cuh."""
+        return np.array((self.i, self.j, self.m, self.n), dtype=_WINDOW)
+
+    def at(self, i: int, j: int, m: int = ALL, n: int = ALL) -> Part:
+        """Return the part of this part from (i, j) on."""
+        return Part(self.batch, self.i + i, self.j + j, min(m, self.m - i), min(n, self.n - j))
+
+
+Operand = Batch | Part
+
+
+def op_sizes(part: Part, trans: str) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of op(A)."""
+    return (part.rows, part.cols) if trans == "N" else (part.cols, part.rows)
+
+
+def without_depth(part: Part, trans: str, axis: int) -> Part:
+    """Trim op(A) to no columns (axis 1) or no rows (axis 0)."""
+    return replace(part, n=0) if (axis == 1) == (trans == "N") else replace(part, m=0)
+
+
+def require(names: str, *pairs: tuple[np.ndarray, np.ndarray]) -> None:
+    for found, wanted in pairs:
+        if not np.array_equal(found, wanted):
+            wrong = np.flatnonzero(found != wanted)
+            k = int(wrong[0])
+            raise ValueError(
+                f"{names} do not fit: {found[k]} against {wanted[k]} in matrix {k} "
+                f"({len(wrong)} of {len(found)} matrices)"
+            )
+
+
+def operands(*given: Operand) -> list[Part]:
+    """Make all operands parts of batches of one kind and one length."""
+    parts = [x if isinstance(x, Part) else Part(x) for x in given]
+    kinds = {part.batch.wrapper for part in parts}
+    count = max(part.batch.count for part in parts)
+    if len(kinds) == 1 and all(part.batch.count == count for part in parts):
+        return parts
+    wrapper = "vbatched" if "vbatched" in kinds else "batched"
+    return [replace(part, batch=_converted(part.batch, wrapper, count)) for part in parts]
+
+
+def _converted(batch: Batch, wrapper: str, count: int) -> Batch:
+    """Describe a batch as a more general kind; a single matrix is repeated ``count`` times."""
+    if batch.wrapper == wrapper and batch.count == count:
+        return batch
+    if batch.count not in (1, count):
+        raise ValueError(f"batches of {batch.count} and {count} matrices do not go together")
+    old, sizes = batch.locator, [np.resize(x, count) for x in (batch.m, batch.n, batch.ld)]
+    names = old.dtype.names or ()
+    stride = int(old["stride"]) if "stride" in names and batch.count == count else 0
+    if batch.wrapper == "vbatched" or ("p" in names and old["p"]):
+        raise ValueError("matrices given by pointers on the device go with their like only")
+    if wrapper == "vbatched":
+        first, step = int(old["a"]), stride * batch.dtype.itemsize
+        pointers = first + step * np.arange(count, dtype=np.uint64)
+        made = Batch.of_sizes(batch.device, batch.dtype, pointers, *sizes)
+    else:
+        locator = np.array((old["a"], 0, stride, *(x[0] for x in sizes)), dtype=_BATCHED)
+        m, n, ld = sizes
+        made = Batch(batch.device, batch.dtype, "batched", locator, m, n, ld)
+    return replace(made, keep=(*made.keep, *batch.keep))
+
+
+# --- some matrices of a batch --------------------------------------------------------------------
+
+
+def subset(a: Batch, members: np.ndarray) -> Batch:
+    """Some matrices of a batch of different sizes, in their order."""
+    device = a.device
+    sizes = (np.ascontiguousarray(s[members]) for s in (a.m, a.n, a.ld))
+    addresses = a.keep[0][uploaded(device, members.tobytes(), np.int64)]
+    made = Batch.of_sizes(device, a.dtype, np.zeros(len(members), np.uint64), *sizes)
+    made.locator["p"] = device.pointer(addresses)
+    return replace(made, keep=(addresses, *made.keep[1:], *a.keep))
+
+
+def order_list(a: Batch, members: np.ndarray) -> Any:
+    """The order in which blocks take matrices: an array on the device; 0, a null, for their own."""
+    if a.wrapper != "vbatched":
+        return np.uint64(0)
+    return uploaded(a.device, members.astype(np.int32).tobytes(), np.int32)

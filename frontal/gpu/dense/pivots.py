@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .batch import Batch
-from .operands import Operand, copy_list, split
+from .arguments import Argument, copy_list, split
+from .operands import Batch
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,14 @@ class Pivots:
     batch: Batch
 
     @classmethod
-    def empty(cls, held: Operand) -> Pivots:
+    def empty(cls, held: Argument) -> Pivots:
         """Make room for the pivots of matrices to be factored."""
         size = np.minimum(held.batch.m, held.batch.n).astype(np.int64)
         flat = held.batch.device.xp.empty(int(size.sum()), np.int32)
         return cls._of(held, flat, size)
 
     @classmethod
-    def _of(cls, held: Operand, flat: Any, size: np.ndarray) -> Pivots:
+    def _of(cls, held: Argument, flat: Any, size: np.ndarray) -> Pivots:
         if held.kind == "list":
             columns: Any = split(flat, size, np.ones_like(size))
         else:
@@ -46,11 +46,11 @@ class Pivots:
         return cls(held.kind, flat, size, Batch.of(held.batch.device, columns))
 
     @staticmethod
-    def _shaped(held: Operand, flat: Any) -> Any:
+    def _shaped(held: Argument, flat: Any) -> Any:
         shape = held.arrays.shape
         return flat.reshape(*shape[:-2], min(shape[-2:]))
 
-    def from_zero(self, held: Operand) -> Any:
+    def from_zero(self, held: Argument) -> Any:
         """Return the pivots as SciPy counts them, one vector a matrix; they change in place."""
         flat = self.flat
         flat -= 1
@@ -60,7 +60,7 @@ class Pivots:
         return [flat[i:j] for i, j in zip([0, *end], end, strict=False)]
 
     @classmethod
-    def given(cls, held: Operand, piv: Any) -> Pivots:
+    def given(cls, held: Argument, piv: Any) -> Pivots:
         """Take the pivots that a user passes back, checked for kind, type and sizes."""
         device, size = held.batch.device, held.batch.n.astype(np.int64)
         xp, is_list = device.xp, held.kind == "list"

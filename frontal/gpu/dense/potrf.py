@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from . import blas3, launch
-from .batch import Batch
 from .launch import PotrfPart, PotrfTuning
+from .operands import Batch
 
 _UPLO = {"L": 0, "U": 1}
 
@@ -29,18 +29,19 @@ def potrf(a: Batch, info: Any, uplo: str = "L", variant: str | None = None) -> N
     info : (count,) int32 device array
         Gets 0, or the first column without a positive pivot, counted from 1.
     uplo : {"L", "U"}
-    variant : str, optional
-        "tiny", "shared", "tiles" or "tasks" takes one kernel for all matrices; those of the papers
-        are in ``potrf_panels.VARIANTS``. By size if not given.
+    variant : {"tiny", "shared", "tiles", "tasks"}, optional
+        One kernel for all matrices; by size if not given.
+
+    Raises
+    ------
+    ValueError
+        For an unknown variant.
     """
     if variant is not None and variant not in _RUN:
-        from . import potrf_panels
-
-        return potrf_panels.potrf(a, info, uplo, variant)
+        raise ValueError(f"variant must be one of {sorted(_RUN)}, not {variant!r}")
     numbers = launch.tuning("potrf", a.device.name)
     for part, lists in _parts(a.device, a.n.tobytes(), a.dtype, numbers, variant):
         _RUN[part.kind](a, info, _UPLO[uplo], part, *lists)
-    return None
 
 
 def potrs(a: Batch, b: Batch, uplo: str = "L") -> None:

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from ..runtime import tuned
-from . import launch
-from .batch import Batch
+from . import blas3, gemv, getrf, launch, potrf
+from .operands import Batch
 
 log = logging.getLogger("frontal")
 Timer = Callable[[Callable[[], None], Callable[[], None]], float]
@@ -287,37 +287,18 @@ class Probe:
 
 def _driver(routine: str, operands: list[Batch], info: Any) -> Callable[[], None]:
     """The host driver of a routine as a call without arguments."""
-    if routine == "potrf":
-        from . import potrf
-
-        return lambda: potrf.potrf(operands[0], info, uplo="L")
+    first, *others = operands
     if routine == "getrf":
-        from . import getrf
-
-        pivots = _pivots(operands[0])
-        return lambda: getrf.getrf(operands[0], pivots, info)
-    if routine == "gemv":
-        from . import gemv
-
-        matrix, x, y = operands
-        return lambda: gemv.gemv("N", 1.0, matrix, x, 0.0, y)
-    from . import blas3
-
-    a, out = operands[0], operands[-1]
+        pivots = getrf.workspace(first, np.int32, 1)
+        return lambda: getrf.getrf(first, pivots, info)
     calls: dict[str, Callable[[], None]] = {
-        "gemm": lambda: blas3.gemm("N", "N", 1.0, a, operands[1], 0.0, out),
-        "herk": lambda: blas3.herk("L", "N", 1.0, a, 0.0, out),
-        "trsm": lambda: blas3.trsm("R", "L", "C", "N", 1.0, a, out),
+        "potrf": lambda: potrf.potrf(first, info, uplo="L"),
+        "gemm": lambda: blas3.gemm("N", "N", 1.0, first, others[0], 0.0, others[1]),
+        "herk": lambda: blas3.herk("L", "N", 1.0, first, 0.0, others[0]),
+        "trsm": lambda: blas3.trsm("R", "L", "C", "N", 1.0, first, others[0]),
+        "gemv": lambda: gemv.gemv("N", 1.0, first, others[0], 0.0, others[1]),
     }
     return calls[routine]
-
-
-def _pivots(a: Batch) -> Batch:
-    from .operands import Operand
-    from .pivots import Pivots
-
-    kind = {"native": "matrix", "batched": "stack", "vbatched": "list"}[a.wrapper]
-    return Pivots.empty(Operand(kind, a.keep[0], a)).batch
 
 
 def device_timer(call: Callable[[], None], restore: Callable[[], None]) -> float:

@@ -6,12 +6,13 @@ that CuPy does not bind.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from .batch import Batch
-from .parts import Part, op_sizes
+from ..runtime.device import Device
+from .operands import Batch, Part, op_sizes
 
 _OPERATION = {"N": 0, "T": 1, "C": 2}  # cublasOperation_t
 _FILL = {"L": 0, "U": 1}  # cublasFillMode_t
@@ -76,6 +77,16 @@ class Vendor:
         places = work.data.ptr, int(pivots.locator["a"]), info.data.ptr
         getattr(self._cusolver, f"{letter}getrf")(handle, m, n, address, ld, *places)
         return True
+
+
+def vendor_of(device: Device) -> Vendor | None:
+    """Return the libraries for arrays of a device; None where there are none for them."""
+    return _vendor() if device.cuda else None
+
+
+@cache
+def _vendor() -> Vendor:
+    return Vendor()
 
 
 def _is_large(c: Part, depth: int, least: int) -> bool:

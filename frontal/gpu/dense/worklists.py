@@ -88,3 +88,9 @@ def work_items(
         _, i, j, _ = items.T
         items = items[np.lexsort((i, j, i // group, j // group, rank[items[:, 0]]))]
     return np.ascontiguousarray(items, dtype=np.int32)
+
+
+@lru_cache(maxsize=512)
+def uploaded(device: Any, array: bytes, dtype: Any) -> Any:
+    """Return a host array on the device, where it stays: given as bytes, to be found again."""
+    return device.upload(np.frombuffer(array, dtype))

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from .. import require
-from ..dense.vendor import Vendor
 from . import jit
 from .limits import Limits
 
@@ -29,9 +28,11 @@ class Device:
         The array module: CuPy here, NumPy where kernels are emulated.
     name : str
     limits : Limits
-    vendor : Vendor or None
-        cuBLAS and cuSOLVER; None where kernels are emulated.
+    cuda : bool
+        Whether CUDA's libraries take its arrays; False where kernels are emulated.
     """
+
+    cuda = True
 
     def __init__(self, index: int) -> None:
         require()
@@ -42,7 +43,6 @@ class Device:
         properties = cupy.cuda.runtime.getDeviceProperties(index)
         self.name = properties["name"].decode()
         self.limits = Limits.from_properties(properties)
-        self.vendor: Vendor | None = Vendor()
         self._kernels: dict[tuple, Any] = {}
 
     def kernel(self, file: str, entry: str, dtype: Any, **constants: int) -> Any:
@@ -96,6 +96,10 @@ class Device:
             finally:
                 graph = stream.end_capture()
         return lambda: graph.launch(self.xp.cuda.get_current_stream())
+
+    def capturing(self) -> bool:
+        """Whether what is launched now becomes a part of a graph that somebody else captures."""
+        return bool(self.xp.cuda.get_current_stream().is_capturing())
 
     def milliseconds(self, run: Callable[[], Any]) -> float:
         """Time that the device takes for what a function launches."""

@@ -24,6 +24,8 @@ class Replayed:
     """Launches that become a graph, with what makes ready for them.
 
     The first call enqueues them, the second records them as a graph, and later ones replay it.
+    While the caller captures the current stream into a graph of his own, no graph can be launched
+    into it, nor should one be recorded: then every call enqueues them, and does not count.
 
     Parameters
     ----------
@@ -31,6 +33,11 @@ class Replayed:
     begin : callable
         Enqueues what makes ready: counters become zero, and messages unset.
     launches : sequence of Launch
+
+    Attributes
+    ----------
+    runs : int
+        Calls so far that were not captured.
     """
 
     def __init__(self, device: Any, begin: Callable[[], None], launches: Sequence[Launch]) -> None:
@@ -40,6 +47,9 @@ class Replayed:
 
     def __call__(self) -> None:
         """Enqueue them all; nothing waits for the device."""
+        if self._device.capturing():
+            self._enqueue()
+            return
         self.runs += 1
         if self.runs == 2:
             self._replay = self._device.record(self._enqueue)

@@ -7,10 +7,12 @@ Entry points are ``extern "C"``; the scalar and the few tile constants are ``-D`
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +26,7 @@ SCALARS = {
     np.dtype(np.complex64): "complex<float>",
     np.dtype(np.complex128): "complex<double>",
 }
+ROOMS = ("dense", "sparse")
 _INCLUDE = re.compile(r'^#include "([^"]+)"$')
 _ENTRY = re.compile(
     r'^extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\(|^ENTRY\((\w+),', re.M
@@ -35,9 +38,20 @@ def folder() -> Traversable:
     return files("frontal.gpu").joinpath("kernels")
 
 
-def _text(name: str) -> str:
-    """Text of a kernel file: headers have their folder in their name, entry points need not."""
-    rooms = ("",) if "/" in name else ("dense", "sparse")
+def files_of_entries() -> list[str]:
+    """Return the names of all kernel files that have entry points."""
+    found = (path.name for room in ROOMS for path in folder().joinpath(room).iterdir())
+    return sorted(name for name in found if name.endswith(".cu"))
+
+
+def text(name: str) -> str:
+    """Text of a kernel file: headers have their folder in their name, entry points need not.
+
+    An absolute path is a file outside the package.
+    """
+    if os.path.isabs(name):
+        return Path(name).read_text("utf-8")
+    rooms = ("",) if "/" in name else ROOMS
     for path in (folder().joinpath(room, name) for room in rooms):
         if path.is_file():
             return path.read_text("utf-8")
@@ -46,12 +60,18 @@ def _text(name: str) -> str:
 
 def entries(name: str) -> list[str]:
     """Return the names of a kernel file's entry points, in its order."""
-    return [a or b for a, b in _ENTRY.findall(_text(name))]
+    return [a or b for a, b in _ENTRY.findall(text(name))]
 
 
 @cache
 def source(name: str) -> str:
-    """Return a kernel file of ``kernels/`` with all files that it includes, each once."""
+    """Return a kernel file with all files of ``kernels/`` that it includes, each once.
+
+    Parameters
+    ----------
+    name : str
+        As `files_of_entries` returns it, or an absolute path of a file outside the package.
+    """
     lines: list[str] = []
     _append(name, lines, set())
     return "\n".join(lines) + "\n"
@@ -60,7 +80,7 @@ def source(name: str) -> str:
 def _append(name: str, lines: list[str], done: set[str]) -> None:
     done.add(name)
     lines.append(f'#line 1 "{name}"')
-    for number, line in enumerate(_text(name).splitlines(), 1):
+    for number, line in enumerate(text(name).splitlines(), 1):
         match = _INCLUDE.match(line)
         if match is None:
             lines.append("" if line == "#pragma once" else line)

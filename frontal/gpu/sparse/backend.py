@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...cpu import backend as cpu
+from ...method import Method
 from ...protocol import NumericFactor, PivotFailure, Progress
 from ...symbolic.plan import Plan
 from . import factorize as front_factor
@@ -73,12 +74,14 @@ class GpuFactor:
 
     def to_cpu(self) -> cpu.CpuFactor:
         """Return the same factor on the host."""
-        return cpu.CpuFactor(self.pattern.plan, self.panels, self.pivots, self.perturbed)
+        return cpu.CpuFactor(
+            self.pattern.plan, self.pattern.method, self.panels, self.pivots, self.perturbed
+        )
 
     def __reduce__(self) -> Any:
         """Pickles and copies hold the factor on the host."""
         host = self.to_cpu()
-        return cpu.CpuFactor, (host.plan, host.panels, host.pivots, host.perturbed)
+        return cpu.CpuFactor, (host.plan, host.method, host.panels, host.pivots, host.perturbed)
 
     def solve(self, x: np.ndarray, transposed: bool) -> None:
         """See `NumericFactor`."""
@@ -89,10 +92,10 @@ class GpuFactor:
 
     def solve_on_device(self, x: Any, transposed: bool) -> None:
         """The same for a device array (n, w); nothing waits."""
-        conjugate = transposed and self.pattern.symmetric and self.dtype.kind == "c"
+        conjugate = transposed and self.pattern.method.one_triangle and self.dtype.kind == "c"
         if conjugate:
             x[...] = x.conj()
-        self._solver.solve(x, transposed and not self.pattern.symmetric)
+        self._solver.solve(x, transposed and not self.pattern.method.one_triangle)
         if conjugate:
             x[...] = x.conj()
 
@@ -120,9 +123,9 @@ class GpuBackend:
         self._device = device
         self.device = device.name
 
-    def upload(self, plan: Plan, symmetric: bool) -> None:
+    def upload(self, plan: Plan, method: Method) -> None:
         """See `Backend`."""
-        self.pattern = Pattern(self._device, plan, symmetric)
+        self.pattern = Pattern(self._device, plan, method)
 
     def factorize(
         self,

@@ -10,12 +10,10 @@ import numpy as np
 
 from ...matrix import working_dtype
 from ...values import StoredOrder
-from . import health as life
+from . import launch
 
 if TYPE_CHECKING:
     from ...factor.analysis import Analysis
-
-_LONG_ROW = 512  # entries for each thread of a team that ask for a larger team
 
 
 class Entries:
@@ -44,9 +42,7 @@ class Entries:
         self._orders: WeakKeyDictionary[StoredOrder, tuple[Any, ...]] = WeakKeyDictionary()
 
     def _lanes(self, longest: int) -> int:
-        mean = self.nnz // max(self.n, 1)
-        lanes = 1 << min(max(mean.bit_length() - 1, 0), 5)
-        return 32 if longest > _LONG_ROW * lanes else lanes
+        return launch.row_lanes(self.nnz // max(self.n, 1), longest)
 
     @cached_property
     def by_rows(self) -> tuple[Any, Any, Any, int]:
@@ -95,7 +91,8 @@ class Entries:
         constants = {"LONG": 1} if position.dtype.itemsize > 4 else {}
         kernel = self.device.kernel("system.cu", "system_sum", out.dtype, **constants)
         arguments = np.int64(out.size), pointer, position, given, out
-        kernel((life.grid(self.device, out.size),), (life.THREADS,), arguments)
+        blocks = launch.system_blocks(out.size, self.device.limits)
+        kernel((blocks,), (launch.SYSTEM_THREADS,), arguments)
 
     def _gathered(self, order: StoredOrder) -> tuple[Any, Any]:
         """Positions of the values that make the entries, one entry after the other.

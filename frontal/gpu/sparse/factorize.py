@@ -15,7 +15,6 @@ from .pattern import Pattern
 
 Examination = Callable[[Any, Any, Any, bool], Launch]
 
-_THREADS = 128  # of front_tiles.cu
 _NO_POSITION = 0x7FFFFFFF  # sparse/front.cuh
 _MULTIPLIER = 8  # larger entries of L in a diagonal tile ask for interchanges
 
@@ -57,7 +56,7 @@ def allocate(pattern: Pattern, dtype: np.dtype) -> Storage:
     """Take the memory of a factor; raise before any is taken if it does not fit."""
     device, layout = pattern.device, pattern.layout(dtype)
     panels, inverses = int(layout.panel[-1]), int(pattern.inverse[-1])
-    inverses *= 1 if pattern.symmetric else 2
+    inverses *= pattern.method.panels
     working = pattern.schedule.blocks + pattern.messages
     required = (panels + inverses + working) * dtype.itemsize
     available = device.free_memory()
@@ -67,7 +66,7 @@ def allocate(pattern: Pattern, dtype: np.dtype) -> Storage:
     return Storage(
         xp.empty(max(panels, 1), dtype),
         xp.empty(max(inverses, 1), dtype),
-        None if pattern.symmetric else xp.empty(n, np.int32),
+        xp.empty(n, np.int32) if pattern.method.pivots else None,
     )
 
 
@@ -232,7 +231,7 @@ def _tiles(
 ) -> list[Launch]:
     """Launches for all fronts that are not small."""
     device, tasks, dtype = pattern.device, pattern.tasks, storage.panels.dtype
-    lu = not pattern.symmetric
+    lu = pattern.method.pivots
     struct = np.zeros((), _tasks_struct(np.dtype(dtype.char.lower())))
     arrays = {name: getattr(tasks, name) for name in ("list", "begin", "source", "place")}
     arrays |= {"level_count": tasks.level_count, "first_sent": tasks.first_sent}
@@ -244,18 +243,17 @@ def _tiles(
     for name, array in arrays.items():
         struct[name] = device.pointer(array)
     struct["count"], struct["tiny"] = tasks.count, tiny
-    plan = launch.front_tiles(dtype, pattern.symmetric, device.limits)
+    plan = launch.front_tiles(dtype, pattern.method, device.limits)
     constants = {}
     if lu:
         constants = {"LU": 1, "PERTURB": 1, "MULTIPLIER": _MULTIPLIER, "ROOMY": int(plan.roomy)}
     constants |= {} if trace is None else {"TRACE": 1}
     kernel = device.kernel("front_tiles.cu", "front_tiles", dtype, **constants)
     tree = pattern.struct(dtype)
-    grid = min(plan.residents * device.limits.multiprocessors, tasks.count)
     arguments = (tree, struct, storage.panels, blocks, values)
-    found = [Launch(kernel, grid, _THREADS, arguments, plan.shared)]
+    found = [Launch(kernel, min(plan.blocks, tasks.count), plan.threads, arguments, plan.shared)]
     if lu:
         kernel = device.kernel("front_pivots.cu", "front_pivots", dtype, LU=1)
         arguments = (tree, tasks.fronts, storage.pivots, storage.panels)
-        found.append(Launch(kernel, len(tasks.fronts), _THREADS, arguments))
+        found.append(Launch(kernel, *launch.front_pivots(len(tasks.fronts)), arguments))
     return found

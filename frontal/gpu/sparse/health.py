@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 
 from ...errors import FactorMemoryError
+from ...method import Method
 from ...symmetry import ROUNDING
 from ..runtime.graph import Launch
+from . import launch
 from .pattern import Pattern
-
-THREADS = 256  # of a block of system.cu
-_RESIDENT = 8  # blocks a multiprocessor that loop over what there is
 
 
 @dataclass(frozen=True)
@@ -41,24 +40,18 @@ class Health:
     hermitian: bool
 
     @classmethod
-    def of(cls, symmetric: bool, dtype: np.dtype, told: np.ndarray) -> Health:
+    def of(cls, method: Method, dtype: np.dtype, told: np.ndarray) -> Health:
         """Understand the four numbers that an `examination` leaves."""
         loss, largest, size, gap = told.tolist()
         hermitian = gap <= ROUNDING * float(np.finfo(dtype).eps) * size
-        if not symmetric:
+        if method.scaling:
             loss *= max(largest, float(np.finfo(dtype).tiny))
         return cls(1 / loss if loss > 1 else 1.0, bool(np.isfinite(size)), hermitian)
 
 
 def constants(pattern: Pattern, **others: bool) -> dict[str, int]:
     """Constants of a kernel; what is not set is left out, so that few variants are compiled."""
-    wanted = {"LU": not pattern.symmetric, **others}
-    return {name: 1 for name, value in wanted.items() if value}
-
-
-def grid(device: Any, work: int) -> int:
-    """Blocks for so many threads that loop."""
-    return max(1, min(-(-work // THREADS), _RESIDENT * device.limits.multiprocessors))
+    return pattern.method.constants | {name: 1 for name, value in others.items() if value}
 
 
 def examination(
@@ -86,8 +79,8 @@ def examination(
     kernel = pattern.device.kernel("system.cu", "system_health", panels.dtype, **variant)
     where = np.uint64(0) if mirror is None else mirror
     of = pointer, index, perm, values, np.int64(values.size), where, told
-    blocks = grid(pattern.device, max(n, values.size))
-    return Launch(kernel, blocks, THREADS, (*_fronts(pattern, panels), *of))
+    blocks = launch.system_blocks(max(n, values.size), pattern.device.limits)
+    return Launch(kernel, blocks, launch.SYSTEM_THREADS, (*_fronts(pattern, panels), *of))
 
 
 def growth(
@@ -100,8 +93,8 @@ def growth(
     told = device.xp.zeros(2, np.float64)
     kernel = device.kernel("system.cu", "system_largest", panels.dtype, **constants(pattern))
     kernel(
-        (grid(device, THREADS * n),),
-        (THREADS,),
+        (launch.system_blocks(launch.SYSTEM_THREADS * n, device.limits),),
+        (launch.SYSTEM_THREADS,),
         (*_fronts(pattern, panels), np.int32(lanes), pointer, values, told),
     )
     largest, norm = device.download(told).tolist()
@@ -114,7 +107,8 @@ def diagonal(pattern: Pattern, panels: Any) -> np.ndarray:
     found = device.xp.empty(n, panels.dtype)
     if n:
         kernel = device.kernel("system.cu", "system_diagonal", panels.dtype, **constants(pattern))
-        kernel((grid(device, n),), (THREADS,), (*_fronts(pattern, panels), found))
+        blocks = launch.system_blocks(n, device.limits)
+        kernel((blocks,), (launch.SYSTEM_THREADS,), (*_fronts(pattern, panels), found))
     return device.download(found)
 
 

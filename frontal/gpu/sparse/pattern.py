@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..._jit import jit
+from ...method import Method
+from ...protocol import panel_offsets
 from ...symbolic.plan import Plan
-from . import small_fronts, solve_tasks
+from . import launch, small_fronts, solve_tasks
 from . import tile_tasks as front_tasks
 from .schedule import TILE, make_schedule
 from .small_fronts import SmallTasks
@@ -23,7 +25,6 @@ _STRUCT = np.dtype([(name, "u8") for name in (
     "block", "tile_row", "cut_pointer", "cuts",
 )], align=True)  # fmt: skip
 _SMALL = TILE  # rows of fronts that are factored whole
-_FEWEST = 32  # blocks of a level that are worth a launch of its small fronts
 
 
 @dataclass(frozen=True)
@@ -46,14 +47,14 @@ class Layout:
     upper_ld: np.ndarray
 
     @classmethod
-    def of(cls, plan: Plan, symmetric: bool, dtype: np.dtype) -> Layout:
+    def of(cls, plan: Plan, method: Method, dtype: np.dtype) -> Layout:
         """Lay panels out so that all parts and columns begin at multiples of 16 bytes."""
         wide = max(16 // dtype.itemsize, 1)
         k, m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
         below, upper_ld = -(-k // wide) * wide, -(-m // wide) * wide
         ld = below + upper_ld
         panel = np.zeros(plan.start.size, np.int64)
-        np.cumsum(k * (ld if symmetric else ld + upper_ld), out=panel[1:])
+        np.cumsum(k * (ld + (method.panels - 1) * upper_ld), out=panel[1:])
         return cls(panel, below, ld, upper_ld)
 
 
@@ -64,12 +65,12 @@ class Pattern:
         self,
         device: Any,
         plan: Plan,
-        symmetric: bool,
+        method: Method,
         small: int = _SMALL,
-        fewest: int = _FEWEST,
+        fewest: int = launch.FEWEST_BLOCKS,
     ) -> None:
-        self.device, self.plan, self.symmetric, self.fewest = device, plan, symmetric, fewest
-        self.schedule = make_schedule(plan, symmetric, small, fewest)
+        self.device, self.plan, self.method, self.fewest = device, plan, method, fewest
+        self.schedule = make_schedule(plan, method, small, fewest)
         self.k, self.m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
         self.pivot_tiles = -(-self.k // TILE)
         self.tiles = self.pivot_tiles - (-self.m // TILE)
@@ -107,7 +108,7 @@ class Pattern:
 
     def _of_type(self, dtype: np.dtype) -> tuple[Layout, Any, np.ndarray]:
         if dtype not in self._layouts:
-            layout = Layout.of(self.plan, self.symmetric, dtype)
+            layout = Layout.of(self.plan, self.method, dtype)
             panel = self.device.upload(layout.panel)
             arrays = {**self._arrays, "panel": panel}
             pointers = tuple(self.device.pointer(arrays[name]) for name in _STRUCT.names or ())
@@ -142,13 +143,13 @@ class Pattern:
         return self._solve_tasks[dtype]
 
     def to_host(self, factor: np.ndarray) -> np.ndarray:
-        """Return panels as the plan lays them out, of panels as the device does.
+        """Return panels as `panel_offsets` has them, of panels as the device does.
 
         Above the diagonal of Cholesky, where the device has anything, are zeros as the CPU has.
         """
-        layout, plan = self.layout(factor.dtype), self.plan
-        out = np.zeros(int(plan.panel[-1]), factor.dtype)
-        _unpad(factor, out, self.k, self.m, *_arrays_of(layout), plan.panel, self.symmetric)
+        layout, target = self.layout(factor.dtype), panel_offsets(self.plan, self.method)
+        out, one_triangle = np.zeros(int(target[-1]), factor.dtype), self.method.one_triangle
+        _unpad(factor, out, self.k, self.m, *_arrays_of(layout), target, one_triangle)
         return out
 
 
@@ -157,16 +158,16 @@ def _arrays_of(layout: Layout) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.n
 
 
 @jit
-def _unpad(factor, out, k, m, panel, below, ld, upper_ld, target, symmetric):
+def _unpad(factor, out, k, m, panel, below, ld, upper_ld, target, one_triangle):
     for s in range(k.size):
         to = target[s]
         for j in range(k[s]):
-            start, above = panel[s] + j * ld[s], j if symmetric else 0
+            start, above = panel[s] + j * ld[s], j if one_triangle else 0
             out[to + above : to + k[s]] = factor[start + above : start + k[s]]
             start += below[s]
             out[to + k[s] : to + k[s] + m[s]] = factor[start : start + m[s]]
             to += k[s] + m[s]
-        if not symmetric:
+        if not one_triangle:
             start = panel[s] + k[s] * ld[s]
             for _ in range(k[s]):
                 out[to : to + m[s]] = factor[start : start + m[s]]

@@ -69,8 +69,8 @@ def profile(pattern: Pattern, values: Any, tiny: float) -> FactorProfile:
     stamps, tasks = device.download(trace) / 1e6, device.download(pattern.tasks.list)
     stamps, tasks = stamps[: len(tasks)], tasks.reshape(-1, 4)
     work = _work(pattern, dtype, ceilings)
-    residents = launch.front_tiles(dtype, pattern.symmetric, device.limits).residents
-    blocks = max(min(residents * device.limits.multiprocessors, pattern.tasks.count), 1)
+    plan = launch.front_tiles(dtype, pattern.method, device.limits)
+    blocks = max(min(plan.blocks, pattern.tasks.count), 1)
     levels = _by_level(pattern, tasks, stamps, marks, work)
     classes = _by_class(pattern, tasks, stamps, marks, work, blocks)
     return FactorProfile(float(sum(marks)), levels, classes, ceilings)
@@ -90,9 +90,9 @@ def _ceilings(device: Any, dtype: np.dtype) -> dict[str, float]:
 def _work(pattern: Pattern, dtype: np.dtype, ceilings: dict[str, float]) -> np.ndarray:
     """Flops, and both floors, of each front."""
     flops = front_flops(pattern.plan.start, pattern.plan.pointer)
-    flops *= (1 if pattern.symmetric else 2) * (4 if dtype.kind == "c" else 1)
+    flops *= pattern.method.panels * (4 if dtype.kind == "c" else 1)
     panels = np.diff(pattern.layout(dtype).panel)
-    moved = panels + 2 * contribution_entries(pattern.m, pattern.symmetric)
+    moved = panels + 2 * contribution_entries(pattern.m, pattern.method)
     floors = moved * dtype.itemsize / ceilings["bytes"], flops / ceilings["flops"]
     return np.stack([flops, *floors], axis=1)
 

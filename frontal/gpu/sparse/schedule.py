@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._jit import jit
+from ...method import Method
 from ...symbolic.plan import Plan
 from ...symbolic.supernodes import TILE  # FRONT_TILE of sparse/front.cuh
 
@@ -47,14 +48,14 @@ class Schedule:
         return int(self.level.max(initial=-1)) + 1
 
 
-def make_schedule(plan: Plan, symmetric: bool, order: int = 0, fewest: int = 1) -> Schedule:
+def make_schedule(plan: Plan, method: Method, order: int = 0, fewest: int = 1) -> Schedule:
     """Lay out the levels of an assembly tree.
 
     Parameters
     ----------
     plan : Plan
-    symmetric : bool
-        Cholesky: only the lower half of contribution blocks is kept.
+    method : Method
+        With one triangle, only the lower half of contribution blocks is kept.
     order : int
         Fronts with up to so many rows, all below them alike, are small.
     fewest : int
@@ -63,9 +64,10 @@ def make_schedule(plan: Plan, symmetric: bool, order: int = 0, fewest: int = 1) 
     Examples
     --------
     >>> import frontal
+    >>> from frontal.method import CHOLESKY
     >>> from frontal.problems import poisson2d
     >>> plan = frontal.analyze(poisson2d(30)).plan
-    >>> schedule = make_schedule(plan, True, 16)
+    >>> schedule = make_schedule(plan, CHOLESKY, 16)
     >>> bool((schedule.level[schedule.small] < schedule.small_levels).all())
     True
     """
@@ -75,13 +77,13 @@ def make_schedule(plan: Plan, symmetric: bool, order: int = 0, fewest: int = 1) 
     if few.size:  # from there on they are tasks, so that deep trees need no launch a level
         level, small, small_levels = _levels(plan.parent, small & (level < few[0]))
     last = np.where(plan.parent >= 0, level[plan.parent], level) + 1
-    block, blocks = _lay_out(level, last, contribution_entries(m, symmetric))
+    block, blocks = _lay_out(level, last, contribution_entries(m, method))
     return Schedule(small, level, int(small_levels), block, blocks)
 
 
-def contribution_entries(m: np.ndarray, symmetric: bool) -> np.ndarray:
+def contribution_entries(m: np.ndarray, method: Method) -> np.ndarray:
     """Entries of contribution blocks of these orders, as sparse/front.cuh lays them out."""
-    if not symmetric:
+    if not method.one_triangle:
         return m * m
     whole = m // TILE
     rest = m - whole * TILE

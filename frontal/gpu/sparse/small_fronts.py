@@ -69,10 +69,7 @@ def small_tasks(pattern: Pattern) -> SmallTasks:
     children, maps = _children(pattern, fronts, items)
     begin, size = items["entry"], items["entries"]
     entries = np.empty(int(size.sum()), np.int64)
-    _pack_entries(
-        fronts, begin, pattern.k, pattern.m,
-        plan.panel, plan.entry_pointer, plan.source, plan.target, entries,
-    )  # fmt: skip
+    _pack_entries(fronts, begin, plan.entry_pointer, plan.source, plan.row, plan.column, entries)
     return SmallTasks(
         [0, *np.cumsum(counts.sum(axis=1)).tolist()],
         [(large, medium, little) for large, medium, little in counts.tolist()],
@@ -126,19 +123,12 @@ def _fill_maps(fronts, begin, child_pointer, children, pointer, relative, names,
 
 
 @jit
-def _pack_entries(fronts, begin, k, m, panel, entry_pointer, source, target, out):
+def _pack_entries(fronts, begin, entry_pointer, source, row, column, out):
     """Positions among the values, and rows and columns in the front, of entries of A."""
     for q in range(fronts.size):
-        s = fronts[q]
-        order, first = k[s] + m[s], entry_pointer[s]
-        for e in range(first, entry_pointer[s + 1]):
-            offset = target[e] - panel[s]
-            if offset < k[s] * order:
-                row, column = offset % order, offset // order
-            else:
-                offset -= k[s] * order
-                row, column = offset // m[s], k[s] + offset % m[s]
-            out[begin[q] + e - first] = source[e] * 4096 + row + 64 * column
+        first = entry_pointer[fronts[q]]
+        for e in range(first, entry_pointer[fronts[q] + 1]):
+            out[begin[q] + e - first] = source[e] * 4096 + row[e] + 64 * column[e]
 
 
 def _structs(
@@ -191,16 +181,16 @@ def launches(
         Gets the outcome, and which fronts are finished.
     """
     device, tasks, dtype = pattern.device, pattern.small_tasks, storage.panels.dtype
-    lu = int(not pattern.symmetric)
+    lu = int(pattern.method.pivots)
     kernel = device.kernel("front_small.cu", "front_small", dtype, LU=lu, PERTURB=lu)
     tree = pattern.struct(dtype)
     fronts, outputs = _structs(pattern, storage, blocks, tiny, state)
     levels = []
     for first, counts in zip(tasks.first, tasks.counts, strict=False):
         level = []
-        for part in launch.small_fronts(dtype, pattern.symmetric, counts, device.limits):
+        for part in launch.small_fronts(dtype, pattern.method, counts, device.limits):
             begin = (np.int32(first + part.first), *map(np.int32, part.counts))
             arguments = (tree, fronts, outputs, *begin, values)
-            level.append(Launch(kernel, part.blocks, launch.SMALL_THREADS, arguments, part.shared))
+            level.append(Launch(kernel, part.blocks, part.threads, arguments, part.shared))
         levels.append(level)
     return levels

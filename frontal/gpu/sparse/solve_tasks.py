@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._jit import jit
+from . import launch
 from .schedule import TILE
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ TASK = np.dtype(
 # of fronts that a warp takes whole, where a level has enough of them for Pattern.fewest blocks
 _SMALL_ROWS, _SMALL_PIVOTS, _SMALL_ENTRIES = 128, TILE, 4096
 _GROUP = 512  # tiles of rows of fronts that take turns
-_WARPS = 8  # of a block
+_WARPS = launch.SOLVE_WARPS
 _PART = 8  # tiles of update rows that one task of the backward sweep sums
 
 
@@ -86,7 +87,7 @@ def solve_tasks(pattern: Pattern, dtype: np.dtype) -> SolveTasks:
         upload(slots),
         slots.size,
         int(partials),
-        None if pattern.symmetric else upload(_pivot_tiles(plan.start)),
+        upload(_pivot_tiles(plan.start)) if pattern.method.pivots else None,
     )
 
 

@@ -15,8 +15,6 @@ from .factorize import Storage
 from .pattern import Pattern
 from .schedule import TILE
 
-_THREADS, _WARPS = 256, 8  # of sparse/front_solve.cuh
-
 # sparse/front_solve.cuh: Solve
 _POINTERS = ("tasks", "mail_pointer", "slots", "place", "inverses")
 _POINTERS += ("x", "y", "z", "mail", "partial", "ticket")
@@ -103,7 +101,8 @@ class Solver:
         tiles, device = self.tasks.pivot_tiles, self.pattern.device
         kernel = device.kernel("front_forward.cu", "front_places", self.dtype, LU=1)
         arguments = (tiles, np.int32(len(tiles)), self.pivots, place)
-        kernel((-(-len(tiles) // _WARPS),), (_THREADS,), arguments)
+        blocks, threads = launch.front_places(len(tiles))
+        kernel((blocks,), (threads,), arguments)
 
 
 class Messages:
@@ -170,7 +169,7 @@ class Sweeps:
             return None
         device, dtype, forward = solver.pattern.device, solver.dtype, ticket < 2
         struct = np.zeros((), _STRUCT)
-        of_upper = not solver.pattern.symmetric and forward == flip
+        of_upper = solver.pattern.method.panels == 2 and forward == flip
         arrays = {
             "tasks": tasks,
             "mail_pointer": solver.tasks.mail_pointer,
@@ -193,5 +192,4 @@ class Sweeps:
         arguments = (struct, solver.panels)
         if not forward:
             arguments += (solver.pattern.struct(dtype),)
-        blocks = plan.residents * device.limits.multiprocessors
-        return Launch(kernel, blocks, _THREADS, arguments, plan.shared)
+        return Launch(kernel, plan.blocks, plan.threads, arguments, plan.shared)

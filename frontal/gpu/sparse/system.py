@@ -16,7 +16,7 @@ from ...matrix import working_dtype
 from ...symbolic.scaling import scaled
 from ..runtime.graph import Launch
 from . import health as life
-from .health import THREADS
+from . import launch
 
 if TYPE_CHECKING:
     from ...symbolic.scaling import Scaling
@@ -83,7 +83,7 @@ class ResidentSystem:
         sizes = np.int32(entries.n), np.int32(entries.lanes)
         self._launch(
             "system_scale",
-            (life.grid(entries.device, entries.n * entries.lanes),),
+            (launch.system_blocks(entries.n * entries.lanes, entries.device.limits),),
             (*sizes, entries.pointer, entries.index, row, column, self.values, out),
         )
         return out
@@ -98,7 +98,7 @@ class ResidentSystem:
     def _launch(self, entry: str, grid: tuple[int, ...], arguments: tuple[Any, ...]) -> None:
         entries, constants = self.entries, life.constants(self.entries.pattern)
         kernel = entries.device.kernel("system.cu", entry, self.values.dtype, **constants)
-        kernel(grid, (THREADS,), arguments)
+        kernel(grid, (launch.SYSTEM_THREADS,), arguments)
 
     def examination(self, panels: Any, values: Any, told: Any, again: bool) -> Launch:
         """What looks at a new factor and the values that it is of; see `life.examination`.
@@ -107,8 +107,8 @@ class ResidentSystem:
         """
         entries = self.entries
         of = entries.pointer, entries.index, entries.perm, values
-        # by rows and by columns, the entries of a symmetric pattern are each other's mirror images
-        mirror = entries.by_rows[2] if again and entries.pattern.symmetric else None
+        # by rows and by columns, the entries of one triangle are each other's mirror images
+        mirror = entries.by_rows[2] if again and entries.pattern.method.one_triangle else None
         return life.examination(entries.pattern, panels, *of, mirror, told)
 
     @property
@@ -117,7 +117,7 @@ class ResidentSystem:
         told = self.factor.told
         if told is None:
             raise RuntimeError("this factor was never examined")
-        return life.Health.of(self.entries.pattern.symmetric, self.factor.dtype, told)
+        return life.Health.of(self.entries.pattern.method, self.factor.dtype, told)
 
     def growth(self) -> float:
         """Largest entry of the factors over the largest of the (scaled) matrix."""
@@ -239,7 +239,7 @@ class DeviceSystem:
             for name in names
         }
         # Of Hermitian A only A X = B is solved by the factor: A^T is the conjugate of A.
-        cholesky, complex_ = entries.pattern.symmetric, values.dtype.kind == "c"
+        cholesky, complex_ = entries.pattern.method.one_triangle, values.dtype.kind == "c"
         self._transposed = trans != "N" and not cholesky
         self._conjugate = np.int32(complex_ and trans == ("T" if cholesky else "H"))
         rows, columns = (entries.row_perm, resident._scales[0]), (entries.perm, resident._scales[1])
@@ -278,12 +278,13 @@ class DeviceSystem:
             given = np.uint64(0) if before is None else before[:, part]
             shift = sweeps.width.bit_length() - 1
             sizes = np.int32(part.stop - part.start), np.int32(shift)
-            grid, size = (life.grid(self._entries.device, n << shift),), self._rows[0]
+            grid = (launch.system_blocks(n << shift, self._entries.device.limits),)
+            size = self._rows[0]
             enter = (size, *self._enter, *sizes, B[:, part], sweeps.rhs)
-            self._kernels["enter"](grid, (THREADS,), enter)
+            self._kernels["enter"](grid, (launch.SYSTEM_THREADS,), enter)
             sweeps()
             leave = (size, *self._leave, *sizes, sweeps.solution, given, X[:, part])
-            self._kernels["leave"](grid, (THREADS,), leave)
+            self._kernels["leave"](grid, (launch.SYSTEM_THREADS,), leave)
         return X
 
     def measure(self, X: Any, B: Any) -> tuple[Any, refine.Errors]:
@@ -293,9 +294,9 @@ class DeviceSystem:
         R = device.xp.empty((n, k), self.dtype, order="F")
         norms, columns = device.xp.zeros(4 * k + 1, np.float64), 1 if k == 1 else 4
         size, lanes, *rows = self._rows
-        grid = life.grid(device, n * lanes), -(-k // columns)
+        grid = launch.system_blocks(n * lanes, device.limits), -(-k // columns)
         arguments = (size, np.int32(k), np.int32(lanes), *rows, X, B, R, norms)
-        self._kernels[f"residual_{columns}"](grid, (THREADS,), arguments)
+        self._kernels[f"residual_{columns}"](grid, (launch.SYSTEM_THREADS,), arguments)
         told = device.download(norms)
         residual, solution, rhs, component = told[:-1].reshape(4, k)
         component = np.where(np.isfinite(component), component, np.inf)

@@ -57,7 +57,7 @@ def tile_tasks(pattern: Pattern) -> Tasks:
     fronts = fronts[np.lexsort((-work, schedule.level[fronts]))]
     rows = pattern.tiles[fronts]
     group = (np.cumsum(rows) - rows) // _GROUP
-    given = fronts, group, pattern.k, pattern.m, schedule.level, pattern.symmetric
+    given = fronts, group, pattern.k, pattern.m, schedule.level, pattern.method.one_triangle
     tasks = np.empty((_list_tiles(*given, np.empty((0, 5), np.int32)), 5), np.int32)
     _list_tiles(*given, tasks)
     level = tasks[:, 3] % UPPER
@@ -83,7 +83,7 @@ def followed_tiles(pattern: Pattern) -> np.ndarray:
     the update rows. With many, clearing the messages costs more than their earlier arrival saves.
     """
     schedule = pattern.schedule
-    if not pattern.symmetric:
+    if not pattern.method.one_triangle:
         return np.zeros(len(pattern.k), np.int64)
     fronts = np.bincount(schedule.level[~schedule.small], minlength=schedule.levels)
     last = (fronts[schedule.level] < _FEW) & (pattern.m > 0)
@@ -102,7 +102,7 @@ def _order(pattern: Pattern, tasks: np.ndarray, level: np.ndarray) -> np.ndarray
     tiles, pivots = pattern.tiles[front], pattern.pivot_tiles[front]
     large, contributes = tiles >= _LARGE, j >= pivots
     column, urgent = j, i == j
-    if pattern.symmetric:  # a diagonal tile is worked on by (i, i) and then (i, i - 1)
+    if pattern.method.one_triangle:  # a diagonal tile is worked on by (i, i) and then (i, i - 1)
         column = np.where(urgent & ~contributes, np.maximum(j - 1, 0), j)
         urgent = (i <= column + 1) & (i < pivots)
     wide, square = np.where(large, _WIDE, 1), np.where(large, _SQUARE, 1)
@@ -112,7 +112,7 @@ def _order(pattern: Pattern, tasks: np.ndarray, level: np.ndarray) -> np.ndarray
 
 
 @jit
-def _list_tiles(fronts, group, k, m, level, symmetric, out):
+def _list_tiles(fronts, group, k, m, level, one_triangle, out):
     """Count the tasks; where there is room, their fronts, i, j, level and kind, and groups."""
     at = 0
     for q in range(fronts.size):
@@ -121,14 +121,14 @@ def _list_tiles(fronts, group, k, m, level, symmetric, out):
         tiles = pivots + updates
         for j in range(tiles):
             contributes = j >= pivots
-            i = pivots if contributes and not symmetric else j
+            i = pivots if contributes and not one_triangle else j
             while i < tiles:
                 if at < len(out):
                     out[at, 0], out[at, 1], out[at, 2], out[at, 4] = s, i, j, group[q]
                     out[at, 3] = level[s]
                 at += 1
                 i += 1
-            if not symmetric and not contributes:
+            if not one_triangle and not contributes:
                 for i in range(j + 1, tiles):
                     if at < len(out):
                         out[at, 0], out[at, 1], out[at, 2], out[at, 4] = s, i, j, group[q]
@@ -144,9 +144,7 @@ def _entries_of_tasks(
     plan = pattern.plan
     if not len(tasks):
         return np.zeros(1, np.int64), np.empty(0, np.int64), np.empty(0, np.int32)
-    keys, places = _places(
-        pattern.k, pattern.m, plan.panel, plan.entry_pointer, plan.target, pattern.tile_row
-    )
+    keys, places = _places(pattern.k, plan.entry_pointer, plan.row, plan.column, pattern.tile_row)
     rows = pattern.tile_row[tasks[:, 0]] + tasks[:, 1].astype(np.int64)
     columns, part = tasks[:, 2].astype(np.int64), tasks[:, 3] // UPPER
     width = int(max(keys[:, 1].max(initial=0), columns.max(initial=0))) + 1
@@ -163,26 +161,23 @@ def _entries_of_tasks(
 
 
 @jit
-def _places(k, m, panel, entry_pointer, target, tile_row):
-    """Tile (row of tiles, column of tiles, part) of each entry of A, and its place there."""
-    keys = np.empty((target.size, 3), np.int64)
-    places = np.empty(target.size, np.int32)
-    for s in range(k.size):
-        order, pivot_tiles = k[s] + m[s], -(-k[s] // TILE)
+def _places(k, entry_pointer, row, column, tile_row):
+    """Tile (row of tiles, column of tiles, part) of each entry of A, and its place there.
+
+    Tiles above the diagonal are kept transposed, in the part of U.
+    """
+    keys = np.empty((row.size, 3), np.int64)
+    places = np.empty(row.size, np.int32)
+    for s in range(len(k)):
+        pivot_tiles = -(-k[s] // TILE)
         for e in range(entry_pointer[s], entry_pointer[s + 1]):
-            offset = target[e] - panel[s]
-            part = np.int64(0)
-            if offset < k[s] * order:
-                r, c = offset % order, offset // order
-                if r < k[s] and r // TILE < c // TILE:
-                    r, c, part = c, r, np.int64(1)
-            else:
-                offset -= k[s] * order
-                r, c, part = k[s] + offset % m[s], offset // m[s], np.int64(1)
+            r, c, part = np.int64(row[e]), np.int64(column[e]), np.int64(0)
+            if c >= k[s] or (r < k[s] and r // TILE < c // TILE):
+                r, c, part = c, r, np.int64(1)
             if r < k[s]:
-                i, row = r // TILE, r % TILE
+                i, inside = r // TILE, r % TILE
             else:
-                i, row = pivot_tiles + (r - k[s]) // TILE, (r - k[s]) % TILE
+                i, inside = pivot_tiles + (r - k[s]) // TILE, (r - k[s]) % TILE
             keys[e, 0], keys[e, 1], keys[e, 2] = tile_row[s] + i, c // TILE, part
-            places[e] = row + TILE * (c % TILE)
+            places[e] = inside + TILE * (c % TILE)
     return keys, places

@@ -1,6 +1,7 @@
-// Messages between blocks: numbers in global memory that tell themselves whether they were sent. All bits
-// of one are set before, and no number that is sent has all of them set. So no flags are needed, no store
-// has to be made visible before another, and nobody waits for more than what is read.
+// Messages between blocks: numbers in global memory that tell themselves whether they were sent.
+// All bits of one are set before, and no number that is sent has all of them set. So no flags are
+// needed, no store has to be made visible before another, and nobody waits for more than what is
+// read.
 #pragma once
 #include "common/scalar.cuh"
 
@@ -13,7 +14,9 @@ __device__ inline double not_a_number(double) { return __longlong_as_double(0x7f
 
 template <class R> __device__ inline bool unset(complex<R> v) { return unset(v.re) || unset(v.im); }
 template <class R> __device__ inline R look(const R *p) { return *(const volatile R *)p; }
-template <class R> __device__ inline complex<R> look(const complex<R> *p) { return {look(&p->re), look(&p->im)}; }
+template <class R> __device__ inline complex<R> look(const complex<R> *p) {
+    return {look(&p->re), look(&p->im)};
+}
 
 // The message at p, of which v has been seen.
 template <class T> __device__ inline T take(const T *p, T v) {
@@ -24,7 +27,11 @@ template <class T> __device__ inline T take(const T *p, T v) {
     return v;
 }
 template <class T> __device__ inline T take(const T *p) { return take(p, look(p)); }
-template <class R> __device__ inline void send(R *p, R v) { *(volatile R *)p = unset(v) ? not_a_number(v) : v; }
-template <class R> __device__ inline void send(complex<R> *p, complex<R> v) { send(&p->re, v.re), send(&p->im, v.im); }
+template <class R> __device__ inline void send(R *p, R v) {
+    *(volatile R *)p = unset(v) ? not_a_number(v) : v;
+}
+template <class R> __device__ inline void send(complex<R> *p, complex<R> v) {
+    send(&p->re, v.re), send(&p->im, v.im);
+}
 template <class R> __device__ inline void reset(R *p) { *p = unset_like(R(0)); }
 template <class R> __device__ inline void reset(complex<R> *p) { reset(&p->re), reset(&p->im); }

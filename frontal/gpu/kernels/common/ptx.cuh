@@ -7,17 +7,30 @@
 constexpr unsigned full_warp = 0xffffffffu;
 
 template <class R> __device__ inline complex<R> shuffle(complex<R> a, int lane, int width = 32);
-__device__ inline int shuffle(int a, int lane, int width = 32) { return __shfl_sync(full_warp, a, lane, width); }
-__device__ inline float shuffle(float a, int lane, int width = 32) { return __shfl_sync(full_warp, a, lane, width); }
-__device__ inline double shuffle(double a, int lane, int width = 32) { return __shfl_sync(full_warp, a, lane, width); }
+__device__ inline int shuffle(int a, int lane, int width = 32) {
+    return __shfl_sync(full_warp, a, lane, width);
+}
+__device__ inline float shuffle(float a, int lane, int width = 32) {
+    return __shfl_sync(full_warp, a, lane, width);
+}
+__device__ inline double shuffle(double a, int lane, int width = 32) {
+    return __shfl_sync(full_warp, a, lane, width);
+}
 template <class R> __device__ inline complex<R> shuffle(complex<R> a, int lane, int width) {
     return {shuffle(a.re, lane, width), shuffle(a.im, lane, width)};
 }
 
-__device__ inline int shuffle_xor(int a, int mask, int width = 32) { return __shfl_xor_sync(full_warp, a, mask, width); }
-__device__ inline float shuffle_xor(float a, int mask, int width = 32) { return __shfl_xor_sync(full_warp, a, mask, width); }
-__device__ inline double shuffle_xor(double a, int mask, int width = 32) { return __shfl_xor_sync(full_warp, a, mask, width); }
-template <class R> __device__ inline complex<R> shuffle_xor(complex<R> a, int mask, int width = 32) {
+__device__ inline int shuffle_xor(int a, int mask, int width = 32) {
+    return __shfl_xor_sync(full_warp, a, mask, width);
+}
+__device__ inline float shuffle_xor(float a, int mask, int width = 32) {
+    return __shfl_xor_sync(full_warp, a, mask, width);
+}
+__device__ inline double shuffle_xor(double a, int mask, int width = 32) {
+    return __shfl_xor_sync(full_warp, a, mask, width);
+}
+template <class R>
+__device__ inline complex<R> shuffle_xor(complex<R> a, int mask, int width = 32) {
     return {shuffle_xor(a.re, mask, width), shuffle_xor(a.im, mask, width)};
 }
 
@@ -26,7 +39,8 @@ template <class R> __device__ inline complex<R> shuffle_xor(complex<R> a, int ma
 // c (8×8) += a (8×4) · b (4×8). Lane l = 4g+t holds a[g][t], b[t][g], c[g][2t], c[g][2t+1].
 __device__ inline void mma_8x8x4(double (&c)[2], double a, double b) {
     asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
-                 : "+d"(c[0]), "+d"(c[1]) : "d"(a), "d"(b));
+        : "+d"(c[0]), "+d"(c[1])
+        : "d"(a), "d"(b));
 }
 
 // c (16×8) += a (16×4) · b (4×8). Lane l = 4g+t holds a[i] = A[g+8*i][t], b = B[t][g],
@@ -34,7 +48,8 @@ __device__ inline void mma_8x8x4(double (&c)[2], double a, double b) {
 __device__ inline void mma_16x8x4(double (&c)[4], const double (&a)[2], double b) {
 #if __CUDA_ARCH__ >= 900
     asm volatile(
-        "mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+        "mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
+        "{%0,%1,%2,%3};"
         : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
         : "d"(a[0]), "d"(a[1]), "d"(b));
 #else
@@ -50,7 +65,8 @@ __device__ inline void mma_16x8x4(double (&c)[4], const double (&a)[2], double b
 __device__ inline void mma_16x8x8(double (&c)[4], const double (&a)[4], const double (&b)[2]) {
 #if __CUDA_ARCH__ >= 900
     asm volatile(
-        "mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        "mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+        "{%0,%1,%2,%3};"
         : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
         : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
 #else
@@ -71,7 +87,7 @@ __device__ inline void mma_16x8x16(double (&c)[4], const double (&a)[8], const d
         "{%4,%5,%6,%7,%8,%9,%10,%11}, {%12,%13,%14,%15}, {%0,%1,%2,%3};"
         : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
         : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]),
-          "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
+        "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
 #else
     const double first[4] = {a[0], a[1], a[2], a[3]}, second[4] = {a[4], a[5], a[6], a[7]};
     const double upper[2] = {b[0], b[1]}, lower[2] = {b[2], b[3]};
@@ -82,22 +98,32 @@ __device__ inline void mma_16x8x16(double (&c)[4], const double (&a)[8], const d
 
 // Copy BYTES (4, 8 or 16, both sides aligned to it) from global to shared memory without passing
 // through registers; zeros instead where `valid` is false (the source is then not read).
-template <int BYTES> __device__ inline void copy_async(void *shared, const void *global, bool valid) {
+template <int BYTES>
+__device__ inline void copy_async(void *shared, const void *global, bool valid) {
     unsigned target = (unsigned)__cvta_generic_to_shared(shared);
     int size = valid ? BYTES : 0;
     if constexpr (BYTES == 16)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(global), "r"(size) : "memory");
+        asm volatile(
+            "cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(global), "r"(size)
+            : "memory");
     else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(target), "l"(global), "n"(BYTES), "r"(size) : "memory");
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(target), "l"(global),
+            "n"(BYTES), "r"(size)
+            : "memory");
 }
 __device__ inline void copy_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Wait until at most N of this thread's committed groups are under way.
-template <int N> __device__ inline void copy_async_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+template <int N> __device__ inline void copy_async_wait() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
 
 // Ask for the 128 bytes around an address to be brought to the second-level cache.
-__device__ inline void prefetch(const void *global) { asm volatile("prefetch.global.L2 [%0];" ::"l"(global)); }
+__device__ inline void prefetch(const void *global) {
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(global));
+}
 
-// Flags in global memory between blocks: what a thread wrote before `release` is seen after `acquire`.
+// Flags in global memory between blocks: what a thread wrote before `release` is seen after
+// `acquire`.
 __device__ inline int acquire(const int *flag) {
     int value;
     asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");

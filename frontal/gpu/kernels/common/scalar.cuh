@@ -43,15 +43,19 @@ __device__ inline float abs1(float a) { return fabsf(a); }
 __device__ inline double abs1(double a) { return fabs(a); }
 template <class R> __device__ inline R abs1(complex<R> a) { return abs1(a.re) + abs1(a.im); }
 
-template <class R>
-__device__ inline complex<R> operator+(complex<R> a, complex<R> b) { return {a.re + b.re, a.im + b.im}; }
-template <class R>
-__device__ inline complex<R> operator-(complex<R> a, complex<R> b) { return {a.re - b.re, a.im - b.im}; }
+template <class R> __device__ inline complex<R> operator+(complex<R> a, complex<R> b) {
+    return {a.re + b.re, a.im + b.im};
+}
+template <class R> __device__ inline complex<R> operator-(complex<R> a, complex<R> b) {
+    return {a.re - b.re, a.im - b.im};
+}
 template <class R> __device__ inline complex<R> operator-(complex<R> a) { return {-a.re, -a.im}; }
 template <class R> __device__ inline complex<R> operator*(complex<R> a, complex<R> b) {
     return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 }
-template <class R> __device__ inline complex<R> operator*(R s, complex<R> a) { return {s * a.re, s * a.im}; }
+template <class R> __device__ inline complex<R> operator*(R s, complex<R> a) {
+    return {s * a.re, s * a.im};
+}
 template <class R> __device__ inline bool operator==(complex<R> a, complex<R> b) {
     return a.re == b.re && a.im == b.im;
 }

@@ -2,9 +2,10 @@
 // in global memory.
 //
 // WARPS_M×WARPS_N warps each own a part of C (warp_product.cuh). Slices of BK columns of op(A) and
-// BK rows of op(B) pass through STAGES buffers of shared memory, filled by asynchronous copies while
-// older slices are multiplied. Every slice lies as its source does, so that copies are 16 bytes wide
-// where pointer and leading dimension allow; only the FMA types turn operands stored along k.
+// BK rows of op(B) pass through STAGES buffers of shared memory, filled by asynchronous copies
+// while older slices are multiplied. Every slice lies as its source does, so that copies are 16
+// bytes wide where pointer and leading dimension allow; only the FMA types turn operands stored
+// along k.
 // A tile of one warp synchronizes that warp only: a block may then hold several independent tiles.
 #pragma once
 #include "common/warp_product.cuh"
@@ -13,7 +14,8 @@ struct Nothing {
     __device__ void operator()() const {}
 };
 
-template <class T, int BM, int BN, int BK, int WARPS_M, int WARPS_N, int STAGES, bool PREFETCH = false>
+template <class T, int BM, int BN, int BK, int WARPS_M, int WARPS_N, int STAGES,
+    bool PREFETCH = false>
 struct Tile {
     static constexpr int threads = 32 * WARPS_M * WARPS_N;
     static constexpr int rows = BM, cols = BN;
@@ -29,7 +31,8 @@ struct Tile {
         static constexpr int elements = (along_k ? SIZE : BK) * ld;
         static constexpr int wide = ALONG_K && !tensor ? 1 : 16 / sizeof(T);  // elements a copy
         static constexpr int source_rows = ALONG_K ? BK : SIZE, source_cols = ALONG_K ? SIZE : BK;
-        static constexpr int row_step = ALONG_K == along_k ? 1 : ld, col_step = ALONG_K == along_k ? ld : 1;
+        static constexpr int row_step = ALONG_K == along_k ? 1 : ld,
+                             col_step = ALONG_K == along_k ? ld : 1;
 
         __device__ static Matrix<T> part(Matrix<T> source, int k) {
             return ALONG_K ? source.at(k, 0, BK, SIZE) : source.at(0, k, SIZE, BK);
@@ -45,7 +48,8 @@ struct Tile {
     static constexpr int shared_elements = STAGES * (a_elements + b_elements);
     // What these operands need of it.
     template <Trans TA, Trans TB>
-    static constexpr int elements_of = STAGES * (Slice<BM, TA != NoTrans>::elements + Slice<BN, TB == NoTrans>::elements);
+    static constexpr int elements_of =
+        STAGES * (Slice<BM, TA != NoTrans>::elements + Slice<BN, TB == NoTrans>::elements);
     WarpProduct<T, M, N> product;
 
     __device__ static int thread() { return threads == 32 ? threadIdx.x & 31 : threadIdx.x; }
@@ -63,22 +67,23 @@ struct Tile {
 
     // C += op(a) · op(b). Rows of op(a) and columns of op(b) outside the views count as zeros. Ends
     // with a barrier: `shared` may be used again at once. A warp whose part is not `wanted` copies
-    // for the others, and leaves its part as it is. `begin` is called when the first copies are under
-    // way: what it loads into C arrives together with them.
+    // for the others, and leaves its part as it is. `begin` is called when the first copies are
+    // under way: what it loads into C arrives together with them.
     // PADDED: operands lie at multiples of 16 bytes, columns too, and there is memory behind each
     // column up to one; those that lie along k have no rows too many for that.
     template <Trans TA, Trans TB, bool PADDED = false, class Begin = Nothing>
-    __device__ void multiply(Matrix<T> a, Matrix<T> b, T *shared, bool wanted = true, Begin begin = {}) {
+    __device__ void multiply(
+        Matrix<T> a, Matrix<T> b, T *shared, bool wanted = true, Begin begin = {}) {
         using A = Slice<BM, TA != NoTrans>;
         using B = Slice<BN, TB == NoTrans>;
         int steps = ceil_div(TA == NoTrans ? a.cols : a.rows, BK);
-        wanted = wanted && part_i() < (TA == NoTrans ? a.rows : a.cols) && part_j() < (TB == NoTrans ? b.cols : b.rows);
+        wanted = wanted && part_i() < (TA == NoTrans ? a.rows : a.cols) &&
+                 part_j() < (TB == NoTrans ? b.cols : b.rows);
         if constexpr (PREFETCH) {
             constexpr int wide = 16 / sizeof(T);
             if (PADDED || (is_wide(a) && is_wide(b) && (a.rows | b.rows) % wide == 0))
                 prefetched<A, B, wide>(a, b, steps, shared, wanted, begin);
-            else
-                prefetched<A, B, 1>(a, b, steps, shared, wanted, begin);
+            else prefetched<A, B, 1>(a, b, steps, shared, wanted, begin);
             return;
         }
         bool wide_a = is_wide(a), wide_b = is_wide(b);
@@ -100,13 +105,15 @@ struct Tile {
             sync();  // the slice is there for all, and all are done with the one before it
             if constexpr (STAGES > 1) fetch(step + STAGES - 1);
             const T *stage = shared + step % STAGES * (A::elements + B::elements);
-            if (wanted) multiply_slice<A, B, TA == ConjTrans, TB == ConjTrans>(stage, stage + A::elements);
+            if (wanted)
+                multiply_slice<A, B, TA == ConjTrans, TB == ConjTrans>(stage, stage + A::elements);
             if constexpr (STAGES == 1) sync();
         }
         sync();
     }
 
-    // Call f(i, j, entry) for each entry of C that this thread owns; (i, j) is its place in the tile.
+    // Call f(i, j, entry) for each entry of C that this thread owns; (i, j) is its place in the
+    // tile.
     template <class F> __device__ void each(F f) {
         int i0 = part_i(), j0 = part_j();
         product.each([&](int i, int j, T &entry) { f(i0 + i, j0 + j, entry); });
@@ -148,14 +155,15 @@ struct Tile {
         __device__ explicit Stream(Matrix<T> m) {
             int i = thread() % column * WIDE, j = thread() / column;
             source = m.data + i + (long long)j * m.ld, step = (long long)cols * m.ld;
-            rows_left = m.rows - i, cols_left = m.cols - j, place = i * S::row_step + j * S::col_step;
+            rows_left = m.rows - i, cols_left = m.cols - j,
+            place = i * S::row_step + j * S::col_step;
         }
         __device__ void copy(T *stage) {
             const T *from = source;
 #pragma unroll
             for (int q = 0; q < S::source_cols / cols; ++q) {
-                copy_async<WIDE * (int)sizeof(T)>(
-                    stage + place + q * cols * S::col_step, from, rows_left > 0 && q * cols < cols_left);
+                copy_async<(int)sizeof(T) * WIDE>(stage + place + q * cols * S::col_step, from,
+                    rows_left > 0 && q * cols < cols_left);
                 from += step;
             }
             if constexpr (S::along_k) source += BK, rows_left -= BK;
@@ -166,7 +174,8 @@ struct Tile {
     // multiply() with operands loaded into registers one step ahead, while the tensor cores are at
     // work: few, fat warps cannot hide shared memory from each other.
     template <class A, class B, int WIDE, class Begin>
-    __device__ void prefetched(Matrix<T> a, Matrix<T> b, int steps, T *shared, bool wanted, Begin begin) {
+    __device__ void prefetched(
+        Matrix<T> a, Matrix<T> b, int steps, T *shared, bool wanted, Begin begin) {
         constexpr int parts = BK / 4, stage_elements = A::elements + B::elements;
         static_assert(parts % 2 == 0, "the two sets of registers take turns");
         const T *a0 = shared + part_i() * (A::along_k ? A::ld : 1);
@@ -183,7 +192,8 @@ struct Tile {
         typename WarpProduct<T, M, N>::Fragments f[2];
         auto load = [&](int step, int part) {
             int stage = step % STAGES * stage_elements;
-            f[part % 2].template load<A::along_k, B::along_k>(a0 + stage, A::ld, b0 + stage, B::ld, part * 4);
+            f[part % 2].template load<A::along_k, B::along_k>(
+                a0 + stage, A::ld, b0 + stage, B::ld, part * 4);
         };
 #pragma unroll
         for (int step = 0; step < STAGES - 1; ++step) fetch(step);
@@ -221,8 +231,10 @@ struct Tile {
     // the source's columns, so that it stays in its row (or rows) and its pointers only step on.
     template <class S, int WIDE> __device__ static void copy_chunks(Matrix<T> part, T *target) {
         constexpr int column = S::source_rows / WIDE, chunks = column * S::source_cols;
-        static_assert(threads % column == 0 || column % threads == 0, "threads cover whole columns");
-        constexpr int cols = threads > column ? threads / column : 1, rows = column > threads ? threads : column;
+        static_assert(
+            threads % column == 0 || column % threads == 0, "threads cover whole columns");
+        constexpr int cols = threads > column ? threads / column : 1,
+                      rows = column > threads ? threads : column;
         constexpr int passes = (S::source_cols + cols - 1) / cols;
 #pragma unroll
         for (int first = 0; first < column; first += rows) {
@@ -232,7 +244,7 @@ struct Tile {
 #pragma unroll(WIDE > 1 ? 16 : 1)
             for (int pass = 0; pass < passes; ++pass, j += cols) {
                 if (S::source_cols % cols && j >= S::source_cols) break;
-                copy_async<WIDE * (int)sizeof(T)>(place, source, i < part.rows && j < part.cols);
+                copy_async<(int)sizeof(T) * WIDE>(place, source, i < part.rows && j < part.cols);
                 source += (long long)cols * part.ld, place += cols * S::col_step;
             }
         }
@@ -249,15 +261,16 @@ __device__ inline int wait_for(const int *flag, int wanted) {
     return found;
 }
 
-// How many tiles are done in both rows, once they are more than `done`; for a warp, which reads both
-// flags at once.
+// How many tiles are done in both rows, once they are more than `done`; for a warp, which reads
+// both flags at once.
 __device__ inline int acquire_beyond(const int *row, const int *other, int done) {
     int found = wait_for(threadIdx.x % 2 ? other : row, done + 1);
     return min_(found, shuffle_xor(found, 1));
 }
 
 // The same for a block: `limit` at most, to all threads.
-__device__ inline int wait_beyond(const int *row, const int *other, int done, int limit = 0x7fffffff) {
+__device__ inline int wait_beyond(
+    const int *row, const int *other, int done, int limit = 0x7fffffff) {
     __shared__ int ready;
     if (threadIdx.x < 32) {
         int found = acquire_beyond(row, other, done);
@@ -300,7 +313,8 @@ template <class T> using TallTile = typename TileShapes<T>::Tall;
 template <class T> using LargeTile = typename TileShapes<T>::Large;
 
 // Instance CHOICE of the five with the shape of the blocks that compute it: tiles and threads a
-// block, and the blocks that shall fit on a multiprocessor (which bounds the registers of a thread).
+// block, and the blocks that shall fit on a multiprocessor (which bounds the registers of a
+// thread).
 template <class T, int CHOICE> struct TileChoice;
 template <class T> struct TileChoice<T, 0> : TinyTile<T> {
     static constexpr int per_block = 4, block = 128, residents = sizeof(T) == 16 ? 3 : 4;
@@ -309,7 +323,8 @@ template <class T> struct TileChoice<T, 1> : SmallTile<T> {
     static constexpr int per_block = 4, block = 128, residents = sizeof(real_t<T>) == 8 ? 2 : 3;
 };
 template <class T> struct TileChoice<T, 2> : MediumTile<T> {
-    static constexpr int per_block = 1, block = MediumTile<T>::threads, residents = sizeof(T) == 16 ? 2 : 3;
+    static constexpr int per_block = 1, block = MediumTile<T>::threads,
+                         residents = sizeof(T) == 16 ? 2 : 3;
 };
 template <class T> struct TileChoice<T, 3> : TallTile<T> {
     static constexpr int per_block = 1, block = TallTile<T>::threads, residents = 2;

@@ -4,13 +4,15 @@
 // An operand lies in one of two ways; `ALONG_K` names the second one:
 //   false  element (i, k) at i + k*ld: consecutive rows of op(A) (columns of op(B)) lie together;
 //   true   element (i, k) at k + i*ld: consecutive k lie together.
-// Reads are free of bank conflicts with ld ≡ leading_pad() modulo 16 (double) or 8 (complex<double>).
+// Reads are free of bank conflicts with ld ≡ leading_pad() modulo 16 (double) or 8
+// (complex<double>).
 #pragma once
 #include "common/matrix.cuh"
 #include "common/ptx.cuh"
 
 // What to add to a leading dimension that is a multiple of 16 so that warps read without conflicts.
-// Rows i..i+7 and k..k+3 are read at once: an 8-byte read serves 16 lanes a cycle, a 16-byte read 8.
+// Rows i..i+7 and k..k+3 are read at once: an 8-byte read serves 16 lanes a cycle, a 16-byte read
+// 8.
 template <class T, bool ALONG_K> __device__ constexpr int leading_pad() {
     if constexpr (same_type<T, complex<double>>) return ALONG_K ? 4 : 2;
     else if constexpr (same_type<T, double>) return ALONG_K ? 2 : 4;
@@ -52,7 +54,8 @@ template <class T, int M, int N> struct WarpProduct {
         }
     }
 
-    // Call f(i, j, entry) for each entry of C that this lane owns (in some of its TN groups of columns).
+    // Call f(i, j, entry) for each entry of C that this lane owns (in some of its TN groups of
+    // columns).
     template <int FROM = 0, int TO = TN, class F> __device__ void each(F f) {
         int g = (threadIdx.x & 31) >> 2, t = threadIdx.x & 3;
 #pragma unroll
@@ -62,7 +65,8 @@ template <class T, int M, int N> struct WarpProduct {
                 f(i / VM * 8 * VM + g * VM + i % VM, j / VN * 4 * VN + t * VN + j % VN, c[i][j]);
     }
 
-    // Call f(i, row) for each row i of C that this lane has entries of; row(g) calls g(j, entry) for them.
+    // Call f(i, row) for each row i of C that this lane has entries of; row(g) calls g(j, entry)
+    // for them.
     template <class F> __device__ void each_row(F f) {
         int g = (threadIdx.x & 31) >> 2, t = threadIdx.x & 3;
 #pragma unroll
@@ -94,8 +98,8 @@ template <class T, int M, int N> struct WarpProduct {
     }
 };
 
-// Fragments of mma_16x8x8 (see ptx.cuh), read from shared memory element by element: x[e] is op(A)'s
-// (g + 8*(e%2), t + 4*(e/2)), y[e] is op(B)'s (t + 4*e, g).
+// Fragments of mma_16x8x8 (see ptx.cuh), read from shared memory element by element: x[e] is
+// op(A)'s (g + 8*(e%2), t + 4*(e/2)), y[e] is op(B)'s (t + 4*e, g).
 template <bool ALONG_K, class T>
 __device__ inline void fragment_a(T (&x)[4], const T *a, int ld, int i, int k) {
     int g = (threadIdx.x & 31) >> 2, t = threadIdx.x & 3;
@@ -116,8 +120,8 @@ __device__ inline void fragment_b(T (&y)[2], const T *b, int ld, int j, int k) {
 }
 
 // Which rows and columns of C the tensor cores' numbering means is free, as long as operands and C
-// agree. Here a lane's rows of a 16-row group are 2g and 2g+1, and its columns of two 8-column groups
-// are 2g and 2g+1 as operand: neighbours, which one 16-byte load brings.
+// agree. Here a lane's rows of a 16-row group are 2g and 2g+1, and its columns of two 8-column
+// groups are 2g and 2g+1 as operand: neighbours, which one 16-byte load brings.
 template <int M, int N> struct WarpProduct<double, M, N> {
     static constexpr int TM = M / 16, TN = N / 8;
     static constexpr int k_multiple = 8;
@@ -155,7 +159,8 @@ template <int M, int N> struct WarpProduct<double, M, N> {
         f[0].template load<A_ALONG_K, B_ALONG_K>(a, lda, b, ldb, 0);
 #pragma unroll
         for (int k = 0; k < K; k += 4) {
-            if (k + 4 < K) f[(k / 4 + 1) % 2].template load<A_ALONG_K, B_ALONG_K>(a, lda, b, ldb, k + 4);
+            if (k + 4 < K)
+                f[(k / 4 + 1) % 2].template load<A_ALONG_K, B_ALONG_K>(a, lda, b, ldb, k + 4);
             multiply(f[k / 4 % 2]);
         }
     }
@@ -168,7 +173,8 @@ template <int M, int N> struct WarpProduct<double, M, N> {
             for (int i = 0; i < TM; ++i)
 #pragma unroll
                 for (int e = 0; e < 4; ++e)
-                    f(16 * i + 2 * g + e / 2, 16 * (j / 2) + 4 * t + 2 * (e % 2) + j % 2, c[i][j][e]);
+                    f(16 * i + 2 * g + e / 2, 16 * (j / 2) + 4 * t + 2 * (e % 2) + j % 2,
+                        c[i][j][e]);
     }
 
     template <class F> __device__ void each_row(F f) {
@@ -178,7 +184,8 @@ template <int M, int N> struct WarpProduct<double, M, N> {
             f(16 * (i / 2) + 2 * g + i % 2, [&](auto visit) {
 #pragma unroll
                 for (int j = 0; j < 2 * TN; ++j)
-                    visit(16 * (j / 4) + 4 * t + 2 * (j % 2) + j / 2 % 2, c[i / 2][j / 2][2 * (i % 2) + j % 2]);
+                    visit(16 * (j / 4) + 4 * t + 2 * (j % 2) + j / 2 % 2,
+                        c[i / 2][j / 2][2 * (i % 2) + j % 2]);
             });
     }
 
@@ -188,7 +195,8 @@ template <int M, int N> struct WarpProduct<double, M, N> {
     };
     // Elements (2g, t) and (2g+1, t) of the 16 rows from i on, t counted from k.
     template <bool ALONG_K>
-    __device__ static void pair(double &first, double &second, const double *p, int ld, int i, int k) {
+    __device__ static void pair(
+        double &first, double &second, const double *p, int ld, int i, int k) {
         int row = i + ((threadIdx.x & 31) >> 2) * 2, depth = k + (threadIdx.x & 3);
         if constexpr (ALONG_K) {
             first = p[depth + row * ld], second = p[depth + (row + 1) * ld];
@@ -221,7 +229,8 @@ template <int M, int N> struct WarpProduct<complex<double>, M, N> {
                 T y[2];
                 fragment_b<B_ALONG_K>(y, b, ldb, 8 * j, k);
 #pragma unroll
-                for (int e = 0; e < 2; ++e) y_re[j][e] = y[e].re, y_im[j][e] = CONJ_B ? -y[e].im : y[e].im;
+                for (int e = 0; e < 2; ++e)
+                    y_re[j][e] = y[e].re, y_im[j][e] = CONJ_B ? -y[e].im : y[e].im;
             }
 #pragma unroll
             for (int i = 0; i < TM; ++i) {
@@ -265,7 +274,8 @@ template <int M, int N> struct WarpProduct<complex<double>, M, N> {
             f(16 * (i / 2) + g + 8 * (i % 2), [&](auto visit) {
 #pragma unroll
                 for (int j = 0; j < 2 * TN; ++j) {
-                    double &x = re[i / 2][j / 2][2 * (i % 2) + j % 2], &y = im[i / 2][j / 2][2 * (i % 2) + j % 2];
+                    double &x = re[i / 2][j / 2][2 * (i % 2) + j % 2],
+                           &y = im[i / 2][j / 2][2 * (i % 2) + j % 2];
                     T v{x, y};
                     visit(8 * (j / 2) + 2 * t + j % 2, v);
                     x = v.re, y = v.im;

@@ -9,20 +9,25 @@ constexpr int COPY_TILE = 32, COPY_ROWS = 8;
 // threads copies the 32×32 tile work[3x..3x+2] = (matrix, tile row, tile column), by way of shared
 // memory (32×33 elements of T, static) so that both sides are read and written along what lies
 // side by side in memory: down the columns, or along the rows where a row's entries are closer.
-extern "C" __global__ void __launch_bounds__(256) copy_strided(const T *const *from, const long long *row, const long long *column, Vbatched<T> to, const int *work) {
+extern "C" __global__ void __launch_bounds__(256) copy_strided(const T *const *from,
+    const long long *row, const long long *column, Vbatched<T> to, const int *work) {
     __shared__ T tile[COPY_TILE * (COPY_TILE + 1)];
     int b = work[3 * blockIdx.x];
-    Matrix<T> target = to(b).at(work[3 * blockIdx.x + 1] * COPY_TILE, work[3 * blockIdx.x + 2] * COPY_TILE, COPY_TILE, COPY_TILE);
+    Matrix<T> target = to(b).at(work[3 * blockIdx.x + 1] * COPY_TILE,
+        work[3 * blockIdx.x + 2] * COPY_TILE, COPY_TILE, COPY_TILE);
     long long down = row[b], across = column[b];
-    const T *source = from[b] + work[3 * blockIdx.x + 1] * COPY_TILE * down + work[3 * blockIdx.x + 2] * COPY_TILE * across;
+    const T *source = from[b] + work[3 * blockIdx.x + 1] * COPY_TILE * down +
+                      work[3 * blockIdx.x + 2] * COPY_TILE * across;
     bool by_rows = across < down;
     for (int k = threadIdx.y; k < COPY_TILE; k += COPY_ROWS) {
         int i = by_rows ? k : (int)threadIdx.x, j = by_rows ? (int)threadIdx.x : k;
-        if (i < target.rows && j < target.cols) tile[i + j * (COPY_TILE + 1)] = source[i * down + j * across];
+        if (i < target.rows && j < target.cols)
+            tile[i + j * (COPY_TILE + 1)] = source[i * down + j * across];
     }
     __syncthreads();
     for (int j = threadIdx.y; j < target.cols; j += COPY_ROWS)
-        if ((int)threadIdx.x < target.rows) target(threadIdx.x, j) = tile[threadIdx.x + j * (COPY_TILE + 1)];
+        if ((int)threadIdx.x < target.rows)
+            target(threadIdx.x, j) = tile[threadIdx.x + j * (COPY_TILE + 1)];
 }
 
 // Zeros in the triangle of `uplo` without its diagonal. Tile map: a block clears 32 columns
@@ -36,6 +41,12 @@ template <class Source> __device__ void clear(Source a, int uplo, const int *wor
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) clear_native(Native<T> a, int uplo, const int *work) { clear(a, uplo, work); }
-extern "C" __global__ void __launch_bounds__(256) clear_batched(Batched<T> a, int uplo, const int *work) { clear(a, uplo, work); }
-extern "C" __global__ void __launch_bounds__(256) clear_vbatched(Vbatched<T> a, int uplo, const int *work) { clear(a, uplo, work); }
+#define ENTRY(name, Source) \
+    extern "C" __global__ void __launch_bounds__(256) \
+        name(Source<T> a, int uplo, const int *work) { \
+        clear(a, uplo, work); \
+    }
+
+ENTRY(clear_native, Native)
+ENTRY(clear_batched, Batched)
+ENTRY(clear_vbatched, Vbatched)

@@ -20,21 +20,19 @@ using T = SCALAR;
 using Product = TileChoice<T, TILE>;
 
 template <class Source>
-__device__ void gemm_entry(
-    T alpha, Source a, Window part_a, Source b, Window part_b, T beta, Source c, Window part_c,
-    const int4 *work, int period, int count) {
+__device__ void gemm_entry(T alpha, Source a, Window part_a, Source b, Window part_b, T beta,
+    Source c, Window part_c, const int4 *work, int period, int count) {
     int slot = threadIdx.x / Product::threads, item = blockIdx.x * Product::per_block + slot;
     if (item >= count) return;  // whole tiles: the others synchronize within themselves only
     int4 w = work_item(work, period, item);
-    gemm<Product, (Trans)TRANS_A, (Trans)TRANS_B>(
-        alpha, part_a.of(a(w.x)), part_b.of(b(w.x)), beta, part_c.of(c(w.x)), w.y, w.z,
-        shared_memory<T>() + slot * Product::shared_elements);
+    gemm<Product, (Trans)TRANS_A, (Trans)TRANS_B>(alpha, part_a.of(a(w.x)), part_b.of(b(w.x)), beta,
+        part_c.of(c(w.x)), w.y, w.z, shared_memory<T>() + slot * Product::shared_elements);
 }
 
 #define ENTRY(name, Source) \
-    extern "C" __global__ void __launch_bounds__(Product::block, Product::residents) name( \
-        T alpha, Source<T> a, Window part_a, Source<T> b, Window part_b, T beta, Source<T> c, \
-        Window part_c, const int4 *work, int period, int count) { \
+    extern "C" __global__ void __launch_bounds__(Product::block, Product::residents) \
+        name(T alpha, Source<T> a, Window part_a, Source<T> b, Window part_b, T beta, Source<T> c, \
+            Window part_c, const int4 *work, int period, int count) { \
         gemm_entry(alpha, a, part_a, b, part_b, beta, c, part_c, work, period, count); \
     }
 

@@ -10,7 +10,8 @@ struct Window {
 };
 
 // The tile of a batch that block (or warp) `item` computes. `work` holds {matrix, row, column, 0},
-// row and column counted in elements; it is repeated for every `period` items, for the next matrices.
+// row and column counted in elements; it is repeated for every `period` items, for the next
+// matrices.
 __device__ inline int4 work_item(const int4 *work, int period, int item) {
     int4 found = work[item % period];
     found.x += item / period;
@@ -18,10 +19,12 @@ __device__ inline int4 work_item(const int4 *work, int period, int item) {
 }
 
 // Rows i… of op(a), at most `size`; columns j… of op(b) likewise.
-template <Trans OP, class T> __device__ inline Matrix<T> operand_rows(Matrix<T> a, int i, int size) {
+template <Trans OP, class T>
+__device__ inline Matrix<T> operand_rows(Matrix<T> a, int i, int size) {
     return OP == NoTrans ? a.at(i, 0, size) : a.at(0, i, 1 << 30, size);
 }
-template <Trans OP, class T> __device__ inline Matrix<T> operand_cols(Matrix<T> b, int j, int size) {
+template <Trans OP, class T>
+__device__ inline Matrix<T> operand_cols(Matrix<T> b, int j, int size) {
     return OP == NoTrans ? b.at(0, j, 1 << 30, size) : b.at(j, 0, size);
 }
 
@@ -36,7 +39,8 @@ struct Rectangle {
 template <class Tile, class T> __device__ void prefetch_tile(Matrix<T> c) {
     constexpr int line = 128 / sizeof(T);
     int lines = ceil_div(c.rows, line);
-    for (int l = Tile::thread(); l < lines * c.cols; l += Tile::threads) prefetch(&c(l % lines * line, l / lines));
+    for (int l = Tile::thread(); l < lines * c.cols; l += Tile::threads)
+        prefetch(&c(l % lines * line, l / lines));
 }
 
 // tile = factor·c, of a whole tile. The loads need no registers besides the tile's.
@@ -62,17 +66,18 @@ __device__ void store_tile(Tile &tile, T alpha, T beta, Matrix<T> c, Region regi
         tile.template each_of<3, 4>(add);
     }
     if (region.whole) tile.each([&](int i, int j, T &v) { c(i, j) = v; });
-    else tile.each([&](int i, int j, T &v) {
-        if (region.inside(i, j)) c(i, j) = v;
-    });
+    else
+        tile.each([&](int i, int j, T &v) {
+            if (region.inside(i, j)) c(i, j) = v;
+        });
 }
 
-// c = alpha·op(a)·op(b) + beta·c in the region of one tile, by Tile::threads threads; `shared` has room
-// for Tile::shared_elements. An alpha of ±1 is its own reciprocal: alpha·beta·c can then be what the
-// product is added to, which is read while the first operands are on their way.
+// c = alpha·op(a)·op(b) + beta·c in the region of one tile, by Tile::threads threads; `shared` has
+// room for Tile::shared_elements. An alpha of ±1 is its own reciprocal: alpha·beta·c can then be
+// what the product is added to, which is read while the first operands are on their way.
 template <class Tile, Trans TA, Trans TB, class T, class Region>
-__device__ void update_tile(
-    T alpha, Matrix<T> a, Matrix<T> b, T beta, Matrix<T> c, Region region, T *shared, bool wanted = true) {
+__device__ void update_tile(T alpha, Matrix<T> a, Matrix<T> b, T beta, Matrix<T> c, Region region,
+    T *shared, bool wanted = true) {
     Tile tile;
     tile.clear();
     bool reads = !(beta == zero<T>()), unit = alpha == one<T>() || alpha == -one<T>();
@@ -86,9 +91,10 @@ __device__ void update_tile(
 
 // The tile of c = alpha·op(a)·op(b) + beta·c whose first entry is (i, j).
 template <class Tile, Trans TA, Trans TB, class T>
-__device__ void gemm(T alpha, Matrix<T> a, Matrix<T> b, T beta, Matrix<T> c, int i, int j, T *shared) {
+__device__ void gemm(
+    T alpha, Matrix<T> a, Matrix<T> b, T beta, Matrix<T> c, int i, int j, T *shared) {
     c = c.at(i, j, Tile::rows, Tile::cols);
     Rectangle region{c.rows, c.cols, c.rows == Tile::rows && c.cols == Tile::cols};
-    update_tile<Tile, TA, TB>(
-        alpha, operand_rows<TA>(a, i, Tile::rows), operand_cols<TB>(b, j, Tile::cols), beta, c, region, shared);
+    update_tile<Tile, TA, TB>(alpha, operand_rows<TA>(a, i, Tile::rows),
+        operand_cols<TB>(b, j, Tile::cols), beta, c, region, shared);
 }

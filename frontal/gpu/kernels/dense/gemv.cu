@@ -1,10 +1,11 @@
 // GEMV entry points: y = alpha·op(A)·x + beta·y for one matrix or a batch.
 //
-// Tile map: team z of block b works on item b·blockDim.z + z, the tile of tile_m×tile_n entries of a
-// matrix that begins at {matrix, row, column} = work[item]. Big-tile setting: the tile is the matrix.
-// Classic: tiles share a matrix; where they split the sums too, each leaves its own in `partial`
-// (outputs of a tile after those of the tile before), and gemv_sum adds them. Blocks are X×Y×Z
-// threads as dense/gemv.cuh says. Dynamic shared memory: 16 bytes a thread for gemv_n with Y > 1.
+// Tile map: team z of block b works on item b·blockDim.z + z, the tile of tile_m×tile_n entries of
+// a matrix that begins at {matrix, row, column} = work[item]. Big-tile setting: the tile is the
+// matrix. Classic: tiles share a matrix; where they split the sums too, each leaves its own in
+// `partial` (outputs of a tile after those of the tile before), and gemv_sum adds them. Blocks are
+// X×Y×Z threads as dense/gemv.cuh says. Dynamic shared memory: 16 bytes a thread for gemv_n with Y
+// > 1.
 #include "dense/gemv.cuh"
 
 #ifndef UNROLL
@@ -12,7 +13,8 @@
 #endif
 
 using T = SCALAR;
-constexpr int RESIDENT = UNROLL > 4 || sizeof(T) > 8 ? 2 : 3; // blocks a multiprocessor that registers are kept for
+// Blocks a multiprocessor that registers are kept for.
+constexpr int RESIDENT = UNROLL > 4 || sizeof(T) > 8 ? 2 : 3;
 
 // The work list is for `period` items, and repeated for the next matrices; null: whole matrices.
 __device__ inline int4 gemv_item(const int4 *work, int period, int item) {
@@ -23,30 +25,35 @@ __device__ inline int4 gemv_item(const int4 *work, int period, int item) {
 }
 
 template <class Source>
-__device__ void gemv_n_entry(T alpha, Source a, Source x, T beta, Source y, int tile_m, int tile_n, const int4 *work, int period, int count, T *partial) {
+__device__ void gemv_n_entry(T alpha, Source a, Source x, T beta, Source y, int tile_m, int tile_n,
+    const int4 *work, int period, int count, T *partial) {
     int item = blockIdx.x * blockDim.z + threadIdx.z;
-    if (item >= count) return; // a whole warp: blocks of one team have no such items
+    if (item >= count) return;  // a whole warp: blocks of one team have no such items
     int4 w = gemv_item(work, period, item);
     Matrix<T> tile = a(w.x).at(w.y, w.z, tile_m, alpha == zero<T>() ? 0 : tile_n);
-    Sums<T> out{alpha, beta, y(w.x).data + w.y, partial ? partial + (long long)item * tile_m : nullptr};
+    Sums<T> out{
+        alpha, beta, y(w.x).data + w.y, partial ? partial + (long long)item * tile_m : nullptr};
     Vector<T> *shared = shared_memory<Vector<T>>() + threadIdx.z * blockDim.x * blockDim.y;
     gemv_n<UNROLL>(tile, x(w.x).data + w.z, out, shared);
 }
 
 template <class Source>
-__device__ void gemv_t_entry(T alpha, Source a, Source x, T beta, Source y, int tile_m, int tile_n, const int4 *work, int period, int count, T *partial, int conjugate) {
+__device__ void gemv_t_entry(T alpha, Source a, Source x, T beta, Source y, int tile_m, int tile_n,
+    const int4 *work, int period, int count, T *partial, int conjugate) {
     int item = blockIdx.x * blockDim.z + threadIdx.z;
     if (item >= count) return;
     int4 w = gemv_item(work, period, item);
     Matrix<T> tile = a(w.x).at(w.y, w.z, alpha == zero<T>() ? 0 : tile_m, tile_n);
-    Sums<T> out{alpha, beta, y(w.x).data + w.z, partial ? partial + (long long)item * tile_n : nullptr};
+    Sums<T> out{
+        alpha, beta, y(w.x).data + w.z, partial ? partial + (long long)item * tile_n : nullptr};
     gemv_t<UNROLL>(tile, x(w.x).data + w.y, out, conjugate != 0);
 }
 
-// The sums of a tile of outputs: work[block] = {matrix, first output, first partial, partials}, each
-// of `tile` outputs. A thread owns outputs; partials are added in their order.
+// The sums of a tile of outputs: work[block] = {matrix, first output, first partial, partials},
+// each of `tile` outputs. A thread owns outputs; partials are added in their order.
 template <class Source>
-__device__ void gemv_sum_entry(T alpha, T beta, Source y, int tile, const int4 *work, const T *partial) {
+__device__ void gemv_sum_entry(
+    T alpha, T beta, Source y, int tile, const int4 *work, const T *partial) {
     int4 w = work[blockIdx.x];
     Matrix<T> part = y(w.x).at(w.y, 0, tile);
     Sums<T> out{alpha, beta, part.data, nullptr};
@@ -58,14 +65,39 @@ __device__ void gemv_sum_entry(T alpha, T beta, Source y, int tile, const int4 *
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256, RESIDENT) gemv_n_native(T alpha, Native<T> a, Native<T> x, T beta, Native<T> y, int tile_m, int tile_n, const int4 *work, int period, int count, T *partial) { gemv_n_entry(alpha, a, x, beta, y, tile_m, tile_n, work, period, count, partial); }
-extern "C" __global__ void __launch_bounds__(256, RESIDENT) gemv_n_batched(T alpha, Batched<T> a, Batched<T> x, T beta, Batched<T> y, int tile_m, int tile_n, const int4 *work, int period, int count, T *partial) { gemv_n_entry(alpha, a, x, beta, y, tile_m, tile_n, work, period, count, partial); }
-extern "C" __global__ void __launch_bounds__(256, RESIDENT) gemv_n_vbatched(T alpha, Vbatched<T> a, Vbatched<T> x, T beta, Vbatched<T> y, int tile_m, int tile_n, const int4 *work, int period, int count, T *partial) { gemv_n_entry(alpha, a, x, beta, y, tile_m, tile_n, work, period, count, partial); }
+#define ENTRY(name, Source) \
+    extern "C" __global__ void __launch_bounds__(256, RESIDENT) \
+        name(T alpha, Source<T> a, Source<T> x, T beta, Source<T> y, int tile_m, int tile_n, \
+            const int4 *work, int period, int count, T *partial) { \
+        gemv_n_entry(alpha, a, x, beta, y, tile_m, tile_n, work, period, count, partial); \
+    }
 
-extern "C" __global__ void __launch_bounds__(256, RESIDENT) gemv_t_native(T alpha, Native<T> a, Native<T> x, T beta, Native<T> y, int tile_m, int tile_n, const int4 *work, int period, int count, T *partial, int conjugate) { gemv_t_entry(alpha, a, x, beta, y, tile_m, tile_n, work, period, count, partial, conjugate); }
-extern "C" __global__ void __launch_bounds__(256, RESIDENT) gemv_t_batched(T alpha, Batched<T> a, Batched<T> x, T beta, Batched<T> y, int tile_m, int tile_n, const int4 *work, int period, int count, T *partial, int conjugate) { gemv_t_entry(alpha, a, x, beta, y, tile_m, tile_n, work, period, count, partial, conjugate); }
-extern "C" __global__ void __launch_bounds__(256, RESIDENT) gemv_t_vbatched(T alpha, Vbatched<T> a, Vbatched<T> x, T beta, Vbatched<T> y, int tile_m, int tile_n, const int4 *work, int period, int count, T *partial, int conjugate) { gemv_t_entry(alpha, a, x, beta, y, tile_m, tile_n, work, period, count, partial, conjugate); }
+ENTRY(gemv_n_native, Native)
+ENTRY(gemv_n_batched, Batched)
+ENTRY(gemv_n_vbatched, Vbatched)
 
-extern "C" __global__ void __launch_bounds__(128) gemv_sum_native(T alpha, T beta, Native<T> y, int tile, const int4 *work, const T *partial) { gemv_sum_entry(alpha, beta, y, tile, work, partial); }
-extern "C" __global__ void __launch_bounds__(128) gemv_sum_batched(T alpha, T beta, Batched<T> y, int tile, const int4 *work, const T *partial) { gemv_sum_entry(alpha, beta, y, tile, work, partial); }
-extern "C" __global__ void __launch_bounds__(128) gemv_sum_vbatched(T alpha, T beta, Vbatched<T> y, int tile, const int4 *work, const T *partial) { gemv_sum_entry(alpha, beta, y, tile, work, partial); }
+#define DOTS_ENTRY(name, Source) \
+    extern "C" __global__ void __launch_bounds__(256, RESIDENT) \
+        name(T alpha, Source<T> a, Source<T> x, T beta, Source<T> y, int tile_m, int tile_n, \
+            const int4 *work, int period, int count, T *partial, int conjugate) { \
+        gemv_t_entry( \
+            alpha, a, x, beta, y, tile_m, tile_n, work, period, count, partial, conjugate); \
+    }
+#undef ENTRY
+#define ENTRY DOTS_ENTRY
+
+ENTRY(gemv_t_native, Native)
+ENTRY(gemv_t_batched, Batched)
+ENTRY(gemv_t_vbatched, Vbatched)
+
+#define SUM_ENTRY(name, Source) \
+    extern "C" __global__ void __launch_bounds__(128) \
+        name(T alpha, T beta, Source<T> y, int tile, const int4 *work, const T *partial) { \
+        gemv_sum_entry(alpha, beta, y, tile, work, partial); \
+    }
+#undef ENTRY
+#define ENTRY SUM_ENTRY
+
+ENTRY(gemv_sum_native, Native)
+ENTRY(gemv_sum_batched, Batched)
+ENTRY(gemv_sum_vbatched, Vbatched)

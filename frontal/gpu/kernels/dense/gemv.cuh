@@ -1,5 +1,5 @@
-// Matrix-vector products, bound by how fast A is read: each thread keeps several 16-byte reads under
-// way, and every read of a warp lies along columns.
+// Matrix-vector products, bound by how fast A is read: each thread keeps several 16-byte reads
+// under way, and every read of a warp lies along columns.
 //
 // A team of X×Y threads (threadIdx.x, threadIdx.y) works on one tile of one matrix: X lanes along
 // the rows, Y groups over the columns. Teams of a whole block meet at __syncthreads; where a block
@@ -15,7 +15,8 @@ template <class T> struct alignas(16) Vector {
 };
 
 // Where sums go: y = alpha·sum + beta·y (y is not read for beta = 0), or to `partial`, as they are,
-// where several tiles make one sum. `before` is read early, so that nothing waits for it at the end.
+// where several tiles make one sum. `before` is read early, so that nothing waits for it at the
+// end.
 template <class T> struct Sums {
     T alpha, beta;
     T *y, *partial;
@@ -62,7 +63,7 @@ __device__ Vector<T> sum_of_columns(Matrix<T> a, const T *x, Read read) {
         Vector<T> v[U];
         T factor[U];
 #pragma unroll
-        for (int u = 0; u < U; ++u) { // beyond the last column: column j once more, not added
+        for (int u = 0; u < U; ++u) {  // beyond the last column: column j once more, not added
             int k = j + u * Y < a.cols ? j + u * Y : j;
             v[u] = read(&a(0, k));
             factor[u] = x[k];
@@ -91,7 +92,8 @@ __device__ void gemv_n_strips(Matrix<T> a, const T *x, Sums<T> out, Vector<T> *s
         if (ALIGNED && i >= 0 && i + V <= a.rows)
             sum = sum_of_columns<U>(a, x, [&](const T *column) { return read_vector(column, i); });
         else
-            sum = sum_of_columns<U>(a, x, [&](const T *column) { return read_apart(column, i, by, a.rows); });
+            sum = sum_of_columns<U>(
+                a, x, [&](const T *column) { return read_apart(column, i, by, a.rows); });
         if (Y > 1) {
             shared[tx + ty * X] = sum;
             team_sync();
@@ -108,7 +110,8 @@ __device__ void gemv_n_strips(Matrix<T> a, const T *x, Sums<T> out, Vector<T> *s
 
 // out = a·x. Strips begin at an aligned address before the matrix where all columns share one, and
 // a strip more does not matter.
-template <int U, class T> __device__ void gemv_n(Matrix<T> a, const T *x, Sums<T> out, Vector<T> *shared) {
+template <int U, class T>
+__device__ void gemv_n(Matrix<T> a, const T *x, Sums<T> out, Vector<T> *shared) {
     long long step = a.ld * (long long)sizeof(T);
     bool many = a.rows > 4 * (int)blockDim.x * vector_length<T>;
     int before = padding(a.data, step, many);
@@ -118,10 +121,12 @@ template <int U, class T> __device__ void gemv_n(Matrix<T> a, const T *x, Sums<T
 
 // sums[u] += Σ op(a(i+e, column u))·x(i+e) over one vector of rows; whole, or by those that exist.
 template <bool WHOLE, int U, class T>
-__device__ void add_dots(T (&sum)[U], const T *const (&column)[U], const T *x, int i, int rows, bool conjugate) {
+__device__ void add_dots(
+    T (&sum)[U], const T *const (&column)[U], const T *x, int i, int rows, bool conjugate) {
     Vector<T> v[U], factor;
 #pragma unroll
-    for (int u = 0; u < U; ++u) v[u] = WHOLE ? read_vector(column[u], i) : read_apart(column[u], i, 1, rows);
+    for (int u = 0; u < U; ++u)
+        v[u] = WHOLE ? read_vector(column[u], i) : read_apart(column[u], i, 1, rows);
     factor = read_apart(x, i, 1, rows);
 #pragma unroll
     for (int e = 0; e < vector_length<T>; ++e)
@@ -135,22 +140,25 @@ __device__ void add_dots(T (&sum)[U], const T *const (&column)[U], const T *x, i
 // group of X lanes takes U columns together that are V apart, V the elements of a vector: these
 // share their alignment whatever the leading dimension, hence the entries of x too. Each column is
 // read from the last aligned address before it; entries outside are not counted.
-template <int U, class T> __device__ void gemv_t(Matrix<T> a, const T *x, Sums<T> out, bool conjugate) {
+template <int U, class T>
+__device__ void gemv_t(Matrix<T> a, const T *x, Sums<T> out, bool conjugate) {
     constexpr int V = vector_length<T>;
     int X = blockDim.x, Y = blockDim.y, tx = threadIdx.x;
     int groups = ceil_div(a.cols, V * U) * V;
     bool many = a.rows > 8 * X * V;
-    for (int q0 = 0; q0 < groups; q0 += Y) { // as many rounds for each group: they shuffle together
+    // As many rounds for each group: they shuffle together.
+    for (int q0 = 0; q0 < groups; q0 += Y) {
         int q = q0 + (int)threadIdx.y, base = q / V * (V * U) + q % V;
         int rows = base < a.cols ? a.rows : 0;
         T sum[U];
         const T *column[U];
 #pragma unroll
-        for (int u = 0; u < U; ++u) { // beyond the last column: the first once more, not stored
+        for (int u = 0; u < U; ++u) {  // beyond the last column: the first once more, not stored
             int j = base + u * V < a.cols ? base + u * V : min_(base, a.cols - 1);
             sum[u] = zero<T>(), column[u] = &a(0, j);
         }
-        int mine = tx < U && base + tx * V < a.cols ? base + tx * V : -1; // the column that this lane stores
+        // The column that this lane stores.
+        int mine = tx < U && base + tx * V < a.cols ? base + tx * V : -1;
         T before = mine >= 0 ? out.before(mine) : zero<T>(), total = zero<T>();
         int i = V * tx - padding(column[0], V * a.ld * (long long)sizeof(T), many);
         if (i < 0 && rows) add_dots<false>(sum, column, x, i, rows, conjugate), i += V * X;
@@ -158,7 +166,8 @@ template <int U, class T> __device__ void gemv_t(Matrix<T> a, const T *x, Sums<T
         if (i < rows) add_dots<false>(sum, column, x, i, rows, conjugate);
 #pragma unroll
         for (int u = 0; u < U; ++u) {
-            for (int step = X / 2; step > 0; step /= 2) sum[u] = sum[u] + shuffle_xor(sum[u], step, X);
+            for (int step = X / 2; step > 0; step /= 2)
+                sum[u] = sum[u] + shuffle_xor(sum[u], step, X);
             if (tx == u) total = sum[u];
         }
         if (mine >= 0) out.store(mine, total, before);

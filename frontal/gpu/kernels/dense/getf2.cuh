@@ -26,7 +26,9 @@ __device__ inline Magnitude magnitude(double a) {
 }
 
 __device__ inline float magnitude_value(Magnitude m, float) { return __uint_as_float(m.high); }
-__device__ inline double magnitude_value(Magnitude m, double) { return __hiloint2double((int)m.high, (int)m.low); }
+__device__ inline double magnitude_value(Magnitude m, double) {
+    return __hiloint2double((int)m.high, (int)m.low);
+}
 
 // The least pivot that can be divided by.
 template <class R> __device__ constexpr R least_pivot() {
@@ -121,8 +123,8 @@ template <int K, class T, int N> __device__ inline void put_row(T *row, const T 
     }
 }
 
-// Factor a matrix of at most LANES×N whose row `lane` is a[0..N), by LANES lanes; the whole warp comes
-// here, each group of lanes with its own matrix.
+// Factor a matrix of at most LANES×N whose row `lane` is a[0..N), by LANES lanes; the whole warp
+// comes here, each group of lanes with its own matrix.
 //   steps     columns to eliminate, min(rows, columns) ≤ min(LANES, N)
 //   position  in: this lane, or -1 where that is no row; out: the row's place in the factors
 //   pivot     out: LAPACK's row interchange number `lane`, from 0
@@ -174,9 +176,12 @@ __device__ inline OwnCandidate<T> own_candidate(const T (&a)[R][NB], const int (
 #pragma unroll
     for (int q = 0; q < R; ++q) {
         Magnitude m = magnitude(abs1(a[q][K]));
-        bool larger = m.high > best.size.high || (m.high == best.size.high && m.low > best.size.low);
-        bool equal = m.high == best.size.high && m.low == best.size.low && position[q] < best.position;
-        if (position[q] >= K && (best.position < 0 || larger || equal)) best = {m, a[q][K], position[q], q};
+        bool larger =
+            m.high > best.size.high || (m.high == best.size.high && m.low > best.size.low);
+        bool equal =
+            m.high == best.size.high && m.low == best.size.low && position[q] < best.position;
+        if (position[q] >= K && (best.position < 0 || larger || equal))
+            best = {m, a[q][K], position[q], q};
     }
     return best;
 }
@@ -196,16 +201,16 @@ template <class T, int NB, int R> struct Panel {
         return 2 * max_warps * (int)sizeof(Candidate) + 2 * (threads / 32) * NB * (int)sizeof(T);
     }
 
-    // Factor the panel whose row position[q] is a[q], of which there are `steps` columns; a position is
-    // -1 where there is no row. On return positions are places in the factors; pivots[k], k < steps,
-    // in shared memory, are LAPACK's interchanges from 0. Returns LAPACK's info, or how many pivots
-    // were replaced, in every thread. The caller puts a barrier before it uses `pivots` or `shared`.
-    // agree(k, candidate, row) brings this block's candidate and its row, and returns the pivot's and
-    // where its row is: the same for one block, another's for blocks that share a panel.
+    // Factor the panel whose row position[q] is a[q], of which there are `steps` columns; a
+    // position is -1 where there is no row. On return positions are places in the factors;
+    // pivots[k], k < steps, in shared memory, are LAPACK's interchanges from 0. Returns LAPACK's
+    // info, or how many pivots were replaced, in every thread. The caller puts a barrier before it
+    // uses `pivots` or `shared`. agree(k, candidate, row) brings this block's candidate and its
+    // row, and returns the pivot's and where its row is: the same for one block, another's for
+    // blocks that share a panel.
     template <class Agree>
-    __device__ static int factor(
-        T (&a)[R][NB], int (&position)[R], int steps, unsigned char *shared, int *pivots, real_t<T> tiny,
-        Agree agree) {
+    __device__ static int factor(T (&a)[R][NB], int (&position)[R], int steps,
+        unsigned char *shared, int *pivots, real_t<T> tiny, Agree agree) {
         int info = 0, warps = blockDim.x / 32, warp = threadIdx.x / 32, lane = threadIdx.x & 31;
         Candidate *candidates = reinterpret_cast<Candidate *>(shared);
         T *rows = reinterpret_cast<T *>(candidates + 2 * max_warps);
@@ -228,12 +233,14 @@ template <class T, int NB, int R> struct Panel {
         });
         return info;
     }
-    __device__ static int factor(
-        T (&a)[R][NB], int (&position)[R], int steps, unsigned char *shared, int *pivots, real_t<T> tiny) {
-        return factor(a, position, steps, shared, pivots, tiny, [](int, Candidate &, const T *row) { return row; });
+    __device__ static int factor(T (&a)[R][NB], int (&position)[R], int steps,
+        unsigned char *shared, int *pivots, real_t<T> tiny) {
+        return factor(a, position, steps, shared, pivots, tiny,
+            [](int, Candidate &, const T *row) { return row; });
     }
 
-    // The lane with the best of the first `count` lanes' candidates, which all lanes get; -1 for none.
+    // The lane with the best of the first `count` lanes' candidates, which all lanes get; -1 for
+    // none.
     __device__ static int best_of(int count, Candidate &c) {
         bool some = (int)(threadIdx.x & 31) < count && c.position >= 0;
         unsigned high;
@@ -262,7 +269,8 @@ template <class T, int NB, int R> struct Panel {
 
     // The pivot, in the row at position `target`, is too small.
     template <int K>
-    __device__ static void replace(T (&a)[R][NB], const int (&position)[R], int target, real_t<T> tiny) {
+    __device__ static void replace(
+        T (&a)[R][NB], const int (&position)[R], int target, real_t<T> tiny) {
 #pragma unroll
         for (int q = 0; q < R; ++q)
             if (position[q] == target) a[q][K] = replaced(a[q][K], tiny);
@@ -270,7 +278,8 @@ template <class T, int NB, int R> struct Panel {
 
     // Eliminate column K by the row that was at position `target`.
     template <int K>
-    __device__ static void eliminate(T (&a)[R][NB], int (&position)[R], int target, bool good, const T *row) {
+    __device__ static void eliminate(
+        T (&a)[R][NB], int (&position)[R], int target, bool good, const T *row) {
         T minus[R];
 #pragma unroll
         for (int q = 0; q < R; ++q) {

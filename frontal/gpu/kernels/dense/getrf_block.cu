@@ -1,7 +1,7 @@
 // LU with partial pivoting of matrices that shared memory holds whole: one block a matrix.
 //
-// Right-looking by panels of 16 columns: a panel is factored in registers, a row a thread; then rows
-// of the other columns move, a thread solves for a column of U, and warps subtract tiles of
+// Right-looking by panels of 16 columns: a panel is factored in registers, a row a thread; then
+// rows of the other columns move, a thread solves for a column of U, and warps subtract tiles of
 // L·U (tensor cores for fp64). Dynamic shared memory: the matrix in columns of BlockLu::leading(m)
 // elements, a copy of the panel's rows of U, what Panel needs. Threads: a multiple of 32, not fewer
 // than rows, at most 256.
@@ -15,7 +15,7 @@
 using T = SCALAR;
 constexpr int NB = 16, BLOCK_THREADS = 256;
 constexpr int TILE_ROWS = sizeof(T) == 16 ? 16 : 32;  // of a warp, by 32 columns
-constexpr int U_LD = 32 + leading_pad<T, false>();  // of the copy of U, in strips of 32 columns
+constexpr int U_LD = 32 + leading_pad<T, false>();    // of the copy of U, in strips of 32 columns
 
 // Copy between global and shared memory, a column after the other by all threads.
 template <class F> __device__ void each_entry(Matrix<T> m, F f) {
@@ -28,11 +28,13 @@ template <class F> __device__ void each_entry(Matrix<T> m, F f) {
 
 // Factor the panel of `steps` columns at (j0, j0) of `a`, in shared memory; moves and pivots go to
 // shared memory. Ends with a barrier.
-__device__ int factor_panel(Matrix<T> a, int j0, int steps, unsigned char *shared, int *moves, int *pivots, real_t<T> tiny) {
+__device__ int factor_panel(Matrix<T> a, int j0, int steps, unsigned char *shared, int *moves,
+    int *pivots, real_t<T> tiny) {
     int row = threadIdx.x, position[1] = {row < a.rows - j0 ? row : -1};
     T entries[1][NB], *entry = &a(j0, j0) + row;
 #pragma unroll
-    for (int k = 0; k < NB; ++k) entries[0][k] = position[0] >= 0 && k < steps ? entry[k * a.ld] : zero<T>();
+    for (int k = 0; k < NB; ++k)
+        entries[0][k] = position[0] >= 0 && k < steps ? entry[k * a.ld] : zero<T>();
     if (threadIdx.x == 0) moves[0] = 0;
     int info = Panel<T, NB, 1>::factor(entries, position, steps, shared, pivots, tiny);
     entry = &a(j0, j0) + position[0];
@@ -53,7 +55,8 @@ __device__ void solve_rows(Matrix<T> l, Matrix<T> u, T *copy) {
         for (int k = 0; k < NB; ++k) x[k] = j < u.cols && k < u.rows ? column[k] : zero<T>();
         columns<0, NB - 1>(u.rows, [&](auto index) {
             constexpr int k = decltype(index)::value;
-            broadcast<k + 1, NB>(l.data + k * l.ld, [&](int i, T v) { x[i] = fma_(-v, x[k], x[i]); });
+            broadcast<k + 1, NB>(
+                l.data + k * l.ld, [&](int i, T v) { x[i] = fma_(-v, x[k], x[i]); });
         });
 #pragma unroll
         for (int k = 0; k < NB; ++k) {
@@ -71,21 +74,26 @@ __device__ void update(const T *l, const T *copy, Matrix<T> c) {
         Matrix<T> part = c.at(i0, strip * 32, TILE_ROWS, 32);
         WarpProduct<T, TILE_ROWS, 32> product;
         product.clear();
-        product.template add<NB, false, false, false, false>(l + i0, c.ld, copy + strip * NB * U_LD, U_LD);
+        product.template add<NB, false, false, false, false>(
+            l + i0, c.ld, copy + strip * NB * U_LD, U_LD);
         product.each([&](int i, int j, T &v) {
-            if (i < part.rows && j < part.cols) part.data[i + j * part.ld] = part.data[i + j * part.ld] - v;
+            if (i < part.rows && j < part.cols)
+                part.data[i + j * part.ld] = part.data[i + j * part.ld] - v;
         });
     }
 }
 
 template <class Source, class Pivots>
-__device__ void getrf_block(Source source, Pivots all_pivots, const int *order, int ld, int width, int *info, real_t<T> tiny) {
+__device__ void getrf_block(Source source, Pivots all_pivots, const int *order, int ld, int width,
+    int *info, real_t<T> tiny) {
     int b = order ? order[blockIdx.x] : blockIdx.x, failure = 0;
     Matrix<T> m = source(b), a{shared_memory<T>(), m.rows, m.cols, ld};
     T *copy = a.data + (long long)ld * width;
-    int *moves = reinterpret_cast<int *>(copy + (width + 31) / 32 * NB * U_LD), *pivots = moves + moves_size<NB>;
+    int *moves = reinterpret_cast<int *>(copy + (width + 31) / 32 * NB * U_LD),
+        *pivots = moves + moves_size<NB>;
     unsigned char *work = reinterpret_cast<unsigned char *>(pivots + NB);
-    each_entry(m, [&](int i, int j) { copy_async<sizeof(T)>(&a.data[i + j * ld], &m(i, j), true); });
+    each_entry(
+        m, [&](int i, int j) { copy_async<sizeof(T)>(&a.data[i + j * ld], &m(i, j), true); });
     copy_async_commit();
     copy_async_wait<0>();
     __syncthreads();
@@ -94,7 +102,8 @@ __device__ void getrf_block(Source source, Pivots all_pivots, const int *order, 
         int steps = min_(NB, n - j0), next = j0 + steps, warps = blockDim.x / 32;
         int found = factor_panel(a, j0, steps, work, moves, pivots, tiny);
         failure = combined_info(failure, found, j0);
-        if ((int)threadIdx.x < steps) all_pivots(b)(j0 + threadIdx.x, 0) = j0 + pivots[threadIdx.x] + 1;
+        if ((int)threadIdx.x < steps)
+            all_pivots(b)(j0 + threadIdx.x, 0) = j0 + pivots[threadIdx.x] + 1;
         move_rows<NB, 4>(moves, a.at(j0, 0, a.rows, j0), 0, warps);
         move_rows<NB, 4>(moves, a.at(j0, next), 0, warps);
         __syncthreads();
@@ -108,9 +117,8 @@ __device__ void getrf_block(Source source, Pivots all_pivots, const int *order, 
 }
 
 #define ENTRY(name, Source) \
-    extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1) name( \
-        Source<T> a, Source<int> pivots, const int *order, int ld, int width, int *info, \
-        real_t<T> tiny) { \
+    extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1) name(Source<T> a, \
+        Source<int> pivots, const int *order, int ld, int width, int *info, real_t<T> tiny) { \
         getrf_block(a, pivots, order, ld, width, info, tiny); \
     }
 

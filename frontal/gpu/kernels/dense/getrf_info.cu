@@ -21,7 +21,9 @@ template <class Source> __device__ void getrf_info(Source source, int *info) {
 }
 
 #define ENTRY(name, Source) \
-    extern "C" __global__ void __launch_bounds__(THREADS) name(Source<T> a, int *info) { getrf_info(a, info); }
+    extern "C" __global__ void __launch_bounds__(THREADS) name(Source<T> a, int *info) { \
+        getrf_info(a, info); \
+    }
 
 ENTRY(getrf_info_native, Native)
 ENTRY(getrf_info_batched, Batched)

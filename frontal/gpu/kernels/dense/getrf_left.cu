@@ -1,14 +1,16 @@
-// LU with partial pivoting, left-looking, of matrices up to 512 rows: one block a matrix, one launch.
+// LU with partial pivoting, left-looking, of matrices up to 512 rows: one block a matrix, one
+// launch.
 //
 // Row map: thread t owns row t, which stays where it is until the end; its `position` is the row's
 // place after the interchanges so far. For each panel of NB columns, a warp holds its 32 rows of
-// the panel in accumulators, negated. Block by block of the pivots so far, rows that are pivots give
-// Y, U = L11⁻¹·Y takes their place, and the other rows get L·U added (tensor cores for fp64). Then
-// the panel passes through shared memory to a row a thread, in registers, and is factored.
+// the panel in accumulators, negated. Block by block of the pivots so far, rows that are pivots
+// give Y, U = L11⁻¹·Y takes their place, and the other rows get L·U added (tensor cores for fp64).
+// Then the panel passes through shared memory to a row a thread, in registers, and is factored.
 //
 // So an entry is read and written once but for L, which later panels read again, and rows are
-// interchanged once, at the end. Dynamic shared memory: NB columns of `ld` (L, or a panel on its way),
-// U, an inverse, what Panel needs, and the positions. Threads: a multiple of 32, not fewer than rows.
+// interchanged once, at the end. Dynamic shared memory: NB columns of `ld` (L, or a panel on its
+// way), U, an inverse, what Panel needs, and the positions. Threads: a multiple of 32, not fewer
+// than rows.
 //   order     matrices by size; null for their own order
 //   ld        leading dimension in shared memory, for the tallest matrix
 //   kept      32×32 elements for each of `panels` panels of a block: the inverses L11⁻¹
@@ -17,7 +19,8 @@
 #include "common/warp_product.cuh"
 
 using T = SCALAR;
-constexpr int NB = sizeof(T) == 16 ? 16 : 32, LEFT_THREADS = sizeof(T) == 16 ? 256 : 512, TRIANGLE = tri_order * tri_order;
+constexpr int NB = sizeof(T) == 16 ? 16 : 32, LEFT_THREADS = sizeof(T) == 16 ? 256 : 512,
+              TRIANGLE = tri_order * tri_order;
 constexpr int U_LD = NB + leading_pad<T, false>();  // U by rows: (k, j) at j + k*U_LD
 
 // A matrix on its way; in shared memory, where it takes no registers while others are needed.
@@ -31,8 +34,12 @@ struct LeftLooking {
     __device__ T *left() const { return shared_memory<T>(); }
     __device__ T *u() const { return left() + NB * ld; }
     __device__ T *inverse() const { return u() + NB * U_LD; }
-    __device__ int *positions() const { return reinterpret_cast<int *>(inverse() + tri_order * tri_ld<T>); }
-    __device__ unsigned char *work() const { return reinterpret_cast<unsigned char *>(positions() + blockDim.x); }
+    __device__ int *positions() const {
+        return reinterpret_cast<int *>(inverse() + tri_order * tri_ld<T>);
+    }
+    __device__ unsigned char *work() const {
+        return reinterpret_cast<unsigned char *>(positions() + blockDim.x);
+    }
 
     __device__ static int row() { return threadIdx.x; }
     __device__ static int first_row() { return threadIdx.x / 32 * 32; }
@@ -45,7 +52,8 @@ struct LeftLooking {
         c.clear();
         if (!has_rows()) return;
         Matrix<T> part = a.at(first_row(), j0, 32, NB);
-        c.each([&](int i, int j, T &v) { v = part(min_(i, part.rows - 1), min_(j, part.cols - 1)); });
+        c.each(
+            [&](int i, int j, T &v) { v = part(min_(i, part.rows - 1), min_(j, part.cols - 1)); });
         c.each([&](int i, int j, T &v) { v = i < part.rows && j < part.cols ? -v : zero<T>(); });
     }
 
@@ -64,11 +72,13 @@ struct LeftLooking {
     // u ← the rows of C that are pivots from `first` on; zeros where there are fewer than NB.
     __device__ void gather(Product &c, int first) const {
         int count = steps(first);
-        if (has_rows()) c.each_row([&](int i, auto row) {
-            int p = positions()[first_row() + i] - first;
-            if (p >= 0 && p < count) row([&](int j, T &v) { u()[j + p * U_LD] = -v; });
-        });
-        for (int e = count * NB + threadIdx.x; e < NB * NB; e += blockDim.x) u()[e % NB + e / NB * U_LD] = zero<T>();
+        if (has_rows())
+            c.each_row([&](int i, auto row) {
+                int p = positions()[first_row() + i] - first;
+                if (p >= 0 && p < count) row([&](int j, T &v) { u()[j + p * U_LD] = -v; });
+            });
+        for (int e = count * NB + threadIdx.x; e < NB * NB; e += blockDim.x)
+            u()[e % NB + e / NB * U_LD] = zero<T>();
     }
 
     // u ← inverse·u, 16 columns a warp.
@@ -98,10 +108,12 @@ struct LeftLooking {
         if (has_rows()) c.each([&](int i, int j, T &v) { left()[first_row() + i + j * ld] = -v; });
         __syncthreads();
 #pragma unroll
-        for (int k = 0; k < NB; ++k) entries[0][k] = row() < a.rows ? left()[row() + k * ld] : zero<T>();
+        for (int k = 0; k < NB; ++k)
+            entries[0][k] = row() < a.rows ? left()[row() + k * ld] : zero<T>();
     }
 
-    // Factor the panel at column j0; its triangle goes to `inverse`. Returns LAPACK's info of the panel.
+    // Factor the panel at column j0; its triangle goes to `inverse`. Returns LAPACK's info of the
+    // panel.
     __device__ int factor(T (&entries)[1][NB], int j0, int &position, real_t<T> tiny) const {
         int relative[1] = {position >= j0 ? position - j0 : -1}, count = steps(j0);
         int info = Panel<T, NB, 1>::factor(entries, relative, count, work(), pivots, tiny);
@@ -144,7 +156,8 @@ struct LeftLooking {
             T *own = &a(some ? row() : 0, j0), *target = left() + (some ? position : 0);
 #pragma unroll 8
             for (int k = 0; k < NB; ++k)
-                if (some && k < columns) copy_async<sizeof(T)>(target + k * ld, own + (long long)k * a.ld, true);
+                if (some && k < columns)
+                    copy_async<sizeof(T)>(target + k * ld, own + (long long)k * a.ld, true);
             copy_async_commit();
             copy_async_wait<0>();
             __syncthreads();
@@ -157,8 +170,8 @@ struct LeftLooking {
 };
 
 template <class Source, class Pivots>
-__device__ void getrf_left(
-    Source source, Pivots all_pivots, const int *order, int ld, int panels, T *kept, int *info, real_t<T> tiny) {
+__device__ void getrf_left(Source source, Pivots all_pivots, const int *order, int ld, int panels,
+    T *kept, int *info, real_t<T> tiny) {
     __shared__ int pivots[NB];
     __shared__ LeftLooking x;
     int b = order ? order[blockIdx.x] : blockIdx.x, failure = 0;
@@ -198,9 +211,9 @@ __device__ void getrf_left(
 }
 
 #define ENTRY(name, Source) \
-    extern "C" __global__ void __launch_bounds__(LEFT_THREADS) name( \
-        Source<T> a, Source<int> pivots, const int *order, int ld, int panels, T *kept, int *info, \
-        real_t<T> tiny) { \
+    extern "C" __global__ void __launch_bounds__(LEFT_THREADS) \
+        name(Source<T> a, Source<int> pivots, const int *order, int ld, int panels, T *kept, \
+            int *info, real_t<T> tiny) { \
         getrf_left(a, pivots, order, ld, panels, kept, info, tiny); \
     }
 

@@ -1,9 +1,11 @@
-// A panel of LU with partial pivoting: columns j0… of each matrix, from row j0 down, one block a matrix.
+// A panel of LU with partial pivoting: columns j0… of each matrix, from row j0 down, one block a
+// matrix.
 //
-// Thread t owns rows t, t + threads, … of the panel, ROWS of them, in registers; rows go back at their
-// places after all interchanges. Threads: a multiple of 32 with threads·ROWS not less than the rows of
-// the tallest panel. Dynamic shared memory: Panel::shared_bytes. Other columns are left alone: what has
-// to move there is listed in `moves`, of moves_size<PANEL> integers a panel, `panels` panels a matrix.
+// Thread t owns rows t, t + threads, … of the panel, ROWS of them, in registers; rows go back at
+// their places after all interchanges. Threads: a multiple of 32 with threads·ROWS not less than
+// the rows of the tallest panel. Dynamic shared memory: Panel::shared_bytes. Other columns are left
+// alone: what has to move there is listed in `moves`, of moves_size<PANEL> integers a panel,
+// `panels` panels a matrix.
 //   PANEL  columns of a panel
 //   ROWS   rows of a thread
 //   order  matrices by size, with panels left to do; null for their own order
@@ -21,8 +23,8 @@ using T = SCALAR;
 constexpr int PANEL_THREADS = 512;
 
 template <class Source, class Pivots>
-__device__ void getrf_panel(
-    Source source, Pivots pivots, const int *order, int j0, int *moves, int panels, int *info, real_t<T> tiny) {
+__device__ void getrf_panel(Source source, Pivots pivots, const int *order, int j0, int *moves,
+    int panels, int *info, real_t<T> tiny) {
     __shared__ int list[moves_size<PANEL>], found[PANEL];
     int b = order ? order[blockIdx.x] : blockIdx.x, thread = threadIdx.x, threads = blockDim.x;
     Matrix<T> a = source(b);
@@ -41,7 +43,8 @@ __device__ void getrf_panel(
             entries[q][k] = position[q] >= 0 && k < steps ? *entry : zero<T>();
     }
     if (thread == 0) list[0] = 0;
-    int failure = Panel<T, PANEL, ROWS>::factor(entries, position, steps, shared_memory<unsigned char>(), found, tiny);
+    int failure = Panel<T, PANEL, ROWS>::factor(
+        entries, position, steps, shared_memory<unsigned char>(), found, tiny);
 #pragma unroll
     for (int q = 0; q < ROWS; ++q) {
         T *entry = a.data + position[q];
@@ -58,9 +61,9 @@ __device__ void getrf_panel(
 }
 
 #define ENTRY(name, Source) \
-    extern "C" __global__ void __launch_bounds__(PANEL_THREADS) name( \
-        Source<T> a, Source<int> pivots, const int *order, int j0, int *moves, int panels, int *info, \
-        real_t<T> tiny) { \
+    extern "C" __global__ void __launch_bounds__(PANEL_THREADS) \
+        name(Source<T> a, Source<int> pivots, const int *order, int j0, int *moves, int panels, \
+            int *info, real_t<T> tiny) { \
         getrf_panel(a, pivots, order, j0, moves, panels, info, tiny); \
     }
 

@@ -1,13 +1,13 @@
-// A panel of LU with partial pivoting that is too tall for one block: `gridDim.x` ≤ 32 blocks share the
-// panel of one matrix, `gridDim.y` matrices at once.
+// A panel of LU with partial pivoting that is too tall for one block: `gridDim.x` ≤ 32 blocks share
+// the panel of one matrix, `gridDim.y` matrices at once.
 //
-// As getrf_panel.cu, a row a thread, rows dealt out to the blocks in turn; for each column, every block
-// brings its candidate and the candidate's row to global memory and waits for the others. So all
-// blocks of a launch must fit on the device together.
+// As getrf_panel.cu, a row a thread, rows dealt out to the blocks in turn; for each column, every
+// block brings its candidate and the candidate's row to global memory and waits for the others. So
+// all blocks of a launch must fit on the device together.
 //   order, first  matrices of this launch: order[first + blockIdx.y]; null for their own order
 //   exchange      for each matrix of the launch two times gridDim.x candidates and as many rows
-//   arrived       a counter for each matrix and panel, zero at first; so is the length of each list of
-//                 `moves`
+//   arrived       a counter for each matrix and panel, zero at first; so is the length of each list
+//                 of `moves`
 #include "dense/getf2.cuh"
 #include "dense/laswp.cuh"
 
@@ -21,10 +21,12 @@ constexpr int TALL_THREADS = 512;
 // Read what another block wrote.
 __device__ inline float fresh(const float *p) { return __ldcg(p); }
 __device__ inline double fresh(const double *p) { return __ldcg(p); }
-template <class R> __device__ inline complex<R> fresh(const complex<R> *p) { return {fresh(&p->re), fresh(&p->im)}; }
+template <class R> __device__ inline complex<R> fresh(const complex<R> *p) {
+    return {fresh(&p->re), fresh(&p->im)};
+}
 
-// How the blocks of a panel agree upon a pivot. One warp deals with the others; `chosen` and `row` are
-// in shared memory.
+// How the blocks of a panel agree upon a pivot. One warp deals with the others; `chosen` and `row`
+// are in shared memory.
 struct Meeting {
     Candidate *candidates;  // [2][blocks] of this matrix, and as many rows
     int *arrived;
@@ -46,7 +48,8 @@ struct Meeting {
             }
             __syncwarp();
             const int *slot = reinterpret_cast<const int *>(slots + (lane < blocks ? lane : 0));
-            Candidate other{(unsigned)__ldcg(slot), (unsigned)__ldcg(slot + 1), __ldcg(slot + 2), 0};
+            Candidate other{
+                (unsigned)__ldcg(slot), (unsigned)__ldcg(slot + 1), __ldcg(slot + 2), 0};
             int winner = Panel<T, PANEL, 1>::best_of(blocks, other);
             if (lane < PANEL) row[lane] = fresh(rows + max_(winner, 0) * PANEL + lane);
             if (lane == 0) *chosen = other;
@@ -58,9 +61,8 @@ struct Meeting {
 };
 
 template <class Source, class Pivots>
-__device__ void getrf_tall(
-    Source source, Pivots pivots, const int *order, int first, int j0, int *moves, int panels, int *info,
-    unsigned char *exchange, int *arrived, real_t<T> tiny) {
+__device__ void getrf_tall(Source source, Pivots pivots, const int *order, int first, int j0,
+    int *moves, int panels, int *info, unsigned char *exchange, int *arrived, real_t<T> tiny) {
     __shared__ int found[PANEL];
     __shared__ Candidate chosen;
     __shared__ __align__(16) unsigned char pivot_row[PANEL * sizeof(T)];
@@ -75,8 +77,7 @@ __device__ void getrf_tall(
     for (int k = 0; k < PANEL; ++k, entry += a.ld)
         entries[0][k] = position[0] >= 0 && k < steps ? *entry : zero<T>();
     int bytes = 2 * gridDim.x * (int)(sizeof(Candidate) + PANEL * sizeof(T));
-    Meeting meeting{
-        reinterpret_cast<Candidate *>(exchange + (long long)blockIdx.y * bytes),
+    Meeting meeting{reinterpret_cast<Candidate *>(exchange + (long long)blockIdx.y * bytes),
         arrived + (long long)b * panels + panel, &chosen, reinterpret_cast<T *>(pivot_row)};
     int failure = Panel<T, PANEL, 1>::factor(
         entries, position, steps, shared_memory<unsigned char>(), found, tiny, meeting);
@@ -92,9 +93,9 @@ __device__ void getrf_tall(
 }
 
 #define ENTRY(name, Source) \
-    extern "C" __global__ void __launch_bounds__(TALL_THREADS, 1) name( \
-        Source<T> a, Source<int> pivots, const int *order, int first, int j0, int *moves, int panels, \
-        int *info, unsigned char *exchange, int *arrived, real_t<T> tiny) { \
+    extern "C" __global__ void __launch_bounds__(TALL_THREADS, 1) \
+        name(Source<T> a, Source<int> pivots, const int *order, int first, int j0, int *moves, \
+            int panels, int *info, unsigned char *exchange, int *arrived, real_t<T> tiny) { \
         getrf_tall(a, pivots, order, first, j0, moves, panels, info, exchange, arrived, tiny); \
     }
 

@@ -1,9 +1,9 @@
 // LU with partial pivoting of matrices up to 32×32 in registers.
 //
 // Tile map: 8, 16 or 32 lanes a matrix (4, 2 or 1 matrices a warp), four warps a block. Lane i owns
-// row i in N registers, N = 8, 16, 24 or 32 not less than both sides of the matrix; rows are written
-// to their places once, at the end. Dynamic shared memory: 2·N elements and 16 bytes a matrix, for
-// the pivots' rows; warps never wait for each other.
+// row i in N registers, N = 8, 16, 24 or 32 not less than both sides of the matrix; rows are
+// written to their places once, at the end. Dynamic shared memory: 2·N elements and 16 bytes a
+// matrix, for the pivots' rows; warps never wait for each other.
 //   WIDTH  largest N that a launch needs
 //   work   N, first and count of each block's matrices in `order`; null where all have N = WIDTH
 //   order  matrices by size; null for their own order
@@ -16,10 +16,14 @@
 using T = SCALAR;
 constexpr int TINY_WARPS = 4, TINY_THREADS = 32 * TINY_WARPS;
 constexpr int TINY_WORDS = WIDTH * (int)sizeof(T) / 4;  // registers that a row takes
-constexpr int TINY_RESIDENTS = TINY_WORDS <= 16 ? 8 : TINY_WORDS <= 32 ? 5 : TINY_WORDS <= 64 ? 4 : 2;
+constexpr int TINY_RESIDENTS = TINY_WORDS <= 16   ? 8
+                               : TINY_WORDS <= 32 ? 5
+                               : TINY_WORDS <= 64 ? 4
+                                                  : 2;
 
 template <int N, class Source, class Pivots>
-__device__ void factor(Source source, Pivots pivots, const int *order, int first, int count, int *info, real_t<T> tiny) {
+__device__ void factor(Source source, Pivots pivots, const int *order, int first, int count,
+    int *info, real_t<T> tiny) {
     constexpr int LANES = N <= 8 ? 8 : N <= 16 ? 16 : 32;
     int lane = threadIdx.x % LANES, group = threadIdx.x / LANES, b = -1;
     Matrix<T> m{nullptr, 0, 0, 1};
@@ -31,8 +35,10 @@ __device__ void factor(Source source, Pivots pivots, const int *order, int first
     T a[N];
     long long entry = lane;
 #pragma unroll
-    for (int j = 0; j < N; ++j, entry += m.ld) a[j] = lane < m.rows && j < m.cols ? m.data[entry] : zero<T>();
-    T *exchange = shared_memory<T>() + group * (2 * N + Pack16<T>::count);  // no two in the same banks
+    for (int j = 0; j < N; ++j, entry += m.ld)
+        a[j] = lane < m.rows && j < m.cols ? m.data[entry] : zero<T>();
+    // Those of two matrices begin in different banks.
+    T *exchange = shared_memory<T>() + group * (2 * N + Pack16<T>::count);
     int failure = getf2_rows<N, LANES>(a, lane, steps, position, pivot, exchange, tiny);
     entry = position;
 #pragma unroll
@@ -43,7 +49,8 @@ __device__ void factor(Source source, Pivots pivots, const int *order, int first
 }
 
 template <class Source, class Pivots>
-__device__ void getrf_tiny(Source a, Pivots pivots, const int *order, const int *work, int total, int *info, real_t<T> tiny) {
+__device__ void getrf_tiny(Source a, Pivots pivots, const int *order, const int *work, int total,
+    int *info, real_t<T> tiny) {
     constexpr int each = TINY_WARPS * (WIDTH <= 8 ? 4 : WIDTH <= 16 ? 2 : 1);
     int n = WIDTH, first = blockIdx.x * each, count = min_(each, total - first);
     if (work) {
@@ -51,15 +58,17 @@ __device__ void getrf_tiny(Source a, Pivots pivots, const int *order, const int 
         n = mine[0], first = mine[1], count = mine[2];
     }
     if (n <= 8) factor<8>(a, pivots, order, first, count, info, tiny);
-    else if (WIDTH > 8 && n <= 16) factor<(WIDTH > 8 ? 16 : 8)>(a, pivots, order, first, count, info, tiny);
-    else if (WIDTH > 16 && n <= 24) factor<(WIDTH > 16 ? 24 : 8)>(a, pivots, order, first, count, info, tiny);
+    else if (WIDTH > 8 && n <= 16)
+        factor<(WIDTH > 8 ? 16 : 8)>(a, pivots, order, first, count, info, tiny);
+    else if (WIDTH > 16 && n <= 24)
+        factor<(WIDTH > 16 ? 24 : 8)>(a, pivots, order, first, count, info, tiny);
     else if (WIDTH > 24) factor<(WIDTH > 24 ? 32 : 8)>(a, pivots, order, first, count, info, tiny);
 }
 
 #define ENTRY(name, Source) \
-    extern "C" __global__ void __launch_bounds__(TINY_THREADS, TINY_RESIDENTS) name( \
-        Source<T> a, Source<int> pivots, const int *order, const int *work, int total, int *info, \
-        real_t<T> tiny) { \
+    extern "C" __global__ void __launch_bounds__(TINY_THREADS, TINY_RESIDENTS) \
+        name(Source<T> a, Source<int> pivots, const int *order, const int *work, int total, \
+            int *info, real_t<T> tiny) { \
         getrf_tiny(a, pivots, order, work, total, info, tiny); \
     }
 

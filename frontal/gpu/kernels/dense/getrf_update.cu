@@ -1,10 +1,10 @@
-// What a panel of LU does to the columns on its right: interchange rows, solve for rows of U, subtract
-// L·U.
+// What a panel of LU does to the columns on its right: interchange rows, solve for rows of U,
+// subtract L·U.
 //
 // Tile map: a strip of columns as wide as a medium tile is a work item, one block each. One warp
 // inverts the panel's unit triangle of L while the others move rows; the product with the inverse
-// gives the strip's rows of U; then the block walks down the strip by tiles. A thread owns entries of
-// a tile's accumulators. Dynamic shared memory: Strip::shared_elements.
+// gives the strip's rows of U; then the block walks down the strip by tiles. A thread owns entries
+// of a tile's accumulators. Dynamic shared memory: Strip::shared_elements.
 //   PANEL  columns of a panel, at most 32
 //   moves  lists of getrf_panel.cu, `panels` a matrix
 //   last   where the strips end: a column
@@ -20,7 +20,8 @@ using T = SCALAR;
 using Product = MediumTile<T>;
 
 struct Strip {
-    static constexpr int width = Product::cols, warps = Product::threads / 32, side_ld = 32 + leading_pad<T, true>();
+    static constexpr int width = Product::cols, warps = Product::threads / 32,
+                         side_ld = 32 + leading_pad<T, true>();
     static constexpr int solve_elements = 32 * tri_ld<T> + width * side_ld;
     static constexpr int shared_elements =
         solve_elements > Product::shared_elements ? solve_elements : Product::shared_elements;
@@ -36,7 +37,8 @@ struct Strip {
         int j0 = threadIdx.x / 32 * N;
         WarpProduct<T, 32, N> x;
         x.clear();
-        x.template add<32, false, true, false, false>(inverse, tri_ld<T>, side + j0 * side_ld, side_ld);
+        x.template add<32, false, true, false, false>(
+            inverse, tri_ld<T>, side + j0 * side_ld, side_ld);
         x.each([&](int r, int c, T &v) {
             if (r < u.rows && j0 + c < u.cols) u(r, j0 + c) = v;
         });
@@ -50,7 +52,8 @@ __device__ void getrf_update(
     int4 item = work_item(work, period, blockIdx.x);
     Matrix<T> a = source(item.x);
     int steps = min_(PANEL, min_(a.rows, a.cols) - j0), first = j0 + steps + item.y;
-    Matrix<T> l = a.at(j0, j0, a.rows, steps), c = a.at(j0, first, a.rows, min_(Strip::width, last - first));
+    Matrix<T> l = a.at(j0, j0, a.rows, steps),
+              c = a.at(j0, first, a.rows, min_(Strip::width, last - first));
     T *shared = shared_memory<T>();
     if (threadIdx.x < 32) {
         load_triangle(l.at(0, 0, steps, steps), Lower, Unit, shared);
@@ -66,8 +69,8 @@ __device__ void getrf_update(
 }
 
 #define ENTRY(name, Source) \
-    extern "C" __global__ void __launch_bounds__(Product::threads, 2) name( \
-        Source<T> a, int j0, int last, const int *moves, int panels, const int4 *work, int period) { \
+    extern "C" __global__ void __launch_bounds__(Product::threads, 2) name(Source<T> a, int j0, \
+        int last, const int *moves, int panels, const int4 *work, int period) { \
         getrf_update(a, j0, last, moves, panels, work, period); \
     }
 

@@ -1,10 +1,10 @@
 // What getrs needs besides triangular solves: op(A)·X = B by A = P·L·U, X over B.
 //
 // getrs_tiny, up to 32×32: 8, 16 or 32 lanes a matrix, four warps a block. Lane i owns row i of
-// op(L·U) in WIDTH registers and entry i of COLUMNS right-hand sides at a time; unknowns go round by
-// shuffles. Block y takes right-hand sides y·share….
-// getrs_rows, beyond: interchanges rows of B as P does (TRANS 0) or as Pᵀ. A strip of 32 columns is a
-// work item, one block of 128 threads each; they pass through shared memory, `columns` at a time:
+// op(L·U) in WIDTH registers and entry i of COLUMNS right-hand sides at a time; unknowns go round
+// by shuffles. Block y takes right-hand sides y·share….
+// getrs_rows, beyond: interchanges rows of B as P does (TRANS 0) or as Pᵀ. A strip of 32 columns is
+// a work item, one block of 128 threads each; they pass through shared memory, `columns` at a time:
 // columns·rows elements and an int for each row, of the tallest matrix.
 #include "dense/gemm.cuh"
 #include "dense/potf2.cuh"
@@ -24,14 +24,15 @@ constexpr int LANES = WIDTH <= 8 ? 8 : WIDTH <= 16 ? 16 : 32;
 template <class Pivots> __device__ int source_row(Pivots pivots, int lane, int n, int most) {
     int mine = lane < n ? pivots(lane, 0) - 1 : lane, row = lane;
     for (int k = 0; k < most; ++k) {
-        int other = shuffle(mine, k, LANES), first = shuffle(row, k, LANES), second = shuffle(row, other, LANES);
+        int other = shuffle(mine, k, LANES), first = shuffle(row, k, LANES),
+            second = shuffle(row, other, LANES);
         if (k < n) row = lane == k ? second : lane == other ? first : row;
     }
     return row;
 }
 
-// Solve with the lower and then with the upper triangle of the matrix whose row `lane` is a; the lower
-// one has a unit diagonal for TRANS 0, the upper one else. `scale` is 1/diagonal.
+// Solve with the lower and then with the upper triangle of the matrix whose row `lane` is a; the
+// lower one has a unit diagonal for TRANS 0, the upper one else. `scale` is 1/diagonal.
 __device__ void solve(const T (&a)[WIDTH], T scale, int lane, int most, T (&x)[COLUMNS]) {
 #pragma unroll
     for (int k = 0; k < WIDTH; ++k) {
@@ -56,8 +57,10 @@ __device__ void solve(const T (&a)[WIDTH], T scale, int lane, int most, T (&x)[C
 }
 
 template <class Source, class Pivots>
-__device__ void getrs_tiny(Source as, Pivots pivots, Source bs, const int *order, int total, int share) {
-    int lane = threadIdx.x % LANES, item = blockIdx.x * (GETRS_THREADS / LANES) + threadIdx.x / LANES;
+__device__ void getrs_tiny(
+    Source as, Pivots pivots, Source bs, const int *order, int total, int share) {
+    int lane = threadIdx.x % LANES,
+        item = blockIdx.x * (GETRS_THREADS / LANES) + threadIdx.x / LANES;
     Matrix<T> a{nullptr, 0, 0, 1}, b = a;
     Matrix<int> p{nullptr, 0, 0, 1};
     if (item < total) {
@@ -65,7 +68,8 @@ __device__ void getrs_tiny(Source as, Pivots pivots, Source bs, const int *order
         a = as(item), b = bs(item).at(0, blockIdx.y * share, a.rows, share), p = pivots(item);
     }
     int n = a.cols, most = (int)__reduce_max_sync(full_warp, (unsigned)n);
-    int sides = (int)__reduce_max_sync(full_warp, (unsigned)b.cols), row = source_row(p, lane, n, most);
+    int sides = (int)__reduce_max_sync(full_warp, (unsigned)b.cols),
+        row = source_row(p, lane, n, most);
     T entries[WIDTH], scale = one<T>();
     const T *entry = a.data + (TRANS == NoTrans ? lane : (long long)lane * a.ld);
 #pragma unroll
@@ -78,7 +82,8 @@ __device__ void getrs_tiny(Source as, Pivots pivots, Source bs, const int *order
     for (int j = 0; j < sides; j += COLUMNS) {
         T x[COLUMNS];
 #pragma unroll
-        for (int c = 0; c < COLUMNS; ++c) x[c] = lane < n && j + c < b.cols ? b(from, j + c) : zero<T>();
+        for (int c = 0; c < COLUMNS; ++c)
+            x[c] = lane < n && j + c < b.cols ? b(from, j + c) : zero<T>();
         solve(entries, scale, lane, most, x);
         __syncwarp();
 #pragma unroll
@@ -93,7 +98,8 @@ __device__ void getrs_rows(Source bs, Pivots pivots, int columns, const int4 *wo
     Matrix<T> b = bs(item.x).at(0, item.y, 1 << 30, STRIP);
     Matrix<int> p = pivots(item.x);
     T *buffer = shared_memory<T>();
-    int n = b.rows, threads = blockDim.x, *order = reinterpret_cast<int *>(buffer + (long long)columns * n);
+    int n = b.rows, threads = blockDim.x,
+        *order = reinterpret_cast<int *>(buffer + (long long)columns * n);
     for (int i = threadIdx.x; i < n; i += threads) order[i] = i;
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -131,8 +137,8 @@ ENTRY(getrs_tiny_batched, Batched)
 ENTRY(getrs_tiny_vbatched, Vbatched)
 
 #define ROWS_ENTRY(name, Source) \
-    extern "C" __global__ void __launch_bounds__(GETRS_THREADS) name( \
-        Source<T> b, Source<int> pivots, int columns, const int4 *work, int period) { \
+    extern "C" __global__ void __launch_bounds__(GETRS_THREADS) \
+        name(Source<T> b, Source<int> pivots, int columns, const int4 *work, int period) { \
         getrs_rows(b, pivots, columns, work, period); \
     }
 #undef ENTRY

@@ -1,8 +1,8 @@
-// HERK and SYRK entry points: C = alpha·A·Aᴴ + beta·C (TRANS 0) or alpha·Aᴴ·A + beta·C (TRANS 1), one
-// triangle of C, for one matrix or a batch; CONJUGATE 0 is SYRK.
+// HERK and SYRK entry points: C = alpha·A·Aᴴ + beta·C (TRANS 0) or alpha·Aᴴ·A + beta·C (TRANS 1),
+// one triangle of C, for one matrix or a batch; CONJUGATE 0 is SYRK.
 //
-// Tile map: one tile of the triangle of C a work item; tiles, threads and shared memory as in gemm.cu.
-// The other triangle is neither read nor written. C must not overlap A.
+// Tile map: one tile of the triangle of C a work item; tiles, threads and shared memory as in
+// gemm.cu. The other triangle is neither read nor written. C must not overlap A.
 #include "dense/herk.cuh"
 
 #ifndef TILE
@@ -19,21 +19,19 @@ using T = SCALAR;
 using Product = TileChoice<T, TILE>;
 
 template <class Source>
-__device__ void herk_entry(
-    T alpha, Source a, Window part_a, T beta, Source c, Window part_c, int uplo, const int4 *work,
-    int period, int count) {
+__device__ void herk_entry(T alpha, Source a, Window part_a, T beta, Source c, Window part_c,
+    int uplo, const int4 *work, int period, int count) {
     int slot = threadIdx.x / Product::threads, item = blockIdx.x * Product::per_block + slot;
     if (item >= count) return;  // whole tiles: the others synchronize within themselves only
     int4 w = work_item(work, period, item);
-    herk<Product, (Trans)TRANS, CONJUGATE != 0>(
-        alpha, part_a.of(a(w.x)), beta, part_c.of(c(w.x)), (Uplo)uplo, w.y, w.z,
-        shared_memory<T>() + slot * Product::shared_elements);
+    herk<Product, (Trans)TRANS, CONJUGATE != 0>(alpha, part_a.of(a(w.x)), beta, part_c.of(c(w.x)),
+        (Uplo)uplo, w.y, w.z, shared_memory<T>() + slot * Product::shared_elements);
 }
 
 #define ENTRY(name, Source) \
-    extern "C" __global__ void __launch_bounds__(Product::block, Product::residents) name( \
-        T alpha, Source<T> a, Window part_a, T beta, Source<T> c, Window part_c, int uplo, \
-        const int4 *work, int period, int count) { \
+    extern "C" __global__ void __launch_bounds__(Product::block, Product::residents) \
+        name(T alpha, Source<T> a, Window part_a, T beta, Source<T> c, Window part_c, int uplo, \
+            const int4 *work, int period, int count) { \
         herk_entry(alpha, a, part_a, beta, c, part_c, uplo, work, period, count); \
     }
 

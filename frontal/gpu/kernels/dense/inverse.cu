@@ -1,9 +1,9 @@
 // Inverses of matrices up to 32×32 in registers, in place.
 //
 // Tile map: 8, 16 or 32 lanes a matrix (4, 2 or 1 matrices a warp), four warps a block. Lane i owns
-// row i of A in N registers, N = 8, 16, 24 or 32, and at the end a row of the inverse. Dynamic shared
-// memory: 2·N elements and 16 bytes a matrix; warps never wait for each other. Matrices must be
-// square; one that has no inverse is left as it is.
+// row i of A in N registers, N = 8, 16, 24 or 32, and at the end a row of the inverse. Dynamic
+// shared memory: 2·N elements and 16 bytes a matrix; warps never wait for each other. Matrices must
+// be square; one that has no inverse is left as it is.
 //   WIDTH  largest N that a launch needs
 //   work   N, first and count of each block's matrices in `order`; null where all have N = WIDTH
 //   order  matrices by size; null for their own order
@@ -16,7 +16,10 @@
 using T = SCALAR;
 constexpr int TINY_WARPS = 4, TINY_THREADS = 32 * TINY_WARPS;
 constexpr int TINY_WORDS = WIDTH * (int)sizeof(T) / 4;  // registers that a row takes
-constexpr int TINY_RESIDENTS = TINY_WORDS <= 16 ? 8 : TINY_WORDS <= 32 ? 5 : TINY_WORDS <= 64 ? 4 : 2;
+constexpr int TINY_RESIDENTS = TINY_WORDS <= 16   ? 8
+                               : TINY_WORDS <= 32 ? 5
+                               : TINY_WORDS <= 64 ? 4
+                                                  : 2;
 
 template <int N, class Source>
 __device__ void invert(Source source, const int *order, int first, int count, int *info) {
@@ -30,8 +33,10 @@ __device__ void invert(Source source, const int *order, int first, int count, in
     T a[N];
     long long entry = lane;
 #pragma unroll
-    for (int j = 0; j < N; ++j, entry += m.ld) a[j] = lane < m.cols && j < m.cols ? m.data[entry] : zero<T>();
-    T *exchange = shared_memory<T>() + group * (2 * N + Pack16<T>::count);  // no two in the same banks
+    for (int j = 0; j < N; ++j, entry += m.ld)
+        a[j] = lane < m.cols && j < m.cols ? m.data[entry] : zero<T>();
+    // Those of two matrices begin in different banks.
+    T *exchange = shared_memory<T>() + group * (2 * N + Pack16<T>::count);
     int place, origin, failure = invert_rows<N, LANES>(a, lane, m.cols, place, origin, exchange);
 #pragma unroll
     for (int j = 0; j < N; ++j) {
@@ -56,8 +61,8 @@ __device__ void inverse(Source a, const int *order, const int *work, int total, 
 }
 
 #define ENTRY(name, Source) \
-    extern "C" __global__ void __launch_bounds__(TINY_THREADS, TINY_RESIDENTS) name( \
-        Source<T> a, const int *order, const int *work, int total, int *info) { \
+    extern "C" __global__ void __launch_bounds__(TINY_THREADS, TINY_RESIDENTS) \
+        name(Source<T> a, const int *order, const int *work, int total, int *info) { \
         inverse(a, order, work, total, info); \
     }
 
@@ -65,12 +70,13 @@ ENTRY(inverse_native, Native)
 ENTRY(inverse_batched, Batched)
 ENTRY(inverse_vbatched, Vbatched)
 
-// Beyond 32×32 the inverse is the solution of A·X = I in a workspace X: x = I, and later a = x where
-// info is 0. Block x takes a matrix, blocks y its columns in turn.
+// Beyond 32×32 the inverse is the solution of A·X = I in a workspace X: x = I, and later a = x
+// where info is 0. Block x takes a matrix, blocks y its columns in turn.
 template <class Source> __device__ void set_identity(Source xs) {
     Matrix<T> x = xs(blockIdx.x);
     for (int j = blockIdx.y; j < x.cols; j += gridDim.y)
-        for (int i = threadIdx.x; i < x.rows; i += blockDim.x) x(i, j) = i == j ? one<T>() : zero<T>();
+        for (int i = threadIdx.x; i < x.rows; i += blockDim.x)
+            x(i, j) = i == j ? one<T>() : zero<T>();
 }
 
 template <class Source> __device__ void copy_good(Source xs, Source as, const int *info) {
@@ -81,7 +87,9 @@ template <class Source> __device__ void copy_good(Source xs, Source as, const in
 }
 
 #define IDENTITY_ENTRY(name, Source) \
-    extern "C" __global__ void __launch_bounds__(TINY_THREADS) name(Source<T> x) { set_identity(x); }
+    extern "C" __global__ void __launch_bounds__(TINY_THREADS) name(Source<T> x) { \
+        set_identity(x); \
+    }
 #undef ENTRY
 #define ENTRY IDENTITY_ENTRY
 
@@ -90,8 +98,8 @@ ENTRY(inverse_identity_batched, Batched)
 ENTRY(inverse_identity_vbatched, Vbatched)
 
 #define COPY_ENTRY(name, Source) \
-    extern "C" __global__ void __launch_bounds__(TINY_THREADS) name( \
-        Source<T> x, Source<T> a, const int *info) { \
+    extern "C" __global__ void __launch_bounds__(TINY_THREADS) \
+        name(Source<T> x, Source<T> a, const int *info) { \
         copy_good(x, a, info); \
     }
 #undef ENTRY

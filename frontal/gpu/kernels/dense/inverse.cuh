@@ -1,19 +1,20 @@
-// The inverse of up to 32×32 in registers, a row a lane, from [A I] by Gauss-Jordan elimination with
-// partial pivoting: each finished column of A leaves its registers to a column of I.
+// The inverse of up to 32×32 in registers, a row a lane, from [A I] by Gauss-Jordan elimination
+// with partial pivoting: each finished column of A leaves its registers to a column of I.
 //
-// Rows are not interchanged: the row that was pivot of column k becomes row k of the inverse, and the
-// unit column that entered with it is the one of that row. Rows of pivots are divided by their pivot
-// at the end only.
+// Rows are not interchanged: the row that was pivot of column k becomes row k of the inverse, and
+// the unit column that entered with it is the one of that row. Rows of pivots are divided by their
+// pivot at the end only.
 #pragma once
 #include "dense/getf2.cuh"
 
 // Invert the n×n matrix whose row `lane` is a[0..N), n ≤ N ≤ LANES, by LANES lanes; the whole warp
-// comes here, each group of lanes with its own matrix. On return a[j] is entry (place, origin(j)) of
-// the inverse: `place` is this lane's, and origin(j) is this lane's `origin` in lane j.
+// comes here, each group of lanes with its own matrix. On return a[j] is entry (place, origin(j))
+// of the inverse: `place` is this lane's, and origin(j) is this lane's `origin` in lane j.
 //   exchange  2*N elements of shared memory, aligned to 16 bytes
 // Returns LAPACK's info; where that is not 0 the rows are of no use.
 template <int N, int LANES, class T>
-__device__ inline int invert_rows(T (&a)[N], int lane, int n, int &place, int &origin, T *exchange) {
+__device__ inline int invert_rows(
+    T (&a)[N], int lane, int n, int &place, int &origin, T *exchange) {
     int info = 0, most = LANES == 32 ? n : (int)__reduce_max_sync(full_warp, (unsigned)n);
     T scale = one<T>();
     place = -1, origin = 0;

@@ -1,12 +1,12 @@
 // Row interchanges that panels of LU owe to other columns.
 //
-// laswp: columns to… before `end` and the panels of columns from… before `to`. A strip of columns is
-// a work item, one block each, whose warps take every panel's list of moves in turn; no shared memory.
-// Where LEFT: columns from… instead, and the panels of later groups of `end` columns before `to`.
-// laswp_left: columns left of panels; a panel's own columns are a work item, one block each, which take
-// the panels of all later groups of `group` columns. Those lists are first made one order of rows;
-// columns then pass through shared memory, `columns` at a time: columns·rows elements and an int for
-// each row, of the tallest matrix.
+// laswp: columns to… before `end` and the panels of columns from… before `to`. A strip of columns
+// is a work item, one block each, whose warps take every panel's list of moves in turn; no shared
+// memory. Where LEFT: columns from… instead, and the panels of later groups of `end` columns before
+// `to`. laswp_left: columns left of panels; a panel's own columns are a work item, one block each,
+// which take the panels of all later groups of `group` columns. Those lists are first made one
+// order of rows; columns then pass through shared memory, `columns` at a time: columns·rows
+// elements and an int for each row, of the tallest matrix.
 //   PANEL  columns of a panel
 //   moves  lists of getrf_panel.cu, `panels` a matrix
 #include "dense/gemm.cuh"
@@ -23,19 +23,21 @@ using T = SCALAR;
 constexpr int LASWP_THREADS = 128, LASWP_WIDTH = LEFT ? PANEL : 32;
 
 template <class Source>
-__device__ void laswp(
-    Source source, int from, int to, int end, const int *moves, int panels, const int4 *work, int period) {
+__device__ void laswp(Source source, int from, int to, int end, const int *moves, int panels,
+    const int4 *work, int period) {
     int4 item = work_item(work, period, blockIdx.x);
     Matrix<T> a = source(item.x);
     const int *lists = moves + (long long)item.x * panels * moves_size<PANEL>;
-    int column = (LEFT ? from : to) + item.y, width = LEFT ? PANEL : min_(LASWP_WIDTH, end - column);
-    for (int j = LEFT ? (column / end + 1) * end : from; j < min_(to, min_(a.rows, a.cols)); j += PANEL)
-        move_rows<PANEL, 2>(
-            lists + j / PANEL * moves_size<PANEL>, a.at(j, column, a.rows, width), 0, LASWP_THREADS / 32);
+    int column = (LEFT ? from : to) + item.y,
+        width = LEFT ? PANEL : min_(LASWP_WIDTH, end - column);
+    for (int j = LEFT ? (column / end + 1) * end : from; j < min_(to, min_(a.rows, a.cols));
+        j += PANEL)
+        move_rows<PANEL, 2>(lists + j / PANEL * moves_size<PANEL>, a.at(j, column, a.rows, width),
+            0, LASWP_THREADS / 32);
 }
 
-// The order of rows first… that the panels from column `first` on make: order[i] is where the row at i
-// was. One barrier of the block between what reads and what writes it.
+// The order of rows first… that the panels from column `first` on make: order[i] is where the row
+// at i was. One barrier of the block between what reads and what writes it.
 __device__ void compose(const int *lists, int first, int rows, int steps, int *order) {
     for (int i = threadIdx.x; i < rows; i += blockDim.x) order[i] = i;
     __syncthreads();
@@ -50,8 +52,8 @@ __device__ void compose(const int *lists, int first, int rows, int steps, int *o
 }
 
 template <class Source>
-__device__ void laswp_left(
-    Source source, int group, const int *moves, int panels, int columns, const int4 *work, int period) {
+__device__ void laswp_left(Source source, int group, const int *moves, int panels, int columns,
+    const int4 *work, int period) {
     int4 item = work_item(work, period, blockIdx.x);
     Matrix<T> a = source(item.x);
     int first = (item.y / group + 1) * group, steps = min_(a.rows, a.cols), threads = blockDim.x;
@@ -78,8 +80,8 @@ __device__ void laswp_left(
 }
 
 #define ENTRY(name, Source) \
-    extern "C" __global__ void __launch_bounds__(LASWP_THREADS) name( \
-        Source<T> a, int from, int to, int end, const int *moves, int panels, const int4 *work, int period) { \
+    extern "C" __global__ void __launch_bounds__(LASWP_THREADS) name(Source<T> a, int from, \
+        int to, int end, const int *moves, int panels, const int4 *work, int period) { \
         laswp(a, from, to, end, moves, panels, work, period); \
     }
 
@@ -88,8 +90,8 @@ ENTRY(laswp_batched, Batched)
 ENTRY(laswp_vbatched, Vbatched)
 
 #define LEFT_ENTRY(name, Source) \
-    extern "C" __global__ void __launch_bounds__(LASWP_THREADS) name( \
-        Source<T> a, int group, const int *moves, int panels, int columns, const int4 *work, int period) { \
+    extern "C" __global__ void __launch_bounds__(LASWP_THREADS) name(Source<T> a, int group, \
+        const int *moves, int panels, int columns, const int4 *work, int period) { \
         laswp_left(a, group, moves, panels, columns, work, period); \
     }
 #undef ENTRY

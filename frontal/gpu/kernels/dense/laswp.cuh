@@ -9,16 +9,16 @@
 // Integers that the list of a panel of NB columns takes.
 template <int NB> constexpr int moves_size = 4 * NB + 4;
 
-// Add the move of a row that is at `position` after the panel and was `row`-th before. The list is in
-// shared memory, its length zero before.
+// Add the move of a row that is at `position` after the panel and was `row`-th before. The list is
+// in shared memory, its length zero before.
 __device__ inline void add_move(int *moves, int position, int row) {
     if (position < 0 || position == row) return;
     int slot = atomicAdd(moves, 1);
     moves[1 + 2 * slot] = position, moves[2 + 2 * slot] = row;
 }
 
-// Move rows of `a`, whose first row is the panel's, by warps first_warp… of a block; each warp takes
-// COLUMNS of the columns at a time, a lane NB/16 moves of each.
+// Move rows of `a`, whose first row is the panel's, by warps first_warp… of a block; each warp
+// takes COLUMNS of the columns at a time, a lane NB/16 moves of each.
 template <int NB, int COLUMNS, class T>
 __device__ void move_rows(const int *moves, Matrix<T> a, int first_warp, int warps) {
     constexpr int each = NB > 16 ? NB / 16 : 1;
@@ -27,7 +27,8 @@ __device__ void move_rows(const int *moves, Matrix<T> a, int first_warp, int war
 #pragma unroll
     for (int e = 0; e < each; ++e) {
         bool some = lane + 32 * e < count;
-        to[e] = some ? moves[1 + 2 * (lane + 32 * e)] : -1, from[e] = some ? moves[2 + 2 * (lane + 32 * e)] : 0;
+        to[e] = some ? moves[1 + 2 * (lane + 32 * e)] : -1,
+        from[e] = some ? moves[2 + 2 * (lane + 32 * e)] : 0;
     }
     if (count == 0) return;
     for (int j = warp * COLUMNS; j < a.cols; j += warps * COLUMNS) {

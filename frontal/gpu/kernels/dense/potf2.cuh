@@ -9,7 +9,8 @@
 #include "common/matrix.cuh"
 #include "common/ptx.cuh"
 
-// 1/d of a pivot to full precision but for the last bit: the seed's error e becomes e³ (double), e².
+// 1/d of a pivot to full precision but for the last bit: the seed's error e becomes e³ (double),
+// e².
 __device__ inline double pivot_reciprocal(double d) {
     double x = reciprocal_seed(d), e = fma(-d, x, 1.0);
     return fma(x, fma(e, e, e), x);
@@ -35,7 +36,8 @@ __device__ inline float pivot_root(float d, float &inverse) {
 
 // Whether a pivot has a reciprocal that is a normal number: neither NaN, Inf nor ≤ 0.
 __device__ inline bool is_pivot(float d) { return d >= 1.17549435e-38f && d <= 8.5e37f; }
-__device__ inline bool is_pivot(double d) {  // 2^-1022 ≤ d < 2^1022, in integers, which cost nothing beside it
+// In integers, which cost nothing beside it: 2^-1022 ≤ d < 2^1022.
+__device__ inline bool is_pivot(double d) {
     return (unsigned)__double2hiint(d) - 0x00100000u < 0x7fd00000u - 0x00100000u;
 }
 
@@ -44,8 +46,10 @@ template <class T> struct alignas(16) Pack16 {
     T v[count];
 };
 
-// Call f(j, from[j]) for first ≤ j < last, reading 16 bytes at a time; `from` is aligned to 16 bytes.
-template <int FIRST, int LAST, class T, class F> __device__ inline void broadcast(const T *from, F f) {
+// Call f(j, from[j]) for first ≤ j < last, reading 16 bytes at a time; `from` is aligned to 16
+// bytes.
+template <int FIRST, int LAST, class T, class F>
+__device__ inline void broadcast(const T *from, F f) {
     constexpr int count = Pack16<T>::count;
 #pragma unroll
     for (int p = FIRST / count * count; p < LAST; p += count) {
@@ -71,13 +75,14 @@ template <int FIRST, int LAST, class F> __device__ inline void columns(int n, F 
 
 // Factor the leading n×n, n ≤ N ≤ LANES, of the matrix whose row `lane` is a[0..lane]. What else is
 // in a, above the diagonal or from row or column n on, may be anything and stays in its own place.
-//   tile         shared memory, column k at tile + k*ld, aligned to 16 bytes: gets the factor, column
-//                k still to be divided by the root of pivot k
+//   tile         shared memory, column k at tile + k*ld, aligned to 16 bytes: gets the factor,
+//                column k still to be divided by the root of pivot k
 //   inverse_row  with INVERT: 2*N elements of shared memory, aligned to 16 bytes
 // On return this lane's pivot is the result; with INVERT, a[k], k ≤ lane, is the inverse's entry
 // times the root of this lane's pivot.
 template <int N, int LANES, bool INVERT, class T>
-__device__ inline real_t<T> factor_rows(T (&a)[N], int lane, int n, T *tile, int ld, T *inverse_row) {
+__device__ inline real_t<T> factor_rows(
+    T (&a)[N], int lane, int n, T *tile, int ld, T *inverse_row) {
     using R = real_t<T>;
     R d = real(shuffle(a[0], 0, LANES)), pivot = d;
     columns<0, N>(n, [&](auto index) {
@@ -119,10 +124,11 @@ template <int LANES, class R> __device__ inline int first_failure(R pivot, int l
 constexpr int POTF2_SCRATCH = 3 * 32;  // elements of T that potf2 needs for a warp
 
 // Factor the n×n block, n ≤ N ≤ LANES, of shared memory by LANES lanes of a warp; the whole warp
-// comes here, each group of lanes with its own block and n. Element (i, j) is tile[i + j*ld]; all of
-// LANES×N elements are there, columns aligned to 16 bytes, and what is outside the lower triangle of
-// the block is lost. With INVERT, `inverse` gets the n×n inverse of the factor, zeros above its
-// diagonal (N columns of LANES elements are written). Returns LAPACK's info. `scratch` is the group's own.
+// comes here, each group of lanes with its own block and n. Element (i, j) is tile[i + j*ld]; all
+// of LANES×N elements are there, columns aligned to 16 bytes, and what is outside the lower
+// triangle of the block is lost. With INVERT, `inverse` gets the n×n inverse of the factor, zeros
+// above its diagonal (N columns of LANES elements are written). Returns LAPACK's info. `scratch` is
+// the group's own.
 template <int N, int LANES, bool INVERT, class T>
 __device__ inline int potf2(T *tile, int ld, int n, T *inverse, int inverse_ld, T *scratch) {
     int lane = threadIdx.x % LANES;
@@ -130,7 +136,8 @@ __device__ inline int potf2(T *tile, int ld, int n, T *inverse, int inverse_ld, 
 #pragma unroll
     for (int j = 0; j < N; ++j) a[j] = tile[lane + j * ld];
     real_t<T> pivot = factor_rows<N, LANES, INVERT>(
-        a, lane, LANES == 32 ? n : N, tile, ld, scratch + LANES), scale;
+                  a, lane, LANES == 32 ? n : N, tile, ld, scratch + LANES),
+              scale;
     real_t<T> root = pivot_root(pivot, scale);
     scratch[lane] = from_real<T>(scale);
     __syncwarp();

@@ -1,9 +1,9 @@
 // Cholesky of a matrix in shared memory by one block of threads, in blocks of 32 columns.
 //
 // One warp factors and inverts a diagonal block in registers (potf2.cuh); the rows below it are
-// multiplied by the inverse, and the columns to the right are updated, in strips of 16×32 that a warp
-// computes by itself, on the fp64 tensor cores for double and complex<double>. While the first warp
-// factors the next diagonal block, the others update the rest (lookahead).
+// multiplied by the inverse, and the columns to the right are updated, in strips of 16×32 that a
+// warp computes by itself, on the fp64 tensor cores for double and complex<double>. While the first
+// warp factors the next diagonal block, the others update the rest (lookahead).
 #pragma once
 #include "dense/potf2.cuh"
 #include "common/warp_product.cuh"
@@ -60,8 +60,8 @@ template <int UPLO_, class F> __device__ inline void each_entry(int n, int warp,
 }
 
 // Factor the leading n×n of `a`, n > 0, by all warps of the block, from a barrier to a barrier (the
-// caller's). `inverse(c)` is where the inverse of diagonal block c goes, BLOCK_LD columns apart; it is
-// read only until block c + 1 is factored. `scratch`: POTF2_SCRATCH elements.
+// caller's). `inverse(c)` is where the inverse of diagonal block c goes, BLOCK_LD columns apart; it
+// is read only until block c + 1 is factored. `scratch`: POTF2_SCRATCH elements.
 // Returns LAPACK's info in the first warp, 0 in the others.
 template <class T, class Inverse>
 __device__ inline int potrf_blocks(Blocks<T> a, int n, Inverse inverse, T *scratch) {

@@ -1,9 +1,10 @@
 // Cholesky of matrices that fit in shared memory: A = L·Lᴴ, or A = Uᴴ·U.
 //
-// Tile map: a matrix a block, of as many threads as ORDER, the largest order that the launch is compiled
-// for (a multiple of 32). A thread owns a row of the columns that are factored, a warp blocks of
-// 16×16 of what is updated (potrf_tile.cuh). Dynamic shared memory: ORDER columns of ORDER elements, and
-// padding. Upper is the same on the transpose. The other triangle is neither read nor written.
+// Tile map: a matrix a block, of as many threads as ORDER, the largest order that the launch is
+// compiled for (a multiple of 32). A thread owns a row of the columns that are factored, a warp
+// blocks of 16×16 of what is updated (potrf_tile.cuh). Dynamic shared memory: ORDER columns of
+// ORDER elements, and padding. Upper is the same on the transpose. The other triangle is neither
+// read nor written.
 //   order  the matrices, largest first; null for all in their own order
 #include "dense/potrf_tile.cuh"
 
@@ -16,7 +17,8 @@
 
 using T = SCALAR;
 constexpr int ld = shared_ld<T, ORDER>, warps = ORDER / 32;
-constexpr int residents = 2048 / (ORDER * (sizeof(T) == 16 ? 8 : sizeof(T) == 8 ? 5 : 3));  // by registers
+// Blocks on a multiprocessor, by registers.
+constexpr int residents = 2048 / (ORDER * (sizeof(T) == 16 ? 8 : sizeof(T) == 8 ? 5 : 3));
 
 // Call f(entry of the triangle, its place in shared memory): along the columns of A, a warp each.
 template <class F> __device__ inline void each_entry(Matrix<T> a, T *tile, F f) {
@@ -35,7 +37,8 @@ template <class Source> __device__ void potrf_shared(Source source, const int *o
     int n = a.cols, rows = ceil_div(n, 16) * 16;
     each_entry(a, tile, [](T *entry, T *place) { copy_async<sizeof(T)>(place, entry, true); });
     copy_async_commit();
-    for (int c = threadIdx.x / 32; c < rows; c += warps) {  // the rest of the last 16 rows: the identity
+    // The rest of the last 16 rows: the identity.
+    for (int c = threadIdx.x / 32; c < rows; c += warps) {
         int r = n / 16 * 16 + threadIdx.x % 32;
         if (r >= n && r < rows) tile[r + c * ld] = r == c ? one<T>() : zero<T>();
     }
@@ -51,7 +54,8 @@ template <class Source> __device__ void potrf_shared(Source source, const int *o
 }
 
 #define ENTRY(name, Source) \
-    extern "C" __global__ void __launch_bounds__(ORDER, residents) name(Source<T> a, const int *order, int *info) { \
+    extern "C" __global__ void __launch_bounds__(ORDER, residents) \
+        name(Source<T> a, const int *order, int *info) { \
         potrf_shared(a, order, info); \
     }
 

@@ -6,9 +6,9 @@
 // to an end, and every entry is written once: results do not depend on the order of execution.
 //   i > j   C = A(i,j) − Σ_{k<j} L(i,k)·L(j,k)ᴴ in registers, then C·L(j,j)⁻ᴴ by 32×32 inverses
 //   i = j   the same sum, then the factor of the tile and the inverses of its diagonal blocks.
-// state[0] is the ticket and state[1 + f + i] the number of block columns done in row i of the tiles
-// (i + 1 with the diagonal); all zero at first. operands: for each block row the blocks of L(j,j)
-// below the diagonal and the inverses on it, OPERANDS pieces of 32×32.
+// state[0] is the ticket and state[1 + f + i] the number of block columns done in row i of the
+// tiles (i + 1 with the diagonal); all zero at first. operands: for each block row the blocks of
+// L(j,j) below the diagonal and the inverses on it, OPERANDS pieces of 32×32.
 // Dynamic shared memory: slices of the tile product, then in their place a tile and the operands;
 // POTF2_SCRATCH. Matrices must be square, their other triangle is left alone.
 #include "dense/potrf_blocks.cuh"
@@ -23,7 +23,8 @@ constexpr int TILE = 128, WARPS = 8, THREADS = 32 * WARPS;
 using Product = Tile<T, TILE, TILE, same_type<T, complex<double>> ? 8 : 16, WARPS / 2, 2, 3>;
 constexpr int SIDE = TILE / BLOCK, LD = TILE + leading_pad<T, false>(), LDO = BLOCK_LD<T>;
 constexpr int PIECE = BLOCK * LDO, OPERANDS = SIDE * (SIDE + 1) / 2;
-constexpr int SLICES = (Product::shared_elements + 31) / 32 * 32, SOLVE = TILE * LD + OPERANDS * PIECE;
+constexpr int SLICES = (Product::shared_elements + 31) / 32 * 32,
+              SOLVE = TILE * LD + OPERANDS * PIECE;
 constexpr int REGION = SLICES > SOLVE ? SLICES : SOLVE;
 
 // What the tasks of one matrix share.
@@ -42,7 +43,8 @@ struct Factor {
     }
     // Block columns k…k+count-1 of block row i.
     __device__ Matrix<T> part(int i, int k, int count) const {
-        return UPLO == Lower ? a.at(i * TILE, k * TILE, TILE, count * TILE) : a.at(k * TILE, i * TILE, count * TILE, TILE);
+        return UPLO == Lower ? a.at(i * TILE, k * TILE, TILE, count * TILE)
+                             : a.at(k * TILE, i * TILE, count * TILE, TILE);
     }
     // How many block columns are done in both rows: more than `done`, `limit` at most.
     __device__ int wait(int i, int j, int done, int limit) const {
@@ -58,11 +60,14 @@ struct Factor {
 };
 
 __device__ inline T *work() { return shared_memory<T>(); }
-__device__ inline T *operand(int r, int c) { return work() + TILE * LD + (r * (r + 1) / 2 + c) * PIECE; }
+__device__ inline T *operand(int r, int c) {
+    return work() + TILE * LD + (r * (r + 1) / 2 + c) * PIECE;
+}
 
 // Call f(r, c) for the entries of an m×n tile, the threads of a warp side by side as memory is.
 template <class F> __device__ inline void each_in_tile(int m, int n, F f) {
-    int lane = threadIdx.x & 31, warp = threadIdx.x / 32, outer = UPLO == Lower ? n : m, inner = UPLO == Lower ? m : n;
+    int lane = threadIdx.x & 31, warp = threadIdx.x / 32, outer = UPLO == Lower ? n : m,
+        inner = UPLO == Lower ? m : n;
 #pragma unroll 4
     for (int q = warp; q < outer; q += WARPS)
 #pragma unroll
@@ -78,7 +83,8 @@ __device__ inline void update(const Factor &f) {
     for (int k = 0; k < j;) {
         int ready = f.wait(i, j, k, j);
         Matrix<T> left = f.part(i, k, ready - k), right = f.part(j, k, ready - k);
-        if constexpr (UPLO == Lower) product.template multiply<NoTrans, ConjTrans>(left, right, work());
+        if constexpr (UPLO == Lower)
+            product.template multiply<NoTrans, ConjTrans>(left, right, work());
         else product.template multiply<ConjTrans, NoTrans>(left, right, work());
         k = ready;
     }
@@ -108,8 +114,11 @@ __device__ inline void solve(const Factor &f, int j, int m) {
                 WarpProduct<T, STRIP, BLOCK> sum;
                 sum.clear();
                 for (int k = 0; k < c; ++k)
-                    sum.template add<BLOCK, false, false, false, true>(x + BLOCK * k * LD, LD, operand(c, k), LDO);
-                sum.each([&](int r, int q, T &v) { x[r + (BLOCK * c + q) * LD] = x[r + (BLOCK * c + q) * LD] - v; });
+                    sum.template add<BLOCK, false, false, false, true>(
+                        x + BLOCK * k * LD, LD, operand(c, k), LDO);
+                sum.each([&](int r, int q, T &v) {
+                    x[r + (BLOCK * c + q) * LD] = x[r + (BLOCK * c + q) * LD] - v;
+                });
                 __syncwarp();
             }
             multiply_strip(x + BLOCK * c * LD, LD, operand(c, c), LDO);
@@ -120,7 +129,8 @@ __device__ inline void solve(const Factor &f, int j, int m) {
 
 // L(i,j) ← the tile in work().
 __device__ inline void store_tile(const Factor &f, int i, int j) {
-    each_in_tile(f.n(i), TILE, [&](int r, int c) { f.put(i * TILE + r, j * TILE + c, work()[r + c * LD]); });
+    each_in_tile(
+        f.n(i), TILE, [&](int r, int c) { f.put(i * TILE + r, j * TILE + c, work()[r + c * LD]); });
 }
 
 // Give the blocks of the factored tile, and the inverses in operand(c, c), to all; then the tile.
@@ -132,12 +142,15 @@ __device__ __noinline__ void publish(const Factor &f, int j, Blocks<T> tile, int
             const T *source = r == c ? operand(c, c) : tile.at(r, c);
             int ld = r == c ? LDO : LD;
             for (int p = threadIdx.x; p < BLOCK * BLOCK; p += THREADS)
-                target[(r * (r + 1) / 2 + c) * PIECE + p % BLOCK + p / BLOCK * LDO] = source[p % BLOCK + p / BLOCK * ld];
+                target[(r * (r + 1) / 2 + c) * PIECE + p % BLOCK + p / BLOCK * LDO] =
+                    source[p % BLOCK + p / BLOCK * ld];
         }
-    if (threadIdx.x == 0 && (j == 0 || (failure && *f.info == 0))) *f.info = failure ? first + failure : 0;
+    if (threadIdx.x == 0 && (j == 0 || (failure && *f.info == 0)))
+        *f.info = failure ? first + failure : 0;
     __syncthreads();
     if (threadIdx.x == 0) release(f.rows + j, j + 1);
-    each_entry<UPLO>(n, threadIdx.x / 32, WARPS, [&](int i, int k) { f.put(first + i, first + k, tile.data[i + k * LD]); });
+    each_entry<UPLO>(n, threadIdx.x / 32, WARPS,
+        [&](int i, int k) { f.put(first + i, first + k, tile.data[i + k * LD]); });
 }
 
 __device__ inline void run_task(const Factor &f) {
@@ -145,7 +158,8 @@ __device__ inline void run_task(const Factor &f) {
     int i = f.i, j = f.j;
     if (i == j) {
         Blocks<T> blocks{work(), LD};
-        int failure = potrf_blocks(blocks, f.n(j), [](int c) { return operand(c, c); }, work() + REGION);
+        int failure =
+            potrf_blocks(blocks, f.n(j), [](int c) { return operand(c, c); }, work() + REGION);
         __syncthreads();
         return publish(f, j, blocks, failure);
     }
@@ -156,7 +170,8 @@ __device__ inline void run_task(const Factor &f) {
 }
 
 template <class Source>
-__device__ void potrf_tasks(Source source, const int4 *tasks, int count, int *state, T *operands, int *info) {
+__device__ void potrf_tasks(
+    Source source, const int4 *tasks, int count, int *state, T *operands, int *info) {
     __shared__ Factor f;  // in shared memory it takes no registers while others are needed
     __shared__ int message, ticket;
     for (;;) {
@@ -165,7 +180,9 @@ __device__ void potrf_tasks(Source source, const int4 *tasks, int count, int *st
             ticket = atomicAdd(state, 1);
             if (ticket < count) {
                 int4 task = tasks[ticket];
-                f = {source(task.x), state + 1 + task.w, operands + (long long)task.w * OPERANDS * PIECE, info + task.x, &message, task.y, task.z};
+                f = {source(task.x), state + 1 + task.w,
+                    operands + (long long)task.w * OPERANDS * PIECE, info + task.x, &message,
+                    task.y, task.z};
             }
         }
         __syncthreads();
@@ -175,8 +192,8 @@ __device__ void potrf_tasks(Source source, const int4 *tasks, int count, int *st
 }
 
 #define ENTRY(name, Source) \
-    extern "C" __global__ void __launch_bounds__(THREADS, 1) name( \
-        Source<T> a, const int4 *tasks, int count, int *state, T *operands, int *info) { \
+    extern "C" __global__ void __launch_bounds__(THREADS, 1) \
+        name(Source<T> a, const int4 *tasks, int count, int *state, T *operands, int *info) { \
         potrf_tasks(a, tasks, count, state, operands, info); \
     }
 

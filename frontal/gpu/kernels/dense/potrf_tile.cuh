@@ -2,10 +2,10 @@
 // columns of tiles wait for, so all is arranged for a short chain.
 //
 // Columns go 16 at a time: twice 8 columns, then the update of what is right of them (tensor-core
-// products, 16×16 a warp). Every thread factors the 8×8 block on the diagonal itself, in registers, from
-// one broadcast read: there is nothing to exchange between pivots. Inside, A = M·D·Mᴴ with a unit
-// lower M, so that a pivot waits for the reciprocal of the one before and not for its root. Meanwhile
-// thread r eliminates from the 8 entries of row r, be it in the block or below it.
+// products, 16×16 a warp). Every thread factors the 8×8 block on the diagonal itself, in registers,
+// from one broadcast read: there is nothing to exchange between pivots. Inside, A = M·D·Mᴴ with a
+// unit lower M, so that a pivot waits for the reciprocal of the one before and not for its root.
+// Meanwhile thread r eliminates from the 8 entries of row r, be it in the block or below it.
 #pragma once
 #include "dense/potf2.cuh"
 #include "common/warp_product.cuh"
@@ -13,7 +13,7 @@
 constexpr int TILE_ROWS = 64;  // of the tiles that are inverted
 template <class T, int ROWS> constexpr int shared_ld = ROWS + leading_pad<T, false>();
 template <class T> constexpr int tile_ld = shared_ld<T, TILE_ROWS>;
-template <class T> constexpr int tile_elements = TILE_ROWS *tile_ld<T>;
+template <class T> constexpr int tile_elements = TILE_ROWS * tile_ld<T>;
 
 // The lower triangle of an 8×8 block, in the registers of each thread.
 template <class T> struct Eight {
@@ -33,8 +33,8 @@ template <class T> struct Eight {
             }
     }
 
-    // Factor M·D·Mᴴ, whose columns are then scaled by their pivots, and overwrite a row x with its row
-    // of the Cholesky factor. Returns the first column without a pivot, from 1, or 0.
+    // Factor M·D·Mᴴ, whose columns are then scaled by their pivots, and overwrite a row x with its
+    // row of the Cholesky factor. Returns the first column without a pivot, from 1, or 0.
     __device__ int factor(T (&x)[8]) {
         int failed = 0;
 #pragma unroll
@@ -57,8 +57,7 @@ template <class T> struct Eight {
 };
 
 // Columns p…p+7 of a tile; returns what Eight::factor does.
-template <int LD, class T>
-__device__ inline int factor_eight(T *tile, int rows, int p) {
+template <int LD, class T> __device__ inline int factor_eight(T *tile, int rows, int p) {
     int row = threadIdx.x;
     bool mine = row >= p && row < rows;
     Eight<T> top;
@@ -108,7 +107,8 @@ template <int LD, class T> __device__ inline void update_rest(T *tile, int rows,
         int j0 = after + 16 * j, i0 = j0 + 16 * i;
         WarpProduct<T, 16, 16> part;
         part.clear();
-        part.template add<16, false, false, false, true>(tile + i0 + p * LD, LD, tile + j0 + p * LD, LD);
+        part.template add<16, false, false, false, true>(
+            tile + i0 + p * LD, LD, tile + j0 + p * LD, LD);
         part.each([&](int r, int c, T &v) {
             T &entry = tile[i0 + r + (j0 + c) * LD];
             entry = entry - v;
@@ -124,7 +124,8 @@ struct Nobody {
 
 // Factor the rows×rows tile, rows a multiple of 16, whose element (i, j) is tile[i + j*LD]; what is
 // above its diagonal is not read. At least `rows` threads, whole warps, all take part. Returns
-// LAPACK's info to all of them. Calls known(p) in all threads when columns p…p+7 of the factor are there.
+// LAPACK's info to all of them. Calls known(p) in all threads when columns p…p+7 of the factor are
+// there.
 template <int LD, class T, class Known = Nobody>
 __device__ inline int factor_tile(T *tile, int rows, Known known = {}) {
     int failed = 0;
@@ -142,10 +143,11 @@ __device__ inline int factor_tile(T *tile, int rows, Known known = {}) {
     return failed;
 }
 
-// The inverse of the 16×16 block at (16w, 16w), w the warp, of a lower triangle whose element (i, k) is
-// tile[i*down + k*right]: 16 lanes solve for a column each, and write it if `mine`.
+// The inverse of the 16×16 block at (16w, 16w), w the warp, of a lower triangle whose element (i,
+// k) is tile[i*down + k*right]: 16 lanes solve for a column each, and write it if `mine`.
 template <class T, class Scale>
-__device__ inline void invert_sixteen(const T *tile, int down, int right, T *inverse, const Scale *scales, bool mine = true) {
+__device__ inline void invert_sixteen(
+    const T *tile, int down, int right, T *inverse, const Scale *scales, bool mine = true) {
     constexpr int ld = tile_ld<T>;
     int lane = threadIdx.x % 16, p = threadIdx.x / 32 * 16;
     T x[16];
@@ -155,7 +157,8 @@ __device__ inline void invert_sixteen(const T *tile, int down, int right, T *inv
     for (int k = 0; k < 16; ++k) {
         x[k] = scales[p + k] * x[k];
 #pragma unroll
-        for (int i = k + 1; i < 16; ++i) x[i] = fma_(-tile[(p + i) * down + (p + k) * right], x[k], x[i]);
+        for (int i = k + 1; i < 16; ++i)
+            x[i] = fma_(-tile[(p + i) * down + (p + k) * right], x[k], x[i]);
     }
     if (mine) {
 #pragma unroll
@@ -163,18 +166,20 @@ __device__ inline void invert_sixteen(const T *tile, int down, int right, T *inv
     }
 }
 
-// Zeros above the diagonal of the inverse, inside its two 32×32 diagonal blocks: those that products read.
+// Zeros above the diagonal of the inverse, inside its two 32×32 diagonal blocks: those that
+// products read.
 template <class T> __device__ inline void clear_above(T *inverse) {
     constexpr int ld = tile_ld<T>;
     for (int e = threadIdx.x; e < 2 * 16 * 16; e += blockDim.x)
         inverse[e / 256 * 32 * (1 + ld) + e % 16 + (e % 256 / 16 + 16) * ld] = zero<T>();
 }
 
-// 16×16 parts, by warps, of what L⁻¹ has below diagonal blocks of order H, V21 = −V22·(L21·V11). First
-// the product in parentheses, in its place; with TRANSPOSED l21 is that of the transpose of L. `part` is
-// zero at first, for all warps: a condition around that costs registers.
+// 16×16 parts, by warps, of what L⁻¹ has below diagonal blocks of order H, V21 = −V22·(L21·V11).
+// First the product in parentheses, in its place; with TRANSPOSED l21 is that of the transpose of
+// L. `part` is zero at first, for all warps: a condition around that costs registers.
 template <int H, bool TRANSPOSED, class T>
-__device__ inline void join_first(WarpProduct<T, 16, 16> &part, const T *l21, const T *v11, T *v21) {
+__device__ inline void join_first(
+    WarpProduct<T, 16, 16> &part, const T *l21, const T *v11, T *v21) {
     constexpr int ld = tile_ld<T>;
     part.template add<H, TRANSPOSED, true, false, false>(l21, ld, v11, ld);
     part.each([&](int i, int j, T &v) { v21[i + j * ld] = v; });
@@ -189,9 +194,11 @@ template <class T> __device__ inline void join_put(WarpProduct<T, 16, 16> &part,
 }
 
 // All parts below the diagonal blocks of order H.
-template <int H, bool TRANSPOSED, class T> __device__ inline void join_inverses(const T *tile, T *inverse) {
+template <int H, bool TRANSPOSED, class T>
+__device__ inline void join_inverses(const T *tile, T *inverse) {
     constexpr int ld = tile_ld<T>, parts = H / 16, warps = parts * parts;
-    int warp = threadIdx.x / 32, p = warp / warps * 2 * H, i0 = warp % parts * 16, j0 = warp % warps / parts * 16;
+    int warp = threadIdx.x / 32, p = warp / warps * 2 * H, i0 = warp % parts * 16,
+        j0 = warp % warps / parts * 16;
     bool mine = p < TILE_ROWS;
     T *v11 = inverse + p + p * ld, *v21 = v11 + H, *v22 = v21 + H * ld;
     WarpProduct<T, 16, 16> part;
@@ -211,23 +218,26 @@ template <int H, bool TRANSPOSED, class T> __device__ inline void join_inverses(
 // The inverse of the lower triangle of a 64×64 tile (with TRANSPOSED, of the transpose of its upper
 // triangle), whose diagonal has these reciprocals, to
 // `inverse`, of the same shape, with zeros above its diagonal only inside its two 32×32 diagonal
-// blocks; of its leading n×n alone, where what lies right of it is not wanted. 128 threads; ends with
-// a barrier.
+// blocks; of its leading n×n alone, where what lies right of it is not wanted. 128 threads; ends
+// with a barrier.
 template <bool TRANSPOSED = false, class T, class Scale>
-__device__ inline void invert_lower(const T *tile, T *inverse, const Scale *scales, int n = TILE_ROWS) {
+__device__ inline void invert_lower(
+    const T *tile, T *inverse, const Scale *scales, int n = TILE_ROWS) {
     constexpr int down = TRANSPOSED ? tile_ld<T> : 1, right = TRANSPOSED ? 1 : tile_ld<T>;
     clear_above(inverse);
-    if (threadIdx.x / 32 * 16 < n) invert_sixteen(tile, down, right, inverse, scales, threadIdx.x % 32 < 16);
+    if (threadIdx.x / 32 * 16 < n)
+        invert_sixteen(tile, down, right, inverse, scales, threadIdx.x % 32 < 16);
     __syncthreads();
     if (n > 16) join_inverses<16, TRANSPOSED>(tile, inverse);
     if (n > 32) join_inverses<32, TRANSPOSED>(tile, inverse);
 }
 
-// Factor the 64×64 tile whose element (i, j) is tile[i + j*tile_ld] (rows and columns that it has not
-// are those of the identity), and invert the factor. Returns LAPACK's info to all 128 threads.
+// Factor the 64×64 tile whose element (i, j) is tile[i + j*tile_ld] (rows and columns that it has
+// not are those of the identity), and invert the factor. Returns LAPACK's info to all 128 threads.
 // `scales`: 64 reals of shared memory. Only the leading n×n is wanted. `known`: see factor_tile.
 template <class T, class Known = Nobody>
-__device__ inline int potrf_tile(T *tile, T *inverse, real_t<T> *scales, int n = TILE_ROWS, Known known = {}) {
+__device__ inline int potrf_tile(
+    T *tile, T *inverse, real_t<T> *scales, int n = TILE_ROWS, Known known = {}) {
     int failed = factor_tile<tile_ld<T>>(tile, (n + 15) / 16 * 16, known), row = threadIdx.x;
     if (row < TILE_ROWS) scales[row] = pivot_reciprocal(real(tile[row * (tile_ld<T> + 1)]));
     __syncthreads();

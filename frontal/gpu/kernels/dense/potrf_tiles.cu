@@ -2,15 +2,15 @@
 //
 // A task is a 64×64 tile (i, j) of the lower triangle (of its mirror image where UPLO is upper):
 //   C = A(i,j) - Σ_{k<j} L(i,k)·L(j,k)ᴴ;   i = j: L(j,j) and its inverse V;   i > j: L(i,j) = C·Vᴴ.
-// Tasks lie in a list, each after all that it needs, and blocks take them in that order by an atomic
-// ticket: however few blocks are resident, the first unfinished task can always go on, so nothing can
-// lock. done[row] counts the finished tiles of a row of tiles; it is all that blocks tell each other.
-// A tile is read and written once, and always summed in the same order.
+// Tasks lie in a list, each after all that it needs, and blocks take them in that order by an
+// atomic ticket: however few blocks are resident, the first unfinished task can always go on, so
+// nothing can lock. done[row] counts the finished tiles of a row of tiles; it is all that blocks
+// tell each other. A tile is read and written once, and always summed in the same order.
 //
 // A block has 128 threads; 2×2 warps own 32×32 parts of the tile in registers (tile.cuh). Dynamic
-// shared memory: the slices of the product, then in their place the tile and an inverse; where fewer
-// than three blocks share a multiprocessor, A(i,j) too, on its way while the block waits for others
-// (launch/cholesky.py counts it). `state`, zeros at first, is the ticket and then done[];
+// shared memory: the slices of the product, then in their place the tile and an inverse; where
+// fewer than three blocks share a multiprocessor, A(i,j) too, on its way while the block waits for
+// others (launch/cholesky.py counts it). `state`, zeros at first, is the ticket and then done[];
 // `inverses` holds 64×64 elements a row of tiles. Matrices of no rows have no tasks and no info.
 #include "dense/potrf_tile.cuh"
 #include "common/tile.cuh"
@@ -31,7 +31,8 @@ using Product = Tile<T, SIZE, SIZE, same_type<T, complex<double>> ? 8 : 16, 2, 2
 
 // The product's slices, or a tile, an inverse and its 64 scales.
 constexpr int two_tiles = 2 * tile_elements<T> + SIZE;
-constexpr int potrf_elements = Product::shared_elements > two_tiles ? Product::shared_elements : two_tiles;
+constexpr int potrf_elements =
+    Product::shared_elements > two_tiles ? Product::shared_elements : two_tiles;
 
 // Where the tasks of a launch lie, and what they share: all zero at first, but for the inverses.
 struct Tasks {
@@ -52,9 +53,11 @@ __device__ inline void publish(int *counter, int value) {
     if (threadIdx.x == 0) release(counter, value);
 }
 
-__device__ __forceinline__ void accumulate(Product &tile, Matrix<T> a, int i, int j, const int *done, T *shared) {
+__device__ __forceinline__ void accumulate(
+    Product &tile, Matrix<T> a, int i, int j, const int *done, T *shared) {
     for (int k = 0; k < j;) {
-        int ready = min_(wait_beyond(done + i, done + j, k), j), first = k * SIZE, depth = (ready - k) * SIZE;
+        int ready = min_(wait_beyond(done + i, done + j, k), j), first = k * SIZE,
+            depth = (ready - k) * SIZE;
         if constexpr (upper)
             tile.template multiply<ConjTrans, NoTrans>(
                 a.at(first, i * SIZE, depth, SIZE), a.at(first, j * SIZE, depth, SIZE), shared);
@@ -70,21 +73,24 @@ __device__ inline void stage(Matrix<T> a, int i, int j, T *target) {
 #pragma unroll 4
     for (int e = threadIdx.x; e < SIZE * SIZE; e += threads) {
         int r = upper ? e / SIZE : e % SIZE, c = upper ? e % SIZE : e / SIZE;
-        copy_async<sizeof(T)>(target + r + c * ld, place(a, i, j, min_(r, rows - 1), min_(c, cols - 1)), true);
+        copy_async<sizeof(T)>(
+            target + r + c * ld, place(a, i, j, min_(r, rows - 1), min_(c, cols - 1)), true);
     }
     copy_async_commit();
 }
 
 // block = A(i, j) - tile. What a tile of the last row and column has too much are those of the
 // identity, or zeros. All loads come first, from inside the matrix in any case: they overlap.
-__device__ inline void subtract(Product &tile, Matrix<T> a, int i, int j, const T *waiting, T *block) {
+__device__ inline void subtract(
+    Product &tile, Matrix<T> a, int i, int j, const T *waiting, T *block) {
     int rows = a.rows - i * SIZE, cols = a.rows - j * SIZE;
     if (staged) {
         copy_async_wait<0>();
         __syncthreads();
     }
     tile.each([&](int r, int c, T &v) {
-        T old = staged ? waiting[r + c * ld] : *place(a, i, j, min_(r, rows - 1), min_(c, cols - 1));
+        T old =
+            staged ? waiting[r + c * ld] : *place(a, i, j, min_(r, rows - 1), min_(c, cols - 1));
         v = (upper ? conj(old) : old) - v;
     });
     tile.each([&](int r, int c, T &v) {
@@ -99,10 +105,13 @@ __device__ inline void subtract(Product &tile, Matrix<T> a, int i, int j, const 
 __device__ __noinline__ void finish_diagonal(
     Matrix<T> a, int j, T *block, T *inverse, T *kept, int *done, int *info) {
     int n = min_(SIZE, a.rows - j * SIZE);
-    int failed = potrf_tile(block, inverse, reinterpret_cast<real_t<T> *>(inverse + tile_elements<T>));
+    int failed =
+        potrf_tile(block, inverse, reinterpret_cast<real_t<T> *>(inverse + tile_elements<T>));
 #pragma unroll 8
-    for (int e = threadIdx.x; e < SIZE * SIZE; e += threads) kept[e] = inverse[e % SIZE + e / SIZE * ld];
-    if (threadIdx.x == 0 && (j == 0 || (failed && *info == 0))) *info = failed ? j * SIZE + failed : 0;
+    for (int e = threadIdx.x; e < SIZE * SIZE; e += threads)
+        kept[e] = inverse[e % SIZE + e / SIZE * ld];
+    if (threadIdx.x == 0 && (j == 0 || (failed && *info == 0)))
+        *info = failed ? j * SIZE + failed : 0;
     publish(done + j, j + 1);
 #pragma unroll 8
     for (int e = threadIdx.x; e < SIZE * SIZE; e += threads) {
@@ -112,7 +121,8 @@ __device__ __noinline__ void finish_diagonal(
     }
 }
 
-__device__ __noinline__ void finish_below(Matrix<T> a, int i, int j, const T *block, T *inverse, const T *kept) {
+__device__ __noinline__ void finish_below(
+    Matrix<T> a, int i, int j, const T *block, T *inverse, const T *kept) {
     constexpr int wide = 16 / sizeof(T), H = SIZE / 2;
     for (int e = threadIdx.x * wide; e < SIZE * SIZE; e += threads * wide)
         copy_async<16>(inverse + e % SIZE + e / SIZE * ld, kept + e, true);
@@ -123,7 +133,9 @@ __device__ __noinline__ void finish_below(Matrix<T> a, int i, int j, const T *bl
     WarpProduct<T, H, H> x;
     x.clear();  // the inverse is lower triangular: its first rows end after 32 columns
     x.template add<H, false, false, false, true>(block + i0, ld, inverse + j0, ld);
-    if (j0) x.template add<H, false, false, false, true>(block + i0 + H * ld, ld, inverse + j0 + H * ld, ld);
+    if (j0)
+        x.template add<H, false, false, false, true>(
+            block + i0 + H * ld, ld, inverse + j0 + H * ld, ld);
     int rows = a.rows - i * SIZE - i0;
     x.each([&](int r, int c, T &v) {
         if (r < rows) *place(a, i, j, i0 + r, j0 + c) = upper ? conj(v) : v;
@@ -159,8 +171,8 @@ template <class Source> __device__ void potrf_tiles(Source source, Tasks tasks, 
 }
 
 #define ENTRY(name, Source) \
-    extern "C" __global__ void __launch_bounds__(threads, residents) name( \
-        Source<T> a, const int4 *list, int count, int *state, T *inverses, int *info) { \
+    extern "C" __global__ void __launch_bounds__(threads, residents) \
+        name(Source<T> a, const int4 *list, int count, int *state, T *inverses, int *info) { \
         potrf_tiles(a, Tasks{list, count, state, state + 1, inverses}, info); \
     }
 

@@ -22,8 +22,9 @@ constexpr int TINY_WARPS = 4, TINY_THREADS = 32 * TINY_WARPS;
 // Blocks on a multiprocessor, so many that a row still fits in a thread's registers.
 constexpr int TINY_RESIDENTS = WIDTH <= 8    ? 6
                                : WIDTH <= 16 ? (sizeof(T) == 16 ? 4 : 6)
-                               : sizeof(T) == 16 || (WIDTH > 24 && same_type<T, double>) ? (WIDTH > 24 && is_complex<T> ? 2 : 3)
-                                                                                         : 4;
+                               : sizeof(T) == 16 || (WIDTH > 24 && same_type<T, double>)
+                                   ? (WIDTH > 24 && is_complex<T> ? 2 : 3)
+                                   : 4;
 
 template <int N, class Source>
 __device__ void factor(Source source, const int *order, int first, int count, int *info) {
@@ -39,7 +40,8 @@ __device__ void factor(Source source, const int *order, int first, int count, in
     T *row = m.data + (long long)lane * down;
     T *scratch = shared_memory<T>() + threadIdx.x / 32 * (WIDTH + 3) * 32;
     T *tile = scratch + 3 * 32 + threadIdx.x % 32 / LANES * LANES, *entry = tile + lane;
-    for (int j = 0; j < owned; ++j) copy_async<sizeof(T)>(entry + j * 32, row + (long long)j * across, true);
+    for (int j = 0; j < owned; ++j)
+        copy_async<sizeof(T)>(entry + j * 32, row + (long long)j * across, true);
     copy_async_commit();
     copy_async_wait<0>();
     __syncwarp();
@@ -59,13 +61,14 @@ __device__ void potrf_tiny(Source source, const int *order, const int *work, int
     }
     if (n <= 8) factor<8>(source, order, first, count, info);
     else if (WIDTH > 8 && n <= 16) factor<(WIDTH > 8 ? 16 : 8)>(source, order, first, count, info);
-    else if (WIDTH > 16 && n <= 24) factor<(WIDTH > 16 ? 24 : 8)>(source, order, first, count, info);
+    else if (WIDTH > 16 && n <= 24)
+        factor<(WIDTH > 16 ? 24 : 8)>(source, order, first, count, info);
     else if (WIDTH > 24) factor<(WIDTH > 24 ? 32 : 8)>(source, order, first, count, info);
 }
 
 #define ENTRY(name, Source) \
-    extern "C" __global__ void __launch_bounds__(TINY_THREADS, TINY_RESIDENTS) name( \
-        Source<T> a, const int *order, const int *work, int total, int *info) { \
+    extern "C" __global__ void __launch_bounds__(TINY_THREADS, TINY_RESIDENTS) \
+        name(Source<T> a, const int *order, const int *work, int total, int *info) { \
         potrf_tiny(a, order, work, total, info); \
     }
 

@@ -1,11 +1,12 @@
 // TRSM entry points: op(A)·X = alpha·B (SIDE 0) or X·op(A) = alpha·B (SIDE 1), X over B, for one
 // matrix or a batch.
 //
-// Tile map: a strip of WIDTH columns (SIDE 1: rows) of B a work item, one block each, which walks over
-// A's diagonal blocks of 32. A thread owns entries of the strip's 32×WIDTH accumulators; dynamic
-// shared memory holds the inverses of one diagonal block a warp and the slices of both operands
-// (Solver::shared_elements). Only the triangle of A that UPLO names is read, without its diagonal
-// where that is a unit one. A must not overlap B; a zero on the diagonal gives infinity or NaN.
+// Tile map: a strip of WIDTH columns (SIDE 1: rows) of B a work item, one block each, which walks
+// over A's diagonal blocks of 32. A thread owns entries of the strip's 32×WIDTH accumulators;
+// dynamic shared memory holds the inverses of one diagonal block a warp and the slices of both
+// operands (Solver::shared_elements). Only the triangle of A that UPLO names is read, without its
+// diagonal where that is a unit one. A must not overlap B; a zero on the diagonal gives infinity or
+// NaN.
 #include "dense/trsm.cuh"
 #include "dense/gemm.cuh"
 
@@ -41,18 +42,17 @@ struct Inverses {
 };
 
 template <class Source>
-__device__ void trsm_entry(
-    T alpha, int diag, Source a, Window part_a, Inverses inverses, Source b, Window part_b, const int4 *work,
-    int period) {
+__device__ void trsm_entry(T alpha, int diag, Source a, Window part_a, Inverses inverses, Source b,
+    Window part_b, const int4 *work, int period) {
     int4 w = work_item(work, period, blockIdx.x);
-    Solver::solve(
-        part_a.of(a(w.x)), inverses.of(w.x), (Diag)diag, alpha, part_b.of(b(w.x)), w.y + w.z, shared_memory<T>());
+    Solver::solve(part_a.of(a(w.x)), inverses.of(w.x), (Diag)diag, alpha, part_b.of(b(w.x)),
+        w.y + w.z, shared_memory<T>());
 }
 
 #define ENTRY(name, Source) \
-    extern "C" __global__ void __launch_bounds__(Solver::threads, Solver::residents) name( \
-        T alpha, int diag, Source<T> a, Window part_a, Inverses inverses, Source<T> b, Window part_b, \
-        const int4 *work, int period) { \
+    extern "C" __global__ void __launch_bounds__(Solver::threads, Solver::residents) \
+        name(T alpha, int diag, Source<T> a, Window part_a, Inverses inverses, Source<T> b, \
+            Window part_b, const int4 *work, int period) { \
         trsm_entry(alpha, diag, a, part_a, inverses, b, part_b, work, period); \
     }
 

@@ -1,8 +1,9 @@
 // op(A)·X = alpha·B or X·op(A) = alpha·B, X over B, for a strip of W columns (rows) of B.
 //
-// Block substitution: with E = op(A) in blocks of 32, X(i) = inv(E(i,i))·(alpha·B(i) − Σ E(i,k)·X(k))
-// over the blocks k that are done; both products are tiles. The inverses are GIVEN (trtri.cu), or made
-// here, those of the next few diagonal blocks by one warp each. For the other side all is transposed.
+// Block substitution: with E = op(A) in blocks of 32, X(i) = inv(E(i,i))·(alpha·B(i) − Σ
+// E(i,k)·X(k)) over the blocks k that are done; both products are tiles. The inverses are GIVEN
+// (trtri.cu), or made here, those of the next few diagonal blocks by one warp each. For the other
+// side all is transposed.
 #pragma once
 #include "common/tile.cuh"
 #include "dense/trtri.cuh"
@@ -13,9 +14,12 @@ template <class T, Side S, Uplo U, Trans TA, int W, bool GIVEN> struct Trsm {
     static constexpr int NB = tri_order, across = W < 32 ? 1 : 2, depth = sizeof(T) == 16 ? 8 : 16;
     using Product =
         Tile<T, left ? NB : W, left ? W : NB, depth, left ? 2 : across, left ? across : 2, 3>;
-    static constexpr int warps = 2 * across, threads = Product::threads, inverses = GIVEN ? 1 : warps;
-    static constexpr int residents = (GIVEN && sizeof(real_t<T>) == 4 ? 384 : 256) / threads;  // blocks on a multiprocessor
-    static constexpr int M = Product::rows / (left ? 2 : across), N = Product::cols / (left ? across : 2);
+    static constexpr int warps = 2 * across, threads = Product::threads,
+                         inverses = GIVEN ? 1 : warps;
+    // Blocks on a multiprocessor.
+    static constexpr int residents = (GIVEN && sizeof(real_t<T>) == 4 ? 384 : 256) / threads;
+    static constexpr int M = Product::rows / (left ? 2 : across),
+                         N = Product::cols / (left ? across : 2);
 
     // How the right-hand side of a block lies in shared memory as an operand of the second product.
     static constexpr bool side_along_k = left && tensor;
@@ -26,8 +30,8 @@ template <class T, Side S, Uplo U, Trans TA, int W, bool GIVEN> struct Trsm {
         Product::shared_elements > side_elements ? Product::shared_elements : side_elements;
     static constexpr int shared_elements = inverses * inverse_elements + product_elements;
 
-    // Solve for the strip that begins at column (row) `first` of b, by `threads` threads. `given`: the
-    // inverses of a's diagonal blocks, one after the other.
+    // Solve for the strip that begins at column (row) `first` of b, by `threads` threads. `given`:
+    // the inverses of a's diagonal blocks, one after the other.
     __device__ static void solve(
         Matrix<T> a, const T *given, Diag diag, T alpha, Matrix<T> b, int first, T *shared) {
         T *inverse = shared, *work = shared + inverses * inverse_elements;
@@ -75,26 +79,30 @@ template <class T, Side S, Uplo U, Trans TA, int W, bool GIVEN> struct Trsm {
         Product &tile, Matrix<T> a, Matrix<T> b, int i, int from, int to, T *work, Begin begin) {
         int count = to - from;
         Matrix<T> e = (TA == NoTrans) == left ? a.at(i, from, NB, count) : a.at(from, i, count, NB);
-        if constexpr (left) tile.template multiply<TA, NoTrans>(e, b.at(from, 0, count), work, true, begin);
-        else tile.template multiply<NoTrans, TA>(b.at(0, from, b.rows, count), e, work, true, begin);
+        if constexpr (left)
+            tile.template multiply<TA, NoTrans>(e, b.at(from, 0, count), work, true, begin);
+        else
+            tile.template multiply<NoTrans, TA>(b.at(0, from, b.rows, count), e, work, true, begin);
     }
 
     // block = inv(E)·side or side·inv(E).
     __device__ static void multiply_inverse(const T *inverse, const T *side, Matrix<T> block) {
         constexpr bool conjugate = TA == ConjTrans;
-        int warp = threadIdx.x / 32, i0 = warp % (left ? 2 : across) * M, j0 = warp / (left ? 2 : across) * N;
+        int warp = threadIdx.x / 32, i0 = warp % (left ? 2 : across) * M,
+            j0 = warp / (left ? 2 : across) * N;
         WarpProduct<T, M, N> x;
         x.clear();
 #pragma unroll 1  // else all operands are loaded at once, into more registers than there are
         for (int k = 0; k < NB; k += 8) {
             if constexpr (left)
                 x.template add<8, !lower, side_along_k, conjugate, false>(
-                    inverse + i0 * (lower ? 1 : tri_ld<T>) + k * (lower ? tri_ld<T> : 1), tri_ld<T>,
-                    side + j0 * (side_along_k ? side_ld : 1) + k * (side_along_k ? 1 : side_ld), side_ld);
+                    inverse + i0 * (lower ? 1 : tri_ld<T>)+k * (lower ? tri_ld<T> : 1), tri_ld<T>,
+                    side + j0 * (side_along_k ? side_ld : 1) + k * (side_along_k ? 1 : side_ld),
+                    side_ld);
             else
-                x.template add<8, false, lower, false, conjugate>(
-                    side + i0 + k * side_ld, side_ld,
-                    inverse + j0 * (lower ? tri_ld<T> : 1) + k * (lower ? 1 : tri_ld<T>), tri_ld<T>);
+                x.template add<8, false, lower, false, conjugate>(side + i0 + k * side_ld, side_ld,
+                    inverse + j0 * (lower ? tri_ld<T> : 1) + k * (lower ? 1 : tri_ld<T>),
+                    tri_ld<T>);
         }
         x.each([&](int r, int c, T &v) {
             if (i0 + r < block.rows && j0 + c < block.cols) block(i0 + r, j0 + c) = v;

@@ -1,30 +1,30 @@
 // TRTRI entry points: the inverses of the diagonal blocks of 32 of triangular matrices, for TRSM.
 //
-// Tile map: one diagonal block a warp, four a block of threads. A lane owns a column of the inverse, in
-// registers; dynamic shared memory holds the four triangles (32·tri_ld elements each). Inverse number w
-// of the launch goes to `inverses` + 1024·w: inv(A) for a lower triangle, inv(A)ᵀ for an upper one.
-// Only that triangle is read, without its diagonal where that is a unit one.
+// Tile map: one diagonal block a warp, four a block of threads. A lane owns a column of the
+// inverse, in registers; dynamic shared memory holds the four triangles (32·tri_ld elements each).
+// Inverse number w of the launch goes to `inverses` + 1024·w: inv(A) for a lower triangle, inv(A)ᵀ
+// for an upper one. Only that triangle is read, without its diagonal where that is a unit one.
 #include "dense/gemm.cuh"
 #include "dense/trtri.cuh"
 
 using T = SCALAR;
 
 template <class Source>
-__device__ void trtri_entry(
-    int uplo, int diag, Source a, Window part, T *inverses, const int4 *work, int period, int count) {
+__device__ void trtri_entry(int uplo, int diag, Source a, Window part, T *inverses,
+    const int4 *work, int period, int count) {
     int warp = threadIdx.x / 32, item = blockIdx.x * 4 + warp;
     if (item >= count) return;  // whole warps: they synchronize within themselves only
     int4 w = work_item(work, period, item);
     T *lower = shared_memory<T>() + warp * tri_order * tri_ld<T>;
-    load_triangle(part.of(a(w.x)).at(w.y, w.y, tri_order, tri_order), (Uplo)uplo, (Diag)diag, lower);
+    load_triangle(
+        part.of(a(w.x)).at(w.y, w.y, tri_order, tri_order), (Uplo)uplo, (Diag)diag, lower);
     invert_triangle(lower);
     store_triangle(lower, inverses + (long long)item * tri_order * tri_order);
 }
 
 #define ENTRY(name, Source) \
-    extern "C" __global__ void __launch_bounds__(128, 2) name( \
-        int uplo, int diag, Source<T> a, Window part, T *inverses, const int4 *work, int period, \
-        int count) { \
+    extern "C" __global__ void __launch_bounds__(128, 2) name(int uplo, int diag, Source<T> a, \
+        Window part, T *inverses, const int4 *work, int period, int count) { \
         trtri_entry(uplo, diag, a, part, inverses, work, period, count); \
     }
 

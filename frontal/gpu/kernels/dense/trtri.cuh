@@ -10,8 +10,8 @@ constexpr int tri_order = 32;
 // Its columns begin at multiples of 16 bytes, and warps read rows and columns without conflicts.
 template <class T> constexpr int tri_ld = tri_order + (sizeof(T) == 8 ? 4 : sizeof(T) == 4 ? 4 : 2);
 
-// Copy the triangle of `a`, of order ≤ 32, to `lower` (shared memory), by one warp; lane i brings row
-// i. What is missing is filled up by the identity. The diagonal becomes its reciprocals.
+// Copy the triangle of `a`, of order ≤ 32, to `lower` (shared memory), by one warp; lane i brings
+// row i. What is missing is filled up by the identity. The diagonal becomes its reciprocals.
 template <class T> __device__ void load_triangle(Matrix<T> a, Uplo uplo, Diag diag, T *lower) {
     int i = threadIdx.x & 31, n = a.rows;
     T pivot = one<T>();
@@ -25,8 +25,9 @@ template <class T> __device__ void load_triangle(Matrix<T> a, Uplo uplo, Diag di
     __syncwarp();
 }
 
-// Replace a triangle that load_triangle brought by its inverse, by one warp. Lane j owns column j of
-// the inverse, in registers, and subtracts the columns of the triangle, which all lanes read alike.
+// Replace a triangle that load_triangle brought by its inverse, by one warp. Lane j owns column j
+// of the inverse, in registers, and subtracts the columns of the triangle, which all lanes read
+// alike.
 template <class T> __device__ void invert_triangle(T *lower) {
     constexpr int V = sizeof(T) < 16 ? 16 / sizeof(T) : 1;
     struct alignas(16) Pack {

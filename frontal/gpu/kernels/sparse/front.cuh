@@ -54,9 +54,12 @@ template <class T> struct Front {
     __device__ int upper_ld() const { return padded<T>(m); }
     // Rows in tile t, and the first of them among the front's k + m.
     __device__ int rows(int t) const {
-        return min_(FRONT_TILE, t < pivot_tiles ? k - FRONT_TILE * t : m - FRONT_TILE * (t - pivot_tiles));
+        return min_(
+            FRONT_TILE, t < pivot_tiles ? k - FRONT_TILE * t : m - FRONT_TILE * (t - pivot_tiles));
     }
-    __device__ int first(int t) const { return t < pivot_tiles ? FRONT_TILE * t : k + FRONT_TILE * (t - pivot_tiles); }
+    __device__ int first(int t) const {
+        return t < pivot_tiles ? FRONT_TILE * t : k + FRONT_TILE * (t - pivot_tiles);
+    }
     // Tile row i of L, all k columns.
     __device__ Matrix<T> lower(int i) const {
         int row = i < pivot_tiles ? FRONT_TILE * i : padded<T>(k) + FRONT_TILE * (i - pivot_tiles);
@@ -64,7 +67,8 @@ template <class T> struct Front {
     }
     // Tile row i ≥ pivot_tiles of the transpose of U12, all k columns.
     __device__ Matrix<T> upper(int i) const {
-        return {panel + (long long)k * ld() + FRONT_TILE * (i - pivot_tiles), rows(i), k, upper_ld()};
+        return {
+            panel + (long long)k * ld() + FRONT_TILE * (i - pivot_tiles), rows(i), k, upper_ld()};
     }
 };
 
@@ -75,13 +79,15 @@ template <class T> struct Contribution {
 
     // Tile (i, j) of it, i ≥ j for Cholesky, counted from 0.
     __device__ Matrix<T> tile(int i, int j) const {
-        int rows = min_(FRONT_TILE, m - FRONT_TILE * i), cols = min_(FRONT_TILE, m - FRONT_TILE * j);
+        int rows = min_(FRONT_TILE, m - FRONT_TILE * i),
+            cols = min_(FRONT_TILE, m - FRONT_TILE * j);
         return {data + column(j) + (LU ? FRONT_TILE * i : FRONT_TILE * (i - j)), rows, cols, ld(j)};
     }
     // Where column c begins, less its row 0: entry (r, c) is at(c)[r]; r ≥ c for Cholesky.
     __device__ T *at(int c) const {
         int j = c / FRONT_TILE;
-        return data + column(j) + (long long)(c - FRONT_TILE * j) * ld(j) - (LU ? 0 : FRONT_TILE * j);
+        return data + column(j) + (long long)(c - FRONT_TILE * j) * ld(j) -
+               (LU ? 0 : FRONT_TILE * j);
     }
 
   private:
@@ -92,7 +98,9 @@ template <class T> struct Contribution {
     }
 };
 
-// What a factorization tells the host, zero at first: outcome[0] grows with how early in the order of
-// elimination the first pivot of Cholesky lies that is not positive.
+// What a factorization tells the host, zero at first: outcome[0] grows with how early in the order
+// of elimination the first pivot of Cholesky lies that is not positive.
 constexpr int NO_POSITION = 0x7fffffff;
-__device__ inline void tell_failure(int *outcome, int position) { atomicMax(outcome, NO_POSITION - position); }
+__device__ inline void tell_failure(int *outcome, int position) {
+    atomicMax(outcome, NO_POSITION - position);
+}

@@ -1,11 +1,11 @@
-// Backward substitution over the fronts that are not small: x = L⁻ᴴ·y for Cholesky, U⁻¹·y for LU, and
-// L⁻ᵀ·y, with the interchanges undone, for FLIP.
+// Backward substitution over the fronts that are not small: x = L⁻ᴴ·y for Cholesky, U⁻¹·y for LU,
+// and L⁻ᵀ·y, with the interchanges undone, for FLIP.
 //
-// A task is a tile of pivots t: y(t) − Σ_i L(i,t)ᴴ·x(i), first over the update rows, whose x ancestors
-// know, then over the pivot tiles from the last one on as each x(i) comes; and the inverse of the
-// diagonal tile times that. Where there are many update rows others sum them, `count` tiles in a task,
-// and leave the sum as a message. A block of 8 warps takes 64×64 entries at a time, 8 columns a warp,
-// and asks for the next ones before it waits for x.
+// A task is a tile of pivots t: y(t) − Σ_i L(i,t)ᴴ·x(i), first over the update rows, whose x
+// ancestors know, then over the pivot tiles from the last one on as each x(i) comes; and the
+// inverse of the diagonal tile times that. Where there are many update rows others sum them,
+// `count` tiles in a task, and leave the sum as a message. A block of 8 warps takes 64×64 entries
+// at a time, 8 columns a warp, and asks for the next ones before it waits for x.
 //
 // Who reads what: descendants and the tiles of the front x, through z; the partial sums their task.
 #include "sparse/front_solve_tile.cuh"
@@ -22,12 +22,13 @@ struct Steps {
 
 // The part of tile (i, t) that this warp takes, and which values of x it needs.
 template <bool ROWS>
-__device__ __forceinline__ void load(T (&e)[16], int (&row)[values_each], const Solve<T> &s, const Fronts &tree,
-                                     const SolveTask &t, const Front<T> &f, int i) {
+__device__ __forceinline__ void load(T (&e)[16], int (&row)[values_each], const Solve<T> &s,
+    const Fronts &tree, const SolveTask &t, const Front<T> &f, int i) {
     int column = TILE * t.tile + threadIdx.x / 32 * 8, rows = f.rows(i);
     if constexpr (ROWS) {
         int other = TILE * i + threadIdx.x / 32 * 8;
-        load_rows<paired<T>>(e, f.panel + TILE * t.tile + (long long)other * f.ld(), f.ld(), TILE, f.k - other);
+        load_rows<paired<T>>(
+            e, f.panel + TILE * t.tile + (long long)other * f.ld(), f.ld(), TILE, f.k - other);
     } else {
         Matrix<T> a = upper_last ? f.upper(i) : f.lower(i);
         load_columns<paired<T>>(e, &a(0, column), a.ld, a.rows, f.k - column);
@@ -35,21 +36,25 @@ __device__ __forceinline__ void load(T (&e)[16], int (&row)[values_each], const 
     each_value([&](int r, int, int, int n) {
         row[n] = -1;
         if (r >= rows) return;
-        if (upper_last ? !ROWS : i >= f.pivot_tiles) row[n] = tree.rows[t.pointer + TILE * (i - f.pivot_tiles) + r];
+        if (upper_last ? !ROWS : i >= f.pivot_tiles)
+            row[n] = tree.rows[t.pointer + TILE * (i - f.pivot_tiles) + r];
         else row[n] = t.start + (upper_first ? s.place[t.start + TILE * i + r] : TILE * i + r);
     });
 }
 
 // sum ← the sums over steps [from, to) of this warp: by columns, or by rows for U's own tiles.
 template <bool ROWS>
-__device__ __forceinline__ void subtrahend(T (&sum)[2][W], const Solve<T> &s, const Fronts &tree, const SolveTask &t,
-                                           const Front<T> &f, const Steps &steps, int from, int to, T *staged) {
+__device__ __forceinline__ void subtrahend(T (&sum)[2][W], const Solve<T> &s, const Fronts &tree,
+    const SolveTask &t, const Front<T> &f, const Steps &steps, int from, int to, T *staged) {
     T e[ahead][16];
     int row[ahead][values_each];
-    auto ask = [&](T(&e)[16], int q) { load<ROWS>(e, row[q % ahead], s, tree, t, f, steps.tile(from + q, f)); };
+    auto ask = [&](T(&e)[16], int q) {
+        load<ROWS>(e, row[q % ahead], s, tree, t, f, steps.tile(from + q, f));
+    };
     clear(sum);
     ask_ahead(e, to - from, ask);
-    if (from < to && from < steps.updates) {  // the first update row is the last that is known: few ask until then
+    // The first update row is the last that is known: few ask until then.
+    if (from < to && from < steps.updates) {
         if (threadIdx.x == 0) take(s.z + (long long)tree.rows[t.pointer] * W);
         __syncthreads();
     }
@@ -78,8 +83,8 @@ __device__ inline T begin_row(const Solve<T> &s, const SolveTask &t, int r, int 
     return b;
 }
 
-__device__ inline void run_tile(const Solve<T> &s, const Fronts &tree, const SolveTask &t, const Front<T> &f,
-                                Tickets<T> &tickets) {
+__device__ inline void run_tile(const Solve<T> &s, const Fronts &tree, const SolveTask &t,
+    const Front<T> &f, Tickets<T> &tickets) {
     auto memory = TileMemory<T>::here();
     bool whole = t.count == 0;  // otherwise some tiles of update rows alone
     int rows = f.rows(t.tile), updates = whole && t.parts ? 0 : whole ? f.update_tiles : t.count;
@@ -87,8 +92,11 @@ __device__ inline void run_tile(const Solve<T> &s, const Fronts &tree, const Sol
     Steps steps{updates, whole ? f.pivot_tiles : t.first};
     T sum[2][W];
     if (whole) {
-        fetch_inverse(memory.inverse, s.inverses + t.inverse + (long long)t.tile * TILE * TILE, rows);
-        each_value([&](int r, int j, int at, int) { memory.b[at] = r < rows ? begin_row(s, t, r, j) : zero<T>(); });
+        fetch_inverse(
+            memory.inverse, s.inverses + t.inverse + (long long)t.tile * TILE * TILE, rows);
+        each_value([&](int r, int j, int at, int) {
+            memory.b[at] = r < rows ? begin_row(s, t, r, j) : zero<T>();
+        });
     }
     subtrahend<false>(sum, s, tree, t, f, steps, 0, upper_last ? updates : total, memory.staged);
     put_columns(memory.sums, sum);
@@ -128,5 +136,6 @@ extern "C" __global__ void __launch_bounds__(threads, RESIDENTS) front_backward(
     __shared__ SolveTask task;
     __shared__ int told;
     Tickets<T> tickets{solve, &task, &told};
-    for (tickets.ask(); tickets.advance();) run_tile(solve, tree, task, front_of(task, factor), tickets);
+    for (tickets.ask(); tickets.advance();)
+        run_tile(solve, tree, task, front_of(task, factor), tickets);
 }

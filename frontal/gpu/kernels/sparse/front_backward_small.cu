@@ -1,8 +1,8 @@
-// Backward substitution over the small fronts (see front_backward.cu), which come after all others, each
-// after its parent: x1 = Wᴴ·(y1 − L21ᴴ·x2) by the inverse W of the only diagonal tile.
+// Backward substitution over the small fronts (see front_backward.cu), which come after all others,
+// each after its parent: x1 = Wᴴ·(y1 − L21ᴴ·x2) by the inverse W of the only diagonal tile.
 //
-// A front belongs to one warp, columns across groups of 8 lanes. Shared memory: a vector of each warp's
-// front.
+// A front belongs to one warp, columns across groups of 8 lanes. Shared memory: a vector of each
+// warp's front.
 #include "sparse/front_solve_small.cuh"
 
 using T = SCALAR;
@@ -11,25 +11,29 @@ using T = SCALAR;
 struct SmallSteps {
     int parts, updates, count;
     __device__ explicit SmallSteps(const SolveTask &t)
-        : parts(max_(ceil_div(t.m, TILE), 1)), updates(t.m ? ceil_div(t.k, 8) * parts : 0), count(updates + ceil_div(t.k, 8)) {}
+        : parts(max_(ceil_div(t.m, TILE), 1)), updates(t.m ? ceil_div(t.k, 8) * parts : 0),
+          count(updates + ceil_div(t.k, 8)) {}
     __device__ int column(int q) const { return 8 * (q < updates ? q / parts : q - updates); }
     __device__ int row(int q) const { return q % parts * TILE; }
     __device__ bool last(int q) const { return q % parts == parts - 1; }  // of its columns
 };
 
 // y1, then the values of x of the update rows from padded(k) on.
-__device__ inline void fetch_vector(const Solve<T> &s, const Fronts &tree, const SolveTask &t, T *mine) {
+__device__ inline void fetch_vector(
+    const Solve<T> &s, const Fronts &tree, const SolveTask &t, T *mine) {
     constexpr int N = SMALL_ROWS / 32;
     int lane = threadIdx.x % 32, row[N];
 #pragma unroll
-    for (int i = 0; i < N; ++i) row[i] = lane + 32 * i < t.m ? tree.rows[t.pointer + lane + 32 * i] : -1;
+    for (int i = 0; i < N; ++i)
+        row[i] = lane + 32 * i < t.m ? tree.rows[t.pointer + lane + 32 * i] : -1;
     for (int e = lane; e < t.k * W; e += 32) {
         T *y = s.y + (long long)t.start * W + e;
         mine[e % W * SMALL_LD + e / W] = *y;
         reset(y);
     }
     T *updates = mine + padded<T>(t.k);
-    if (lane == 0 && t.m) take(s.z + (long long)row[0] * W);  // the last front that is known: few ask until then
+    // The last front that is known: few ask until then.
+    if (lane == 0 && t.m) take(s.z + (long long)row[0] * W);
     __syncwarp();
 #pragma unroll
     for (int j = 0; j < W; ++j) {
@@ -39,22 +43,28 @@ __device__ inline void fetch_vector(const Solve<T> &s, const Fronts &tree, const
             if (row[i] >= 0) seen[i] = look(s.z + (long long)row[i] * W + j);
 #pragma unroll
         for (int i = 0; i < N; ++i)
-            if (row[i] >= 0) updates[j * SMALL_LD + lane + 32 * i] = take(s.z + (long long)row[i] * W + j, seen[i]);
+            if (row[i] >= 0)
+                updates[j * SMALL_LD + lane + 32 * i] =
+                    take(s.z + (long long)row[i] * W + j, seen[i]);
     }
     if (lane < W) updates[lane * SMALL_LD + t.m] = zero<T>();
     __syncwarp();
 }
 
-__device__ inline void solve_front(const Solve<T> &s, const Fronts &tree, Turns<true, T> &turns, T *factor) {
+__device__ inline void solve_front(
+    const Solve<T> &s, const Fronts &tree, Turns<true, T> &turns, T *factor) {
     const SolveTask &t = *turns.mine;
     const T *inverse = s.inverses + t.inverse;
     Matrix<T> below = rows_below(t, front_of(t, factor), upper_last);
-    T *mine = shared_memory<T>() + threadIdx.x / 32 * (SMALL_LD * W), *updates = mine + padded<T>(t.k);
+    T *mine = shared_memory<T>() + threadIdx.x / 32 * (SMALL_LD * W),
+      *updates = mine + padded<T>(t.k);
     T e[ahead][16], sum[2][W];
     SmallSteps steps(t);
     auto ask = [&](T(&e)[16], int q) {
         int c = steps.column(q);
-        if (q < steps.updates) load_columns<paired<T>>(e, &below(steps.row(q), c), below.ld, t.m - steps.row(q), t.k - c);
+        if (q < steps.updates)
+            load_columns<paired<T>>(
+                e, &below(steps.row(q), c), below.ld, t.m - steps.row(q), t.k - c);
         else load_columns<false>(e, inverse + c * t.k, t.k, t.k, t.k - c, c);
     };
     fetch_vector(s, tree, t, mine);
@@ -64,7 +74,8 @@ __device__ inline void solve_front(const Solve<T> &s, const Fronts &tree, Turns<
     take_turns(e, steps.count, ask, [&](const T(&e)[16], int q) {
         int c = steps.column(q);
         if (q < steps.updates) {  // y1 ← y1 − L21ᴴ·x2
-            multiply_columns<paired<T>, SMALL_LD>(sum, e, updates + steps.row(q), t.m - steps.row(q));
+            multiply_columns<paired<T>, SMALL_LD>(
+                sum, e, updates + steps.row(q), t.m - steps.row(q));
             if (!steps.last(q)) return;
             each_column(sum, [&](int column, int j, T total) {
                 T *y = mine + j * SMALL_LD + c + column;

@@ -1,11 +1,11 @@
 // Forward substitution over the fronts that are not small: y = L⁻¹·b for Cholesky and LU (of
-// interchanged rows), with U's transpose in place of L for FLIP; every front adds what its update rows
-// take to its parent.
+// interchanged rows), with U's transpose in place of L for FLIP; every front adds what its update
+// rows take to its parent.
 //
-// A task is a tile of rows i: b(i) − Σ_p L(i,p)·y(p) as each y(p) comes, then W(i), the inverse of the
-// diagonal tile, times that, or a message to the parent; where k is small a task goes through `count`
-// tiles of update rows. A block of 8 warps takes 64×64 entries at a time, 8 columns a warp, and asks
-// for the next ones before it waits for y.
+// A task is a tile of rows i: b(i) − Σ_p L(i,p)·y(p) as each y(p) comes, then W(i), the inverse of
+// the diagonal tile, times that, or a message to the parent; where k is small a task goes through
+// `count` tiles of update rows. A block of 8 warps takes 64×64 entries at a time, 8 columns a warp,
+// and asks for the next ones before it waits for y.
 //
 // Who reads what: the tiles of a front y, its parent the messages, the backward sweep y again.
 #include "sparse/front_solve_tile.cuh"
@@ -17,7 +17,8 @@ __device__ __forceinline__ void load(T (&e)[16], const Front<T> &f, int i, int p
     int column = TILE * p + threadIdx.x / 32 * 8;
     if (upper_first && i < f.pivot_tiles) {
         int own = TILE * i + threadIdx.x / 32 * 8;
-        load_columns<paired<T>>(e, f.panel + TILE * p + (long long)own * f.ld(), f.ld(), TILE, f.k - own);
+        load_columns<paired<T>>(
+            e, f.panel + TILE * p + (long long)own * f.ld(), f.ld(), TILE, f.k - own);
     } else {
         Matrix<T> a = upper_first ? f.upper(i) : f.lower(i);
         load_rows<paired<T>>(e, &a(0, column), a.ld, a.rows, f.k - column);
@@ -26,8 +27,8 @@ __device__ __forceinline__ void load(T (&e)[16], const Front<T> &f, int i, int p
 
 // sum ← Σ_p L(i,p)·y(p) of this warp; `prepare` comes between asking for entries and for y.
 template <class Prepare>
-__device__ __forceinline__ void subtrahend(T (&sum)[2][W], const Solve<T> &s, const SolveTask &t, const Front<T> &f,
-                                           int i, T *staged, Prepare prepare) {
+__device__ __forceinline__ void subtrahend(T (&sum)[2][W], const Solve<T> &s, const SolveTask &t,
+    const Front<T> &f, int i, T *staged, Prepare prepare) {
     T e[ahead][16];
     int count = min_(i, f.pivot_tiles);
     auto ask = [&](T(&e)[16], int p) { load(e, f, i, p); };
@@ -38,19 +39,23 @@ __device__ __forceinline__ void subtrahend(T (&sum)[2][W], const Solve<T> &s, co
         T *v = staged + p % 2 * VALUES;
         const T *y = s.y + (long long)(t.start + TILE * p) * W;
         int rows = f.rows(p);
-        each_value([&](int r, int j, int at, int) { v[at] = r < rows ? take(y + r * W + j) : zero<T>(); });
+        each_value(
+            [&](int r, int j, int at, int) { v[at] = r < rows ? take(y + r * W + j) : zero<T>(); });
         __syncthreads();
         if (upper_first && i < f.pivot_tiles) multiply_columns<paired<T>, TILE>(sum, e, v, TILE);
         else multiply_rows<TILE>(sum, e, v + threadIdx.x / 32 * 8);
     });
 }
 
-// The tile's own rows from `first` on: of the right-hand side if they are pivots, and what children sent.
-__device__ inline void fetch_rows(T *b, const Solve<T> &s, const SolveTask &t, int first, int rows, bool pivots) {
+// The tile's own rows from `first` on: of the right-hand side if they are pivots, and what children
+// sent.
+__device__ inline void fetch_rows(
+    T *b, const Solve<T> &s, const SolveTask &t, int first, int rows, bool pivots) {
     int row[values_each], rhs[values_each];
     T sum[values_each];
+    // Threads beyond the tile's values have none.
 #pragma unroll
-    for (int n = 0; n < values_each; ++n) row[n] = -1, rhs[n] = 0;  // threads beyond the tile's values
+    for (int n = 0; n < values_each; ++n) row[n] = -1, rhs[n] = 0;
     each_value([&](int r, int j, int, int n) {
         row[n] = r < rows ? first + r : -1, rhs[n] = j;
         sum[n] = pivots && r < rows ? pivot_row(s, t, row[n], j) : zero<T>();
@@ -59,7 +64,8 @@ __device__ inline void fetch_rows(T *b, const Solve<T> &s, const SolveTask &t, i
     each_value([&](int, int, int at, int n) { b[at] = sum[n]; });
 }
 
-__device__ inline void pivot_tile(const Solve<T> &s, const SolveTask &t, const Front<T> &f, Tickets<T> &tickets) {
+__device__ inline void pivot_tile(
+    const Solve<T> &s, const SolveTask &t, const Front<T> &f, Tickets<T> &tickets) {
     auto memory = TileMemory<T>::here();
     int i = t.tile, rows = f.rows(i);
     T sum[2][W];
@@ -75,7 +81,8 @@ __device__ inline void pivot_tile(const Solve<T> &s, const SolveTask &t, const F
         __syncthreads();
         each_value([&](int r, int, int at, int) {
             if (r >= rows) return;
-            memory.b[at] = memory.b[at] - (upper_first ? memory.sums[warps * VALUES + at] : sum_of_warps(memory.sums, at));
+            memory.b[at] = memory.b[at] - (upper_first ? memory.sums[warps * VALUES + at]
+                                                       : sum_of_warps(memory.sums, at));
         });
     }
     __syncthreads();
@@ -87,7 +94,8 @@ __device__ inline void pivot_tile(const Solve<T> &s, const SolveTask &t, const F
     });
 }
 
-__device__ inline void update_tile(const Solve<T> &s, const SolveTask &t, const Front<T> &f, int i) {
+__device__ inline void update_tile(
+    const Solve<T> &s, const SolveTask &t, const Front<T> &f, int i) {
     auto memory = TileMemory<T>::here();
     __shared__ int slot[TILE];
     int rows = f.rows(i), first = TILE * (i - f.pivot_tiles);
@@ -99,7 +107,8 @@ __device__ inline void update_tile(const Solve<T> &s, const SolveTask &t, const 
     put_rows(memory.sums, sum);
     __syncthreads();
     each_value([&](int r, int j, int at, int) {
-        if (r < rows) send(s.mail + (long long)slot[r] * W + j, memory.b[at] - sum_of_warps(memory.sums, at));
+        if (r < rows)
+            send(s.mail + (long long)slot[r] * W + j, memory.b[at] - sum_of_warps(memory.sums, at));
     });
     __syncthreads();
 }
@@ -113,8 +122,8 @@ __device__ inline void run_tiles(const Solve<T> &s, Tickets<T> &tickets, T *fact
     tickets.ask();
 }
 
-extern "C" __global__ void __launch_bounds__(threads, RESIDENTS) front_forward(
-    const __grid_constant__ Solve<T> solve, T *factor) {
+extern "C" __global__ void __launch_bounds__(threads, RESIDENTS)
+    front_forward(const __grid_constant__ Solve<T> solve, T *factor) {
     __shared__ SolveTask task;
     __shared__ int told;
     Tickets<T> tickets{solve, &task, &told};
@@ -122,9 +131,10 @@ extern "C" __global__ void __launch_bounds__(threads, RESIDENTS) front_forward(
 }
 
 // place[first + r], for the w rows of a pivot tile from position `first` on: which row of the front
-// comes there, of LAPACK's interchanges from 1. A warp a tile: {first, w, first row within the front}.
-extern "C" __global__ void __launch_bounds__(threads) front_places(
-    const int4 *tiles, int count, const int *pivots, int *place) {
+// comes there, of LAPACK's interchanges from 1. A warp a tile: {first, w, first row within the
+// front}.
+extern "C" __global__ void __launch_bounds__(threads)
+    front_places(const int4 *tiles, int count, const int *pivots, int *place) {
     __shared__ int wanted[warps][TILE], at[warps][TILE];
     int index = blockIdx.x * warps + threadIdx.x / 32, lane = threadIdx.x % 32;
     if (index >= count) return;

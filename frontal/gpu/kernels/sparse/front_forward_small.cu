@@ -1,8 +1,8 @@
 // Forward substitution over the small fronts (see front_forward.cu), which come before all others.
 //
-// A front belongs to one warp: y1 = W·b1 by the inverse W of its only diagonal tile, and the messages
-// u = messages of the children − L21·y1, rows across the lanes. Shared memory: a vector of each warp's
-// front.
+// A front belongs to one warp: y1 = W·b1 by the inverse W of its only diagonal tile, and the
+// messages u = messages of the children − L21·y1, rows across the lanes. Shared memory: a vector of
+// each warp's front.
 #include "sparse/front_solve_small.cuh"
 
 using T = SCALAR;
@@ -17,7 +17,8 @@ struct SmallSteps {
 };
 
 // y1 = W·b1, to `mine` in place of b1, and to y.
-__device__ inline void put_pivots(const Solve<T> &s, const SolveTask &t, const T (&sum)[2][W], T *mine) {
+__device__ inline void put_pivots(
+    const Solve<T> &s, const SolveTask &t, const T (&sum)[2][W], T *mine) {
     __syncwarp();
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
@@ -33,7 +34,8 @@ __device__ inline void put_pivots(const Solve<T> &s, const SolveTask &t, const T
 }
 
 // The messages of update rows to the parent; `mine` holds, from t.k on, what children sent.
-__device__ inline void put_updates(const Solve<T> &s, const SolveTask &t, const T (&sum)[2][W], int first, const T *mine) {
+__device__ inline void put_updates(
+    const Solve<T> &s, const SolveTask &t, const T (&sum)[2][W], int first, const T *mine) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
         int r = first + lane_row<paired<T>>(h);
@@ -44,8 +46,8 @@ __device__ inline void put_updates(const Solve<T> &s, const SolveTask &t, const 
     }
 }
 
-// The vector of a front, rows of one right-hand side together: pivot rows of b, then zeros, and what
-// children sent. A lane takes four entries at once.
+// The vector of a front, rows of one right-hand side together: pivot rows of b, then zeros, and
+// what children sent. A lane takes four entries at once.
 __device__ inline void fetch_vector(const Solve<T> &s, const SolveTask &t, T *mine) {
     constexpr int N = 4;
     for (int e = threadIdx.x % 32; e < (t.k + t.m) * W; e += 32 * N) {
@@ -91,8 +93,8 @@ __device__ inline void solve_front(const Solve<T> &s, Turns<false, T> &turns, T 
     });
 }
 
-extern "C" __global__ void __launch_bounds__(threads, RESIDENTS) front_forward_small(
-    const __grid_constant__ Solve<T> solve, T *factor) {
+extern "C" __global__ void __launch_bounds__(threads, RESIDENTS)
+    front_forward_small(const __grid_constant__ Solve<T> solve, T *factor) {
     Turns<false, T> turns(solve);
     while (turns.advance()) solve_front(solve, turns, factor);
 }

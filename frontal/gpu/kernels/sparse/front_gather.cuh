@@ -31,13 +31,15 @@ struct Piece {
 __device__ inline Piece piece_of(const Fronts &tree, int c, Part part, int i, int j) {
     const int *cut = tree.cuts + tree.cut_pointer[c];
     int down = part == LOWER_PART ? i : j, across = part == LOWER_PART ? j : i;
-    return {cut[down], cut[down + 1], cut[across], cut[across + 1], tree.updates(c), tree.block[c], tree.pointer[c]};
+    return {cut[down], cut[down + 1], cut[across], cut[across + 1], tree.updates(c), tree.block[c],
+        tree.pointer[c]};
 }
 
-// Add a piece to the tile. The threads of a warp go along the block's columns, as it lies in memory;
-// all loads of eight columns are under way together.
+// Add a piece to the tile. The threads of a warp go along the block's columns, as it lies in
+// memory; all loads of eight columns are under way together.
 template <int LD, class T>
-__device__ inline void gather_piece(T *tile, const Front<T> &f, Piece p, Part part, int i, int j, const T *blocks) {
+__device__ inline void gather_piece(
+    T *tile, const Front<T> &f, Piece p, Part part, int i, int j, const T *blocks) {
     constexpr int WARPS = 4, COLUMNS = FRONT_TILE / WARPS, BATCH = sizeof(T) < 16 ? 8 : 4;
     const int *map = f.tree->relative + p.map;
     Contribution<const T> block{blocks + p.block, p.m};
@@ -60,7 +62,8 @@ __device__ inline void gather_piece(T *tile, const Front<T> &f, Piece p, Part pa
             const T *source = block.at(min_(column, p.c1 - 1)) + p.r0 + lane;
 #pragma unroll
             for (int q = 0; q < 2; ++q)
-                if (rows[q] >= 0 && column < p.c1 && p.r0 + 32 * q + lane >= begin) v[e][q] = source[32 * q];
+                if (rows[q] >= 0 && column < p.c1 && p.r0 + 32 * q + lane >= begin)
+                    v[e][q] = source[32 * q];
         }
 #pragma unroll
         for (int e = 0; e < BATCH; ++e) {
@@ -76,9 +79,11 @@ __device__ inline void gather_piece(T *tile, const Front<T> &f, Piece p, Part pa
 
 // The same of entries of A, by the threads from `first` on.
 template <int LD, class T>
-__device__ inline void gather_entries(T *tile, const Entries &entries, int task, const T *values, int first) {
+__device__ inline void gather_entries(
+    T *tile, const Entries &entries, int task, const T *values, int first) {
     int step = blockDim.x - first;
-    for (long long e = entries.begin[task] + threadIdx.x - first; e < entries.begin[task + 1]; e += step) {
+    for (long long e = entries.begin[task] + threadIdx.x - first; e < entries.begin[task + 1];
+        e += step) {
         int place = entries.place[e];
         T &entry = tile[place % FRONT_TILE + place / FRONT_TILE * LD];
         entry = entry + values[entries.source[e]];

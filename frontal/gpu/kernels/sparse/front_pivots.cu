@@ -1,5 +1,5 @@
-// After front_tiles.cu by LU: interchange the rows of L left of each diagonal tile as those of the tile
-// were, and make LAPACK's interchanges, from 1, of the places that rows went to.
+// After front_tiles.cu by LU: interchange the rows of L left of each diagonal tile as those of the
+// tile were, and make LAPACK's interchanges, from 1, of the places that rows went to.
 //
 // A block of 128 threads a front; thread t owns row t % 64 of a tile, and every second group of 8
 // columns.
@@ -8,9 +8,10 @@
 using T = SCALAR;
 constexpr int SIZE = FRONT_TILE, threads = 128;
 
-extern "C" __global__ void __launch_bounds__(threads) front_pivots(
-    const __grid_constant__ Fronts tree, const int *list, int *pivots, T *factor) {
-    __shared__ int place[SIZE], wanted[SIZE], at[SIZE], row_at[SIZE];  // at: of rows, row_at: of places
+extern "C" __global__ void __launch_bounds__(threads)
+    front_pivots(const __grid_constant__ Fronts tree, const int *list, int *pivots, T *factor) {
+    // at: of rows, row_at: of places.
+    __shared__ int place[SIZE], wanted[SIZE], at[SIZE], row_at[SIZE];
     Front<T> f;
     f.set(tree, list[blockIdx.x], factor);
     for (int i = 0; i < f.pivot_tiles; ++i) {
@@ -30,7 +31,8 @@ extern "C" __global__ void __launch_bounds__(threads) front_pivots(
             for (int k = 0; k < 8; ++k)
                 if (row < w) left(place[row], begin + k) = v[k];
         }
-        if (threadIdx.x < w) wanted[place[threadIdx.x]] = at[threadIdx.x] = row_at[threadIdx.x] = threadIdx.x;
+        if (threadIdx.x < w)
+            wanted[place[threadIdx.x]] = at[threadIdx.x] = row_at[threadIdx.x] = threadIdx.x;
         __syncthreads();
         for (int r = 0; threadIdx.x == 0 && r < w; ++r) {
             int from = at[wanted[r]], other = row_at[r];

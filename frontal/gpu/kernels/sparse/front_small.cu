@@ -1,17 +1,20 @@
 // Factorization of the small fronts of one level of an assembly tree, each from its assembly to its
 // end: A = L·Lᴴ, or P·A = L·U with P inside the pivot block (LU).
 //
-// Tile map: fronts of up to 64, 32 and 16 rows take 64, 32 and 16 threads; a block of 64 threads has
-// 1, 2 or 4 of them. Thread r owns row r (sparse/small_front.cuh). A front lies in dynamic shared
-// memory as its entries of A and its children's contribution blocks make it (SmallTile; the host
-// knows its size). Columns go in panels of 16, which are eliminated in registers, a row a thread:
-// what they leave in the panel's other columns is part of the contribution block, and goes out from
-// there. The rest of the contribution block are products of 16×16 by warps, which go out from
-// registers too: it is written once, in the place of blocks that were last read two levels below.
+// Tile map: fronts of up to 64, 32 and 16 rows take 64, 32 and 16 threads; a block of 64 threads
+// has 1, 2 or 4 of them. Thread r owns row r (sparse/small_front.cuh). A front lies in dynamic
+// shared memory as its entries of A and its children's contribution blocks make it (SmallTile; the
+// host knows its size). Columns go in panels of 16, which are eliminated in registers, a row a
+// thread: what they leave in the panel's other columns is part of the contribution block, and goes
+// out from there. The rest of the contribution block are products of 16×16 by warps, which go out
+// from registers too: it is written once, in the place of blocks that were last read two levels
+// below.
 //
 // Cholesky goes left-looking: before a panel is eliminated, its columns take the products of all
-// panels before. LU, whose rows are interchanged, goes right-looking. Sums are taken in a fixed order.
-//   list   the level's fronts from `first` on: `large` of up to 64 rows, `medium` of up to 32, the rest
+// panels before. LU, whose rows are interchanged, goes right-looking. Sums are taken in a fixed
+// order.
+//   list   the level's fronts from `first` on: `large` of up to 64 rows, `medium` of up to 32, the
+//          rest
 #include "sparse/small_front.cuh"
 
 using T = SCALAR;
@@ -70,7 +73,8 @@ template <int ORDER> struct Small {
                 T *corner = target + r0 + c0 * m;
                 int rows = order - r0, cols = order - c0, first = k - r0, above = c0 - r0;
                 tile.reduce(r0, c0, from, k, [&](int i, int j, T v) {
-                    if (i < rows && j < cols && i >= (LU ? first : j + above)) corner[i + j * m] = v;
+                    if (i < rows && j < cols && i >= (LU ? first : j + above))
+                        corner[i + j * m] = v;
                 });
             }
     }
@@ -82,7 +86,8 @@ template <int ORDER> struct Small {
             for (int r = r0; r < order(); r += NB) {
                 if (turn++ % Tile::warps) continue;
                 T *corner = tile.panel(c / NB) + r;
-                tile.reduce(r, c, from, to, [&](int i, int j, T v) { corner[i + j * Tile::LD] = v; });
+                tile.reduce(
+                    r, c, from, to, [&](int i, int j, T v) { corner[i + j * Tile::LD] = v; });
             }
         tile.sync();
     }
@@ -100,10 +105,11 @@ template <int ORDER> struct Small {
 };
 
 #if !LU
-// Eliminate w columns of the panel at p, whose row `row` − p is a; `most` as for the whole warp. The
-// columns go to the tile, still to be divided by the roots of their pivots; returns this row's pivot.
-// See potf2.cuh for the chain from one pivot to the next.
-template <int ORDER> __device__ inline R eliminate(const Small<ORDER> &f, T (&a)[NB], int p, int w, int most) {
+// Eliminate w columns of the panel at p, whose row `row` − p is a; `most` as for the whole warp.
+// The columns go to the tile, still to be divided by the roots of their pivots; returns this row's
+// pivot. See potf2.cuh for the chain from one pivot to the next.
+template <int ORDER>
+__device__ inline R eliminate(const Small<ORDER> &f, T (&a)[NB], int p, int w, int most) {
     auto &tile = f.tile;
     T *panel = tile.panel(p / NB);
     int row = f.lane - p;
@@ -123,14 +129,16 @@ template <int ORDER> __device__ inline R eliminate(const Small<ORDER> &f, T (&a)
             T first = column[p + k + 1];
             d = real(fma_(-(r * first), conj(first), from_real<T>(real(tile.rows[k % 2]))));
             a[k + 1] = fma_(minus, conj(first), a[k + 1]);
-            broadcast<k + 2, NB>(column + p, [&](int j, T v) { a[j] = fma_(minus, conj(v), a[j]); });
+            broadcast<k + 2, NB>(
+                column + p, [&](int j, T v) { a[j] = fma_(minus, conj(v), a[j]); });
         }
     });
     return pivot;
 }
 
 // Divide the columns by the roots, in the tile and in the factor; columns beyond w become zero.
-template <int ORDER> __device__ inline void put_panel(const Small<ORDER> &f, R pivot, int p, int w) {
+template <int ORDER>
+__device__ inline void put_panel(const Small<ORDER> &f, R pivot, int p, int w) {
     auto &tile = f.tile;
     int row = f.lane - p, ld = f.ld();
     R scale = R(1), root = R(1);
@@ -186,7 +194,8 @@ __device__ inline int better(const Candidate &a, const Candidate &b) {
 template <int ORDER> __device__ inline R largest(const Small<ORDER> &f, R size) {
     using Tile = SmallTile<T, ORDER>;
 #pragma unroll
-    for (int mask = (ORDER < 32 ? ORDER : 32) / 2; mask > 0; mask /= 2) size = max_(size, shuffle_xor(size, mask));
+    for (int mask = (ORDER < 32 ? ORDER : 32) / 2; mask > 0; mask /= 2)
+        size = max_(size, shuffle_xor(size, mask));
     if constexpr (Tile::warps == 1) return size;
     R *sizes = reinterpret_cast<R *>(f.tile.scales);
     if (f.lane % 32 == 0) sizes[f.tile.warp()] = size;
@@ -195,13 +204,13 @@ template <int ORDER> __device__ inline R largest(const Small<ORDER> &f, R size) 
 }
 
 // Eliminate w columns of a panel; this thread's row has `position` in it, LATER below the pivots'
-// rows, −1 where there is no row. On return positions are places in the factors; `pivot` is LAPACK's
-// interchange of this row. Returns how many pivots were replaced: with `careful` those that are less than
-// `tiny` of their columns, else those that are zero, and `weak` tells whether care was needed. See
-// getf2.cuh.
+// rows, −1 where there is no row. On return positions are places in the factors; `pivot` is
+// LAPACK's interchange of this row. Returns how many pivots were replaced: with `careful` those
+// that are less than `tiny` of their columns, else those that are zero, and `weak` tells whether
+// care was needed. See getf2.cuh.
 template <int ORDER>
-__device__ inline int eliminate(
-    const Small<ORDER> &f, T (&a)[NB], int row, int w, int most, int &position, int &pivot, bool careful, bool &weak) {
+__device__ inline int eliminate(const Small<ORDER> &f, T (&a)[NB], int row, int w, int most,
+    int &position, int &pivot, bool careful, bool &weak) {
     constexpr int LANES = ORDER < 32 ? ORDER : 32, warps = SmallTile<T, ORDER>::warps;
     auto &tile = f.tile;
     int warp = tile.warp(), count = 0;
@@ -212,7 +221,8 @@ __device__ inline int eliminate(
         Candidate *offers = tile.candidates + k % 2 * warps;
         bool active = k < w && position >= k, candidate = active && position < LATER;
         Magnitude size = magnitude(abs1(a[k]));
-        PivotBounds<R> bounds(f.to.tiny, careful ? largest(f, active && !candidate ? abs1(a[k]) : R(0)) : R(0));
+        PivotBounds<R> bounds(
+            f.to.tiny, careful ? largest(f, active && !candidate ? abs1(a[k]) : R(0)) : R(0));
         unsigned high;
         int winner = pivot_lane<R, LANES>(candidate, size, position, high);
         bool small = !(abs1(a[k]) >= bounds.least);
@@ -227,7 +237,8 @@ __device__ inline int eliminate(
         const T *source = rows + from * NB;
         if (mine && small) a[k] = value;
         T minus = zero<T>();
-        if (active && !mine) minus = -(source[k] * a[k]), a[k] = -minus, weak |= !(f.to.tiny * abs1(minus) <= 1);
+        if (active && !mine)
+            minus = -(source[k] * a[k]), a[k] = -minus, weak |= !(f.to.tiny * abs1(minus) <= 1);
         broadcast<k + 1, NB>(source, [&](int j, T v) { a[j] = fma_(minus, v, a[j]); });
         if (k >= w) return;
         if (row == k) pivot = target;
@@ -239,14 +250,16 @@ __device__ inline int eliminate(
 }
 
 // Put the eliminated panel back, pivots' rows in their places, and move these rows elsewhere too.
-template <int ORDER> __device__ inline void interchange(const Small<ORDER> &f, T (&a)[NB], int p, int w, int position) {
+template <int ORDER>
+__device__ inline void interchange(const Small<ORDER> &f, T (&a)[NB], int p, int w, int position) {
     auto &tile = f.tile;
     bool moves = position >= 0 && position < LATER;
     int place = moves ? p + position : f.lane;
     T *target = tile.panel(p / NB) + place;
     if (position >= 0) {
 #pragma unroll
-        for (int j = 0; j < NB; ++j) target[j * Small<ORDER>::Tile::LD] = moves || j < w ? a[j] : zero<T>();
+        for (int j = 0; j < NB; ++j)
+            target[j * Small<ORDER>::Tile::LD] = moves || j < w ? a[j] : zero<T>();
     }
     if constexpr (ORDER > NB) {
         for (int c = 0; c < f.order(); c += NB) {
@@ -303,7 +316,8 @@ template <int ORDER> __device__ inline void put_factors(const Small<ORDER> &f) {
 template <int ORDER> __device__ inline void factor(const Small<ORDER> &f) {
     for (int p = 0; p == 0 || p < f.k(); p += NB) {
         T a[NB];
-        int w = min_(NB, f.k() - p), row = f.lane - p, most = f.tile.most(w), position, pivot, count;
+        int w = min_(NB, f.k() - p), row = f.lane - p, most = f.tile.most(w), position, pivot,
+            count;
         for (bool careful = false, weak = true; weak; careful = true) {  // twice at most
             position = row < 0 || f.lane >= f.order() ? -1 : f.lane < f.k() ? row : LATER;
             pivot = 0, weak = false;
@@ -328,8 +342,8 @@ template <int ORDER> __device__ inline void factor(const Small<ORDER> &f) {
 
 // Front `index` of the list, where it exists; fronts of half a warp go along empty where not.
 template <int ORDER>
-__device__ inline void run(
-    const Fronts &tree, const SmallFronts &all, const Outputs &to, int index, bool exists, const T *values) {
+__device__ inline void run(const Fronts &tree, const SmallFronts &all, const Outputs &to, int index,
+    bool exists, const T *values) {
     SmallTile<T, ORDER> &tile = shared_memory<SmallTile<T, ORDER>>()[threadIdx.x / ORDER];
     if (ORDER >= 32 && !exists) return;
     Small<ORDER> f{tile, to, tile.lane()};
@@ -343,9 +357,10 @@ __device__ inline void run(
     if (f.lane == 0 && f.m()) all.finished[tile.front.front] = 1;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENTS) front_small(
-    const __grid_constant__ Fronts tree, const __grid_constant__ SmallFronts all, const __grid_constant__ Outputs to,
-    int first, int large, int medium, int little, const T *values) {
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENTS)
+    front_small(const __grid_constant__ Fronts tree, const __grid_constant__ SmallFronts all,
+        const __grid_constant__ Outputs to, int first, int large, int medium, int little,
+        const T *values) {
     int block = blockIdx.x, group = threadIdx.x, pairs = ceil_div(medium, 2);
     if (block < large) return run<64>(tree, all, to, first + block, true, values);
     block -= large, first += large;

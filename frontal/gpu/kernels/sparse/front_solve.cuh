@@ -1,11 +1,11 @@
 // What forward and backward substitution over the fronts share: tasks, messages, products.
 //
 // WIDTH right-hand sides are solved together. In global memory those of a row lie side by side, in
-// shared memory the rows of one lie together. Whoever reads a message (messages.cuh) for the last time
-// makes it unset again: a solve leaves all as it found it.
+// shared memory the rows of one lie together. Whoever reads a message (messages.cuh) for the last
+// time makes it unset again: a solve leaves all as it found it.
 //
-// Blocks, or for small fronts warps, take tasks from a list in its order by a ticket, and a task waits
-// for earlier ones alone: the first unfinished task can always go on.
+// Blocks, or for small fronts warps, take tasks from a list in its order by a ticket, and a task
+// waits for earlier ones alone: the first unfinished task can always go on.
 #pragma once
 #include "sparse/front.cuh"
 #include "common/messages.cuh"
@@ -25,8 +25,8 @@
 #endif
 
 constexpr int W = WIDTH, TILE = FRONT_TILE, threads = 256, warps = threads / 32;
-constexpr int VALUES = TILE * W;       // of a tile of rows
-constexpr int INVERSE_LD = TILE + 1;   // odd, for reads along rows
+constexpr int VALUES = TILE * W;      // of a tile of rows
+constexpr int INVERSE_LD = TILE + 1;  // odd, for reads along rows
 constexpr int SMALL_ROWS = 128, SMALL_LD = SMALL_ROWS + 4;
 // Of the two triangular factors the first is L, and the second U; for Aᵀ the transposes of U and L.
 constexpr bool upper_first = LU && FLIP, upper_last = LU && !FLIP;
@@ -35,18 +35,20 @@ constexpr bool upper_first = LU && FLIP, upper_last = LU && !FLIP;
 struct alignas(16) SolveTask {
     long long panel, inverse, pointer;  // places of the front's panels, inverses and update rows
     int start, k, m;
-    int tile;             // forward: tile of rows; backward: tile of pivots
-    int count;            // tiles of update rows from `first` (backward) or `tile` (forward) on; see there
+    int tile;  // forward: tile of rows; backward: tile of pivots
+    // Tiles of update rows from `first` (backward) or `tile` (forward) on; see there.
+    int count;
     int first;
-    int parts, partial;   // backward: sums over update rows that others make, and the first of them
-    int mail, unused;     // forward: whether the front has children
+    int parts, partial;  // backward: sums over update rows that others make, and the first of them
+    int mail, unused;    // forward: whether the front has children
 };
 
 template <class T> struct Solve {
-    const SolveTask *tasks;   // of this launch; of small fronts always from the leaves up
-    const int *mail_pointer;  // messages to each row of each front; front s begins at start + pointer
-    const int *slots;         // where the message of each update row goes
-    const int *place;         // LU: which row of the front comes to each pivot row
+    const SolveTask *tasks;  // of this launch; of small fronts always from the leaves up
+    // Messages to each row of each front; front s begins at start + pointer.
+    const int *mail_pointer;
+    const int *slots;  // where the message of each update row goes
+    const int *place;  // LU: which row of the front comes to each pivot row
     const T *inverses;
     const T *x;                 // right-hand sides
     T *y, *z, *mail, *partial;  // messages: y between the sweeps, z the solution
@@ -56,10 +58,12 @@ template <class T> struct Solve {
 
 // --- messages ------------------------------------------------------------------------------------
 
-// Add what children sent to rows of a front, for one right-hand side each; a negative row stands for none.
-// The messages are free again. All rows are asked for at once, and the children one after the other.
+// Add what children sent to rows of a front, for one right-hand side each; a negative row stands
+// for none. The messages are free again. All rows are asked for at once, and the children one after
+// the other.
 template <int N, class T>
-__device__ __forceinline__ void receive(T (&sum)[N], const Solve<T> &s, const SolveTask &t, const int (&row)[N], const int (&rhs)[N]) {
+__device__ __forceinline__ void receive(
+    T (&sum)[N], const Solve<T> &s, const SolveTask &t, const int (&row)[N], const int (&rhs)[N]) {
     if (!t.mail) return;
     int from[N], to[N], most = 0;
 #pragma unroll
@@ -85,9 +89,10 @@ __device__ __forceinline__ void receive(T (&sum)[N], const Solve<T> &s, const So
     }
 }
 
-// A pivot row of the right-hand side, interchanged; `row` becomes the row of the front that comes here.
-// Its place in the solution is made free for the backward sweep.
-template <class T> __device__ inline T pivot_row(const Solve<T> &s, const SolveTask &t, int &row, int j) {
+// A pivot row of the right-hand side, interchanged; `row` becomes the row of the front that comes
+// here. Its place in the solution is made free for the backward sweep.
+template <class T>
+__device__ inline T pivot_row(const Solve<T> &s, const SolveTask &t, int &row, int j) {
     reset(s.z + (long long)(t.start + row) * W + j);
     if (upper_last) row = s.place[t.start + row];
     return s.x[(long long)(t.start + row) * W + j];
@@ -118,10 +123,11 @@ template <bool PAIRED> __device__ inline int lane_row_of_column(int q) {
     return PAIRED ? 2 * lane + 16 * (q / 2) + q % 2 : lane + 8 * q;
 }
 
-// e ← up to 64×8 entries by rows, if not PAIRED from row `first` on; zeros outside, but for a row behind
-// the last one.
+// e ← up to 64×8 entries by rows, if not PAIRED from row `first` on; zeros outside, but for a row
+// behind the last one.
 template <bool PAIRED, class T>
-__device__ inline void load_rows(T (&e)[16], const T *a, int ld, int rows, int columns, int first = 0) {
+__device__ inline void load_rows(
+    T (&e)[16], const T *a, int ld, int rows, int columns, int first = 0) {
     a += lane_row<PAIRED>(0);
 #pragma unroll
     for (int c = 0; c < 8; ++c, a += ld) {
@@ -139,10 +145,11 @@ __device__ inline void load_rows(T (&e)[16], const T *a, int ld, int rows, int c
     }
 }
 
-// e ← up to 64×8 entries by columns, if not PAIRED from row `first` on; zeros outside, but for a row
-// behind the last one.
+// e ← up to 64×8 entries by columns, if not PAIRED from row `first` on; zeros outside, but for a
+// row behind the last one.
 template <bool PAIRED, class T>
-__device__ inline void load_columns(T (&e)[16], const T *a, int ld, int rows, int columns, int first = 0) {
+__device__ inline void load_columns(
+    T (&e)[16], const T *a, int ld, int rows, int columns, int first = 0) {
     int column = threadIdx.x % 32 / 8;
     a += lane_row_of_column<PAIRED>(0) + column * ld;
 #pragma unroll
@@ -164,7 +171,8 @@ __device__ inline void load_columns(T (&e)[16], const T *a, int ld, int rows, in
 
 // sum[h] += Σ entries · v over the columns; the right-hand sides of v lie LD apart.
 template <int LD, class T>
-__device__ inline void multiply_rows(T (&sum)[2][W], const T (&e)[16], const T *v, int columns = 8) {
+__device__ inline void multiply_rows(
+    T (&sum)[2][W], const T (&e)[16], const T *v, int columns = 8) {
 #pragma unroll
     for (int c = 0; c < 8; ++c)
 #pragma unroll
@@ -175,8 +183,8 @@ __device__ inline void multiply_rows(T (&sum)[2][W], const T (&e)[16], const T *
         }
 }
 
-// sum[u] += Σ conj(entries) · v over the rows; conj for Cholesky alone. Of v no more is read than one row
-// behind the last one. Entries are looked at here, and not when they are asked for.
+// sum[u] += Σ conj(entries) · v over the rows; conj for Cholesky alone. Of v no more is read than
+// one row behind the last one. Entries are looked at here, and not when they are asked for.
 template <bool PAIRED, int LD, class T>
 __device__ inline void multiply_columns(T (&sum)[2][W], const T (&e)[16], const T *v, int rows) {
 #pragma unroll
@@ -200,7 +208,8 @@ __device__ inline void multiply_columns(T (&sum)[2][W], const T (&e)[16], const 
         }
 }
 
-// The sums by columns of all lanes of a column, to all of them; f(c, j, sum) for each of the 8 columns.
+// The sums by columns of all lanes of a column, to all of them; f(c, j, sum) for each of the 8
+// columns.
 template <class T, class F> __device__ inline void each_column(T (&sum)[2][W], F f) {
 #pragma unroll
     for (int u = 0; u < 2; ++u)
@@ -218,13 +227,14 @@ template <class T> __device__ inline void clear(T (&sum)[2][W]) {
     for (int i = 0; i < 2 * W; ++i) sum[i / W][i % W] = zero<T>();
 }
 
-// --- entries that are asked for before they are needed ---------------------------------------------
-// Steps 0…count−1 take turns with `ahead` sets of entries, each asked for while the ones before it are
-// used: load(entries, step), then use(entries, step).
+// --- entries that are asked for before they are needed -------------------------------------------
+// Steps 0…count−1 take turns with `ahead` sets of entries, each asked for while the ones before it
+// are used: load(entries, step), then use(entries, step).
 
 constexpr int ahead = AHEAD;
 
-template <class T, class Load> __device__ __forceinline__ void ask_ahead(T (&e)[ahead][16], int count, Load load) {
+template <class T, class Load>
+__device__ __forceinline__ void ask_ahead(T (&e)[ahead][16], int count, Load load) {
 #pragma unroll
     for (int h = 0; h < ahead; ++h)
         if (h < count) load(e[h], h);

@@ -2,8 +2,8 @@
 #pragma once
 #include "sparse/front_solve.cuh"
 
-// The fronts of a warp, one after the other, by tickets: the description of the next one is on its way
-// while one is worked on. REVERSED goes through the list from its end.
+// The fronts of a warp, one after the other, by tickets: the description of the next one is on its
+// way while one is worked on. REVERSED goes through the list from its end.
 template <bool REVERSED, class T> struct Turns {
     const Solve<T> &solve;
     SolveTask *mine;  // in shared memory
@@ -36,7 +36,8 @@ template <bool REVERSED, class T> struct Turns {
 };
 
 // The rows of L, or with `upper` of the transpose of U, below the only pivot tile of a small front.
-template <class T> __device__ inline Matrix<T> rows_below(const SolveTask &t, const Front<T> &f, bool upper) {
+template <class T>
+__device__ inline Matrix<T> rows_below(const SolveTask &t, const Front<T> &f, bool upper) {
     Matrix<T> a = upper ? f.upper(1) : f.lower(1);
     return {a.data, t.m, t.k, a.ld};
 }

@@ -4,9 +4,9 @@
 
 // Shared memory of a tile.
 template <class T> struct TileMemory {
-    T *staged;   // twice a tile of the vector that a product takes
-    T *sums;     // those by rows of each warp, and those by columns
-    T *b;        // the tile's own rows
+    T *staged;  // twice a tile of the vector that a product takes
+    T *sums;    // those by rows of each warp, and those by columns
+    T *b;       // the tile's own rows
     T *inverse;
 
     __device__ static TileMemory here() {
@@ -57,7 +57,8 @@ template <class T> __device__ inline T sum_of_warps(const T *sums, int at) {
 
 // The inverse (its conjugate transpose for TRANSPOSE, the transpose for LU) times b: four terms of
 // each result, which product_at adds.
-template <bool TRANSPOSE, class T> __device__ inline void multiply_inverse(const TileMemory<T> &memory) {
+template <bool TRANSPOSE, class T>
+__device__ inline void multiply_inverse(const TileMemory<T> &memory) {
     int r = threadIdx.x % TILE, quarter = threadIdx.x / TILE;
     T sum[W];
 #pragma unroll
@@ -78,8 +79,8 @@ template <class T> __device__ inline T product_at(const TileMemory<T> &memory, i
     return (p[0] + p[VALUES]) + (p[2 * VALUES] + p[3 * VALUES]);
 }
 
-// The tasks of a block, by tickets. A block asks for the next one while it ends a task, and not before:
-// what one block held, others that are free could not do meanwhile.
+// The tasks of a block, by tickets. A block asks for the next one while it ends a task, and not
+// before: what one block held, others that are free could not do meanwhile.
 template <class T> struct Tickets {
     const Solve<T> &solve;
     SolveTask *task;  // in shared memory, as `told`

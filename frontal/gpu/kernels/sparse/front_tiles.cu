@@ -4,27 +4,28 @@
 // A task is a tile (i, j) of 64×64 of a front (sparse/front.cuh), from its assembly to its end:
 //   C = A(i,j) + Σ children − Σ_{p<j} L(i,p)·L(j,p)ᴴ;   i = j: L(j,j), and its inverse V;
 //   i > j: L(i,j) = C·Vᴴ;   j a tile of update rows: C is a tile of the contribution block.
-// Diagonal tiles are what all others wait for. So with Cholesky the task (i, i) sums up p < i-1 only
-// and leaves C; the task (i, i-1), when it has L(i,i-1), subtracts the square of it and makes L(i,i).
-// And columns of L(j,j) are sent as soon as they are known: L(i,j) follows at a short distance
-// (tile_follow.cuh) and does not wait for V, except where there would be too many messages.
+// Diagonal tiles are what all others wait for. So with Cholesky the task (i, i) sums up p < i-1
+// only and leaves C; the task (i, i-1), when it has L(i,i-1), subtracts the square of it and makes
+// L(i,i). And columns of L(j,j) are sent as soon as they are known: L(i,j) follows at a short
+// distance (tile_follow.cuh) and does not wait for V, except where there would be too many
+// messages.
 // For LU the second factor is U(p,j), and there are tasks for the transpose of U, whose factors are
 // those of L exchanged: C·Vᵀ with V the inverse of L(j,j); those of L take the inverse of U(j,j).
-// Tasks lie in a list, each after all that it needs, and blocks take them in that order by an atomic
-// ticket: however few blocks are resident, the first unfinished task can always go on, so nothing can
-// lock. Every tile is summed and written once, but for the diagonal ones of Cholesky, which are left and
-// then factored, always in the same order: results are reproducible.
+// Tasks lie in a list, each after all that it needs, and blocks take them in that order by an
+// atomic ticket: however few blocks are resident, the first unfinished task can always go on, so
+// nothing can lock. Every tile is summed and written once, but for the diagonal ones of Cholesky,
+// which are left and then factored, always in the same order: results are reproducible.
 //
-// What blocks tell each other beside messages (all zero at first): done[row] counts the finished tiles of
-// a row of tiles of L; upper_done[row] those of U alike, or that C of a diagonal tile is left;
-// finished[front] the tiles of its contribution block; level[l] the tasks of a level. A contribution
-// block takes the place of those that were last read two levels below, so its first write waits for that
-// level.
+// What blocks tell each other beside messages (all zero at first): done[row] counts the finished
+// tiles of a row of tiles of L; upper_done[row] those of U alike, or that C of a diagonal tile is
+// left; finished[front] the tiles of its contribution block; level[l] the tasks of a level. A
+// contribution block takes the place of those that were last read two levels below, so its first
+// write waits for that level.
 //
 // A block has 128 threads; 2×2 warps own 32×32 parts of the tile in registers (tile.cuh). Dynamic
-// shared memory: the slices of the product, then in their place the tile; the assembled tile, then in
-// its place an inverse; and scratch, in which LU has the other inverse if ROOMY. A tile that follows
-// another stays in the place of the assembled one, and the factor takes that of the slices.
+// shared memory: the slices of the product, then in their place the tile; the assembled tile, then
+// in its place an inverse; and scratch, in which LU has the other inverse if ROOMY. A tile that
+// follows another stays in the place of the assembled one, and the factor takes that of the slices.
 #include "sparse/front_gather.cuh"
 #include "sparse/getf2_tile.cuh"
 #include "common/tile.cuh"
@@ -43,7 +44,8 @@ using T = SCALAR;
 constexpr int SIZE = TILE_ROWS, ld = tile_ld<T>, threads = 128;
 constexpr int residents = sizeof(T) == 16 ? 1 : LU ? 2 : 3;
 using Product = Tile<T, SIZE, SIZE, 8, 2, 2, 4, same_type<T, double>>;
-constexpr int slices = Product::template elements_of<NoTrans, LU ? NoTrans : ConjTrans>;  // the most of all
+// Of the operands that need most.
+constexpr int slices = Product::template elements_of<NoTrans, (LU ? NoTrans : ConjTrans)>;
 constexpr int work_elements = slices > tile_elements<T> ? slices : tile_elements<T>;
 
 struct Tasks {
@@ -72,7 +74,8 @@ struct Task {
 
 __device__ inline T *work() { return shared_memory<T>(); }
 __device__ inline T *assembled() { return work() + work_elements; }
-__device__ inline T *scratch() { return assembled() + tile_elements<T>; }  // 64 reals, or what LU takes
+// Scratch: 64 reals, or what LU takes.
+__device__ inline T *scratch() { return assembled() + tile_elements<T>; }
 
 __device__ inline void stamp(const Tasks &tasks, int task, int phase) {
     if (TRACE && threadIdx.x == 0) tasks.trace[4 * task + phase] = nanoseconds();
@@ -84,11 +87,13 @@ __device__ inline Piece wait_for_piece(const Task &task, const Tasks &tasks, int
     int c = tree.children[q];
     Piece p = piece_of(tree, c, task.part, task.i, task.j);
     int tiles = ceil_div(p.m, FRONT_TILE);
-    if (p.r0 < p.r1 && p.c0 < p.c1) wait_for(tasks.finished + c, LU ? tiles * tiles : tiles * (tiles + 1) / 2);
+    if (p.r0 < p.r1 && p.c0 < p.c1)
+        wait_for(tasks.finished + c, LU ? tiles * tiles : tiles * (tiles + 1) / 2);
     return p;
 }
 
-__device__ inline void assemble(const Task &task, const Tasks &tasks, const T *blocks, const T *values) {
+__device__ inline void assemble(
+    const Task &task, const Tasks &tasks, const T *blocks, const T *values) {
     const Front<T> &f = task.front;
     const Fronts &tree = *f.tree;
     constexpr int TOGETHER = 32;
@@ -120,29 +125,36 @@ __device__ __forceinline__ void accumulate(Product &tile, const Task &task, cons
     const int *lower = tasks.done + base, *upper = (LU ? tasks.upper_done : tasks.done) + base;
     bool swapped = task.part == UPPER_PART;
     for (int p = 0; p < limit;) {
-        int ready = wait_beyond((swapped ? upper : lower) + i, (swapped ? lower : upper) + j, p, limit);
+        int ready =
+            wait_beyond((swapped ? upper : lower) + i, (swapped ? lower : upper) + j, p, limit);
         int first = p * SIZE, depth = (ready - p) * SIZE;
         auto columns = [&](Matrix<T> row) { return row.at(0, first, SIZE, depth); };
         if constexpr (!LU) {
-            tile.template multiply<NoTrans, ConjTrans, true>(columns(f.lower(i)), columns(f.lower(j)), work());
+            tile.template multiply<NoTrans, ConjTrans, true>(
+                columns(f.lower(i)), columns(f.lower(j)), work());
         } else {
             auto above = [&](int c) {  // U(p…, c) where it lies in the diagonal block
-                return Matrix<T>{f.panel + (long long)SIZE * c * f.ld(), f.k, f.rows(c), f.ld()}.at(first, 0, depth);
+                return Matrix<T>{f.panel + (long long)SIZE * c * f.ld(), f.k, f.rows(c), f.ld()}.at(
+                    first, 0, depth);
             };
             if (swapped && i < f.pivot_tiles)
-                tile.template multiply<Transposed, Transposed, true>(above(i), columns(f.lower(j)), work());
+                tile.template multiply<Transposed, Transposed, true>(
+                    above(i), columns(f.lower(j)), work());
             else if (!swapped && j < f.pivot_tiles)
-                tile.template multiply<NoTrans, NoTrans, true>(columns(f.lower(i)), above(j), work());
+                tile.template multiply<NoTrans, NoTrans, true>(
+                    columns(f.lower(i)), above(j), work());
             else
                 tile.template multiply<NoTrans, Transposed, true>(
-                    columns(swapped ? f.upper(i) : f.lower(i)), columns(swapped ? f.lower(j) : f.upper(j)), work());
+                    columns(swapped ? f.upper(i) : f.lower(i)),
+                    columns(swapped ? f.lower(j) : f.upper(j)), work());
         }
         p = ready;
     }
 }
 
-// block = assembled − tile, with the columns of a tile of U interchanged as the rows of the diagonal
-// tile were. What a partial tile has too much are rows and columns of the identity, or zeros.
+// block = assembled − tile, with the columns of a tile of U interchanged as the rows of the
+// diagonal tile were. What a partial tile has too much are rows and columns of the identity, or
+// zeros.
 __device__ inline void subtract(Product &tile, const Task &task, const Tasks &tasks, T *block) {
     const Front<T> &f = task.front;
     int rows = f.rows(task.i), cols = f.rows(task.j), diagonal = task.i == task.j;
@@ -169,9 +181,9 @@ __device__ inline void wait_for_diagonal(const Task &task, const Tasks &tasks) {
     __syncthreads();
 }
 
-// Those that do not follow wait for the inverses alone, so they go out before L. This function and those
-// after it are kept apart, since all in one would not fit the registers; spilled ones are dear here, where
-// shared memory leaves little of the first-level cache.
+// Those that do not follow wait for the inverses alone, so they go out before L. This function and
+// those after it are kept apart, since all in one would not fit the registers; spilled ones are
+// dear here, where shared memory leaves little of the first-level cache.
 __device__ __noinline__ void finish_cholesky(const Task &task, const Tasks &tasks) {
     const Front<T> &f = task.front;
     int j = task.i, w = f.rows(j);
@@ -181,7 +193,8 @@ __device__ __noinline__ void finish_cholesky(const Task &task, const Tasks &task
         if (task.i < task.sent_tiles) send_eight(task.sent + task.i * SIZE * SIZE, block, p);
     });
     keep_inverse(inverse, tasks.inverses + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w);
-    if (threadIdx.x == 0 && failed) tell_failure(tasks.outcome, f.tree->start[f.s] + j * SIZE + failed - 1);
+    if (threadIdx.x == 0 && failed)
+        tell_failure(tasks.outcome, f.tree->start[f.s] + j * SIZE + failed - 1);
     publish(task, tasks, j);
     Matrix<T> target = f.lower(j).at(0, j * SIZE);
 #pragma unroll 8
@@ -197,14 +210,17 @@ __device__ __noinline__ void finish_cholesky(const Task &task, const Tasks &task
 __device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
     const Front<T> &f = task.front;
     int j = task.j, w = f.rows(j), row = threadIdx.x % SIZE;
-    T *block = work(), *lower = assembled(), *ones = scratch(), *scales = ones + SIZE, *upper = scales + SIZE;
+    T *block = work(), *lower = assembled(), *ones = scratch(), *scales = ones + SIZE,
+      *upper = scales + SIZE;
     LuTile<T> &lu = *reinterpret_cast<LuTile<T> *>(upper + (ROOMY ? tile_elements<T> : 0));
-    // Columns of the scaled matrix have entries up to 1, but for the last tile of a root none below it.
+    // Columns of the scaled matrix have entries up to 1, but for the last tile of a root none below
+    // it.
     bool all = f.m == 0 && j == f.pivot_tiles - 1;
     int replaced = lu.factor(block, w, {tasks.tiny, real_t<T>(all ? 0 : 1)});
     int *place = tasks.pivots + f.tree->start[f.s] + j * SIZE;
     if (threadIdx.x < w) place[threadIdx.x] = lu.place[threadIdx.x];
-    if (threadIdx.x < SIZE) ones[row] = one<T>(), scales[row] = pivot_reciprocal(block[row * (ld + 1)]);
+    if (threadIdx.x < SIZE)
+        ones[row] = one<T>(), scales[row] = pivot_reciprocal(block[row * (ld + 1)]);
     __syncthreads();
     if constexpr (ROOMY) invert_both(block, lower, upper, ones, scales, w);
     else invert_lower(block, lower, ones, w);
@@ -226,8 +242,8 @@ __device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
 }
 #endif
 
-// A block times the transpose of an inverse, 16 rows a warp: what the zeros of the inverse save is then
-// the same for all warps.
+// A block times the transpose of an inverse, 16 rows a warp: what the zeros of the inverse save is
+// then the same for all warps.
 struct Below {
     static constexpr int H = SIZE / 2;
     int i0 = threadIdx.x / 32 * 16;
@@ -254,8 +270,10 @@ __device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks) 
     __syncthreads();
     Below below;
     below.solve(work(), assembled());
-    bool within = LU && task.part == UPPER_PART && i < f.pivot_tiles;  // U11, which is not transposed
-    Matrix<T> target = (LU && task.part == UPPER_PART && !within ? f.upper(i) : f.lower(within ? j : i));
+    // In U11, which is not transposed.
+    bool within = LU && task.part == UPPER_PART && i < f.pivot_tiles;
+    Matrix<T> target =
+        (LU && task.part == UPPER_PART && !within ? f.upper(i) : f.lower(within ? j : i));
     target = target.at(0, (within ? i : j) * SIZE);
     below.each([&](int r, int c, T &v) {
         if (r < m && c < w) (within ? target(c, r) : target(r, c)) = v;
@@ -280,9 +298,9 @@ __device__ __noinline__ void follow(const Task &task, const Tasks &tasks) {
     publish(task, tasks, j);
 }
 
-// L(i,i-1), and the tile whose factor is L(i,i): what the task (i,i) has left less the square of L(i,i-1).
-// What is left is fetched into the tile that takes the factor which is followed, when of this the last
-// columns alone are in use.
+// L(i,i-1), and the tile whose factor is L(i,i): what the task (i,i) has left less the square of
+// L(i,i-1). What is left is fetched into the tile that takes the factor which is followed, when of
+// this the last columns alone are in use.
 __device__ __noinline__ void prepare_diagonal(const Task &task, const Tasks &tasks) {
     constexpr int LAST = SIZE - 16;
     const Front<T> &f = task.front;
@@ -314,10 +332,13 @@ __device__ inline void leave(Product &tile, Matrix<T> target, int *flag) {
     if (threadIdx.x == 0) release_add(flag, 1);
 }
 
-// A tile of the contribution block: written once, in the place of blocks that nobody reads any more.
-__device__ inline void finish_contribution(Product &tile, const Task &task, const Tasks &tasks, T *blocks) {
+// A tile of the contribution block: written once, in the place of blocks that nobody reads any
+// more.
+__device__ inline void finish_contribution(
+    Product &tile, const Task &task, const Tasks &tasks, T *blocks) {
     const Front<T> &f = task.front;
-    if (threadIdx.x == 0 && task.level >= 2) wait_for(tasks.level + task.level - 2, tasks.level_count[task.level - 2]);
+    if (threadIdx.x == 0 && task.level >= 2)
+        wait_for(tasks.level + task.level - 2, tasks.level_count[task.level - 2]);
     __syncthreads();
     Contribution<T> block{blocks + f.tree->block[f.s], f.m};
     leave(tile, block.tile(task.i - f.pivot_tiles, task.j - f.pivot_tiles), tasks.finished + f.s);
@@ -328,8 +349,8 @@ __device__ inline bool follows(const Task &task) {
     return !LU && task.i > task.j && task.j < task.sent_tiles;
 }
 
-// Subtract the product from what is assembled: into work(), in its place if it will follow, or where it is
-// left for others.
+// Subtract the product from what is assembled: into work(), in its place if it will follow, or
+// where it is left for others.
 __device__ __noinline__ void sum_up(const Task &task, const Tasks &tasks, T *blocks) {
     const Front<T> &f = task.front;
     int j = task.j;
@@ -339,8 +360,10 @@ __device__ __noinline__ void sum_up(const Task &task, const Tasks &tasks, T *blo
     stamp(tasks, task.number, 2);
     if (j >= f.pivot_tiles) return finish_contribution(tile, task, tasks, blocks);
     if (!LU && task.i == j && j)
-        return leave(tile, f.lower(j).at(0, j * SIZE), tasks.upper_done + f.tree->tile_row[f.s] + j);
-    if (LU && task.part == UPPER_PART) wait_for_diagonal(task, tasks);  // which tells the interchanges
+        return leave(
+            tile, f.lower(j).at(0, j * SIZE), tasks.upper_done + f.tree->tile_row[f.s] + j);
+    // The diagonal tile tells the interchanges.
+    if (LU && task.part == UPPER_PART) wait_for_diagonal(task, tasks);
     subtract(tile, task, tasks, follows(task) ? assembled() : work());
 }
 
@@ -364,8 +387,9 @@ __device__ inline void run(const Task &task, const Tasks &tasks, T *blocks, cons
     finish_below(task, tasks);
 }
 
-extern "C" __global__ void __launch_bounds__(threads, residents) front_tiles(
-    const __grid_constant__ Fronts tree, const __grid_constant__ Tasks tasks, T *factor, T *blocks, const T *values) {
+extern "C" __global__ void __launch_bounds__(threads, residents)
+    front_tiles(const __grid_constant__ Fronts tree, const __grid_constant__ Tasks tasks, T *factor,
+        T *blocks, const T *values) {
     __shared__ Task task;  // in shared memory it takes no registers while others are needed
     for (;;) {
         if (threadIdx.x == 0) {
@@ -376,7 +400,8 @@ extern "C" __global__ void __launch_bounds__(threads, residents) front_tiles(
                 int sent = tasks.first_sent[item.x];
                 task.sent = tasks.sent + (long long)sent * (SIZE * SIZE);
                 task.sent_tiles = tasks.first_sent[item.x + 1] - sent;
-                task.i = item.y, task.j = item.z, task.level = item.w % PART_BIT, task.part = Part(item.w / PART_BIT);
+                task.i = item.y, task.j = item.z, task.level = item.w % PART_BIT,
+                task.part = Part(item.w / PART_BIT);
             }
         }
         __syncthreads();

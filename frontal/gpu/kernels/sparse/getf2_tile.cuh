@@ -1,12 +1,12 @@
 // LU of a 64×64 tile in shared memory, by a block of 128 threads, with pivots inside the tile.
 //
-// Columns go 8 at a time (4 of complex<double>), 16 between two updates of the rest by products. First
-// as if no interchange were needed: every thread factors the block on the diagonal itself, in
+// Columns go 8 at a time (4 of complex<double>), 16 between two updates of the rest by products.
+// First as if no interchange were needed: every thread factors the block on the diagonal itself, in
 // registers, from one broadcast read, so there is nothing to exchange between pivots; then thread r
 // solves for row r below it, and another for column r beside it. That stands if no entry of L is
 // larger than MULTIPLIER and no pivot too small (threshold pivoting; with MULTIPLIER 1 partial
-// pivoting). Else nothing of it was written, and one warp looks for the largest pivots, two rows a lane
-// in registers: between two pivots there is no barrier.
+// pivoting). Else nothing of it was written, and one warp looks for the largest pivots, two rows a
+// lane in registers: between two pivots there is no barrier.
 #pragma once
 #include "dense/getf2.cuh"
 #include "dense/potrf_tile.cuh"
@@ -76,8 +76,9 @@ template <class T> struct LuTile {
     alignas(16) T exchange[2 * NB];
     int small_pivots;
 
-    // Factor the leading n×n of the tile, of rows and columns of the identity beyond. Returns how many
-    // pivots were replaced because they are too small, to every thread. From barrier to barrier.
+    // Factor the leading n×n of the tile, of rows and columns of the identity beyond. Returns how
+    // many pivots were replaced because they are too small, to every thread. From barrier to
+    // barrier.
     __device__ int factor(T *tile, int n, PivotBounds<real_t<T>> bounds) {
         if (threadIdx.x < TILE_ROWS) place[threadIdx.x] = threadIdx.x;
         if (threadIdx.x == 0) small_pivots = 0;
@@ -87,7 +88,8 @@ template <class T> struct LuTile {
 #pragma unroll 1
             for (int q = p; q < min_(p + PANEL_COLUMNS, n); q += NB) {
                 if (q > p) update_columns(tile, p, q);
-                if (!without_interchanges(tile, p, q, bounds)) with_interchanges(tile, n, p, q, bounds);
+                if (!without_interchanges(tile, p, q, bounds))
+                    with_interchanges(tile, n, p, q, bounds);
             }
             update_rest(tile, p);
         }
@@ -208,7 +210,8 @@ template <class T> struct LuTile {
 
     // Column K of them; returns whether its pivot was replaced.
     template <int K>
-    __device__ int eliminate_column(T (&a)[2][NB], int (&position)[2], PivotBounds<real_t<T>> bounds) {
+    __device__ int eliminate_column(
+        T (&a)[2][NB], int (&position)[2], PivotBounds<real_t<T>> bounds) {
         OwnCandidate<T> own = own_candidate<K>(a, position);
         unsigned high;
         int winner = pivot_lane<real_t<T>, 32>(own.position >= 0, own.size, own.position, high);
@@ -250,7 +253,8 @@ template <class T> struct LuTile {
             __syncthreads();
 #pragma unroll
             for (int k = 0; k < together; ++k)
-                if (begin + k < q || begin + k >= q + NB) tile[moved[row] + (begin + k) * LD] = v[k];
+                if (begin + k < q || begin + k >= q + NB)
+                    tile[moved[row] + (begin + k) * LD] = v[k];
         }
         __syncthreads();
     }
@@ -263,7 +267,8 @@ template <class T> struct LuTile {
             int i0 = after + e % side * 16, j0 = after + e / side * 16;
             WarpProduct<T, 16, 16> part;
             part.clear();
-            part.template add<PANEL_COLUMNS, false, true, false, false>(tile + i0 + p * LD, LD, tile + p + j0 * LD, LD);
+            part.template add<PANEL_COLUMNS, false, true, false, false>(
+                tile + i0 + p * LD, LD, tile + p + j0 * LD, LD);
             part.each([&](int i, int j, T &v) {
                 T &entry = tile[i0 + i + (j0 + j) * LD];
                 entry = entry - v;
@@ -273,17 +278,19 @@ template <class T> struct LuTile {
     }
 };
 
-// The inverses of L, with ones on its diagonal, and of the transpose of U, both of a factored tile, as
-// invert_lower has them; both at once, for a short chain. `ones` and `scales`, the reciprocals of U's
-// diagonal, are in shared memory.
+// The inverses of L, with ones on its diagonal, and of the transpose of U, both of a factored tile,
+// as invert_lower has them; both at once, for a short chain. `ones` and `scales`, the reciprocals
+// of U's diagonal, are in shared memory.
 template <class T>
-__device__ inline void invert_both(const T *tile, T *lower, T *upper, const T *ones, const T *scales, int n) {
+__device__ inline void invert_both(
+    const T *tile, T *lower, T *upper, const T *ones, const T *scales, int n) {
     constexpr int ld = tile_ld<T>;
     int warp = threadIdx.x / 32;
     bool second = threadIdx.x % 32 >= 16;
     clear_above(lower), clear_above(upper);
     if (warp * 16 < n)
-        invert_sixteen(tile, second ? ld : 1, second ? 1 : ld, second ? upper : lower, second ? scales : ones);
+        invert_sixteen(
+            tile, second ? ld : 1, second ? 1 : ld, second ? upper : lower, second ? scales : ones);
     __syncthreads();
     if (n <= 16) return;
     WarpProduct<T, 16, 16> part, other;

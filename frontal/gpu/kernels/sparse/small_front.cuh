@@ -9,12 +9,12 @@
 #include "dense/getf2.cuh"
 #include "common/warp_product.cuh"
 
-constexpr int NB = 16;        // columns of a panel
-constexpr int CHILDREN = 4;   // whose index lists are fetched at once
+constexpr int NB = 16;         // columns of a panel
+constexpr int CHILDREN = 4;    // whose index lists are fetched at once
 constexpr int MAP_BYTES = 64;  // of a child's list: positions of its rows in the parent
 
-// A front and what it is assembled from, as the host lists it: how many children and entries of A, and
-// which are the first. The kernel adds where its panel lies.
+// A front and what it is assembled from, as the host lists it: how many children and entries of A,
+// and which are the first. The kernel adds where its panel lies.
 struct alignas(16) SmallFront {
     long long entry, inverse, block, panel;
     int front, start, k, m, child, children, entries, spare;
@@ -52,7 +52,8 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
 
     T data[elements];
     SmallFront front;  // here it takes no registers
-    T rows[2 * warps * NB];  // pivots' rows in turn; of Cholesky only the next pivots, in rows[0] and rows[1]
+    // Pivots' rows in turn; of Cholesky only the next pivots, in rows[0] and rows[1].
+    T rows[2 * warps * NB];
     PivotScale<T> scales[ORDER];  // reciprocals of the diagonal
     Candidate candidates[2 * warps];
     unsigned char row[CHILDREN][ORDER];  // where the rows of children go
@@ -107,7 +108,8 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
 #pragma unroll
         for (int e = 0; e < each; ++e) nothing.v[e] = zero<T>();
 #pragma unroll 4
-        for (int e = each * lane(); e < count; e += each * ORDER) *reinterpret_cast<Pack16<T> *>(data + e) = nothing;
+        for (int e = each * lane(); e < count; e += each * ORDER)
+            *reinterpret_cast<Pack16<T> *>(data + e) = nothing;
         if (ORDER < 32 && LU)  // rows that nobody writes are multiplied by zero
             for (int e = lane(); e < 2 * NB; e += ORDER) rows[e] = zero<T>();
     }
@@ -137,7 +139,8 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
                 if (exists) child[q] = all.children[c];
                 else child[q] = SmallChild{0, 0, 0};
                 int position = exists ? all.maps[(long long)c * MAP_BYTES + lane()] : 0;
-                row[q][lane()] = (unsigned char)position, column[q][lane()] = (short)column_offset(position);
+                row[q][lane()] = (unsigned char)position,
+                column[q][lane()] = (short)column_offset(position);
             }
             sync();
 #pragma unroll
@@ -152,10 +155,12 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
   private:
     // A power of two of threads go down a column, the others take further columns; several loads of
     // a thread are under way at once.
-    __device__ void add_child(int m, const unsigned char *row_of, const short *column_of, const T *block) {
+    __device__ void add_child(
+        int m, const unsigned char *row_of, const short *column_of, const T *block) {
         constexpr int DEPTH = sizeof(T) == 16 ? 4 : 8;
         int width = m <= ORDER / 4 ? ORDER / 4 : m <= ORDER / 2 ? ORDER / 2 : ORDER;
-        int r = lane() & (width - 1), step = ORDER / width, first = m <= ORDER / 2 ? lane() / width : 0;
+        int r = lane() & (width - 1), step = ORDER / width,
+            first = m <= ORDER / 2 ? lane() / width : 0;
         if (r >= m) return;
         T *target = data + row_of[r];
         const T *source = block + r;
@@ -175,8 +180,8 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
     }
 
   public:
-    // The 16×16 block at (r0, c0) minus the product of columns from…to−1 of the factors: f(i, j, entry)
-    // with i and j counted in the block.
+    // The 16×16 block at (r0, c0) minus the product of columns from…to−1 of the factors: f(i, j,
+    // entry) with i and j counted in the block.
     template <class F> __device__ void reduce(int r0, int c0, int from, int to, F f) {
         WarpProduct<T, NB, NB> part;
         part.clear();
@@ -190,8 +195,9 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
         part.each([&](int i, int j, T &v) { f(i, j, block[i + j * LD] - v); });
     }
 
-    // Row `row` of the inverse X of the n×n lower triangle of L (of the transpose of U where `upper`),
-    // of X·L = I, the last columns first: kept[row + n·j] for all j; −1 for none. X takes the place of L.
+    // Row `row` of the inverse X of the n×n lower triangle of L (of the transpose of U where
+    // `upper`), of X·L = I, the last columns first: kept[row + n·j] for all j; −1 for none. X takes
+    // the place of L.
     __device__ void invert_row(int n, int row, bool upper, T *kept) {
         int down = LU && upper ? LD : 1, across = LU && upper ? 1 : LD;
         bool unit = LU && !upper;
@@ -203,7 +209,9 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
             for (int j = 0; j < NB; ++j) x[j] = begin + j == row ? one<T>() : zero<T>();
 #pragma unroll 1
             for (int i = begin + NB; i <= row; ++i) {
-                T v = -(unit && i == row ? one<T>() : data[LU ? row * down + i * across : row + column_offset(i)]);
+                T v = -(unit && i == row
+                            ? one<T>()
+                            : data[LU ? row * down + i * across : row + column_offset(i)]);
 #pragma unroll
                 for (int j = 0; j < NB; ++j) x[j] = fma_(v, from[i * down + j * across], x[j]);
             }

@@ -1,9 +1,10 @@
-// A system op(A) X = B on the device, around the solution by its factors: into the factor's order and
-// scaling and back, the residual with the norms that judge it, and what the factor's pivots tell.
+// A system op(A) X = B on the device, around the solution by its factors: into the factor's order
+// and scaling and back, the residual with the norms that judge it, and what the factor's pivots
+// tell.
 //
-// Vectors are n×width, column-major without gaps, of type V: the factor's scalar T, or with WIDE its
-// double-precision counterpart. Norms are kept as bits: non-negative floats are ordered as their bits
-// are, so that maxima need no order of threads, and NaN is above them all.
+// Vectors are n×width, column-major without gaps, of type V: the factor's scalar T, or with WIDE
+// its double-precision counterpart. Norms are kept as bits: non-negative floats are ordered as
+// their bits are, so that maxima need no order of threads, and NaN is above them all.
 #include "sparse/front.cuh"
 
 #ifndef WIDE
@@ -14,12 +15,24 @@
 #endif
 
 using T = SCALAR;
-template <class S> struct scalar_of { using wide = double; };
-template <class S> struct scalar_of<complex<S>> { using wide = complex<double>; };
-template <bool Wide> struct vector_of { using type = T; };
-template <> struct vector_of<true> { using type = scalar_of<T>::wide; };
-template <bool Long> struct position_of { using type = int; };
-template <> struct position_of<true> { using type = long long; };
+template <class S> struct scalar_of {
+    using wide = double;
+};
+template <class S> struct scalar_of<complex<S>> {
+    using wide = complex<double>;
+};
+template <bool Wide> struct vector_of {
+    using type = T;
+};
+template <> struct vector_of<true> {
+    using type = scalar_of<T>::wide;
+};
+template <bool Long> struct position_of {
+    using type = int;
+};
+template <> struct position_of<true> {
+    using type = long long;
+};
 using V = vector_of<WIDE>::type;
 using R = real_t<V>;
 using Position = position_of<LONG>::type;
@@ -62,7 +75,8 @@ template <class S> __device__ inline S sum_of_team(S a, int lanes) {
 }
 
 // Maxima of a block's threads into out[where(i)], for i < N, as doubles' bits.
-template <int N, class Own, class Where> __device__ __forceinline__ void collect(const Own (&own)[N], Bits *out, Where where) {
+template <int N, class Own, class Where>
+__device__ __forceinline__ void collect(const Own (&own)[N], Bits *out, Where where) {
     __shared__ Bits best[N];
     if (threadIdx.x < N) best[threadIdx.x] = 0;
     __syncthreads();
@@ -70,12 +84,13 @@ template <int N, class Own, class Where> __device__ __forceinline__ void collect
     for (int i = 0; i < N; ++i)
         if (own[i]) atomicMax(&best[i], wide(own[i]));
     __syncthreads();
-    if (threadIdx.x < N && where(threadIdx.x) >= 0) atomicMax(&out[where(threadIdx.x)], best[threadIdx.x]);
+    if (threadIdx.x < N && where(threadIdx.x) >= 0)
+        atomicMax(&out[where(threadIdx.x)], best[threadIdx.x]);
 }
 
-// The rows of op(A), one by one for a team of `lanes` threads, a power of two up to 32: row i has the
-// entries pointer[i]..pointer[i+1], their columns, and their positions among the values of A (in that
-// very order if `position` is null). All threads of a warp make the same number of steps.
+// The rows of op(A), one by one for a team of `lanes` threads, a power of two up to 32: row i has
+// the entries pointer[i]..pointer[i+1], their columns, and their positions among the values of A
+// (in that very order if `position` is null). All threads of a warp make the same number of steps.
 struct Teams {
     int lanes, lane;
     long long row, step;
@@ -86,13 +101,16 @@ struct Teams {
     __device__ long long rounds(int n) const { return (n + step - 1) / step; }
 };
 
-// The factor's vectors have the 2^shift right-hand sides of a row side by side, of which `width` count.
+// The factor's vectors have the 2^shift right-hand sides of a row side by side, of which `width`
+// count.
 
-// y = scale·b in the order `place`, conjugated where asked; zeros beyond `width`. A thread owns entries.
-extern "C" __global__ void __launch_bounds__(threads) system_enter(
-    int n, const int *place, const double *scale, int conjugate, int width, int shift, const V *b, T *y) {
+// y = scale·b in the order `place`, conjugated where asked; zeros beyond `width`. A thread owns
+// entries.
+extern "C" __global__ void __launch_bounds__(threads) system_enter(int n, const int *place,
+    const double *scale, int conjugate, int width, int shift, const V *b, T *y) {
 #pragma unroll 1
-    for (long long e = (long long)blockIdx.x * threads + threadIdx.x; e < (long long)n << shift; e += (long long)gridDim.x * threads) {
+    for (long long e = (long long)blockIdx.x * threads + threadIdx.x; e < (long long)n << shift;
+        e += (long long)gridDim.x * threads) {
         long long i = place[e >> shift], j = e & ((1 << shift) - 1);
         V v = j < width ? b[j * n + i] : zero<V>();
         T t = scale ? times<T>(scale[i], v) : as<T>(v);
@@ -101,10 +119,11 @@ extern "C" __global__ void __launch_bounds__(threads) system_enter(
 }
 
 // x = before + scale·y out of the order `place`; `before` may be null. A thread owns entries.
-extern "C" __global__ void __launch_bounds__(threads) system_leave(
-    int n, const int *place, const double *scale, int conjugate, int width, int shift, const T *y, const V *before, V *x) {
+extern "C" __global__ void __launch_bounds__(threads) system_leave(int n, const int *place,
+    const double *scale, int conjugate, int width, int shift, const T *y, const V *before, V *x) {
 #pragma unroll 1
-    for (long long e = (long long)blockIdx.x * threads + threadIdx.x; e < (long long)n << shift; e += (long long)gridDim.x * threads) {
+    for (long long e = (long long)blockIdx.x * threads + threadIdx.x; e < (long long)n << shift;
+        e += (long long)gridDim.x * threads) {
         long long i = place[e >> shift], j = e & ((1 << shift) - 1);
         if (j >= width) continue;
         T t = conjugate ? conj(y[e]) : y[e];
@@ -113,15 +132,17 @@ extern "C" __global__ void __launch_bounds__(threads) system_leave(
     }
 }
 
-// r = b - op(A) x and, for column c of `width`, in norms[c + width·q], zero at first, the maxima over
-// rows of q = 0: |r|, 1: |x|, 2: |b|, 3: |r| / (|op(A)| |x| + |b|); in norms[4·width] that of the sums of |A|.
+// r = b - op(A) x and, for column c of `width`, in norms[c + width·q], zero at first, the maxima
+// over rows of q = 0: |r|, 1: |x|, 2: |b|, 3: |r| / (|op(A)| |x| + |b|); in norms[4·width] that of
+// the sums of |A|.
 //
 // Tile map: a team of threads takes a row of op(A) and C columns from C·blockIdx.y on, so that A is
 // read once for them. The sums of a row have an order of their own, whatever the grid.
 // Static shared memory: 4C + 1 norms.
-template <int C> __device__ __forceinline__ void residual(
-    int n, int width, int lanes, const long long *pointer, const int *index, const Position *position,
-    int conjugate, const T *values, const V *x, const V *b, V *r, Bits *norms) {
+template <int C>
+__device__ __forceinline__ void residual(int n, int width, int lanes, const long long *pointer,
+    const int *index, const Position *position, int conjugate, const T *values, const V *x,
+    const V *b, V *r, Bits *norms) {
     int first = C * blockIdx.y, count = min_(C, width - first);
     decltype(bits(R())) best[4 * C + 1] = {};
     Teams team(lanes);
@@ -148,7 +169,8 @@ template <int C> __device__ __forceinline__ void residual(
         }
         norm = sum_of_team(norm, lanes);
 #pragma unroll
-        for (int c = 0; c < C; ++c) sum[c] = sum_of_team(sum[c], lanes), size[c] = sum_of_team(size[c], lanes);
+        for (int c = 0; c < C; ++c)
+            sum[c] = sum_of_team(sum[c], lanes), size[c] = sum_of_team(size[c], lanes);
         if (!there || team.lane) continue;
         best[4 * C] = max(best[4 * C], bits(norm));
 #pragma unroll
@@ -161,7 +183,8 @@ template <int C> __device__ __forceinline__ void residual(
             best[c] = max(best[c], bits(left));
             best[C + c] = max(best[C + c], bits(modulus(x[i])));
             best[2 * C + c] = max(best[2 * C + c], bits(given));
-            best[3 * C + c] = max(best[3 * C + c], bits(left == 0 ? left : left / (size[c] + given)));
+            best[3 * C + c] =
+                max(best[3 * C + c], bits(left == 0 ? left : left / (size[c] + given)));
         }
     }
     collect(best, norms, [=](int i) {
@@ -169,23 +192,33 @@ template <int C> __device__ __forceinline__ void residual(
     });
 }
 
-extern "C" __global__ void __launch_bounds__(threads, 2) system_residual_1(int n, int width, int lanes, const long long *pointer, const int *index, const Position *position, int conjugate, const T *values, const V *x, const V *b, V *r, Bits *norms) { residual<1>(n, width, lanes, pointer, index, position, conjugate, values, x, b, r, norms); }
-extern "C" __global__ void __launch_bounds__(threads, 2) system_residual_4(int n, int width, int lanes, const long long *pointer, const int *index, const Position *position, int conjugate, const T *values, const V *x, const V *b, V *r, Bits *norms) { residual<4>(n, width, lanes, pointer, index, position, conjugate, values, x, b, r, norms); }
+extern "C" __global__ void __launch_bounds__(threads, 2) system_residual_1(int n, int width,
+    int lanes, const long long *pointer, const int *index, const Position *position, int conjugate,
+    const T *values, const V *x, const V *b, V *r, Bits *norms) {
+    residual<1>(n, width, lanes, pointer, index, position, conjugate, values, x, b, r, norms);
+}
+extern "C" __global__ void __launch_bounds__(threads, 2) system_residual_4(int n, int width,
+    int lanes, const long long *pointer, const int *index, const Position *position, int conjugate,
+    const T *values, const V *x, const V *b, V *r, Bits *norms) {
+    residual<4>(n, width, lanes, pointer, index, position, conjugate, values, x, b, r, norms);
+}
 
 // scaled = diag(row) A diag(column), values by columns. Tile map: a team a column.
-extern "C" __global__ void __launch_bounds__(threads) system_scale(
-    int n, int lanes, const long long *pointer, const int *index, const double *row, const double *column, const T *values, T *scaled) {
+extern "C" __global__ void __launch_bounds__(threads)
+    system_scale(int n, int lanes, const long long *pointer, const int *index, const double *row,
+        const double *column, const T *values, T *scaled) {
     Teams team(lanes);
     for (; team.row < n; team.row += team.step)
         for (long long p = pointer[team.row] + team.lane; p < pointer[team.row + 1]; p += lanes)
             scaled[p] = times<T>(row[index[p]] * column[team.row], values[p]);
 }
 
-// Entry e is the sum of given[position[p]], p from pointer[e] to pointer[e+1], in this order. A thread
-// owns entries.
-extern "C" __global__ void __launch_bounds__(threads) system_sum(
-    long long count, const long long *pointer, const Position *position, const T *given, T *values) {
-    for (long long e = (long long)blockIdx.x * threads + threadIdx.x; e < count; e += (long long)gridDim.x * threads) {
+// Entry e is the sum of given[position[p]], p from pointer[e] to pointer[e+1], in this order. A
+// thread owns entries.
+extern "C" __global__ void __launch_bounds__(threads) system_sum(long long count,
+    const long long *pointer, const Position *position, const T *given, T *values) {
+    for (long long e = (long long)blockIdx.x * threads + threadIdx.x; e < count;
+        e += (long long)gridDim.x * threads) {
         T sum = zero<T>();
         for (long long p = pointer[e]; p < pointer[e + 1]; ++p) sum = sum + given[position[p]];
         values[e] = sum;
@@ -212,12 +245,14 @@ __device__ inline T pivot_of(const Fronts &tree, int fronts, int c, T *panels) {
 // The diagonal of L (Cholesky) or U (LU) in elimination order. A thread an entry.
 extern "C" __global__ void __launch_bounds__(threads) system_diagonal(
     const __grid_constant__ Fronts tree, int fronts, int n, T *panels, T *diagonal) {
-    for (long long c = (long long)blockIdx.x * threads + threadIdx.x; c < n; c += (long long)gridDim.x * threads)
+    for (long long c = (long long)blockIdx.x * threads + threadIdx.x; c < n;
+        c += (long long)gridDim.x * threads)
         diagonal[c] = pivot_of(tree, fronts, (int)c, panels);
 }
 
 // Entry (c, c) of A by columns, by bisection.
-__device__ inline T diagonal_entry(const long long *pointer, const int *index, const T *values, int c) {
+__device__ inline T diagonal_entry(
+    const long long *pointer, const int *index, const T *values, int c) {
     long long low = pointer[c], high = pointer[c + 1];
     while (low < high) {
         long long middle = (low + high) / 2;
@@ -228,49 +263,59 @@ __device__ inline T diagonal_entry(const long long *pointer, const int *index, c
 }
 
 // Maxima, out[0]: of |a|/|d|² for pivots d of Cholesky and the entries a of A that they came from
-// (column perm[c] for pivot c), or of 1/|d| for those of LU; out[1]: of |d|; out[2]: of the parts of
-// A's `count` values; out[3]: of |a - conj(b)| for values a and those b of the transposed entry, at
-// `mirror`, which may be null. A thread owns pivots and values; static shared memory: four norms.
-extern "C" __global__ void __launch_bounds__(threads) system_health(
-    const __grid_constant__ Fronts tree, int fronts, int n, T *panels, const long long *pointer, const int *index,
-    const int *perm, const T *values, long long count, const Position *mirror, Bits *out) {
+// (column perm[c] for pivot c), or of 1/|d| for those of LU; out[1]: of |d|; out[2]: of the parts
+// of A's `count` values; out[3]: of |a - conj(b)| for values a and those b of the transposed entry,
+// at `mirror`, which may be null. A thread owns pivots and values; static shared memory: four
+// norms.
+extern "C" __global__ void __launch_bounds__(threads)
+    system_health(const __grid_constant__ Fronts tree, int fronts, int n, T *panels,
+        const long long *pointer, const int *index, const int *perm, const T *values,
+        long long count, const Position *mirror, Bits *out) {
     Bits best[4] = {};
-    long long first = (long long)blockIdx.x * threads + threadIdx.x, step = (long long)gridDim.x * threads;
+    long long first = (long long)blockIdx.x * threads + threadIdx.x,
+              step = (long long)gridDim.x * threads;
     for (long long c = first; c < n; c += step) {
         double d = modulus(pivot_of(tree, fronts, (int)c, panels));
-        double loss = LU ? 1 / d : modulus(diagonal_entry(pointer, index, values, perm[c])) / (d * d);
+        double loss =
+            LU ? 1 / d : modulus(diagonal_entry(pointer, index, values, perm[c])) / (d * d);
         best[0] = max(best[0], bits(loss)), best[1] = max(best[1], bits(d));
     }
     for (long long p = first; p < count; p += step) {
         T value = values[p];
         best[2] = max(best[2], wide(part_bits(value)));
-        if (mirror && mirror[p] >= p) best[3] = max(best[3], wide(bits(modulus(value - conj(values[mirror[p]])))));
+        if (mirror && mirror[p] >= p)
+            best[3] = max(best[3], wide(bits(modulus(value - conj(values[mirror[p]])))));
     }
     collect(best, out, [](int i) { return i; });
 }
 
 // out[0]: the largest part of an entry of the factors, out[1]: the largest sum of a column of |A|.
-// Padding, and what lies above the diagonal of L, was never written. Tile map: a block takes columns
-// of the factors, a team columns of A; static shared memory: two norms.
-extern "C" __global__ void __launch_bounds__(threads, 3) system_largest(
-    const __grid_constant__ Fronts tree, int fronts, int n, T *panels, int lanes, const long long *pointer, const T *values, Bits *out) {
+// Padding, and what lies above the diagonal of L, was never written. Tile map: a block takes
+// columns of the factors, a team columns of A; static shared memory: two norms.
+extern "C" __global__ void __launch_bounds__(threads, 3)
+    system_largest(const __grid_constant__ Fronts tree, int fronts, int n, T *panels, int lanes,
+        const long long *pointer, const T *values, Bits *out) {
     Bits best[2] = {};
     for (int c = blockIdx.x; c < n; c += gridDim.x) {
         Front<T> f;
         f.set(tree, front_of(tree, fronts, c), panels);
         int j = c - tree.start[f.s];
         const T *column = f.panel + (long long)j * f.ld();
-        for (int i = (LU ? 0 : j) + (int)threadIdx.x; i < f.k; i += threads) best[0] = max(best[0], wide(part_bits(column[i])));
+        for (int i = (LU ? 0 : j) + (int)threadIdx.x; i < f.k; i += threads)
+            best[0] = max(best[0], wide(part_bits(column[i])));
         column += padded<T>(f.k);
-        for (int i = threadIdx.x; i < f.m; i += threads) best[0] = max(best[0], wide(part_bits(column[i])));
+        for (int i = threadIdx.x; i < f.m; i += threads)
+            best[0] = max(best[0], wide(part_bits(column[i])));
         column = f.panel + (long long)f.k * f.ld() + (long long)j * f.upper_ld();
-        for (int i = threadIdx.x; LU && i < f.m; i += threads) best[0] = max(best[0], wide(part_bits(column[i])));
+        for (int i = threadIdx.x; LU && i < f.m; i += threads)
+            best[0] = max(best[0], wide(part_bits(column[i])));
     }
     Teams team(lanes);
     for (long long round = 0; round < team.rounds(n); ++round, team.row += team.step) {
         double sum = 0;
         if (team.row < n)
-            for (long long p = pointer[team.row] + team.lane; p < pointer[team.row + 1]; p += lanes) sum += modulus(values[p]);
+            for (long long p = pointer[team.row] + team.lane; p < pointer[team.row + 1]; p += lanes)
+                sum += modulus(values[p]);
         best[1] = max(best[1], bits(sum_of_team(sum, lanes)));
     }
     collect(best, out, [](int i) { return i; });

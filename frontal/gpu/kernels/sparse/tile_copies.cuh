@@ -1,5 +1,6 @@
-// Copies of tiles of 64×64 between shared memory, where they lie as potrf_tile.cuh has them, and the
-// panels and inverses of fronts; by blocks of 128 threads, if nothing else is said. No barriers.
+// Copies of tiles of 64×64 between shared memory, where they lie as potrf_tile.cuh has them, and
+// the panels and inverses of fronts; by blocks of 128 threads, if nothing else is said. No
+// barriers.
 #pragma once
 #include "dense/potrf_tile.cuh"
 
@@ -27,9 +28,10 @@ template <class T> __device__ inline void keep_inverse(const T *inverse, T *kept
     }
 }
 
-// tile ← the w×w matrix with this leading dimension, by asynchronous copies. Columns of one of 64 begin
-// at multiples of 16 bytes.
-template <class T> __device__ inline void fetch_tile(T *tile, const T *source, int source_ld, int w) {
+// tile ← the w×w matrix with this leading dimension, by asynchronous copies. Columns of one of 64
+// begin at multiples of 16 bytes.
+template <class T>
+__device__ inline void fetch_tile(T *tile, const T *source, int source_ld, int w) {
     constexpr int ld = tile_ld<T>, wide = Pack16<T>::count;
     if (w == TILE_ROWS) {
 #pragma unroll 8
@@ -41,7 +43,8 @@ template <class T> __device__ inline void fetch_tile(T *tile, const T *source, i
         for (int e = threadIdx.x; e < TILE_ENTRIES; e += COPIERS) {
             int r = e % TILE_ROWS, c = e / TILE_ROWS;
             bool valid = r < w && c < w;
-            copy_async<sizeof(T)>(tile + r + c * ld, source + (valid ? r + (long long)c * source_ld : 0), valid);
+            copy_async<sizeof(T)>(
+                tile + r + c * ld, source + (valid ? r + (long long)c * source_ld : 0), valid);
         }
     }
     copy_async_commit();

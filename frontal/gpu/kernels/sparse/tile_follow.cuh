@@ -1,13 +1,13 @@
-// X·Lᴴ = B for a tile B of 64×64 in shared memory while another block still factors the tile that L comes
-// from: its columns arrive as messages (messages.cuh), and B follows at a short distance, 16 columns at a
-// time. The product of the columns before is subtracted from them, 16 rows a warp, and they are solved
-// for, a row a thread. By 128 threads.
+// X·Lᴴ = B for a tile B of 64×64 in shared memory while another block still factors the tile that L
+// comes from: its columns arrive as messages (messages.cuh), and B follows at a short distance, 16
+// columns at a time. The product of the columns before is subtracted from them, 16 rows a warp, and
+// they are solved for, a row a thread. By 128 threads.
 #pragma once
 #include "common/messages.cuh"
 #include "dense/potrf_tile.cuh"
 
-// Send columns p…p+7 of a factored tile, from row p on, to sent[i + 64·j]; with the reciprocals of its
-// diagonal. By the threads that have no row to factor.
+// Send columns p…p+7 of a factored tile, from row p on, to sent[i + 64·j]; with the reciprocals of
+// its diagonal. By the threads that have no row to factor.
 template <class T> __device__ inline void send_eight(T *sent, const T *tile, int p) {
     int row = (int)threadIdx.x - TILE_ROWS;
     if (row < p) return;
@@ -26,9 +26,12 @@ template <class T> struct Arrival {
     T seen[8];
 
     __device__ static int row() { return threadIdx.x % TILE_ROWS; }
-    __device__ static int column() { return threadIdx.x / TILE_ROWS; }  // the first; then every other
+    // The first of them; then every other.
+    __device__ static int column() { return threadIdx.x / TILE_ROWS; }
     __device__ static bool wanted(int p, int q) { return row() >= p + (q < 4 ? 0 : 8); }
-    __device__ static const T *source(const T *sent, int p) { return sent + row() + (p + column()) * TILE_ROWS; }
+    __device__ static const T *source(const T *sent, int p) {
+        return sent + row() + (p + column()) * TILE_ROWS;
+    }
 
     // Ask for them; they may not be there yet.
     __device__ void ask(const T *sent, int p) {
@@ -69,7 +72,8 @@ template <class T> __device__ inline void solve_sixteen(T (&x)[16], const T *low
     });
 }
 
-// Columns p…p+15 of the tile minus the product of those before them and rows p…p+15 of L, 16 rows a warp.
+// Columns p…p+15 of the tile minus the product of those before them and rows p…p+15 of L, 16 rows a
+// warp.
 template <class T> __device__ inline void subtract_left(T *tile, const T *lower, int p) {
     constexpr int ld = tile_ld<T>;
     T *rows = tile + threadIdx.x / 32 * 16;
@@ -84,8 +88,9 @@ template <class T> __device__ inline void subtract_left(T *tile, const T *lower,
     });
 }
 
-// Overwrites the tile by X, and the target by the rows and columns of X that it has: begin(), and for each
-// p arrive(p), solve(p) and, but for the last, prepare(p + 16). `lower` gets L as it is sent.
+// Overwrites the tile by X, and the target by the rows and columns of X that it has: begin(), and
+// for each p arrive(p), solve(p) and, but for the last, prepare(p + 16). `lower` gets L as it is
+// sent.
 template <class T> struct Follower {
     T *tile, *lower;
     const T *sent;
@@ -94,7 +99,8 @@ template <class T> struct Follower {
 
     __device__ void begin() { arrival.ask(sent, 0); }
 
-    // Then columns p…p+15 of L are there for all threads, and those before are needed below row p+15 alone.
+    // Then columns p…p+15 of L are there for all threads, and those before are needed below row
+    // p+15 alone.
     __device__ void arrive(int p) {
         arrival.take_all(sent, p, lower);
         __syncthreads();
@@ -103,7 +109,8 @@ template <class T> struct Follower {
     __device__ void solve(int p) {
         int r = threadIdx.x;
         if (r < TILE_ROWS) {
-            T x[16], *row = tile + r + p * tile_ld<T>, *to = target.data + r + (long long)p * target.ld;
+            T x[16], *row = tile + r + p * tile_ld<T>,
+                     *to = target.data + r + (long long)p * target.ld;
             int columns = r < target.rows ? target.cols - p : 0;
 #pragma unroll
             for (int k = 0; k < 16; ++k) x[k] = row[k * tile_ld<T>];

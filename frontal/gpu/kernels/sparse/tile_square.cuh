@@ -1,6 +1,6 @@
-// C − X·Xᴴ for a tile C of 64×64 in global memory and a tile X in shared memory, by 128 threads: the ten
-// 16×16 blocks on and below the diagonal. C is fetched while the last 16 columns of another tile are still
-// in use in its place.
+// C − X·Xᴴ for a tile C of 64×64 in global memory and a tile X in shared memory, by 128 threads:
+// the ten 16×16 blocks on and below the diagonal. C is fetched while the last 16 columns of another
+// tile are still in use in its place.
 #pragma once
 #include "dense/potrf_tile.cuh"
 
@@ -15,13 +15,14 @@ template <class T> struct Square {
             for (int e = threadIdx.x % 32 * wide; e < BLOCK * BLOCK; e += 32 * wide) {
                 int r = e % BLOCK, c = e / BLOCK;
                 bool valid = i + r < source.rows && j + c < source.rows;
-                copy_async<16>(fetched(tile, i, j) + r + c * ld, valid ? &source(i + r, j + c) : source.data, valid);
+                copy_async<16>(fetched(tile, i, j) + r + c * ld,
+                    valid ? &source(i + r, j + c) : source.data, valid);
             }
         });
         copy_async_commit();
     }
-    // tile ← what was fetched, of some rows and as many columns and of the identity beyond, less the square
-    // of x. From barrier to barrier.
+    // tile ← what was fetched, of some rows and as many columns and of the identity beyond, less
+    // the square of x. From barrier to barrier.
     __device__ static void subtract(T *tile, const T *x, int rows) {
         copy_async_wait<0>();
         __syncwarp();
@@ -33,22 +34,27 @@ template <class T> struct Square {
             sum.each([&](int r, int c, T &v) { v = from[r + c * ld] - v; });
             T *to = tile + i + j * ld;
             sum.each([&](int r, int c, T &v) {
-                to[r + c * ld] = i + r < rows && j + c < rows ? v : i + r == j + c ? one<T>() : zero<T>();
+                to[r + c * ld] = i + r < rows && j + c < rows ? v
+                                 : i + r == j + c             ? one<T>()
+                                                              : zero<T>();
             });
         });
         __syncthreads();
     }
 
   private:
-    // Call f(i, j) for this warp's blocks, at (i, j): one for the first warp, whose first thread tells others
-    // of x meanwhile, three for each other.
+    // Call f(i, j) for this warp's blocks, at (i, j): one for the first warp, whose first thread
+    // tells others of x meanwhile, three for each other.
     template <class F> __device__ static void each_block(F f) {
-        constexpr unsigned rows = 0xfb9e4, columns = 0xe9500;  // two bits a block, along the columns
+        // Two bits a block, along the columns.
+        constexpr unsigned rows = 0xfb9e4, columns = 0xe9500;
         int warp = threadIdx.x / 32;
 #pragma unroll 1
         for (int e = warp ? warp - 1 : 9; e < (warp ? 9 : 10); e += 3)
             f((int)(rows >> 2 * e & 3) * BLOCK, (int)(columns >> 2 * e & 3) * BLOCK);
     }
     // Where a block is fetched to: its place, but for the last one, which goes above the diagonal.
-    __device__ static T *fetched(T *tile, int i, int j) { return tile + (j < TILE_ROWS - BLOCK ? i + j * ld : BLOCK * ld); }
+    __device__ static T *fetched(T *tile, int i, int j) {
+        return tile + (j < TILE_ROWS - BLOCK ? i + j * ld : BLOCK * ld);
+    }
 };

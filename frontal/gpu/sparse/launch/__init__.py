@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from .fronts import TilesPlan, front_tiles
-from .small_fronts import SMALL_THREADS, SmallLaunch, small_fronts, small_tile
-from .solves import SolvePlan, front_solve, front_solve_small, solve_width
+from .fronts import TilesPlan, front_pivots, front_tiles
+from .small_fronts import FEWEST_BLOCKS, SmallLaunch, small_fronts, small_tile
+from .solves import (
+    SOLVE_WARPS,
+    SolvePlan,
+    front_places,
+    front_solve,
+    front_solve_small,
+    solve_width,
+)
+from .system import SYSTEM_THREADS, row_lanes, system_blocks
 
 __all__ = [
-    "SMALL_THREADS",
+    "FEWEST_BLOCKS",
+    "SOLVE_WARPS",
+    "SYSTEM_THREADS",
     "SmallLaunch",
     "SolvePlan",
     "TilesPlan",
+    "front_pivots",
+    "front_places",
     "front_solve",
     "front_solve_small",
     "front_tiles",
+    "row_lanes",
     "small_fronts",
     "small_tile",
     "solve_width",
+    "system_blocks",
 ]

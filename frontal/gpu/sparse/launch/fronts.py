@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ....method import Method
 from ...dense.launch.cholesky import block_ld
 from ...dense.launch.products import Tile
 from ...runtime.limits import Limits
 
+_THREADS = 128
 _OWN = 2816  # bytes of shared memory that the kernel declares itself, and what CUDA takes
 
 
@@ -20,35 +22,45 @@ class TilesPlan:
 
     Attributes
     ----------
-    residents, shared : int
-        Blocks that a multiprocessor holds, and bytes of their shared memory.
+    residents, threads, shared : int
+        Blocks that a multiprocessor holds, their threads, and bytes of their shared memory.
+    blocks : int
+        Blocks that the device holds.
     roomy : bool
         LU: there is memory for both inverses of a diagonal tile at once.
     """
 
     residents: int
+    threads: int
     shared: int
+    blocks: int
     roomy: bool
 
 
-def front_tiles(dtype: Any, symmetric: bool, limits: Limits) -> TilesPlan:
+def front_tiles(dtype: Any, method: Method, limits: Limits) -> TilesPlan:
     """Choose the launch of front_tiles.cu: slices or a tile, the assembled tile, and scratch.
 
     LU takes another tile, for the inverse of U, where that keeps as many blocks resident.
     """
     dtype = np.dtype(dtype)
-    along = not symmetric and dtype.char in "dD"
+    along = not method.one_triangle and dtype.char in "dD"
     slices = Tile(0, 64, 64, 8, 4).elements(dtype, (False, along))
     tile = 64 * block_ld(dtype, 64)
     scratch = 64
-    if not symmetric:  # reciprocals and LuTile
+    if not method.one_triangle:  # reciprocals and LuTile
         scratch += 64 + -(-(512 + 16 * dtype.itemsize + 16) // dtype.itemsize)
-    most = 1 if dtype.char == "D" else 3 if symmetric else 2
+    most = 1 if dtype.char == "D" else 3 if method.one_triangle else 2
     plans = []
     for roomy in (False, True):
         shared = (max(slices, tile) + (2 if roomy else 1) * tile + scratch) * dtype.itemsize
-        fit = limits.shared_multiprocessor // (shared + _OWN)
-        plans.append(TilesPlan(max(min(most, fit), 1), shared, roomy))
+        residents = max(min(most, limits.shared_multiprocessor // (shared + _OWN)), 1)
+        blocks = residents * limits.multiprocessors
+        plans.append(TilesPlan(residents, _THREADS, shared, blocks, roomy))
     scarce, roomy = plans
-    wanted = not symmetric and roomy.residents == scarce.residents
+    wanted = not method.one_triangle and roomy.residents == scarce.residents
     return roomy if wanted and roomy.shared + _OWN <= limits.shared_block else scarce
+
+
+def front_pivots(fronts: int) -> tuple[int, int]:
+    """Blocks and threads of front_pivots.cu: a block each front."""
+    return fronts, _THREADS

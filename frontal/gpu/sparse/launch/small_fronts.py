@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ....method import Method
 from ...dense.launch.cholesky import block_ld
 from ...runtime.limits import Limits
 
-SMALL_THREADS = 64
+FEWEST_BLOCKS = 32  # of a level that are worth a launch of its small fronts
+_THREADS = 64
 _PANEL, _CHILDREN, _FRONT = 16, 4, 64  # sparse/small_front.cuh; bytes of SmallFront
 _RESIDENTS = 8  # blocks that registers allow on a multiprocessor
 
@@ -24,32 +26,33 @@ class SmallLaunch:
     first : int
     counts : tuple of int
         Fronts of up to 64, 32 and 16 rows.
-    blocks, shared : int
-        Grid, and bytes of shared memory.
+    blocks, threads, shared : int
+        Grid, threads of a block, and bytes of their shared memory.
     """
 
     first: int
     counts: tuple[int, int, int]
     blocks: int
+    threads: int
     shared: int
 
 
-def small_tile(dtype: Any, symmetric: bool, order: int) -> int:
+def small_tile(dtype: Any, method: Method, order: int) -> int:
     """Bytes of shared memory of a front of up to so many rows (SmallTile)."""
     dtype = np.dtype(dtype)
     folds = order // _PANEL  # of block columns, which lie in pairs for Cholesky
     ld, warps = block_ld(dtype, order), max(order // 32, 1)
-    if symmetric and folds > 1:
+    if method.one_triangle and folds > 1:
         folds, ld = folds // 2, ld + _PANEL
     real = dtype.itemsize // (2 if dtype.kind == "c" else 1)
-    scales = order * (real if symmetric else dtype.itemsize)
+    scales = order * (real if method.one_triangle else dtype.itemsize)
     elements = folds * _PANEL * ld + 2 * warps * _PANEL
     size = elements * dtype.itemsize + scales + _FRONT + 2 * warps * 16 + 3 * _CHILDREN * order
     return -(-size // 16) * 16
 
 
 def small_fronts(
-    dtype: Any, symmetric: bool, counts: tuple[int, int, int], limits: Limits
+    dtype: Any, method: Method, counts: tuple[int, int, int], limits: Limits
 ) -> list[SmallLaunch]:
     """Choose the launches of a level with so many fronts of up to 64, 32 and 16 rows.
 
@@ -58,19 +61,19 @@ def small_fronts(
     """
     large, medium, little = counts
     others = -(-medium // 2) + -(-little // 4)
-    residents = limits.shared_multiprocessor // (small_tile(dtype, symmetric, 64) + 1024)
+    residents = limits.shared_multiprocessor // (small_tile(dtype, method, 64) + 1024)
     rounds = others / (max(residents, 1) * limits.multiprocessors)
     apart = large and residents < _RESIDENTS and rounds > 4
     parts = [(large, 0, 0), (0, medium, little)] if apart else [counts]
     out, first = [], 0
     for part in parts:
         shared = max(
-            small_tile(dtype, symmetric, order) * (SMALL_THREADS // order)
+            small_tile(dtype, method, order) * (_THREADS // order)
             for order, count in zip((64, 32, 16), part, strict=True)
             if count or not any(part)
         )
         blocks = part[0] + -(-part[1] // 2) + -(-part[2] // 4)
         if blocks:
-            out.append(SmallLaunch(first, part, blocks, shared))
+            out.append(SmallLaunch(first, part, blocks, _THREADS, shared))
         first += sum(part)
     return out

@@ -9,7 +9,8 @@ import numpy as np
 
 from ...runtime.limits import Limits
 
-_TILE, _WARPS, _SMALL_LD = 64, 8, 132  # sparse/front_solve.cuh
+SOLVE_WARPS = 8  # of a block
+_TILE, _SMALL_LD = 64, 132  # sparse/front_solve.cuh
 _OWN = 2560  # bytes of shared memory that a kernel declares itself, and what CUDA takes
 
 
@@ -23,14 +24,18 @@ class SolvePlan:
         Right-hand sides solved together.
     ahead : int
         Sets of entries of the factor that a thread asks for before it needs them.
-    residents, shared : int
-        Blocks that a multiprocessor holds, and bytes of their shared memory.
+    residents, threads, shared : int
+        Blocks that a multiprocessor holds, their threads, and bytes of their shared memory.
+    blocks : int
+        Blocks that the device holds.
     """
 
     width: int
     ahead: int
     residents: int
+    threads: int
     shared: int
+    blocks: int
 
     @property
     def constants(self) -> dict[str, int]:
@@ -46,20 +51,27 @@ def solve_width(dtype: Any, width: int) -> int:
 def front_solve(dtype: Any, width: int, limits: Limits) -> SolvePlan:
     """Choose the launch for fronts that are not small, and `width` right-hand sides together."""
     size = np.dtype(dtype).itemsize
-    shared = ((_WARPS + 4) * _TILE * width + _TILE * (_TILE + 1)) * size
+    shared = ((SOLVE_WARPS + 4) * _TILE * width + _TILE * (_TILE + 1)) * size
     roomy = size * width <= 16 and size < 16 and limits.capability < (10, 0)
     ahead = 2 if roomy else 1  # sets of registers
-    return SolvePlan(width, ahead, _fitting(2, shared, limits), shared)
+    return _plan(width, ahead, 2, shared, limits)
 
 
 def front_solve_small(dtype: Any, width: int, limits: Limits) -> SolvePlan:
     """Choose the launch for small fronts, and `width` right-hand sides together."""
     size = np.dtype(dtype).itemsize
-    shared = _WARPS * _SMALL_LD * width * size
+    shared = SOLVE_WARPS * _SMALL_LD * width * size
     residents = 4 if size * width <= 8 else 3 if size * width <= 16 else 2
-    return SolvePlan(width, 1, _fitting(residents, shared, limits), shared)
+    return _plan(width, 1, residents, shared, limits)
 
 
-def _fitting(residents: int, shared: int, limits: Limits) -> int:
-    """Return so many blocks, or as many as shared memory has room for."""
-    return max(min(residents, limits.shared_multiprocessor // (shared + _OWN)), 1)
+def front_places(tiles: int) -> tuple[int, int]:
+    """Blocks and threads of front_places: a warp each tile of pivots."""
+    return -(-tiles // SOLVE_WARPS), 32 * SOLVE_WARPS
+
+
+def _plan(width: int, ahead: int, most: int, shared: int, limits: Limits) -> SolvePlan:
+    """Launch so many blocks a multiprocessor, or as many as shared memory has room for."""
+    residents = max(min(most, limits.shared_multiprocessor // (shared + _OWN)), 1)
+    blocks = residents * limits.multiprocessors
+    return SolvePlan(width, ahead, residents, 32 * SOLVE_WARPS, shared, blocks)

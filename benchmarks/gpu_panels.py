@@ -1,4 +1,4 @@
-"""Cholesky of batches as the papers have it, for comparison with the kernels that are used.
+"""Cholesky of batches as the papers have it, for the GPU ladder.
 
 The fused kernel goes by panels of 8 columns: "exclusive" launches it for each panel, with early
 termination of idle blocks ("classic") or of idle threads too ("aggressive"), all matrices
@@ -9,14 +9,16 @@ factors a panel's diagonal block, solves for the rows below and updates the rest
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from . import blas3
-from .batch import Batch
-from .parts import Part
+from frontal.gpu.dense import blas3
+from frontal.gpu.dense.operands import Batch, Part
+from frontal.gpu.dense.potrf import potrf as factor
 
+KERNEL = (Path(__file__).resolve().parent / "kernels" / "potrf_panels.cu").as_posix()
 WIDTH = 8  # columns of a fused panel
 SEPARATE = 128  # columns of a separate panel
 _ROWS = 1024  # threads of a block, one a row
@@ -48,7 +50,7 @@ def potrf(a: Batch, info: Any, uplo: str, variant: str) -> None:
     if uplo != "L" or a.max_n > _ROWS:
         raise ValueError(f"{variant!r} takes the lower triangle of at most {_ROWS} rows")
     constants = VARIANTS[variant]
-    kernel = a.device.kernel("potrf_panels.cu", f"potrf_panels_{a.wrapper}", a.dtype, **constants)
+    kernel = a.device.kernel(KERNEL, f"potrf_panels_{a.wrapper}", a.dtype, **constants)
     n = a.max_n
     steps = [0] if "INCLUSIVE" in constants else range(0, max(n, 1), WIDTH)
     for done in steps:
@@ -60,8 +62,6 @@ def potrf(a: Batch, info: Any, uplo: str, variant: str) -> None:
 
 
 def _separate(a: Batch, info: Any, uplo: str) -> None:
-    from .potrf import potrf as factor
-
     xp, lower = a.device.xp, uplo == "L"
     found = xp.zeros(a.count, xp.int32)
     info[...] = 0

@@ -215,7 +215,7 @@ def _analyze(options: argparse.Namespace) -> None:
         "n": analysis.n,
         "nnz": int(A.nnz),
         "dtype": str(analysis.dtype),
-        "kind": analysis.kind,
+        "kind": "spd" if analysis.method == "cholesky" else "general",
         "method": analysis.method,
         "ordering": analysis.ordering.method,
         "fronts": analysis.n_fronts,

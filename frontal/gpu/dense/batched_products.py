@@ -8,13 +8,13 @@ import numpy as np
 
 from . import blas3
 from . import gemv as vector
-from .operands import (
-    Operand,
+from .arguments import (
+    Argument,
+    argument,
     device_for,
     empty,
     factor_of_product,
     is_real,
-    operand,
     refuse_alias,
     require_sizes,
     transposition,
@@ -118,7 +118,7 @@ def herk(
     elif op == "T":
         raise ValueError("trans must be 0 or 2 for complex types: herk multiplies by A^H")
     else:
-        left = operand("a", a, device)
+        left = argument("a", a, device)
     n = _sizes(left, op)[0]
     out = _result(c, left, n, n, beta, overwrite_c, zero=True)
     refuse_alias("c", out, {"a": left})
@@ -166,7 +166,7 @@ def gemv(
     """
     device = device_for(a)
     matrix, op = factor_of_product("a", a, device, transposition(trans))
-    right = operand("x", x, device, like=matrix, vectors=True)
+    right = argument("x", x, device, like=matrix, vectors=True)
     m, n = _sizes(matrix, op)
     require_sizes("x", right.batch.m, n, "entries", "columns of op(a)")
     out = _result(y, matrix, m, np.ones_like(m), beta, overwrite_y, vectors=True, name="y")
@@ -176,7 +176,7 @@ def gemv(
     return out.result()
 
 
-def _sizes(held: Operand, trans: str) -> tuple[np.ndarray, np.ndarray]:
+def _sizes(held: Argument, trans: str) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns of op(A)."""
     batch = held.batch
     return (batch.m, batch.n) if trans == "N" else (batch.n, batch.m)
@@ -184,7 +184,7 @@ def _sizes(held: Operand, trans: str) -> tuple[np.ndarray, np.ndarray]:
 
 def _result(
     c: Any,
-    like: Operand,
+    like: Argument,
     m: np.ndarray,
     n: np.ndarray,
     beta: complex,
@@ -193,11 +193,11 @@ def _result(
     zero: bool = False,
     vectors: bool = False,
     name: str = "c",
-) -> Operand:
+) -> Argument:
     """The output: the user's, a copy of it, or new memory, which ``zero`` clears."""
     device, batch = like.batch.device, like.batch
     if c is not None:
-        out = operand(name, c, device, like=like, write=True, overwrite=overwrite, vectors=vectors)
+        out = argument(name, c, device, like=like, write=True, overwrite=overwrite, vectors=vectors)
         require_sizes(name, out.batch.m, m, "rows", "rows of the product")
         require_sizes(name, out.batch.n, n, "columns", "columns of the product")
         return out
@@ -207,4 +207,4 @@ def _result(
     made = empty(like.kind, *sizes, batch.count, batch.dtype, device, zero)
     if vectors:
         made = [x[:, 0] for x in made] if like.kind == "list" else made[..., 0]
-    return operand(name, made, device, like=like, write=True, overwrite=True, vectors=vectors)
+    return argument(name, made, device, like=like, write=True, overwrite=True, vectors=vectors)

@@ -28,7 +28,8 @@ constexpr int NB = 8;
 
 // Row i of columns j…j+width-1 minus its product with the rows j… of the columns before.
 __device__ inline void update_row(Matrix<T> a, int i, int j, int width, T (&row)[NB], T *block) {
-    int threads = AGGRESSIVE ? min_(blockDim.x, a.rows - (INCLUSIVE ? 0 : j)) : blockDim.x;  // not ended
+    // Those that have not ended.
+    int threads = AGGRESSIVE ? min_(blockDim.x, a.rows - (INCLUSIVE ? 0 : j)) : blockDim.x;
     for (int k = 0; k < j; k += NB) {
         __syncthreads();
         for (int e = threadIdx.x; e < NB * width; e += threads)
@@ -59,7 +60,8 @@ __device__ inline int factor_panel(T *panel, int rows, int width) {
         __syncthreads();
         if (i > k && i < rows)
             for (int q = k + 1; q < width; ++q)
-                panel[i * NB + q] = fma_(-panel[i * NB + k], conj(panel[q * NB + k]), panel[i * NB + q]);
+                panel[i * NB + q] =
+                    fma_(-panel[i * NB + k], conj(panel[q * NB + k]), panel[i * NB + q]);
     }
     __syncthreads();
     return failure;
@@ -88,7 +90,8 @@ __device__ inline void panel_step(Matrix<T> a, int j, int width, int *info) {
     __syncthreads();
 }
 
-template <class Source> __device__ void potrf_panels(Source source, int largest, int done, int *info) {
+template <class Source>
+__device__ void potrf_panels(Source source, int largest, int done, int *info) {
     Matrix<T> a = source(blockIdx.x);
     int n = a.cols;
     if (n == 0 && done == 0 && threadIdx.x == 0) info[blockIdx.x] = 0;
@@ -105,7 +108,8 @@ template <class Source> __device__ void potrf_panels(Source source, int largest,
 }
 
 #define ENTRY(name, Source) \
-    extern "C" __global__ void __launch_bounds__(1024, 1) name(Source<T> a, int largest, int done, int *info) { \
+    extern "C" __global__ void __launch_bounds__(1024, 1) \
+        name(Source<T> a, int largest, int done, int *info) { \
         potrf_panels(a, largest, done, info); \
     }
 

@@ -1,0 +1,72 @@
+"""A `Method` in compiled code: a type of its own, so that each has machine code of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba import types
+from numba.extending import (
+    NativeValue,
+    models,
+    overload,
+    overload_attribute,
+    register_model,
+    typeof_impl,
+    unbox,
+)
+
+from ..method import Method
+
+
+class MethodType(types.Opaque):
+    """Type of one method; it has no value at run time."""
+
+    def __init__(self, method: Method) -> None:
+        self.method = method
+        super().__init__(f"Method({method.name})")
+
+
+register_model(MethodType)(models.OpaqueModel)
+
+
+@typeof_impl.register(Method)
+def _type_of(method: Method, context: Any) -> MethodType:
+    return MethodType(method)
+
+
+@unbox(MethodType)
+def _unbox(kind: Any, value: Any, context: Any) -> NativeValue:
+    return NativeValue(context.context.get_dummy_value())
+
+
+def _constant(name: str) -> None:
+    @overload_attribute(MethodType, name)
+    def attribute(method: Any) -> Callable[..., Any]:
+        value = getattr(method.method, name)
+        return lambda method: value
+
+
+for _name in ("panels", "pivots", "one_triangle"):  # what compiled code asks
+    _constant(_name)
+
+
+def by_method(**functions: Callable[..., Any]) -> Callable[..., Any]:
+    """A function for compiled code, which is another one for each method.
+
+    Parameters
+    ----------
+    **functions : compiled functions
+        By the method's name. The first argument of each has an attribute ``method``; no other
+        method's code is compiled with it.
+    """
+
+    def chosen(work: Any, *others: Any) -> Any:
+        raise TypeError("for compiled code alone")
+
+    @overload(chosen, strict=False)
+    def choose(work: Any, *others: Any) -> Callable[..., Any]:
+        function = functions[dict(zip(work.fields, work.types, strict=True))["method"].method.name]
+        return lambda work, *others: function(work, *others)
+
+    return chosen

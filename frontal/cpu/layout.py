@@ -1,0 +1,196 @@
+"""Where the numbers of a factorization lie: panels in a row, contribution blocks by lifetime.
+
+The panel of a front is the (k + m) by k column-major [L11; L21] at ``panel[s]``; LU keeps a second
+one, the m by k transpose of U12, behind it. The m by m contribution block lives from its front's
+elimination to its parent's assembly, in the arena of a thread or in the one that all share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._jit import inner, jit
+from ..method import Method
+from ..protocol import panel_offsets
+from ..symbolic.plan import Plan, front_flops
+
+_SUBTREES_PER_THREAD = 8
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Places of panels and contribution blocks for a method and a number of threads.
+
+    Attributes
+    ----------
+    panel : (f + 1,) int64 array
+        Offset of each front's panels, in entries.
+    low, root, top : int32 arrays
+        The cut of `split_subtrees`: subtrees for single threads, and the fronts above them.
+    block : (f,) int64 array
+        Offset of each contribution block in its arena.
+    local : (f,) bool array
+        Whether that is the arena of a thread.
+    shared, own : int
+        Entries of the shared arena, and of a thread's.
+    """
+
+    panel: np.ndarray
+    low: np.ndarray
+    root: np.ndarray
+    top: np.ndarray
+    block: np.ndarray
+    local: np.ndarray
+    shared: int
+    own: int
+
+    @classmethod
+    def of(cls, plan: Plan, method: Method, threads: int) -> Layout:
+        """Cut the tree for `threads` and place every panel and contribution block.
+
+        One thread needs no cut: the whole tree is one sequence in postorder, which takes least
+        memory.
+        """
+        if threads == 1:
+            none = np.empty(0, np.int32)
+            low, root, top = none, none, np.arange(plan.parent.size, dtype=np.int32)
+        else:
+            flops = front_flops(plan.start, plan.pointer)
+            low, root, top = split_subtrees(plan.parent, flops, _SUBTREES_PER_THREAD * threads)
+        block, local, shared, own = lay_out_blocks(plan, low, root, top)
+        panel = panel_offsets(plan, method)
+        return cls(panel, low, root, top, block, local, int(shared), int(own))
+
+
+@jit
+def _cut_tree(parent, flops, parts):
+    """Weight and first front of each front's subtree, and the fronts heavier than a share."""
+    fronts = parent.size
+    weight = flops.copy()
+    low = np.empty(fronts, np.int32)
+    whole = 0.0
+    for s in range(fronts):
+        low[s] = s
+    for s in range(fronts):
+        p = parent[s]
+        if p >= 0:
+            weight[p] += weight[s]
+            low[p] = min(low[p], low[s])
+        else:
+            whole += weight[s]
+    is_top = np.zeros(fronts, np.bool_)
+    for s in range(fronts - 1, -1, -1):
+        if parent[s] < 0 or is_top[parent[s]]:
+            is_top[s] = weight[s] > whole / parts and low[s] < s
+    return weight, low, is_top
+
+
+def split_subtrees(
+    parent: np.ndarray, flops: np.ndarray, parts: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Cut the assembly tree into subtrees for threads.
+
+    Subtrees lighter than 1/`parts` of all flops are kept whole.
+
+    Returns
+    -------
+    low, root : int32 arrays
+        First and last front of each subtree (fronts are in postorder), heaviest first.
+    top : int32 array
+        The fronts above all subtrees, in postorder.
+    """
+    weight, low, is_top = _cut_tree(parent, flops, parts)
+    under_top = np.append(is_top, True)[parent]  # parent -1 picks the appended entry
+    root = np.nonzero(~is_top & under_top)[0]
+    root = root[np.argsort(-weight[root], kind="stable")]
+    return low[root], root.astype(np.int32), np.nonzero(is_top)[0].astype(np.int32)
+
+
+@inner
+def _allocate(start, size, count, need):
+    """First fit in a sorted list of free intervals; the last one is endless."""
+    i = 0
+    while i < count and size[i] < need:
+        i += 1
+    where = start[i]
+    start[i] += need
+    size[i] -= need
+    return where
+
+
+@inner
+def _release(start, size, count, where, length):
+    """Give an interval back, merged with its neighbours; return the number of intervals."""
+    i = count
+    while i > 0 and start[i - 1] > where:
+        start[i], size[i] = start[i - 1], size[i - 1]
+        i -= 1
+    start[i], size[i] = where, length
+    last = max(i - 1, 0)  # the interval that the next ones are merged into
+    for j in range(last + 1, count + 1):
+        if start[last] + size[last] == start[j]:
+            size[last] += size[j]
+        else:
+            last += 1
+            start[last], size[last] = start[j], size[j]
+    return last + 1
+
+
+@inner
+def _visit(plan, s, block, local, start, size, count):
+    """Place the block of front s, then free those of its children that are in the same arena."""
+    m = plan.pointer[s + 1] - plan.pointer[s]
+    if m > 0:
+        block[s] = _allocate(start, size, count, m * m)
+    used = start[count - 1]  # everything below the endless interval
+    for p in range(plan.child_pointer[s], plan.child_pointer[s + 1]):
+        c = plan.children[p]
+        mc = plan.pointer[c + 1] - plan.pointer[c]
+        if local[c] == local[s] and mc > 0:
+            count = _release(start, size, count, block[c], mc * mc)
+    return count, used
+
+
+@jit
+def lay_out_blocks(plan, low, root, top):
+    """Places of the contribution blocks: first fit, by lifetime.
+
+    The fronts inside a subtree use the arena of the thread that works on it; the roots of
+    subtrees and the fronts above them share one. A block lives until its parent is factorized.
+
+    Parameters
+    ----------
+    plan : Plan
+    low, root, top : int32 arrays
+        The cut of `split_subtrees`.
+
+    Returns
+    -------
+    block : (f,) int64 array
+        Offset of each block in its arena.
+    local : (f,) bool array
+        Whether that is a thread's own arena.
+    shared, own : int
+        Sizes of the shared arena and of a thread's, in entries.
+    """
+    fronts = plan.parent.size
+    block = np.zeros(fronts, np.int64)
+    local = np.zeros(fronts, np.bool_)
+    start = np.zeros(fronts + 2, np.int64)
+    size = np.zeros(fronts + 2, np.int64)
+    endless = np.int64(1) << 62
+    shared, own = np.int64(0), np.int64(0)
+    for t in range(root.size):
+        start[0], size[0], count = np.int64(0), endless, np.int64(1)
+        for s in range(np.int64(low[t]), np.int64(root[t])):
+            local[s] = True
+            count, used = _visit(plan, s, block, local, start, size, count)
+            own = max(own, used)
+    start[0], size[0], count = np.int64(0), endless, np.int64(1)
+    for i in range(root.size + top.size):
+        s = np.int64(root[i] if i < root.size else top[i - root.size])
+        count, used = _visit(plan, s, block, local, start, size, count)
+        shared = max(shared, used)
+    return block, local, shared, own

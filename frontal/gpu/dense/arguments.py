@@ -1,0 +1,376 @@
+"""What a user passes to a batched routine, as the batches that the drivers take.
+
+A list of matrices of different sizes, a stack (3-D) or one matrix (2-D); any memory order. Kernels
+want contiguous columns: what has them is used where it lies, all else is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..runtime import device as devices
+from ..runtime.jit import SCALARS
+from .operands import Batch, leading_dimension
+
+_TILE = 32  # of the kernels in copy.cu
+
+
+@dataclass(frozen=True)
+class Argument:
+    """Matrices with contiguous columns, and how to give them back.
+
+    Attributes
+    ----------
+    kind : {"matrix", "stack", "list"}
+    arrays : array or list of arrays
+        2-D, 3-D, or a list of 2-D arrays.
+    batch : Batch
+    vectors : bool
+        The user passed vectors; here they are matrices of one column.
+    """
+
+    kind: str
+    arrays: Any
+    batch: Batch
+    vectors: bool = False
+
+    def result(self) -> Any:
+        """Return the arrays as the user passed them: vectors where they were vectors."""
+        if not self.vectors:
+            return self.arrays
+        if self.kind == "list":
+            return [a[:, 0] for a in self.arrays]
+        return self.arrays[..., 0]
+
+
+def device_for(arrays: Any, name: str = "a") -> Any:
+    """Return the device that holds the arrays.
+
+    Raises
+    ------
+    TypeError
+        For anything but an array of a device, or a list of them.
+    """
+    first = arrays
+    if isinstance(arrays, (list, tuple)):
+        first = arrays[0] if arrays else None
+    current = devices.device_of()
+    if first is None:
+        return current
+    if not isinstance(first, current.xp.ndarray):
+        raise TypeError(
+            f"{name} must be a cupy.ndarray or a list of them, not {type(first).__name__}. "
+            "Try: cupy.asarray(...)"
+        )
+    return devices.device_of(first)
+
+
+def argument(
+    name: str,
+    arrays: Any,
+    device: Any,
+    *,
+    like: Argument | None = None,
+    write: bool = False,
+    overwrite: bool = False,
+    vectors: bool | None = False,
+) -> Argument:
+    """Return what a user passed, ready for a routine.
+
+    Parameters
+    ----------
+    like : Argument, optional
+        Another argument of the same call: kind, count and scalar type must agree.
+    write : bool
+        The routine writes here: into a copy, unless ``overwrite`` permits the user's own memory.
+    vectors : bool or None
+        Whether the arrays are vectors; None: they may be, told by their dimension.
+
+    Raises
+    ------
+    TypeError
+        Where the arrays are not of this device, or not of one of the four scalar types.
+    ValueError
+        Where dimensions or counts do not fit, or matrices to be overwritten share memory.
+    """
+    kind, given = _kind(name, arrays, device, like, vectors)
+    flat = [given] if kind != "list" else given
+    _check_types(name, flat, device, like)
+    dimension = {"matrix": 2, "stack": 3, "list": 2}[kind]
+    are_vectors = bool(flat) and flat[0].ndim == dimension - 1
+    if are_vectors:
+        given = [a[:, None] for a in given] if kind == "list" else given[..., None]
+    ready = _contiguous(given, kind)
+    if write and overwrite and ready:
+        refuse_overlap(name, Batch.of(device, given))
+    elif write or not ready:
+        given = copied(given, kind, device)
+    return Argument(kind, given, Batch.of(device, given), are_vectors)
+
+
+def factor_of_product(
+    name: str, arrays: Any, device: Any, trans: str, like: Argument | None = None
+) -> tuple[Argument, str]:
+    """Return op(A) as an argument and its op: contiguous rows are columns of the transpose.
+
+    So arrays in NumPy's own order need no copy, but for A^H of a complex type.
+    """
+    if trans != "C" or is_real(arrays):
+        turned = _turned(arrays, device)
+        if turned is not None:
+            return argument(name, turned, device, like=like), "N" if trans != "N" else "T"
+    return argument(name, arrays, device, like=like), trans
+
+
+def is_real(arrays: Any) -> bool:
+    """Whether arrays, or the first of a list, are of a real type; also for no arrays at all."""
+    if isinstance(arrays, (list, tuple)):
+        return is_real(arrays[0]) if arrays else True
+    return np.dtype(getattr(arrays, "dtype", np.float64)).kind != "c"
+
+
+def _turned(arrays: Any, device: Any) -> Any:
+    """The transposes, where those have contiguous columns and the arrays have not."""
+    is_list = isinstance(arrays, (list, tuple))
+    each = arrays if is_list else [arrays]
+    if not all(isinstance(a, device.xp.ndarray) and a.ndim in (2, 3) for a in each):
+        return None
+    turned = [a.swapaxes(-1, -2) for a in each]
+    if _contiguous(each, "list") or not _contiguous(turned, "list"):
+        return None
+    return turned if is_list else turned[0]
+
+
+def _kind(
+    name: str, arrays: Any, device: Any, like: Argument | None, vectors: bool | None
+) -> tuple[str, Any]:
+    """Kind of an argument by its type and dimension, which ``like`` tells where vectors may be."""
+    if isinstance(arrays, (list, tuple)):
+        kind, given, lowest = "list", list(arrays), 2
+        dimensions = {a.ndim for a in given if isinstance(a, device.xp.ndarray)} or {2}
+    else:
+        given, dimensions = arrays, {getattr(arrays, "ndim", -1)}
+        stacked = like.kind == "stack" if like is not None else max(dimensions) == 3
+        kind, lowest = ("stack", 3) if stacked else ("matrix", 2)
+    allowed = {True: {lowest - 1}, False: {lowest}, None: {lowest - 1, lowest}}[vectors]
+    if len(dimensions) > 1 or not dimensions <= allowed:
+        found = ", ".join(f"{d}-D" for d in sorted(dimensions))
+        wanted = " or ".join(f"{d}-D" for d in sorted(allowed))
+        raise ValueError(f"{name} must be {wanted} for a {kind}, not {found}")
+    if like is not None:
+        count = len(given) if kind != "matrix" else 1
+        if kind != like.kind or count != like.batch.count:
+            raise ValueError(
+                f"{name} is a {kind} of {count} and the other operand a {like.kind} of "
+                f"{like.batch.count}; pass both as lists, as stacks or as single matrices"
+            )
+    return kind, given
+
+
+def _check_types(name: str, flat: Sequence[Any], device: Any, like: Argument | None) -> None:
+    for a in flat:
+        if not isinstance(a, device.xp.ndarray):
+            raise TypeError(f"{name} holds a {type(a).__name__}. Try: cupy.asarray(...)")
+    found = {a.dtype for a in flat}
+    wrong = found - set(SCALARS)
+    if wrong:
+        raise TypeError(
+            f"{name} has dtype {wrong.pop()}; there are float32, float64, complex64 and "
+            "complex128. Try: a.astype(numpy.float64)"
+        )
+    if like is not None and like.batch.count:
+        found |= {like.batch.dtype}
+    if len(found) > 1:
+        names = ", ".join(sorted(str(x) for x in found))
+        raise TypeError(f"{name}: the matrices of one call must have one dtype, not {names}")
+
+
+def _contiguous(arrays: Any, kind: str) -> bool:
+    """Whether all matrices have contiguous columns, and strides that kernels can take."""
+    for a in arrays if kind == "list" else [arrays]:
+        if any(s < 0 or s % a.itemsize for s in a.strides):
+            return False
+        try:
+            leading_dimension(a)
+        except ValueError:
+            return False
+    return True
+
+
+def transposition(trans: int | str) -> str:
+    """Return N, T or C for SciPy's number or letter."""
+    if isinstance(trans, str) and trans.upper() in ("N", "T", "C"):
+        return trans.upper()
+    if not isinstance(trans, str) and trans in (0, 1, 2):
+        return "NTC"[int(trans)]
+    raise ValueError(f"trans must be 0, 1, 2, 'N', 'T' or 'C', not {trans!r}")
+
+
+def require_square(name: str, held: Argument) -> None:
+    """Raise ValueError for a matrix that is not square."""
+    wrong = np.flatnonzero(held.batch.m != held.batch.n)
+    if len(wrong):
+        i = int(wrong[0])
+        size = f"{held.batch.m[i]} x {held.batch.n[i]}"
+        raise ValueError(f"{name}: matrix {i} is {size}, and should be square")
+
+
+def require_sizes(name: str, found: np.ndarray, wanted: np.ndarray, what: str, other: str) -> None:
+    """Raise ValueError where the sizes of two operands do not fit."""
+    wrong = np.flatnonzero(found != wanted)
+    if len(wrong):
+        i = int(wrong[0])
+        raise ValueError(f"{name}: matrix {i} has {found[i]} {what}, not {wanted[i]}, the {other}")
+
+
+# --- copies ------------------------------------------------------------------------------------
+
+
+def empty(
+    kind: str, m: Any, n: Any, count: int, dtype: Any, device: Any, zero: bool = False
+) -> Any:
+    """Return new matrices with contiguous columns; a list's lie one after the other.
+
+    ``m`` and ``n`` are integers, or arrays of one size each for a list; ``zero`` clears the memory.
+    """
+    make = device.xp.zeros if zero else device.xp.empty
+    if kind == "matrix":
+        return make((m, n), dtype, order="F")
+    if kind == "stack":
+        return make((count, n, m), dtype).transpose(0, 2, 1)
+    return split(make(int(np.multiply(m, n, dtype=np.int64).sum()), dtype), m, n)
+
+
+def split(flat: Any, m: np.ndarray, n: np.ndarray) -> list[Any]:
+    """Return views of flat memory as m[i] x n[i] matrices, one after the other."""
+    end = np.cumsum(np.multiply(m, n, dtype=np.int64)).tolist()
+    places = zip([0, *end], end, m.tolist(), n.tolist(), strict=False)
+    return [flat[i:j].reshape(columns, rows).T for i, j, rows, columns in places]
+
+
+def copied(arrays: Any, kind: str, device: Any) -> Any:
+    """Return copies with contiguous columns."""
+    if kind != "list":
+        count = len(arrays) if kind == "stack" else 1
+        m, n = arrays.shape[-2:]
+        target = empty(kind, m, n, count, arrays.dtype, device)
+        target[...] = arrays
+        return target
+    m, n = (np.array([a.shape[axis] for a in arrays], np.int32) for axis in (0, 1))
+    dtype = arrays[0].dtype if arrays else np.dtype(np.float64)
+    target = empty("list", m, n, len(arrays), dtype, device)
+    copy_list(arrays, target, device)
+    return target
+
+
+def copy_list(arrays: Sequence[Any], target: Sequence[Any], device: Any) -> None:
+    """Copy matrices of any strides to ones with contiguous columns, by one launch."""
+    if not arrays:
+        return
+    batch = Batch.of(device, target)
+    work = tiles(batch.m, batch.n, _TILE, _TILE)
+    if len(work):
+        strides = np.array([a.strides for a in arrays], np.int64) // arrays[0].itemsize
+        pointers = np.array([device.pointer(a) for a in arrays], np.uint64)
+        table = [device.upload(x) for x in (pointers, strides[:, 0], strides[:, 1], work)]
+        kernel = device.kernel("copy.cu", "copy_strided", batch.dtype)
+        kernel((len(work),), (_TILE, 8), (*table[:3], batch.locator, table[3]))
+
+
+def tiles(m: np.ndarray, n: np.ndarray, rows: int, columns: int) -> np.ndarray:
+    """Return (matrix, tile row, tile column) of every tile of matrices, int32."""
+    down, across = -(-m // rows), -(-n // columns)
+    each = (down * across).astype(np.int64)
+    matrix = np.repeat(np.arange(len(m)), each)
+    rank = np.arange(len(matrix)) - np.repeat(np.cumsum(each) - each, each)
+    parts = (matrix, rank % down[matrix], rank // down[matrix])
+    return np.ascontiguousarray(np.stack(parts, axis=1).astype(np.int32))
+
+
+def clear_triangle(a: Argument, lower: bool) -> None:
+    """Zero the strict triangle below or above the diagonals."""
+    batch = a.batch
+    work = tiles(np.ones_like(batch.n), batch.n, 1, _TILE)[:, ::2]
+    if len(work):
+        kernel = batch.device.kernel("copy.cu", f"clear_{batch.wrapper}", batch.dtype)
+        uplo = np.int32(0 if lower else 1)
+        arguments = (batch.locator, uplo, batch.device.upload(work))
+        kernel((len(work),), (256,), arguments)
+
+
+# --- shared memory of the user's arrays --------------------------------------------------------
+
+
+def _extent(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+    """First byte of each matrix, and the byte past its last entry."""
+    start = _addresses(batch)
+    size = ((batch.n.astype(np.int64) - 1) * batch.ld + batch.m) * batch.dtype.itemsize
+    return start, start + np.where((batch.m > 0) & (batch.n > 0), size, 0)
+
+
+def _addresses(batch: Batch) -> np.ndarray:
+    """Address of each matrix, on the host; a list keeps its arrays after the two tables."""
+    if batch.wrapper == "vbatched":
+        return np.array([batch.device.pointer(a) for a in batch.keep[2:]], np.int64)
+    base = int(batch.locator["a"])
+    stride = int(batch.locator["stride"]) if batch.wrapper == "batched" else 0
+    return base + np.arange(batch.count, dtype=np.int64) * stride * batch.dtype.itemsize
+
+
+def refuse_overlap(name: str, batch: Batch) -> None:
+    """Raise ValueError where two matrices to be written share an entry."""
+    begin, end = _extent(batch)
+    used = np.flatnonzero(end > begin)
+    order = used[np.argsort(begin[used], kind="stable")]
+    reach = np.maximum.accumulate(end[order])
+    for k in np.flatnonzero(begin[order[1:]] < reach[:-1]) + 1:
+        earlier = order[:k]
+        for j in earlier[end[earlier] > begin[order[k]]]:
+            if _share(_place(batch, begin, j), _place(batch, begin, order[k])):
+                raise ValueError(
+                    f"{name}: matrices {j} and {order[k]} share memory, and both would be "
+                    "overwritten. Try: overwrite=False, or copies"
+                )
+
+
+def refuse_alias(name: str, written: Argument, others: dict[str, Argument]) -> None:
+    """Raise ValueError where an output shares an entry with an input of the same call."""
+    begin, end = _extent(written.batch)
+    for other, held in others.items():
+        low, high = _extent(held.batch)
+        if not len(low) or not len(begin) or low.min() >= end.max() or high.max() <= begin.min():
+            continue
+        for i in range(len(begin)):
+            for j in np.flatnonzero((low < end[i]) & (high > begin[i])):
+                if _share(_place(written.batch, begin, i), _place(held.batch, low, j)):
+                    raise ValueError(
+                        f"{name} would be overwritten and shares memory with {other} (matrices "
+                        f"{i} and {j}). Try: no overwriting, or a copy"
+                    )
+
+
+def _place(batch: Batch, begin: np.ndarray, i: Any) -> tuple[int, int, int, int, int]:
+    """Address, rows, columns, leading dimension and scalar size of a matrix."""
+    m, n, ld = (int(x[i]) for x in (batch.m, batch.n, batch.ld))
+    return int(begin[i]), m, n, ld, batch.dtype.itemsize
+
+
+def _share(first: tuple[int, ...], second: tuple[int, ...]) -> bool:
+    """Whether two matrices whose memory interleaves share an entry.
+
+    Blocks of one larger matrix need not; where leading dimensions differ, the answer is yes.
+    """
+    if first[0] > second[0]:
+        first, second = second, first
+    (begin, m, n, ld, size), (start, rows, _, other_ld, _) = first, second
+    apart, rest = divmod(start - begin, size)
+    if rest or ld != other_ld:
+        return True
+    column, row = divmod(apart, ld)
+    inside = column < n and row < m
+    wraps = row + rows > ld and column + 1 < n  # begins low in a column, goes on in the next
+    return inside or wraps

@@ -1,0 +1,20 @@
+"""Kernels of system.cu, whose threads loop over positions, rows or entries."""
+
+from __future__ import annotations
+
+from ...runtime.limits import Limits
+
+SYSTEM_THREADS = 256
+_RESIDENTS = 8  # blocks of a multiprocessor
+_LONG_ROW = 512  # entries for each thread of a team that ask for a larger team
+
+
+def system_blocks(work: int, limits: Limits) -> int:
+    """Blocks for so many threads, or as many as loop over them."""
+    return max(1, min(-(-work // SYSTEM_THREADS), _RESIDENTS * limits.multiprocessors))
+
+
+def row_lanes(mean: int, longest: int) -> int:
+    """Threads that read a row together, by the entries of rows."""
+    lanes = 1 << min(max(mean.bit_length() - 1, 0), 5)
+    return 32 if longest > _LONG_ROW * lanes else lanes

@@ -18,11 +18,11 @@ from .._typing import Sparse
 from ..machine import CPU, thread_count
 from . import auto, band, metis
 from .auto import Candidates
+from .components import Components
 from .etree import Cost, EliminationTree
 from .graph import Graph, adjacency
 from .metis import MetisNotFoundError
 from .model import Model
-from .pieces import Pieces
 
 __all__ = ["METHODS", "Graph", "MetisNotFoundError", "Ordering", "adjacency", "order"]
 
@@ -132,7 +132,7 @@ def order(
     elif method == "amd":
         found.add_amd()
     elif method in ("metis", "nesdis"):
-        with metis.Run(Pieces(graph)) as run:
+        with metis.Run(Components(graph)) as run:
             found.add("metis", run.result(time_limit))
         if method == "nesdis":
             found.add_constrained()

@@ -171,8 +171,8 @@ def dense_limit(graph: Graph) -> float:
     """
     root = np.sqrt(graph.n)
     hub = max(16.0, 50.0 * graph.nnz / max(graph.n, 1))
-    few = np.count_nonzero(graph.degree > hub) <= root
-    return min(hub, max(16.0, 10.0 * root)) if few else max(16.0, 10.0 * root)
+    rare = np.count_nonzero(graph.degree > hub) <= root
+    return min(hub, max(16.0, 10.0 * root)) if rare else max(16.0, 10.0 * root)
 
 
 def components(graph: Graph) -> tuple[int, np.ndarray]:

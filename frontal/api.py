@@ -5,21 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from ._typing import MatrixLike
 from .factor.analysis import Analysis
 from .factor.factor import Factor
-from .matrix import canonical
+from .matrix import Canonical, canonical
 from .method import CHOLESKY
 from .protocol import Progress
 from .symbolic.symbolic import Choices
 
 
 def solve(
-    A: Any,
-    b: Any,
+    A: MatrixLike,
+    b: MatrixLike,
     *,
     kind: str = "auto",
-    ordering: Any = "auto",
+    ordering: ArrayLike = "auto",
     backend: str = "auto",
     refine: int | None = None,
     check_finite: bool = True,
@@ -79,10 +81,10 @@ def solve(
 
 
 def analyze(
-    A: Any,
+    A: MatrixLike,
     *,
     kind: str = "auto",
-    ordering: Any = "auto",
+    ordering: ArrayLike = "auto",
     backend: str = "auto",
     reuse: int = 1,
     check_finite: bool = True,
@@ -117,11 +119,11 @@ def analyze(
 
 
 def factorize(
-    A: Any,
+    A: MatrixLike,
     analysis: Analysis | None = None,
     *,
     kind: str = "auto",
-    ordering: Any = "auto",
+    ordering: ArrayLike = "auto",
     backend: str = "auto",
     reuse: int = 1,
     check_finite: bool = True,
@@ -159,7 +161,12 @@ def factorize(
 
 
 def _analyze(
-    matrix: Any, kind: str, ordering: Any, backend: str, reuse: int, progress: Progress | None
+    matrix: Canonical,
+    kind: str,
+    ordering: ArrayLike,
+    backend: str,
+    reuse: int,
+    progress: Progress | None,
 ) -> Analysis:
     perm = None
     if not isinstance(ordering, str):
@@ -173,5 +180,6 @@ def _analyze(
     )
 
 
-def _dtype_of(x: Any) -> np.dtype:
-    return x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype
+def _dtype_of(x: object) -> np.dtype:
+    dtype = getattr(x, "dtype", None)
+    return np.asarray(x).dtype if dtype is None else dtype

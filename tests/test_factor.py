@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse as sp
-from frontal.cpu.extract import permutation_sign
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import frontal
+from frontal.factor.determinant import permutation_sign
 
 from .conftest import fronts_cost, scaled_residual
 

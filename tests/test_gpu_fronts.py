@@ -320,7 +320,7 @@ def test_copies_lie_on_the_host(device):
     _, cpu, gpu = factors(device, hermitian(MATRICES["cube"](), "f8"))
     place = CpuBackend(gpu.symbolic)
     twin = place.restored(gpu.to_host(), gpu.matrix, None)
-    for twin in (copy.deepcopy(twin), pickle.loads(pickle.dumps(twin)), twin):
+    for again in (copy.deepcopy(twin), pickle.loads(pickle.dumps(twin)), twin):
         np.testing.assert_allclose(twin.panels, gpu.to_host().panels)
         x, y = np.ones((2, 216, 1))
         twin.sweep(x, False), cpu.sweep(y, False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -57,10 +56,10 @@ class GpuFactor:
         """Bytes of the factor on the device."""
         return self.storage.nbytes
 
-    @cached_property
+    @property
     def matrix(self) -> Canonical:
         """See `NumericFactor`."""
-        return self.place.on_host()
+        return self.place.host
 
     @property
     def pivots(self) -> np.ndarray:

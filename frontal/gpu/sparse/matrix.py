@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,8 @@ class DeviceMatrix:
             scales = upload(scaling.row), upload(scaling.column)
         self.scales: tuple[Any, Any] = scales
 
-    def on_host(self) -> Canonical:
+    @cached_property
+    def host(self) -> Canonical:
         """The same on the host."""
         of, values = self.entries.symbolic, self._given
         if values is None:

@@ -320,10 +320,10 @@ def test_copies_lie_on_the_host(device):
     _, cpu, gpu = factors(device, hermitian(MATRICES["cube"](), "f8"))
     place = CpuBackend(gpu.symbolic)
     twin = place.restored(gpu.to_host(), gpu.matrix, None)
-    for again in (copy.deepcopy(twin), pickle.loads(pickle.dumps(twin)), twin):
-        np.testing.assert_allclose(twin.panels, gpu.to_host().panels)
+    for one in (copy.deepcopy(twin), pickle.loads(pickle.dumps(twin)), twin):
+        np.testing.assert_allclose(one.panels, gpu.to_host().panels)
         x, y = np.ones((2, 216, 1))
-        twin.sweep(x, False), cpu.sweep(y, False)
+        one.sweep(x, False), cpu.sweep(y, False)
         np.testing.assert_allclose(x, y, rtol=1e-12)
 
 

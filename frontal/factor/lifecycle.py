@@ -65,6 +65,23 @@ class Numbers:
             return ""
         return "freed" if self._error is FactorFreedError else "invalid"
 
+    def about(self) -> dict[str, Any]:
+        """Backend, method, ordering, cost and health of the factorization."""
+        analysis, factor = self.analysis, self.factor
+        return {
+            "backend": factor.backend,
+            "device": factor.device,
+            "method": analysis.method,
+            "ordering": analysis.ordering.method,
+            "dtype": str(self.dtype),
+            "perturbed_pivots": factor.perturbed,
+            "growth": factor.growth(),
+            "nnz_factor": analysis.nnz_factor,
+            "flops": analysis.flops,
+            "memory": factor.memory,
+            "seconds": {**analysis.seconds, "factorization": self.seconds},
+        }
+
     def compute(self, matrix: Canonical, progress: Progress | None) -> None:
         """Factorize for the first time."""
         self._factorize(matrix, self.analysis, progress, None)

@@ -31,6 +31,7 @@
 #include "common/tile.cuh"
 #include "sparse/tile_copies.cuh"
 #include "sparse/tile_follow.cuh"
+#include "sparse/tile_inverse.cuh"
 #include "sparse/tile_square.cuh"
 
 #ifndef TRACE
@@ -241,24 +242,6 @@ __device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
 }
 #endif
 
-// A block times the transpose of an inverse, 16 rows a warp: what the zeros of the inverse save is
-// then the same for all warps.
-struct Below {
-    static constexpr int H = SIZE / 2;
-    int i0 = threadIdx.x / 32 * 16;
-    WarpProduct<T, 16, H> left, right;
-
-    __device__ void solve(const T *block, const T *inverse) {
-        left.clear(), right.clear();
-        left.template add<H, false, false, false, !LU>(block + i0, ld, inverse, ld);
-        right.template add<SIZE, false, false, false, !LU>(block + i0, ld, inverse + H, ld);
-    }
-    template <class F> __device__ void each(F f) {
-        left.each([&](int r, int c, T &v) { f(i0 + r, c, v); });
-        right.each([&](int r, int c, T &v) { f(i0 + r, H + c, v); });
-    }
-};
-
 // L(i,j), or its like of the transpose of U.
 __device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks) {
     const Front<T> &f = task.front;
@@ -267,8 +250,8 @@ __device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks) 
     fetch_tile(assembled(), kept + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w, w);
     copy_async_wait<0>();
     __syncthreads();
-    Below below;
-    below.solve(work(), assembled());
+    TileTimesInverse<T> below;
+    below.multiply(work(), assembled());
     // In U11, which is not transposed.
     bool within = LU && task.part == UPPER_PART && i < f.pivot_tiles;
     Matrix<T> target =
@@ -331,8 +314,7 @@ __device__ inline void store_difference(Product &tile, Matrix<T> target, int *fl
     if (threadIdx.x == 0) release_add(flag, 1);
 }
 
-// A tile of the contribution block: written once, in the place of blocks that nobody reads any
-// more.
+// A tile of the contribution block: written once, over blocks that nobody reads any more.
 __device__ inline void finish_contribution(
     Product &tile, const Task &task, const Tasks &tasks, T *blocks) {
     const Front<T> &f = task.front;

@@ -1,4 +1,4 @@
-// Row interchanges that panels of LU owe to other columns.
+// Row interchanges of panels of LU in the other columns.
 //
 // laswp: columns to… before `end` and the panels of columns from… before `to`. A strip of columns
 // is a work item, one block each, whose warps take every panel's list of moves in turn; no shared

@@ -205,7 +205,7 @@ template <int ORDER> __device__ inline R largest(const Small<ORDER> &f, R size) 
 // Eliminate w columns of a panel; this thread's row has `position` in it, LATER below the pivots'
 // rows, −1 where there is no row. On return positions are places in the factors; `pivot` is
 // LAPACK's interchange of this row. Returns how many pivots were replaced: with `careful` those
-// that are less than `tiny` of their columns, else those that are zero, and `weak` tells whether
+// that are less than `tiny` of their columns, else those that are zero, and `weak` says whether
 // care was needed. See getf2.cuh.
 template <int ORDER>
 __device__ inline int eliminate(const Small<ORDER> &f, T (&a)[NB], int row, int w, int most,

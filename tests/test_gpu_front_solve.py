@@ -6,6 +6,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 import frontal
+from frontal.method import CHOLESKY
 from frontal import problems
 from frontal.cpu.backend import CpuBackend
 from frontal.gpu.runtime.limits import H200
@@ -180,7 +181,7 @@ def test_tasks_wait_for_earlier_ones_alone(device, monkeypatch, name, small):
     if not small:
         monkeypatch.setattr(solve_tasks, "_SMALL_ENTRIES", 0)
     plan = frontal.analyze(MATRICES[name](), kind="spd").plan
-    pattern = Pattern(device, plan, True, fewest=0)
+    pattern = Pattern(device, plan, CHOLESKY, fewest=0)
     tasks = pattern.solve_tasks(np.dtype("f8"))
     assert pattern.solve_tasks(np.dtype("f8")) is tasks
     few, forward, backward = (

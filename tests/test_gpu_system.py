@@ -286,7 +286,9 @@ def test_health_and_growth_are_those_of_the_host(device, kind, dtype):
     a = matrix(kind, dtype)
     there = frontal.factorize(a, kind=kind, backend="gpu")
     here = there.to_cpu()
-    np.testing.assert_allclose(there._numbers.factor.diagonal(), here._numbers.factor.diagonal(), rtol=500 * eps(dtype))
+    np.testing.assert_allclose(
+        there._numbers.factor.diagonal(), here._numbers.factor.diagonal(), rtol=500 * eps(dtype)
+    )
     np.testing.assert_allclose(
         there._numbers.factor.health().pivot_ratio,
         here._numbers.factor.health().pivot_ratio,

@@ -1,5 +1,7 @@
 """Forward and backward substitution over fronts on a device, with the factor of the CPU backend."""
 
+import weakref
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -149,12 +151,21 @@ def test_a_solve_leaves_all_as_it_found_it(device, kind):
     """So that solutions are the same bits again, whatever the widths in between."""
     cpu, _, solver = factored(device, matrix("cube", "f8", kind), kind)
     first = [check(device, cpu, solver, w, t, "f8") for w, t in ((1, False), (8, True), (2, True))]
-    messages = solver._messages.sent
+    messages = solver._messages[-1].sent
     again = [check(device, cpu, solver, w, t, "f8") for w, t in ((1, False), (8, True), (2, True))]
-    assert solver._messages.sent is messages
+    assert solver._messages[-1].sent is messages
     assert (device.download(messages) == 0xFF).all()
     for x, y in zip(first, again, strict=True):
         np.testing.assert_array_equal(x, y)
+
+
+def test_messages_of_narrower_solves_stay(device):
+    """A graph that the caller captured may go on to send them."""
+    cpu, _, solver = factored(device, matrix("grid", "f8", "spd"), "spd")
+    check(device, cpu, solver, 1, False, "f8")
+    narrow = weakref.ref(solver._messages[-1].sent)
+    check(device, cpu, solver, 8, False, "f8")
+    assert narrow() is not None
 
 
 def test_nan_and_infinity_come_through(device):

@@ -32,7 +32,7 @@ class Solver:
         self.dtype = storage.panels.dtype
         self.inverses, self.upper_inverses = storage.inverses, storage.upper_inverses
         self._sweeps: dict[tuple[int, bool], Sweeps] = {}
-        self._messages: Messages | None = None
+        self._messages: list[Messages] = []  # the widest last
 
     def sweeps(self, width: int, flip: bool) -> Sweeps:
         """Prepare both sweeps for `width` right-hand sides, or the first of them.
@@ -44,10 +44,11 @@ class Solver:
         """
         width = launch.solve_width(self.dtype, width)
         if (width, flip) not in self._sweeps:
-            if self._messages is None or width > self._messages.width:
+            if not self._messages or width > self._messages[-1].width:
                 self._sweeps.clear()
-                self._messages = Messages(self.pattern, self.dtype, width)
-            self._sweeps[width, flip] = Sweeps(self, self._messages, width, flip)
+                # narrower ones stay: a graph that the caller captured may still send them
+                self._messages.append(Messages(self.pattern, self.dtype, width))
+            self._sweeps[width, flip] = Sweeps(self, self._messages[-1], width, flip)
         return self._sweeps[width, flip]
 
     def blocks(self, total: int, flip: bool) -> Iterator[tuple[slice, Sweeps]]:

@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._typing import MatrixLike
-from .factor.analysis import Analysis, Progress, analyze_canonical
+from .factor.analysis import Analysis
 from .factor.factor import Factor
 from .matrix import Canonical, canonical
 from .method import CHOLESKY
+from .protocol import Progress
+from .symbolic.symbolic import Choices
 
 
 def solve(
@@ -75,7 +77,7 @@ def solve(
         dtype = np.finfo(dtype).dtype  # a real factor solves for real and imaginary parts
     matrix = canonical(A, kind=kind, check_finite=check_finite, dtype=dtype)
     analysis = _analyze(matrix, kind, ordering, backend, 1, None)
-    return Factor.compute(matrix, analysis).solve(b, refine=refine, return_info=return_info)
+    return Factor(matrix, analysis).solve(b, refine=refine, return_info=return_info)
 
 
 def analyze(
@@ -154,9 +156,8 @@ def factorize(
     if analysis is not None:
         return analysis.factorize(A, check_finite=check_finite, progress=progress)
     matrix = canonical(A, kind=kind, check_finite=check_finite, ordered=True)
-    return Factor.compute(
-        matrix, _analyze(matrix, kind, ordering, backend, reuse, progress), progress
-    )
+    analysis = _analyze(matrix, kind, ordering, backend, reuse, progress)
+    return Factor(matrix, analysis, progress)
 
 
 def _analyze(
@@ -170,11 +171,9 @@ def _analyze(
     perm = None
     if not isinstance(ordering, str):
         perm, ordering = np.asarray(ordering), "given"
-    return analyze_canonical(
+    return Analysis.of(
         matrix,
-        ordering=ordering,
-        perm=perm,
-        reuse=reuse,
+        choices=Choices(ordering, perm, reuse),
         backend=backend,
         fallback=kind == "auto" and matrix.method is CHOLESKY,
         progress=progress,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from scipy.sparse import SparseEfficiencyWarning
 
 from ._jit import jit
 from ._typing import MatrixLike, OnDevice, Sparse, for_scipy, is_on_cupy, is_sparse
+from .cached import cached_property
 from .checked import checked
 from .errors import NonFiniteInputError, warn
 from .method import CHOLESKY, LU, Method
@@ -82,6 +83,25 @@ class Canonical:
     def nearly_hermitian(self) -> bool:
         """A == A^H up to the rounding that ``kind="spd"`` tolerates."""
         return self.hermitian or is_hermitian(self.indptr, self.indices, self.data)
+
+    @cached_property
+    def A(self) -> sp.csc_array:
+        """It as SciPy has it, sharing the arrays."""
+        return sp.csc_array((self.data, self.indices, self.indptr), shape=self.shape)
+
+    @cached_property
+    def magnitude(self) -> sp.csc_array:
+        """|A|."""
+        return abs(self.A)
+
+    @cached_property
+    def norms(self) -> tuple[float, float]:
+        """Infinity norm and 1-norm of A."""
+        size = self.magnitude
+        return float(size.sum(1).max(initial=0.0)), float(size.sum(0).max(initial=0.0))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def refuse_non_finite(self) -> None:
         """Raise for the first entry, by columns, that is NaN or infinite."""
@@ -227,11 +247,11 @@ def prepare_rhs(
         )
     B = np.asfortranarray(values.reshape(n, 1) if values.ndim == 1 else values, dtype=work)
     if check_finite:
-        _check_finite_rhs(B, values.ndim)
+        check_finite_rhs(B, values.ndim)
     return B, lambda X: restore(X[:, 0] if values.ndim == 1 else X)
 
 
-def _check_finite_rhs(B: np.ndarray, ndim: int) -> None:
+def check_finite_rhs(B: np.ndarray, ndim: int) -> None:
     """Raise for the first entry, by columns, that is NaN or infinite."""
     p = _first_non_finite(B.reshape(-1, order="F"))
     if p is not None:

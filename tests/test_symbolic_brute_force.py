@@ -78,7 +78,7 @@ def test_the_arena_of_one_thread_is_the_peak_of_the_stack():
     analysis = frontal.analyze(problems.poisson2d(40), ordering="amd")
     plan = analysis.plan
     peak = stack_peak(plan.parent, np.diff(plan.pointer), range(plan.parent.size))
-    assert peak <= Layout.of(plan, analysis.rule, 1).shared <= 1.25 * peak
+    assert peak <= Layout.of(plan, analysis.symbolic.method, 1).shared <= 1.25 * peak
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -98,7 +98,7 @@ def test_memory_is_what_a_factorization_takes(monkeypatch, threads, kind, dtype)
     monkeypatch.setenv("FRONTAL_NUM_THREADS", str(threads))
     A = problems.poisson2d(60).astype(dtype)
     analysis = frontal.analyze(A, kind=kind, backend="cpu")
-    assert (Layout.of(analysis.plan, analysis.rule, threads).own > 0) == (threads > 1)
+    assert (Layout.of(analysis.plan, analysis.symbolic.method, threads).own > 0) == (threads > 1)
     with pytest.raises(EnoughError):
         analysis.factorize(A)
     panels, arena = taken

@@ -70,7 +70,7 @@ def phases(A: Sparse, analysis: Analysis, repeat: int) -> show.Record:
         "solve, no refinement": lambda: factor.solve(b, refine=0),
         "solve 16": lambda: factor.solve(np.tile(b[:, None], 16), refine=0),
     }
-    first = 1e3 * factor.seconds["factorization"]
+    first = 1e3 * info.seconds["factorization"]
     times = {"analysis": 3 * (1e3 * sum(analysis.seconds.values()),), "first": 3 * (first,)}
     times |= {name: _timed(function, repeat) for name, function in runs.items()}
     return {

@@ -16,8 +16,8 @@ from .pattern import Pattern
 from .schedule import TILE
 
 # sparse/front_solve.cuh: Solve
-_POINTERS = ("tasks", "mail_pointer", "slots", "place", "inverses")
-_POINTERS += ("x", "y", "z", "mail", "partial", "ticket")
+_POINTERS = ("tasks", "message_pointer", "slots", "place", "inverses")
+_POINTERS += ("x", "y", "z", "messages", "partial", "ticket")
 _STRUCT = np.dtype([*((name, "u8") for name in _POINTERS), ("count", "i4")], align=True)
 
 
@@ -172,7 +172,7 @@ class Sweeps:
         of_upper = solver.pattern.method.panels == 2 and forward == flip
         arrays = {
             "tasks": tasks,
-            "mail_pointer": solver.tasks.mail_pointer,
+            "message_pointer": solver.tasks.message_pointer,
             "slots": solver.tasks.slots,
             "place": solver.place,
             "inverses": solver.upper_inverses if of_upper else solver.inverses,
@@ -183,7 +183,7 @@ class Sweeps:
         for field, array in arrays.items():
             struct[field] = device.pointer(array)
         at, n = device.pointer(self._messages.sent), int(solver.pattern.plan.start[-1])
-        for field, rows in (("y", n), ("mail", solver.tasks.messages), ("partial", 0)):
+        for field, rows in (("y", n), ("messages", solver.tasks.messages), ("partial", 0)):
             struct[field] = at
             at += rows * self.width * dtype.itemsize
         struct["count"] = count

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ...runtime.limits import Limits, power_of_two
 from .products import tiles, triangle_shared
@@ -55,7 +55,7 @@ class RowsPlan:
         """Matrices of a block of 128 threads."""
         return 128 // self.lanes
 
-    def shared(self, dtype: Any, per_block: int) -> int:
+    def shared(self, dtype: npt.DTypeLike, per_block: int) -> int:
         """Bytes of shared memory: two rows and 16 bytes a matrix."""
         return per_block * (2 * self.width * np.dtype(dtype).itemsize + 16)
 
@@ -88,11 +88,11 @@ class PanelPlan:
         threads = max(-(-m // (32 * self.rows)) * 32, 32)
         return min(threads, self.threads) if self.shared_by_blocks else threads
 
-    def exchange(self, dtype: Any, blocks: int) -> int:
-        """Bytes of global memory through which so many blocks agree upon pivots."""
+    def exchange(self, dtype: npt.DTypeLike, blocks: int) -> int:
+        """Bytes of global memory through which ``blocks`` blocks agree upon pivots."""
         return 2 * blocks * (16 + self.columns * np.dtype(dtype).itemsize)
 
-    def shared(self, dtype: Any, threads: int) -> int:
+    def shared(self, dtype: npt.DTypeLike, threads: int) -> int:
         """Bytes of shared memory of ``Panel``."""
         return 1024 + threads // 16 * self.columns * np.dtype(dtype).itemsize
 
@@ -101,7 +101,7 @@ _PADS = {"f": 4, "d": 4, "F": 2, "D": 2}
 
 
 def getrf_block(
-    m: int, n: int, dtype: Any, limits: Limits, numbers: GetrfTuning
+    m: int, n: int, dtype: npt.DTypeLike, limits: Limits, numbers: GetrfTuning
 ) -> BlockPlan | None:
     """Choose the launch for matrices of at most m×n in shared memory; None: they do not fit."""
     dtype = np.dtype(dtype)
@@ -125,7 +125,9 @@ class LeftPlan:
     residents: int  # blocks that a multiprocessor holds
 
 
-def getrf_left(m: int, dtype: Any, limits: Limits, numbers: GetrfTuning) -> LeftPlan | None:
+def getrf_left(
+    m: int, dtype: npt.DTypeLike, limits: Limits, numbers: GetrfTuning
+) -> LeftPlan | None:
     """Choose the launch of getrf_left.cu for at most m rows; None: they do not fit."""
     dtype = np.dtype(dtype)
     columns, most = (16, 256) if dtype.char == "D" else (32, 512)
@@ -142,7 +144,7 @@ def getrf_left(m: int, dtype: Any, limits: Limits, numbers: GetrfTuning) -> Left
     return LeftPlan(columns, threads, ld, shared, residents)
 
 
-def getrf_panel(m: int, dtype: Any, numbers: GetrfTuning) -> PanelPlan:
+def getrf_panel(m: int, dtype: npt.DTypeLike, numbers: GetrfTuning) -> PanelPlan:
     """Choose the panels for matrices of at most m rows: no more than 64 registers of a thread."""
     words = np.dtype(dtype).itemsize // 4
     if m > numbers.tall:
@@ -153,7 +155,7 @@ def getrf_panel(m: int, dtype: Any, numbers: GetrfTuning) -> PanelPlan:
     return PanelPlan(max(min(numbers.panel, 64 // (words * rows)), 8), rows)
 
 
-def strip_shared(dtype: Any) -> int:
+def strip_shared(dtype: npt.DTypeLike) -> int:
     """Bytes of shared memory of getrf_update.cu."""
     dtype = np.dtype(dtype)
     medium = tiles(dtype)[2]
@@ -162,9 +164,9 @@ def strip_shared(dtype: Any) -> int:
     return max(solve * dtype.itemsize, medium.shared(dtype))
 
 
-def laswp_columns(m: int, dtype: Any, limits: Limits, most: int = 32) -> int:
+def laswp_columns(m: int, dtype: npt.DTypeLike, limits: Limits, most: int = 32) -> int:
     """Columns of m rows that pass through shared memory at a time; 0 where not even one fits."""
-    room = limits.shared_multiprocessor // 6
+    available = limits.shared_multiprocessor // 6
     item = np.dtype(dtype).itemsize
-    columns = min(most, (room - 4 * m) // (item * max(m, 1)))
+    columns = min(most, (available - 4 * m) // (item * max(m, 1)))
     return max(columns, int(m * (item + 4) <= limits.shared_block))

@@ -10,6 +10,7 @@
 #include "sparse/front.cuh"
 #include "common/messages.cuh"
 #include "common/ptx.cuh"
+#include "common/scheduler.cuh"
 
 #ifndef FLIP
 #define FLIP 0
@@ -40,20 +41,20 @@ struct alignas(16) SolveTask {
     int count;
     int first;
     int parts, partial;  // backward: sums over update rows that others make, and the first of them
-    int mail, unused;    // forward: whether the front has children
+    int has_children, unused;  // forward
 };
 
 template <class T> struct Solve {
     const SolveTask *tasks;  // of this launch; of small fronts always from the leaves up
     // Messages to each row of each front; front s begins at start + pointer.
-    const int *mail_pointer;
+    const int *message_pointer;
     const int *slots;  // where the message of each update row goes
     const int *place;  // LU: which row of the front comes to each pivot row
     const T *inverses;
-    const T *x;                 // right-hand sides
-    T *y, *z, *mail, *partial;  // messages: y between the sweeps, z the solution
-    int *ticket;                // zero at first
-    int count;                  // of tasks
+    const T *x;                     // right-hand sides
+    T *y, *z, *messages, *partial;  // all are messages: y between the sweeps, z the solution
+    int *ticket;                    // zero at first
+    int count;                      // of tasks
 };
 
 // --- messages ------------------------------------------------------------------------------------
@@ -64,11 +65,11 @@ template <class T> struct Solve {
 template <int N, class T>
 __device__ __forceinline__ void receive(
     T (&sum)[N], const Solve<T> &s, const SolveTask &t, const int (&row)[N], const int (&rhs)[N]) {
-    if (!t.mail) return;
+    if (!t.has_children) return;
     int from[N], to[N], most = 0;
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-        const int *bounds = s.mail_pointer + (t.start + t.pointer + max_(row[i], 0));
+        const int *bounds = s.message_pointer + (t.start + t.pointer + max_(row[i], 0));
         from[i] = bounds[0], to[i] = row[i] < 0 ? 0 : bounds[1];
     }
 #pragma unroll
@@ -78,11 +79,12 @@ __device__ __forceinline__ void receive(
         T seen[N];
 #pragma unroll
         for (int i = 0; i < N; ++i)
-            if (from[i] + q < to[i]) seen[i] = look(s.mail + (long long)(from[i] + q) * W + rhs[i]);
+            if (from[i] + q < to[i])
+                seen[i] = look(s.messages + (long long)(from[i] + q) * W + rhs[i]);
 #pragma unroll
         for (int i = 0; i < N; ++i) {
             if (from[i] + q >= to[i]) continue;
-            T *message = s.mail + (long long)(from[i] + q) * W + rhs[i];
+            T *message = s.messages + (long long)(from[i] + q) * W + rhs[i];
             sum[i] = sum[i] + take(message, seen[i]);
             reset(message);
         }

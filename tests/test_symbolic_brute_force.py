@@ -105,7 +105,7 @@ def test_memory_is_what_a_factorization_takes(monkeypatch, threads, kind, dtype)
     memory = analysis.memory_for(dtype, threads)
     assert memory == analysis.memory
     assert (memory["factor"], memory["contribution"]) == (panels.nbytes, arena.nbytes)
-    index = (*analysis.plan, analysis.indptr, analysis.indices)
+    index = (*analysis.plan, analysis.symbolic.indptr, analysis.symbolic.indices)
     assert memory["index"] == sum(array.nbytes for array in index)
 
 
@@ -188,8 +188,8 @@ def test_fronts_that_are_not_merged_cost_what_the_ordering_says(kind):
 
 
 def _adjacency(analysis):
-    ones = np.ones(analysis.indices.size)
-    return adjacency(sp.csc_array((ones, analysis.indices, analysis.indptr)))
+    ones = np.ones(analysis.symbolic.indices.size)
+    return adjacency(sp.csc_array((ones, analysis.symbolic.indices, analysis.symbolic.indptr)))
 
 
 def longest_path(parent):

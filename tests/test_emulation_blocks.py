@@ -19,7 +19,7 @@ extern "C" __global__ void chain(int *flag, double *a, int fault, int *next) {
     if (b > 0 && fault != 1) {
         int wanted = fault == 2 ? 0 : 1;
         if (threadIdx.x == 63) {
-            if (fault == 3) while (glance(flag + b - 1) < wanted) {}
+            if (fault == 3) while (load_relaxed(flag + b - 1) < wanted) {}
             else while (acquire(flag + b - 1) < wanted) {}
         }
         if (fault != 4) __syncthreads();

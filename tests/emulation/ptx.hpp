@@ -59,13 +59,13 @@ template <int N> void copy_async_wait() { emulation::finish_copies(N); }
 inline void prefetch(const void *) {}
 
 inline long long nanoseconds() { return 0; }
-EMULATION_OWN inline int glance(const int *flag) {
+EMULATION_OWN inline int load_relaxed(const int *flag) {
     emulation::yield("a flag", flag);
     emulation::races::message(flag, sizeof(int), false);
     return *flag;
 }
 inline int acquire(const int *flag) {
-    int found = glance(flag);
+    int found = load_relaxed(flag);
     emulation::races::acquire(flag);
     return found;
 }

@@ -1,7 +1,9 @@
-// Messages between blocks: numbers in global memory that tell themselves whether they were sent.
-// All bits of one are set before, and no number that is sent has all of them set. So no flags are
-// needed, no store has to be made visible before another, and nobody waits for more than what is
-// read.
+// Messages between blocks: numbers in global memory that show by themselves whether they were sent.
+//
+// All bits of one are set before, and no number that is sent has all of them set: that bit pattern
+// is a NaN, for which another NaN is sent. So no flags are needed, no store has to be made visible
+// before another, and nobody waits for more than what is read. A message of a complex number is two
+// of real ones. Who waits polls; that the sender goes on meanwhile is what scheduler.cuh argues.
 #pragma once
 #include "common/scalar.cuh"
 

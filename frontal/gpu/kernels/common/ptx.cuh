@@ -136,7 +136,7 @@ __device__ inline void release_add(int *counter, int value) {
     asm volatile("red.release.gpu.global.add.s32 [%0], %1;" ::"l"(counter), "r"(value) : "memory");
 }
 // A flag's value alone. It costs less than `acquire`, which empties the first-level cache.
-__device__ inline int glance(const int *flag) {
+__device__ inline int load_relaxed(const int *flag) {
     int value;
     asm volatile("ld.relaxed.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
     return value;

@@ -2,6 +2,7 @@
 //
 // complex<R> has the layout of cuComplex and NumPy's complex: two reals, real part first. It has no
 // constructors, so that arrays of it in shared memory need no dynamic initialization.
+// The reciprocal of a complex number is Smith's: "Algorithm 116: complex division" (1962).
 #pragma once
 
 template <class R> struct alignas(2 * sizeof(R)) complex {

@@ -99,7 +99,7 @@ template <int WARPS, bool REVERSED, class Task, class Launch> struct WarpTickets
 __device__ inline int wait_for(const int *flag, int wanted) {
     int found = acquire(flag);
     while (found < wanted) {
-        while (glance(flag) < wanted) {}
+        while (load_relaxed(flag) < wanted) {}
         found = acquire(flag);
     }
     return found;

@@ -7,6 +7,9 @@
 // bytes wide where pointer and leading dimension allow; only the FMA types turn operands stored
 // along k.
 // A tile of one warp synchronizes that warp only: a block may then hold several independent tiles.
+// Tiles of C in registers, slices by shared memory: Volkov, Demmel, "Benchmarking GPUs to tune
+// dense linear algebra" (2008); Nath, Tomov, Dongarra, "An improved MAGMA GEMM for Fermi graphics
+// processing units" (2010).
 #pragma once
 #include "common/warp_product.cuh"
 

@@ -1,4 +1,7 @@
-// Copies between memory orders, and the triangle that a factorization leaves as it was.
+// Copies between memory orders, and zeros in the triangle that a factorization does not write.
+//
+// Tile map: a block of 256 threads takes a tile of 32×32, or 32 columns; see the entry points,
+// which also say what of shared memory they take. Matrices may have any size, none included.
 #include "common/matrix.cuh"
 
 using T = SCALAR;

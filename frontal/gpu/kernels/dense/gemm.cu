@@ -4,6 +4,9 @@
 // warp, four independent ones a block, for matrices up to 16 and 32; the others take a whole block.
 // A thread owns the entries of its tile's accumulators; dynamic shared memory holds the slices of
 // op(A) and op(B), Tile::shared_elements a tile. C must not overlap A or B.
+// The operation is that of the BLAS: Dongarra, Du Croz, Hammarling, Duff, "A set of level 3 basic
+// linear algebra subprograms" (1990); a choice of tiles by size for batches: Abdelfattah, Haidar,
+// Tomov, Dongarra, "Performance, design, and autotuning of batched GEMM for GPUs" (2016).
 #include "dense/gemm.cuh"
 
 #ifndef TILE

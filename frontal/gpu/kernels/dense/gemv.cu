@@ -6,6 +6,8 @@
 // `partial` (outputs of a tile after those of the tile before), and gemv_sum adds them. Blocks are
 // X×Y×Z threads as dense/gemv.cuh says. Dynamic shared memory: 16 bytes a thread for gemv_n with Y
 // > 1.
+// The settings are those of Dong, Haidar, Tomov, Dongarra, "Accelerating the SVD bi-diagonalization
+// of a batch of small matrices using GPUs" (2018).
 #include "dense/gemv.cuh"
 
 #ifndef UNROLL

@@ -35,8 +35,8 @@ __device__ inline void team_sync() {
 // Elements from the last aligned address up to p: where reads begin, so that those of a warp fill
 // whole 128-byte lines. `step` is the distance in bytes of columns that are read together; where it
 // breaks such an alignment, or for few rows, 16 bytes must do.
-template <class T> __device__ int padding(const T *p, long long step, bool many) {
-    int align = many && step % 128 == 0 ? 128 : 16;
+template <class T> __device__ int padding(const T *p, long long step, bool long_columns) {
+    int align = long_columns && step % 128 == 0 ? 128 : 16;
     return int((unsigned long long)p % align / sizeof(T));
 }
 
@@ -113,9 +113,10 @@ __device__ void gemv_n_strips(Matrix<T> a, const T *x, Sums<T> out, Vector<T> *s
 template <int U, class T>
 __device__ void gemv_n(Matrix<T> a, const T *x, Sums<T> out, Vector<T> *shared) {
     long long step = a.ld * (long long)sizeof(T);
-    bool many = a.rows > 4 * (int)blockDim.x * vector_length<T>;
-    int before = padding(a.data, step, many);
-    if (step % 16 == 0 && (before == 0 || many)) gemv_n_strips<U, true>(a, x, out, shared, -before);
+    bool long_columns = a.rows > 4 * (int)blockDim.x * vector_length<T>;
+    int before = padding(a.data, step, long_columns);
+    if (step % 16 == 0 && (before == 0 || long_columns))
+        gemv_n_strips<U, true>(a, x, out, shared, -before);
     else gemv_n_strips<U, false>(a, x, out, shared, 0);
 }
 
@@ -145,7 +146,7 @@ __device__ void gemv_t(Matrix<T> a, const T *x, Sums<T> out, bool conjugate) {
     constexpr int V = vector_length<T>;
     int X = blockDim.x, Y = blockDim.y, tx = threadIdx.x;
     int groups = ceil_div(a.cols, V * U) * V;
-    bool many = a.rows > 8 * X * V;
+    bool long_columns = a.rows > 8 * X * V;
     // As many rounds for each group: they shuffle together.
     for (int q0 = 0; q0 < groups; q0 += Y) {
         int q = q0 + (int)threadIdx.y, base = q / V * (V * U) + q % V;
@@ -160,7 +161,7 @@ __device__ void gemv_t(Matrix<T> a, const T *x, Sums<T> out, bool conjugate) {
         // The column that this lane stores.
         int mine = tx < U && base + tx * V < a.cols ? base + tx * V : -1;
         T before = mine >= 0 ? out.before(mine) : zero<T>(), total = zero<T>();
-        int i = V * tx - padding(column[0], V * a.ld * (long long)sizeof(T), many);
+        int i = V * tx - padding(column[0], V * a.ld * (long long)sizeof(T), long_columns);
         if (i < 0 && rows) add_dots<false>(sum, column, x, i, rows, conjugate), i += V * X;
         for (; i + V <= rows; i += V * X) add_dots<true>(sum, column, x, i, rows, conjugate);
         if (i < rows) add_dots<false>(sum, column, x, i, rows, conjugate);

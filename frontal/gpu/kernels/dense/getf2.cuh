@@ -9,6 +9,8 @@
 // A pivot whose reciprocal is no normal number (0, NaN, infinite, or within 4 of the limits of the
 // exponent) is a failure: info names the first, nothing is eliminated with it.
 // With PERTURB, a pivot with |re| + |im| below `tiny` is made that large; info counts such pivots.
+// Pivots that are made larger: Li, Demmel, "SuperLU_DIST: a scalable distributed-memory sparse
+// direct solver for unsymmetric linear systems" (2003).
 #pragma once
 #include "dense/potf2.cuh"
 
@@ -53,7 +55,7 @@ template <class T> __device__ inline T replaced(T a, real_t<T> tiny) {
     return size < least_pivot<real_t<T>>() ? from_real<T>(tiny) : (tiny / size) * a;
 }
 
-// Info of a matrix whose columns from j0 on tell `found`.
+// Info of a matrix whose columns from j0 on have `found`.
 __device__ inline int combined_info(int before, int found, int j0) {
     if (PERTURB) return before + found;
     return before || !found ? before : j0 + found;

@@ -5,6 +5,7 @@
 // L·U (tensor cores for fp64). Dynamic shared memory: the matrix in columns of BlockLu::leading(m)
 // elements, a copy of the panel's rows of U, what Panel needs. Threads: a multiple of 32, not fewer
 // than rows, at most 256.
+// The order of operations is that of LAPACK's getrf: Anderson et al., "LAPACK users' guide" (1999).
 //   order  matrices by size; null for their own order
 //   ld     leading dimension in shared memory, for the tallest matrix
 //   width  columns of the widest matrix

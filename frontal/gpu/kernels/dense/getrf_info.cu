@@ -2,6 +2,7 @@
 // normal number, from 1, or 0.
 //
 // Tile map: one block a matrix; a thread looks at every THREADS-th entry of the diagonal.
+// Static shared memory: one integer. See getf2.cuh for what a pivot is.
 #include "dense/getf2.cuh"
 
 using T = SCALAR;

@@ -11,6 +11,8 @@
 // interchanged once, at the end. Dynamic shared memory: NB columns of `ld` (L, or a panel on its
 // way), U, an inverse, what Panel needs, and the positions. Threads: a multiple of 32, not fewer
 // than rows.
+// Left-looking by columns: Dongarra, Gustavson, Karp, "Implementing linear algebra algorithms for
+// dense matrices on a vector pipeline machine" (1984).
 //   order     matrices by size; null for their own order
 //   ld        leading dimension in shared memory, for the tallest matrix
 //   kept      32×32 elements for each of `panels` panels of a block: the inverses L11⁻¹

@@ -6,6 +6,8 @@
 // the rows of the tallest panel. Dynamic shared memory: Panel::shared_bytes. Other columns are left
 // alone: what has to move there is listed in `moves`, of moves_size<PANEL> integers a panel,
 // `panels` panels a matrix.
+// The panel is LAPACK's getf2 (Anderson et al., "LAPACK users' guide", 1999) but for the rows that
+// stay where they are until the end (getf2.cuh).
 //   PANEL  columns of a panel
 //   ROWS   rows of a thread
 //   order  matrices by size, with panels left to do; null for their own order

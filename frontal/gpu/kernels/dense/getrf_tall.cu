@@ -2,8 +2,11 @@
 // the panel of one matrix, `gridDim.y` matrices at once.
 //
 // As getrf_panel.cu, a row a thread, rows dealt out to the blocks in turn; for each column, every
-// block brings its candidate and the candidate's row to global memory and waits for the others. So
-// all blocks of a launch must fit on the device together.
+// block brings its candidate and the candidate's row to global memory and waits for the others.
+// Deadlock: blocks wait for blocks of their own panel only, and count themselves before; so they go
+// on as soon as all of the panel are resident. The host launches no more blocks than fit on the
+// device together, which is a precondition. Two sets of candidates take turns: nobody writes those
+// of column k+2 before all have brought those of k+1, and so have read those of k.
 //   order, first  matrices of this launch: order[first + blockIdx.y]; null for their own order
 //   exchange      for each matrix of the launch two times gridDim.x candidates and as many rows
 //   arrived       a counter for each matrix and panel, zero at first; so is the length of each list

@@ -4,6 +4,8 @@
 // row i in N registers, N = 8, 16, 24 or 32 not less than both sides of the matrix; rows are
 // written to their places once, at the end. Dynamic shared memory: 2·N elements and 16 bytes a
 // matrix, for the pivots' rows; warps never wait for each other.
+// Rows that are interchanged once, at the end: Abdelfattah, Haidar, Tomov, Dongarra, "Factorization
+// and inversion of a million matrices using GPUs: challenges and countermeasures" (2017).
 //   WIDTH  largest N that a launch needs
 //   work   N, first and count of each block's matrices in `order`; null where all have N = WIDTH
 //   order  matrices by size; null for their own order

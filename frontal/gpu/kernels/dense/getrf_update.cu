@@ -5,6 +5,8 @@
 // inverts the panel's unit triangle of L while the others move rows; the product with the inverse
 // gives the strip's rows of U; then the block walks down the strip by tiles. A thread owns entries
 // of a tile's accumulators. Dynamic shared memory: Strip::shared_elements.
+// The steps are those of LAPACK's getrf, Anderson et al., "LAPACK users' guide" (1999): laswp,
+// trsm, gemm. Blocks do not wait for each other, and no two have an entry of A in common.
 //   PANEL  columns of a panel, at most 32
 //   moves  lists of getrf_panel.cu, `panels` a matrix
 //   last   where the strips end: a column

@@ -6,6 +6,8 @@
 // getrs_rows, beyond: interchanges rows of B as P does (TRANS 0) or as Pᵀ. A strip of 32 columns is
 // a work item, one block of 128 threads each; they pass through shared memory, `columns` at a time:
 // columns·rows elements and an int for each row, of the tallest matrix.
+// The operation is LAPACK's: Anderson et al., "LAPACK users' guide" (1999). Matrices must be
+// square, and their factors those of getrf.
 #include "dense/gemm.cuh"
 #include "dense/potf2.cuh"
 

@@ -3,6 +3,8 @@
 //
 // Tile map: one tile of the triangle of C a work item; tiles, threads and shared memory as in
 // gemm.cu. The other triangle is neither read nor written. C must not overlap A.
+// The operation is that of the BLAS: Dongarra, Du Croz, Hammarling, Duff, "A set of level 3 basic
+// linear algebra subprograms" (1990).
 #include "dense/herk.cuh"
 
 #ifndef TILE

@@ -4,6 +4,8 @@
 // row i of A in N registers, N = 8, 16, 24 or 32, and at the end a row of the inverse. Dynamic
 // shared memory: 2·N elements and 16 bytes a matrix; warps never wait for each other. Matrices must
 // be square; one that has no inverse is left as it is.
+// inverse.cuh names the method. Matrices beyond 32×32 take getrf and getrs, for which the other
+// entry points write the identity and copy the solution.
 //   WIDTH  largest N that a launch needs
 //   work   N, first and count of each block's matrices in `order`; null where all have N = WIDTH
 //   order  matrices by size; null for their own order

@@ -1,4 +1,4 @@
-// Row interchanges that panels of LU owe to other columns.
+// Row interchanges of panels of LU in the other columns.
 //
 // laswp: columns to… before `end` and the panels of columns from… before `to`. A strip of columns
 // is a work item, one block each, whose warps take every panel's list of moves in turn; no shared
@@ -7,6 +7,7 @@
 // which take the panels of all later groups of `group` columns. Those lists are first made one
 // order of rows; columns then pass through shared memory, `columns` at a time: columns·rows
 // elements and an int for each row, of the tallest matrix.
+// laswp.cuh names the method. Blocks do not wait for each other.
 //   PANEL  columns of a panel
 //   moves  lists of getrf_panel.cu, `panels` a matrix
 #include "dense/gemm.cuh"

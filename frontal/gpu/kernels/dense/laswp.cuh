@@ -2,6 +2,8 @@
 //
 // A list of moves is `moves[0]` pairs (to, from), rows counted from the panel's first; at most two
 // for each column of the panel. Lists are made from the positions that rows have after the panel.
+// Interchanges made one permutation, whose rows move at once: Haidar, Dong, Luszczek, Tomov,
+// Dongarra, "Batched matrix computations on hardware accelerators based on GPUs" (2015).
 #pragma once
 #include "common/matrix.cuh"
 #include "common/ptx.cuh"

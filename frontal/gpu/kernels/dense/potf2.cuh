@@ -5,6 +5,10 @@
 // were exchanged one column earlier. Columns are broadcast through shared memory, where one 16-byte
 // read serves all lanes, and the square roots are taken at the end, one a lane. The inverse of the
 // factor, where wanted, grows row by row in the registers that finished columns leave free.
+// Reciprocals and roots are Newton's from the hardware's approximation: Markstein, "Computation of
+// elementary functions on the IBM RISC System/6000 processor" (1990). One warp a small matrix, in
+// registers: Abdelfattah, Haidar, Tomov, Dongarra, "Factorization and inversion of a million
+// matrices using GPUs: challenges and countermeasures" (2017).
 #pragma once
 #include "common/matrix.cuh"
 #include "common/ptx.cuh"

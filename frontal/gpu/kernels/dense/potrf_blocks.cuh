@@ -4,6 +4,8 @@
 // multiplied by the inverse, and the columns to the right are updated, in strips of 16×32 that a
 // warp computes by itself, on the fp64 tensor cores for double and complex<double>. While the first
 // warp factors the next diagonal block, the others update the rest (lookahead).
+// The inverses of diagonal blocks in place of triangular solves: Haidar, Dong, Luszczek, Tomov,
+// Dongarra, "Batched matrix computations on hardware accelerators based on GPUs" (2015).
 #pragma once
 #include "dense/potf2.cuh"
 #include "common/warp_product.cuh"

@@ -5,6 +5,9 @@
 // blocks of 16×16 of what is updated (potrf_tile.cuh). Dynamic shared memory: ORDER columns of
 // ORDER elements, and padding. Upper is the same on the transpose. The other triangle is neither
 // read nor written.
+// A block that keeps its matrix in shared memory: Abdelfattah, Haidar, Tomov, Dongarra,
+// "Performance tuning and optimization techniques of fixed and variable size batched Cholesky
+// factorization on GPUs" (2016).
 //   order  the matrices, largest first; null for all in their own order
 #include "dense/potrf_tile.cuh"
 

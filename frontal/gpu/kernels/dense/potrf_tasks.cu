@@ -1,16 +1,19 @@
-// Cholesky of large matrices, or of many: A = L·Lᴴ, or A = Uᴴ·U, by tiles that are tasks.
+// Cholesky of large matrices, or of batches of them: A = L·Lᴴ, or A = Uᴴ·U, by tiles that are
+// tasks.
 //
 // Task map: tile (i, j) of TILE×TILE of matrix b is the task {b, i, j, f}, f the first of the
 // matrix's block rows among those of all matrices. Blocks take tasks in the order of the list by an
-// atomic ticket. A task waits only for tasks before it, so that any number of resident blocks comes
-// to an end, and every entry is written once: results do not depend on the order of execution.
+// atomic ticket, and a task waits for earlier ones only, which is why none waits for ever
+// (scheduler.cuh). Every entry is written once: results do not depend on the order of execution.
 //   i > j   C = A(i,j) − Σ_{k<j} L(i,k)·L(j,k)ᴴ in registers, then C·L(j,j)⁻ᴴ by 32×32 inverses
 //   i = j   the same sum, then the factor of the tile and the inverses of its diagonal blocks.
 // state[0] is the ticket and state[1 + f + i] the number of block columns done in row i of the
 // tiles (i + 1 with the diagonal); all zero at first. operands: for each block row the blocks of
-// L(j,j) below the diagonal and the inverses on it, OPERANDS pieces of 32×32.
+// L(j,j) below the diagonal and the inverses on it, OPERANDS blocks of 32×32.
 // Dynamic shared memory: slices of the tile product, then in their place a tile and the operands;
-// POTF2_SCRATCH. Matrices must be square, their other triangle is left alone.
+// POTF2_SCRATCH. Matrices must be square, their other triangle is not touched. Progress of rows
+// of tiles: Kurzak, Buttari, Dongarra, "Solving systems of linear equations on the CELL processor
+// using Cholesky factorization" (2008).
 #include "dense/potrf_blocks.cuh"
 #include "common/scheduler.cuh"
 #include "common/tile.cuh"
@@ -23,9 +26,9 @@ using T = SCALAR;
 constexpr int TILE = 128, WARPS = 8, THREADS = 32 * WARPS;
 using Product = Tile<T, TILE, TILE, same_type<T, complex<double>> ? 8 : 16, WARPS / 2, 2, 3>;
 constexpr int SIDE = TILE / BLOCK, LD = TILE + leading_pad<T, false>(), LDO = BLOCK_LD<T>;
-constexpr int PIECE = BLOCK * LDO, OPERANDS = SIDE * (SIDE + 1) / 2;
+constexpr int OPERAND = BLOCK * LDO, OPERANDS = SIDE * (SIDE + 1) / 2;
 constexpr int SLICES = (Product::shared_elements + 31) / 32 * 32,
-              SOLVE = TILE * LD + OPERANDS * PIECE;
+              SOLVE = TILE * LD + OPERANDS * OPERAND;
 constexpr int REGION = SLICES > SOLVE ? SLICES : SOLVE;
 
 // What the tasks of one matrix share.
@@ -55,7 +58,7 @@ struct Factor {
 
 __device__ inline T *work() { return shared_memory<T>(); }
 __device__ inline T *operand(int r, int c) {
-    return work() + TILE * LD + (r * (r + 1) / 2 + c) * PIECE;
+    return work() + TILE * LD + (r * (r + 1) / 2 + c) * OPERAND;
 }
 
 // Call f(r, c) for the entries of an m×n tile, the threads of a warp side by side as memory is.
@@ -94,9 +97,9 @@ __device__ inline void update(const Factor &f) {
 // The rows of the tile in work() times L(j,j)⁻ᴴ, in strips of 16 rows. Ends with a barrier.
 __device__ inline void solve(const Factor &f, int j, int m) {
     f.wait(j, j, j, j + 1);
-    const T *source = f.operands + (long long)j * OPERANDS * PIECE;
+    const T *source = f.operands + (long long)j * OPERANDS * OPERAND;
     constexpr int chunk = 16 / sizeof(T);
-    for (int p = threadIdx.x * chunk; p < OPERANDS * PIECE; p += THREADS * chunk)
+    for (int p = threadIdx.x * chunk; p < OPERANDS * OPERAND; p += THREADS * chunk)
         copy_async<16>(operand(0, 0) + p, source + p, true);
     copy_async_commit();
     copy_async_wait<0>();
@@ -130,13 +133,13 @@ __device__ inline void store_tile(const Factor &f, int i, int j) {
 // Give the blocks of the factored tile, and the inverses in operand(c, c), to all; then the tile.
 __device__ __noinline__ void publish_diagonal(const Factor &f, int j, Blocks<T> tile, int failure) {
     int n = f.n(j), first = j * TILE;
-    T *target = f.operands + (long long)j * OPERANDS * PIECE;
+    T *target = f.operands + (long long)j * OPERANDS * OPERAND;
     for (int r = 0; first + TILE < f.a.cols && r < SIDE; ++r)
         for (int c = 0; c <= r; ++c) {
             const T *source = r == c ? operand(c, c) : tile.at(r, c);
             int ld = r == c ? LDO : LD;
             for (int p = threadIdx.x; p < BLOCK * BLOCK; p += THREADS)
-                target[(r * (r + 1) / 2 + c) * PIECE + p % BLOCK + p / BLOCK * LDO] =
+                target[(r * (r + 1) / 2 + c) * OPERAND + p % BLOCK + p / BLOCK * LDO] =
                     source[p % BLOCK + p / BLOCK * ld];
         }
     if (threadIdx.x == 0 && (j == 0 || (failure && *f.info == 0)))
@@ -168,7 +171,7 @@ __device__ void potrf_tasks(
     __shared__ int number;
     auto fetch = [&] {
         int4 task = tasks[number];
-        f = {source(task.x), state + 1 + task.w, operands + (long long)task.w * OPERANDS * PIECE,
+        f = {source(task.x), state + 1 + task.w, operands + (long long)task.w * OPERANDS * OPERAND,
             info + task.x, task.y, task.z};
     };
     each_task(number, state, count, fetch, [&] { run_task(f); }, [] {});

@@ -117,7 +117,7 @@ template <int LD, class T> __device__ inline void update_rest(T *tile, int rows,
     __syncthreads();
 }
 
-// For `factor_tile` that tells nobody.
+// For `factor_tile` with nothing to do when columns are known.
 struct Nobody {
     __device__ void operator()(int) const {}
 };

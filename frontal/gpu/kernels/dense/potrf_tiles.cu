@@ -3,9 +3,10 @@
 // A task is a 64×64 tile (i, j) of the lower triangle (of its mirror image where UPLO is upper):
 //   C = A(i,j) - Σ_{k<j} L(i,k)·L(j,k)ᴴ;   i = j: L(j,j) and its inverse V;   i > j: L(i,j) = C·Vᴴ.
 // Tasks lie in a list, each after all that it needs, and blocks take them in that order by an
-// atomic ticket: however few blocks are resident, the first unfinished task can always go on, so
-// nothing can lock. done[row] counts the finished tiles of a row of tiles; it is all that blocks
-// tell each other. A tile is read and written once, and always summed in the same order.
+// atomic ticket: none waits for ever (scheduler.cuh). done[row] counts the finished tiles of a row
+// of tiles; it is all by which blocks wait for each other. A tile is read and written once, and
+// always summed in the same order. The tasks are those of Buttari, Langou, Kurzak, Dongarra (2009),
+// see there.
 //
 // A block has 128 threads; 2×2 warps own 32×32 parts of the tile in registers (tile.cuh). Dynamic
 // shared memory: the slices of the product, then in their place the tile and an inverse; where

@@ -5,6 +5,7 @@
 // transpose. Dynamic shared memory: 32·(WIDTH + 3) elements a warp, for its matrices side by side;
 // warps never wait for each other. Matrices must be square; the other triangle is neither read nor
 // written.
+// potf2.cuh names the method.
 //   WIDTH  largest N that a launch needs
 //   work   N, first and count of each block's matrices in `order`; null where all have N = WIDTH
 //   order  matrices by size; null for their own order

@@ -1,8 +1,8 @@
 // Matrices up to 32×32, a row a lane: which of them a block has, and how many lanes each takes.
 //
-// Tile map: blocks of four warps; 8, 16 or 32 lanes a matrix, so 4, 2 or 1 matrices a warp. Small
-// matrices side by side in a warp: Dong, Haidar, Tomov, Dongarra, "LU factorization of small
-// matrices: accelerating batched DGETRF on the GPU" (2014).
+// Tile map: blocks of four warps; 8, 16 or 32 lanes a matrix, so 4, 2 or 1 matrices a warp; the
+// host sorts matrices by size, so that those of a block have one N. Warps never wait for each
+// other.
 //   WIDTH  largest N that a launch needs
 //   work   N, first and count of each block's matrices in `order`; null where all have N = WIDTH
 //   order  matrices by size; null for their own order

@@ -7,6 +7,8 @@
 // operands (Solver::shared_elements). Only the triangle of A that UPLO names is read, without its
 // diagonal where that is a unit one. A must not overlap B; a zero on the diagonal gives infinity or
 // NaN.
+// The operation is that of the BLAS: Dongarra, Du Croz, Hammarling, Duff, "A set of level 3 basic
+// linear algebra subprograms" (1990); trsm.cuh names the method.
 #include "dense/trsm.cuh"
 #include "dense/gemm.cuh"
 

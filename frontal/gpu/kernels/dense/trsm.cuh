@@ -4,6 +4,9 @@
 // E(i,k)·X(k)) over the blocks k that are done; both products are tiles. The inverses are GIVEN
 // (trtri.cu), or made here, those of the next few diagonal blocks by one warp each. For the other
 // side all is transposed.
+// Inverses of the diagonal blocks in place of their solves: Du Croz, Higham, "Stability of methods
+// for matrix inversion" (1992); in batches: Haidar, Dong, Luszczek, Tomov, Dongarra, "Batched
+// matrix computations on hardware accelerators based on GPUs" (2015).
 #pragma once
 #include "common/tile.cuh"
 #include "dense/trtri.cuh"

@@ -2,6 +2,8 @@
 //
 // A block is worked on as a lower triangle: an upper one as its transpose. So the inverse lies in
 // shared memory as inv(A) for Lower and as inv(A)ᵀ for Upper, its other triangle zero.
+// Column by column, as method 1 of Du Croz, Higham, "Stability of methods for matrix inversion"
+// (1992).
 #pragma once
 #include "common/matrix.cuh"
 #include "common/ptx.cuh"

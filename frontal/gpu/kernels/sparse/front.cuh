@@ -9,6 +9,10 @@
 //                 after the other; for LU those of the transpose of U11 in a second array
 //   contribution  of Cholesky: block columns of 64 columns, each from its diagonal tile down, one
 //                 after the other; of LU the whole m×m block
+// Fronts and contribution blocks: Duff, Reid, "The multifrontal solution of indefinite sparse
+// symmetric linear equations" (1983); Liu, "The multifrontal method for sparse matrix solution:
+// theory and practice" (1992). Inverses of diagonal tiles for the solves: Raghavan, "Efficient
+// parallel sparse triangular solution using selective inversion" (1998).
 #pragma once
 #include "common/matrix.cuh"
 
@@ -98,9 +102,9 @@ template <class T> struct Contribution {
     }
 };
 
-// What a factorization tells the host, zero at first: outcome[0] grows with how early in the order
-// of elimination the first pivot of Cholesky lies that is not positive.
+// What a factorization reports to the host, zero at first: outcome[0] grows with how early in the
+// order of elimination the first pivot of Cholesky lies that is not positive.
 constexpr int NO_POSITION = 0x7fffffff;
-__device__ inline void tell_failure(int *outcome, int position) {
+__device__ inline void report_failure(int *outcome, int position) {
     atomicMax(outcome, NO_POSITION - position);
 }

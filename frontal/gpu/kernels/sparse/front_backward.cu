@@ -3,11 +3,14 @@
 //
 // A task is a tile of pivots t: y(t) − Σ_i L(i,t)ᴴ·x(i), first over the update rows, whose x
 // ancestors know, then over the pivot tiles from the last one on as each x(i) comes; and the
-// inverse of the diagonal tile times that. Where there are many update rows others sum them,
-// `count` tiles in a task, and leave the sum as a message. A block of 8 warps takes 64×64 entries
-// at a time, 8 columns a warp, and asks for the next ones before it waits for x.
+// inverse of the diagonal tile times that. Of a front with more update rows other tasks sum `count`
+// tiles of them each, and send the sum. A block of 8 warps takes 64×64 entries at a time, 8 columns
+// a warp, and asks for the next ones before it waits for x. Shared memory: front_solve_tile.cuh.
 //
 // Who reads what: descendants and the tiles of the front x, through z; the partial sums their task.
+// Deadlock: parents come before children in the list, a front's last pivot tiles before its first,
+// and partial sums before who takes them, so that a task waits for tasks before it
+// (front_solve.cuh).
 #include "sparse/front_solve_tile.cuh"
 
 using T = SCALAR;

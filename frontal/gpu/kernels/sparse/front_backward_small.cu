@@ -2,7 +2,8 @@
 // each after its parent: x1 = Wᴴ·(y1 − L21ᴴ·x2) by the inverse W of the only diagonal tile.
 //
 // A front belongs to one warp, columns across groups of 8 lanes. Shared memory: a vector of each
-// warp's front.
+// warp's front. Deadlock: the list of the forward sweep is gone through from its end, parents
+// before children, by tickets (scheduler.cuh).
 #include "sparse/front_solve_small.cuh"
 
 using T = SCALAR;

@@ -1,13 +1,15 @@
 // Forward substitution over the fronts that are not small: y = L⁻¹·b for Cholesky and LU (of
-// interchanged rows), with U's transpose in place of L for FLIP; every front adds what its update
+// interchanged rows), with U's transpose in place of L for FLIP; every front sends what its update
 // rows take to its parent.
 //
 // A task is a tile of rows i: b(i) − Σ_p L(i,p)·y(p) as each y(p) comes, then W(i), the inverse of
 // the diagonal tile, times that, or a message to the parent; where k is small a task goes through
 // `count` tiles of update rows. A block of 8 warps takes 64×64 entries at a time, 8 columns a warp,
-// and asks for the next ones before it waits for y.
+// and asks for the next ones before it waits for y. Shared memory: front_solve_tile.cuh.
 //
 // Who reads what: the tiles of a front y, its parent the messages, the backward sweep y again.
+// Deadlock: children come before parents in the list, and tiles of a front in their order, so that
+// a task waits for tasks before it (front_solve.cuh).
 #include "sparse/front_solve_tile.cuh"
 
 using T = SCALAR;

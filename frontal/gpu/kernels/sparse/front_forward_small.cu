@@ -2,7 +2,8 @@
 //
 // A front belongs to one warp: y1 = W·b1 by the inverse W of its only diagonal tile, and the
 // messages u = messages of the children − L21·y1, rows across the lanes. Shared memory: a vector of
-// each warp's front.
+// each warp's front. Deadlock: the list has children before parents, which alone wait for them, and
+// a warp ends a front before it begins the next, whose ticket it has already (scheduler.cuh).
 #include "sparse/front_solve_small.cuh"
 
 using T = SCALAR;

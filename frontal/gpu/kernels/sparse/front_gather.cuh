@@ -1,5 +1,7 @@
 // A tile of a front before anything is eliminated from it: entries of A and the contribution blocks
-// of the children, added in shared memory in a fixed order.
+// of the children, extend-added (Duff, Reid, 1983) in shared memory in a fixed order: entries
+// first, then the children in theirs, so that results are reproducible. By a block of 128 threads;
+// a warp takes every fourth column of a child's part, a lane rows of it.
 #pragma once
 #include "sparse/front.cuh"
 #include "common/ptx.cuh"
@@ -20,26 +22,26 @@ template <int LD, class T> __device__ inline void clear_tile(T *tile) {
     for (int e = threadIdx.x; e < LD * FRONT_TILE; e += blockDim.x) tile[e] = zero<T>();
 }
 
-// The rectangle of a child's contribution block that falls into a tile of its parent.
-struct Piece {
+// The part of a child's contribution block that falls into a tile of its parent.
+struct ChildPart {
     int r0, r1, c0, c1, m;  // rows and columns of the block, and its order
     long long block, map;   // where the block and the places of its rows in the parent lie
 };
 
-// The piece of child c in tile (i, j) of its parent. Rows of the tile are rows of the block for
+// The part of child c in tile (i, j) of its parent. Rows of the tile are rows of the block for
 // LOWER_PART and its columns for UPPER_PART.
-__device__ inline Piece piece_of(const Fronts &tree, int c, Part part, int i, int j) {
+__device__ inline ChildPart child_part(const Fronts &tree, int c, Part part, int i, int j) {
     const int *cut = tree.cuts + tree.cut_pointer[c];
     int down = part == LOWER_PART ? i : j, across = part == LOWER_PART ? j : i;
     return {cut[down], cut[down + 1], cut[across], cut[across + 1], tree.updates(c), tree.block[c],
         tree.pointer[c]};
 }
 
-// Add a piece to the tile. The threads of a warp go along the block's columns, as it lies in
+// Add a child's part to the tile. The threads of a warp go along the block's columns, as it lies in
 // memory; all loads of eight columns are under way together.
 template <int LD, class T>
-__device__ inline void gather_piece(
-    T *tile, const Front<T> &f, Piece p, Part part, int i, int j, const T *blocks) {
+__device__ inline void extend_add(
+    T *tile, const Front<T> &f, ChildPart p, Part part, int i, int j, const T *blocks) {
     constexpr int WARPS = 4, COLUMNS = FRONT_TILE / WARPS, BATCH = sizeof(T) < 16 ? 8 : 4;
     const int *map = f.tree->relative + p.map;
     Contribution<const T> block{blocks + p.block, p.m};
@@ -77,9 +79,9 @@ __device__ inline void gather_piece(
     }
 }
 
-// The same of entries of A, by the threads from `first` on.
+// Add entries of A, by the threads from `first` on.
 template <int LD, class T>
-__device__ inline void gather_entries(
+__device__ inline void add_entries(
     T *tile, const Entries &entries, int task, const T *values, int first) {
     int step = blockDim.x - first;
     for (long long e = entries.begin[task] + threadIdx.x - first; e < entries.begin[task + 1];

@@ -1,20 +1,19 @@
 // Factorization of the small fronts of one level of an assembly tree, each from its assembly to its
-// end: A = L·Lᴴ, or P·A = L·U with P inside the pivot block (LU).
+// end: A = L·Lᴴ, or P·A = L·U with P inside the pivot block (LU). front.cuh names the method.
 //
 // Tile map: fronts of up to 64, 32 and 16 rows take 64, 32 and 16 threads; a block of 64 threads
-// has 1, 2 or 4 of them. Thread r owns row r (sparse/small_front.cuh). A front lies in dynamic
-// shared memory as its entries of A and its children's contribution blocks make it (SmallTile; the
-// host knows its size). Columns go in panels of 16, which are eliminated in registers, a row a
-// thread: what they leave in the panel's other columns is part of the contribution block, and goes
-// out from there. The rest of the contribution block are products of 16×16 by warps, which go out
-// from registers too: it is written once, in the place of blocks that were last read two levels
-// below.
+// has 1, 2 or 4 of them, and thread r of a front owns row r. The front lies in dynamic shared
+// memory (SmallTile in small_front.cuh; the host knows its size). Columns go in panels of 16,
+// eliminated in registers; what that makes of the panel's other columns is part of the contribution
+// block. The rest of this are products of 16×16 by warps, stored from registers: it is written
+// once, in the place of blocks that were last read two levels below. Launches follow each other:
+// nobody waits for flags.
 //
-// Cholesky goes left-looking: before a panel is eliminated, its columns take the products of all
-// panels before. LU, whose rows are interchanged, goes right-looking. Sums are taken in a fixed
+// Cholesky is left-looking: before a panel is eliminated, its columns take the products of all
+// panels before. LU, whose rows are interchanged, is right-looking. Sums are taken in a fixed
 // order.
-//   list   the level's fronts from `first` on: `large` of up to 64 rows, `medium` of up to 32, the
-//          rest
+//   list   the level's fronts from `first` on: `large` of up to 64 rows, `medium` of up to 32, then
+//          `small` of up to 16
 #include "sparse/small_front.cuh"
 
 using T = SCALAR;
@@ -26,7 +25,7 @@ constexpr int RESIDENTS = sizeof(T) == 4 ? 10 : sizeof(T) == 8 ? 8 : 6;
 struct Outputs {
     T *factor, *blocks, *inverses, *upper_inverses;
     int *pivots;
-    int *outcome;  // see tell_failure; then how many pivots were replaced
+    int *outcome;  // see report_failure; then how many pivots were replaced
     R tiny;
 };
 
@@ -145,7 +144,7 @@ __device__ inline void put_panel(const Small<ORDER> &f, R pivot, int p, int w) {
     if (row >= 0 && row < w) {
         root = pivot_root(pivot, scale);
         tile.scales[f.lane] = scale;
-        if (!is_pivot(pivot)) tell_failure(f.to.outcome, tile.front.start + f.lane);
+        if (!is_pivot(pivot)) report_failure(f.to.outcome, tile.front.start + f.lane);
     }
     tile.sync();
     if (row < 0) return;
@@ -206,7 +205,7 @@ template <int ORDER> __device__ inline R largest(const Small<ORDER> &f, R size) 
 // Eliminate w columns of a panel; this thread's row has `position` in it, LATER below the pivots'
 // rows, −1 where there is no row. On return positions are places in the factors; `pivot` is
 // LAPACK's interchange of this row. Returns how many pivots were replaced: with `careful` those
-// that are less than `tiny` of their columns, else those that are zero, and `weak` tells whether
+// that are less than `tiny` of their columns, else those that are zero, and `weak` says whether
 // care was needed. See getf2.cuh.
 template <int ORDER>
 __device__ inline int eliminate(const Small<ORDER> &f, T (&a)[NB], int row, int w, int most,

@@ -2,10 +2,13 @@
 //
 // WIDTH right-hand sides are solved together. In global memory those of a row lie side by side, in
 // shared memory the rows of one lie together. Whoever reads a message (messages.cuh) for the last
-// time makes it unset again: a solve leaves all as it found it.
+// time makes it unset again: a solve ends with all messages unset, as it began.
 //
-// Blocks, or for small fronts warps, take tasks from a list in its order by a ticket, and a task
-// waits for earlier ones alone: the first unfinished task can always go on.
+// Deadlock: blocks, or for small fronts warps, take tasks from a list by tickets (scheduler.cuh),
+// and a task waits for messages of tasks before it alone, or of launches before. Solves over the
+// tree: Liu, "The multifrontal method for sparse matrix solution: theory and practice" (1992); that
+// wait for values and not for levels: Liu, Li, Hogg, Duff, Vinter, "A synchronization-free
+// algorithm for parallel sparse triangular solves" (2016).
 #pragma once
 #include "sparse/front.cuh"
 #include "common/messages.cuh"

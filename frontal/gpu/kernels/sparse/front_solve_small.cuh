@@ -1,4 +1,5 @@
-// Small fronts, one for a warp at a time, in the substitutions of front_solve.cuh.
+// Small fronts, one for a warp at a time, in the substitutions of front_solve.cuh: up to 64 pivots
+// and SMALL_ROWS rows in all, so that a front's vector fits the warp's part of shared memory.
 #pragma once
 #include "sparse/front_solve.cuh"
 

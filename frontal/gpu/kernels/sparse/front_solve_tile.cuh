@@ -1,4 +1,8 @@
-// One tile of rows of a front for a block of 8 warps, in the substitutions of front_solve.cuh.
+// One tile of 64 rows of a front for a block of 8 warps, in the substitutions of front_solve.cuh.
+//
+// A warp owns 8 columns of each tile of 64×64, in registers; dynamic shared memory is TileMemory:
+// the tile's vectors and sums, and an inverse. Tiles of a dense triangle by ordered tickets: Hogg,
+// "A fast dense triangular solve in CUDA" (2013).
 #pragma once
 #include "sparse/front_solve.cuh"
 

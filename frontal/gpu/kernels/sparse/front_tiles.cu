@@ -1,26 +1,24 @@
 // Factorization of all fronts of an assembly tree that are too large to be factored whole, as tasks
-// of one launch: A = L·Lᴴ, or P·A = L·U with P inside the diagonal tiles (LU).
+// of one launch: A = L·Lᴴ, or P·A = L·U with P inside the diagonal tiles (LU). front.cuh names the
+// method; fronts as tasks of tiles: Hogg, Reid, Scott, "Design of a multicore sparse Cholesky
+// factorization using DAGs" (2010).
 //
-// A task is a tile (i, j) of 64×64 of a front (sparse/front.cuh), from its assembly to its end:
+// A task is a tile (i, j) of 64×64 of a front, from its assembly to its end:
 //   C = A(i,j) + Σ children − Σ_{p<j} L(i,p)·L(j,p)ᴴ;   i = j: L(j,j), and its inverse V;
 //   i > j: L(i,j) = C·Vᴴ;   j a tile of update rows: C is a tile of the contribution block.
-// Diagonal tiles are what all others wait for. So with Cholesky the task (i, i) sums up p < i-1
-// only and leaves C; the task (i, i-1), when it has L(i,i-1), subtracts the square of it and makes
-// L(i,i). And columns of L(j,j) are sent as soon as they are known: L(i,j) follows at a short
-// distance (tile_follow.cuh) and does not wait for V, except where there would be too many
-// messages.
-// For LU the second factor is U(p,j), and there are tasks for the transpose of U, whose factors are
-// those of L exchanged: C·Vᵀ with V the inverse of L(j,j); those of L take the inverse of U(j,j).
-// Tasks lie in a list, each after all that it needs, and blocks take them in that order by an
-// atomic ticket: however few blocks are resident, the first unfinished task can always go on, so
-// nothing can lock. Every tile is summed and written once, but for the diagonal ones of Cholesky,
-// which are left and then factored, always in the same order: results are reproducible.
+// With Cholesky the task (i, i) sums up p < i-1 only and stores C; the task (i, i-1), when it has
+// L(i,i-1), subtracts the square of it and makes L(i,i), which all others wait for. Columns of
+// L(j,j) are sent as soon as they are known: L(i,j) follows (tile_follow.cuh) and does not wait for
+// V, except where there would be too many messages. For LU the second factor is U(p,j), and there
+// are tasks for the transpose of U with the factors exchanged: C·Vᵀ with V the inverse of L(j,j).
 //
-// What blocks tell each other beside messages (all zero at first): done[row] counts the finished
-// tiles of a row of tiles of L; upper_done[row] those of U alike, or that C of a diagonal tile is
-// left; finished[front] the tiles of its contribution block; level[l] the tasks of a level. A
-// contribution block takes the place of those that were last read two levels below, so its first
-// write waits for that level.
+// Deadlock: tasks lie in the list after all that they wait for, and are taken by tickets
+// (scheduler.cuh); who sends columns waits for no follower. Flags, zero at first: done[row] counts
+// the finished tiles of a row of tiles of L; upper_done[row] those of U alike, or that C of a
+// diagonal tile is stored; finished[front] the tiles of its contribution block; level[l] the tasks
+// of a level, for a contribution block takes the place of those that were last read two levels
+// below.
+// Every tile is summed in one order: results are reproducible.
 //
 // A block has 128 threads; 2×2 warps own 32×32 parts of the tile in registers (tile.cuh). Dynamic
 // shared memory: the slices of the product, then in their place the tile; the assembled tile, then
@@ -33,6 +31,7 @@
 #include "common/tile.cuh"
 #include "sparse/tile_copies.cuh"
 #include "sparse/tile_follow.cuh"
+#include "sparse/tile_inverse.cuh"
 #include "sparse/tile_square.cuh"
 
 #ifndef TRACE
@@ -60,7 +59,7 @@ struct Tasks {
     T *sent;                // factors of diagonal tiles as messages, 64×64 each
     const int *first_sent;  // number of each front's first of them, and one more
     int *pivots;
-    int *outcome;  // see tell_failure; then how many pivots were replaced
+    int *outcome;  // see report_failure; then how many pivots were replaced
     real_t<T> tiny;
     long long *trace;  // with TRACE: when each task began, was assembled, was summed, and ended
 };
@@ -83,11 +82,11 @@ __device__ inline void stamp(const Tasks &tasks, int task, int phase) {
     if (TRACE && threadIdx.x == 0) tasks.trace[4 * task + phase] = nanoseconds();
 }
 
-// The piece of child number q of the tree's list, when it is there; for one thread.
-__device__ inline Piece wait_for_piece(const Task &task, const Tasks &tasks, int q) {
+// The part of child number q of the tree's list, when it is there; for one thread.
+__device__ inline ChildPart wait_for_child(const Task &task, const Tasks &tasks, int q) {
     const Fronts &tree = *task.front.tree;
     int c = tree.children[q];
-    Piece p = piece_of(tree, c, task.part, task.i, task.j);
+    ChildPart p = child_part(tree, c, task.part, task.i, task.j);
     int tiles = ceil_div(p.m, FRONT_TILE);
     if (p.r0 < p.r1 && p.c0 < p.c1)
         wait_for(tasks.finished + c, LU ? tiles * tiles : tiles * (tiles + 1) / 2);
@@ -99,21 +98,21 @@ __device__ inline void assemble(
     const Front<T> &f = task.front;
     const Fronts &tree = *f.tree;
     constexpr int TOGETHER = 32;
-    __shared__ Piece pieces[TOGETHER];
+    __shared__ ChildPart parts[TOGETHER];
     int begin = tree.child_pointer[f.s], last = tree.child_pointer[f.s + 1];
     T *tile = assembled();
     clear_tile<ld>(tile);
     __syncthreads();
     // a warp looks for the first children while the others add entries
-    if (threadIdx.x >= 32) gather_entries<ld>(tile, tasks.entries, task.number, values, 32);
+    if (threadIdx.x >= 32) add_entries<ld>(tile, tasks.entries, task.number, values, 32);
     for (int first = begin; first < last; first += TOGETHER) {
-        if (first > begin) __syncthreads();  // all are done with the pieces before
+        if (first > begin) __syncthreads();  // all are done with the children before
         if (threadIdx.x < min_(TOGETHER, last - first))
-            pieces[threadIdx.x] = wait_for_piece(task, tasks, first + threadIdx.x);
+            parts[threadIdx.x] = wait_for_child(task, tasks, first + threadIdx.x);
         __syncthreads();
         for (int q = 0; q < min_(TOGETHER, last - first); ++q) {
-            if (pieces[q].r0 == pieces[q].r1 || pieces[q].c0 == pieces[q].c1) continue;
-            gather_piece<ld>(tile, f, pieces[q], task.part, task.i, task.j, blocks);
+            if (parts[q].r0 == parts[q].r1 || parts[q].c0 == parts[q].c1) continue;
+            extend_add<ld>(tile, f, parts[q], task.part, task.i, task.j, blocks);
             __syncthreads();
         }
     }
@@ -170,7 +169,7 @@ __device__ inline void subtract(Product &tile, const Task &task, const Tasks &ta
     __syncthreads();
 }
 
-// Tell the tasks that need tile j of the task's row, of L or of U.
+// Tile j of the task's row, of L or of U, is there for the tasks that need it.
 __device__ inline void publish(const Task &task, const Tasks &tasks, int j, bool of_upper = false) {
     int row = task.front.tree->tile_row[task.front.s] + task.i;
     publish((of_upper ? tasks.upper_done : tasks.done) + row, j + 1);
@@ -195,7 +194,7 @@ __device__ __noinline__ void finish_cholesky(const Task &task, const Tasks &task
     });
     keep_inverse(inverse, tasks.inverses + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w);
     if (threadIdx.x == 0 && failed)
-        tell_failure(tasks.outcome, f.tree->start[f.s] + j * SIZE + failed - 1);
+        report_failure(tasks.outcome, f.tree->start[f.s] + j * SIZE + failed - 1);
     publish(task, tasks, j);
     Matrix<T> target = f.lower(j).at(0, j * SIZE);
 #pragma unroll 8
@@ -243,24 +242,6 @@ __device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
 }
 #endif
 
-// A block times the transpose of an inverse, 16 rows a warp: what the zeros of the inverse save is
-// then the same for all warps.
-struct Below {
-    static constexpr int H = SIZE / 2;
-    int i0 = threadIdx.x / 32 * 16;
-    WarpProduct<T, 16, H> left, right;
-
-    __device__ void solve(const T *block, const T *inverse) {
-        left.clear(), right.clear();
-        left.template add<H, false, false, false, !LU>(block + i0, ld, inverse, ld);
-        right.template add<SIZE, false, false, false, !LU>(block + i0, ld, inverse + H, ld);
-    }
-    template <class F> __device__ void each(F f) {
-        left.each([&](int r, int c, T &v) { f(i0 + r, c, v); });
-        right.each([&](int r, int c, T &v) { f(i0 + r, H + c, v); });
-    }
-};
-
 // L(i,j), or its like of the transpose of U.
 __device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks) {
     const Front<T> &f = task.front;
@@ -269,8 +250,8 @@ __device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks) 
     fetch_tile(assembled(), kept + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w, w);
     copy_async_wait<0>();
     __syncthreads();
-    Below below;
-    below.solve(work(), assembled());
+    TileTimesInverse<T> below;
+    below.multiply(work(), assembled());
     // In U11, which is not transposed.
     bool within = LU && task.part == UPPER_PART && i < f.pivot_tiles;
     Matrix<T> target =
@@ -299,9 +280,9 @@ __device__ __noinline__ void follow(const Task &task, const Tasks &tasks) {
     publish(task, tasks, j);
 }
 
-// L(i,i-1), and the tile whose factor is L(i,i): what the task (i,i) has left less the square of
-// L(i,i-1). What is left is fetched into the tile that takes the factor which is followed, when of
-// this the last columns alone are in use.
+// L(i,i-1), and the tile whose factor is L(i,i): what the task (i,i) has stored less the square of
+// L(i,i-1). What is stored is fetched into the tile that takes the factor which is followed, when
+// of this the last columns alone are in use.
 __device__ __noinline__ void prepare_diagonal(const Task &task, const Tasks &tasks) {
     constexpr int LAST = SIZE - 16;
     const Front<T> &f = task.front;
@@ -324,8 +305,8 @@ __device__ __noinline__ void prepare_diagonal(const Task &task, const Tasks &tas
 }
 #endif
 
-// Leave what is assembled less the product for others: `flag` grows by one.
-__device__ inline void leave(Product &tile, Matrix<T> target, int *flag) {
+// Store what is assembled less the product, for others: `flag` grows by one.
+__device__ inline void store_difference(Product &tile, Matrix<T> target, int *flag) {
     tile.each([&](int r, int c, T &v) {
         if (r < target.rows && c < target.cols) target(r, c) = assembled()[r + c * ld] - v;
     });
@@ -333,8 +314,7 @@ __device__ inline void leave(Product &tile, Matrix<T> target, int *flag) {
     if (threadIdx.x == 0) release_add(flag, 1);
 }
 
-// A tile of the contribution block: written once, in the place of blocks that nobody reads any
-// more.
+// A tile of the contribution block: written once, over blocks that nobody reads any more.
 __device__ inline void finish_contribution(
     Product &tile, const Task &task, const Tasks &tasks, T *blocks) {
     const Front<T> &f = task.front;
@@ -342,7 +322,8 @@ __device__ inline void finish_contribution(
         wait_for(tasks.level + task.level - 2, tasks.level_count[task.level - 2]);
     __syncthreads();
     Contribution<T> block{blocks + f.tree->block[f.s], f.m};
-    leave(tile, block.tile(task.i - f.pivot_tiles, task.j - f.pivot_tiles), tasks.finished + f.s);
+    store_difference(
+        tile, block.tile(task.i - f.pivot_tiles, task.j - f.pivot_tiles), tasks.finished + f.s);
 }
 
 // Whether L(i,j) follows the factor of the diagonal tile, which then takes work().
@@ -351,7 +332,7 @@ __device__ inline bool follows(const Task &task) {
 }
 
 // Subtract the product from what is assembled: into work(), in its place if it will follow, or
-// where it is left for others.
+// where others will take it.
 __device__ __noinline__ void sum_up(const Task &task, const Tasks &tasks, T *blocks) {
     const Front<T> &f = task.front;
     int j = task.j;
@@ -361,9 +342,9 @@ __device__ __noinline__ void sum_up(const Task &task, const Tasks &tasks, T *blo
     stamp(tasks, task.number, 2);
     if (j >= f.pivot_tiles) return finish_contribution(tile, task, tasks, blocks);
     if (!LU && task.i == j && j)
-        return leave(
+        return store_difference(
             tile, f.lower(j).at(0, j * SIZE), tasks.upper_done + f.tree->tile_row[f.s] + j);
-    // The diagonal tile tells the interchanges.
+    // The interchanges are those of the diagonal tile.
     if (LU && task.part == UPPER_PART) wait_for_diagonal(task, tasks);
     subtract(tile, task, tasks, follows(task) ? assembled() : work());
 }

@@ -7,6 +7,8 @@
 // larger than MULTIPLIER and no pivot too small (threshold pivoting; with MULTIPLIER 1 partial
 // pivoting). Else nothing of it was written, and one warp looks for the largest pivots, two rows a
 // lane in registers: between two pivots there is no barrier.
+// Pivots that are looked at when all is computed: Duff, Hogg, Lopez, "A new sparse LDLᵀ solver
+// using a posteriori threshold pivoting" (2020). Tiny pivots are replaced as getf2.cuh says.
 #pragma once
 #include "dense/getf2.cuh"
 #include "dense/potrf_tile.cuh"

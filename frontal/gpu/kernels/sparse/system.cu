@@ -1,6 +1,11 @@
 // A system op(A) X = B on the device, around the solution by its factors: into the factor's order
-// and scaling and back, the residual with the norms that judge it, and what the factor's pivots
-// tell.
+// and scaling and back, the residual with the norms that judge it, and norms of the factors.
+//
+// Each entry point says what a block, a team of threads or a thread owns, and what of static shared
+// memory it takes; no blocks wait for each other. Backward errors: Oettli, Prager, "Compatibility
+// of approximate solution of linear equations with given error bounds for coefficients and
+// right-hand sides" (1964), by components; Rigal, Gaches, "On the compatibility of a given solution
+// with the data of a linear system" (1967), by norms.
 //
 // Vectors are n×width, column-major without gaps, of type V: the factor's scalar T, or with WIDE
 // its double-precision counterpart. Norms are kept as bits: non-negative floats are ordered as

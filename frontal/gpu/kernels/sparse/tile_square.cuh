@@ -44,7 +44,7 @@ template <class T> struct Square {
 
   private:
     // Call f(i, j) for this warp's blocks, at (i, j): one for the first warp, whose first thread
-    // tells others of x meanwhile, three for each other.
+    // releases x to others meanwhile, three for each other.
     template <class F> __device__ static void each_block(F f) {
         // Two bits a block, along the columns.
         constexpr unsigned rows = 0xfb9e4, columns = 0xe9500;

@@ -16,9 +16,9 @@ from frontal.cpu import backend as cpu
 from frontal.cpu.layout import Layout
 from frontal.matrix import canonical
 from frontal.ordering import order
+from frontal.ordering.components import Components
 from frontal.ordering.etree import EliminationTree
 from frontal.ordering.graph import adjacency
-from frontal.ordering.pieces import Pieces
 from frontal.symbolic.matched import match_rows
 from frontal.symbolic.matching import Matching
 from frontal.symbolic.pairs import symmetric_pairs
@@ -132,11 +132,11 @@ def test_dense_nodes_come_last_by_their_degrees():
     A = sp.lil_array(sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(n, n)))
     for hub, share in hubs.items():
         A[hub, np.flatnonzero(rng.random(n) < share)] = 1
-    pieces = Pieces(adjacency(A))
-    wanted = sorted(hubs, key=lambda hub: pieces.graph.degree[hub])
-    assert pieces.dense.tolist() == wanted == [7, 500, 40]
-    parts = [np.arange(block.graph.n, dtype=np.int32) for block in pieces.blocks]
-    assert pieces.assemble(parts)[-3:].tolist() == wanted
+    components = Components(adjacency(A))
+    wanted = sorted(hubs, key=lambda hub: components.graph.degree[hub])
+    assert components.dense.tolist() == wanted == [7, 500, 40]
+    parts = [np.arange(part.graph.n, dtype=np.int32) for part in components.compressed]
+    assert components.assemble(parts)[-3:].tolist() == wanted
 
 
 def test_equal_nodes_stay_together_whatever_their_numbers():
@@ -145,12 +145,12 @@ def test_equal_nodes_stay_together_whatever_their_numbers():
     times = rng.integers(1, 5, 400)
     grid = problems.poisson2d(20)
     twins = rng.permutation(np.repeat(np.arange(400), times))
-    (block,) = Pieces(adjacency(sp.csr_array(grid)[twins][:, twins])).blocks
-    assert sorted(block.weights) == sorted(times)
+    (part,) = Components(adjacency(sp.csr_array(grid)[twins][:, twins])).compressed
+    assert sorted(part.weights) == sorted(times)
     perm = rng.permutation(400).astype(np.int32)
-    members = block.expand(perm)
+    members = part.expand(perm)
     assert np.array_equal(np.sort(members), np.arange(twins.size))
-    ends = np.cumsum(block.weights[perm])
+    ends = np.cumsum(part.weights[perm])
     assert np.array_equal(np.flatnonzero(np.diff(twins[members])) + 1, ends[:-1])
 
 

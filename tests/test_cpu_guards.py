@@ -14,6 +14,7 @@ from frontal import backends, problems
 from frontal.cpu import backend as cpu
 from frontal.cpu import factorize as factorization
 from frontal.cpu import team
+from frontal.cpu.threads import run_team
 
 from .conftest import scaled_residual
 
@@ -134,7 +135,7 @@ def crew(member, threads=3, progress=None):
     state = np.zeros(team.STATE_SIZE, np.int64)
     error = None
     try:
-        cpu._run_team(lambda rank: member(rank, state), threads, state, 7, progress)
+        run_team(lambda rank: member(rank, state), threads, state, 7, progress)
     except BaseException as raised:
         error = raised
     return state, error

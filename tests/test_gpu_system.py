@@ -194,6 +194,7 @@ def test_blocks_of_right_hand_sides(device, monkeypatch):
     wanted, told = factor.solve(b, return_info=True)
     monkeypatch.setattr(frontal.gpu.sparse.system, "_LARGEST_BLOCK", 1)
     monkeypatch.setattr(frontal.gpu.sparse.system, "_LEAST_WIDTH", 4)
+    factor = factor.copy()  # what is known of its systems is not copied
     x, info = factor.solve(b, return_info=True)
     np.testing.assert_array_equal(x, wanted)
     assert info.backward_error == told.backward_error

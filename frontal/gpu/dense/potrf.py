@@ -78,15 +78,10 @@ def _parts(
 def _tiny_lists(device: Any, n: np.ndarray, part: PotrfPart, _: PotrfTuning) -> tuple[Any, ...]:
     sizes = n[part.matrices]
     if len(part.matrices) == len(n) and sizes[0] == sizes[-1]:
-        return (None, None, -(-len(sizes) // _tiny_count(sizes[0])))
+        return (None, None, -(-len(sizes) // launch.potrf_tiny_count(sizes[0])))
     work = tiny_work(sizes)
     table = device.upload(np.concatenate([part.matrices, work.ravel()]).astype(np.int32))
     return (table[: len(sizes)], table[len(sizes) :], len(work))
-
-
-def _tiny_count(n: int) -> int:
-    """Matrices of a block of potrf_tiny.cu."""
-    return 16 if n <= 8 else 8 if n <= 16 else 4
 
 
 def tiny_work(sizes: np.ndarray) -> np.ndarray:
@@ -103,7 +98,7 @@ def tiny_work(sizes: np.ndarray) -> np.ndarray:
     work = []
     for width in (32, 24, 16, 8):
         first, last = np.searchsorted(-classes, [-width, -width + 1])
-        each = _tiny_count(width)
+        each = launch.potrf_tiny_count(width)
         work += [(width, k, min(each, last - k)) for k in range(first, last, each)]
     return np.array(work, np.int64).reshape(-1, 3)
 
@@ -132,14 +127,12 @@ def _run_shared(a: Batch, info: Any, uplo: int, part: PotrfPart, order: Any) -> 
 
 # --- tiles that are tasks ------------------------------------------------------------------------
 
-_TILE = {"tiles": 64, "tasks": 128}  # rows of a tile
-
 
 def _task_lists(
     device: Any, n: np.ndarray, part: PotrfPart, numbers: PotrfTuning
 ) -> tuple[Any, ...]:
     resident = part.residents * device.limits.multiprocessors
-    tasks, rows = task_list(n[part.matrices], _TILE[part.kind], numbers.group * resident)
+    tasks, rows = task_list(n[part.matrices], part.tile, numbers.group * resident)
     tasks[:, 0] = part.matrices[tasks[:, 0]]
     return device.upload(tasks), min(len(tasks), resident), rows
 
@@ -183,9 +176,7 @@ def _run_tasks(
     a: Batch, info: Any, uplo: int, part: PotrfPart, tasks: Any, blocks: int, rows: int
 ) -> None:
     xp = a.device.xp
-    # Of a diagonal tile: its inverse, or its blocks of 32×32 and their inverses.
-    kept = 64 * 64 if part.kind == "tiles" else 10 * 32 * launch.block_ld(a.dtype)
-    state, inverses = xp.zeros(rows + 1, xp.int32), xp.empty(rows * kept, a.dtype)
+    state, inverses = xp.zeros(rows + 1, xp.int32), xp.empty(rows * part.kept, a.dtype)
     arguments = (a.locator, tasks, np.int32(len(tasks)), state, inverses, info)
     _kernel(a, uplo, part)((blocks,), (part.threads,), arguments, part.shared)
 

@@ -175,9 +175,9 @@ def _places(k, entry_pointer, row, column, tile_row):
             if c >= k[s] or (r < k[s] and r // TILE < c // TILE):
                 r, c, part = c, r, np.int64(1)
             if r < k[s]:
-                i, at = r // TILE, r % TILE
+                i, inside = r // TILE, r % TILE
             else:
-                i, at = pivot_tiles + (r - k[s]) // TILE, (r - k[s]) % TILE
+                i, inside = pivot_tiles + (r - k[s]) // TILE, (r - k[s]) % TILE
             keys[e, 0], keys[e, 1], keys[e, 2] = tile_row[s] + i, c // TILE, part
-            places[e] = at + TILE * (c % TILE)
+            places[e] = inside + TILE * (c % TILE)
     return keys, places

@@ -16,14 +16,11 @@ import numpy as np
 from . import launch
 from .launch import Tile, TrsmPlan
 from .operands import ALL, Operand, Part, op_sizes, operands, require, without_depth
+from .structs import INVERSES, TRIANGLE
 from .vendor import vendor_of
 from .worklists import work_list
 
-_INVERSES = np.dtype(
-    [("values", "u8"), ("starts", "u8"), ("each", "i4"), ("skip", "i4")], align=True
-)
-_NO_INVERSES = np.zeros((), _INVERSES)
-TRIANGLE = 32  # order of the diagonal blocks that are inverted
+_NO_INVERSES = np.zeros((), INVERSES.dtype)
 _TRANS = {"N": 0, "T": 1, "C": 2}
 _UPLO = {"L": 0, "U": 1}
 
@@ -252,9 +249,9 @@ class Inverses:
     each: int
 
     def struct(self, device: Any, skip: int) -> np.ndarray:
-        """The struct ``Inverses`` of trsm.cu, for windows that begin at block ``skip``."""
+        """The struct ``Inverses`` of common/structs.cuh, for windows that begin at block ``skip``."""
         pointers = device.pointer(self.values), device.pointer(self.starts)
-        return np.array((*pointers, self.each, skip), dtype=_INVERSES)
+        return np.array((*pointers, self.each, skip), dtype=INVERSES.dtype)
 
 
 def trtri(uplo: str, diag: str, a: Operand) -> Inverses:

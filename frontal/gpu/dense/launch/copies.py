@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-COPY_TILE = 32  # rows and columns
+from ..structs import COPY_ROWS, COPY_TILE
 
 
 def copy_strided() -> tuple[int, int]:
     """Threads of a block along and across a tile."""
-    return COPY_TILE, 8
+    return COPY_TILE, COPY_ROWS
 
 
 def clear() -> int:
     """Threads of a block, which clears the columns of a tile."""
-    return 256
+    return COPY_TILE * COPY_ROWS

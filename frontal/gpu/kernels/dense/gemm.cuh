@@ -2,13 +2,6 @@
 #pragma once
 #include "common/tile.cuh"
 
-// The part of each matrix of a batch that an operation works on; trimmed to the rows and columns
-// that a matrix has, so that one window serves matrices of different sizes.
-struct Window {
-    int i, j, m, n;
-    template <class T> __device__ Matrix<T> of(Matrix<T> a) const { return a.at(i, j, m, n); }
-};
-
 // The tile of a batch that block (or warp) `item` computes. `work` holds {matrix, row, column, 0},
 // row and column counted in elements; it is repeated for every `period` items, for the next
 // matrices.

@@ -15,13 +15,18 @@ import pickle
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import llvmlite
 import numba
 from numba.core.caching import FunctionCache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
+
+if TYPE_CHECKING:
+    from numba.core.codegen import Codegen
+    from numba.core.cpu import CPUContext
+    from numba.core.typing.templates import Signature
 
 log = logging.getLogger("frontal")
 
@@ -44,14 +49,14 @@ class DiskCache(FunctionCache):
         Made when something is written; it need not be writable.
     """
 
-    def __init__(self, function: Callable[..., Any], folder: Path) -> None:
+    def __init__(self, function: Callable[..., object], folder: Path) -> None:
         # That of Numba's class would look for a folder that it can write.
         self._py_func = function
         self._cache_path = str(folder)
         self._folder = folder
         self.enable()
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any | None:
+    def load_overload(self, sig: Signature, target_context: CPUContext) -> CompileResult | None:
         """Compiled code for a signature, None if it must be compiled."""
         target_context.refresh()
         if not self._enabled:
@@ -69,7 +74,7 @@ class DiskCache(FunctionCache):
             log.info("compiling anew what cannot be read from %s: %r", path, error)
         return None
 
-    def save_overload(self, sig: Any, data: Any) -> None:
+    def save_overload(self, sig: Signature, data: CompileResult) -> None:
         """Keep compiled code, if it holds no addresses of this process and the disk allows it."""
         if not self._enabled or data.library.has_dynamic_globals:
             return
@@ -84,14 +89,14 @@ class DiskCache(FunctionCache):
     def flush(self) -> None:
         """Nothing is ever stale here: names of files tell their sources."""
 
-    def _key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
+    def _key(self, sig: Signature, codegen: Codegen) -> tuple[object, ...]:
         """What the code depends on: versions, source file, types, processor, closure."""
         code = self._py_func.__code__
         source = _digest_of_file(code.co_filename), code.co_firstlineno
         versions = numba.__version__, llvmlite.__version__
         return (*versions, *source, *self._index_key(sig, codegen))
 
-    def _path(self, key: tuple[Any, ...]) -> Path:
+    def _path(self, key: tuple[object, ...]) -> Path:
         function = self._py_func
         name = f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")
         return self._folder / f"{name}-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.nbc"

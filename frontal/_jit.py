@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numba
 import numba.extending
@@ -21,6 +21,9 @@ import numba.extending
 from ._disk_cache import DiskCache
 
 log = logging.getLogger("frontal")
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 
 def _cache_folder() -> Path:
@@ -41,25 +44,34 @@ if not _FOLDER.is_dir():
     log.info("compiling for the first time: 15 to 20 seconds, then kept in %s", _FOLDER)
 
 
-def _compile(function: Callable[..., Any], **options: Any) -> Any:
-    dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
+def _compiled(
+    function: Callable[Parameters, Result], **options: bool
+) -> Callable[Parameters, Result]:
+    compile_: Any = numba.njit
+    dispatcher = compile_(nogil=True, error_model="numpy", **options)(function)
     dispatcher._cache = DiskCache(function, _FOLDER)
     return dispatcher
 
 
-def jit(function: Callable[..., Any]) -> Any:
+def jit(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile at first call for the argument types met, and keep the result on disk."""
-    return _compile(function)
+    return _compiled(function)
 
 
-def inner(function: Callable[..., Any]) -> Any:
+def inner(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """As `jit` in half the time, for functions that only compiled code calls.
 
     Python must not call them: without the wrapper the process dies.
     """
-    return _compile(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
-def intrinsic(function: Callable[..., Any]) -> Any:
-    """A function that writes its own LLVM code, see `numba.extending.intrinsic`."""
-    return numba.extending.intrinsic(function)
+def intrinsic(
+    function: Callable[Concatenate[object, Parameters], object],
+) -> Callable[Parameters, Any]:
+    """A function that writes its own LLVM code, see `numba.extending.intrinsic`.
+
+    It is called without the typing context, its first argument, and returns what that code does.
+    """
+    made: Any = numba.extending.intrinsic(function)
+    return made

@@ -5,19 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from .factor.analysis import Analysis, Progress, analyze_canonical
+from ._typing import MatrixLike
+from .factor.analysis import Analysis
 from .factor.factor import Factor
-from .matrix import canonical
+from .matrix import Canonical, canonical
 from .method import CHOLESKY
+from .protocol import Progress
+from .symbolic.symbolic import Choices
 
 
 def solve(
-    A: Any,
-    b: Any,
+    A: MatrixLike,
+    b: MatrixLike,
     *,
     kind: str = "auto",
-    ordering: Any = "auto",
+    ordering: ArrayLike = "auto",
     backend: str = "auto",
     refine: int | None = None,
     check_finite: bool = True,
@@ -73,14 +77,14 @@ def solve(
         dtype = np.finfo(dtype).dtype  # a real factor solves for real and imaginary parts
     matrix = canonical(A, kind=kind, check_finite=check_finite, dtype=dtype)
     analysis = _analyze(matrix, kind, ordering, backend, 1, None)
-    return Factor.compute(matrix, analysis).solve(b, refine=refine, return_info=return_info)
+    return Factor(matrix, analysis).solve(b, refine=refine, return_info=return_info)
 
 
 def analyze(
-    A: Any,
+    A: MatrixLike,
     *,
     kind: str = "auto",
-    ordering: Any = "auto",
+    ordering: ArrayLike = "auto",
     backend: str = "auto",
     reuse: int = 1,
     check_finite: bool = True,
@@ -115,11 +119,11 @@ def analyze(
 
 
 def factorize(
-    A: Any,
+    A: MatrixLike,
     analysis: Analysis | None = None,
     *,
     kind: str = "auto",
-    ordering: Any = "auto",
+    ordering: ArrayLike = "auto",
     backend: str = "auto",
     reuse: int = 1,
     check_finite: bool = True,
@@ -152,27 +156,30 @@ def factorize(
     if analysis is not None:
         return analysis.factorize(A, check_finite=check_finite, progress=progress)
     matrix = canonical(A, kind=kind, check_finite=check_finite, ordered=True)
-    return Factor.compute(
-        matrix, _analyze(matrix, kind, ordering, backend, reuse, progress), progress
-    )
+    analysis = _analyze(matrix, kind, ordering, backend, reuse, progress)
+    return Factor(matrix, analysis, progress)
 
 
 def _analyze(
-    matrix: Any, kind: str, ordering: Any, backend: str, reuse: int, progress: Progress | None
+    matrix: Canonical,
+    kind: str,
+    ordering: ArrayLike,
+    backend: str,
+    reuse: int,
+    progress: Progress | None,
 ) -> Analysis:
     perm = None
     if not isinstance(ordering, str):
         perm, ordering = np.asarray(ordering), "given"
-    return analyze_canonical(
+    return Analysis.of(
         matrix,
-        ordering=ordering,
-        perm=perm,
-        reuse=reuse,
+        choices=Choices(ordering, perm, reuse),
         backend=backend,
         fallback=kind == "auto" and matrix.method is CHOLESKY,
         progress=progress,
     )
 
 
-def _dtype_of(x: Any) -> np.dtype:
-    return x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype
+def _dtype_of(x: object) -> np.dtype:
+    dtype = getattr(x, "dtype", None)
+    return np.asarray(x).dtype if dtype is None else dtype

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING or sys.version_info >= (3, 12):
     cached_property = functools.cached_property
@@ -18,7 +18,7 @@ else:
     class _Unlocked(functools.cached_property):
         """As Python 3.12's."""
 
-        def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        def __get__(self, instance: object, owner: type | None = None) -> object:
             """The value of an instance; the property itself where the class is asked."""
             if instance is None:
                 return self

@@ -6,14 +6,14 @@ sums of duplicates and products of a damaged matrix end the process or read fore
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+
+from ._typing import Sparse
 
 _OFFSETS = np.iinfo(np.int32).max
 
 
-def checked(A: Any, name: str, *, scan: bool = True) -> Any:
+def checked(A: Sparse, name: str, *, scan: bool = True) -> Sparse:
     """A sparse matrix or array that SciPy may convert.
 
     Parameters
@@ -55,7 +55,7 @@ def checked(A: Any, name: str, *, scan: bool = True) -> Any:
     return A
 
 
-def _with_arrays(A: Any) -> Any:
+def _with_arrays(A: Sparse) -> Sparse:
     """Formats without index arrays in the nearest one that has them."""
     if A.format == "lil":
         rows, data = (list(map(len, lists)) for lists in (A.rows, A.data))
@@ -87,7 +87,7 @@ def _check_order(indptr: np.ndarray) -> None:
         raise ValueError(f"indptr falls after entry {falls[0]}")
 
 
-def _check_pointers(A: Any, count: int, stored: int) -> None:
+def _check_pointers(A: Sparse, count: int, stored: int) -> None:
     """Lengths of indptr, of indices and of as many `stored` values or blocks."""
     indptr, indices = A.indptr, A.indices
     _check_integers("indptr", indptr)
@@ -101,7 +101,7 @@ def _check_pointers(A: Any, count: int, stored: int) -> None:
         raise ValueError(f"indptr ends with {indptr[-1]}, but there are {held}")
 
 
-def _check_blocks(A: Any, rows: int, columns: int) -> None:
+def _check_blocks(A: Sparse, rows: int, columns: int) -> None:
     _check_values(A.data, 3)
     stored, height, width = A.data.shape
     if height < 1 or width < 1 or rows % height or columns % width:
@@ -111,7 +111,7 @@ def _check_blocks(A: Any, rows: int, columns: int) -> None:
     _check_range("indices", A.indices[: A.indptr[-1]], columns // width)
 
 
-def _check_coordinates(A: Any) -> None:
+def _check_coordinates(A: Sparse) -> None:
     _check_values(A.data, 1)
     coordinates = A.coords if hasattr(A, "coords") else (A.row, A.col)
     if len(coordinates) != A.ndim:
@@ -123,7 +123,7 @@ def _check_coordinates(A: Any) -> None:
         _check_range(f"coords[{axis}]", values, A.shape[axis])
 
 
-def _check_diagonals(A: Any) -> None:
+def _check_diagonals(A: Sparse) -> None:
     """Diagonals outside of the shape are allowed, they are empty."""
     _check_values(A.data, 2)
     _check_integers("offsets", A.offsets)

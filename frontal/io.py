@@ -7,18 +7,20 @@ import contextlib
 import gzip
 import os
 import re
-from collections.abc import Callable, Iterator
-from io import BytesIO
+from collections.abc import Iterator
+from io import BufferedIOBase, BytesIO
 from pathlib import Path
-from typing import IO, Any
+from typing import Literal
 
 import numpy as np
 import scipy.io
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
+from ._typing import Sparse
 from .checked import checked
 
-_PACKED: dict[str, Callable[..., IO[Any]]] = {".gz": gzip.open, ".bz2": bz2.open}
+_PACKED = {".gz": gzip.open, ".bz2": bz2.open}
 _MATRIX_MARKET = (".mtx", ".mm")
 _HARWELL_BOEING = (".rb", ".hb", *(f".{t}{s}a" for t in "rcpi" for s in "suhzr"))
 _NPZ = {
@@ -93,7 +95,7 @@ def read_vector(path: str | os.PathLike[str]) -> np.ndarray:
         raise _unknown(path, [*_MATRIX_MARKET, ".npy", ".txt"])
     with _named(path):
         if ending in _MATRIX_MARKET:
-            stored: Any = scipy.io.mmread(str(path))
+            stored = scipy.io.mmread(str(path))
             x = stored.toarray() if sp.issparse(stored) else np.asarray(stored)
         elif ending == ".npy":
             x = np.load(path, allow_pickle=False)
@@ -102,7 +104,7 @@ def read_vector(path: str | os.PathLike[str]) -> np.ndarray:
     return x[:, 0] if x.ndim == 2 and x.shape[1] == 1 else x
 
 
-def write_vector(path: str | os.PathLike[str], x: Any) -> None:
+def write_vector(path: str | os.PathLike[str], x: ArrayLike) -> None:
     """Write a vector (n,), or several as columns (n, k), to the last bit.
 
     Parameters
@@ -128,7 +130,7 @@ def write_vector(path: str | os.PathLike[str], x: Any) -> None:
         raise _unknown(path, [*_MATRIX_MARKET, ".npy", ".txt"])
 
 
-def write_matrix(path: str | os.PathLike[str], A: Any) -> None:
+def write_matrix(path: str | os.PathLike[str], A: Sparse) -> None:
     """Write a sparse matrix to the last bit.
 
     Parameters
@@ -174,7 +176,7 @@ def _endings(path: Path) -> tuple[str, str]:
     return (suffixes[-1] if suffixes else ""), packed
 
 
-def _open(path: Path, mode: str) -> IO[bytes]:
+def _open(path: Path, mode: Literal["rb", "wb"]) -> BufferedIOBase:
     return _PACKED.get(_endings(path)[1], open)(path, mode)
 
 
@@ -182,7 +184,7 @@ def _unknown(path: Path, known: list[str]) -> ValueError:
     return ValueError(f"{path} has an unknown ending; these are known: {', '.join(known)}")
 
 
-def _write_matrix_market(path: Path, a: Any) -> None:
+def _write_matrix_market(path: Path, a: np.ndarray | Sparse) -> None:
     text = BytesIO()  # the writer seeks, which a compressed stream cannot
     scipy.io.mmwrite(text, a)
     with _open(path, "wb") as stream:

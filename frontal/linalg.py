@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from scipy.sparse import SparseEfficiencyWarning
 from scipy.sparse.linalg import MatrixRankWarning
 
+from ._typing import MatrixLike, Sparse, for_scipy, is_sparse
 from .api import factorize
 from .cached import cached_property
 from .checked import checked
@@ -40,7 +41,9 @@ _OPTIONS = {
 # fmt: on
 
 
-def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = True) -> Any:
+def spsolve(
+    A: MatrixLike, b: MatrixLike, permc_spec: str | None = None, use_umfpack: bool = True
+) -> Any:
     """Solve A x = b, as `scipy.sparse.linalg.spsolve`.
 
     Parameters
@@ -78,29 +81,28 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
     array([1., 1.])
     """
     ordering = _ordering(permc_spec)
-    A = _compressed(A, ("csc", "csr"), "spsolve requires A be CSC or CSR matrix format")
-    sparse = sp.issparse(b)
-    if sparse and b.ndim == 2 and b.shape[1] != 1:
-        x = factorize(_promoted(A, b.dtype), ordering=ordering).solve(b)
-        return type(A)(x)
-    b = checked(b, "b").toarray() if sparse else np.asarray(b)
-    squeeze = b.ndim == 2 and b.shape[1] == 1
+    matrix = _compressed(A, ("csc", "csr"), "spsolve requires A be CSC or CSR matrix format")
+    if is_sparse(b) and b.ndim == 2 and b.shape[1] != 1:
+        x = factorize(_promoted(matrix, b.dtype), ordering=ordering).solve(b)
+        return type(matrix)(x)
+    dense = checked(b, "b").toarray() if is_sparse(b) else np.asarray(b)
+    squeeze = dense.ndim == 2 and dense.shape[1] == 1
     try:
-        factor = factorize(_promoted(A, b.dtype), ordering=ordering)
-        x = _solve(factor, b, "N")
+        factor = factorize(_promoted(matrix, dense.dtype), ordering=ordering)
+        x = _solve(factor, dense, "N")
     except (SingularMatrixError, NonFiniteInputError) as error:
         warn(f"Matrix is exactly singular: {error}", MatrixRankWarning)
-        x = np.full(b.shape, np.nan, np.result_type(A.dtype, b.dtype, np.float32))
+        x = np.full(dense.shape, np.nan, np.result_type(matrix.dtype, dense.dtype, np.float32))
     return x.ravel() if squeeze else x
 
 
 def splu(
-    A: Any,
+    A: MatrixLike,
     permc_spec: str | None = None,
     diag_pivot_thresh: float | None = None,
     relax: int | None = None,
     panel_size: int | None = None,
-    options: dict[str, Any] | None = None,
+    options: dict[str, object] | None = None,
 ) -> SparseLU:
     """Factorize A, as `scipy.sparse.linalg.splu`.
 
@@ -140,11 +142,11 @@ def splu(
     if unknown:
         raise TypeError(f"{unknown[0]!r} is no option of SuperLU; these are: {sorted(_OPTIONS)}")
     ordering = _ordering(options["ColPerm"])
-    A = _compressed(A, ("csc",), "splu converted its input to CSC format")
-    return SparseLU(factorize(A, ordering=ordering))
+    matrix = _compressed(A, ("csc",), "splu converted its input to CSC format")
+    return SparseLU(factorize(matrix, ordering=ordering))
 
 
-def factorized(A: Any) -> Callable[[Any], Any]:
+def factorized(A: MatrixLike) -> Callable[[MatrixLike], Any]:
     """A function that solves A x = b, as `scipy.sparse.linalg.factorized`.
 
     Parameters
@@ -184,7 +186,7 @@ class SparseLU:
     def __init__(self, factor: Factor) -> None:
         self.factor = factor
 
-    def solve(self, rhs: Any, trans: str = "N") -> Any:
+    def solve(self, rhs: MatrixLike, trans: str = "N") -> Any:
         """Solve A x = rhs, or with the transpose ("T") or the adjoint ("H") of A.
 
         Parameters
@@ -243,7 +245,7 @@ class SparseLU:
         return f"<SparseLU of {self.factor!r}>"
 
 
-def _ordering(permc_spec: Any) -> str:
+def _ordering(permc_spec: object) -> str:
     """Our ordering for SuperLU's ``ColPerm``, by name in either case or by number."""
     if permc_spec is None:
         return "auto"
@@ -255,17 +257,16 @@ def _ordering(permc_spec: Any) -> str:
     raise ValueError(f"invalid value for 'ColPerm' parameter: {permc_spec!r}, choose from {names}")
 
 
-def _compressed(A: Any, formats: tuple[str, ...], message: str) -> Any:
+def _compressed(A: MatrixLike, formats: tuple[str, ...], message: str) -> Sparse:
     """A in one of `formats`, with SciPy's warning if it was not."""
-    if hasattr(A, "to_scipy_sparse"):
-        A = A.to_scipy_sparse()
-    if sp.issparse(A) and A.format in formats:
-        return A
+    found = for_scipy(A)
+    if is_sparse(found) and found.format in formats:
+        return found
     warn(message, SparseEfficiencyWarning)
-    return sp.csc_array(checked(A, "A") if sp.issparse(A) else A)
+    return sp.csc_array(checked(found, "A") if is_sparse(found) else found)
 
 
-def _promoted(A: Any, other: np.dtype) -> Any:
+def _promoted(A: Sparse, other: np.dtype) -> Sparse:
     """A in the precision that it shares with b; a real A stays real."""
     work = np.result_type(A.dtype, other)
     if work.kind == "c" and A.dtype.kind != "c":
@@ -273,13 +274,13 @@ def _promoted(A: Any, other: np.dtype) -> Any:
     return A if A.dtype == work else A.astype(work)
 
 
-def _solve(factor: Factor, b: Any, trans: str) -> Any:
+def _solve(factor: Factor, b: MatrixLike, trans: str) -> Any:
     """As `Factor.solve`, but NaN and infinity in b go through to their column of x, as in SciPy."""
     try:
         return factor.solve(b, trans)
     except NonFiniteInputError:
-        dense = b.toarray() if sp.issparse(b) else np.asarray(b)
+        dense = b.toarray() if is_sparse(b) else np.asarray(b)
         finite = np.isfinite(dense)
         x = factor.solve(np.where(finite, dense, 0), trans)
         x[..., ~finite.all(axis=0)] = np.nan
-        return type(b)(x) if sp.issparse(b) else x
+        return type(b)(x) if is_sparse(b) else x

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import DTypeLike
 from scipy.sparse import SparseEfficiencyWarning
 
 from ._jit import jit
+from ._typing import MatrixLike, OnDevice, Sparse, for_scipy, is_on_cupy, is_sparse
+from .cached import cached_property
 from .checked import checked
 from .errors import NonFiniteInputError, warn
 from .method import CHOLESKY, LU, Method
@@ -81,17 +84,36 @@ class Canonical:
         """A == A^H up to the rounding that ``kind="spd"`` tolerates."""
         return self.hermitian or is_hermitian(self.indptr, self.indices, self.data)
 
+    @cached_property
+    def A(self) -> sp.csc_array:
+        """It as SciPy has it, sharing the arrays."""
+        return sp.csc_array((self.data, self.indices, self.indptr), shape=self.shape)
+
+    @cached_property
+    def magnitude(self) -> sp.csc_array:
+        """|A|."""
+        return abs(self.A)
+
+    @cached_property
+    def norms(self) -> tuple[float, float]:
+        """Infinity norm and 1-norm of A."""
+        size = self.magnitude
+        return float(size.sum(1).max(initial=0.0)), float(size.sum(0).max(initial=0.0))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
     def refuse_non_finite(self) -> None:
         """Raise for the first entry, by columns, that is NaN or infinite."""
         _check_finite(self.indptr, self.indices, self.data)
 
 
 def canonical(
-    A: Any,
+    A: MatrixLike,
     *,
     kind: str = "auto",
     check_finite: bool = True,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     ordered: bool = False,
 ) -> Canonical:
     """Bring a matrix into the one form that everything else reads.
@@ -136,42 +158,41 @@ def canonical(
     """
     if kind not in KINDS:
         raise ValueError(f"kind is {kind!r}; choose one of {', '.join(map(repr, KINDS))}")
-    given, A = A, _two_dimensional(A)
-    n = A.shape[0]
-    if A.shape[1] != n:
-        raise ValueError(f"the matrix must be square, its shape is {A.shape}")
-    work = working_dtype(A.dtype, "A")
+    matrix = _two_dimensional(A)
+    n = matrix.shape[0]
+    if matrix.shape[1] != n:
+        raise ValueError(f"the matrix must be square, its shape is {matrix.shape}")
+    work = working_dtype(matrix.dtype, "A")
     if dtype is not None:
         wanted = working_dtype(np.dtype(dtype), "the result")
         if not np.can_cast(work, wanted, "same_kind"):
-            raise TypeError(f"A has dtype {A.dtype}, which {wanted} cannot hold")
+            raise TypeError(f"A has dtype {matrix.dtype}, which {wanted} cannot hold")
         work = wanted
-    A = checked(A, "A", scan=A.format not in ("csr", "csc") or A.dtype.kind == "b")
-    by_rows = A.format == "csr"
-    indptr, indices, data = _sorted_columns(A, work)
-    stored = ordered and as_stored(A, indices)
+    compressed = matrix.format in ("csr", "csc")  # and looked at below, but for sums of bool
+    matrix = checked(matrix, "A", scan=not compressed or matrix.dtype.kind == "b")
+    indptr, indices, data = _sorted_columns(matrix, work)
+    stored = ordered and as_stored(matrix, indices)
     structure = compare_triangles(indptr, indices, data, True, 0.0)
-    if by_rows and (structure == UNSYMMETRIC or data.dtype.kind == "c"):
-        indptr, indices, data = _arrays(
-            sp.csr_array((data, indices, indptr), shape=A.shape).tocsc(), work
-        )
+    if matrix.format == "csr" and (structure == UNSYMMETRIC or data.dtype.kind == "c"):
+        by_rows = sp.csr_array((data, indices, indptr), shape=matrix.shape)
+        indptr, indices, data = _arrays(by_rows.tocsc(), work)
     if check_finite:
         _check_finite(indptr, indices, data)
     if structure == UNSYMMETRIC:
         check_promise(KINDS[kind], indptr, indices, data)
     definite = KINDS[kind] == "spd" or (kind == "auto" and structure == POSITIVE_DIAGONAL)
     method, hermitian = CHOLESKY if definite else LU, structure != UNSYMMETRIC
-    order = order_of(given, A, indptr, indices, stored) if ordered else None
+    order = order_of(A, matrix, indptr, indices, stored) if ordered else None
     return Canonical(indptr, indices, data, n, method, hermitian, order)
 
 
-def on_device(x: Any) -> bool:
+def on_device(x: object) -> bool:
     """Whether x is an array on a device, of CuPy or any other library."""
     return hasattr(x, "__cuda_array_interface__")
 
 
 def prepare_rhs(
-    b: Any, n: int, dtype: Any, *, check_finite: bool = True
+    b: MatrixLike, n: int, dtype: DTypeLike, *, check_finite: bool = True
 ) -> tuple[np.ndarray, Callable[[np.ndarray], Any]]:
     """Right-hand sides as one dense block, and the way back.
 
@@ -209,12 +230,12 @@ def prepare_rhs(
     >>> B.shape, B.dtype, restore(B).shape
     ((3, 1), dtype('float64'), (3,))
     """
-    if _is_cupy(b):
+    if is_on_cupy(b):
         host, back = prepare_rhs(b.get(), n, dtype, check_finite=check_finite)
         return host, lambda X: _to_device(back(X))
     values, restore = b, np.asarray
     if sp.issparse(b):
-        sparse: Any = checked(b, "b")
+        sparse = checked(b, "b")
         by_columns: type = sp.csc_array if isinstance(b, sp.sparray) else sp.csc_matrix
         restore = by_columns if sparse.ndim == 2 else sp.coo_array
         values = sparse.astype(working_dtype(sparse.dtype, "b")).toarray()
@@ -226,11 +247,11 @@ def prepare_rhs(
         )
     B = np.asfortranarray(values.reshape(n, 1) if values.ndim == 1 else values, dtype=work)
     if check_finite:
-        _check_finite_rhs(B, values.ndim)
+        check_finite_rhs(B, values.ndim)
     return B, lambda X: restore(X[:, 0] if values.ndim == 1 else X)
 
 
-def _check_finite_rhs(B: np.ndarray, ndim: int) -> None:
+def check_finite_rhs(B: np.ndarray, ndim: int) -> None:
     """Raise for the first entry, by columns, that is NaN or infinite."""
     p = _first_non_finite(B.reshape(-1, order="F"))
     if p is not None:
@@ -258,42 +279,33 @@ def working_dtype(dtype: np.dtype, name: str) -> np.dtype:
     )
 
 
-def _is_cupy(x: Any) -> bool:
-    """Whether x lives on a device of CuPy, told without importing it."""
-    return type(x).__module__.partition(".")[0] in ("cupy", "cupyx")
-
-
-def _to_device(x: Any) -> Any:
+def _to_device(x: np.ndarray | Sparse) -> OnDevice:
     """The same on CuPy's current device."""
     if sp.issparse(x):
         return sys.modules["cupyx"].scipy.sparse.csc_matrix(x)
     return sys.modules["cupy"].asarray(x)
 
 
-def _two_dimensional(A: Any) -> Any:
+def _two_dimensional(A: MatrixLike) -> Sparse:
     """A as a SciPy sparse matrix or array with two dimensions."""
-    if _is_cupy(A):
-        A = A.get()
-    elif hasattr(A, "to_scipy_sparse"):
-        A = A.to_scipy_sparse()
-    if not sp.issparse(A):
-        dense = np.asarray(A)
-        if dense.ndim == 2:
-            work = working_dtype(dense.dtype, "A")
-            warn(
-                f"A is a dense array of shape {dense.shape}; its zeros are dropped, "
-                "and a sparse format saves the search for them",
-                SparseEfficiencyWarning,
-            )
-            return sp.csc_array(dense.astype(work, copy=False))
-        A = dense
-    if A.ndim != 2:
-        working_dtype(A.dtype, "A")
-        raise ValueError(f"the matrix must have two dimensions, its shape is {A.shape}")
-    return A
+    found = A.get() if is_on_cupy(A) else for_scipy(A)
+    if not is_sparse(found):
+        found = np.asarray(found)
+    if found.ndim != 2:
+        working_dtype(found.dtype, "A")
+        raise ValueError(f"the matrix must have two dimensions, its shape is {found.shape}")
+    if is_sparse(found):
+        return found
+    work = working_dtype(found.dtype, "A")
+    warn(
+        f"A is a dense array of shape {found.shape}; its zeros are dropped, "
+        "and a sparse format saves the search for them",
+        SparseEfficiencyWarning,
+    )
+    return sp.csc_array(found.astype(work, copy=False))
 
 
-def _sorted_columns(A: Any, work: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _sorted_columns(A: Sparse, work: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Compressed columns of A, or of A^T if A is CSR, sorted and without duplicates."""
     if A.dtype.kind == "b":  # True + True is True, as in A.toarray()
         A = A.copy() if A.format in ("csr", "csc") else A.tocsc()
@@ -314,7 +326,7 @@ def _sorted_columns(A: Any, work: np.dtype) -> tuple[np.ndarray, np.ndarray, np.
     return indptr, indices, data
 
 
-def _arrays(A: Any, work: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _arrays(A: Sparse, work: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The arrays of CSC or CSR in the types of `Canonical`, copied only where they differ."""
     indptr = np.ascontiguousarray(A.indptr, dtype=np.int64)
     nnz = min(max(int(indptr[-1]), 0), A.indices.size, A.data.size)

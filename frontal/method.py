@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 
 @dataclass(frozen=True)
 class Method:
@@ -42,6 +44,11 @@ class Method:
     def constants(self) -> dict[str, int]:
         """Constants of kernels; what is not set is left out, so that few variants are compiled."""
         return {"LU": 1} if self.panels == 2 else {}
+
+
+def tiny_pivot(dtype: np.dtype) -> float:
+    """What pivots are compared with, relative to their columns, before they are replaced."""
+    return float(np.sqrt(np.finfo(dtype).eps))
 
 
 CHOLESKY = Method("cholesky", panels=1, pivots=False, scaling=False, inertia=False)

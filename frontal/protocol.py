@@ -1,84 +1,21 @@
-"""What a backend must do, and the choice of one."""
+"""What a backend must do: all that the façades in factor/ may ask of cpu/ and gpu/sparse/."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from functools import cache
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from .machine import MACHINES
-
-if TYPE_CHECKING:
-    from .method import Method
-    from .symbolic.plan import Plan
+from .accuracy import System
+from .matrix import Canonical
+from .method import Method
+from .symbolic.plan import Plan
+from .symbolic.scaling import Scaling
+from .symbolic.symbolic import Symbolic
+from .values import StoredOrder
 
 Progress = Callable[[str, float, float], None]
-
-GPU_FLOPS = MACHINES["gpu"].least_flops  # of a factorization that "auto" gives to the GPU
-
-
-def panel_offsets(plan: Plan, method: Method) -> np.ndarray:
-    """Where the panels of each front begin in a factor on the host, and where the last one ends.
-
-    There they lie in a row, in entries: the (k + m) by k column-major [L11; L21] of a front, and
-    with two panels the m by k transpose of U12 behind it.
-    """
-    k, m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
-    offset = np.zeros(plan.start.size, np.int64)
-    np.cumsum(k * (k + method.panels * m), out=offset[1:])
-    return offset
-
-
-class NumericFactor(Protocol):
-    """The numbers of one factorization, on the device that computed them."""
-
-    perturbed: int
-    """Pivots of LU that were tiny and replaced."""
-
-    @property
-    def pivots(self) -> np.ndarray:
-        """(n,) int32 row interchanges of LU, local to each front; empty for Cholesky."""
-        ...
-
-    @property
-    def panels(self) -> np.ndarray:
-        """The panels of all fronts, on the host."""
-        ...
-
-    def solve(self, x: np.ndarray, transposed: bool) -> None:
-        """Overwrite x, (n, w) row-major in elimination order, with the solution.
-
-        For every x, applying the factorized matrix to the result gives x back, up to rounding;
-        `transposed` takes its plain transpose (LU) or conjugate (Cholesky).
-        """
-        ...
-
-
-class Backend(Protocol):
-    """Factorizes matrices of one pattern; the pattern's indices are uploaded once."""
-
-    name: str
-    device: str
-
-    def upload(self, plan: Plan, method: Method) -> None:
-        """Take the index arrays of a pattern."""
-        ...
-
-    def factorize(
-        self,
-        values: np.ndarray,
-        tiny: float,
-        progress: Progress | None,
-        previous: NumericFactor | None = None,
-    ) -> NumericFactor:
-        """Factorize; raise `PivotFailure` at the first pivot of Cholesky that is not positive.
-
-        The memory of `previous`, which is then no factor any more, is used again.
-        """
-        ...
 
 
 class PivotFailure(Exception):  # noqa: N818 - not an error where LU can go on
@@ -89,71 +26,234 @@ class PivotFailure(Exception):  # noqa: N818 - not an error where LU can go on
         self.position = position
 
 
-def requested(name: str) -> str:
-    """What ``backend=name`` asks for, after ``FRONTAL_BACKEND`` has said what "auto" is.
+class Health(NamedTuple):
+    """What the pivots and the values of a factorization tell.
 
-    Raises
-    ------
-    ValueError
-        If it is none of ``"auto"``, ``"cpu"`` and ``"gpu"``.
-
-    Examples
-    --------
-    >>> requested("cpu")
-    'cpu'
-    """
-    asked = os.environ.get("FRONTAL_BACKEND", "auto") if name == "auto" else name
-    if asked not in ("auto", "cpu", "gpu"):
-        where = "backend" if asked is name else "FRONTAL_BACKEND"
-        raise ValueError(f"{where} is {asked!r}; choose 'auto', 'cpu' or 'gpu'")
-    return asked
-
-
-@cache
-def _gpu_found() -> bool:
-    """Whether there is a GPU; asked once a process, and that takes no context on it."""
-    from . import gpu
-
-    return gpu.available()
-
-
-def resolved(name: str, flops: float) -> str:
-    """Return ``"cpu"`` or ``"gpu"`` for what a user asks for and so many operations.
-
-    Examples
-    --------
-    >>> resolved("gpu", 1e3)
-    'gpu'
-    """
-    asked = requested(name)
-    if asked == "auto":
-        asked = "gpu" if flops >= GPU_FLOPS and _gpu_found() else "cpu"
-    return asked
-
-
-def get_backend(name: str, flops: float = np.inf) -> Backend:
-    """The backend for ``"cpu"``, ``"gpu"`` or ``"auto"``.
-
-    ``FRONTAL_BACKEND`` decides what "auto" is; without it, that is the GPU where there is one and
-    a factorization takes at least `GPU_FLOPS`, else the CPU.
-
-    Parameters
+    Attributes
     ----------
-    name : str
-    flops : float
-        Operations of one factorization.
-
-    Raises
-    ------
-    ValueError
-        For any other name.
-    frontal.gpu.DeviceNotFoundError
-        If a GPU is asked for and there is none.
+    pivot_ratio : float
+        Smallest pivot over the size of what it came from: of d² over diag(A) for Cholesky, of |d|
+        over the largest pivot for LU.
+    finite : bool
+        Whether all values of A are finite, if that was looked at.
+    hermitian : bool
+        Whether A = A^H up to rounding is known.
     """
-    if resolved(name, flops) == "gpu":
-        from .gpu.sparse.backend import GpuBackend
 
-        return GpuBackend()
-    from .cpu.backend import CpuBackend
+    pivot_ratio: float
+    finite: bool = True
+    hermitian: bool = False
 
-    return CpuBackend()
+
+class HostFactor(NamedTuple):
+    """The factor on the host, in the one form that is pickled and extracted from.
+
+    Attributes
+    ----------
+    panels : array of the scalar type
+        The panels of all fronts, one after the other at `panel_offsets`.
+    pivots : (n,) int32 array
+        Row interchanges, local to each front; empty for a method without.
+    perturbed : int
+        Pivots that were replaced.
+    """
+
+    panels: np.ndarray
+    pivots: np.ndarray
+    perturbed: int
+
+
+def panel_offsets(plan: Plan, method: Method) -> np.ndarray:
+    """Where the panels of each front begin in a `HostFactor`, and where the last one ends.
+
+    They lie in a row, in entries: the (k + m) by k column-major [L11; L21] of a front, and with two
+    panels the m by k transpose of U12 behind it.
+    """
+    k, m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
+    offset = np.zeros(plan.start.size, np.int64)
+    np.cumsum(k * (k + method.panels * m), out=offset[1:])
+    return offset
+
+
+def relative_pivots(
+    diagonal: np.ndarray, matrix: Canonical, symbolic: Symbolic, scaling: Scaling | None
+) -> np.ndarray:
+    """Pivots over the size of what they came from: diag(A) for Cholesky, 1 for scaled LU."""
+    pivots = np.abs(diagonal)
+    if scaling is None:
+        return pivots**2 / np.abs(matrix.A.diagonal()[symbolic.perm])
+    return pivots / pivots.max(initial=np.finfo(pivots.dtype).tiny)
+
+
+class NumericFactor(Protocol):
+    """A matrix and the numbers of its factorization, where they were computed.
+
+    Arrays "there" are of that place: NumPy's for the CPU, CuPy's for a GPU.
+
+    Attributes
+    ----------
+    backend, device : str
+        ``"cpu"`` or ``"gpu"``, and what it runs on.
+    perturbed : int
+        Pivots that were replaced.
+    scaling : Scaling or None
+        Of the matrix that was factorized; None for a method without.
+    asynchronous : bool
+        Solves need not wait for a device.
+    """
+
+    backend: str
+    device: str
+    symbolic: Symbolic
+    perturbed: int
+    scaling: Scaling | None
+    asynchronous: bool
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Scalar type of the factors."""
+        ...
+
+    @property
+    def memory(self) -> int:
+        """Bytes of the factors."""
+        ...
+
+    @property
+    def matrix(self) -> Canonical:
+        """The factorized matrix on the host; its values may have to come from the device."""
+        ...
+
+    @property
+    def pivots(self) -> np.ndarray:
+        """(n,) int32 row interchanges, local to each front, on the host; empty without."""
+        ...
+
+    def health(self) -> Health:
+        """What the pivots tell."""
+        ...
+
+    def growth(self) -> float:
+        """Largest entry of the factors over the largest of the (scaled) matrix."""
+        ...
+
+    def diagonal(self) -> np.ndarray:
+        """Diagonal of L, or of U, in elimination order, on the host."""
+        ...
+
+    def to_host(self) -> HostFactor:
+        """The factors on the host; the arrays may be shared."""
+        ...
+
+    def copy(self) -> NumericFactor:
+        """A factor in the same place that shares no number with this one."""
+        ...
+
+    def free(self) -> None:
+        """Give the memory back; this is no factor any more."""
+        ...
+
+    # --- vectors -----------------------------------------------------------------------------
+
+    def block(self, b: Any) -> Any | None:
+        """Right-hand sides that are there as (n, k) in the common scalar type; None elsewhere."""
+        ...
+
+    def empty(self, k: int, dtype: np.dtype) -> Any:
+        """An array (n, k) there, in Fortran order."""
+        ...
+
+    def upload(self, B: np.ndarray) -> Any:
+        """A host array (n, k) in Fortran order, there."""
+        ...
+
+    def download(self, X: Any) -> np.ndarray:
+        """An array (n, k) that is there, on the host."""
+        ...
+
+    def system(self, trans: str, dtype: np.dtype) -> System:
+        """op(A) X = B for vectors of a scalar type that are there."""
+        ...
+
+    def sweep(self, x: np.ndarray, transposed: bool) -> None:
+        """Overwrite x, (n, w) row-major on the host in elimination order, with the solution.
+
+        For every x, applying the factorized matrix to the result gives x back, up to rounding;
+        `transposed` takes its plain transpose (LU) or conjugate (Cholesky).
+        """
+        ...
+
+    # --- new values --------------------------------------------------------------------------
+
+    def values_there(self, A: Any, order: StoredOrder) -> tuple[Any, StoredOrder] | None:
+        """A copy of the values of A by columns, and their order in A, if A is there; else None.
+
+        Parameters
+        ----------
+        A : matrix or array of values
+        order : StoredOrder
+            The order that an array of values is in.
+        """
+        ...
+
+    def profile(self) -> Any:
+        """Time by level and by size of the fronts; a ValueError where there are no clocks."""
+        ...
+
+
+class Backend(Protocol):
+    """Factorizes matrices of one pattern, whose indices it holds."""
+
+    @property
+    def device(self) -> str:
+        """What it runs on."""
+        ...
+
+    @property
+    def fallback(self) -> str | None:
+        """The backend that takes over where this one has too little memory or no sound pivots."""
+        ...
+
+    def factorize(
+        self,
+        values: Any,
+        scaling: Scaling | None,
+        *,
+        there: bool = False,
+        hermitian: bool = False,
+        progress: Progress | None = None,
+        previous: NumericFactor | None = None,
+    ) -> NumericFactor:
+        """Factorize a matrix.
+
+        Parameters
+        ----------
+        values : array (nnz,)
+            By columns. Kept, not copied.
+        scaling : Scaling or None
+        there : bool
+            Values are where the backend computes, and not on the host.
+        hermitian : bool
+            A is known to be exactly Hermitian.
+        progress : callable, optional
+        previous : NumericFactor, optional
+            Its memory is used again; it is then no factor any more.
+
+        Raises
+        ------
+        PivotFailure
+            At the first pivot of Cholesky that is not positive.
+        FactorMemoryError
+            With what this backend needs.
+        """
+        ...
+
+    def values_on_host(self, values: Any) -> np.ndarray:
+        """Values that are there."""
+        ...
+
+    def restored(
+        self, factor: HostFactor, matrix: Canonical, scaling: Scaling | None
+    ) -> NumericFactor:
+        """A factor that was computed elsewhere."""
+        ...

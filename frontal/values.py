@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ._jit import jit
+from ._typing import Sparse
 
 _ORDERED = ("csc", "csr", "coo", "bsr")  # formats with one array for all entries and nothing else
 _INT32 = np.iinfo(np.int32).max
@@ -54,7 +55,7 @@ class StoredOrder:
             return False
         return np.ndim(A) == 1 or np.shape(A) == self.shape
 
-    def require(self, values: Any) -> None:
+    def require(self, values: np.ndarray) -> None:
         """Raise ValueError if values cannot be those of the matrix."""
         if self.format not in _ORDERED:
             raise ValueError(
@@ -98,11 +99,11 @@ class StoredOrder:
         # True + True is True, as where the matrix was taken
         return (out != 0).astype(work) if values.dtype.kind == "b" else out
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_by_rows": None}
 
 
-def as_stored(A: Any, indices: np.ndarray) -> bool:
+def as_stored(A: Sparse, indices: np.ndarray) -> bool:
     """Whether compressed `indices` are those of the matrix A as it was given, and not sorted."""
     if A.format not in ("csc", "csr") or A.indptr[-1] != indices.size:
         return False
@@ -112,7 +113,7 @@ def as_stored(A: Any, indices: np.ndarray) -> bool:
 
 
 def order_of(
-    given: Any, A: Any, indptr: np.ndarray, indices: np.ndarray, stored: bool
+    given: object, A: Sparse, indptr: np.ndarray, indices: np.ndarray, stored: bool
 ) -> StoredOrder:
     """The order in which a matrix stores its values.
 
@@ -129,7 +130,7 @@ def order_of(
     """
     form = getattr(given, "format", "dense")
     if form not in _ORDERED or form != A.format:
-        return StoredOrder(form, given.data.shape if form == "dia" else (0,))
+        return StoredOrder(form, A.data.shape if form == "dia" else (0,))
     if stored:
         return StoredOrder(form, (indices.size,))
     row, column = _coordinates(A)
@@ -145,7 +146,7 @@ def _index_type(count: int) -> type:
     return np.int32 if count <= _INT32 else np.int64
 
 
-def _coordinates(A: Any) -> tuple[np.ndarray, np.ndarray]:
+def _coordinates(A: Sparse) -> tuple[np.ndarray, np.ndarray]:
     """Row and column of each value that A stores, in its order."""
     if A.format == "bsr":
         count = int(A.indptr[-1])

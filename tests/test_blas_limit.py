@@ -18,6 +18,7 @@ from frontal import problems
 from frontal.cached import cached_property
 from frontal.cpu import backend as cpu
 from frontal.cpu import blas_limit
+from frontal.cpu import factor as cpu_factor
 from frontal.cpu.blas_limit import SharedPool, single_threaded_blas
 
 MANY = 3
@@ -140,8 +141,8 @@ def test_after_solves_from_threads(monkeypatch, pool):
     def spied(function):
         return lambda *arguments: [counts.append(pool.count()), function(*arguments)]
 
-    for name in ("run", "sweep"):
-        monkeypatch.setattr(cpu, name, spied(getattr(cpu, name)))
+    for module, name in ((cpu, "run"), (cpu_factor, "sweep")):
+        monkeypatch.setattr(module, name, spied(getattr(module, name)))
     crew = [
         threading.Thread(target=lambda: solutions.append(frontal.solve(A, A @ x))) for _ in "abc"
     ]

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import frontal
-from frontal.cpu.extract import permutation_sign
+from frontal.factor.determinant import permutation_sign
 
 from .conftest import fronts_cost, scaled_residual
 

@@ -11,9 +11,9 @@ import scipy.sparse as sp
 
 import frontal
 import frontal.gpu.runtime.device
+from frontal import backends as backend
 from frontal import errors, problems
-from frontal import protocol as backend
-from frontal.factor.factor import Factor
+from frontal.factor import policy
 from frontal.gpu.sparse.backend import GpuBackend
 
 from .test_gpu_system import matrix, put
@@ -60,7 +60,7 @@ def test_freed_memory_is_free_at_once(kind):
     """It waits for no collection of cycles."""
     factor = frontal.factorize(matrix(kind, "f8"), kind=kind, backend="gpu")
     factor.solve(B, refine=0)
-    panels = weakref.ref(factor._numeric.storage.panels)
+    panels = weakref.ref(factor._numbers.factor.storage.panels)
     gc.disable()
     try:
         factor.free()
@@ -87,7 +87,7 @@ def test_a_freed_factor_says_so(device, where):
     a = matrix("spd", "f8")
     factor = frontal.factorize(a, backend=where)
     twin = factor.copy()
-    storage = factor._numeric
+    storage = factor._numbers.factor
     factor.free()
     factor.free()
     if where == "gpu":
@@ -138,7 +138,7 @@ def test_freed_factors_name_their_error_in_another_process():
 # --- memory ------------------------------------------------------------------------------------
 
 
-def full(self, values, *_):
+def full(*_, **__):
     raise MemoryError("out of memory allocating 1 byte")
 
 
@@ -159,7 +159,7 @@ def test_a_device_that_fills_up(device, monkeypatch, automatic):
     a = matrix("general", "f8")
     factor = frontal.factorize(a, kind="general")
     assert factor.info["backend"] == "gpu"
-    monkeypatch.setattr(GpuBackend, "factorize", full)
+    monkeypatch.setattr(GpuBackend, "_compute", full)
     with pytest.warns(errors.PerformanceWarning):
         factor.refactorize(put(device, 2 * a.data))
     assert factor.info["backend"] == "cpu"
@@ -175,7 +175,7 @@ def test_a_gpu_that_is_asked_for_raises(device, monkeypatch, automatic, forced):
         monkeypatch.setenv("FRONTAL_BACKEND", "gpu")
         asked = "auto"
     with monkeypatch.context() as patch:
-        patch.setattr(GpuBackend, "factorize", full)
+        patch.setattr(GpuBackend, "_compute", full)
         with pytest.raises(frontal.FactorMemoryError, match="backend='cpu'") as caught:
             frontal.factorize(a, backend=asked)
     assert caught.value.required > 0
@@ -205,11 +205,11 @@ def test_small_problems_stay_on_the_cpu(monkeypatch, automatic):
 @pytest.mark.parametrize("name", ["cuda", ""])
 def test_other_backends_are_unknown(monkeypatch, name):
     with pytest.raises(ValueError, match="choose 'auto', 'cpu' or 'gpu'"):
-        backend.get_backend(name)
+        backend.resolved(name, 0.0)
     monkeypatch.setenv("FRONTAL_BACKEND", name)
     with pytest.raises(ValueError, match="FRONTAL_BACKEND is"):
-        backend.get_backend("auto")
-    assert backend.get_backend("cpu").name == "cpu"
+        backend.resolved("auto", 0.0)
+    assert backend.resolved("cpu", 0.0) == "cpu"
 
 
 def test_the_search_for_a_gpu_is_made_once(monkeypatch):
@@ -236,15 +236,15 @@ def test_arrays_of_a_device_and_a_factor_on_the_host(device):
 
 
 def test_the_cpu_takes_over_where_the_pivots_of_the_gpu_do_not_do(monkeypatch):
-    judge, judged = Factor._judge, []
+    judge, judged = policy._judge, []
 
-    def first_time(self):
-        judged.append(self._resident is not None)
+    def first_time(solver):
+        judged.append(solver.factor.backend == "gpu")
         if judged == [True]:
             raise frontal.SingularMatrixError("tiny pivots")
-        judge(self)
+        judge(solver)
 
-    monkeypatch.setattr(Factor, "_judge", first_time)
+    monkeypatch.setattr(policy, "_judge", first_time)
     a = matrix("general", "f8")
     with pytest.warns(errors.PerformanceWarning, match="the CPU takes over"):
         factor = frontal.factorize(a, kind="general", backend="gpu")

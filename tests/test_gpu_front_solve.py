@@ -68,10 +68,9 @@ def storage_of(pattern, cpu):
 def factored(device, a, kind):
     analysis = frontal.analyze(a, kind=kind)
     values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
-    backend = CpuBackend()
-    backend.upload(analysis.plan, analysis.rule)
-    cpu = backend.factorize(values, 0.0 if kind == "spd" else 1e-3, None)
-    pattern = Pattern(device, analysis.plan, kind == "spd", fewest=0)
+    tiny = 0.0 if kind == "spd" else 1e-3
+    cpu = CpuBackend(analysis.symbolic).factorize(values, None, tiny=tiny)
+    pattern = Pattern(device, analysis.plan, analysis.symbolic.method, fewest=0)
     return cpu, pattern, Solver(pattern, storage_of(pattern, cpu))
 
 
@@ -93,7 +92,7 @@ def check(device, cpu, solver, width, transposed, dtype):
     b = rng.standard_normal((n, width)) + 1j * rng.standard_normal((n, width))
     b = (b if np.dtype(dtype).kind == "c" else b.real).astype(dtype)
     wanted = b.copy()
-    cpu.solve(wanted, transposed)
+    cpu.sweep(wanted, transposed)
     conjugate = transposed and symmetric and np.dtype(dtype).kind == "c"
     x = device.upload(np.ascontiguousarray((b.conj() if conjugate else b).T)).T
     solver.solve(x, transposed and not symmetric)

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import frontal
 import frontal.gpu.runtime.device
 from frontal import problems
-from frontal.cpu.backend import CpuBackend, CpuFactor
+from frontal.cpu.backend import CpuBackend
 from frontal.errors import FactorMemoryError
 from frontal.gpu.runtime.limits import H200, Limits
 from frontal.gpu.sparse import factorize as front_factor
@@ -46,10 +46,10 @@ def factors(device, a, kind="spd", tiny=0.0, small=64, ordering="auto"):
     """The factor of both backends, of one analysis; fronts up to `small` rows are done whole."""
     analysis = frontal.analyze(a, kind=kind, ordering=ordering)
     values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
-    cpu, gpu = CpuBackend(), GpuBackend(device)
-    cpu.upload(analysis.plan, analysis.rule)
-    gpu.pattern = Pattern(device, analysis.plan, kind == "spd", small, 1)
-    return analysis, *(x.factorize(values.astype(a.dtype), tiny, None) for x in (cpu, gpu))
+    cpu, gpu = CpuBackend(analysis.symbolic), GpuBackend(analysis.symbolic, device)
+    gpu.pattern = Pattern(device, analysis.plan, analysis.symbolic.method, small, 1)
+    values = values.astype(a.dtype)
+    return analysis, *(x.factorize(values, None, tiny=tiny) for x in (cpu, gpu))
 
 
 def unsymmetric(name, dtype):
@@ -63,7 +63,7 @@ def unsymmetric(name, dtype):
 def diagonal_and_below(analysis, panels):
     """Panels with the other triangle of their diagonal blocks left out."""
     out, plan = [], analysis.plan
-    first = panel_offsets(plan, analysis.rule)
+    first = panel_offsets(plan, analysis.symbolic.method)
     for s in range(plan.parent.size):
         k, order = plan.start[s + 1] - plan.start[s], 0
         order = k + plan.pointer[s + 1] - plan.pointer[s]
@@ -79,14 +79,14 @@ def test_the_same_factor_and_solution(device, name, small, dtype):
     a = hermitian(MATRICES[name](), dtype)
     analysis, cpu, gpu = factors(device, a, small=small)
     wanted = diagonal_and_below(analysis, cpu.panels)
-    found = diagonal_and_below(analysis, gpu.panels)
+    found = diagonal_and_below(analysis, gpu.to_host().panels)
     np.testing.assert_allclose(found, wanted, rtol=0, atol=300 * eps(dtype) * np.abs(wanted).max())
     rng = np.random.default_rng(3)
     for width in (1, 3):
         b = rng.standard_normal((a.shape[0], width)).astype(dtype)
         for transposed in (False, True):
             x = b.copy()
-            gpu.solve(x, transposed)
+            gpu.sweep(x, transposed)
             matrix = a[analysis.perm][:, analysis.perm]
             residual = (matrix.conj() if transposed else matrix) @ x - b
             scale = sp.linalg.norm(a, np.inf) * np.abs(x).max() + np.abs(b).max()
@@ -121,7 +121,7 @@ def test_fronts_of_several_tiles(device, monkeypatch, kind, few, large, dtype):
     assert gpu.pattern.messages == (64 * 64 * followed.sum() if kind == "spd" else 0)
     check_solutions(analysis, a, gpu)
     if kind == "spd":
-        wanted, found = (diagonal_and_below(analysis, x.panels) for x in (cpu, gpu))
+        wanted, found = (diagonal_and_below(analysis, x.to_host().panels) for x in (cpu, gpu))
         size = np.abs(wanted).max()
         np.testing.assert_allclose(found, wanted, rtol=0, atol=300 * eps(dtype) * size)
 
@@ -162,10 +162,10 @@ def test_tasks_come_after_what_they_need(device, monkeypatch, large, kind):
 def multipliers(factor):
     """Largest entry of L in a pivot block."""
     plan, largest = factor.pattern.plan, 0.0
-    first = panel_offsets(plan, factor.pattern.method)
+    first, panels = panel_offsets(plan, factor.pattern.method), factor.to_host().panels
     for s in range(plan.parent.size):
         k, m = int(factor.pattern.k[s]), int(factor.pattern.m[s])
-        panel = factor.panels[first[s] : first[s] + k * (k + m)].reshape(k, k + m).T
+        panel = panels[first[s] : first[s] + k * (k + m)].reshape(k, k + m).T
         for t in range(0, k, 64):
             tile = np.tril(panel[t : min(t + 64, k), t : t + 64], -1)
             largest = max(largest, (np.abs(tile.real) + np.abs(tile.imag)).max(initial=0.0))
@@ -178,7 +178,7 @@ def check_solutions(analysis, a, factor):
     matrix = a[analysis.row_perm][:, analysis.perm]
     for transposed in (False, True):
         x = b.copy()
-        factor.solve(x, transposed)
+        factor.sweep(x, transposed)
         residual = (matrix.T if transposed else matrix) @ x - b
         scale = sp.linalg.norm(a, np.inf) * np.abs(x).max() + np.abs(b).max()
         assert np.abs(residual).max() <= 1e3 * eps(dtype) * scale
@@ -210,7 +210,9 @@ def test_largest_pivots(device, monkeypatch, name, small):
         return  # the CPU looks in the whole front
     np.testing.assert_array_equal(gpu.pivots, cpu.pivots)
     size = np.abs(cpu.panels).max()
-    np.testing.assert_allclose(gpu.panels, cpu.panels, rtol=0, atol=1e3 * eps("f8") * size)
+    np.testing.assert_allclose(
+        gpu.to_host().panels, cpu.panels, rtol=0, atol=1e3 * eps("f8") * size
+    )
 
 
 def swapped(n, dtype):
@@ -237,9 +239,9 @@ def test_launches_fit_smaller_devices():
                     continue  # a tile and its slices alone are too large
                 assert plan.shared + 2816 <= limits.shared_block
                 assert plan.residents * (plan.shared + 1024) <= limits.shared_multiprocessor
-                assert not (plan.roomy and method is CHOLESKY)
+                assert not (plan.two_inverses and method is CHOLESKY)
                 if dtype == "f8":
-                    assert plan.roomy == (limits is H200 and method is LU)
+                    assert plan.two_inverses == (limits is H200 and method is LU)
 
 
 def test_inverses_one_after_the_other(device, monkeypatch):
@@ -258,9 +260,9 @@ def test_interchanges_in_some_blocks_of_columns(device, n, dtype):
     a = swapped(n, dtype)
     plan = frontal.analyze(a, kind="general", ordering=np.arange(n))
     values = plan.matching_pattern(frontal.matrix.canonical(a)).data
-    gpu = GpuBackend(device)
-    gpu.pattern = Pattern(device, plan.plan, False, 0, 1)
-    factor = gpu.factorize(values, 1e-8, None)
+    gpu = GpuBackend(plan.symbolic, device)
+    gpu.pattern = Pattern(device, plan.plan, LU, 0, 1)
+    factor = gpu.factorize(values, None, tiny=1e-8)
     assert factor.perturbed == 0
     assert (factor.pivots != np.arange(n)).any()
     assert multipliers(factor) <= 8 * (1 + 10 * eps(dtype))
@@ -296,10 +298,9 @@ def test_the_first_failing_pivot(device):
     analysis = frontal.analyze(MATRICES["grid"](), kind="spd")
     values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
     positions = []
-    for backend in (CpuBackend(), GpuBackend(device)):
-        backend.upload(analysis.plan, analysis.rule)
+    for backend in (CpuBackend(analysis.symbolic), GpuBackend(analysis.symbolic, device)):
         with pytest.raises(PivotFailure) as failure:
-            backend.factorize(values, 0.0, None)
+            backend.factorize(values, None, tiny=0.0)
         positions.append(failure.value.position)
     assert positions[0] == positions[1]
 
@@ -310,19 +311,19 @@ def test_numbers_with_all_bits_set_pass(device):
     analysis = frontal.analyze(a, kind="spd", ordering="natural")
     values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
     values[analysis.plan.source[:: len(values) // 9]] = np.array(-1).view("f8")
-    backend = GpuBackend(device)
-    backend.upload(analysis.plan, analysis.rule)
+    backend = GpuBackend(analysis.symbolic, device)
     with pytest.raises(PivotFailure):
-        backend.factorize(values, 0.0, None)
+        backend.factorize(values, None)
 
 
 def test_copies_lie_on_the_host(device):
     _, cpu, gpu = factors(device, hermitian(MATRICES["cube"](), "f8"))
-    for twin in (copy.deepcopy(gpu), pickle.loads(pickle.dumps(gpu)), gpu.to_cpu()):
-        assert isinstance(twin, CpuFactor)
-        np.testing.assert_allclose(twin.panels, gpu.panels)
+    place = CpuBackend(gpu.symbolic)
+    twin = place.restored(gpu.to_host(), gpu.matrix, None)
+    for one in (copy.deepcopy(twin), pickle.loads(pickle.dumps(twin)), twin):
+        np.testing.assert_allclose(one.panels, gpu.to_host().panels)
         x, y = np.ones((2, 216, 1))
-        twin.solve(x, False), cpu.solve(y, False)
+        one.sweep(x, False), cpu.sweep(y, False)
         np.testing.assert_allclose(x, y, rtol=1e-12)
 
 
@@ -330,30 +331,28 @@ def test_the_memory_of_the_factor_before_is_used_again(device):
     a = hermitian(MATRICES["cube"](), "f8")
     analysis = frontal.analyze(a, kind="spd")
     values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
-    backend = GpuBackend(device)
-    backend.upload(analysis.plan, analysis.rule)
+    backend = GpuBackend(analysis.symbolic, device)
     done = []
-    first = backend.factorize(values, 0.0, lambda *step: done.append(step))
+    first = backend.factorize(values, None, progress=lambda *step: done.append(step))
     assert done[-1] == ("factorization", analysis.n_fronts, analysis.n_fronts)
-    second = backend.factorize(4 * values, 0.0, None, first)
+    second = backend.factorize(4 * values, None, previous=first)
     assert second.storage is first.storage
-    third = backend.factorize(9 * values, 0.0, None, second)  # from the second on it is a graph
+    third = backend.factorize(9 * values, None, previous=second)  # from the second on it is a graph
     x = np.ones((216, 1))
-    third.solve(x, False)
+    third.sweep(x, False)
     assert np.abs(9 * a[analysis.perm][:, analysis.perm] @ x - 1).max() < 1e-12
-    second = backend.factorize(4 * values, 0.0, None, third)
+    second = backend.factorize(4 * values, None, previous=third)
     x = np.ones((216, 1))
-    second.solve(x, False)
+    second.sweep(x, False)
     assert np.abs(4 * a[analysis.perm][:, analysis.perm] @ x - 1).max() < 1e-12
 
 
 def test_too_little_memory_is_told_before_any_is_taken(device, monkeypatch):
     analysis = frontal.analyze(MATRICES["cube"](), kind="spd")
     monkeypatch.setattr(device, "free_memory", lambda: 1000)
-    backend = GpuBackend(device)
-    backend.upload(analysis.plan, analysis.rule)
+    backend = GpuBackend(analysis.symbolic, device)
     with pytest.raises(FactorMemoryError) as error:
-        backend.factorize(np.ones(1), 0.0, None)
+        backend.factorize(np.ones(analysis.symbolic.indices.size), None)
     assert error.value.available == 1000
     assert error.value.required > 1000
     assert "tasks" not in vars(backend.pattern)  # which would be uploaded

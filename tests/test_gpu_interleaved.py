@@ -15,7 +15,8 @@ import frontal
 from frontal import problems
 from frontal.gpu.sparse import solve_tasks
 from frontal.gpu.sparse import tile_tasks as front_tasks
-from frontal.gpu.sparse.backend import GpuBackend, GpuFactor
+from frontal.gpu.sparse.backend import GpuBackend
+from frontal.gpu.sparse.entries import Entries
 from frontal.gpu.sparse.pattern import Pattern
 from frontal.protocol import PivotFailure
 
@@ -65,30 +66,31 @@ def case(name, kind):
         all_values.append(analysis.matching_pattern(frontal.matrix.canonical(a)).data)
     if kind == "spd":
         all_values[1][analysis.plan.source[::7]] *= -1  # fails
-    return analysis.plan, all_values
+    return analysis.symbolic, all_values
 
 
 def run(device, name, kind, anew=False):
     """All numbers of factorizations and solves, one after the other, or each of them anew."""
-    plan, all_values = case(name, kind)
-    backend, factor, told = GpuBackend(device), None, []
+    symbolic, all_values = case(name, kind)
+    plan, backend, factor, told = symbolic.plan, GpuBackend(symbolic, device), None, []
     rng = np.random.default_rng(3)
     for turn in (0, 1, 2) if kind == "spd" else (0, 2):
         if factor is None or anew:
-            factor, backend.pattern = None, Pattern(device, plan, kind == "spd", CASES[name][1], 1)
+            factor = None
+            backend.pattern = Pattern(device, plan, symbolic.method, CASES[name][1], 1)
+            backend.entries = Entries(symbolic, backend.pattern)
         try:
-            factor = backend.factorize(all_values[turn].copy(), TINY, None, factor)
+            factor = backend.factorize(all_values[turn].copy(), None, tiny=TINY, previous=factor)
         except PivotFailure as failure:
             assert turn == 1
             told.append(np.array(failure.position))
             continue
-        told += [factor.panels, factor.pivots, np.array(factor.perturbed)]
+        told += [factor.to_host().panels, factor.pivots, np.array(factor.perturbed)]
         for transposed in (False, kind == "general"):
             x = rng.standard_normal((int(plan.start[-1]), 2))
-            assert isinstance(factor, GpuFactor)
             if anew:
                 factor.storage.solver = None
-            factor.solve(x, transposed)
+            factor.sweep(x, transposed)
             told.append(x)
         # what one solve leaves would be messages of another, of other widths
         assert (factor.storage.solver._messages.sent == 0xFF).all()

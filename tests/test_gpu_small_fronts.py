@@ -67,10 +67,8 @@ class Factored:
             analysis = frontal.analyze(a, kind=kind)
         values = analysis.matching_pattern(frontal.matrix.canonical(a)).data.astype(dtype)
         tiny = 0.0 if kind == "spd" else TINY
-        self.method, self.plan, self.device = analysis.rule, analysis.plan, device
-        cpu = CpuBackend()
-        cpu.upload(self.plan, self.method)
-        self.cpu = cpu.factorize(values, tiny, None)
+        self.method, self.plan, self.device = analysis.symbolic.method, analysis.plan, device
+        self.cpu = CpuBackend(analysis.symbolic).factorize(values, None, tiny=tiny)
         self.pattern = Pattern(device, self.plan, self.method, limit, 1)
         self.values, self.tiny, self.dtype = values, tiny, np.dtype(dtype)
         self.run()

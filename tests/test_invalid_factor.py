@@ -11,6 +11,7 @@ import scipy.sparse as sp
 import frontal
 from frontal import errors
 from frontal.cpu import backend as cpu
+from frontal.factor import policy
 from frontal.gpu.sparse.backend import GpuBackend
 
 from .test_gpu_system import chosen, matrix, put  # noqa: F401
@@ -124,11 +125,11 @@ def test_an_interrupt_while_the_factor_is_judged(device, monkeypatch, where):
     a = matrix("general", "f8")
     factor = frontal.factorize(a, kind="general", backend=where)
 
-    def interrupted(self):
+    def interrupted(solver):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(frontal.Factor, "_judge", interrupted)
+        patch.setattr(policy, "_judge", interrupted)
         with pytest.raises(KeyboardInterrupt):
             factor.refactorize(2 * a)
     refuses(factor, device)
@@ -173,16 +174,16 @@ def test_the_method_is_that_of_before(device, where):
 def test_memory_is_given_back_and_used_again(device, where):
     a = matrix("spd", "f8")
     factor = frontal.factorize(a, kind="spd", backend=where)
-    numeric: Any = factor._numeric
+    numeric: Any = factor._numbers.factor
     panels = numeric.storage.panels if where == "gpu" else numeric.panels
     with pytest.raises(frontal.NotPositiveDefiniteError):
         factor.refactorize(-a)
     factor.refactorize(a)
-    assert (factor._numeric.storage.panels if where == "gpu" else factor._numeric.panels) is panels
+    numeric = factor._numbers.factor
+    assert (numeric.storage.panels if where == "gpu" else numeric.panels) is panels
     with pytest.raises(frontal.NotPositiveDefiniteError):
         factor.refactorize(-a)
-    assert factor._last is not None
-    numeric = factor._last.numeric
+    numeric = factor._numbers.last().factor
     factor.free()
     assert repr(factor).endswith("freed>")
     if where == "gpu":

@@ -15,8 +15,8 @@ import pytest
 
 from frontal.errors import OrderingTimeout
 from frontal.ordering import adjacency, metis, order
+from frontal.ordering.components import Components
 from frontal.ordering.graph import Graph
-from frontal.ordering.pieces import Pieces
 
 from .test_ordering import needs_metis, stencil
 
@@ -58,8 +58,8 @@ class TestProcess:
             return order_one(*arguments)
 
         monkeypatch.setattr(metis._Worker, "order", together)
-        pieces = Pieces(adjacency(stencil(40, 40)))
-        with metis.Run(pieces) as first, metis.Run(pieces) as second:
+        parts = Components(adjacency(stencil(40, 40)))
+        with metis.Run(parts) as first, metis.Run(parts) as second:
             assert np.array_equal(first.result(), second.result())
         assert len(set(pids)) == 2
         assert len(metis._idle) == 1
@@ -87,7 +87,7 @@ class TestProcess:
 
     def test_death_is_an_error_and_no_end(self, graph, monkeypatch):
         pids = self.started(monkeypatch)
-        with metis.Run(Pieces(graph)) as run:
+        with metis.Run(Components(graph)) as run:
             os.kill(pids[0], signal.SIGKILL)
             with pytest.raises(RuntimeError, match="ended"):
                 run.result()
@@ -105,11 +105,11 @@ class TestProcess:
         code = """
             import os, signal, time
             from frontal.ordering import adjacency, metis
-            from frontal.ordering.pieces import Pieces
+            from frontal.ordering.components import Components
             from frontal.problems import poisson3d
-            pieces = Pieces(adjacency(poisson3d(50)))
-            pieces.blocks
-            run = metis.Run(pieces)
+            parts = Components(adjacency(poisson3d(50)))
+            parts.compressed
+            run = metis.Run(parts)
             print(run._worker.process.pid, flush=True)
             time.sleep(0.3)
             os.kill(os.getpid(), signal.SIGKILL)

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from frontal.errors import FrontalError
 from frontal.ordering import METHODS, MetisNotFoundError, adjacency, auto, metis, order
+from frontal.ordering.components import SMALL, Components
 from frontal.ordering.etree import Cost, EliminationTree
 from frontal.ordering.graph import components, dense_limit, indistinguishable, induced
 from frontal.ordering.model import Model, dissected, metis_seconds, pace_of
 from frontal.ordering.nested_dissection import separator_classes
-from frontal.ordering.pieces import SMALL, Pieces
 
 needs_metis = pytest.mark.skipif(not metis.available(), reason="pymetis is not installed")
 SEARCHED = [m for m in METHODS if m != "given"]
@@ -157,25 +157,25 @@ def test_dissection_beats_minimum_degree_in_three_dimensions(A):
 @needs_metis
 def test_merging_equal_nodes_keeps_the_quality(monkeypatch):
     graph = adjacency(stencil(9, 9, 9, box=True, unknowns=3))
-    (block,) = Pieces(graph).blocks
-    assert block.graph.n == 9**3
-    assert (block.weights == 3).all()
+    (part,) = Components(graph).compressed
+    assert part.graph.n == 9**3
+    assert (part.weights == 3).all()
     merged = order(graph, "metis").cost.flops
-    monkeypatch.setattr("frontal.ordering.pieces.WORTH_MERGING", 0.0)
-    assert Pieces(graph).blocks[0].graph.n == graph.n
+    monkeypatch.setattr("frontal.ordering.components.WORTH_MERGING", 0.0)
+    assert Components(graph).compressed[0].graph.n == graph.n
     assert merged <= 1.1 * order(graph, "metis").cost.flops
 
 
-def test_pieces_part_dense_rows_and_components():
+def test_dense_rows_and_components_are_ordered_apart():
     rng = np.random.default_rng(1)
     grid, small = stencil(30, 30), stencil(5, 5)
     A = sp.block_diag([small, grid, small, grid], format="csr")
     hub = sp.random_array((1, A.shape[0]), density=0.9, random_state=rng)
     graph = adjacency(sp.block_array([[A, hub.T], [hub, None]]))
-    pieces = Pieces(graph)
-    assert pieces.dense.tolist() == [graph.n - 1]
-    assert [block.graph.n for block in pieces.blocks] == [900, 900]
-    perm = pieces.assemble([np.arange(900, dtype=np.int32)] * 2)
+    parts = Components(graph)
+    assert parts.dense.tolist() == [graph.n - 1]
+    assert [part.graph.n for part in parts.compressed] == [900, 900]
+    perm = parts.assemble([np.arange(900, dtype=np.int32)] * 2)
     assert is_permutation(perm, graph.n)
     assert perm[-1] == graph.n - 1
 
@@ -212,7 +212,7 @@ def test_separator_classes_end_in_the_top_separator():
 def test_model_takes_metis_where_it_pays():
     model = Model(rate=4e10)
     plane, solid = adjacency(stencil(60, 60)), adjacency(stencil(16, 16, 16))
-    assert metis_seconds(Pieces(solid)) > metis_seconds(Pieces(plane)) > 0
+    assert metis_seconds(Components(solid)) > metis_seconds(Components(plane)) > 0
     flat = dissected(Cost(44_000_000, 1.82e10, 2900), 1_000_000)
     deep = dissected(Cost(62_000_000, 1.76e11, 9000), 125_000)
     assert 1.2 < 1.82e10 / flat.flops < 1.6

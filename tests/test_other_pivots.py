@@ -41,7 +41,7 @@ def check(where):
     for A in (first, second, first):
         if seen:
             factor.refactorize(A)
-        seen.append(np.array(factor._numeric.pivots))
+        seen.append(np.array(factor._numbers.factor.pivots))
         for trans, op in (("N", A), ("T", A.T)):
             for k in (1, 3):
                 b = np.random.default_rng(k).standard_normal((190, k))

@@ -92,7 +92,7 @@ def test_every_entry_has_its_own_place(n, density, seed, symmetric, ordering, me
         assert rows[plan.row[part]].tolist() == row[source].tolist()
         assert rows[plan.column[part]].tolist() == column[source].tolist()
         found += source.tolist()
-    kept = row >= column if analysis.rule.one_triangle else np.full(A.nnz, True)
+    kept = row >= column if analysis.symbolic.method.one_triangle else np.full(A.nnz, True)
     assert sorted(found) == np.flatnonzero(kept).tolist()
 
 
@@ -101,7 +101,7 @@ def test_contribution_blocks_never_overlap(threads):
     A = frontal.problems.poisson3d(9)
     analysis = frontal.analyze(A)
     plan = analysis.plan
-    layout = Layout.of(plan, analysis.rule, threads)
+    layout = Layout.of(plan, analysis.symbolic.method, threads)
     m = np.diff(plan.pointer)
     visits = [(np.arange(a, b), True) for a, b in zip(layout.low, layout.root, strict=True)]
     visits.append((np.r_[layout.root, layout.top], False))
@@ -141,7 +141,7 @@ def test_figures_of_an_analysis():
     assert sum(f for _, f in tree.nodes(data="flops")) * 2 == pytest.approx(analysis.flops)
     memory = analysis.memory
     assert memory["total"] == memory["factor"] + memory["contribution"] + memory["index"]
-    assert memory["factor"] == 8 * panel_offsets(analysis.plan, analysis.rule)[-1]
+    assert memory["factor"] == 8 * panel_offsets(analysis.plan, analysis.symbolic.method)[-1]
 
 
 def test_ten_thousand_children_of_one_root():
@@ -163,7 +163,7 @@ def test_each_backend_merges_fronts_by_its_own_cost():
         plan = analysis.plan
         rows = np.diff(plan.start) + np.diff(plan.pointer)
         shares[backend] = ((rows > 64) & (rows <= 96)).sum() / (rows > 32).sum()
-        x = analysis.on_cpu().factorize(A).solve(b)
+        x = analysis.on("cpu").factorize(A).solve(b)
         assert np.abs(A @ x - b).max() <= 1e-12 * np.abs(x).max()
     assert shares["gpu"] < 0.8 * shares["cpu"]
 
@@ -184,6 +184,6 @@ def test_the_pace_is_that_of_the_backend(monkeypatch):
 
 
 def test_a_small_analysis_does_not_look_for_a_gpu(monkeypatch):
-    monkeypatch.setattr(frontal.protocol, "_gpu_found", lambda: pytest.fail("looked for a GPU"))
+    monkeypatch.setattr(frontal.backends, "_gpu_found", lambda: pytest.fail("looked for a GPU"))
     analysis = frontal.analyze(frontal.problems.poisson2d(20))
-    assert analysis.flops < frontal.protocol.GPU_FLOPS
+    assert analysis.flops < frontal.backends.GPU_FLOPS

@@ -122,15 +122,15 @@ def test_the_cpu_that_takes_over_looks_too(device, monkeypatch):
     """Values that were on the device are seen by the host for the first time."""
     s, c = matrix("spd", "f8"), unsymmetric("f8")
 
-    def full(self, *_):
+    def full(*_, **__):
         raise MemoryError
 
     monkeypatch.delenv("FRONTAL_BACKEND", raising=False)
-    monkeypatch.setattr(frontal.protocol, "GPU_FLOPS", 0)
-    monkeypatch.setattr(frontal.protocol, "_gpu_found", lambda: True)
+    monkeypatch.setattr(frontal.backends, "GPU_FLOPS", 0)
+    monkeypatch.setattr(frontal.backends, "_gpu_found", lambda: True)
     nan = np.where(np.arange(s.nnz) == 5, np.nan, s.data)
     factors = [frontal.factorize(s) for _ in range(2)]
-    monkeypatch.setattr(GpuBackend, "factorize", full)
+    monkeypatch.setattr(GpuBackend, "_compute", full)
     with pytest.warns(frontal.PerformanceWarning):
         check(factors[0].refactorize(put(device, c.data)), c)
     assert factors[0].info["backend"] == "cpu"

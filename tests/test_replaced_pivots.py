@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import frontal
 import frontal.gpu.runtime.device
-from frontal.gpu.sparse.backend import GpuBackend
+from frontal.gpu.sparse import backend as gpu_backend
 from frontal.gpu.sparse.pattern import Pattern
 
 from .conftest import fronts_cost, scaled_residual
@@ -63,11 +65,8 @@ def on_device(device, monkeypatch):
     """Let the device of the test take fronts of up to so many rows whole, others by tiles."""
 
     def choose(small):
-        def upload(self, plan, method):
-            self.pattern = Pattern(device, plan, method, small, 1)
-
         monkeypatch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
-        monkeypatch.setattr(GpuBackend, "upload", upload)
+        monkeypatch.setattr(gpu_backend, "Pattern", partial(Pattern, small=small, fewest=1))
 
     return choose
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ FILES = sorted(
 )
 TEXTS = [*FILES, *ROOT.glob("*.md"), *ROOT.glob("*.toml"), ROOT / ".ci" / "run"]
 MAX_FILE, MAX_FUNCTION = 400, 60
+MOST_ANY = 470
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root|opt|home|tmp|mnt)/\w")
 OPEN_END = re.compile(r"\b(?:TODO|FIXME|XXX)\b|raise Not" + r"ImplementedError")
 
@@ -68,3 +70,12 @@ def test_the_library_does_not_print(path):
 @each([p for p in FILES if p.stat().st_size])
 def test_every_file_says_what_it_is_for(path):
     assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+
+
+def test_types_are_named():
+    """`Any` is for what comes back in the type of what was given, and where a library has none."""
+    count = 0
+    for path in (ROOT / "frontal").rglob("*.py"):
+        with tokenize.open(path) as lines:
+            count += sum(t.string == "Any" for t in tokenize.generate_tokens(lines.readline))
+    assert count <= MOST_ANY

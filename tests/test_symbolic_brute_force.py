@@ -7,6 +7,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from frontal.ordering.pieces import Pieces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +19,6 @@ from frontal.matrix import canonical
 from frontal.ordering import order
 from frontal.ordering.etree import EliminationTree
 from frontal.ordering.graph import adjacency
-from frontal.ordering.pieces import Pieces
 from frontal.symbolic.matched import match_rows
 from frontal.symbolic.matching import Matching
 from frontal.symbolic.pairs import symmetric_pairs
@@ -78,7 +78,7 @@ def test_the_arena_of_one_thread_is_the_peak_of_the_stack():
     analysis = frontal.analyze(problems.poisson2d(40), ordering="amd")
     plan = analysis.plan
     peak = stack_peak(plan.parent, np.diff(plan.pointer), range(plan.parent.size))
-    assert peak <= Layout.of(plan, analysis.rule, 1).shared <= 1.25 * peak
+    assert peak <= Layout.of(plan, analysis.symbolic.method, 1).shared <= 1.25 * peak
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -98,7 +98,7 @@ def test_memory_is_what_a_factorization_takes(monkeypatch, threads, kind, dtype)
     monkeypatch.setenv("FRONTAL_NUM_THREADS", str(threads))
     A = problems.poisson2d(60).astype(dtype)
     analysis = frontal.analyze(A, kind=kind, backend="cpu")
-    assert (Layout.of(analysis.plan, analysis.rule, threads).own > 0) == (threads > 1)
+    assert (Layout.of(analysis.plan, analysis.symbolic.method, threads).own > 0) == (threads > 1)
     with pytest.raises(EnoughError):
         analysis.factorize(A)
     panels, arena = taken

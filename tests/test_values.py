@@ -73,7 +73,7 @@ def test_the_order_is_that_of_the_matrix(device, where, form, dtype):
     if where == "gpu":
         check(factor.refactorize(given), given)
         check(factor.refactorize(put(device, other.data)), other)
-        assert factor._numeric.dtype == dtype
+        assert factor._numbers.factor.dtype == dtype
 
 
 @both
@@ -118,7 +118,7 @@ def test_values_in_any_order_stay_on_the_device(device, traffic, form):  # noqa:
     factor.refactorize(values)
     assert traffic["up"] == []
     assert max(traffic["down"]) <= 10
-    orders = factor.analysis.entries._orders
+    orders = factor._numbers.factor.entries._orders
     assert len(orders) == 1
     factor.free()
     del factor.__dict__["_order"]

@@ -6,11 +6,12 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from . import show
 
 if TYPE_CHECKING:
+    from .._typing import Sparse
     from ..factor.analysis import Analysis
     from ..gpu.sparse.profile import FactorProfile
 
@@ -26,7 +27,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plot", metavar="FILE", help="draw the profile, .png or .svg")
 
 
-def run(A: Any, analysis: Analysis, options: argparse.Namespace) -> dict[str, Any]:
+def run(A: Sparse, analysis: Analysis, options: argparse.Namespace) -> show.Record:
     """Time the phases; return what `phases` does, and the profile where it is asked for."""
     report = phases(A, analysis, options.repeat)
     factor = report.pop("factor")
@@ -38,7 +39,7 @@ def run(A: Any, analysis: Analysis, options: argparse.Namespace) -> dict[str, An
     return report
 
 
-def tables(report: dict[str, Any]) -> None:
+def tables(report: show.Record) -> None:
     """Show what `run` returned."""
     times, found = report.pop("milliseconds"), report.pop("profile", None)
     show.table("Run", ("", ""), [(k, show.text(v)) for k, v in report.items()])
@@ -50,7 +51,7 @@ def tables(report: dict[str, Any]) -> None:
         show.table("Orders of fronts", _HEADER, [_cells(row) for row in found["classes"]])
 
 
-def phases(A: Any, analysis: Analysis, repeat: int) -> dict[str, Any]:
+def phases(A: Sparse, analysis: Analysis, repeat: int) -> show.Record:
     """Factorize, refactorize and solve `repeat` times; median, least and most milliseconds.
 
     Returns
@@ -63,13 +64,13 @@ def phases(A: Any, analysis: Analysis, repeat: int) -> dict[str, Any]:
     b = A @ np.ones(A.shape[1])
     factor = analysis.factorize(A)
     info = factor.solve(b, return_info=True)[1]
-    runs: dict[str, Callable[[], Any]] = {
+    runs: dict[str, Callable[[], object]] = {
         "refactorize": lambda: factor.refactorize(A),
         "solve": lambda: factor.solve(b),
         "solve, no refinement": lambda: factor.solve(b, refine=0),
         "solve 16": lambda: factor.solve(np.tile(b[:, None], 16), refine=0),
     }
-    first = 1e3 * factor.seconds["factorization"]
+    first = 1e3 * info.seconds["factorization"]
     times = {"analysis": 3 * (1e3 * sum(analysis.seconds.values()),), "first": 3 * (first,)}
     times |= {name: _timed(function, repeat) for name, function in runs.items()}
     return {
@@ -85,7 +86,7 @@ def phases(A: Any, analysis: Analysis, repeat: int) -> dict[str, Any]:
     }
 
 
-def _timed(function: Callable[[], Any], repeat: int) -> tuple[float, float, float]:
+def _timed(function: Callable[[], object], repeat: int) -> tuple[float, float, float]:
     seconds = []
     function()
     for _ in range(max(repeat, 1)):
@@ -95,7 +96,7 @@ def _timed(function: Callable[[], Any], repeat: int) -> tuple[float, float, floa
     return statistics.median(seconds), min(seconds), max(seconds)
 
 
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+def _cells(row: show.Record) -> tuple[str, ...]:
     floors, time_ = (row["bandwidth_floor"], row["flop_floor"]), row["milliseconds"]
     by, floor = "bytes" if floors[0] > floors[1] else "flops", max(floors)
     share = f"{100 * floor / time_:.0f} %" if time_ else ""
@@ -103,7 +104,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     return row["name"], str(row["fronts"]), *times, by, share
 
 
-def _as_dict(found: FactorProfile) -> dict[str, Any]:
+def _as_dict(found: FactorProfile) -> show.Record:
     return {
         "total": found.total,
         "ceilings": found.ceilings,

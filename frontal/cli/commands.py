@@ -13,11 +13,13 @@ import time
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from . import bench, show
 
 if TYPE_CHECKING:  # the libraries take a second to load, and `frontal --help` needs none of them
+    import scipy.sparse as sp
+
     from ..factor.analysis import Analysis, Progress
 
 KINDS = ("auto", "spd", "symmetric", "hermitian", "general")
@@ -55,7 +57,7 @@ def _fail(error: Exception) -> int:
     return 1
 
 
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     print(f"frontal: warning: {message}", file=sys.stderr)
 
 
@@ -109,10 +111,10 @@ def _parser() -> argparse.ArgumentParser:
 class _Version(argparse.Action):
     """Print the version and exit."""
 
-    def __init__(self, option_strings: list[str], dest: str, **_: Any) -> None:
+    def __init__(self, option_strings: list[str], dest: str, **_: object) -> None:
         super().__init__(option_strings, dest, nargs=0, help="print the version and exit")
 
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from .. import __version__
 
         print(__version__)
@@ -152,7 +154,7 @@ def _solve(options: argparse.Namespace) -> None:
         _summarize(report)
 
 
-def _summarize(report: dict[str, Any]) -> None:
+def _summarize(report: show.Record) -> None:
     """One line about a solution."""
     parts = [report["method"], report["ordering"], f"backward error {report['backward_error']:.1e}"]
     if "error_against_ones" in report:
@@ -161,7 +163,7 @@ def _summarize(report: dict[str, Any]) -> None:
     print(f"n = {report['n']}, nnz = {report['nnz']}: {', '.join(parts)}")
 
 
-def _describe(report: dict[str, Any]) -> show.Rows:
+def _describe(report: show.Record) -> show.Rows:
     """Names and values of a report, in words."""
     unit = {"memory": show.size, "flops": show.count, "nnz_factor": show.count, "nnz": show.count}
     return [
@@ -171,7 +173,7 @@ def _describe(report: dict[str, Any]) -> show.Rows:
     ]
 
 
-def _read(name: str, progress: Progress | None) -> Any:
+def _read(name: str, progress: Progress | None) -> sp.csc_array:
     """The matrix of a file, or of a model problem such as ``poisson3d:30``."""
     from ..io import read_matrix
     from ..problems import from_name
@@ -184,7 +186,9 @@ def _read(name: str, progress: Progress | None) -> Any:
     return A
 
 
-def _make_analysis(A: Any, options: argparse.Namespace, progress: Progress | None) -> Analysis:
+def _make_analysis(
+    A: sp.csc_array, options: argparse.Namespace, progress: Progress | None
+) -> Analysis:
     from ..api import analyze
 
     return analyze(
@@ -241,7 +245,7 @@ def _analyze(options: argparse.Namespace) -> None:
     show.table("Time", ("phase", "seconds"), show.seconds(analysis.seconds))
 
 
-def _size_classes(analysis: Analysis) -> list[dict[str, Any]]:
+def _size_classes(analysis: Analysis) -> list[show.Record]:
     """Fronts counted by pivot columns: 1, 2, 3-4, 5-8, and so on, with their share of the work."""
     import numpy as np
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 Rows = list[tuple[str, ...]]
+Record = dict[str, Any]  # what JSON is made of
 
 
 def table(title: str, header: tuple[str, ...], rows: Rows) -> None:
@@ -60,13 +61,13 @@ def progress() -> Iterator[Callable[[str, float, float], None] | None]:
         return
     try:
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
     except ImportError:
         yield _name_phase
         return
     columns = TextColumn("{task.description:14}"), BarColumn(), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        tasks: dict[str, Any] = {}
+        tasks: dict[str, TaskID] = {}
 
         def advance(phase: str, done: float, total: float) -> None:
             if phase not in tasks:
@@ -81,7 +82,7 @@ def _name_phase(phase: str, done: float, total: float) -> None:
         sys.stderr.write(f"frontal: {phase}\n")
 
 
-def rows(records: list[dict[str, Any]]) -> Rows:
+def rows(records: list[Record]) -> Rows:
     """The values of each record as text."""
     return [tuple(text(value) for value in record.values()) for record in records]
 
@@ -92,7 +93,7 @@ def seconds(times: dict[str, float]) -> Rows:
     return [*lines, ("total", f"{sum(times.values()):.3f}")]
 
 
-def text(value: Any) -> str:
+def text(value: object) -> str:
     """A value in three digits, if it is a float."""
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
@@ -122,6 +123,7 @@ def _scaled(value: float, base: int, units: list[str]) -> str:
     return f"{value:.3g}{units[power]}" if value < 999.5 else f"{value:.0f}{units[power]}"
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """NumPy's scalars and arrays as JSON can hold them."""
-    return value.tolist() if hasattr(value, "tolist") else str(value)
+    to_list = getattr(value, "tolist", None)
+    return to_list() if to_list else str(value)

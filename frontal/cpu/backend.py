@@ -2,114 +2,87 @@
 
 from __future__ import annotations
 
-import threading
-from typing import Any
-
 import numpy as np
 
 from ..errors import FactorMemoryError
 from ..machine import CPU, available_memory, thread_count
-from ..method import Method
-from ..protocol import NumericFactor, PivotFailure, Progress, panel_offsets
-from ..symbolic.plan import Plan, front_flops
+from ..matrix import Canonical
+from ..method import tiny_pivot
+from ..protocol import HostFactor, NumericFactor, PivotFailure, Progress, panel_offsets
+from ..symbolic.plan import front_flops
+from ..symbolic.scaling import Scaling, scaled
+from ..symbolic.symbolic import Symbolic
 from . import team
 from .assembly import Work
 from .blas import routines
 from .blas_limit import single_threaded_blas
+from .factor import CpuFactor
 from .factorize import run
 from .layout import Layout
-from .triangular import sweep
+from .threads import run_team
 
 _INLINE_FLOPS = CPU.least_flops
-_POLL_SECONDS = 0.1
 _UNCHECKED_BYTES = 1 << 24  # so little is taken without a look at the system's memory
-_SOLVE_WIDTH = 32  # right-hand sides solved together
-
-
-class CpuFactor:
-    """Panels in one array; see `NumericFactor`."""
-
-    def __init__(
-        self, plan: Plan, method: Method, panels: np.ndarray, pivots: np.ndarray, perturbed: int
-    ) -> None:
-        self.plan, self.method = plan, method
-        self.panels = panels
-        self.pivots = pivots
-        self.perturbed = perturbed
-        self.arena: np.ndarray | None = None  # kept by those who factorize again and again
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "arena": None}
-
-    def solve(self, x: np.ndarray, transposed: bool) -> None:
-        """See `NumericFactor`."""
-        plan, method, panels = self.plan, self.method, self.panels
-        n, width = x.shape
-        conjugate = method.one_triangle and np.iscomplexobj(x)
-        panel = panel_offsets(plan, method)
-        largest = int(np.diff(plan.pointer).max(initial=0))
-        calls = routines(panels.dtype)
-        buffer = np.empty(max(1, largest * min(width, _SOLVE_WIDTH)), panels.dtype)
-        with single_threaded_blas():
-            for first in range(0, width, _SOLVE_WIDTH):
-                part = x[:, first : first + _SOLVE_WIDTH]
-                block = np.ascontiguousarray(part).reshape(-1)
-                w = part.shape[1]
-                if conjugate and transposed:
-                    np.conjugate(block, out=block)
-                # with two panels L serves the forward sweep, and the backward one of A^T
-                first_lower = method.one_triangle or not transposed
-                last_lower = method.one_triangle or transposed
-                given = plan, panel, calls, panels, self.pivots, block, w, buffer
-                sweep(*given, first_lower, first_lower and method.pivots, False)
-                if conjugate:  # L^H y = z is L^T conj(y) = conj(z)
-                    np.conjugate(block, out=block)
-                sweep(*given, last_lower, last_lower and method.pivots, True)
-                if conjugate and not transposed:
-                    np.conjugate(block, out=block)
-                part[...] = block.reshape(n, w)
 
 
 class CpuBackend:
-    """See `backend.Backend`."""
+    """See `protocol.Backend`.
 
-    name = "cpu"
+    Attributes
+    ----------
+    symbolic : Symbolic
+    panel : (f + 1,) int64 array
+        Where the panels of each front begin.
+    """
 
-    def __init__(self) -> None:
+    fallback: str | None = None
+
+    def __init__(self, symbolic: Symbolic) -> None:
+        self.symbolic = symbolic
         self.threads = thread_count()
         self.device = f"{self.threads} thread" + "s" * (self.threads > 1)
+        plan = symbolic.plan
+        self.panel = panel_offsets(plan, symbolic.method)
+        self._flops = float(front_flops(plan.start, plan.pointer).sum())
         self._layouts: dict[int, Layout] = {}
 
-    def upload(self, plan: Plan, method: Method) -> None:
-        """See `Backend`."""
-        self.plan, self.method = plan, method
-        self.flops = float(front_flops(plan.start, plan.pointer).sum())
-
-    def _layout(self, threads: int) -> Layout:
+    def layout(self, threads: int) -> Layout:
+        """Where everything lies for so many threads."""
         if threads not in self._layouts:
-            self._layouts[threads] = Layout.of(self.plan, self.method, threads)
+            plan, method = self.symbolic.plan, self.symbolic.method
+            self._layouts[threads] = Layout.of(plan, method, threads)
         return self._layouts[threads]
 
     def factorize(
         self,
         values: np.ndarray,
-        tiny: float,
-        progress: Progress | None,
+        scaling: Scaling | None,
+        *,
+        there: bool = False,
+        hermitian: bool = False,
+        progress: Progress | None = None,
         previous: NumericFactor | None = None,
-    ) -> NumericFactor:
-        """See `Backend`."""
-        plan, calls = self.plan, routines(values.dtype)
-        threads = self.threads if self.flops > _INLINE_FLOPS else 1
-        layout = self._layout(threads)
+        tiny: float | None = None,
+    ) -> CpuFactor:
+        """See `protocol.Backend`; pivots below `tiny` of their columns are replaced."""
+        symbolic, given = self.symbolic, values
+        plan, method = symbolic.plan, symbolic.method
+        if scaling is not None:
+            of = symbolic.indptr, symbolic.indices
+            values = scaled(*of, values, scaling.row, scaling.column)
+        values = np.require(values, requirements=["C", "W"])
+        alone = self._flops <= _INLINE_FLOPS
+        threads = 1 if alone else self.threads
+        layout = self.layout(threads)
         blocks = layout.shared + threads * layout.own
         panels, arena = _storage(int(layout.panel[-1]), blocks, values.dtype, previous)
         state = np.zeros(team.STATE_SIZE, np.int64)
         state[team.FAILURE] = team.NO_FAILURE
         state[team.WORD] = team.CLOSED
-        pivots = np.empty(plan.start[-1] if self.method.pivots else 0, np.int32)
-        places = layout.panel, layout.block, layout.local
-        given = self.method, plan, calls, values, panels, pivots, tiny, arena
-        work = Work(*given, *places, state)
+        pivots = np.empty(plan.start[-1] if method.pivots else 0, np.int32)
+        least = tiny_pivot(values.dtype) if tiny is None else tiny
+        numbers = routines(values.dtype), values, panels, pivots, least, arena
+        work = Work(method, plan, *numbers, layout.panel, layout.block, layout.local, state)
 
         def member(rank: int) -> None:
             own = layout.shared + rank * layout.own
@@ -117,46 +90,26 @@ class CpuBackend:
             with single_threaded_blas():
                 run(work, *cut, rank == 0, own, info)
 
-        if self.flops > _INLINE_FLOPS:
-            _run_team(member, threads, state, plan.parent.size, progress)
-        else:
+        if alone:
             member(0)
+        else:
+            run_team(member, threads, state, plan.parent.size, progress)
         if state[team.FAILURE] != team.NO_FAILURE:
             raise PivotFailure(int(state[team.FAILURE]) - 1)
-        factor = CpuFactor(plan, self.method, panels, pivots, int(state[team.PERTURBED]))
+        found = HostFactor(panels, pivots, int(state[team.PERTURBED]))
+        pattern = symbolic.indptr, symbolic.indices
+        matrix = Canonical(*pattern, given, symbolic.n, method, hermitian)
+        factor = CpuFactor(matrix, found, scaling, self)
         factor.arena = arena if previous is not None else None
         return factor
 
+    def values_on_host(self, values: np.ndarray) -> np.ndarray:
+        """See `protocol.Backend`."""
+        return values
 
-def _run_team(member, threads: int, state: np.ndarray, fronts: int, progress) -> None:
-    """Run all members in threads; the calling thread stays free for Ctrl-C and progress."""
-    failures: list[BaseException] = []
-
-    def guarded(rank: int) -> None:
-        try:
-            member(rank)
-        except BaseException as error:
-            failures.append(error)
-            state[team.QUIT] = state[team.INTERRUPT] = 1
-
-    crew = [threading.Thread(target=guarded, args=(rank,), daemon=True) for rank in range(threads)]
-    for thread in crew:
-        thread.start()
-    try:
-        for thread in crew:
-            while thread.is_alive():
-                thread.join(_POLL_SECONDS)
-                if progress:
-                    progress("factorization", float(state[team.PROGRESS]), float(fronts))
-        if progress:
-            progress("factorization", float(state[team.PROGRESS]), float(fronts))
-    except BaseException:
-        state[team.INTERRUPT] = 1
-        for thread in crew:
-            thread.join()
-        raise
-    if failures:
-        raise failures[0]
+    def restored(self, factor: HostFactor, matrix: Canonical, scaling: Scaling | None) -> CpuFactor:
+        """See `protocol.Backend`."""
+        return CpuFactor(matrix, factor, scaling, self)
 
 
 def _storage(

@@ -41,7 +41,7 @@ def _unbox(kind: Any, value: Any, context: Any) -> NativeValue:
 
 
 def _constant(name: str) -> None:
-    @overload_attribute(MethodType, name, strict=False)
+    @overload_attribute(MethodType, name, strict=False)  # type: ignore[call-arg]  # not in the stub
     def attribute(method: Any) -> Callable[..., Any]:
         value = getattr(method.method, name)
         return lambda method: value

@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import inner, jit
-from ..symbolic.plan import Plan
 from .blas import (
     LOWER,
     MINUS,
@@ -139,11 +138,3 @@ def sweep(plan, panel, routines, panels, pivots, x, width, buffer, lower, unit, 
             _forward(routines, rows, k, block, ld, x1, width, x, buffer)
         if unit and backward:
             _interchange(own, width, pivots[first : first + k], backward)
-
-
-def factor_diagonal(plan: Plan, panel: np.ndarray, panels: np.ndarray) -> np.ndarray:
-    """Diagonal of L (Cholesky) or of U (LU), in elimination order."""
-    k = np.diff(plan.start)
-    step = np.repeat(k + np.diff(plan.pointer) + 1, k)
-    local = np.arange(plan.start[-1]) - np.repeat(plan.start[:-1], k)
-    return panels[np.repeat(panel[:-1], k) + local * step]

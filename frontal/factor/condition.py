@@ -1,4 +1,4 @@
-"""Condition number of the scaled matrix, estimated from a few solves."""
+"""How near to singular a matrix is: its scaled condition, estimated from a few solves."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, onenormest
 
+from ..accuracy import Errors
+from ..cpu.system import direct
+from ..errors import IllConditionedWarning, SingularMatrixError, warn
+from ..protocol import NumericFactor, relative_pivots
 from ..symbolic.scaling import Scaling
 
 _TINY = 4  # orders up to which the inverse itself is formed
@@ -95,3 +99,67 @@ def witnessed_condition(
             b = solve((y / column).astype(A.dtype), "H") / row
             b /= np.abs(b).max()
     return found
+
+
+SolveOnHost = Callable[[np.ndarray, str, None], tuple[np.ndarray, Errors | None, int]]
+
+
+def assess(factor: NumericFactor, solve_on_host: SolveOnHost) -> None:
+    """Refuse a singular matrix, warn of a nearly singular one.
+
+    A matrix is refused where inverse iteration proves a condition number near 1/eps, or where
+    not even refined solutions have a small backward error.
+
+    Parameters
+    ----------
+    factor : NumericFactor
+    solve_on_host : callable
+        As `Solver.solve_on_host`.
+    """
+    eps, replaced = float(np.finfo(factor.dtype).eps), bool(factor.perturbed)
+    scaling, A = factor.scaling, factor.matrix.A
+
+    def by_factors(B: np.ndarray, trans: str, scaled: bool = True) -> np.ndarray:
+        return direct(factor, B, trans, scaled=scaled)
+
+    condition = scaled_condition(A, scaling, by_factors)
+    if scaling is not None and (replaced or condition * eps > 0.1):
+        # rounding hides from solutions how near to singular A is, where the factors tell it
+        bound = 0.1 if condition * eps >= 10 else 1.0 if replaced else np.inf
+        condition = max(condition, _witnessed(factor, scaling, solve_on_host, bound / eps))
+    if condition * eps > 0.1:
+        warn(
+            f"the matrix is singular to working precision or nearly so: its condition number "
+            f"is about {condition:.0e}; solutions have a small residual and few right digits",
+            IllConditionedWarning,
+        )
+
+
+def _witnessed(
+    factor: NumericFactor, scaling: Scaling, solve_on_host: SolveOnHost, bound: float
+) -> float:
+    """Condition number proved by refined solutions.
+
+    Raises
+    ------
+    SingularMatrixError
+        If it is above `bound`, or if the factor gives no solutions.
+    """
+    errors: list[float] = []
+
+    def solved(B: np.ndarray, trans: str) -> np.ndarray:
+        X, found, _ = solve_on_host(B, trans, None)
+        if found is not None:
+            errors.append(found.normwise[0])
+        return X
+
+    condition = witnessed_condition(factor.matrix.A, scaling, solved)
+    if condition >= bound or not max(errors) <= np.finfo(factor.dtype).eps ** 0.75:
+        raise SingularMatrixError.numerical(smallest_pivot_column(factor))
+    return condition
+
+
+def smallest_pivot_column(factor: NumericFactor) -> int:
+    """Column of A with the smallest pivot for what it came from."""
+    of = factor.matrix, factor.symbolic, factor.scaling
+    return int(factor.symbolic.perm[int(np.argmin(relative_pivots(factor.diagonal(), *of)))])

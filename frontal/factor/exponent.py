@@ -12,18 +12,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from ..accuracy import COMPONENTWISE, Errors
+from ..cpu.system import HostSystem, componentwise_error, direct, host_system
 from ..errors import IllConditionedWarning, SolutionOverflowError, warn
+from ..protocol import NumericFactor
 from ..symbolic.scaling import shifted
 from . import refine
-from .refine import Errors, HostSystem
-
-if TYPE_CHECKING:
-    from .solve import Solutions
 
 # Powers of two that stay free: for growth in the sweeps, and for corrections that are smaller than
 # the right-hand side by the precision of x.
@@ -67,13 +66,13 @@ def _borders(factor: np.dtype, vectors: np.dtype) -> tuple[float, float, float]:
 
 
 def mended(
-    factor: Solutions, X: Any, B: Any, trans: str, steps: int | None, errors: Errors, taken: int
+    factor: NumericFactor, X: Any, B: Any, trans: str, steps: int | None, errors: Errors, taken: int
 ) -> tuple[Any, Errors, int]:
     """Solve again for the columns that `near_border` finds; the others stay as they are.
 
     Parameters
     ----------
-    factor : Factor
+    factor : NumericFactor
     X, B : (n, k) arrays
         Solutions and right-hand sides, with the factor; no complex ones of a real factor.
     trans, steps
@@ -89,8 +88,7 @@ def mended(
     columns = np.flatnonzero(near_border(errors, factor.dtype, B.dtype))
     if not columns.size:
         return X, errors, taken
-    resident = factor._resident
-    x, b = (X, B) if resident is None else (resident.download(X), resident.download(B))
+    x, b = factor.download(X), factor.download(B)
     columns = columns[np.isfinite(b[:, columns]).all(axis=0)]
     if not columns.size:  # what is not finite is refused elsewhere, by name
         return X, errors, taken
@@ -101,33 +99,32 @@ def mended(
     given = x[:, columns], b[:, columns]
     part, found, more = _solve_scaled(factor, *given, trans, steps)
     if errors.componentwise is None:  # on the host, which then computes it for a report only
-        system = factor._system(trans, b.dtype)
+        system = host_system(factor, trans, b.dtype)
         with np.errstate(all="ignore"):
-            others = refine.componentwise_error(system, x, b, system.residual(x, b))
+            others = componentwise_error(system, x, b, system.residual(x, b))
         errors = replace(errors, componentwise=others)
     x = np.array(x, order="F")
     x[:, columns] = part
-    X = x if resident is None else resident.upload(x)
-    return X, _joined(errors, found, columns), max(taken, more)
+    return factor.upload(x), _joined(errors, found, columns), max(taken, more)
 
 
 @np.errstate(all="ignore")
-def _is_fine(factor: Solutions, X: np.ndarray, B: np.ndarray, trans: str) -> np.ndarray:
+def _is_fine(factor: NumericFactor, X: np.ndarray, B: np.ndarray, trans: str) -> np.ndarray:
     """Columns where each component has a small backward error, and numbers to be judged by.
 
     Their exponents may well differ by more than any scaling of all components can hold.
     """
-    system, info = factor._system(trans, B.dtype), np.finfo(B.dtype)
+    system, info = host_system(factor, trans, B.dtype), np.finfo(B.dtype)
     R = np.abs(system.residual(X, B))
     scale = system.magnitude @ np.abs(X) + np.abs(B)
     judged = ((info.tiny <= scale) & (scale <= info.max)) | ((scale == 0) & (B == 0))
-    small = refine.COMPONENTWISE * info.eps * scale >= R
+    small = COMPONENTWISE * info.eps * scale >= R
     return (judged & small & np.isfinite(X)).all(axis=0)
 
 
 @np.errstate(all="ignore")
 def _solve_scaled(
-    factor: Solutions, X: np.ndarray, B: np.ndarray, trans: str, steps: int | None
+    factor: NumericFactor, X: np.ndarray, B: np.ndarray, trans: str, steps: int | None
 ) -> tuple[np.ndarray, Errors, int]:
     """Solutions for host arrays, their errors in the scaled system, and the steps taken."""
     system, row, column = _scaled_system(factor, trans)
@@ -155,17 +152,17 @@ def _better(system: HostSystem, X: np.ndarray, Y: np.ndarray, B: np.ndarray) -> 
     return np.where(X_errors.merit(system.eps) < Y_errors.merit(system.eps), X, Y)
 
 
-def _scaled_system(factor: Solutions, trans: str) -> tuple[HostSystem, np.ndarray, np.ndarray]:
+def _scaled_system(factor: NumericFactor, trans: str) -> tuple[HostSystem, np.ndarray, np.ndarray]:
     """op(A') in double precision, and the exponents of the scalings of op(A)'s rows and columns."""
-    matrix, scaling = factor.matrix, factor._scaling
+    matrix, scaling = factor.matrix, factor.scaling
     if scaling is None:
-        size = np.abs(factor.A.diagonal()).astype(np.float64)
+        size = np.abs(matrix.A.diagonal()).astype(np.float64)
         row = column = -np.round(np.log2(np.where(size > 0, size, 1.0)) / 2).astype(np.int64)
     else:
         row, column = (np.log2(a).astype(np.int64) for a in (scaling.row, scaling.column))
     both = row[matrix.indices] + np.repeat(column, np.diff(matrix.indptr))
     A = sp.csc_array(
-        (shifted(matrix.data, both), matrix.indices, matrix.indptr), shape=factor.shape
+        (shifted(matrix.data, both), matrix.indices, matrix.indptr), shape=matrix.shape
     )
     A = {"N": A, "T": A.T, "H": A.conj().T}[trans]
     # the factor is that of A' for LU, and that of A for Cholesky
@@ -173,7 +170,7 @@ def _scaled_system(factor: Solutions, trans: str) -> tuple[HostSystem, np.ndarra
 
     def solve(R: np.ndarray) -> np.ndarray:
         size = np.where(np.any(R != 0, axis=0), _exponents(R).max(axis=0, initial=_ZERO), 0)
-        Y = factor._direct(shifted(R, -inside - size), trans, scaled=False)
+        Y = direct(factor, shifted(R, -inside - size), trans, scaled=False)
         return shifted(Y, size - inside)
 
     magnitude = abs(A)
@@ -206,7 +203,7 @@ def refuse_overflow(errors: Errors, dtype: np.dtype) -> None:
         raise SolutionOverflowError(str(dtype))
 
 
-def told_of_underflow(errors: Errors, dtype: np.dtype) -> Errors:
+def warned_of_underflow(errors: Errors, dtype: np.dtype) -> Errors:
     """Warn where a solution is too small for its type, and return the errors of the others."""
     if errors.lost is None or not (errors.lost < 0).any():
         return errors

@@ -2,279 +2,144 @@
 
 from __future__ import annotations
 
-import logging
-import time
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
 
-from ..cached import cached_property
-from ..errors import (
-    IllConditionedWarning,
-    NotPositiveDefiniteError,
-    PerformanceWarning,
-    SingularMatrixError,
-    warn,
-)
 from ..matrix import Canonical
-from ..protocol import NumericFactor, PivotFailure, Progress, get_backend, requested
-from ..symbolic.scaling import Scaling, scaled, scaling_of
-from ..symmetry import check_promise
+from ..protocol import Progress
 from ..values import StoredOrder
-from .condition import scaled_condition, witnessed_condition
-from .factors import TriangularFactors
-from .lifecycle import LifeCycle
-from .renewal import Renewal
-from .solve import Solutions
+from . import determinant, extract
+from .analyzed import Analyzed
+from .lifecycle import Numbers
+from .renewal import new_values
 
 if TYPE_CHECKING:
-    from ..gpu.sparse.profile import FactorProfile
-    from ..gpu.sparse.system import ResidentSystem
-    from .analysis import Analysis
-
-log = logging.getLogger("frontal")
+    from typing_extensions import Self
 
 
-class Factor(Solutions, TriangularFactors, Renewal, LifeCycle):
+class Factor:
     """A factorized matrix: A = L L^H, or P_r D_r A D_c P_c = L U.
 
     Made by `frontal.factorize` or `Analysis.factorize`. It keeps the values of A, with which
     residuals are computed: later changes of A are not seen. On a GPU factor and values stay there,
     and so do right-hand sides and solutions that are there. Pickles hold everything on the host.
-
-    Attributes
-    ----------
-    analysis : Analysis
-        Ordering, tree and plan.
-    shape : tuple of int
-    dtype : numpy.dtype
-        Scalar type of the factors.
     """
 
-    def __init__(self, analysis: Analysis, matrix: Canonical, progress: Progress | None) -> None:
-        self.analysis = analysis
-        self._numeric: Any = None
-        self._resident: ResidentSystem | None = None
+    def __init__(
+        self, matrix: Canonical, analysis: Analyzed, progress: Progress | None = None
+    ) -> None:
         self._order = matrix.order or StoredOrder.by_columns(matrix.indices.size)
-        self._factorize(matrix, progress, None)
+        self._numbers = Numbers(analysis)
+        self._numbers.compute(analysis.kept(matrix), progress)
 
-    @classmethod
-    def compute(
-        cls, matrix: Canonical, analysis: Analysis, progress: Progress | None = None
-    ) -> Factor:
-        """Factorize a canonical matrix of the analyzed pattern."""
-        return cls(analysis, matrix, progress)
+    def solve(
+        self, b: Any, trans: str = "N", *, refine: int | None = None, return_info: bool = False
+    ) -> Any:
+        """Solve op(A) x = b.
 
-    # --- factorization -----------------------------------------------------------------------
+        Parameters
+        ----------
+        b : array (n,) or (n, k), or sparse (n, k)
+            Right-hand sides, any layout. Complex ones are fine with a real factor. An array on the
+            GPU stays there, if the factor is there.
+        trans : {"N", "T", "H"}
+            op(A): the matrix, its transpose or its adjoint.
+        refine : int, optional
+            Most steps of iterative refinement; by default as many as help, 0 for none. Where b and
+            the factor are on the GPU, ``refine=0`` without `return_info` neither waits for the
+            device nor looks for NaN in b, and may be captured into a CUDA graph.
+        return_info : bool
 
-    def _factorize(
-        self, matrix: Canonical, progress: Progress | None, previous: NumericFactor | None
-    ) -> None:
-        # the user may go on to change A
-        of, data = self.analysis, matrix.data.copy()
-        kept = replace(matrix, indptr=of.indptr, indices=of.indices, data=data, order=None)
-        self._begin(kept, matrix.dtype)
-        self._run(progress, previous)
-
-    def _factorize_on_device(
-        self, resident: ResidentSystem, values: Any, previous: Any, check_finite: bool
-    ) -> None:
-        self._begin(None, values.dtype)
-        self._resident, self._scaling = resident.renewed(values), resident.scaling
-        self._run(None, previous, check_finite)
-
-    def _begin(self, matrix: Canonical | None, dtype: np.dtype) -> None:
-        for cached in ("A", "_magnitude", "_norms", "growth"):
-            self.__dict__.pop(cached, None)
-        self._matrix = matrix  # None while the values are on the device only
-        self._assessed = False
-        self._dtype = np.dtype(dtype)
-
-    def _run(
-        self,
-        progress: Progress | None,
-        previous: NumericFactor | None,
-        unchecked: bool = False,
-    ) -> None:
-        began, failed = time.perf_counter(), None
-        here = self._matrix is not None  # else the device looks at values, with their factor
-        suited = not here or self._suits_method()
-        if suited:
-            try:
-                self._compute(progress, previous)
-            except PivotFailure as failure:
-                failed = int(self.analysis.perm[failure.position])
-            if unchecked:
-                self._refuse_non_finite(failed is not None)
-            suited = failed is None and (here or self._suits_method())
-        if not suited:
-            self._go_on_by_lu(failed, progress)
-        self.seconds = {"factorization": time.perf_counter() - began}
-        try:
-            self._judge()
-        except SingularMatrixError:
-            matrix = self.matrix
-            if self._resident is not None:  # which looks for pivots in tiles, not in whole fronts
-                warn(
-                    "no accurate factor by the pivots that the GPU chose, the CPU takes over",
-                    PerformanceWarning,
-                )
-                self.analysis = self.analysis.on_cpu()
-            elif self.analysis.paired:
-                self.analysis = self.analysis.unpaired(matrix)
-            else:
-                raise
-            self._factorize(matrix, progress, None)
-
-    def _suits_method(self) -> bool:
-        """Whether Cholesky, which reads one triangle, gets a Hermitian matrix, up to rounding."""
-        resident = self._resident if self._matrix is None else None
-        known = resident is not None and resident.health.hermitian
-        return not self.analysis.rule.one_triangle or known or self.matrix.nearly_hermitian
-
-    def _go_on_by_lu(self, column: int | None, progress: Progress | None) -> None:
-        """Leave Cholesky, after a pivot that is not positive or for a matrix not Hermitian."""
-        matrix = self.matrix
-        if not self.analysis.fallback:
-            check_promise("spd", matrix.indptr, matrix.indices, matrix.data)
-            raise NotPositiveDefiniteError(column)
-        reason = "not Hermitian" if column is None else f"not positive definite at column {column}"
-        log.info("%s: going on with LU", reason)
-        self.analysis = self.analysis.as_general(matrix)
-        self._compute(progress, None)
-
-    def _compute(self, progress: Progress | None, previous: NumericFactor | None) -> None:
-        if self._matrix is not None:
-            self._scaling = self._equilibrated(self._matrix)
-        runner, tiny = cast(Any, self.analysis.runner), self._tiny
-        if runner.name == "gpu":
-            try:
-                self._compute_on_device(tiny, progress, previous)
-            except MemoryError as error:
-                if requested(self.analysis.backend) != "auto":
-                    raise
-                warn(f"the GPU is too small, the CPU takes over: {error}", PerformanceWarning)
-                matrix, self.analysis = self.matrix, self.analysis.on_cpu()
-                runner, previous = self.analysis.runner, None
-                self._scaling = self._equilibrated(matrix)
-            else:
-                return
-        self._resident, values = None, self.matrix.data
-        if self._scaling is not None:
-            of = self.matrix.indptr, self.matrix.indices
-            values = scaled(*of, values, self._scaling.row, self._scaling.column)
-        values = np.require(values, requirements=["C", "W"])
-        self._numeric = runner.factorize(values, tiny, progress, previous)
-
-    def _compute_on_device(
-        self, tiny: float, progress: Progress | None, previous: NumericFactor | None
-    ) -> None:
-        from ..gpu.sparse.health import memory_told
-        from ..gpu.sparse.system import ResidentSystem
-
-        analysis, runner = self.analysis, cast(Any, self.analysis.runner)
-        with memory_told(runner.pattern.device, lambda: analysis.memory_for(self._dtype)["total"]):
-            if self._matrix is not None:
-                values = runner.pattern.device.upload(self._matrix.data)
-                hermitian = self._matrix.hermitian
-                self._resident = ResidentSystem(analysis.entries, values, self._scaling, hermitian)
-            resident: Any = self._resident
-            values = resident.scaled()
-            self._numeric = runner.factorize(values, tiny, progress, previous, resident.examination)
-        resident.numeric = self._numeric
-
-    @property
-    def _tiny(self) -> float:
-        """What tiny pivots of LU are replaced by."""
-        return float(np.sqrt(np.finfo(self._dtype).eps))
-
-    def _equilibrated(self, matrix: Canonical) -> Scaling | None:
-        """Scaling of a matrix for LU; None for Cholesky."""
-        if not self.analysis.rule.scaling:
-            return None
-        return scaling_of(matrix, self.analysis.matching)
-
-    def _refuse_non_finite(self, look: bool = False) -> None:
-        """Raise for NaN or infinity among values that came from the device."""
-        resident = self._resident
-        if resident is None:  # the CPU took over
-            self.matrix.refuse_non_finite()
-        elif look or not resident.health.finite:
-            resident.refuse_non_finite(self.analysis.indptr, self.analysis.indices)
-
-    def _judge(self) -> None:
-        """Assess factors that are suspicious: with pivots that were replaced, or near rounding."""
-        near = 1e3 * float(np.finfo(self.dtype).eps)
-        if self._numeric.perturbed or self._pivot_ratio() < near:
-            self._assess()
-
-    def _assess(self) -> None:
-        """Refuse a singular matrix, warn of a nearly singular one.
-
-        A matrix is refused where inverse iteration proves a condition number near 1/eps, or where
-        not even refined solutions have a small backward error.
-        """
-        self._assessed = True
-        eps, replaced = float(np.finfo(self.dtype).eps), bool(self._numeric.perturbed)
-        condition, scaling = scaled_condition(self.A, self._scaling, self._direct), self._scaling
-        if scaling is not None and (replaced or condition * eps > 0.1):
-            # rounding hides from solutions how near to singular A is, where the factors tell it
-            bound = 0.1 if condition * eps >= 10 else 1.0 if replaced else np.inf
-            condition = max(condition, self._witnessed(scaling, bound / eps))
-        if condition * eps > 0.1:
-            warn(
-                f"the matrix is singular to working precision or nearly so: its condition number "
-                f"is about {condition:.0e}; solutions have a small residual and few right digits",
-                IllConditionedWarning,
-            )
-
-    def _witnessed(self, scaling: Scaling, bound: float) -> float:
-        """Condition number proved by refined solutions.
+        Returns
+        -------
+        x : array of b's shape and kind, in the common scalar type of A and b
+        info : SolveInfo
+            If `return_info`.
 
         Raises
         ------
-        SingularMatrixError
-            If it is above `bound`, or if the factor gives no solutions.
+        ValueError, NonFiniteInputError
+            If b does not fit, or has NaN or infinity; for another `trans`.
+        SingularMatrixError, SolutionOverflowError
+            If no accurate solution could be computed, or its numbers are too large for their type.
+        FactorFreedError, FactorInvalidError
+            After `free`, or after a `refactorize` that failed.
+
+        Warns
+        -----
+        IllConditionedWarning
+            If the backward error stays above what is usual, or x is too small for its type.
+
+        Examples
+        --------
+        >>> import frontal, numpy as np
+        >>> A = frontal.problems.poisson2d(10)
+        >>> x, info = frontal.factorize(A).solve(np.ones(100), return_info=True)
+        >>> bool(info.backward_error < 1e-15)
+        True
         """
-        errors = []
+        about = (lambda: self.info) if return_info else None
+        x, info = self._numbers.solver.solve(b, trans, refine, about)
+        return x if info is None else (x, info)
 
-        def solved(B: np.ndarray, trans: str) -> np.ndarray:
-            X, found, _ = self._solve_on_host(B, trans, None)
-            errors.append(found.normwise[0])
-            return X
+    __call__ = solve
 
-        condition = witnessed_condition(self.A, scaling, solved)
-        if condition >= bound or not max(errors) <= np.finfo(self.dtype).eps ** 0.75:
-            raise SingularMatrixError.numerical(self._smallest_pivot_column())
-        return condition
+    def refactorize(self, A: Any, *, check_finite: bool = True) -> Self:
+        """Factorize new values of the same pattern, in place.
 
-    def _relative_pivots(self) -> np.ndarray:
-        """Pivots over the size of what they came from: diag(A) for Cholesky, 1 for scaled LU."""
-        pivots = np.abs(self._diagonal)
-        if self._scaling is None:
-            return pivots**2 / np.abs(self.A.diagonal()[self.analysis.perm])
-        return pivots / pivots.max(initial=np.finfo(pivots.dtype).tiny)
+        Parameters
+        ----------
+        A : sparse matrix or array (n, n), or array of values
+            The matrix, or its values alone: what ``A.data`` of the very CSC, CSR, COO or BSR matrix
+            would be that this factor was given last, explicit zeros and repeated entries included,
+            sorted or not. Other formats have no such array, and want the matrix itself.
 
-    def _pivot_ratio(self) -> float:
-        if self._resident is not None:
-            return self._resident.health.pivot_ratio
-        return float(self._relative_pivots().min(initial=1.0))
+            Where the factor is on the GPU and A too, an array or a CSC or CSR matrix of CuPy, all
+            stays there. LU then keeps the scaling of the last values that came from the host; pass
+            ``A.get()`` to have it computed anew when values change by orders of magnitude.
+        check_finite : bool
 
-    def _smallest_pivot_column(self) -> int:
-        return int(self.analysis.perm[int(np.argmin(self._relative_pivots()))])
+        Raises
+        ------
+        ValueError
+            If pattern or number of values differ, or an array of values has no meaning; the factor
+            is as before then. If the matrix is not Hermitian, where ``kind="spd"`` promised it.
+        NonFiniteInputError, NotPositiveDefiniteError, SingularMatrixError
+            If the values have no factor: until a `refactorize` succeeds, as after an interrupt,
+            all else raises `FactorInvalidError`.
+        FactorFreedError
+            After `free`.
 
-    # --- questions ---------------------------------------------------------------------------
+        Examples
+        --------
+        >>> import frontal, numpy as np
+        >>> A = frontal.problems.convdiff2d(4).tocsr()
+        >>> factor = frontal.factorize(A).refactorize(2 * A.data)
+        >>> bool(np.allclose(factor.solve(2 * A @ np.ones(16)), 1))
+        True
+        """
+        given, self._order = new_values(A, self._numbers.last(), self._order, check_finite)
+        self._numbers.renew(given)
+        return self
+
+    @property
+    def analysis(self) -> Analyzed:
+        """Ordering, tree and plan, of the method and the backend that factorized."""
+        return self._numbers.analysis
 
     @property
     def shape(self) -> tuple[int, int]:
         """(n, n)."""
-        return self.analysis.n, self.analysis.n
+        return (self.analysis.n,) * 2
 
     @property
     def dtype(self) -> np.dtype:
         """Scalar type of the factors."""
-        return self._dtype
+        return self._numbers.dtype
 
     @property
     def nnz(self) -> int:
@@ -282,70 +147,103 @@ class Factor(Solutions, TriangularFactors, Renewal, LifeCycle):
         return self.analysis.nnz_factor
 
     @property
-    def matrix(self) -> Canonical:
-        """The factorized matrix on the host; its values may have to come from the device."""
-        if self._matrix is None:
-            resident: Any = self._resident
-            values = resident.entries.device.download(resident.values)
-            of = self.analysis.indptr, self.analysis.indices, values, self.analysis.n
-            self._matrix = Canonical(*of, self.analysis.rule, False)
-        return self._matrix
+    def A(self) -> sp.csc_array:
+        """The factorized matrix."""
+        return self._numbers.factor.matrix.A
 
-    @cached_property
+    @property
     def growth(self) -> float:
         """Largest entry of the factors over the largest of the (scaled) matrix."""
-        if self._resident is not None:
-            return self._resident.growth()
-        panels = self._numeric.panels
-        parts = (np.real(panels), np.imag(panels)) if np.iscomplexobj(panels) else (panels,)
-        largest = max(max(x.max(initial=0.0), -x.min(initial=0.0)) for x in parts)
-        matrix = self._norms[0] if self._scaling is None else 1.0
-        return float(largest / matrix) if matrix else 0.0
+        return self._numbers.factor.growth()
 
-    def profile(self) -> FactorProfile:
-        """Factorize once more, with clocks: time by level and by size of the fronts.
+    def slogdet(self) -> tuple[Any, float]:
+        """Sign (or phase) and logarithm of the modulus of det(A).
 
-        Returns
-        -------
-        FactorProfile
-            Rows of fronts, their time in milliseconds, and the least that moving their bytes and
-            computing would take at the device's measured ceilings.
-
-        Raises
-        ------
-        ValueError
-            If the factor is not on a GPU.
+        Examples
+        --------
+        >>> import frontal, scipy.sparse as sp
+        >>> [float(x) for x in frontal.factorize(sp.csc_array([[0.0, 2.0], [1.0, 1.0]])).slogdet()]
+        [-1.0, 0.6931471805599453]
         """
-        if self._resident is None:
-            raise ValueError('only factors on a GPU have a profile; take backend="gpu"')
-        from ..gpu.sparse.profile import profile
+        return determinant.slogdet(self._numbers.factor)
 
-        return profile(self._resident.entries.pattern, self._resident.scaled(), self._tiny)
+    def logdet(self) -> float:
+        """Natural logarithm of det(A); a ValueError if that is not positive."""
+        return determinant.logdet(self._numbers.factor)
+
+    @property
+    def perm_c(self) -> np.ndarray:
+        """Position of each column of A: ``(Pr @ A @ Pc)`` has column j at ``perm_c[j]``."""
+        return extract.column_positions(self._numbers.factor)
+
+    @property
+    def perm_r(self) -> np.ndarray:
+        """Position of each row of A, as scipy's ``SuperLU.perm_r``; ``Pr @ A @ Pc == L @ U``."""
+        return extract.row_positions(self._numbers.factor)
+
+    @property
+    def L(self) -> sp.csc_array:
+        """Lower factor: of ``Pr @ A @ Pc``, unit diagonal for LU."""
+        return extract.lower_factor(self._numbers.factor)
+
+    @property
+    def U(self) -> sp.csc_array:
+        """Upper factor of ``Pr @ A @ Pc``; the adjoint of L for Cholesky."""
+        return extract.upper_factor(self._numbers.factor)
+
+    def as_linear_operator(self) -> LinearOperator:
+        """The inverse of A as an operator, for Krylov methods and eigensolvers."""
+        one, other = self.solve, partial(self.solve, trans="H")
+        operations = {"matvec": one, "matmat": one, "rmatvec": other, "rmatmat": other}
+        return LinearOperator(self.shape, dtype=self.dtype, **operations)
+
+    def profile(self) -> Any:
+        """Factorize once more, with clocks: a `FactorProfile` by level and by size of the fronts.
+
+        Its rows have milliseconds, and the least that moving their bytes and computing would take
+        at the device's measured ceilings. A ValueError if the factor is not on a GPU.
+        """
+        return self._numbers.factor.profile()
 
     @property
     def info(self) -> dict[str, Any]:
         """Backend, method, ordering, cost and health of this factorization."""
-        analysis, resident = self.analysis, self._resident
-        numeric: Any = self._numeric
-        there = "cpu" if resident is None else "gpu"
-        return {
-            "backend": there,
-            "device": resident.entries.device.name if resident else get_backend("cpu").device,
-            "method": analysis.method,
-            "ordering": analysis.ordering.method,
-            "dtype": str(self.dtype),
-            "perturbed_pivots": numeric.perturbed,
-            "growth": self.growth,
-            "nnz_factor": analysis.nnz_factor,
-            "flops": analysis.flops,
-            "memory": int(numeric.nbytes if resident else numeric.panels.nbytes),
-            "seconds": {**analysis.seconds, **self.seconds},
-        }
+        return self._numbers.about()
 
     def __repr__(self) -> str:
-        analysis = self.analysis
+        analysis, state = self.analysis, self._numbers.state
         return (
             f"<Factor of a {self.shape[0]} x {self.shape[1]} {self.dtype} matrix: "
             f"{analysis.method}, {analysis.nnz_factor} entries, {analysis.ordering.method}"
-            f"{self._state and ', ' + self._state}>"
+            f"{state and ', ' + state}>"
         )
+
+    def copy(self) -> Self:
+        """An independent factor where this one is: refactorizing one leaves the other alone."""
+        return self._with(self._numbers.copy())
+
+    def to_cpu(self) -> Self:
+        """An independent factor on the CPU, which needs no GPU any more."""
+        return self._with(self._numbers.on_cpu(self.analysis.on("cpu")))
+
+    def free(self) -> None:
+        """Give the memory of the factor and of the values back; later use is an error.
+
+        A factor on the GPU gives it to CuPy's pool. A factor that is not freed keeps it for as long
+        as anything refers to it; in a ``with`` block it is freed at the end.
+        """
+        self._numbers.free()
+
+    def _with(self, numbers: Numbers) -> Self:
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__, _numbers=numbers)
+        return twin
+
+    __copy__ = copy
+
+    def __enter__(self) -> Self:
+        self._numbers.solver  # noqa: B018 - raises where there is no factor
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.free()

@@ -1,181 +1,154 @@
-"""Copies of a factor, their way from the GPU to the host, its end, and what a failure leaves."""
+"""The numbers of a factor from their computation to their end, and what a failure leaves."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+import time
+from typing import Any, NamedTuple
 
 from ..errors import FactorFreedError, FactorInvalidError, FrontalError
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from ..gpu.sparse.system import ResidentSystem
-    from ..matrix import Canonical
-    from ..protocol import NumericFactor
-    from ..symbolic.scaling import Scaling
-    from .analysis import Analysis
-
-Self = TypeVar("Self", bound="LifeCycle")
-
-
-class Gone:
-    """What takes the place of numbers that are no more: whatever is asked of it is an error."""
-
-    error: type[FrontalError]
-
-    def __getattr__(self, name: str) -> Any:
-        raise self.error
-
-
-class Freed(Gone):
-    """In the place of memory that was given back."""
-
-    error = FactorFreedError
-
-
-class Invalid(Gone):
-    """In the place of numbers that were being overwritten when something went wrong."""
-
-    error = FactorInvalidError
+from ..matrix import Canonical
+from ..protocol import NumericFactor, Progress
+from .analyzed import Analyzed
+from .policy import ValuesThere, factorize
+from .solve import Solver
 
 
 class Last(NamedTuple):
-    """What the last successful factorization leaves to the next: memory, scaling, method."""
+    """What the last successful factorization leaves to the next: method, memory, scaling."""
 
-    analysis: Analysis
-    scaling: Scaling | None
-    numeric: NumericFactor
-    resident: ResidentSystem | None
+    analysis: Analyzed
+    factor: NumericFactor
 
 
-class LifeCycle:
-    """The part of `Factor` that copies it and gives its memory back."""
+class Numbers:
+    """A factorized matrix, or the error that is raised where there is none any more.
 
-    analysis: Analysis
-    _numeric: NumericFactor
-    _resident: ResidentSystem | None
-    _matrix: Canonical | None
-    _scaling: Scaling | None
-    _dtype: np.dtype
-    _last: Last | None = None  # while there is no factor
+    Attributes
+    ----------
+    analysis : Analyzed
+        Of the method and the backend that factorized.
+    seconds : float
+        Time of the factorization.
+    dtype : numpy.dtype
+        Scalar type of the factors.
+    """
 
-    if TYPE_CHECKING:
+    def __init__(self, analysis: Analyzed, solver: Solver | None = None) -> None:
+        self.analysis, self.seconds = analysis, 0.0
+        self.dtype = analysis.dtype if solver is None else solver.dtype
+        self._solver = solver
+        self._last: Last | None = None  # while there is no factor
+        self._error: type[FrontalError] = FactorInvalidError
 
-        @property
-        def matrix(self) -> Canonical: ...
-        def _begin(self, matrix: Canonical | None, dtype: np.dtype) -> None: ...
+    @property
+    def solver(self) -> Solver:
+        """What solves with the factor.
 
-    def copy(self: Self) -> Self:
-        """An independent factor where this one is: refactorizing one leaves the other alone."""
-        twin = self._twin()
-        if self._resident is None:
-            plan = self.analysis.plan
-            twin._numeric = copy.deepcopy(self._numeric, {id(plan): plan})
-        else:
-            numeric = self._resident.factor.copy()
-            twin._numeric, twin._resident = numeric, self._resident.with_factor(numeric)
-        return twin
-
-    def to_cpu(self: Self) -> Self:
-        """An independent factor on the CPU, which needs no GPU any more.
-
-        Examples
-        --------
-        >>> import frontal
-        >>> from frontal.problems import poisson2d
-        >>> frontal.factorize(poisson2d(4)).to_cpu().info["backend"]
-        'cpu'
+        Raises
+        ------
+        FactorFreedError, FactorInvalidError
+            If there is none.
         """
-        if self._resident is None:
-            twin = self.copy()
-        else:
-            twin = self._twin()
-            twin._matrix, twin._resident = self.matrix, None
-            twin._numeric = self._resident.factor.to_cpu()
-        twin.analysis = self.analysis.on_cpu()
-        return twin
+        if self._solver is None:
+            raise self._error
+        return self._solver
 
-    def free(self) -> None:
-        """Give the memory of the factor and of the values back; later use is an error.
+    @property
+    def factor(self) -> NumericFactor:
+        """The factor; raises as `solver`."""
+        return self.solver.factor
 
-        A factor on the GPU gives it to CuPy's pool. A factor that is not freed keeps it for as long
-        as anything refers to it; in a ``with`` block it is freed at the end.
+    @property
+    def state(self) -> str:
+        """``"freed"``, ``"invalid"``, or nothing for a factor."""
+        if self._solver is not None:
+            return ""
+        return "freed" if self._error is FactorFreedError else "invalid"
 
-        Examples
-        --------
-        >>> import frontal
-        >>> from frontal.problems import poisson2d
-        >>> with frontal.factorize(poisson2d(4)) as factor:
-        ...     x = factor.solve([1.0] * 16)
-        >>> factor.solve([1.0] * 16)  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        ...
-        frontal.errors.FactorFreedError: the factor has been freed. ...
-        """
-        if self._state == "freed":
-            return
-        last = self._last_numbers()
-        if last.resident is not None:
-            cast(Any, last.numeric).free()
-        self._put(Freed())
-        self._last = None
+    def about(self) -> dict[str, Any]:
+        """Backend, method, ordering, cost and health of the factorization."""
+        analysis, factor = self.analysis, self.factor
+        return {
+            "backend": factor.backend,
+            "device": factor.device,
+            "method": analysis.method,
+            "ordering": analysis.ordering.method,
+            "dtype": str(self.dtype),
+            "perturbed_pivots": factor.perturbed,
+            "growth": factor.growth(),
+            "nnz_factor": analysis.nnz_factor,
+            "flops": analysis.flops,
+            "memory": factor.memory,
+            "seconds": {**analysis.seconds, "factorization": self.seconds},
+        }
 
-    def _put(self, gone: Gone) -> None:
-        """Take all numbers away."""
-        self._begin(None, self._dtype)
-        self._matrix = self._numeric = self._resident = cast(Any, gone)
+    def compute(self, matrix: Canonical, progress: Progress | None) -> None:
+        """Factorize for the first time."""
+        self._factorize(matrix, self.analysis, progress, None)
 
-    def _last_numbers(self) -> Last:
-        """What can be overwritten."""
-        if self._last is not None:
-            return self._last
-        self._require()
-        resident = self._resident and self._resident.renewed(None)  # without the old values
-        return Last(self.analysis, self._scaling, self._numeric, resident)
+    def last(self) -> Last:
+        """What can be overwritten; raises `FactorFreedError`."""
+        return self._last or Last(self.analysis, self.factor)
 
-    @contextmanager
-    def _overwriting(self) -> Iterator[Last]:
-        """Where new numbers are computed in place: if that fails, there is no factor."""
-        last = self._last = self._last_numbers()
-        self._put(Invalid())  # whatever interrupts from here on
+    def renew(self, given: Canonical | ValuesThere) -> None:
+        """Factorize other values in the same memory; if that fails, there is no factor."""
+        last = self._last = self.last()
+        self._solver = None  # whatever interrupts from here on
         try:
-            yield last
+            self._factorize(given, last.analysis, None, last.factor)
         except BaseException:
-            self._put(Invalid())
-            self.analysis, self._scaling = last.analysis, last.scaling
+            self._solver, self.analysis = None, last.analysis
             raise
         self._last = None
 
-    @property
-    def _state(self) -> str:
-        """``"freed"``, ``"invalid"``, or nothing for a factor."""
-        gone = self._numeric
-        return type(gone).__name__.lower() if isinstance(gone, Gone) else ""
+    def _factorize(
+        self,
+        given: Canonical | ValuesThere,
+        analysis: Analyzed,
+        progress: Progress | None,
+        previous: NumericFactor | None,
+    ) -> None:
+        began = time.perf_counter()
+        self.analysis, self._solver = factorize(given, analysis, progress, previous)
+        self.dtype = self._solver.dtype
+        self.seconds = time.perf_counter() - began
 
-    def _require(self) -> None:
-        if isinstance(self._numeric, Gone):
-            raise self._numeric.error
+    def free(self) -> None:
+        """Give the memory back; later use is an error."""
+        if self.state != "freed":
+            self.last().factor.free()
+        self._solver = self._last = None
+        self._error = FactorFreedError
 
-    def _twin(self: Self) -> Self:
-        self._require()
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__, _last=None)
+    def copy(self) -> Numbers:
+        """An independent factor in the same place."""
+        return self._twin(self.analysis, self.factor.copy())
+
+    def on_cpu(self, analysis: Analyzed) -> Numbers:
+        """An independent factor on the CPU.
+
+        Parameters
+        ----------
+        analysis : Analyzed
+            What is said of it, of the same plan.
+        """
+        factor = self.factor
+        if factor.backend == "cpu":
+            return self._twin(analysis, factor.copy())
+        host = self.analysis.on("cpu").engine.restored(
+            factor.to_host(), factor.matrix, factor.scaling
+        )
+        return self._twin(analysis, host)
+
+    def _twin(self, analysis: Analyzed, factor: NumericFactor) -> Numbers:
+        solver = Solver(factor)
+        solver.assessed = self.solver.assessed
+        twin = Numbers(analysis, solver)
+        twin.seconds = self.seconds
         return twin
-
-    def __copy__(self: Self) -> Self:
-        return self.copy()
 
     def __getstate__(self) -> dict[str, Any]:
         """A pickle holds everything on the host."""
-        self._require()
-        return {**self.__dict__, "_matrix": self.matrix, "_resident": None, "_last": None}
-
-    def __enter__(self: Self) -> Self:
-        self._require()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.free()
+        there = self.factor.backend != "cpu"
+        numbers = self.on_cpu(self.analysis) if there else self
+        return dict(numbers.__dict__)

@@ -1,192 +1,65 @@
-"""Backward error of a solution, and the refinement that lowers it.
-
-The normwise backward error of x is |b - A x| / (|A| |x| + |b|) in the infinity norm, the
-componentwise one is the largest entry of |b - A x| / (|A| |x| + |b|) (Oettli and Prager 1964;
-Arioli, Demmel and Duff 1989). Both are the size of the smallest change of A and b, relative to
-their norms or to each entry, for which x is exact.
-"""
+"""Refinement of solutions, and what is tried where it stalls."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, gmres
 
-from ..cached import cached_property
+from ..accuracy import NORMWISE, Errors, System
+from ..cpu.system import HostSystem, backward_error
 
 _MOST_STEPS = 5
-# Errors, in eps, that refinement by default leaves alone: they are what rounding costs anyway.
-# A solution with a larger normwise error is not returned without a warning.
-NORMWISE, COMPONENTWISE = 4, 1000
 _GMRES_CYCLES = 20
 _GMRES_SIZE = 40
 
 
-@dataclass(frozen=True)
-class Errors:
-    """What decides how good solutions are, for k right-hand sides, on the host.
+def solve(
+    system: System, B: Any, steps: int | None, judged: bool
+) -> tuple[Any, Errors | None, int]:
+    """Solve op(A) X = B and improve X, in blocks of right-hand sides.
 
-    Attributes
+    Parameters
     ----------
-    residual, solution, rhs : (k,) float arrays
-        Largest modulus of each column of B - A X, X and B; NaN if it has one.
-    norm : float, or (k,) float array
-        Infinity norm of A, of another matrix for each column where they were scaled.
-    componentwise : (k,) float array, optional
-        Componentwise backward error.
-    badly_scaled : bool
-        Each component counts, not the norm alone: small rows matter too.
-    lost : (k,) array, optional
-        1 for a solution that is too large for its type, -1 for one too small, else 0.
+    system : System
+    B : (n, k) array
+    steps : int, optional
+        As for `refine`.
+    judged : bool
+        Whether errors are wanted; with ``steps=0`` and without them nothing waits for a device.
+
+    Returns
+    -------
+    X : (n, k) array
+    errors : Errors or None
+        None if not judged.
+    taken : int
+        Corrections kept.
     """
-
-    residual: np.ndarray
-    solution: np.ndarray
-    rhs: np.ndarray
-    norm: float | np.ndarray
-    componentwise: np.ndarray | None = None
-    badly_scaled: bool = False
-    lost: np.ndarray | None = None
-
-    @cached_property
-    def normwise(self) -> np.ndarray:
-        """Normwise backward error of each column; infinite for a solution that is not finite."""
-        with np.errstate(all="ignore"):
-            scale = self.norm * self.solution + self.rhs
-            error = self.residual / np.where(scale > 0, scale, 1.0)
-        return np.where(np.isfinite(error), error, np.inf)
-
-    def merit(self, eps: float) -> np.ndarray:
-        """Error of each column in units of what is good enough."""
-        merit = self.normwise / (NORMWISE * eps)
-        if self.badly_scaled and self.componentwise is not None:
-            merit = np.maximum(merit, self.componentwise / (COMPONENTWISE * eps))
-        return merit
-
-    def insufficient(self, eps: float) -> bool:
-        """Whether a solution should not be returned without a word."""
-        return not (self.normwise <= NORMWISE * eps).all()
-
-    @property
-    def amplification(self) -> float:
-        """Largest |A| |X| / |B|, by which the condition number of A cannot be less."""
-        with np.errstate(all="ignore"):
-            found = self.norm * self.solution / self.rhs
-        return float(np.where(np.isfinite(found), found, 0.0).max(initial=0.0))
-
-    def chosen(self, better: np.ndarray, other: Errors) -> Errors:
-        """Take the columns that are `better` from here, the rest from `other`."""
-        residual = np.where(better, self.residual, other.residual)
-        solution = np.where(better, self.solution, other.solution)
-        componentwise = None
-        if self.componentwise is not None and other.componentwise is not None:
-            componentwise = np.where(better, self.componentwise, other.componentwise)
-        return replace(self, residual=residual, solution=solution, componentwise=componentwise)
-
-    @staticmethod
-    def joined(parts: Sequence[Errors]) -> Errors:
-        """Errors of right-hand sides that were solved one block after another."""
-        names = ("residual", "solution", "rhs", "componentwise")
-        arrays = {f: np.concatenate([getattr(part, f) for part in parts]) for f in names}
-        return replace(parts[0], **arrays)
+    n, k = B.shape
+    if n == 0 or k == 0:
+        nothing = np.zeros(k)
+        return B.copy(), Errors(nothing, nothing, nothing, 0.0, nothing), 0
+    if k <= system.most:
+        return _solve_together(system, B, steps, judged)
+    X, errors, taken = system.empty(n, k), [], 0
+    for first in range(0, k, system.most):
+        part = slice(first, first + system.most)
+        X[:, part], found, count = _solve_together(system, B[:, part], steps, judged)
+        if found is not None:
+            errors.append(found)
+        taken = max(taken, count)
+    return X, Errors.joined(errors) if errors else None, taken
 
 
-class System(Protocol):
-    """op(A) X = B with a direct solver for op(A); X, B and R are arrays of one kind, (n, k)."""
-
-    @property
-    def eps(self) -> float:
-        """Precision of X."""
-        ...
-
-    def measure(self, X: Any, B: Any) -> tuple[Any, Errors]:
-        """B - A X, and what it says of X."""
-        ...
-
-    def corrected(self, X: Any, R: Any) -> Any:
-        """X + D for the direct solution of A D = R."""
-        ...
-
-    def chosen(self, better: np.ndarray, trial: Any, X: Any) -> Any:
-        """Columns of `trial` where `better`, else those of X, which may be overwritten."""
-        ...
-
-
-@dataclass
-class HostSystem:
-    """A `System` of arrays on the host.
-
-    Attributes
-    ----------
-    A : sparse array, (n, n)
-        op(A): the matrix, its transpose or its adjoint.
-    norm : float
-        Its infinity norm.
-    solve : callable
-        X for a given (n, k) right-hand side, by the factors.
-    magnitude : sparse array
-        |op(A)|.
-    badly_scaled : bool
-        Refinement looks at each component, not at the norm alone: small rows matter too.
-    """
-
-    A: sp.sparray
-    norm: float
-    solve: Callable[[np.ndarray], np.ndarray]
-    magnitude: sp.sparray
-    badly_scaled: bool
-
-    @property
-    def eps(self) -> float:
-        """Precision of X."""
-        return np.finfo(self.A.dtype).eps
-
-    def residual(self, X: np.ndarray, B: np.ndarray) -> np.ndarray:
-        """B - A X."""
-        return B - self.A @ X
-
-    def measure(self, X: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, Errors]:
-        """See `System`."""
-        R = self.residual(X, B)
-        component = componentwise_error(self, X, B, R) if self.badly_scaled else None
-        sizes = columnwise_norm(R), columnwise_norm(X), columnwise_norm(B)
-        return R, Errors(*sizes, self.norm, component, self.badly_scaled)
-
-    def corrected(self, X: np.ndarray, R: np.ndarray) -> np.ndarray:
-        """See `System`."""
-        with np.errstate(all="ignore"):
-            return X + self.solve(R)
-
-    def chosen(self, better: np.ndarray, trial: np.ndarray, X: np.ndarray) -> np.ndarray:
-        """See `System`."""
-        return np.where(better, trial, X)
-
-
-def columnwise_norm(X: np.ndarray) -> np.ndarray:
-    """Largest modulus of each column; NaN if it has one."""
-    return np.abs(X).max(axis=0, initial=0.0)
-
-
-def backward_error(system: HostSystem, X: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Normwise backward error of each column; infinite for a solution that is not finite."""
-    R = system.residual(X, B)
-    sizes = columnwise_norm(R), columnwise_norm(X), columnwise_norm(B)
-    return Errors(*sizes, system.norm).normwise
-
-
-def componentwise_error(
-    system: HostSystem, X: np.ndarray, B: np.ndarray, R: np.ndarray
-) -> np.ndarray:
-    """Componentwise backward error of each column; infinite for one that is not finite."""
-    with np.errstate(all="ignore"):
-        R = np.abs(R)
-        scale = system.magnitude @ np.abs(X) + np.abs(B)
-        error = np.where(R > 0, R / scale, 0.0).max(axis=0, initial=0.0)
-        return np.where(np.isfinite(R).all(axis=0), error, np.inf)
+def _solve_together(
+    system: System, B: Any, steps: int | None, judged: bool
+) -> tuple[Any, Errors | None, int]:
+    X = system.solve(B)
+    if steps == 0 and not judged:
+        return X, None, 0
+    return refine(system, X, B, steps)
 
 
 def refine(system: System, X: Any, B: Any, steps: int | None) -> tuple[Any, Errors, int]:

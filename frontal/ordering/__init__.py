@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from .._typing import Sparse
 from ..machine import CPU, thread_count
 from . import auto, band, metis
 from .auto import Candidates
+from .components import Components
 from .etree import Cost, EliminationTree
 from .graph import Graph, adjacency
 from .metis import MetisNotFoundError
 from .model import Model
-from .pieces import Pieces
 
 __all__ = ["METHODS", "Graph", "MetisNotFoundError", "Ordering", "adjacency", "order"]
 
@@ -57,10 +58,10 @@ class Ordering:
 
 
 def order(
-    graph: Any,
+    graph: Graph | Sparse,
     method: str = "auto",
     *,
-    perm: Any = None,
+    perm: ArrayLike | None = None,
     reuse: float = 1.0,
     time_limit: float | None = None,
     rate: float = CPU.rate,
@@ -131,7 +132,7 @@ def order(
     elif method == "amd":
         found.add_amd()
     elif method in ("metis", "nesdis"):
-        with metis.Run(Pieces(graph)) as run:
+        with metis.Run(Components(graph)) as run:
             found.add("metis", run.result(time_limit))
         if method == "nesdis":
             found.add_constrained()
@@ -143,7 +144,7 @@ def order(
     return Ordering(found.perm, found.method, found.cost, seconds, found.tried, found.tree)
 
 
-def _permutation(perm: Any, n: int) -> np.ndarray:
+def _permutation(perm: ArrayLike | None, n: int) -> np.ndarray:
     """Check a given order and return it as (n,) int32 array."""
     perm = np.asarray(perm)
     if perm.shape != (n,) or (n and perm.dtype.kind not in "iu"):

@@ -12,11 +12,11 @@ from ..errors import OrderingTimeout
 from ..machine import METIS
 from . import metis
 from .amd import amd
+from .components import Components
 from .etree import Cost, EliminationTree
 from .graph import Graph, dense_limit
 from .model import Model, dissected, metis_seconds
 from .nested_dissection import constrained_amd
-from .pieces import Pieces
 
 FLOOR = 1e8  # flops of minimum degree below which nothing else is worth a look
 FEWEST = 2000  # nodes from which METIS may win
@@ -80,13 +80,13 @@ def choose(found: Candidates, time_limit: float | None, threads: int) -> None:
     crowded = found.model.crowded(found.cost)
     if (saving < METIS.start and not crowded) or not metis.available():
         return
-    pieces = Pieces(found.graph)
-    price = metis_seconds(pieces)
+    components = Components(found.graph)
+    price = metis_seconds(components)
     if saving < price and not crowded:
         return
     imbalances = _imbalances(IMBALANCE_GAIN * hoped / price, threads)
     try:
-        _dissect(found, pieces, imbalances, threads, deadline)
+        _dissect(found, components, imbalances, threads, deadline)
     except (OrderingTimeout, RuntimeError) as error:
         log.warning("%s. Going on with the ordering %r", error, found.method)
     if found.method == "metis" and CONSTRAINED_GAIN * found.seconds > CONSTRAINED_SHARE * price:
@@ -101,13 +101,17 @@ def _imbalances(gain: float, threads: int) -> tuple[int, ...]:
 
 
 def _dissect(
-    found: Candidates, pieces: Pieces, imbalances: tuple[int, ...], threads: int, deadline: float
+    found: Candidates,
+    components: Components,
+    imbalances: tuple[int, ...],
+    threads: int,
+    deadline: float,
 ) -> None:
     """Add METIS's orders for some imbalances, as many at once as there are threads."""
     with contextlib.ExitStack() as stack:
         runs: list[metis.Run] = []
         for k, imbalance in enumerate(imbalances):
             for ahead in imbalances[len(runs) : k + threads]:
-                runs.append(stack.enter_context(metis.Run(pieces, ahead)))
+                runs.append(stack.enter_context(metis.Run(components, ahead)))
             perm = runs[k].result(deadline - time.monotonic())
             found.add("metis", perm, f"metis {imbalance}" if k else "metis")

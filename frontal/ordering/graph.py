@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse import csgraph
 
 from .._jit import jit
+from .._typing import Sparse
 from ..cached import cached_property
 from ..checked import checked
 
@@ -43,7 +43,7 @@ class Graph:
         return np.diff(self.indptr)
 
 
-def adjacency(A: Any) -> Graph:
+def adjacency(A: Sparse) -> Graph:
     """Graph of the pattern of A + Aᵀ; entries that are stored zeros count.
 
     Parameters
@@ -171,8 +171,8 @@ def dense_limit(graph: Graph) -> float:
     """
     root = np.sqrt(graph.n)
     hub = max(16.0, 50.0 * graph.nnz / max(graph.n, 1))
-    few = np.count_nonzero(graph.degree > hub) <= root
-    return min(hub, max(16.0, 10.0 * root)) if few else max(16.0, 10.0 * root)
+    rare = np.count_nonzero(graph.degree > hub) <= root
+    return min(hub, max(16.0, 10.0 * root)) if rare else max(16.0, 10.0 * root)
 
 
 def components(graph: Graph) -> tuple[int, np.ndarray]:

@@ -17,13 +17,13 @@ import os
 import subprocess
 import sys
 import threading
+from io import FileIO
 from pathlib import Path
-from typing import IO, Any
 
 import numpy as np
 
 from ..errors import FrontalError, OrderingTimeout
-from .pieces import SMALL, Block, Pieces
+from .components import SMALL, Components, CompressedGraph
 
 SCRIPT = Path(__file__).with_name("_metis_worker.py")
 
@@ -49,16 +49,16 @@ class _Worker:
             bufsize=0,  # nothing in buffers that a forked process could write again
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
-        self._to: IO[bytes] = self.process.stdin  # type: ignore[assignment]
-        self._from: Any = self.process.stdout
+        self._to: FileIO = self.process.stdin  # type: ignore[assignment]
+        self._from: FileIO = self.process.stdout  # type: ignore[assignment]
         _alive.add(self)
 
-    def order(self, block: Block, imbalance: int) -> np.ndarray:
-        """Run METIS on a block; blocks, until done or killed from another thread."""
-        graph = block.graph
+    def order(self, compressed: CompressedGraph, imbalance: int) -> np.ndarray:
+        """Run METIS on a component; wait until done or killed from another thread."""
+        graph = compressed.graph
         head = np.array([graph.n, graph.nnz, imbalance])
         try:
-            for part in (head, graph.indptr, graph.indices, block.weights):
+            for part in (head, graph.indptr, graph.indices, compressed.weights):
                 self._write(np.ascontiguousarray(part, np.int64))
             status, size = self._read(16).view(np.int64)
             reply = self._read(int(size))
@@ -151,7 +151,7 @@ class Run:
 
     Parameters
     ----------
-    pieces : Pieces
+    components : Components
         The graph. It may still have to be split: that happens beside the caller's work too.
     imbalance : int
         METIS's ``ufactor``, in thousandths of the mean size of the two sides of a separator;
@@ -163,7 +163,7 @@ class Run:
         If pymetis is not installed.
     """
 
-    def __init__(self, pieces: Pieces, imbalance: int = -1) -> None:
+    def __init__(self, components: Components, imbalance: int = -1) -> None:
         if not available():
             raise MetisNotFoundError(
                 "METIS needs the package pymetis, which is not installed; "
@@ -173,20 +173,20 @@ class Run:
         self._worker: _Worker | None = worker  # None once it is done or cancelled
         self._lock = threading.Lock()
         self._future: concurrent.futures.Future[np.ndarray] = concurrent.futures.Future()
-        arguments = (worker, pieces, imbalance)
+        arguments = (worker, components, imbalance)
         threading.Thread(target=self._work, args=arguments, daemon=True).start()
 
-    def _work(self, worker: _Worker, pieces: Pieces, imbalance: int) -> None:
+    def _work(self, worker: _Worker, components: Components, imbalance: int) -> None:
         try:
             perms = [
-                worker.order(block, imbalance) if block.graph.n > SMALL else block.order()
-                for block in pieces.blocks
+                worker.order(part, imbalance) if part.graph.n > SMALL else part.order()
+                for part in components.compressed
             ]
             if self._claim():
                 _give_back(worker)
             else:
                 worker.close()
-            self._future.set_result(pieces.assemble(perms))
+            self._future.set_result(components.assemble(perms))
         except BaseException as error:
             self._claim()
             worker.close()

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..machine import CPU, MACHINES, METIS
+from .components import Components
 from .etree import Cost
-from .pieces import Pieces
 
 ENTRY = 16  # bytes of an entry and its index
 METIS_COARSEST = 60.0  # nodes at which the levels of METIS end
@@ -66,11 +66,11 @@ def pace_of(backend: str, work: int) -> dict[str, float]:
     return {"rate": rate, "bandwidth": bandwidth, "room": room}
 
 
-def metis_seconds(pieces: Pieces) -> float:
+def metis_seconds(components: Components) -> float:
     """Expected time of METIS; it runs through all levels of coarsening in near-equal time."""
     total = METIS.start
-    for block in pieces.blocks:
-        graph = block.graph
+    for part in components.compressed:
+        graph = part.graph
         levels = np.log2(max(graph.n / METIS_COARSEST, 2.0))
         total += levels * (METIS.node * graph.n + METIS.neighbour * graph.nnz)
     return float(total)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
+from .._typing import Sparse
 from .tensor import csc
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 def random_geometric(
@@ -47,7 +51,7 @@ def random_geometric(
     return csc(W + W.T)
 
 
-def graph_laplacian(graph: Any, shift: float = 1.0) -> sp.csc_array:
+def graph_laplacian(graph: nx.Graph | Sparse, shift: float = 1.0) -> sp.csc_array:
     """Laplacian of a weighted graph, shifted: ``D - W + shift I``.
 
     Symmetric positive definite for ``shift > 0``; the smallest eigenvalue is then `shift`.

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+
+from .._typing import Sparse
 
 Size: TypeAlias = "int | Sequence[int]"
 
@@ -98,7 +100,7 @@ def backward_difference(rows: int, cols: int | None = None) -> sp.csr_array:
     return sp.csr_array(sp.eye_array(rows, cols) - sp.eye_array(rows, cols, k=-1))
 
 
-def kron(*factors: Any) -> sp.csr_array:
+def kron(*factors: Sparse) -> sp.csr_array:
     """Kronecker product of any number of sparse matrices; stored zeros stay stored.
 
     Parameters
@@ -119,7 +121,7 @@ def kron(*factors: Any) -> sp.csr_array:
     return reduce(lambda A, B: sp.kron(A, B, format="csr"), factors)
 
 
-def kron_sum(*factors: Any) -> sp.csr_array:
+def kron_sum(*factors: Sparse) -> sp.csr_array:
     """Sum of operators that act along one axis each: ``A x I + I x B`` for two factors.
 
     Parameters
@@ -211,7 +213,7 @@ def q1_products(axes: Sequence[dict[str, sp.csr_array]], a: int, b: int) -> sp.c
     return kron(*(axis[f"{a == k:d}{b == k:d}"] for k, axis in enumerate(axes)))
 
 
-def csc(A: Any) -> sp.csc_array:
+def csc(A: Sparse) -> sp.csc_array:
     """Return A in the form of all problems: csc_array, sorted, int32 indices, no duplicates.
 
     Parameters

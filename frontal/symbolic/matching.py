@@ -13,12 +13,13 @@ a sparse matrix", SIAM J. Matrix Anal. Appl. 22 (2001), whose code is MC64 (this
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
 from .._jit import inner, jit
+from .._typing import Sparse
 from ..checked import checked
 
 if TYPE_CHECKING:
@@ -256,7 +257,7 @@ def _mend_duals(indptr, indices, cost, u, v, order, group, row_group, failures):
         v[k] += shift[group[k]]
 
 
-def _graph(A: Any) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+def _graph(A: sp.csc_array) -> tuple[NDArray, NDArray, NDArray, NDArray]:
     """Return the nonzero entries by column with their costs, and the largest log of each column."""
     size = np.abs(A.data).astype(np.float64)
     keep = (size > 0) & np.isfinite(size)
@@ -276,7 +277,7 @@ def _largest(values: NDArray, indptr: NDArray) -> NDArray:
     return largest
 
 
-def _canonical(A: Any) -> Any:
+def _canonical(A: Sparse) -> sp.csc_array:
     """Return A itself if it is a square CSC matrix without duplicates, else one made of it."""
     A = checked(A, "A")
     if A.format != "csc" or not A.has_canonical_format:
@@ -287,7 +288,7 @@ def _canonical(A: Any) -> Any:
     return A
 
 
-def maximum_product_matching(A: Any) -> Matching:
+def maximum_product_matching(A: Sparse) -> Matching:
     """Match rows to columns so that the product of the moduli of the matched entries is largest.
 
     Shortest augmenting paths after a cheap assignment (Duff and Koster 2001), in O(n (n + nnz) log
@@ -343,7 +344,7 @@ def maximum_product_matching(A: Any) -> Matching:
     return Matching(rows, *scale, rank=int(np.count_nonzero(rows >= 0)))
 
 
-def needs_matching(A: Any) -> bool:
+def needs_matching(A: Sparse) -> bool:
     """Tell whether LU should permute rows by a matching before it orders ``A + A^T``.
 
     So it should where the pattern is far from symmetric (there the matching saves fill, up to a
@@ -373,7 +374,7 @@ def needs_matching(A: Any) -> bool:
     return bool(pattern_symmetry(A) < MIN_SYMMETRY)
 
 
-def pattern_symmetry(A: Any) -> float:
+def pattern_symmetry(A: Sparse) -> float:
     """Return the share of stored off-diagonal entries whose mirror image is stored too.
 
     Parameters

@@ -10,7 +10,7 @@ indefinite problems", SIAM J. Matrix Anal. Appl. 27 (2005).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,6 +20,7 @@ from .._jit import jit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from .._typing import Sparse
     from .matching import Matching
 
 SOUND_DIAGONAL = 0.1  # scaled diagonal entries from here on are pivots of their own
@@ -67,7 +68,7 @@ def _break_cycles(rows, diagonal, degree):
     return partner
 
 
-def symmetric_pairs(matching: Matching, A: Any) -> NDArray[np.int32]:
+def symmetric_pairs(matching: Matching, A: Sparse) -> NDArray[np.int32]:
     """Break the cycles of a matching into pairs for 2x2 pivots that keep the symmetry.
 
     Even cycles break in the way with the smaller diagonal products; an odd cycle leaves out the

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ..runtime import device as devices
+from ..runtime.array import Array
+from ..runtime.device import Device
 from ..runtime.jit import SCALARS
 from . import launch
-from .operands import Batch, leading_dimension
+from .operands import Batch, Matrices, leading_dimension
+
+M = TypeVar("M", bound=Matrices)  # the kind in which a user passes matrices and gets them back
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,7 @@ class Argument:
         return self.arrays[..., 0]
 
 
-def device_for(arrays: Any, name: str = "a") -> Any:
+def device_for(arrays: Matrices, name: str = "a") -> Device:
     """Return the device that holds the arrays.
 
     Raises
@@ -54,9 +59,8 @@ def device_for(arrays: Any, name: str = "a") -> Any:
     TypeError
         For anything but an array of a device, or a list of them.
     """
-    first = arrays
-    if isinstance(arrays, (list, tuple)):
-        first = arrays[0] if arrays else None
+    is_list = isinstance(arrays, (list, tuple))
+    first = next(iter(arrays), None) if is_list else arrays
     current = devices.device_of()
     if first is None:
         return current
@@ -70,8 +74,8 @@ def device_for(arrays: Any, name: str = "a") -> Any:
 
 def argument(
     name: str,
-    arrays: Any,
-    device: Any,
+    arrays: Matrices,
+    device: Device,
     *,
     like: Argument | None = None,
     write: bool = False,
@@ -87,7 +91,7 @@ def argument(
     write : bool
         The routine writes here: into a copy, unless ``overwrite`` permits the user's own memory.
     vectors : bool or None
-        Whether the arrays are vectors; None: they may be, told by their dimension.
+        Whether the arrays are vectors; None: they may be, as their dimension shows.
 
     Raises
     ------
@@ -103,16 +107,16 @@ def argument(
     are_vectors = bool(flat) and flat[0].ndim == dimension - 1
     if are_vectors:
         given = [a[:, None] for a in given] if kind == "list" else given[..., None]
-    ready = _contiguous(given, kind)
+    ready = _contiguous(given)
     if write and overwrite and ready:
         refuse_overlap(name, Batch.of(device, given))
     elif write or not ready:
-        given = copied(given, kind, device)
+        given = copied(given, device)
     return Argument(kind, given, Batch.of(device, given), are_vectors)
 
 
 def factor_of_product(
-    name: str, arrays: Any, device: Any, trans: str, like: Argument | None = None
+    name: str, arrays: Matrices, device: Device, trans: str, like: Argument | None = None
 ) -> tuple[Argument, str]:
     """Return op(A) as an argument and its op: contiguous rows are columns of the transpose.
 
@@ -125,29 +129,29 @@ def factor_of_product(
     return argument(name, arrays, device, like=like), trans
 
 
-def is_real(arrays: Any) -> bool:
+def is_real(arrays: Matrices) -> bool:
     """Whether arrays, or the first of a list, are of a real type; also for no arrays at all."""
     if isinstance(arrays, (list, tuple)):
         return is_real(arrays[0]) if arrays else True
     return np.dtype(getattr(arrays, "dtype", np.float64)).kind != "c"
 
 
-def _turned(arrays: Any, device: Any) -> Any:
+def _turned(arrays: Matrices, device: Device) -> Matrices | None:
     """The transposes, where those have contiguous columns and the arrays have not."""
     is_list = isinstance(arrays, (list, tuple))
     each = arrays if is_list else [arrays]
     if not all(isinstance(a, device.xp.ndarray) and a.ndim in (2, 3) for a in each):
         return None
     turned = [a.swapaxes(-1, -2) for a in each]
-    if _contiguous(each, "list") or not _contiguous(turned, "list"):
+    if _contiguous(each) or not _contiguous(turned):
         return None
     return turned if is_list else turned[0]
 
 
 def _kind(
-    name: str, arrays: Any, device: Any, like: Argument | None, vectors: bool | None
+    name: str, arrays: Matrices, device: Device, like: Argument | None, vectors: bool | None
 ) -> tuple[str, Any]:
-    """Kind of an argument by its type and dimension, which ``like`` tells where vectors may be."""
+    """Kind of an argument by its type and dimension; that of ``like`` where vectors may be."""
     if isinstance(arrays, (list, tuple)):
         kind, given, lowest = "list", list(arrays), 2
         dimensions = {a.ndim for a in given if isinstance(a, device.xp.ndarray)} or {2}
@@ -170,7 +174,7 @@ def _kind(
     return kind, given
 
 
-def _check_types(name: str, flat: Sequence[Any], device: Any, like: Argument | None) -> None:
+def _check_types(name: str, flat: Sequence[Array], device: Device, like: Argument | None) -> None:
     for a in flat:
         if not isinstance(a, device.xp.ndarray):
             raise TypeError(f"{name} holds a {type(a).__name__}. Try: cupy.asarray(...)")
@@ -188,9 +192,9 @@ def _check_types(name: str, flat: Sequence[Any], device: Any, like: Argument | N
         raise TypeError(f"{name}: the matrices of one call must have one dtype, not {names}")
 
 
-def _contiguous(arrays: Any, kind: str) -> bool:
+def _contiguous(arrays: Matrices) -> bool:
     """Whether all matrices have contiguous columns, and strides that kernels can take."""
-    for a in arrays if kind == "list" else [arrays]:
+    for a in arrays if isinstance(arrays, (list, tuple)) else [arrays]:
         if any(s < 0 or s % a.itemsize for s in a.strides):
             return False
         try:
@@ -230,7 +234,13 @@ def require_sizes(name: str, found: np.ndarray, wanted: np.ndarray, what: str, o
 
 
 def empty(
-    kind: str, m: Any, n: Any, count: int, dtype: Any, device: Any, zero: bool = False
+    kind: str,
+    m: int | np.ndarray,
+    n: int | np.ndarray,
+    count: int,
+    dtype: npt.DTypeLike,
+    device: Device,
+    zero: bool = False,
 ) -> Any:
     """Return new matrices with contiguous columns; a list's lie one after the other.
 
@@ -241,20 +251,22 @@ def empty(
         return make((m, n), dtype, order="F")
     if kind == "stack":
         return make((count, n, m), dtype).transpose(0, 2, 1)
-    return split(make(int(np.multiply(m, n, dtype=np.int64).sum()), dtype), m, n)
+    return split(
+        make(int(np.multiply(m, n, dtype=np.int64).sum()), dtype), np.asarray(m), np.asarray(n)
+    )
 
 
-def split(flat: Any, m: np.ndarray, n: np.ndarray) -> list[Any]:
+def split(flat: Array, m: np.ndarray, n: np.ndarray) -> list[Array]:
     """Return views of flat memory as m[i] x n[i] matrices, one after the other."""
     end = np.cumsum(np.multiply(m, n, dtype=np.int64)).tolist()
     places = zip([0, *end], end, m.tolist(), n.tolist(), strict=False)
     return [flat[i:j].reshape(columns, rows).T for i, j, rows, columns in places]
 
 
-def copied(arrays: Any, kind: str, device: Any) -> Any:
+def copied(arrays: Matrices, device: Device) -> Matrices:
     """Return copies with contiguous columns."""
-    if kind != "list":
-        count = len(arrays) if kind == "stack" else 1
+    if not isinstance(arrays, (list, tuple)):
+        kind, count = ("stack", len(arrays)) if arrays.ndim == 3 else ("matrix", 1)
         m, n = arrays.shape[-2:]
         target = empty(kind, m, n, count, arrays.dtype, device)
         target[...] = arrays
@@ -266,7 +278,7 @@ def copied(arrays: Any, kind: str, device: Any) -> Any:
     return target
 
 
-def copy_list(arrays: Sequence[Any], target: Sequence[Any], device: Any) -> None:
+def copy_list(arrays: Sequence[Array], target: list[Array], device: Device) -> None:
     """Copy matrices of any strides to ones with contiguous columns, by one launch."""
     if not arrays:
         return
@@ -352,7 +364,7 @@ def refuse_alias(name: str, written: Argument, others: dict[str, Argument]) -> N
                     )
 
 
-def _place(batch: Batch, begin: np.ndarray, i: Any) -> tuple[int, int, int, int, int]:
+def _place(batch: Batch, begin: np.ndarray, i: int | np.integer) -> tuple[int, int, int, int, int]:
     """Address, rows, columns, leading dimension and scalar size of a matrix."""
     m, n, ld = (int(x[i]) for x in (batch.m, batch.n, batch.ld))
     return int(begin[i]), m, n, ld, batch.dtype.itemsize

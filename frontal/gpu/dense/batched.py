@@ -17,11 +17,13 @@ from typing import Any
 import numpy as np
 
 from ...errors import BatchError
+from ..runtime.array import Array
 from . import blas3
 from . import getrf as lu
 from . import potrf as chol
 from .arguments import (
     Argument,
+    M,
     argument,
     clear_triangle,
     device_for,
@@ -32,6 +34,7 @@ from .arguments import (
     transposition,
 )
 from .batched_products import gemm, gemv, herk
+from .operands import Matrices
 from .pivots import Pivots
 
 __all__ = [
@@ -47,7 +50,9 @@ __all__ = [
 ]
 
 
-def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check: bool = True) -> Any:
+def cholesky(
+    a: Matrices, lower: bool = False, overwrite_a: bool = False, check: bool = True
+) -> Any:
     """Cholesky factors A = L L^H or A = U^H U.
 
     Parameters
@@ -91,7 +96,7 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check: bool
     return _checked("cholesky", held, held.result(), info, check)
 
 
-def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False) -> Any:
+def cho_solve(c_and_lower: tuple[M, bool], b: M, overwrite_b: bool = False) -> M:
     """Solve A x = b by the Cholesky factors of `cholesky`.
 
     Parameters
@@ -121,7 +126,7 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False) 
     return right.result()
 
 
-def lu_factor(a: Any, overwrite_a: bool = False, check: bool = True) -> Any:
+def lu_factor(a: Matrices, overwrite_a: bool = False, check: bool = True) -> Any:
     """LU factors with partial pivoting, P A = L U.
 
     Parameters
@@ -163,9 +168,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check: bool = True) -> Any:
     return _checked("lu_factor", held, (held.result(), pivots.from_zero(held)), info, check)
 
 
-def lu_solve(
-    lu_and_piv: tuple[Any, Any], b: Any, trans: int | str = 0, overwrite_b: bool = False
-) -> Any:
+def lu_solve(lu_and_piv: tuple[M, M], b: M, trans: int | str = 0, overwrite_b: bool = False) -> M:
     """Solve op(A) x = b by the LU factors of `lu_factor`.
 
     Parameters
@@ -198,7 +201,7 @@ def lu_solve(
     return right.result()
 
 
-def inv(a: Any, overwrite_a: bool = False, check: bool = True) -> Any:
+def inv(a: Matrices, overwrite_a: bool = False, check: bool = True) -> Any:
     """Inverses by LU with partial pivoting.
 
     Parameters
@@ -234,13 +237,13 @@ def inv(a: Any, overwrite_a: bool = False, check: bool = True) -> Any:
 
 
 def solve_triangular(
-    a: Any,
-    b: Any,
+    a: M,
+    b: M,
     trans: int | str = 0,
     lower: bool = False,
     unit_diagonal: bool = False,
     overwrite_b: bool = False,
-) -> Any:
+) -> M:
     """Solve op(A) x = b with triangular matrices.
 
     A zero on a diagonal is not looked for: it gives infinity or NaN.
@@ -283,7 +286,7 @@ def solve_triangular(
 # --- inputs and outputs ------------------------------------------------------------------------
 
 
-def _factor_input(a: Any, overwrite: bool, square: bool = True) -> tuple[Argument, Any]:
+def _factor_input(a: Matrices, overwrite: bool, square: bool = True) -> tuple[Argument, Array]:
     """The matrices to be factored, and their info, all zero."""
     device = device_for(a)
     held = argument("a", a, device, write=True, overwrite=overwrite)
@@ -292,13 +295,15 @@ def _factor_input(a: Any, overwrite: bool, square: bool = True) -> tuple[Argumen
     return held, device.xp.zeros(held.batch.count, np.int32)
 
 
-def _solve_inputs(a: Any, b: Any, overwrite: bool, name: str) -> tuple[Argument, Argument]:
+def _solve_inputs(
+    a: Matrices, b: Matrices, overwrite: bool, name: str
+) -> tuple[Argument, Argument]:
     """The factors and the right-hand sides, which become the solutions."""
     factor = argument(name, a, device_for(a, name))
     return factor, _right_hand_sides(factor, b, overwrite, name)
 
 
-def _right_hand_sides(factor: Argument, b: Any, overwrite: bool, name: str) -> Argument:
+def _right_hand_sides(factor: Argument, b: Matrices, overwrite: bool, name: str) -> Argument:
     """The right-hand sides for factors called ``name``, which must be square."""
     device = factor.batch.device
     require_square(name, factor)
@@ -308,7 +313,7 @@ def _right_hand_sides(factor: Argument, b: Any, overwrite: bool, name: str) -> A
     return right
 
 
-def _checked(routine: str, held: Argument, result: Any, info: Any, check: bool) -> Any:
+def _checked(routine: str, held: Argument, result: Any, info: Array, check: bool) -> Any:
     """The result, with info unless it was asked to be checked here."""
     if not check:
         return (*result, info) if isinstance(result, tuple) else (result, info)

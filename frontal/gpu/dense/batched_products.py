@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from . import blas3
 from . import gemv as vector
 from .arguments import (
     Argument,
+    M,
     argument,
     device_for,
     empty,
@@ -19,18 +18,19 @@ from .arguments import (
     require_sizes,
     transposition,
 )
+from .operands import Matrices
 
 
 def gemm(
     alpha: complex,
-    a: Any,
-    b: Any,
+    a: M,
+    b: M,
     beta: complex = 0.0,
-    c: Any = None,
+    c: M | None = None,
     trans_a: int | str = 0,
     trans_b: int | str = 0,
     overwrite_c: bool = False,
-) -> Any:
+) -> M:
     """Products C = alpha op(A) op(B) + beta C.
 
     Parameters
@@ -77,13 +77,13 @@ def gemm(
 
 def herk(
     alpha: float,
-    a: Any,
+    a: M,
     beta: float = 0.0,
-    c: Any = None,
+    c: M | None = None,
     trans: int | str = 0,
     lower: bool = False,
     overwrite_c: bool = False,
-) -> Any:
+) -> M:
     """Hermitian products C = alpha A A^H + beta C, one triangle; syrk for real types.
 
     Parameters
@@ -130,13 +130,13 @@ def herk(
 
 def gemv(
     alpha: complex,
-    a: Any,
-    x: Any,
+    a: M,
+    x: M,
     beta: complex = 0.0,
-    y: Any = None,
+    y: M | None = None,
     trans: int | str = 0,
     overwrite_y: bool = False,
-) -> Any:
+) -> M:
     """Products y = alpha op(A) x + beta y.
 
     Parameters
@@ -183,7 +183,7 @@ def _sizes(held: Argument, trans: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _result(
-    c: Any,
+    c: Matrices | None,
     like: Argument,
     m: np.ndarray,
     n: np.ndarray,

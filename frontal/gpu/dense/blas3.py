@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
+from ..runtime.array import NULL, Array, Kernel, Value
+from ..runtime.device import Device
 from . import launch
 from .launch import Tile, TrsmPlan
 from .operands import ALL, Operand, Part, op_sizes, operands, require, without_depth
@@ -244,12 +245,12 @@ class Inverses:
     each : int
     """
 
-    values: Any
-    starts: Any
+    values: Array
+    starts: Array | None
     each: int
 
-    def struct(self, device: Any, skip: int) -> np.ndarray:
-        """The struct ``Inverses`` of common/structs.cuh, for windows that begin at block ``skip``."""
+    def struct(self, device: Device, skip: int) -> np.ndarray:
+        """The struct ``Inverses`` of trsm.cu, for windows that begin at block ``skip``."""
         pointers = device.pointer(self.values), device.pointer(self.starts)
         return np.array((*pointers, self.each, skip), dtype=INVERSES.dtype)
 
@@ -271,11 +272,11 @@ def trtri(uplo: str, diag: str, a: Operand) -> Inverses:
 
 
 @lru_cache(maxsize=512)
-def _triangles(device: Any, rows: bytes) -> tuple[Any, int, int, Any]:
+def _triangles(device: Device, rows: bytes) -> tuple[Value, int, int, Array | None]:
     """List the diagonal blocks, matrix after matrix: list, its length, blocks, first ones."""
     blocks = -(-np.frombuffer(rows, np.int32) // TRIANGLE)
     if not blocks.any():
-        return None, 0, 0, None
+        return NULL, 0, 0, None
     same = bool((blocks == blocks[0]).all())
     used = blocks[:1] if same else blocks
     starts = np.cumsum(blocks) - blocks
@@ -297,7 +298,7 @@ def _scale(beta: complex, c: Part) -> None:
 
 
 def _launch(
-    kernel: Any, tile: Tile, count: int, dtype: np.dtype, arguments: tuple[Any, ...]
+    kernel: Kernel, tile: Tile, count: int, dtype: np.dtype, arguments: tuple[Value, ...]
 ) -> None:
     """Launch a kernel over ``count`` tiles of C."""
     grid = -(-count // tile.per_block)
@@ -314,7 +315,7 @@ def _product_tile(routine: str, c: Part, share: float, tile: int | None) -> Tile
     return launch.product_tile(*sides, entries, dtype, device.limits, numbers)
 
 
-def _group(device: Any, routine: str) -> int:
+def _group(device: Device, routine: str) -> int:
     return launch.tuning(routine, device.name).group
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
+from ..runtime.array import NULL, Value
+from ..runtime.device import Device
 from . import launch
 from .operands import Batch
 
@@ -24,10 +25,10 @@ class _Work:
     No list where each matrix is one tile.
     """
 
-    items: Any
+    items: Value
     period: int
     count: int
-    sums: Any = None  # where tiles split sums
+    sums: Value = NULL  # where tiles split sums
     sum_count: int = 0
     partials: int = 0  # entries of workspace
 
@@ -60,16 +61,11 @@ def gemv(
     if work.count == 0:
         return
     scalars = a.dtype.type(alpha), a.dtype.type(beta)
-    partial = a.device.xp.empty(work.partials, a.dtype) if work.partials else np.uint64(0)
-    arguments = [
+    partial = a.device.xp.empty(work.partials, a.dtype) if work.partials else NULL
+    arguments: list[Value] = [
         *(scalars[0], a.locator, x.locator, scalars[1], y.locator),
         *(np.int32(plan.tile_m), np.int32(plan.tile_n)),
-        *(
-            work.items if work.items is not None else np.uint64(0),
-            np.int32(work.period),
-            np.int32(work.count),
-            partial,
-        ),
+        *(work.items, np.int32(work.period), np.int32(work.count), partial),
     ]
     if trans != "N":
         arguments.append(np.int32(trans == "C"))
@@ -98,7 +94,7 @@ def _check(trans: str, a: Batch, x: Batch, y: Batch) -> None:
 
 
 def _sizes(a: Batch) -> tuple[bytes, bytes, int]:
-    """Sizes that name a work list; matrices of one size are told by the first."""
+    """Sizes that name a work list; of matrices of one size those of the first."""
     one = a.wrapper != "vbatched"
     return (a.m[:1] if one else a.m).tobytes(), (a.n[:1] if one else a.n).tobytes(), a.count
 
@@ -115,7 +111,7 @@ def _plan(trans: str, a: Batch, variant: str | None) -> launch.GemvPlan:
 
 @lru_cache(maxsize=256)
 def _work(
-    device: Any,
+    device: Device,
     by_rows: bool,
     wrapper: str,
     m: bytes,
@@ -144,7 +140,7 @@ def _work(
     items[:, 2 if by_rows else 1] = part * _ranks(repeats)
     total = len(items) if split or wrapper == "vbatched" else len(items) * count
     if wrapper != "vbatched" and total == count:
-        return _Work(None, 1, count)
+        return _Work(NULL, 1, count)
     if not split or not total:
         return _Work(device.upload(items), max(len(items), 1), total)
     start = np.cumsum(repeats) - repeats

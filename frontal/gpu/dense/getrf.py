@@ -10,20 +10,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from ..runtime.array import NULL, Array, Value
+from ..runtime.device import Device
+from ..runtime.limits import Limits
 from . import blas3, launch
 from .getrf_panels import by_panels, perturbing
-from .launch import RowsPlan
+from .launch import GetrfTuning, RowsPlan
 from .operands import ALL, Batch, operands, order_list, subset
 from .vendor import vendor_of
 from .worklists import uploaded, work_list
 
 
 def getrf(
-    a: Batch, pivots: Batch, info: Any, variant: str | None = None, tiny: float = 0.0
+    a: Batch, pivots: Batch, info: Array, variant: str | None = None, tiny: float = 0.0
 ) -> None:
     """Factor P·A = L·U in place, for matrices of any shapes.
 
@@ -51,7 +54,7 @@ def getrf(
     return None
 
 
-def inverse(a: Batch, info: Any, variant: str | None = None) -> None:
+def inverse(a: Batch, info: Array, variant: str | None = None) -> None:
     """Invert square matrices in place; one without an inverse is lost.
 
     Parameters
@@ -76,7 +79,7 @@ def inverse(a: Batch, info: Any, variant: str | None = None) -> None:
         info[uploaded(a.device, np.flatnonzero(sizes).tobytes(), np.int64)] = found
 
 
-def _invert_by_solving(a: Batch, info: Any) -> None:
+def _invert_by_solving(a: Batch, info: Array) -> None:
     device = a.device
     grid, threads = launch.inverse_copies(a.count, a.max_n)
     pivots, x = workspace(a, np.int32, 1), workspace(a, a.dtype)
@@ -118,18 +121,23 @@ def getrs(a: Batch, pivots: Batch, b: Batch, trans: str = "N", variant: str | No
 
 @lru_cache(maxsize=256)
 def _kinds(
-    rows: bytes, cols: bytes, dtype: np.dtype, limits: Any, numbers: Any, variant: str | None
+    rows: bytes,
+    cols: bytes,
+    dtype: np.dtype,
+    limits: Limits,
+    numbers: GetrfTuning,
+    variant: str | None,
 ) -> list[tuple[str, np.ndarray]]:
     """Groups of matrices by how they are factored, with their indices, those of most work first.
 
     Those that share a launch in shared memory are alike in steps of 32, left-looking ones by how
-    many a multiprocessor holds, and panels by a factor of two: none takes the room of a much larger
-    one.
+    many a multiprocessor holds, and panels by a factor of two: none takes the shared memory of a
+    much larger one.
     """
     m, n = np.frombuffer(rows, np.int32), np.frombuffer(cols, np.int32)
     steps = np.stack([-(-m // 32), -(-n // 32)], axis=1)
     shapes, which = np.unique(steps, axis=0, return_inverse=True)
-    groups: dict[tuple[str, Any], list[np.ndarray]] = {}
+    groups: dict[tuple[str, object], list[np.ndarray]] = {}
     for k, shape in enumerate((32 * shapes).tolist()):
         group = _group(shape[0], shape[1], dtype, limits, numbers, variant)
         groups.setdefault(group, []).append(np.flatnonzero(which.ravel() == k))
@@ -142,8 +150,8 @@ def _kinds(
 
 
 def _group(
-    m: int, n: int, dtype: np.dtype, limits: Any, numbers: Any, variant: str | None
-) -> tuple[str, Any]:
+    m: int, n: int, dtype: np.dtype, limits: Limits, numbers: GetrfTuning, variant: str | None
+) -> tuple[str, object]:
     """How matrices of at most m×n are factored, and what those have in common that go together."""
     tiny = RowsPlan.most if variant == "tiny" else numbers.tiny if variant is None else 0
     if max(m, n) <= tiny or min(m, n) == 0:
@@ -155,8 +163,8 @@ def _group(
     return "panel", (m - 1).bit_length()
 
 
-def workspace(a: Batch, dtype: Any, columns: int | None = None) -> Batch:
-    """New matrices with the rows of a batch, and its columns or so many, as a batch of its kind."""
+def workspace(a: Batch, dtype: npt.DTypeLike, columns: int | None = None) -> Batch:
+    """New matrices with the rows of a batch, and its columns or ``columns``, by its wrapper."""
     device, m = a.device, np.maximum(a.m, 1).astype(np.int64)
     n = a.n.astype(np.int32) if columns is None else np.full(a.count, columns, np.int32)
     size = m * n
@@ -172,7 +180,7 @@ def workspace(a: Batch, dtype: Any, columns: int | None = None) -> Batch:
 # --- in registers --------------------------------------------------------------------------------
 
 
-def _tiny(a: Batch, pivots: Batch, info: Any, members: np.ndarray, tiny: float) -> None:
+def _tiny(a: Batch, pivots: Batch, info: Array, members: np.ndarray, tiny: float) -> None:
     constants, bound = perturbing(a.dtype, tiny)
     _in_registers("getrf_tiny", a, (info, bound), members, pivots.locator, **constants)
 
@@ -180,7 +188,7 @@ def _tiny(a: Batch, pivots: Batch, info: Any, members: np.ndarray, tiny: float) 
 def _in_registers(
     name: str,
     a: Batch,
-    results: tuple[Any, ...],
+    results: tuple[Value, ...],
     members: np.ndarray,
     *more: np.ndarray,
     **constants: int,
@@ -193,7 +201,7 @@ def _in_registers(
         work, blocks, shared = _blocks_of(a.device, np.sort(side)[::-1].tobytes(), a.dtype)
     else:
         per_block = widest.per_block
-        work, blocks = np.uint64(0), -(-a.count // per_block)
+        work, blocks = NULL, -(-a.count // per_block)
         shared = widest.shared(a.dtype, per_block)
     if blocks:
         constants["WIDTH"] = widest.width
@@ -210,7 +218,7 @@ def _in_registers(
 
 
 @lru_cache(maxsize=256)
-def _blocks_of(device: Any, sides: bytes, dtype: np.dtype) -> tuple[Any, int, int]:
+def _blocks_of(device: Device, sides: bytes, dtype: np.dtype) -> tuple[Value, int, int]:
     """Width, first and count of the matrices of each block, for sides in descending order."""
     side = np.frombuffer(sides, np.int32)
     blocks, shared, end = [], 0, 0
@@ -222,7 +230,7 @@ def _blocks_of(device: Any, sides: bytes, dtype: np.dtype) -> tuple[Any, int, in
         blocks += [(plan.width, i, min(each, end - i)) for i in range(start, end, each)]
         shared = max(shared, plan.shared(dtype, each))
     work = np.array(blocks, np.int32).reshape(-1, 3)
-    return (device.upload(work) if len(work) else np.uint64(0)), len(work), shared
+    return (device.upload(work) if len(work) else NULL), len(work), shared
 
 
 def _solve_in_registers(a: Batch, pivots: Batch, b: Batch, trans: str) -> None:
@@ -243,7 +251,7 @@ def _solve_in_registers(a: Batch, pivots: Batch, b: Batch, trans: str) -> None:
 # --- in shared memory ----------------------------------------------------------------------------
 
 
-def _block(a: Batch, pivots: Batch, info: Any, members: np.ndarray, tiny: float) -> None:
+def _block(a: Batch, pivots: Batch, info: Array, members: np.ndarray, tiny: float) -> None:
     device = a.device
     m, n = int(a.m[members].max()), int(a.n[members].max())
     plan = launch.getrf_block(m, n, a.dtype, device.limits, launch.tuning("getrf", device.name))
@@ -259,7 +267,7 @@ def _block(a: Batch, pivots: Batch, info: Any, members: np.ndarray, tiny: float)
     )
 
 
-def _left(a: Batch, pivots: Batch, info: Any, members: np.ndarray, tiny: float) -> None:
+def _left(a: Batch, pivots: Batch, info: Array, members: np.ndarray, tiny: float) -> None:
     device, m = a.device, int(a.m[members].max())
     plan = launch.getrf_left(m, a.dtype, device.limits, launch.tuning("getrf", device.name))
     assert plan is not None

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
+from ..runtime.array import Array, Kernel, Value
 from . import blas3, launch
 from .launch import PanelPlan
 from .operands import ALL, Batch, Part, order_list, subset
 from .worklists import uploaded, work_list
 
 
-def perturbing(dtype: np.dtype, tiny: float) -> tuple[dict[str, int], Any]:
+def perturbing(dtype: np.dtype, tiny: float) -> tuple[dict[str, int], np.generic]:
     """Constants and the argument of kernels that replace tiny pivots; without `tiny`, of others."""
     return {"PERTURB": 1} if tiny else {}, np.dtype(dtype.char.lower()).type(tiny)
 
 
-def by_panels(a: Batch, pivots: Batch, info: Any, members: np.ndarray, tiny: float) -> None:
+def by_panels(a: Batch, pivots: Batch, info: Array, members: np.ndarray, tiny: float) -> None:
     """Factor by panels; each is followed by what it does to the other columns."""
     device = a.device
     numbers, rows = launch.tuning("getrf", device.name), int(a.m[members].max())
@@ -42,7 +40,7 @@ class Panels:
         self,
         a: Batch,
         pivots: Batch,
-        info: Any,
+        info: Array,
         members: np.ndarray,
         plan: PanelPlan,
         tiny: float,
@@ -78,13 +76,13 @@ class Panels:
             self._eliminate(begin, end, ALL)
         self._interchange_left(outer)
 
-    def _kernel(self, file: str, name: str, **constants: int) -> Callable[..., None]:
+    def _kernel(self, file: str, name: str, **constants: int) -> Kernel:
         entry = f"{name}_{self.a.wrapper}"
         constants = {"PANEL": self.plan.columns, **constants}
         return self.a.device.kernel(file, entry, self.a.dtype, **constants)
 
     @property
-    def _lists(self) -> tuple[Any, np.int32]:
+    def _lists(self) -> tuple[Array, np.int32]:
         return self.moves, np.int32(self.panels)
 
     def _factor(self, j: int) -> None:
@@ -104,7 +102,7 @@ class Panels:
         kernel((len(active),), (threads,), arguments, shared)
 
     def _factor_tall(self, j: int, count: int, rows: int) -> None:
-        """The same where blocks share a panel: as many at once as surely fit on the device."""
+        """The same where blocks share a panel: no more at once than are resident together."""
         device, threads = self.a.device, self.plan.block(rows)
         blocks = -(-rows // threads)
         if blocks > self.plan.most_blocks:
@@ -121,8 +119,8 @@ class Panels:
             arguments = (*sources, *where, self.info, exchange, self.arrived, self.bound)
             kernel((blocks, now), (threads,), arguments, shared)
 
-    def _strips(self, rights: np.ndarray, rows: np.ndarray, width: int) -> tuple[Any, int, int]:
-        """Strips of so many columns of each matrix: list, its length, number of strips."""
+    def _strips(self, rights: np.ndarray, rows: np.ndarray, width: int) -> tuple[Value, int, int]:
+        """Strips of ``width`` columns of each matrix: list, its length, number of strips."""
         ones = np.ones_like(rights)
         return work_list(self.a.device, rights, ones, rows, (width, 1), None, ALL)
 

@@ -9,14 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from ..runtime.array import NULL, Array, Value
+from ..runtime.device import Device
 from .structs import BATCHED, NATIVE, VBATCHED, WINDOW
 from .worklists import uploaded
 
 ALL = 1 << 30  # rows or columns: as many as there are
+
+
+Matrices = Array | list[Array] | tuple[Array, ...]  # one (2-D), a stack (3-D), or many sizes
 
 
 @dataclass(frozen=True)
@@ -33,14 +38,14 @@ class Batch:
         Rows, columns and leading dimension of each matrix.
     """
 
-    device: Any
+    device: Device
     dtype: np.dtype
     wrapper: str
     locator: np.ndarray
     m: np.ndarray
     n: np.ndarray
     ld: np.ndarray
-    keep: tuple[Any, ...] = ()  # device arrays that the locator points into
+    keep: tuple[Array, ...] = ()  # device arrays that the locator points into
 
     @property
     def count(self) -> int:
@@ -58,7 +63,7 @@ class Batch:
         return int(self.n.max(initial=0))
 
     @classmethod
-    def of(cls, device: Any, arrays: Any) -> Batch:
+    def of(cls, device: Device, arrays: Matrices) -> Batch:
         """Describe one 2-D array, one 3-D array, or a list of 2-D arrays; columns contiguous."""
         if isinstance(arrays, (list, tuple)):
             return cls._of_list(device, arrays)
@@ -72,7 +77,9 @@ class Batch:
         return cls._same(device, arrays, "batched", locator, count, (m, n, ld))
 
     @classmethod
-    def of_pointers(cls, device: Any, dtype: Any, pointers: Any, m: int, n: int, ld: int) -> Batch:
+    def of_pointers(
+        cls, device: Device, dtype: npt.DTypeLike, pointers: Array, m: int, n: int, ld: int
+    ) -> Batch:
         """Describe matrices of one size by a device array of their addresses (uint64)."""
         locator = np.array((0, device.pointer(pointers), 0, m, n, ld), dtype=BATCHED.dtype)
         sizes = (np.full(len(pointers), size, np.int32) for size in (m, n, ld))
@@ -81,9 +88,9 @@ class Batch:
     @classmethod
     def of_sizes(
         cls,
-        device: Any,
-        dtype: Any,
-        pointers: Any,
+        device: Device,
+        dtype: npt.DTypeLike,
+        pointers: np.ndarray,
         m: np.ndarray,
         n: np.ndarray,
         ld: np.ndarray,
@@ -101,7 +108,7 @@ class Batch:
         return cls(device, np.dtype(dtype), "vbatched", locator, *sizes, keep=(addresses, table))
 
     @classmethod
-    def _of_list(cls, device: Any, arrays: Sequence[Any]) -> Batch:
+    def _of_list(cls, device: Device, arrays: Sequence[Array]) -> Batch:
         pointers = np.array([device.pointer(a) for a in arrays], np.uint64)
         m, n = (np.array([a.shape[axis] for a in arrays], np.int32) for axis in (0, 1))
         ld = np.array([leading_dimension(a) for a in arrays], np.int32)
@@ -112,13 +119,19 @@ class Batch:
 
     @classmethod
     def _same(
-        cls, device: Any, array: Any, wrapper: str, locator: np.ndarray, count: int, size: tuple
+        cls,
+        device: Device,
+        array: Array,
+        wrapper: str,
+        locator: np.ndarray,
+        count: int,
+        size: tuple,
     ) -> Batch:
         sizes = (np.full(count, value, np.int32) for value in size)
         return cls(device, array.dtype, wrapper, locator, *sizes, keep=(array,))
 
 
-def leading_dimension(array: Any) -> int:
+def leading_dimension(array: Array) -> int:
     """Return the leading dimension of the last two axes, which must be column-major.
 
     Raises
@@ -244,8 +257,8 @@ def subset(a: Batch, members: np.ndarray) -> Batch:
     return replace(made, keep=(addresses, *made.keep[1:], *a.keep))
 
 
-def order_list(a: Batch, members: np.ndarray) -> Any:
+def order_list(a: Batch, members: np.ndarray) -> Value:
     """The order in which blocks take matrices: an array on the device; 0, a null, for their own."""
     if a.wrapper != "vbatched":
-        return np.uint64(0)
+        return NULL
     return uploaded(a.device, members.astype(np.int32).tobytes(), np.int32)

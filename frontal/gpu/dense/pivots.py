@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from ..runtime.array import Array
 from .arguments import Argument, copy_list, split
-from .operands import Batch
+from .operands import Batch, Matrices
 
 
 @dataclass(frozen=True)
@@ -26,31 +26,31 @@ class Pivots:
     """
 
     kind: str
-    flat: Any
+    flat: Array
     size: np.ndarray
     batch: Batch
 
     @classmethod
     def empty(cls, held: Argument) -> Pivots:
-        """Make room for the pivots of matrices to be factored."""
+        """Allocate the pivots of matrices to be factored."""
         size = np.minimum(held.batch.m, held.batch.n).astype(np.int64)
         flat = held.batch.device.xp.empty(int(size.sum()), np.int32)
         return cls._of(held, flat, size)
 
     @classmethod
-    def _of(cls, held: Argument, flat: Any, size: np.ndarray) -> Pivots:
+    def _of(cls, held: Argument, flat: Array, size: np.ndarray) -> Pivots:
         if held.kind == "list":
-            columns: Any = split(flat, size, np.ones_like(size))
+            columns: Matrices = split(flat, size, np.ones_like(size))
         else:
             columns = cls._shaped(held, flat)[..., None]
         return cls(held.kind, flat, size, Batch.of(held.batch.device, columns))
 
     @staticmethod
-    def _shaped(held: Argument, flat: Any) -> Any:
+    def _shaped(held: Argument, flat: Array) -> Array:
         shape = held.arrays.shape
         return flat.reshape(*shape[:-2], min(shape[-2:]))
 
-    def from_zero(self, held: Argument) -> Any:
+    def from_zero(self, held: Argument) -> Matrices:
         """Return the pivots as SciPy counts them, one vector a matrix; they change in place."""
         flat = self.flat
         flat -= 1
@@ -60,12 +60,12 @@ class Pivots:
         return [flat[i:j] for i, j in zip([0, *end], end, strict=False)]
 
     @classmethod
-    def given(cls, held: Argument, piv: Any) -> Pivots:
+    def given(cls, held: Argument, piv: Matrices) -> Pivots:
         """Take the pivots that a user passes back, checked for kind, type and sizes."""
         device, size = held.batch.device, held.batch.n.astype(np.int64)
         xp, is_list = device.xp, held.kind == "list"
         given_list = isinstance(piv, (list, tuple))
-        each: list[Any] = list(piv) if given_list else [piv]
+        each: list[Array] = list(piv) if given_list else [piv]
         if given_list != is_list or not all(
             isinstance(p, xp.ndarray) and p.dtype == np.int32 for p in each
         ):

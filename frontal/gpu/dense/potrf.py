@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
+from ..runtime.array import NULL, Array, Kernel, Value
+from ..runtime.device import Device
 from . import blas3, launch
 from .launch import PotrfPart, PotrfTuning
 from .operands import Batch
@@ -19,7 +21,7 @@ from .operands import Batch
 _UPLO = {"L": 0, "U": 1}
 
 
-def potrf(a: Batch, info: Any, uplo: str = "L", variant: str | None = None) -> None:
+def potrf(a: Batch, info: Array, uplo: str = "L", variant: str | None = None) -> None:
     """Factor Hermitian matrices in place, A = L·Lᴴ or A = Uᴴ·U; the other triangle is left alone.
 
     Parameters
@@ -41,7 +43,7 @@ def potrf(a: Batch, info: Any, uplo: str = "L", variant: str | None = None) -> N
         raise ValueError(f"variant must be one of {sorted(_RUN)}, not {variant!r}")
     numbers = launch.tuning("potrf", a.device.name)
     for part, lists in _parts(a.device, a.n.tobytes(), a.dtype, numbers, variant):
-        _RUN[part.kind](a, info, _UPLO[uplo], part, *lists)
+        _RUN[part.kind](a, info, _UPLO[uplo], part, lists)
 
 
 def potrs(a: Batch, b: Batch, uplo: str = "L") -> None:
@@ -58,10 +60,31 @@ def potrs(a: Batch, b: Batch, uplo: str = "L") -> None:
     blas3.trsm("L", uplo, second, "N", 1.0, a, b)
 
 
+class _Lists(NamedTuple):
+    """What a launch goes by, on the device.
+
+    Attributes
+    ----------
+    blocks, tasks : int
+    work : int32 array
+        Of potrf_tiny.cu the matrices of each block; the tiles that are tasks.
+    order : int32 array
+        Which matrix a block takes; none: they take them as they come.
+    rows : int
+        Rows of tiles of all matrices.
+    """
+
+    blocks: int
+    work: Value = NULL
+    order: Value = NULL
+    tasks: int = 0
+    rows: int = 0
+
+
 @lru_cache(maxsize=64)
 def _parts(
-    device: Any, sizes: bytes, dtype: np.dtype, numbers: PotrfTuning, variant: str | None
-) -> list[tuple[PotrfPart, tuple[Any, ...]]]:
+    device: Device, sizes: bytes, dtype: np.dtype, numbers: PotrfTuning, variant: str | None
+) -> list[tuple[PotrfPart, _Lists]]:
     """Launches for matrices of these orders, and their lists on the device."""
     n = np.frombuffer(sizes, np.int32)
     if variant is not None:
@@ -75,13 +98,13 @@ def _parts(
 # --- matrices in registers -----------------------------------------------------------------------
 
 
-def _tiny_lists(device: Any, n: np.ndarray, part: PotrfPart, _: PotrfTuning) -> tuple[Any, ...]:
+def _tiny_lists(device: Device, n: np.ndarray, part: PotrfPart, _: PotrfTuning) -> _Lists:
     sizes = n[part.matrices]
     if len(part.matrices) == len(n) and sizes[0] == sizes[-1]:
-        return (None, None, -(-len(sizes) // launch.potrf_tiny_count(sizes[0])))
+        return _Lists(-(-len(sizes) // launch.potrf_tiny_count(sizes[0])))
     work = tiny_work(sizes)
     table = device.upload(np.concatenate([part.matrices, work.ravel()]).astype(np.int32))
-    return (table[: len(sizes)], table[len(sizes) :], len(work))
+    return _Lists(len(work), table[len(sizes) :], table[: len(sizes)])
 
 
 def tiny_work(sizes: np.ndarray) -> np.ndarray:
@@ -103,38 +126,35 @@ def tiny_work(sizes: np.ndarray) -> np.ndarray:
     return np.array(work, np.int64).reshape(-1, 3)
 
 
-def _run_tiny(
-    a: Batch, info: Any, uplo: int, part: PotrfPart, order: Any, work: Any, blocks: int
-) -> None:
+def _run_tiny(a: Batch, info: Array, uplo: int, part: PotrfPart, lists: _Lists) -> None:
     kernel = _kernel(a, uplo, part)
-    arguments = (a.locator, _address(a, order), _address(a, work), np.int32(a.count), info)
-    kernel((blocks,), (part.threads,), arguments, part.shared)
+    arguments = (a.locator, lists.order, lists.work, np.int32(a.count), info)
+    kernel((lists.blocks,), (part.threads,), arguments, part.shared)
 
 
 # --- matrices in shared memory -------------------------------------------------------------------
 
 
-def _shared_lists(device: Any, n: np.ndarray, part: PotrfPart, _: PotrfTuning) -> tuple[Any, ...]:
+def _shared_lists(device: Device, n: np.ndarray, part: PotrfPart, _: PotrfTuning) -> _Lists:
     whole = len(part.matrices) == len(n) and n.min() == n.max()
-    return (None if whole else device.upload(part.matrices.astype(np.int32)),)
+    order = NULL if whole else device.upload(part.matrices.astype(np.int32))
+    return _Lists(len(part.matrices), order=order)
 
 
-def _run_shared(a: Batch, info: Any, uplo: int, part: PotrfPart, order: Any) -> None:
+def _run_shared(a: Batch, info: Array, uplo: int, part: PotrfPart, lists: _Lists) -> None:
     kernel = _kernel(a, uplo, part)
-    arguments = (a.locator, _address(a, order), info)
-    kernel((len(part.matrices),), (part.threads,), arguments, part.shared)
+    arguments = (a.locator, lists.order, info)
+    kernel((lists.blocks,), (part.threads,), arguments, part.shared)
 
 
 # --- tiles that are tasks ------------------------------------------------------------------------
 
 
-def _task_lists(
-    device: Any, n: np.ndarray, part: PotrfPart, numbers: PotrfTuning
-) -> tuple[Any, ...]:
+def _task_lists(device: Device, n: np.ndarray, part: PotrfPart, numbers: PotrfTuning) -> _Lists:
     resident = part.residents * device.limits.multiprocessors
     tasks, rows = task_list(n[part.matrices], part.tile, numbers.group * resident)
     tasks[:, 0] = part.matrices[tasks[:, 0]]
-    return device.upload(tasks), min(len(tasks), resident), rows
+    return _Lists(min(len(tasks), resident), device.upload(tasks), tasks=len(tasks), rows=rows)
 
 
 def task_list(sizes: np.ndarray, tile: int, group: int) -> tuple[np.ndarray, int]:
@@ -172,24 +192,18 @@ def task_list(sizes: np.ndarray, tile: int, group: int) -> tuple[np.ndarray, int
     return np.ascontiguousarray(tasks), int(down.sum())
 
 
-def _run_tasks(
-    a: Batch, info: Any, uplo: int, part: PotrfPart, tasks: Any, blocks: int, rows: int
-) -> None:
-    xp = a.device.xp
+def _run_tasks(a: Batch, info: Array, uplo: int, part: PotrfPart, lists: _Lists) -> None:
+    xp, rows = a.device.xp, lists.rows
     state, inverses = xp.zeros(rows + 1, xp.int32), xp.empty(rows * part.kept, a.dtype)
-    arguments = (a.locator, tasks, np.int32(len(tasks)), state, inverses, info)
-    _kernel(a, uplo, part)((blocks,), (part.threads,), arguments, part.shared)
+    arguments = (a.locator, lists.work, np.int32(lists.tasks), state, inverses, info)
+    _kernel(a, uplo, part)((lists.blocks,), (part.threads,), arguments, part.shared)
 
 
-def _kernel(a: Batch, uplo: int, part: PotrfPart, **more: int) -> Any:
+def _kernel(a: Batch, uplo: int, part: PotrfPart) -> Kernel:
     name = f"potrf_{part.kind}"
     return a.device.kernel(
-        f"{name}.cu", f"{name}_{a.wrapper}", a.dtype, UPLO=uplo, **dict(part.constants), **more
+        f"{name}.cu", f"{name}_{a.wrapper}", a.dtype, UPLO=uplo, **dict(part.constants)
     )
-
-
-def _address(a: Batch, array: Any) -> Any:
-    return np.uint64(0) if array is None else array
 
 
 _RUN = {"tiny": _run_tiny, "shared": _run_shared, "tiles": _run_tasks, "tasks": _run_tasks}

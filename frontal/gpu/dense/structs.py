@@ -17,8 +17,7 @@ NATIVE = Struct(
 )
 BATCHED = Struct(
     "Batched",
-    "Matrices of one size: `stride` elements apart, or by an array of pointers where `p` is no\n"
-    "null.",
+    "Matrices of one size: `stride` elements apart, or by an array of pointers, if `p` is given.",
     {"a": "T *", "p": "T *const *", "stride": "long long", "m": "int", "n": "int", "ld": "int"},
     {},
     functions=_MATRIX,

@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, Field, dataclass, fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ..runtime import tuned
+from ..runtime.array import Array
+from ..runtime.device import Device
 from . import blas3, gemv, getrf, launch, potrf
 from .operands import Batch
 
@@ -57,8 +58,8 @@ class Change:
 
     routine: str
     knob: str
-    before: Any
-    after: Any
+    before: object
+    after: object
     gain: float
 
 
@@ -80,7 +81,7 @@ def routines() -> list[str]:
     return [r for r in CASES if hasattr(launch, f"{r.capitalize()}Tuning")]
 
 
-def choices(knob: Field) -> list[Any]:
+def choices(knob: Field) -> Sequence[object]:
     """Return the values to try for a field: those it names itself, or its neighbours.
 
     Examples
@@ -105,7 +106,7 @@ def choices(knob: Field) -> list[Any]:
 
 
 def sweep(
-    device: Any,
+    device: Device,
     wanted: Sequence[str] = (),
     *,
     timer: Timer | None = None,
@@ -167,7 +168,7 @@ class _Sweep:
 
     def __init__(self, routine: str, probes: list[Probe], timer: Timer, end: float) -> None:
         self.routine, self.probes, self.timer, self.end = routine, probes, timer, end
-        self.values: dict[str, Any] = {}
+        self.values: dict[str, object] = {}
 
     def run(self) -> list[Change]:
         """Sweep every knob; return what each became."""
@@ -219,7 +220,7 @@ class _Sweep:
 
 
 @contextmanager
-def trial(routine: str, values: dict[str, Any]) -> Iterator[None]:
+def trial(routine: str, values: dict[str, object]) -> Iterator[None]:
     """Let a routine run with these values over its defaults, files left aside."""
     kind = getattr(launch, f"{routine.capitalize()}Tuning")
     defaults = {f.name: f.default for f in fields(kind) if f.default is not MISSING}
@@ -238,7 +239,7 @@ def trial(routine: str, values: dict[str, Any]) -> Iterator[None]:
 class Probe:
     """A routine on the matrices of a case: how to run it, restore its inputs, compare results."""
 
-    def __init__(self, device: Any, routine: str, case: Case) -> None:
+    def __init__(self, device: Device, routine: str, case: Case) -> None:
         self.device = device
         sizes = case.sizes()
         batches = 1 if routine in ("potrf", "getrf") else 2 if routine in ("herk", "trsm") else 3
@@ -250,7 +251,7 @@ class Probe:
         self.info = device.xp.zeros(len(sizes), np.int32)
         self.call = _driver(routine, [batch for _, batch in self.held], self.info)
 
-    def _operand(self, case: Case, m: np.ndarray, n: np.ndarray, seed: int) -> tuple[Any, Batch]:
+    def _operand(self, case: Case, m: np.ndarray, n: np.ndarray, seed: int) -> tuple[Array, Batch]:
         """Random matrices, one after the other; the first operand's are diagonally dominant."""
         rng = np.random.default_rng(seed)
         start = np.concatenate([[0], np.cumsum(m * n)])
@@ -285,7 +286,7 @@ class Probe:
         return bool(error <= _SAME * xp.maximum(size, 1.0))
 
 
-def _driver(routine: str, operands: list[Batch], info: Any) -> Callable[[], None]:
+def _driver(routine: str, operands: list[Batch], info: Array) -> Callable[[], None]:
     """The host driver of a routine as a call without arguments."""
     first, *others = operands
     if routine == "getrf":

@@ -7,10 +7,10 @@ that CuPy does not bind.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 
+from ..runtime.array import Array
 from ..runtime.device import Device
 from .operands import Batch, Part, op_sizes
 
@@ -65,7 +65,7 @@ class Vendor:
         getattr(self._cublas, name)(handle, *about, *sizes, *sources, *_place(c))
         return True
 
-    def getrf(self, a: Batch, pivots: Batch, info: Any, least: int) -> bool:
+    def getrf(self, a: Batch, pivots: Batch, info: Array, least: int) -> bool:
         """P·A = L·U in place if A has at least ``least`` rows and columns; info as cuSOLVER's."""
         if a.wrapper != "native" or min(a.max_m, a.max_n) < least:
             return False
@@ -74,7 +74,7 @@ class Vendor:
         address = int(a.locator["a"])
         size = getattr(self._cusolver, f"{letter}getrf_bufferSize")(handle, m, n, address, ld)
         work = a.device.xp.empty(size, a.dtype)
-        places = work.data.ptr, int(pivots.locator["a"]), info.data.ptr
+        places = work.data.ptr, int(pivots.locator["a"]), a.device.pointer(info)
         getattr(self._cusolver, f"{letter}getrf")(handle, m, n, address, ld, *places)
         return True
 

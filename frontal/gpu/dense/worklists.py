@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+
+from ..runtime.array import NULL, Array, Value
+from ..runtime.device import Device
 
 
 def work_list(
-    device: Any,
+    device: Device,
     rows: np.ndarray,
     cols: np.ndarray,
     depth: np.ndarray,
     tile: tuple[int, int],
     uplo: str | None,
     group: int,
-) -> tuple[Any, int, int]:
+) -> tuple[Value, int, int]:
     """List the tiles of all matrices: the list on the device, its length, the number of tiles.
 
     Matrices of one size share the list of one, which kernels repeat. Sizes that were seen before
     find their list on the device.
     """
     if len(rows) == 0:
-        return None, 0, 0
+        return NULL, 0, 0
     same = all(x[0] == x.min() == x.max() for x in (rows, cols))
     r, c, d = (x[: 1 if same else None].astype(np.int32).tobytes() for x in (rows, cols, depth))
     work, period = _uploaded(device, r, c, d, tile, uplo, group)
@@ -32,17 +35,17 @@ def work_list(
 
 @lru_cache(maxsize=512)
 def _uploaded(
-    device: Any,
+    device: Device,
     rows: bytes,
     cols: bytes,
     depth: bytes,
     tile: tuple[int, int],
     uplo: str | None,
     group: int,
-) -> tuple[Any, int]:
+) -> tuple[Value, int]:
     r, c, d = (np.frombuffer(x, np.int32).astype(np.int64) for x in (rows, cols, depth))
     items = work_items(r, c, d, tile, uplo, group)
-    return (device.upload(items) if len(items) else None), len(items)
+    return (device.upload(items) if len(items) else NULL), len(items)
 
 
 def work_items(
@@ -91,6 +94,6 @@ def work_items(
 
 
 @lru_cache(maxsize=512)
-def uploaded(device: Any, array: bytes, dtype: Any) -> Any:
+def uploaded(device: Device, array: bytes, dtype: npt.DTypeLike) -> Array:
     """Return a host array on the device, where it stays: given as bytes, to be found again."""
     return device.upload(np.frombuffer(array, dtype))

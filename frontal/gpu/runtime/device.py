@@ -11,9 +11,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import require
 from . import jit
+from .array import Array, Kernel, Value
 from .limits import Limits
 
 _DEFAULT_SHARED = 48 << 10  # dynamic shared memory that a kernel gets without asking for more
@@ -43,9 +45,9 @@ class Device:
         properties = cupy.cuda.runtime.getDeviceProperties(index)
         self.name = properties["name"].decode()
         self.limits = Limits.from_properties(properties)
-        self._kernels: dict[tuple, Any] = {}
+        self._kernels: dict[tuple, Kernel] = {}
 
-    def kernel(self, file: str, entry: str, dtype: Any, **constants: int) -> Any:
+    def kernel(self, file: str, entry: str, dtype: npt.DTypeLike, **constants: int) -> Kernel:
         """Return ``entry`` of a kernel file, callable as ``kernel(grid, block, args, shared)``."""
         key = (file, entry, np.dtype(dtype), tuple(sorted(constants.items())))
         if key not in self._kernels:
@@ -58,30 +60,30 @@ class Device:
         free, _ = self.xp.cuda.runtime.memGetInfo()
         return int(free + self.xp.get_default_memory_pool().free_bytes())
 
-    def pointer(self, array: Any) -> int:
+    def pointer(self, array: Array | None) -> int:
         """Address of an array's first element; 0 for none."""
-        return 0 if array is None else int(array.data.ptr)
+        return 0 if array is None else int(_cupy(array).data.ptr)
 
-    def upload(self, array: np.ndarray) -> Any:
+    def upload(self, array: np.ndarray) -> Array:
         """Copy a host array to the device."""
         return self.xp.asarray(np.ascontiguousarray(array))
 
-    def download(self, array: Any) -> np.ndarray:
+    def download(self, array: Array) -> np.ndarray:
         """Copy a device array to the host, after all work on the current stream."""
         return self.xp.asnumpy(array)
 
-    def copy(self, source: Any, target: Any) -> None:
+    def copy(self, source: Array | np.ndarray, target: Array) -> None:
         """Copy an array of the host or the device to one of the device."""
         if isinstance(source, np.ndarray):
-            target.set(np.ascontiguousarray(source))
+            _cupy(target).set(np.ascontiguousarray(source))
         elif _same_bytes(source, target):
-            target.data.copy_from_device_async(source.data, source.nbytes)
+            _cupy(target).data.copy_from_device_async(_cupy(source).data, source.nbytes)
         else:
             self.xp.copyto(target, source)
 
-    def clear(self, array: Any, byte: int = 0) -> None:
+    def clear(self, array: Array, byte: int = 0) -> None:
         """Set all bytes of an array to one value."""
-        array.data.memset_async(byte, array.nbytes)
+        _cupy(array).data.memset_async(byte, array.nbytes)
 
     def record(self, run: Callable[[], None]) -> Callable[[], None]:
         """Record what a function launches; return a function that launches all of it at once.
@@ -101,7 +103,7 @@ class Device:
         """Whether what is launched now becomes a part of a graph that somebody else captures."""
         return bool(self.xp.cuda.get_current_stream().is_capturing())
 
-    def milliseconds(self, run: Callable[[], Any]) -> float:
+    def milliseconds(self, run: Callable[[], object]) -> float:
         """Time that the device takes for what a function launches."""
         start, stop = self.xp.cuda.Event(), self.xp.cuda.Event()
         start.record()
@@ -111,9 +113,14 @@ class Device:
         return float(self.xp.cuda.get_elapsed_time(start, stop))
 
 
-def _same_bytes(source: Any, target: Any) -> bool:
+def _cupy(array: Array) -> Any:
+    """The same array, for what only those of CuPy have; type checkers do not know CuPy."""
+    return array
+
+
+def _same_bytes(source: Array, target: Array) -> bool:
     """Whether an array is copied to another of its size as it lies in memory."""
-    plain = source.flags.c_contiguous and target.flags.c_contiguous
+    plain = _cupy(source).flags.c_contiguous and _cupy(target).flags.c_contiguous
     return plain and source.dtype == target.dtype and source.size == target.size > 0
 
 
@@ -126,7 +133,7 @@ class _Kernel:
         self._raised = False
 
     def __call__(
-        self, grid: Sequence[int], block: Sequence[int], arguments: Sequence[Any], shared: int = 0
+        self, grid: Sequence[int], block: Sequence[int], arguments: Sequence[Value], shared: int = 0
     ) -> None:
         if shared > _DEFAULT_SHARED and not self._raised:
             static = self.function.shared_size_bytes
@@ -140,9 +147,9 @@ def _device(index: int) -> Device:
     return Device(index)
 
 
-def device_of(array: Any = None) -> Device:
+def device_of(array: Array | None = None) -> Device:
     """Return the device that holds an array, or the current one."""
     require()
     import cupy
 
-    return _device(array.device.id if array is not None else cupy.cuda.Device().id)
+    return _device(_cupy(array).device.id if array is not None else cupy.cuda.Device().id)

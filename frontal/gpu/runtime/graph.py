@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from .array import Kernel, Value
+from .device import Device
 
 
 class Launch(NamedTuple):
     """A kernel with all that it is called with."""
 
-    kernel: Any
+    kernel: Kernel
     blocks: int
     threads: int
-    arguments: tuple[Any, ...]
+    arguments: tuple[Value, ...]
     shared: int = 0
 
     def __call__(self) -> None:
@@ -40,7 +43,9 @@ class Replayed:
         Calls so far that were not captured.
     """
 
-    def __init__(self, device: Any, begin: Callable[[], None], launches: Sequence[Launch]) -> None:
+    def __init__(
+        self, device: Device, begin: Callable[[], None], launches: Sequence[Launch]
+    ) -> None:
         self._device, self._begin, self._launches = device, begin, list(launches)
         self.runs: int = 0
         self._replay: Callable[[], None] | None = None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Limits:
     threads: int = 2048  # a multiprocessor
 
     @classmethod
-    def from_properties(cls, properties: dict[str, Any]) -> Limits:
+    def from_properties(cls, properties: Mapping[str, int]) -> Limits:
         """Read the limits from ``cudaDeviceProp`` as CuPy returns it."""
         return cls(
             multiprocessors=properties["multiProcessorCount"],

@@ -11,9 +11,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from .array import Array
+    from .device import Device
+
+    Field = Array | np.number | float | Mapping[str, "Field"] | None
 
 _NUMBERS = {"int": "i4", "long long": "i8"}
 _PREFACE = """// Made by `python -m tests.structs` of frontal/gpu/{source}; not to be edited.
@@ -61,11 +68,11 @@ class Struct:
     parts: tuple[Struct, ...] = ()
     functions: tuple[str, ...] = ()
 
-    def of(self, scalar: Any = np.float64) -> np.dtype:
+    def of(self, scalar: npt.DTypeLike = np.float64) -> np.dtype:
         """The NumPy type of the struct in kernels for a scalar type."""
         real = np.dtype(scalar).char.lower()
         parts = {part.name: part.of(scalar) for part in self.parts}
-        known: dict[str, Any] = {**_NUMBERS, "real_t<T>": real, **parts}
+        known: dict[str, npt.DTypeLike] = {**_NUMBERS, "real_t<T>": real, **parts}
         fields = [(n, "u8" if t.endswith("*") else known[t]) for n, t in self.fields.items()]
         return np.dtype(fields, align=True)
 
@@ -165,7 +172,9 @@ def _offsets(dtype: np.dtype) -> dict[str, int]:
     return {name: field[1] for name, field in (dtype.fields or {}).items()}
 
 
-def filled(device: Any, struct: Struct, scalar: Any = np.float64, /, **values: Any) -> np.ndarray:
+def filled(
+    device: Device, struct: Struct, scalar: npt.DTypeLike = np.float64, /, **values: Field
+) -> np.ndarray:
     """A struct as an argument of a kernel, with a value for each of its fields.
 
     Parameters
@@ -190,7 +199,7 @@ def filled(device: Any, struct: Struct, scalar: Any = np.float64, /, **values: A
     return out.view(f"V{dtype.itemsize}")
 
 
-def _fill(device: Any, out: Any, values: Mapping[str, Any], name: str) -> None:
+def _fill(device: Device, out: np.ndarray, values: Mapping[str, Field], name: str) -> None:
     if missing := set(out.dtype.names) ^ set(values):
         raise TypeError(f"{name} has other fields: {', '.join(sorted(missing))}")
     for field, value in values.items():

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ...matrix import working_dtype
+from ...matrix import on_device, working_dtype
+from ...symbolic.symbolic import Symbolic
 from ...values import StoredOrder
 from . import launch
-
-if TYPE_CHECKING:
-    from ...factor.analysis import Analysis
+from .pattern import Pattern
 
 
 class Entries:
@@ -21,23 +20,25 @@ class Entries:
 
     Attributes
     ----------
+    symbolic : Symbolic
+        On the host.
+    pattern : Pattern
+        The fronts.
     pointer, index : device arrays (n + 1,) int64, (nnz,) int32
         Compressed columns.
     perm, row_perm : device arrays (n,) int32
-        As those of `Analysis`.
+        As those of `Symbolic`.
     lanes : int
         Threads that read a column together.
     """
 
-    def __init__(self, analysis: Analysis) -> None:
-        runner: Any = analysis.runner
-        self.pattern = runner.pattern
-        self.device = self.pattern.device
-        self.n, self.nnz = analysis.n, int(analysis.indptr[-1])
+    def __init__(self, symbolic: Symbolic, pattern: Pattern) -> None:
+        self.symbolic, self.pattern, self.device = symbolic, pattern, pattern.device
+        self.n, self.nnz = symbolic.n, int(symbolic.indptr[-1])
         upload = self.device.upload
-        self.pointer, self.index = upload(analysis.indptr), upload(analysis.indices)
-        self.perm, self.row_perm = upload(analysis.perm), upload(analysis.row_perm)
-        self.lanes = self._lanes(int(np.diff(analysis.indptr).max(initial=0)))
+        self.pointer, self.index = upload(symbolic.indptr), upload(symbolic.indices)
+        self.perm, self.row_perm = upload(symbolic.perm), upload(symbolic.row_perm)
+        self.lanes = self._lanes(int(np.diff(symbolic.indptr).max(initial=0)))
         self.long = self.nnz > np.iinfo(np.int32).max
         self._orders: WeakKeyDictionary[StoredOrder, tuple[Any, ...]] = WeakKeyDictionary()
 
@@ -55,6 +56,15 @@ class Entries:
         longest = int(self.device.download(xp.diff(pointer).max())) if self.n else 0
         position = position.astype(np.int64 if self.long else np.int32)
         return pointer.astype(np.int64), column.astype(np.int32), position, self._lanes(longest)
+
+    def values_of(self, A: Any, order: StoredOrder) -> tuple[Any, StoredOrder] | None:
+        """See `NumericFactor.values_there`."""
+        found = None
+        if on_device(A):
+            found = order if order.is_of(A) else None
+        elif getattr(A, "format", "") in ("csc", "csr") and on_device(A.indices):
+            found, A = self.order_of(A), A.data
+        return None if found is None else (self.arranged(A, found), found)
 
     def order_of(self, A: Any) -> StoredOrder | None:
         """The order of the values of a CSC or CSR matrix on the device; None if it is another

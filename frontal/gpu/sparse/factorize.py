@@ -52,16 +52,26 @@ class Storage:
         return sum(x.nbytes for x in (self.panels, self.inverses, self.pivots) if x is not None)
 
 
+def required(pattern: Pattern, dtype: np.dtype) -> int:
+    """Bytes of a factor of this scalar type, and of what its computation takes besides."""
+    panels, inverses = _sizes(pattern, dtype)
+    working = pattern.schedule.blocks + pattern.messages
+    return (panels + inverses + working) * dtype.itemsize
+
+
+def _sizes(pattern: Pattern, dtype: np.dtype) -> tuple[int, int]:
+    """Entries of panels, and of the inverses of diagonal tiles."""
+    panels = int(pattern.layout(dtype).panel[-1])
+    return panels, pattern.method.panels * int(pattern.inverse[-1])
+
+
 def allocate(pattern: Pattern, dtype: np.dtype) -> Storage:
     """Take the memory of a factor; raise before any is taken if it does not fit."""
-    device, layout = pattern.device, pattern.layout(dtype)
-    panels, inverses = int(layout.panel[-1]), int(pattern.inverse[-1])
-    inverses *= pattern.method.panels
-    working = pattern.schedule.blocks + pattern.messages
-    required = (panels + inverses + working) * dtype.itemsize
+    device, (panels, inverses) = pattern.device, _sizes(pattern, dtype)
+    needed = required(pattern, dtype)
     available = device.free_memory()
-    if required > available:
-        raise FactorMemoryError(required, available)
+    if needed > available:
+        raise FactorMemoryError(needed, available)
     xp, n = device.xp, int(pattern.plan.start[-1])
     return Storage(
         xp.empty(max(panels, 1), dtype),
@@ -109,14 +119,14 @@ class Factorization:
         Returns
         -------
         State
-            What the launches tell.
+            What the launches find.
         """
         kept = self._values[: values.size]
         self.pattern.device.copy(values, kept)
         again = self._run.runs > 0
         look = None
         if examination is not None and not self._examined and values.size:
-            look = examination(self._panels, kept, self._state.told, again)
+            look = examination(self._panels, kept, self._state.examined, again)
         if look is not None and again:  # from now on a part of the graph
             self._run.append(look)
             self._examined = True
@@ -145,7 +155,7 @@ def factorize(
     Parameters
     ----------
     examination : callable, optional
-        Given the panels, the values, four numbers to be told, and whether this is not the first
+        Given the panels, the values, four numbers to be filled, and whether this is not the first
         time: what looks at the factor before anybody waits for it.
     """
     if storage.factorization is None or storage.factorization.tiny != tiny:
@@ -162,13 +172,13 @@ class Outcome(NamedTuple):
         First position whose pivot is not positive.
     replaced : int
         Pivots of LU that were tiny.
-    told : (4,) float64 array
-        What `life.examination` found, zeros if it did not look.
+    examined : (4,) float64 array
+        What `health.examination` found, zeros if it did not look.
     """
 
     failure: int | None
     replaced: int
-    told: np.ndarray
+    examined: np.ndarray
 
 
 class State:
@@ -178,7 +188,7 @@ class State:
     ----------
     outcome : device array of int32
         See sparse/front.cuh; then how many pivots were replaced.
-    told : device array (4,) of float64
+    examined : device array (4,) of float64
         For `life.examination`.
     sent : device array
         Factors of diagonal tiles, as messages (common/messages.cuh).
@@ -191,9 +201,9 @@ class State:
         self._device = pattern.device
         self.all = pattern.device.xp.zeros(int(ends[-1]), np.int32)
         parts = [self.all[end - size : end] for size, end in zip(sizes, ends, strict=True)]
-        self.outcome, told, self.ticket, self.level, self.finished, *rest = parts
+        self.outcome, examined, self.ticket, self.level, self.finished, *rest = parts
         self.done, self.upper_done = rest
-        self.told = told.view(np.float64)
+        self.examined = examined.view(np.float64)
         self.sent = pattern.device.xp.empty(pattern.messages, dtype)
 
     def clear(self) -> None:
@@ -204,10 +214,10 @@ class State:
 
     def read(self) -> Outcome:
         """Download the outcome; waits."""
-        told = self._device.download(self.all[:10])
-        failure, replaced = told[:2].tolist()
+        found = self._device.download(self.all[:10])
+        failure, replaced = found[:2].tolist()
         return Outcome(
-            structs.NO_POSITION - failure if failure else None, replaced, told[2:].view(np.float64)
+            structs.NO_POSITION - failure if failure else None, replaced, found[2:].view(np.float64)
         )
 
 
@@ -248,7 +258,12 @@ def _tiles(
     plan = launch.front_tiles(dtype, pattern.method, device.limits)
     constants = {}
     if lu:
-        constants = {"LU": 1, "PERTURB": 1, "MULTIPLIER": _MULTIPLIER, "ROOMY": int(plan.roomy)}
+        constants = {
+            "LU": 1,
+            "PERTURB": 1,
+            "MULTIPLIER": _MULTIPLIER,
+            "TWO_INVERSES": int(plan.two_inverses),
+        }
     constants |= {} if trace is None else {"TRACE": 1}
     kernel = device.kernel("front_tiles.cu", "front_tiles", dtype, **constants)
     tree = pattern.struct(dtype)

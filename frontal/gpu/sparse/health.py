@@ -7,46 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...errors import FactorMemoryError
 from ...method import Method
+from ...protocol import Health
 from ...symmetry import ROUNDING
 from ..runtime.graph import Launch
 from . import launch
 from .pattern import Pattern
 
 
-@dataclass(frozen=True)
-class Health:
-    """What the pivots and the values of a factorization tell.
-
-    Attributes
-    ----------
-    pivot_ratio : float
-        Smallest pivot over the size of what it came from: of d² over diag(A) for Cholesky, of |d|
-        over the largest pivot for LU.
-    finite : bool
-        Whether all values of A are finite.
-    hermitian : bool
-        Whether A = A^H up to rounding, if that was looked at.
-    """
-
-    pivot_ratio: float
-    finite: bool
-    hermitian: bool
-
-    @classmethod
-    def of(cls, method: Method, dtype: np.dtype, told: np.ndarray) -> Health:
-        """Understand the four numbers that an `examination` leaves."""
-        loss, largest, size, gap = told.tolist()
-        hermitian = gap <= ROUNDING * float(np.finfo(dtype).eps) * size
-        if method.scaling:
-            loss *= max(largest, float(np.finfo(dtype).tiny))
-        return cls(1 / loss if loss > 1 else 1.0, bool(np.isfinite(size)), hermitian)
+def health_of(method: Method, dtype: np.dtype, found: np.ndarray) -> Health:
+    """Understand the four numbers that an `examination` leaves."""
+    loss, largest, size, gap = found.tolist()
+    hermitian = gap <= ROUNDING * float(np.finfo(dtype).eps) * size
+    if method.scaling:
+        loss *= max(largest, float(np.finfo(dtype).tiny))
+    return Health(1 / loss if loss > 1 else 1.0, bool(np.isfinite(size)), hermitian)
 
 
 def constants(pattern: Pattern, **others: bool) -> dict[str, int]:
@@ -62,7 +42,7 @@ def examination(
     perm: Any,
     values: Any,
     mirror: Any,
-    told: Any,
+    found: Any,
 ) -> Launch:
     """What looks at all pivots of a factor, and at the values of A (by columns) that it is of.
 
@@ -70,15 +50,15 @@ def examination(
     ----------
     mirror : device array (nnz,) or None
         Where the value of the transposed entry is, for each value. None: symmetry is no matter.
-    told : device array (4,) of float64
-        Zero at first; gets what `Health.of` understands.
+    found : device array (4,) of float64
+        Zero at first; gets what `health_of` understands.
     """
     n = int(pattern.plan.start[-1])
     long = mirror is not None and mirror.dtype.itemsize > 4
     variant = constants(pattern, LONG=long)
     kernel = pattern.device.kernel("system.cu", "system_health", panels.dtype, **variant)
     where = np.uint64(0) if mirror is None else mirror
-    of = pointer, index, perm, values, np.int64(values.size), where, told
+    of = pointer, index, perm, values, np.int64(values.size), where, found
     blocks = launch.system_blocks(max(n, values.size), pattern.device.limits)
     return Launch(kernel, blocks, launch.SYSTEM_THREADS, (*_fronts(pattern, panels), *of))
 
@@ -90,14 +70,14 @@ def growth(
     device, n = pattern.device, int(pattern.plan.start[-1])
     if n == 0:
         return 0.0, 0.0
-    told = device.xp.zeros(2, np.float64)
+    found = device.xp.zeros(2, np.float64)
     kernel = device.kernel("system.cu", "system_largest", panels.dtype, **constants(pattern))
     kernel(
         (launch.system_blocks(launch.SYSTEM_THREADS * n, device.limits),),
         (launch.SYSTEM_THREADS,),
-        (*_fronts(pattern, panels), np.int32(lanes), pointer, values, told),
+        (*_fronts(pattern, panels), np.int32(lanes), pointer, values, found),
     )
-    largest, norm = device.download(told).tolist()
+    largest, norm = device.download(found).tolist()
     return largest, norm
 
 
@@ -119,7 +99,7 @@ def _fronts(pattern: Pattern, panels: Any) -> tuple[Any, ...]:
 
 
 @contextmanager
-def memory_told(device: Any, required: Callable[[], int]) -> Iterator[None]:
+def quoting_memory(device: Any, required: Callable[[], int]) -> Iterator[None]:
     """Turn CuPy's error for a full device into ours, with what was needed."""
     try:
         yield

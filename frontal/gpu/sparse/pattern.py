@@ -147,7 +147,7 @@ class Pattern:
         return out
 
 
-def _arrays_of(layout: Layout) -> tuple[np.ndarray, ...]:
+def _arrays_of(layout: Layout) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     return layout.panel, layout.below, layout.ld, layout.upper_ld
 
 

@@ -91,10 +91,10 @@ def contribution_entries(m: np.ndarray, method: Method) -> np.ndarray:
 
 
 @jit
-def _levels(parent, little):
-    """Height of each front over its farthest leaf, and which fronts have only little ones below."""
+def _levels(parent, fits):
+    """Height of each front over its farthest leaf; which fit, and all below them too."""
     fronts = parent.size
-    small = little.copy()
+    small = fits.copy()
     for s in range(fronts):  # children come before parents
         if not small[s] and parent[s] >= 0:
             small[parent[s]] = False

@@ -64,7 +64,7 @@ def small_tasks(pattern: Pattern) -> SmallTasks:
     _pack_entries(fronts, begin, plan.entry_pointer, plan.source, plan.row, plan.column, entries)
     return SmallTasks(
         [0, *np.cumsum(counts.sum(axis=1)).tolist()],
-        [(large, medium, little) for large, medium, little in counts.tolist()],
+        [(large, medium, small) for large, medium, small in counts.tolist()],
         upload(items.view(np.uint8)),
         upload(children.view(np.uint8)),
         upload(maps),

@@ -30,7 +30,7 @@ class SolveTasks:
     ----------
     small, forward, backward : device arrays of TASK, as rows of bytes
         Small fronts, children first; tasks of the larger ones for each sweep.
-    mail_pointer : device array
+    message_pointer : device array
         Where the messages to each row of each front begin, those of front s from start + pointer.
     slots : device array
         Where the message of each update row goes.
@@ -43,7 +43,7 @@ class SolveTasks:
     small: Any
     forward: Any
     backward: Any
-    mail_pointer: Any
+    message_pointer: Any
     slots: Any
     messages: int
     partials: int
@@ -53,23 +53,23 @@ class SolveTasks:
 def solve_tasks(pattern: Pattern, dtype: np.dtype) -> SolveTasks:
     """List the tasks of a pattern for panels of this scalar type."""
     plan, upload, k, m = pattern.plan, pattern.device.upload, pattern.k, pattern.m
-    little = (k + m <= _SMALL_ROWS) & (k <= _SMALL_PIVOTS) & (k * (k + m) <= _SMALL_ENTRIES)
-    small, level = _levels(plan.parent, little)
+    fits = (k + m <= _SMALL_ROWS) & (k <= _SMALL_PIVOTS) & (k * (k + m) <= _SMALL_ENTRIES)
+    small, level = _levels(plan.parent, fits)
     thin = np.flatnonzero(np.bincount(level[small]) < _WARPS * pattern.fewest)
     if thin.size:
         small, level = _levels(plan.parent, small & (level < thin[0]))
     work = k * (k + m)
     order = np.lexsort((-work, level))
-    few, many = order[small[order]], order[~small[order]]
-    tiles = pattern.tiles[many]
+    whole, tiled = order[small[order]], order[~small[order]]
+    tiles = pattern.tiles[tiled]
     group = (np.cumsum(tiles) - tiles) // _GROUP
-    forward = _list_forward(many, group, k, m, level)
-    many = many[::-1]
+    forward = _list_forward(tiled, group, k, m, level)
+    tiled = tiled[::-1]
     tiles = tiles[::-1]
     group = (np.cumsum(tiles) - tiles) // _GROUP
-    backward, partials = _list_backward(many, group, k, m, level, _PART)
-    pointer, slots = _mail(plan.start, plan.parent, plan.pointer, plan.relative)
-    own = _describe(pattern, dtype, few)
+    backward, partials = _list_backward(tiled, group, k, m, level, _PART)
+    pointer, slots = _messages(plan.start, plan.parent, plan.pointer, plan.relative)
+    own = _describe(pattern, dtype, whole)
     up = _describe(pattern, dtype, *_sorted(forward, 1))
     down = _describe(pattern, dtype, *_sorted(backward, -1))
     return SolveTasks(
@@ -96,7 +96,7 @@ def _describe(pattern: Pattern, dtype: np.dtype, fronts: np.ndarray, *columns: A
     out["panel"] = pattern.layout(dtype).panel[fronts]
     out["inverse"], out["pointer"] = pattern.inverse[fronts], plan.pointer[fronts]
     out["start"], out["k"], out["m"] = plan.start[fronts], pattern.k[fronts], pattern.m[fronts]
-    out["mail"] = np.diff(plan.child_pointer)[fronts] > 0
+    out["has_children"] = np.diff(plan.child_pointer)[fronts] > 0
     for name, column in zip(("tile", "count", "first", "parts", "partial"), columns, strict=False):
         out[name] = column
     return out
@@ -107,9 +107,9 @@ def _bytes(tasks: np.ndarray) -> np.ndarray:
 
 
 @jit
-def _levels(parent, little):
-    """Which fronts have only little ones below, and their heights; the others come after those."""
-    small, level = little.copy(), np.zeros(parent.size, np.int32)
+def _levels(parent, fits):
+    """Which fit a warp, and all below them too, and their heights; the others come after those."""
+    small, level = fits.copy(), np.zeros(parent.size, np.int32)
     for s in range(parent.size):  # children come before parents
         if parent[s] >= 0:
             level[parent[s]] = max(level[parent[s]], level[s] + np.int32(1))
@@ -172,7 +172,7 @@ def _list_backward(fronts, group, k, m, level, most):
 
 
 @jit
-def _mail(start, parent, pointer, relative):
+def _messages(start, parent, pointer, relative):
     """Where the messages to each row of each front begin, and the place of each update row's."""
     fronts = parent.size
     begin = np.zeros(start[fronts] + pointer[fronts] + 1, np.int32)

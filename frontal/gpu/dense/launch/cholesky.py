@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ...runtime.limits import Limits
 from .products import Tile
@@ -54,7 +54,9 @@ def block_ld(dtype: np.dtype, rows: int = 32) -> int:
     return rows + (2 if dtype.char in "DF" else 4)
 
 
-def potrf(n: np.ndarray, dtype: Any, limits: Limits, numbers: PotrfTuning) -> list[PotrfPart]:
+def potrf(
+    n: np.ndarray, dtype: npt.DTypeLike, limits: Limits, numbers: PotrfTuning
+) -> list[PotrfPart]:
     """Choose the launches for matrices of these orders, the largest matrices first."""
     dtype = np.dtype(dtype)
     order = np.argsort(-n, kind="stable")
@@ -76,7 +78,7 @@ def potrf(n: np.ndarray, dtype: Any, limits: Limits, numbers: PotrfTuning) -> li
     return parts
 
 
-def potrf_tiny(matrices: np.ndarray, largest: int, dtype: Any) -> PotrfPart:
+def potrf_tiny(matrices: np.ndarray, largest: int, dtype: npt.DTypeLike) -> PotrfPart:
     """Launch of potrf_tiny.cu: four warps of 32·(WIDTH + 3) elements each."""
     width = max(8, -(-largest // 8) * 8)
     shared = 4 * 32 * (width + 3) * np.dtype(dtype).itemsize
@@ -103,8 +105,8 @@ def potrf_tiles(
 ) -> PotrfPart:
     """Launch of potrf_tiles.cu.
 
-    Few matrices wait for one tile after the other, which is fastest where a block has much of a
-    multiprocessor to itself; many or large ones keep as many blocks busy as fit.
+    A small number of matrices waits for one tile after the other, which is fastest where a block
+    has a large share of a multiprocessor; more or larger ones keep as many blocks busy as fit.
     """
     product = Tile(0, 64, 64, 8 if dtype.char == "D" else 16, 3)
     tile = 64 * block_ld(dtype, 64) * dtype.itemsize

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ...runtime.limits import Limits, power_of_two
 from .products import tiles, triangle_shared
@@ -58,7 +59,7 @@ class RowsPlan:
         """Matrices of a block."""
         return self.threads // self.lanes
 
-    def shared(self, dtype: Any, per_block: int) -> int:
+    def shared(self, dtype: npt.DTypeLike, per_block: int) -> int:
         """Bytes of shared memory: two rows and 16 bytes a matrix."""
         return per_block * (2 * self.width * np.dtype(dtype).itemsize + 16)
 
@@ -97,11 +98,11 @@ class PanelPlan:
         """Panels shared by so many blocks that surely fit on the device at once."""
         return max(limits.multiprocessors // blocks, 1)
 
-    def exchange(self, dtype: Any, blocks: int) -> int:
-        """Bytes of global memory through which so many blocks agree upon pivots."""
+    def exchange(self, dtype: npt.DTypeLike, blocks: int) -> int:
+        """Bytes of global memory through which ``blocks`` blocks agree upon pivots."""
         return 2 * blocks * (16 + self.columns * np.dtype(dtype).itemsize)
 
-    def shared(self, dtype: Any, threads: int) -> int:
+    def shared(self, dtype: npt.DTypeLike, threads: int) -> int:
         """Bytes of shared memory of ``Panel``."""
         return 1024 + threads // 16 * self.columns * np.dtype(dtype).itemsize
 
@@ -110,7 +111,7 @@ _PADS = {"f": 4, "d": 4, "F": 2, "D": 2}
 
 
 def getrf_block(
-    m: int, n: int, dtype: Any, limits: Limits, numbers: GetrfTuning
+    m: int, n: int, dtype: npt.DTypeLike, limits: Limits, numbers: GetrfTuning
 ) -> BlockPlan | None:
     """Choose the launch for matrices of at most m×n in shared memory; None: they do not fit."""
     dtype = np.dtype(dtype)
@@ -134,7 +135,9 @@ class LeftPlan:
     residents: int  # blocks that a multiprocessor holds
 
 
-def getrf_left(m: int, dtype: Any, limits: Limits, numbers: GetrfTuning) -> LeftPlan | None:
+def getrf_left(
+    m: int, dtype: npt.DTypeLike, limits: Limits, numbers: GetrfTuning
+) -> LeftPlan | None:
     """Choose the launch of getrf_left.cu for at most m rows; None: they do not fit."""
     dtype = np.dtype(dtype)
     columns, most = (16, 256) if dtype.char == "D" else (32, 512)
@@ -151,7 +154,7 @@ def getrf_left(m: int, dtype: Any, limits: Limits, numbers: GetrfTuning) -> Left
     return LeftPlan(columns, threads, ld, shared, residents)
 
 
-def getrf_panel(m: int, dtype: Any, numbers: GetrfTuning) -> PanelPlan:
+def getrf_panel(m: int, dtype: npt.DTypeLike, numbers: GetrfTuning) -> PanelPlan:
     """Choose the panels for matrices of at most m rows: no more than 64 registers of a thread."""
     words = np.dtype(dtype).itemsize // 4
     if m > numbers.tall:
@@ -171,7 +174,7 @@ class StripPlan:
     shared: int = 0
 
 
-def getrf_update(dtype: Any) -> StripPlan:
+def getrf_update(dtype: npt.DTypeLike) -> StripPlan:
     """Launch of getrf_update.cu."""
     dtype = np.dtype(dtype)
     medium = tiles(dtype)[2]
@@ -186,14 +189,16 @@ def laswp(columns: int = 32) -> StripPlan:
     return StripPlan(columns, 128)
 
 
-def laswp_through_shared(m: int, dtype: Any, limits: Limits, most: int = 32) -> tuple[int, int]:
+def laswp_through_shared(
+    m: int, dtype: npt.DTypeLike, limits: Limits, most: int = 32
+) -> tuple[int, int]:
     """Columns of m rows that pass through shared memory at a time, and bytes of it.
 
     No columns where not even one fits.
     """
-    room = limits.shared_multiprocessor // 6
+    available = limits.shared_multiprocessor // 6
     item = np.dtype(dtype).itemsize
-    columns = min(most, (room - 4 * m) // (item * max(m, 1)))
+    columns = min(most, (available - 4 * m) // (item * max(m, 1)))
     columns = max(columns, int(m * (item + 4) <= limits.shared_block))
     return columns, m * (columns * item + 4)
 

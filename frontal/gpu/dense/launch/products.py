@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ...runtime.limits import Limits
 
@@ -27,13 +27,13 @@ class Tile:
         """Threads of a block."""
         return 32 * self.warps * self.per_block
 
-    def shared(self, dtype: Any) -> int:
+    def shared(self, dtype: npt.DTypeLike) -> int:
         """Bytes of shared memory of a block."""
         dtype = np.dtype(dtype)
         tensor = dtype.char in "dD"
         return self.per_block * self.elements(dtype, (tensor, tensor)) * dtype.itemsize
 
-    def elements(self, dtype: Any, along: tuple[bool, bool] = (False, False)) -> int:
+    def elements(self, dtype: npt.DTypeLike, along: tuple[bool, bool] = (False, False)) -> int:
         """Elements of all slices of both operands, where these may lie along k."""
         dtype = np.dtype(dtype)
         pad, along_pad = {"d": (4, 2), "D": (2, 4), "f": (4, 0), "F": (2, 0)}[dtype.char]
@@ -44,7 +44,7 @@ class Tile:
         )
 
 
-def tiles(dtype: Any) -> tuple[Tile, ...]:
+def tiles(dtype: npt.DTypeLike) -> tuple[Tile, ...]:
     """Return the tiles of a scalar type: tiny, small, medium, tall, large."""
     char = np.dtype(dtype).char
     tiny = Tile(0, 16, 16, 16, 1, warps=1, per_block=4)
@@ -78,7 +78,7 @@ class HerkTuning(GemmTuning):
 
 
 def product_tile(
-    m: int, n: int, entries: int, dtype: Any, limits: Limits, numbers: GemmTuning
+    m: int, n: int, entries: int, dtype: npt.DTypeLike, limits: Limits, numbers: GemmTuning
 ) -> Tile:
     """Choose the tile for products of at most m×n, of ``entries`` entries in all.
 
@@ -120,9 +120,9 @@ class TrsmPlan:
 
 def trsm(
     order: int,
-    right_sides: Any,
+    right_sides: np.ndarray,
     left: bool,
-    dtype: Any,
+    dtype: npt.DTypeLike,
     limits: Limits,
     numbers: TrsmTuning,
     width: int | None = None,
@@ -159,11 +159,11 @@ def _trsm_block(width: int, left: bool, dtype: np.dtype, given: bool) -> tuple[i
     return tile.threads, inverses + max(tile.shared(dtype), right * dtype.itemsize)
 
 
-def trtri(triangles: int, dtype: Any) -> tuple[int, int, int]:
+def trtri(triangles: int, dtype: npt.DTypeLike) -> tuple[int, int, int]:
     """Blocks, threads and bytes of shared memory of trtri.cu: a warp each triangle."""
     return -(-triangles // 4), 128, 4 * triangle_shared(dtype)
 
 
-def triangle_shared(dtype: Any) -> int:
+def triangle_shared(dtype: npt.DTypeLike) -> int:
     """Bytes of a triangle of order 32 in shared memory."""
     return 32 * (32 + (2 if np.dtype(dtype).char == "D" else 4)) * np.dtype(dtype).itemsize

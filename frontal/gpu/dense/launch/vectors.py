@@ -69,7 +69,7 @@ def _gemv_block(
 ) -> tuple[int, int]:
     """Lanes along the rows, and groups of them over the columns; whole warps together."""
     vectors = max(-(-rows // vector), 1)
-    if trans:  # each lane several vectors of a column, so that little is lost at its ends
+    if trans:  # each lane several vectors of a column, so that its ends cost a small share
         x = min(max(power_of_two(-(-vectors // 4)), 4, unroll), 32)
         wanted = max(32, x * -(-columns // unroll))
         return x, max(min(threads, -(-wanted // 32) * 32) // 32 * 32 // x, 32 // x)
@@ -92,7 +92,7 @@ def _gemv_tile(
     limits: Limits,
     numbers: GemvTuning,
 ) -> tuple[int, int]:
-    """Rows and columns of a tile: outputs are split first; sums only where blocks are too few."""
+    """Rows and columns of a tile: outputs are split first, sums where the device is not full."""
     outputs, terms = (columns, rows) if trans else (rows, columns)
     step = 32 if trans else 512 // item  # outputs that a block reads well
     outputs_tile = max(numbers.tile // (item * max(terms, 1)) // step * step, step)

@@ -41,6 +41,15 @@ template <class T> __device__ Matrix<T> Vbatched<T>::operator()(int b) const {
     return {p[b], m[b], n[b], ld[b]};
 }
 
+// The tile of a batch that block (or warp) `item` computes. `work` holds {matrix, row, column, 0},
+// row and column counted in elements; it is repeated for every `period` items, for the next
+// matrices.
+__device__ inline int4 work_item(const int4 *work, int period, int item) {
+    int4 found = work[item % period];
+    found.x += item / period;
+    return found;
+}
+
 // The dynamic shared memory of a kernel. One declaration serves every type.
 template <class T> __device__ inline T *shared_memory() {
 #ifdef FRONTAL_EMULATION

@@ -31,8 +31,7 @@ template <class T> struct Native {
     __device__ Matrix<T> operator()(int b) const;
 };
 
-// Matrices of one size: `stride` elements apart, or by an array of pointers where `p` is no
-// null.
+// Matrices of one size: `stride` elements apart, or by an array of pointers, if `p` is given.
 template <class T> struct Batched {
     T *a;
     T *const *p;

@@ -251,37 +251,6 @@ struct Tile {
     }
 };
 
-// A flag, once it is `wanted` at least; what was written before it is then seen.
-__device__ inline int wait_for(const int *flag, int wanted) {
-    int found = acquire(flag);
-    while (found < wanted) {
-        while (glance(flag) < wanted) {}
-        found = acquire(flag);
-    }
-    return found;
-}
-
-// How many tiles are done in both rows, once they are more than `done`; for a warp, which reads
-// both flags at once.
-__device__ inline int acquire_beyond(const int *row, const int *other, int done) {
-    int found = wait_for(threadIdx.x % 2 ? other : row, done + 1);
-    return min_(found, shuffle_xor(found, 1));
-}
-
-// The same for a block: `limit` at most, to all threads.
-__device__ inline int wait_beyond(
-    const int *row, const int *other, int done, int limit = 0x7fffffff) {
-    __shared__ int ready;
-    if (threadIdx.x < 32) {
-        int found = acquire_beyond(row, other, done);
-        if (threadIdx.x == 0) ready = min_(found, limit);
-    }
-    __syncthreads();
-    int found = ready;
-    __syncthreads();
-    return found;
-}
-
 // The instances that other routines build on.
 template <class T> struct TileShapes {
     using Tiny = Tile<T, 16, 16, 16, 1, 1, 1>;

@@ -2,15 +2,6 @@
 #pragma once
 #include "common/tile.cuh"
 
-// The tile of a batch that block (or warp) `item` computes. `work` holds {matrix, row, column, 0},
-// row and column counted in elements; it is repeated for every `period` items, for the next
-// matrices.
-__device__ inline int4 work_item(const int4 *work, int period, int item) {
-    int4 found = work[item % period];
-    found.x += item / period;
-    return found;
-}
-
 // Rows i… of op(a), at most `size`; columns j… of op(b) likewise.
 template <Trans OP, class T>
 __device__ inline Matrix<T> operand_rows(Matrix<T> a, int i, int size) {

@@ -16,12 +16,9 @@ using T = SCALAR;
 // Blocks a multiprocessor that registers are kept for.
 constexpr int RESIDENT = UNROLL > 4 || sizeof(T) > 8 ? 2 : 3;
 
-// The work list is for `period` items, and repeated for the next matrices; null: whole matrices.
+// Without a list of work tiles are whole matrices.
 __device__ inline int4 gemv_item(const int4 *work, int period, int item) {
-    if (!work) return {item, 0, 0, 0};
-    int4 found = work[item % period];
-    found.x += item / period;
-    return found;
+    return work ? work_item(work, period, item) : int4{item, 0, 0, 0};
 }
 
 template <class Source>

@@ -8,13 +8,9 @@
 //   work   N, first and count of each block's matrices in `order`; null where all have N = WIDTH
 //   order  matrices by size; null for their own order
 #include "dense/getf2.cuh"
-
-#ifndef WIDTH
-#define WIDTH 32
-#endif
+#include "dense/tiny.cuh"
 
 using T = SCALAR;
-constexpr int TINY_WARPS = 4, TINY_THREADS = 32 * TINY_WARPS;
 constexpr int TINY_WORDS = WIDTH * (int)sizeof(T) / 4;  // registers that a row takes
 constexpr int TINY_RESIDENTS = TINY_WORDS <= 16   ? 8
                                : TINY_WORDS <= 32 ? 5
@@ -24,13 +20,9 @@ constexpr int TINY_RESIDENTS = TINY_WORDS <= 16   ? 8
 template <int N, class Source, class Pivots>
 __device__ void factor(Source source, Pivots pivots, const int *order, int first, int count,
     int *info, real_t<T> tiny) {
-    constexpr int LANES = N <= 8 ? 8 : N <= 16 ? 16 : 32;
-    int lane = threadIdx.x % LANES, group = threadIdx.x / LANES, b = -1;
-    Matrix<T> m{nullptr, 0, 0, 1};
-    if (group < count) {
-        b = order ? order[first + group] : first + group;
-        m = source(b);
-    }
+    constexpr int LANES = tiny_lanes<N>;
+    int lane = threadIdx.x % LANES, group = threadIdx.x / LANES, b;
+    Matrix<T> m = tiny_matrix<LANES, T>(source, order, first, count, b);
     int steps = min_(m.rows, m.cols), position = lane < m.rows ? lane : -1, pivot = 0;
     T a[N];
     long long entry = lane;
@@ -51,18 +43,9 @@ __device__ void factor(Source source, Pivots pivots, const int *order, int first
 template <class Source, class Pivots>
 __device__ void getrf_tiny(Source a, Pivots pivots, const int *order, const int *work, int total,
     int *info, real_t<T> tiny) {
-    constexpr int each = TINY_WARPS * (WIDTH <= 8 ? 4 : WIDTH <= 16 ? 2 : 1);
-    int n = WIDTH, first = blockIdx.x * each, count = min_(each, total - first);
-    if (work) {
-        const int *mine = work + 3 * blockIdx.x;
-        n = mine[0], first = mine[1], count = mine[2];
-    }
-    if (n <= 8) factor<8>(a, pivots, order, first, count, info, tiny);
-    else if (WIDTH > 8 && n <= 16)
-        factor<(WIDTH > 8 ? 16 : 8)>(a, pivots, order, first, count, info, tiny);
-    else if (WIDTH > 16 && n <= 24)
-        factor<(WIDTH > 16 ? 24 : 8)>(a, pivots, order, first, count, info, tiny);
-    else if (WIDTH > 24) factor<(WIDTH > 24 ? 32 : 8)>(a, pivots, order, first, count, info, tiny);
+    with_order(work, total, [&](auto n, int first, int count) {
+        factor<decltype(n)::value>(a, pivots, order, first, count, info, tiny);
+    });
 }
 
 #define ENTRY(name, Source) \

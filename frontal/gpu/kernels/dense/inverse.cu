@@ -8,13 +8,9 @@
 //   work   N, first and count of each block's matrices in `order`; null where all have N = WIDTH
 //   order  matrices by size; null for their own order
 #include "dense/inverse.cuh"
-
-#ifndef WIDTH
-#define WIDTH 32
-#endif
+#include "dense/tiny.cuh"
 
 using T = SCALAR;
-constexpr int TINY_WARPS = 4, TINY_THREADS = 32 * TINY_WARPS;
 constexpr int TINY_WORDS = WIDTH * (int)sizeof(T) / 4;  // registers that a row takes
 constexpr int TINY_RESIDENTS = TINY_WORDS <= 16   ? 8
                                : TINY_WORDS <= 32 ? 5
@@ -23,13 +19,9 @@ constexpr int TINY_RESIDENTS = TINY_WORDS <= 16   ? 8
 
 template <int N, class Source>
 __device__ void invert(Source source, const int *order, int first, int count, int *info) {
-    constexpr int LANES = N <= 8 ? 8 : N <= 16 ? 16 : 32;
-    int lane = threadIdx.x % LANES, group = threadIdx.x / LANES, b = -1;
-    Matrix<T> m{nullptr, 0, 0, 1};
-    if (group < count) {
-        b = order ? order[first + group] : first + group;
-        m = source(b);
-    }
+    constexpr int LANES = tiny_lanes<N>;
+    int lane = threadIdx.x % LANES, group = threadIdx.x / LANES, b;
+    Matrix<T> m = tiny_matrix<LANES, T>(source, order, first, count, b);
     T a[N];
     long long entry = lane;
 #pragma unroll
@@ -48,16 +40,9 @@ __device__ void invert(Source source, const int *order, int first, int count, in
 
 template <class Source>
 __device__ void inverse(Source a, const int *order, const int *work, int total, int *info) {
-    constexpr int each = TINY_WARPS * (WIDTH <= 8 ? 4 : WIDTH <= 16 ? 2 : 1);
-    int n = WIDTH, first = blockIdx.x * each, count = min_(each, total - first);
-    if (work) {
-        const int *mine = work + 3 * blockIdx.x;
-        n = mine[0], first = mine[1], count = mine[2];
-    }
-    if (n <= 8) invert<8>(a, order, first, count, info);
-    else if (WIDTH > 8 && n <= 16) invert<(WIDTH > 8 ? 16 : 8)>(a, order, first, count, info);
-    else if (WIDTH > 16 && n <= 24) invert<(WIDTH > 16 ? 24 : 8)>(a, order, first, count, info);
-    else if (WIDTH > 24) invert<(WIDTH > 24 ? 32 : 8)>(a, order, first, count, info);
+    with_order(work, total, [&](auto n, int first, int count) {
+        invert<decltype(n)::value>(a, order, first, count, info);
+    });
 }
 
 #define ENTRY(name, Source) \

@@ -12,6 +12,7 @@
 // Dynamic shared memory: slices of the tile product, then in their place a tile and the operands;
 // POTF2_SCRATCH. Matrices must be square, their other triangle is left alone.
 #include "dense/potrf_blocks.cuh"
+#include "common/scheduler.cuh"
 #include "common/tile.cuh"
 
 #ifndef UPLO
@@ -32,7 +33,7 @@ struct Factor {
     Matrix<T> a;
     int *rows;    // counters of its block rows
     T *operands;  // of its block rows
-    int *info, *message;
+    int *info;
     int i, j;  // the task
 
     __device__ int n(int i) const { return min_(TILE, a.cols - i * TILE); }
@@ -48,14 +49,7 @@ struct Factor {
     }
     // How many block columns are done in both rows: more than `done`, `limit` at most.
     __device__ int wait(int i, int j, int done, int limit) const {
-        if (threadIdx.x < 32) {
-            int found = acquire_beyond(rows + i, rows + j, done);
-            if (threadIdx.x == 0) *message = min_(found, limit);
-        }
-        __syncthreads();
-        int ready = *message;
-        __syncthreads();
-        return ready;
+        return wait_beyond(rows + i, rows + j, done, limit);
     }
 };
 
@@ -134,7 +128,7 @@ __device__ inline void store_tile(const Factor &f, int i, int j) {
 }
 
 // Give the blocks of the factored tile, and the inverses in operand(c, c), to all; then the tile.
-__device__ __noinline__ void publish(const Factor &f, int j, Blocks<T> tile, int failure) {
+__device__ __noinline__ void publish_diagonal(const Factor &f, int j, Blocks<T> tile, int failure) {
     int n = f.n(j), first = j * TILE;
     T *target = f.operands + (long long)j * OPERANDS * PIECE;
     for (int r = 0; first + TILE < f.a.cols && r < SIDE; ++r)
@@ -147,8 +141,7 @@ __device__ __noinline__ void publish(const Factor &f, int j, Blocks<T> tile, int
         }
     if (threadIdx.x == 0 && (j == 0 || (failure && *f.info == 0)))
         *f.info = failure ? first + failure : 0;
-    __syncthreads();
-    if (threadIdx.x == 0) release(f.rows + j, j + 1);
+    publish(f.rows + j, j + 1);
     each_entry<UPLO>(n, threadIdx.x / 32, WARPS,
         [&](int i, int k) { f.put(first + i, first + k, tile.data[i + k * LD]); });
 }
@@ -161,34 +154,24 @@ __device__ inline void run_task(const Factor &f) {
         int failure =
             potrf_blocks(blocks, f.n(j), [](int c) { return operand(c, c); }, work() + REGION);
         __syncthreads();
-        return publish(f, j, blocks, failure);
+        return publish_diagonal(f, j, blocks, failure);
     }
     solve(f, j, f.n(i));
     store_tile(f, i, j);
-    __syncthreads();
-    if (threadIdx.x == 0) release(f.rows + i, j + 1);
+    publish(f.rows + i, j + 1);
 }
 
 template <class Source>
 __device__ void potrf_tasks(
     Source source, const int4 *tasks, int count, int *state, T *operands, int *info) {
     __shared__ Factor f;  // in shared memory it takes no registers while others are needed
-    __shared__ int message, ticket;
-    for (;;) {
-        __syncthreads();  // all are done with the task before
-        if (threadIdx.x == 0) {
-            ticket = atomicAdd(state, 1);
-            if (ticket < count) {
-                int4 task = tasks[ticket];
-                f = {source(task.x), state + 1 + task.w,
-                    operands + (long long)task.w * OPERANDS * PIECE, info + task.x, &message,
-                    task.y, task.z};
-            }
-        }
-        __syncthreads();
-        if (ticket >= count) return;
-        run_task(f);
-    }
+    __shared__ int number;
+    auto fetch = [&] {
+        int4 task = tasks[number];
+        f = {source(task.x), state + 1 + task.w, operands + (long long)task.w * OPERANDS * PIECE,
+            info + task.x, task.y, task.z};
+    };
+    each_task(number, state, count, fetch, [&] { run_task(f); }, [] {});
 }
 
 #define ENTRY(name, Source) \

@@ -13,6 +13,7 @@
 // others (launch/cholesky.py counts it). `state`, zeros at first, is the ticket and then done[];
 // `inverses` holds 64×64 elements a row of tiles. Matrices of no rows have no tasks and no info.
 #include "dense/potrf_tile.cuh"
+#include "common/scheduler.cuh"
 #include "common/tile.cuh"
 
 #ifndef UPLO
@@ -45,12 +46,6 @@ struct Tasks {
 // Entry (r, c) of tile (i, j) of the lower factor.
 __device__ inline T *place(Matrix<T> a, int i, int j, int r, int c) {
     return upper ? &a(j * SIZE + c, i * SIZE + r) : &a(i * SIZE + r, j * SIZE + c);
-}
-
-// All threads have written what the counter stands for.
-__device__ inline void publish(int *counter, int value) {
-    __syncthreads();
-    if (threadIdx.x == 0) release(counter, value);
 }
 
 __device__ __forceinline__ void accumulate(
@@ -142,32 +137,29 @@ __device__ __noinline__ void finish_below(
     });
 }
 
-template <class Source> __device__ void potrf_tiles(Source source, Tasks tasks, int *info) {
+__device__ __forceinline__ void run(Matrix<T> a, int4 task, const Tasks &tasks, int *info) {
     T *block = shared_memory<T>(), *inverse = block + tile_elements<T>;
     T *waiting = block + potrf_elements;
-    __shared__ int taken;
-    for (;;) {
-        if (threadIdx.x == 0) taken = atomicAdd(tasks.ticket, 1);
-        __syncthreads();
-        if (taken >= tasks.count) return;
-        int4 task = tasks.list[taken];
-        int i = task.y, j = task.z, *done = tasks.done + task.w;
-        Matrix<T> a = source(task.x);
-        T *kept = tasks.inverses + (long long)(task.w + j) * SIZE * SIZE;
-        Product tile;
-        tile.clear();
-        if (staged) stage(a, i, j, waiting);
-        accumulate(tile, a, i, j, done, block);
-        subtract(tile, a, i, j, waiting, block);
-        if (i == j) {
-            finish_diagonal(a, j, block, inverse, kept, done, info + task.x);
-        } else {
-            wait_beyond(done + j, done + j, j);
-            finish_below(a, i, j, block, inverse, kept);
-            publish(done + i, j + 1);
-        }
-        __syncthreads();
-    }
+    int i = task.y, j = task.z, *done = tasks.done + task.w;
+    T *kept = tasks.inverses + (long long)(task.w + j) * SIZE * SIZE;
+    Product tile;
+    tile.clear();
+    if (staged) stage(a, i, j, waiting);
+    accumulate(tile, a, i, j, done, block);
+    subtract(tile, a, i, j, waiting, block);
+    if (i == j) return finish_diagonal(a, j, block, inverse, kept, done, info + task.x);
+    wait_beyond(done + j, done + j, j);
+    finish_below(a, i, j, block, inverse, kept);
+    publish(done + i, j + 1);
+}
+
+template <class Source> __device__ void potrf_tiles(Source source, Tasks tasks, int *info) {
+    __shared__ int number;
+    auto run_next = [&] {
+        int4 task = tasks.list[number];
+        run(source(task.x), task, tasks, info);
+    };
+    each_task(number, tasks.ticket, tasks.count, [] {}, run_next, [] {});
 }
 
 #define ENTRY(name, Source) \

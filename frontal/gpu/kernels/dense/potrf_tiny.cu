@@ -9,16 +9,13 @@
 //   work   N, first and count of each block's matrices in `order`; null where all have N = WIDTH
 //   order  matrices by size; null for their own order
 #include "dense/potf2.cuh"
+#include "dense/tiny.cuh"
 
-#ifndef WIDTH
-#define WIDTH 32
-#endif
 #ifndef UPLO
 #define UPLO 0
 #endif
 
 using T = SCALAR;
-constexpr int TINY_WARPS = 4, TINY_THREADS = 32 * TINY_WARPS;
 // Blocks on a multiprocessor, so many that a row still fits in a thread's registers.
 constexpr int TINY_RESIDENTS = WIDTH <= 8    ? 6
                                : WIDTH <= 16 ? (sizeof(T) == 16 ? 4 : 6)
@@ -28,13 +25,9 @@ constexpr int TINY_RESIDENTS = WIDTH <= 8    ? 6
 
 template <int N, class Source>
 __device__ void factor(Source source, const int *order, int first, int count, int *info) {
-    constexpr int LANES = N <= 8 ? 8 : N <= 16 ? 16 : 32;
-    int lane = threadIdx.x % LANES, group = threadIdx.x / LANES, b = -1;
-    Matrix<T> m{nullptr, 0, 0, 1};
-    if (group < count) {
-        b = order ? order[first + group] : first + group;
-        m = source(b);
-    }
+    constexpr int LANES = tiny_lanes<N>;
+    int lane = threadIdx.x % LANES, b;
+    Matrix<T> m = tiny_matrix<LANES, T>(source, order, first, count, b);
     int n = m.cols, down = UPLO == Lower ? 1 : m.ld, across = UPLO == Lower ? m.ld : 1;
     int owned = lane < n ? lane + 1 : 0;  // entries of this lane's row
     T *row = m.data + (long long)lane * down;
@@ -53,17 +46,9 @@ __device__ void factor(Source source, const int *order, int first, int count, in
 
 template <class Source>
 __device__ void potrf_tiny(Source source, const int *order, const int *work, int total, int *info) {
-    constexpr int each = TINY_WARPS * (WIDTH <= 8 ? 4 : WIDTH <= 16 ? 2 : 1);
-    int n = WIDTH, first = blockIdx.x * each, count = min_(each, total - first);
-    if (work) {
-        const int *mine = work + 3 * blockIdx.x;
-        n = mine[0], first = mine[1], count = mine[2];
-    }
-    if (n <= 8) factor<8>(source, order, first, count, info);
-    else if (WIDTH > 8 && n <= 16) factor<(WIDTH > 8 ? 16 : 8)>(source, order, first, count, info);
-    else if (WIDTH > 16 && n <= 24)
-        factor<(WIDTH > 16 ? 24 : 8)>(source, order, first, count, info);
-    else if (WIDTH > 24) factor<(WIDTH > 24 ? 32 : 8)>(source, order, first, count, info);
+    with_order(work, total, [&](auto n, int first, int count) {
+        factor<decltype(n)::value>(source, order, first, count, info);
+    });
 }
 
 #define ENTRY(name, Source) \

@@ -134,8 +134,8 @@ __device__ inline void run_tile(const Solve<T> &s, const Fronts &tree, const Sol
 extern "C" __global__ void __launch_bounds__(threads, RESIDENTS) front_backward(
     const __grid_constant__ Solve<T> solve, T *factor, const __grid_constant__ Fronts tree) {
     __shared__ SolveTask task;
-    __shared__ int told;
-    Tickets<T> tickets{solve, &task, &told};
+    __shared__ int number;
+    Tickets<T> tickets{solve, &task, &number};
     for (tickets.ask(); tickets.advance();)
         run_tile(solve, tree, task, front_of(task, factor), tickets);
 }

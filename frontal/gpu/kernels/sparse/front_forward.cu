@@ -108,7 +108,8 @@ __device__ inline void update_tile(
     __syncthreads();
     each_value([&](int r, int j, int at, int) {
         if (r < rows)
-            send(s.mail + (long long)slot[r] * W + j, memory.b[at] - sum_of_warps(memory.sums, at));
+            send(s.messages + (long long)slot[r] * W + j,
+                memory.b[at] - sum_of_warps(memory.sums, at));
     });
     __syncthreads();
 }
@@ -125,8 +126,8 @@ __device__ inline void run_tiles(const Solve<T> &s, Tickets<T> &tickets, T *fact
 extern "C" __global__ void __launch_bounds__(threads, RESIDENTS)
     front_forward(const __grid_constant__ Solve<T> solve, T *factor) {
     __shared__ SolveTask task;
-    __shared__ int told;
-    Tickets<T> tickets{solve, &task, &told};
+    __shared__ int number;
+    Tickets<T> tickets{solve, &task, &number};
     for (tickets.ask(); tickets.advance();) run_tiles(solve, tickets, factor);
 }
 

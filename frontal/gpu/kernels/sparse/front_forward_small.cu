@@ -40,7 +40,7 @@ __device__ inline void put_updates(
     for (int h = 0; h < 2; ++h) {
         int r = first + lane_row<paired<T>>(h);
         if (r >= t.m) continue;
-        T *message = s.mail + (long long)s.slots[t.pointer + r] * W;
+        T *message = s.messages + (long long)s.slots[t.pointer + r] * W;
 #pragma unroll
         for (int j = 0; j < W; ++j) send(message + j, mine[j * SMALL_LD + t.k + r] - sum[h][j]);
     }
@@ -68,7 +68,7 @@ __device__ inline void fetch_vector(const Solve<T> &s, const SolveTask &t, T *mi
 }
 
 __device__ inline void solve_front(const Solve<T> &s, Turns<false, T> &turns, T *factor) {
-    const SolveTask &t = *turns.mine;
+    const SolveTask &t = *turns.task;
     const T *inverse = s.inverses + t.inverse;
     Matrix<T> below = rows_below(t, front_of(t, factor), upper_first);
     T *mine = shared_memory<T>() + threadIdx.x / 32 * (SMALL_LD * W);

@@ -354,7 +354,7 @@ __device__ inline void run(const Fronts &tree, const SmallFronts &all, const Out
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENTS)
     front_small(const __grid_constant__ Fronts tree, const __grid_constant__ SmallFronts all,
-        const __grid_constant__ Outputs to, int first, int large, int medium, int little,
+        const __grid_constant__ Outputs to, int first, int large, int medium, int small,
         const T *values) {
     int block = blockIdx.x, group = threadIdx.x, pairs = ceil_div(medium, 2);
     if (block < large) return run<64>(tree, all, to, first + block, true, values);
@@ -364,5 +364,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENTS)
         return run<32>(tree, all, to, first + group, group < medium, values);
     }
     group = 4 * (block - pairs) + group / 16;
-    run<16>(tree, all, to, first + medium + group, group < little, values);
+    run<16>(tree, all, to, first + medium + group, group < small, values);
 }

@@ -10,6 +10,7 @@
 #include "sparse/front.cuh"
 #include "common/messages.cuh"
 #include "common/ptx.cuh"
+#include "common/scheduler.cuh"
 
 #ifndef FLIP
 #define FLIP 0
@@ -38,11 +39,11 @@ constexpr bool upper_first = LU && FLIP, upper_last = LU && !FLIP;
 template <int N, class T>
 __device__ __forceinline__ void receive(
     T (&sum)[N], const Solve<T> &s, const SolveTask &t, const int (&row)[N], const int (&rhs)[N]) {
-    if (!t.mail) return;
+    if (!t.has_children) return;
     int from[N], to[N], most = 0;
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-        const int *bounds = s.mail_pointer + (t.start + t.pointer + max_(row[i], 0));
+        const int *bounds = s.message_pointer + (t.start + t.pointer + max_(row[i], 0));
         from[i] = bounds[0], to[i] = row[i] < 0 ? 0 : bounds[1];
     }
 #pragma unroll
@@ -52,11 +53,12 @@ __device__ __forceinline__ void receive(
         T seen[N];
 #pragma unroll
         for (int i = 0; i < N; ++i)
-            if (from[i] + q < to[i]) seen[i] = look(s.mail + (long long)(from[i] + q) * W + rhs[i]);
+            if (from[i] + q < to[i])
+                seen[i] = look(s.messages + (long long)(from[i] + q) * W + rhs[i]);
 #pragma unroll
         for (int i = 0; i < N; ++i) {
             if (from[i] + q >= to[i]) continue;
-            T *message = s.mail + (long long)(from[i] + q) * W + rhs[i];
+            T *message = s.messages + (long long)(from[i] + q) * W + rhs[i];
             sum[i] = sum[i] + take(message, seen[i]);
             reset(message);
         }

@@ -79,29 +79,4 @@ template <class T> __device__ inline T product_at(const TileMemory<T> &memory, i
     return (p[0] + p[VALUES]) + (p[2 * VALUES] + p[3 * VALUES]);
 }
 
-// The tasks of a block, by tickets. A block asks for the next one while it ends a task, and not
-// before: what one block held, others that are free could not do meanwhile.
-template <class T> struct Tickets {
-    const Solve<T> &solve;
-    SolveTask *task;  // in shared memory, as `told`
-    int *told;
-    int next;
-
-    __device__ void ask() {
-        if (threadIdx.x == 0) next = atomicAdd(solve.ticket, 1);
-    }
-    // Go on to the next task, if there is one.
-    __device__ bool advance() {
-        if (threadIdx.x == 0) *told = next;
-        __syncthreads();
-        int number = *told;
-        if (number < solve.count) {
-            const int4 *from = (const int4 *)(solve.tasks + number);
-            if (threadIdx.x < 4) ((int4 *)task)[threadIdx.x] = from[threadIdx.x];
-            if (threadIdx.x == 32 && number + (int)gridDim.x < solve.count)
-                prefetch(solve.tasks + number + gridDim.x);  // for whoever comes to it
-        }
-        __syncthreads();
-        return number < solve.count;
-    }
-};
+template <class T> using Tickets = BlockTickets<SolveTask, Solve<T>>;

@@ -24,10 +24,12 @@
 //
 // A block has 128 threads; 2×2 warps own 32×32 parts of the tile in registers (tile.cuh). Dynamic
 // shared memory: the slices of the product, then in their place the tile; the assembled tile, then
-// in its place an inverse; and scratch, in which LU has the other inverse if ROOMY. A tile that
-// follows another stays in the place of the assembled one, and the factor takes that of the slices.
+// in its place an inverse; and scratch, in which LU has the other inverse if TWO_INVERSES. A tile
+// that follows another stays in the place of the assembled one, and the factor takes that of the
+// slices.
 #include "sparse/front_gather.cuh"
 #include "sparse/getf2_tile.cuh"
+#include "common/scheduler.cuh"
 #include "common/tile.cuh"
 #include "sparse/tile_copies.cuh"
 #include "sparse/tile_follow.cuh"
@@ -36,8 +38,8 @@
 #ifndef TRACE
 #define TRACE 0
 #endif
-#ifndef ROOMY
-#define ROOMY 1
+#ifndef TWO_INVERSES
+#define TWO_INVERSES 1
 #endif
 
 using T = SCALAR;
@@ -157,8 +159,7 @@ __device__ inline void subtract(Product &tile, const Task &task, const Tasks &ta
 // Tell the tasks that need tile j of the task's row, of L or of U.
 __device__ inline void publish(const Task &task, const Tasks &tasks, int j, bool of_upper = false) {
     int row = task.front.tree->tile_row[task.front.s] + task.i;
-    __syncthreads();
-    if (threadIdx.x == 0) release((of_upper ? tasks.upper_done : tasks.done) + row, j + 1);
+    publish((of_upper ? tasks.upper_done : tasks.done) + row, j + 1);
 }
 
 __device__ inline void wait_for_diagonal(const Task &task, const Tasks &tasks) {
@@ -198,7 +199,7 @@ __device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
     int j = task.j, w = f.rows(j), row = threadIdx.x % SIZE;
     T *block = work(), *lower = assembled(), *ones = scratch(), *scales = ones + SIZE,
       *upper = scales + SIZE;
-    LuTile<T> &lu = *reinterpret_cast<LuTile<T> *>(upper + (ROOMY ? tile_elements<T> : 0));
+    LuTile<T> &lu = *reinterpret_cast<LuTile<T> *>(upper + (TWO_INVERSES ? tile_elements<T> : 0));
     // Columns of the scaled matrix have entries up to 1, but for the last tile of a root none below
     // it.
     bool all = f.m == 0 && j == f.pivot_tiles - 1;
@@ -208,11 +209,11 @@ __device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
     if (threadIdx.x < SIZE)
         ones[row] = one<T>(), scales[row] = pivot_reciprocal(block[row * (ld + 1)]);
     __syncthreads();
-    if constexpr (ROOMY) invert_both(block, lower, upper, ones, scales, w);
+    if constexpr (TWO_INVERSES) invert_both(block, lower, upper, ones, scales, w);
     else invert_lower(block, lower, ones, w);
     long long offset = f.tree->inverse[f.s] + (long long)j * SIZE * SIZE;
     keep_inverse(lower, tasks.inverses + offset, w);
-    if constexpr (!ROOMY) {
+    if constexpr (!TWO_INVERSES) {
         __syncthreads();
         invert_lower<true>(block, lower, scales, w);
         upper = lower;
@@ -377,24 +378,20 @@ extern "C" __global__ void __launch_bounds__(threads, residents)
     front_tiles(const __grid_constant__ Fronts tree, const __grid_constant__ Tasks tasks, T *factor,
         T *blocks, const T *values) {
     __shared__ Task task;  // in shared memory it takes no registers while others are needed
-    for (;;) {
-        if (threadIdx.x == 0) {
-            task.number = atomicAdd(tasks.ticket, 1);
-            if (task.number < tasks.count) {
-                int4 item = tasks.list[task.number];
-                task.front.set(tree, item.x, factor);
-                int sent = tasks.first_sent[item.x];
-                task.sent = tasks.sent + (long long)sent * (SIZE * SIZE);
-                task.sent_tiles = tasks.first_sent[item.x + 1] - sent;
-                task.i = item.y, task.j = item.z, task.level = item.w % PART_BIT,
-                task.part = Part(item.w / PART_BIT);
-            }
-        }
-        __syncthreads();
-        if (task.number >= tasks.count) return;
-        run(task, tasks, blocks, values);
-        __syncthreads();
+    auto fetch = [&] {
+        int4 item = tasks.list[task.number];
+        task.front.set(tree, item.x, factor);
+        int sent = tasks.first_sent[item.x];
+        task.sent = tasks.sent + (long long)sent * (SIZE * SIZE);
+        task.sent_tiles = tasks.first_sent[item.x + 1] - sent;
+        task.i = item.y, task.j = item.z, task.level = item.w % PART_BIT,
+        task.part = Part(item.w / PART_BIT);
+    };
+    auto end = [&] {
         if (threadIdx.x == 0) release_add(tasks.level + task.level, 1);
         stamp(tasks, task.number, 3);
-    }
+    };
+    each_task(
+        task.number, tasks.ticket, tasks.count, fetch, [&] { run(task, tasks, blocks, values); },
+        end);
 }

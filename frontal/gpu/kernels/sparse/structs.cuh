@@ -165,8 +165,8 @@ struct alignas(16) SolveTask {
     // Backward: sums over update rows that others make, and the first of them.
     int parts;
     int partial;
-    // Forward: whether the front has children.
-    int mail;
+    // Forward.
+    int has_children;
     int spare;
 };
 
@@ -175,7 +175,7 @@ template <class T> struct Solve {
     // Of this launch; of small fronts always from the leaves up.
     const SolveTask *tasks;
     // Messages to each row of each front; front s begins at start + pointer.
-    const int *mail_pointer;
+    const int *message_pointer;
     // Where the message of each update row goes.
     const int *slots;
     // LU: which row of the front comes to each pivot row.
@@ -186,7 +186,7 @@ template <class T> struct Solve {
     // Messages: y between the sweeps, z the solution.
     T *y;
     T *z;
-    T *mail;
+    T *messages;
     T *partial;
     // Zero at first.
     int *ticket;
@@ -279,19 +279,19 @@ static_assert(OFFSET_OF(SolveTask, count) == 40);
 static_assert(OFFSET_OF(SolveTask, first) == 44);
 static_assert(OFFSET_OF(SolveTask, parts) == 48);
 static_assert(OFFSET_OF(SolveTask, partial) == 52);
-static_assert(OFFSET_OF(SolveTask, mail) == 56);
+static_assert(OFFSET_OF(SolveTask, has_children) == 56);
 static_assert(OFFSET_OF(SolveTask, spare) == 60);
 
 static_assert(sizeof(Solve<SCALAR>) == 96);
 static_assert(OFFSET_OF(Solve<SCALAR>, tasks) == 0);
-static_assert(OFFSET_OF(Solve<SCALAR>, mail_pointer) == 8);
+static_assert(OFFSET_OF(Solve<SCALAR>, message_pointer) == 8);
 static_assert(OFFSET_OF(Solve<SCALAR>, slots) == 16);
 static_assert(OFFSET_OF(Solve<SCALAR>, place) == 24);
 static_assert(OFFSET_OF(Solve<SCALAR>, inverses) == 32);
 static_assert(OFFSET_OF(Solve<SCALAR>, x) == 40);
 static_assert(OFFSET_OF(Solve<SCALAR>, y) == 48);
 static_assert(OFFSET_OF(Solve<SCALAR>, z) == 56);
-static_assert(OFFSET_OF(Solve<SCALAR>, mail) == 64);
+static_assert(OFFSET_OF(Solve<SCALAR>, messages) == 64);
 static_assert(OFFSET_OF(Solve<SCALAR>, partial) == 72);
 static_assert(OFFSET_OF(Solve<SCALAR>, ticket) == 80);
 static_assert(OFFSET_OF(Solve<SCALAR>, count) == 88);

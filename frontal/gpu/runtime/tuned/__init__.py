@@ -13,10 +13,13 @@ import re
 import sys
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.abc import Traversable
 
 log = logging.getLogger("frontal")
-Numbers = dict[str, dict[str, Any]]
+Numbers = dict[str, dict[str, object]]
 
 trial: Numbers = {}  # what a sweep tries at the moment; goes before any file
 
@@ -53,7 +56,7 @@ def numbers(device_name: str) -> Numbers:
     return merged
 
 
-def _read(source: Any) -> Numbers:
+def _read(source: Traversable) -> Numbers:
     """Return a file's numbers; none where it is absent, or broken (a log line says so)."""
     try:
         found = json.loads(source.read_text(encoding="utf-8"))["routines"]
@@ -65,7 +68,7 @@ def _read(source: Any) -> Numbers:
         return {}
 
 
-def write(device_name: str, routines: Numbers, about: dict[str, Any], to: Path) -> None:
+def write(device_name: str, routines: Numbers, about: dict[str, object], to: Path) -> None:
     """Write a device's file in one step, so that a reader never finds half of it."""
     to.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps({"device": device_name, **about, "routines": routines}, indent=2)

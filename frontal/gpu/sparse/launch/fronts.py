@@ -26,7 +26,7 @@ class TilesPlan:
         Blocks that a multiprocessor holds, their threads, and bytes of their shared memory.
     blocks : int
         Blocks that the device holds.
-    roomy : bool
+    two_inverses : bool
         LU: there is memory for both inverses of a diagonal tile at once.
     """
 
@@ -34,7 +34,7 @@ class TilesPlan:
     threads: int
     shared: int
     blocks: int
-    roomy: bool
+    two_inverses: bool
 
 
 def front_tiles(dtype: Any, method: Method, limits: Limits) -> TilesPlan:
@@ -51,14 +51,14 @@ def front_tiles(dtype: Any, method: Method, limits: Limits) -> TilesPlan:
         scratch += 64 + -(-(512 + 16 * dtype.itemsize + 16) // dtype.itemsize)
     most = 1 if dtype.char == "D" else 3 if method.one_triangle else 2
     plans = []
-    for roomy in (False, True):
-        shared = (max(slices, tile) + (2 if roomy else 1) * tile + scratch) * dtype.itemsize
+    for two_inverses in (False, True):
+        shared = (max(slices, tile) + (2 if two_inverses else 1) * tile + scratch) * dtype.itemsize
         residents = max(min(most, limits.shared_multiprocessor // (shared + _OWN)), 1)
         blocks = residents * limits.multiprocessors
-        plans.append(TilesPlan(residents, TILE_THREADS, shared, blocks, roomy))
-    scarce, roomy = plans
-    wanted = not method.one_triangle and roomy.residents == scarce.residents
-    return roomy if wanted and roomy.shared + _OWN <= limits.shared_block else scarce
+        plans.append(TilesPlan(residents, TILE_THREADS, shared, blocks, two_inverses))
+    one, two = plans
+    wanted = not method.one_triangle and two.residents == one.residents
+    return two if wanted and two.shared + _OWN <= limits.shared_block else one
 
 
 def front_pivots(fronts: int) -> tuple[int, int]:

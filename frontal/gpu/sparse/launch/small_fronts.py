@@ -59,12 +59,12 @@ def small_fronts(
     One launch where it can be, so that few blocks wait for the last; two where the large fronts'
     shared memory would leave too few warps for many others.
     """
-    large, medium, little = counts
-    others = -(-medium // 2) + -(-little // 4)
+    large, medium, small = counts
+    others = -(-medium // 2) + -(-small // 4)
     residents = limits.shared_multiprocessor // (small_tile(dtype, method, 64) + 1024)
     rounds = others / (max(residents, 1) * limits.multiprocessors)
     apart = large and residents < _RESIDENTS and rounds > 4
-    parts = [(large, 0, 0), (0, medium, little)] if apart else [counts]
+    parts = [(large, 0, 0), (0, medium, small)] if apart else [counts]
     out, first = [], 0
     for part in parts:
         shared = max(

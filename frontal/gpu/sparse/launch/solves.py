@@ -51,8 +51,8 @@ def front_solve(dtype: Any, width: int, limits: Limits) -> SolvePlan:
     """Choose the launch for fronts that are not small, and `width` right-hand sides together."""
     size = np.dtype(dtype).itemsize
     shared = ((SOLVE_WARPS + 4) * FRONT_TILE * width + FRONT_TILE * (FRONT_TILE + 1)) * size
-    roomy = size * width <= 16 and size < 16 and limits.capability < (10, 0)
-    ahead = 2 if roomy else 1  # sets of registers
+    registers = size * width <= 16 and size < 16 and limits.capability < (10, 0)
+    ahead = 2 if registers else 1  # sets of entries in registers
     return _plan(width, ahead, 2, shared, limits)
 
 

@@ -6,9 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._jit import jit
-from ..method import Method
-from ..protocol import panel_offsets
-from ..symbolic.plan import Plan
+from ..protocol import NumericFactor, panel_offsets
 
 
 @jit
@@ -49,7 +47,7 @@ def _gather(plan, panel, panels, position, indptr, upper, unit):
 
 
 @jit
-def row_positions(plan, pivots):
+def _interchanged(plan, pivots):
     """Where each row, by elimination position before pivoting, ends after the interchanges."""
     n = plan.start[-1]
     row_at = np.empty(n, np.int32)
@@ -67,44 +65,51 @@ def row_positions(plan, pivots):
     return position
 
 
-def lower_factor(
-    plan: Plan, method: Method, panels: np.ndarray, position: np.ndarray
-) -> sp.csc_array:
-    """L by columns, in elimination order and with its rows where the interchanges put them."""
-    return sp.csc_array(_triangle(plan, method, panels, position, False))
+def column_positions(factor: NumericFactor) -> np.ndarray:
+    """Position of each column of A in elimination order."""
+    return np.argsort(factor.symbolic.perm).astype(np.int32)
 
 
-def upper_factor(
-    plan: Plan, method: Method, panels: np.ndarray, position: np.ndarray
-) -> sp.csc_array:
-    """U, in elimination order."""
-    return sp.csc_array(_triangle(plan, method, panels, position, True).T.tocsc())
+def row_positions(factor: NumericFactor) -> np.ndarray:
+    """Position of each row of A in elimination order, after the interchanges."""
+    return _positions(factor)[np.argsort(factor.symbolic.row_perm)]
 
 
-def _triangle(
-    plan: Plan, method: Method, panels: np.ndarray, position: np.ndarray, upper: bool
-) -> sp.csc_array:
+def _positions(factor: NumericFactor) -> np.ndarray:
+    return _interchanged(factor.symbolic.plan, factor.pivots)
+
+
+def lower_factor(factor: NumericFactor) -> sp.csc_array:
+    """L by columns, in elimination order; of the matrix before it was scaled."""
+    position, scaling = _positions(factor), factor.scaling
+    L = sp.csc_array(_triangle(factor, position, False))
+    if scaling is None:
+        return L
+    row = scaling.row[np.argsort(position[np.argsort(factor.symbolic.row_perm)])]
+    unscaled = sp.diags_array(1 / row) @ L @ sp.diags_array(row)
+    return sp.csc_array(unscaled).astype(L.dtype)
+
+
+def upper_factor(factor: NumericFactor) -> sp.csc_array:
+    """U in elimination order, of the matrix before it was scaled; the adjoint of L for Cholesky."""
+    scaling = factor.scaling
+    if factor.symbolic.method.one_triangle or scaling is None:
+        return sp.csc_array(lower_factor(factor).conj().T)
+    position = _positions(factor)
+    U = sp.csc_array(_triangle(factor, position, True).T.tocsc())
+    row = scaling.row[np.argsort(position[np.argsort(factor.symbolic.row_perm)])]
+    column = scaling.column[factor.symbolic.perm]
+    return sp.csc_array(sp.diags_array(1 / row) @ U @ sp.diags_array(1 / column)).astype(U.dtype)
+
+
+def _triangle(factor: NumericFactor, position: np.ndarray, upper: bool) -> sp.csc_array:
+    plan, method = factor.symbolic.plan, factor.symbolic.method
     n, unit = int(plan.start[-1]), method.pivots and not upper
     indptr = np.zeros(n + 1, np.int64)
     np.cumsum(_counts(plan), out=indptr[1:])
-    panel = panel_offsets(plan, method)
+    panel, panels = panel_offsets(plan, method), factor.to_host().panels
     indices, data = _gather(plan, panel, panels, position, indptr, upper, unit)
     triangle = sp.csc_array((data, indices, indptr), shape=(n, n))
     triangle.eliminate_zeros()
     triangle.sort_indices()
     return triangle
-
-
-@jit
-def permutation_sign(perm):
-    """+1 for an even permutation, -1 for an odd one."""
-    seen = np.zeros(perm.size, np.bool_)
-    sign = 1
-    for i in range(perm.size):
-        j = i
-        while not seen[j]:
-            seen[j] = True
-            j = perm[j]
-            if j != i:
-                sign = -sign
-    return sign

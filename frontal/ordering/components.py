@@ -15,8 +15,8 @@ WORTH_MERGING = 0.85  # distinct nodes among all, below which they are merged (M
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
-    """A connected part of a graph in which nodes with equal neighbours are merged.
+class CompressedGraph:
+    """A component of a graph in which nodes with equal neighbours are merged (Ashcraft 1995).
 
     Attributes
     ----------
@@ -44,18 +44,19 @@ class Block:
         return self.members[np.repeat(start[perm], size) + offset]
 
 
-def _block(graph: Graph, nodes: np.ndarray) -> Block:
+def _compressed(graph: Graph, nodes: np.ndarray) -> CompressedGraph:
     """Merge the indistinguishable nodes of a component, if there are enough."""
     first = indistinguishable(graph)
     distinct = np.flatnonzero(first == np.arange(graph.n))
     if distinct.size > WORTH_MERGING * graph.n:
-        return Block(graph, np.ones(graph.n, np.int64), nodes)
+        return CompressedGraph(graph, np.ones(graph.n, np.int64), nodes)
     weights = np.bincount(first, minlength=graph.n)[distinct]
-    return Block(induced(graph, distinct), weights, nodes[np.argsort(first, kind="stable")])
+    members = nodes[np.argsort(first, kind="stable")]
+    return CompressedGraph(induced(graph, distinct), weights, members)
 
 
-class Pieces:
-    """Split of a graph into blocks for METIS, small components, and dense nodes that come last."""
+class Components:
+    """A graph's large components for METIS, small ones for AMD, and dense nodes to come last."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -67,7 +68,7 @@ class Pieces:
         return nodes[np.argsort(self.graph.degree[nodes], kind="stable")].astype(np.int32)
 
     @cached_property
-    def _parts(self) -> tuple[np.ndarray, list[Block]]:
+    def _parts(self) -> tuple[np.ndarray, list[CompressedGraph]]:
         whole, nodes = self.graph, np.arange(self.graph.n, dtype=np.int32)
         if self.dense.size:
             nodes = np.delete(nodes, self.dense)
@@ -76,24 +77,24 @@ class Pieces:
         sizes = np.bincount(label, minlength=count)
         large = np.flatnonzero(sizes > SMALL)
         if count == 1 and large.size == 1:
-            return nodes[:0], [_block(whole, nodes)]
+            return nodes[:0], [_compressed(whole, nodes)]
         by_component = np.argsort(label, kind="stable")
         end = np.cumsum(sizes)
         inside = [by_component[end[c] - sizes[c] : end[c]] for c in large]
         return (
             nodes[sizes[label] <= SMALL],
-            [_block(induced(whole, part), nodes[part]) for part in inside],
+            [_compressed(induced(whole, part), nodes[part]) for part in inside],
         )
 
     @property
-    def blocks(self) -> list[Block]:
+    def compressed(self) -> list[CompressedGraph]:
         """What METIS is to order."""
         return self._parts[1]
 
     def assemble(self, perms: list[np.ndarray]) -> np.ndarray:
-        """Order of the whole graph, from one of the distinct nodes of each block."""
-        small, blocks = self._parts
+        """Order of the whole graph, from one of the distinct nodes of each large component."""
+        small, large = self._parts
         rest = induced(self.graph, small)
         parts = [small[amd(rest.indptr, rest.indices)]]
-        parts += [block.expand(perm) for block, perm in zip(blocks, perms, strict=True)]
+        parts += [part.expand(perm) for part, perm in zip(large, perms, strict=True)]
         return np.concatenate([*parts, self.dense]).astype(np.int32)

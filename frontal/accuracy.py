@@ -1,0 +1,127 @@
+"""How good a solution is: its backward error, and what measures and corrects solutions.
+
+The normwise backward error of x is |b - A x| / (|A| |x| + |b|) in the infinity norm, the
+componentwise one is the largest entry of |b - A x| / (|A| |x| + |b|) (Oettli and Prager 1964;
+Arioli, Demmel and Duff 1989). Both are the size of the smallest change of A and b, relative to
+their norms or to each entry, for which x is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from .cached import cached_property
+
+# Errors, in eps, that refinement by default leaves alone: they are what rounding costs anyway.
+# A solution with a larger normwise error is not returned without a warning.
+NORMWISE, COMPONENTWISE = 4, 1000
+
+
+@dataclass(frozen=True)
+class Errors:
+    """What decides how good solutions are, for k right-hand sides, on the host.
+
+    Attributes
+    ----------
+    residual, solution, rhs : (k,) float arrays
+        Largest modulus of each column of B - A X, X and B; NaN if it has one.
+    norm : float, or (k,) float array
+        Infinity norm of A, of another matrix for each column where they were scaled.
+    componentwise : (k,) float array, optional
+        Componentwise backward error.
+    badly_scaled : bool
+        Each component counts, not the norm alone: small rows matter too.
+    lost : (k,) array, optional
+        1 for a solution that is too large for its type, -1 for one too small, else 0.
+    """
+
+    residual: np.ndarray
+    solution: np.ndarray
+    rhs: np.ndarray
+    norm: float | np.ndarray
+    componentwise: np.ndarray | None = None
+    badly_scaled: bool = False
+    lost: np.ndarray | None = None
+
+    @cached_property
+    def normwise(self) -> np.ndarray:
+        """Normwise backward error of each column; infinite for a solution that is not finite."""
+        with np.errstate(all="ignore"):
+            scale = self.norm * self.solution + self.rhs
+            error = self.residual / np.where(scale > 0, scale, 1.0)
+        return np.where(np.isfinite(error), error, np.inf)
+
+    def merit(self, eps: float) -> np.ndarray:
+        """Error of each column in units of what is good enough."""
+        merit = self.normwise / (NORMWISE * eps)
+        if self.badly_scaled and self.componentwise is not None:
+            merit = np.maximum(merit, self.componentwise / (COMPONENTWISE * eps))
+        return merit
+
+    def insufficient(self, eps: float) -> bool:
+        """Whether a solution should not be returned without a word."""
+        return not (self.normwise <= NORMWISE * eps).all()
+
+    @property
+    def amplification(self) -> float:
+        """Largest |A| |X| / |B|, by which the condition number of A cannot be less."""
+        with np.errstate(all="ignore"):
+            found = self.norm * self.solution / self.rhs
+        return float(np.where(np.isfinite(found), found, 0.0).max(initial=0.0))
+
+    def chosen(self, better: np.ndarray, other: Errors) -> Errors:
+        """Take the columns that are `better` from here, the rest from `other`."""
+        residual = np.where(better, self.residual, other.residual)
+        solution = np.where(better, self.solution, other.solution)
+        componentwise = None
+        if self.componentwise is not None and other.componentwise is not None:
+            componentwise = np.where(better, self.componentwise, other.componentwise)
+        return replace(self, residual=residual, solution=solution, componentwise=componentwise)
+
+    @staticmethod
+    def joined(parts: Sequence[Errors]) -> Errors:
+        """Errors of right-hand sides that were solved one block after another."""
+        names = ("residual", "solution", "rhs", "componentwise")
+        arrays = {f: np.concatenate([getattr(part, f) for part in parts]) for f in names}
+        return replace(parts[0], **arrays)
+
+
+class System(Protocol):
+    """op(A) X = B with a direct solver for op(A); X, B and R are arrays of one kind, (n, k).
+
+    Attributes
+    ----------
+    most : int
+        Right-hand sides that are solved for together; more come in blocks of so many.
+    """
+
+    most: int
+
+    @property
+    def eps(self) -> float:
+        """Precision of X."""
+        ...
+
+    def solve(self, B: Any) -> Any:
+        """X by the factors alone."""
+        ...
+
+    def empty(self, n: int, k: int) -> Any:
+        """An array for solutions, where they are."""
+        ...
+
+    def measure(self, X: Any, B: Any) -> tuple[Any, Errors]:
+        """B - A X, and what it says of X."""
+        ...
+
+    def corrected(self, X: Any, R: Any) -> Any:
+        """X + D for the direct solution of A D = R."""
+        ...
+
+    def chosen(self, better: np.ndarray, trial: Any, X: Any) -> Any:
+        """Columns of `trial` where `better`, else those of X, which may be overwritten."""
+        ...

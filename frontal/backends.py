@@ -1,0 +1,83 @@
+"""Which backend is taken: what is asked for, what is there, and for how much work."""
+
+from __future__ import annotations
+
+import os
+import threading
+from functools import cache
+from weakref import WeakKeyDictionary
+
+from . import gpu
+from .cpu.backend import CpuBackend
+from .gpu.sparse.backend import GpuBackend
+from .machine import MACHINES
+from .protocol import Backend
+from .symbolic.symbolic import Symbolic
+
+GPU_FLOPS = MACHINES["gpu"].least_flops  # of a factorization that "auto" gives to the GPU
+
+_engines: WeakKeyDictionary[object, dict[str, Backend]] = WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def requested(name: str) -> str:
+    """What ``backend=name`` asks for, after ``FRONTAL_BACKEND`` has said what "auto" is.
+
+    Raises
+    ------
+    ValueError
+        If it is none of ``"auto"``, ``"cpu"`` and ``"gpu"``.
+
+    Examples
+    --------
+    >>> requested("cpu")
+    'cpu'
+    """
+    asked = os.environ.get("FRONTAL_BACKEND", "auto") if name == "auto" else name
+    if asked not in ("auto", "cpu", "gpu"):
+        where = "backend" if asked is name else "FRONTAL_BACKEND"
+        raise ValueError(f"{where} is {asked!r}; choose 'auto', 'cpu' or 'gpu'")
+    return asked
+
+
+@cache
+def _gpu_found() -> bool:
+    """Whether there is a GPU; asked once a process, and that takes no context on it."""
+    return gpu.available()
+
+
+def resolved(name: str, flops: float) -> str:
+    """Return ``"cpu"`` or ``"gpu"`` for what a user asks for and so many operations.
+
+    ``FRONTAL_BACKEND`` decides what "auto" is; without it, that is the GPU where there is one and
+    a factorization takes long enough for it, else the CPU.
+
+    Examples
+    --------
+    >>> resolved("gpu", 1e3)
+    'gpu'
+    """
+    asked = requested(name)
+    if asked == "auto":
+        asked = "gpu" if flops >= GPU_FLOPS and _gpu_found() else "cpu"
+    return asked
+
+
+def engine(owner: object, symbolic: Symbolic, name: str) -> Backend:
+    """The backend ``"cpu"`` or ``"gpu"`` with the indices of a pattern; made once for an owner.
+
+    Parameters
+    ----------
+    owner : object
+        What is kept for as long as the backend, hashed by identity; the symbolic phase it holds.
+
+    Raises
+    ------
+    frontal.gpu.DeviceNotFoundError
+        If a GPU is asked for and there is none.
+    """
+    with _lock:
+        mine = _engines.setdefault(owner, {})
+        if name not in mine:
+            mine[name] = GpuBackend(symbolic) if name == "gpu" else CpuBackend(symbolic)
+        return mine[name]

@@ -1,0 +1,265 @@
+"""A pattern that was analyzed: its symbolic phase, its costs, the same pattern otherwise."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import networkx as nx
+import numpy as np
+
+from ..backends import engine, resolved
+from ..cached import cached_property
+from ..cpu.layout import Layout
+from ..machine import thread_count
+from ..matrix import Canonical
+from ..method import LU, Method
+from ..ordering import Ordering
+from ..ordering.etree import depths
+from ..protocol import Backend
+from ..symbolic.matching import Matching
+from ..symbolic.plan import Plan, front_flops
+from ..symbolic.symbolic import Choices, Clock, Progress, Symbolic, symbolic_phase
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+log = logging.getLogger("frontal")
+
+
+@dataclass(frozen=True, eq=False)
+class Analyzed:
+    """A pattern that was analyzed: all of `Analysis` but for what makes factors of it.
+
+    Attributes
+    ----------
+    symbolic : Symbolic
+        What backends know of it.
+    dtype : numpy.dtype
+        Scalar type of the matrix that was analyzed; others may be factorized too.
+    ordering : frontal.ordering.Ordering
+        The ordering taken, its cost and what else was tried.
+    matching : frontal.symbolic.matching.Matching or None
+        Row matching and scaling of a general matrix that needs one.
+    backend : str
+        Backend that factorizations use, ``"auto"``, ``"cpu"`` or ``"gpu"``.
+    seconds : dict of str to float
+        Time of each stage.
+    choices : Choices
+        What was asked for.
+    paired : bool
+        Columns with tiny diagonal entries were paired, rather than rows moved.
+    fallback : bool
+        Go on with LU where Cholesky finds that the matrix is not positive definite.
+    """
+
+    symbolic: Symbolic
+    dtype: np.dtype
+    ordering: Ordering = field(repr=False)
+    matching: Matching | None = field(repr=False)
+    backend: str
+    seconds: dict[str, float]
+    choices: Choices = field(repr=False)
+    paired: bool = False
+    fallback: bool = field(default=False, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        matrix: Canonical,
+        method: Method | None = None,
+        choices: Choices = Choices(),  # noqa: B008 - immutable
+        *,
+        backend: str = "auto",
+        fallback: bool = False,
+        progress: Progress | None = None,
+        asked: Choices | None = None,
+    ) -> Self:
+        """Analyze the pattern of a matrix.
+
+        Parameters
+        ----------
+        matrix : Canonical
+        method : Method, optional
+            In place of the matrix's own.
+        choices : Choices
+        backend : str
+        fallback : bool
+            Go on with LU where Cholesky finds that the matrix is not positive definite.
+        progress : callable, optional
+        asked : Choices, optional
+            What the user chose, where that differs.
+
+        Raises
+        ------
+        SingularMatrixError
+            If no choice of values of the pattern gives a regular matrix.
+        """
+        clock = Clock(progress)
+        machine = partial(resolved, backend)
+        found = symbolic_phase(matrix, method or matrix.method, choices, machine, clock)
+        return cls(
+            symbolic=found.symbolic,
+            dtype=matrix.dtype,
+            ordering=found.ordering,
+            matching=found.matching,
+            backend=backend,
+            seconds=clock.seconds,
+            choices=asked or choices,
+            paired=found.paired,
+            fallback=fallback,
+        )
+
+    @property
+    def n(self) -> int:
+        """Order of the matrix."""
+        return self.symbolic.n
+
+    @property
+    def perm(self) -> np.ndarray:
+        """(n,) int32: ``perm[k]`` is the column of A eliminated k-th."""
+        return self.symbolic.perm
+
+    @property
+    def row_perm(self) -> np.ndarray:
+        """(n,) int32: ``row_perm[k]`` is the row of A in the diagonal entry of column ``perm[k]``.
+
+        Before pivoting inside fronts; equal to `perm` unless a matching moved rows.
+        """
+        return self.symbolic.row_perm
+
+    @property
+    def plan(self) -> Plan:
+        """Index arrays of the numeric phase."""
+        return self.symbolic.plan
+
+    @property
+    def kind(self) -> str:
+        """``"spd"`` or ``"general"``."""
+        return "spd" if self.symbolic.method.one_triangle else "general"
+
+    @property
+    def method(self) -> str:
+        """``"cholesky"`` or ``"lu"``."""
+        return self.symbolic.method.name
+
+    @property
+    def n_fronts(self) -> int:
+        """Number of fronts."""
+        return self.plan.parent.size
+
+    def front_sizes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Pivot columns k and update rows m of every front, in elimination order."""
+        return np.diff(self.plan.start), np.diff(self.plan.pointer)
+
+    @property
+    def nnz_factor(self) -> int:
+        """Entries of L, or of L and U with one diagonal, zeros of merged fronts included."""
+        k, m = (x.astype(np.int64) for x in self.front_sizes())
+        lower = int((k * (k + 1) // 2 + k * m).sum())
+        panels = self.symbolic.method.panels
+        return panels * lower - (panels - 1) * self.n
+
+    @cached_property
+    def flops(self) -> float:
+        """Multiplications and additions of one factorization."""
+        flops = front_flops(self.plan.start, self.plan.pointer)
+        return self.symbolic.method.panels * float(flops.sum())
+
+    @cached_property
+    def levels(self) -> int:
+        """Fronts on the longest path from a leaf to a root of the assembly tree."""
+        return int(depths(self.plan.parent).max(initial=0))
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """Bytes of a factorization on this machine, in the analyzed scalar type.
+
+        ``factor`` stays, ``contribution`` is the peak of the contribution blocks and goes after
+        the factorization, ``index`` is this analysis, ``total`` their sum.
+        """
+        return self.memory_for(self.dtype)
+
+    def memory_for(self, dtype: Any, threads: int | None = None) -> dict[str, int]:
+        """As `memory`, for a scalar type and a number of threads."""
+        item = np.dtype(dtype).itemsize
+        threads = thread_count() if threads is None else threads
+        layout = Layout.of(self.plan, self.symbolic.method, threads)
+        parts = {
+            "factor": int(layout.panel[-1]) * item,
+            "contribution": (layout.shared + threads * layout.own) * item,
+            "index": sum(array.nbytes for array in self.plan)
+            + self.symbolic.indptr.nbytes
+            + self.symbolic.indices.nbytes,
+        }
+        return {**parts, "total": sum(parts.values())}
+
+    def to_networkx(self) -> nx.DiGraph:
+        """The assembly tree: an edge from each front to its parent, sizes as node attributes.
+
+        Nodes carry ``pivots`` (k), ``updates`` (m) and ``flops``.
+        """
+        tree = nx.DiGraph()
+        k, m = self.front_sizes()
+        flops = front_flops(self.plan.start, self.plan.pointer)
+        tree.add_nodes_from(
+            (s, {"pivots": int(k[s]), "updates": int(m[s]), "flops": float(flops[s])})
+            for s in range(self.n_fronts)
+        )
+        tree.add_edges_from((s, int(p)) for s, p in enumerate(self.plan.parent) if p >= 0)
+        return tree
+
+    @property
+    def engine(self) -> Backend:
+        """The backend that factorizes matrices of this pattern, with the indices that it needs."""
+        return engine(self, self.symbolic, resolved(self.backend, self.flops))
+
+    # --- the same pattern otherwise ----------------------------------------------------------
+
+    def on(self, backend: str) -> Self:
+        """The same analysis, with its ordering and its fronts, for a backend."""
+        return replace(self, backend=backend)
+
+    def analyzed_for(self, backend: str, matrix: Canonical) -> Self:
+        """The analysis of the same pattern with the order and the fronts that suit a backend."""
+        choices = self.choices._replace(pairs=self.choices.pairs and self.paired)
+        method = self.symbolic.method
+        return self.of(matrix, method, choices, backend=backend, fallback=self.fallback)
+
+    def as_general(self, matrix: Canonical) -> Self:
+        """The analysis of the same pattern, in the same order, for LU."""
+        given = Choices("given", self.perm)
+        return self.of(matrix, LU, given, backend=self.backend, asked=self.choices)
+
+    def unpaired(self, matrix: Canonical) -> Self:
+        """The analysis of the same pattern with rows moved, where pairs were not enough."""
+        log.info("pairs of columns give no sound pivots: moving rows instead")
+        return self.of(matrix, LU, Choices(pairs=False), backend=self.backend)
+
+    def kept(self, matrix: Canonical) -> Canonical:
+        """A matrix of this pattern with values of its own: the user may go on to change A."""
+        of, data = self.symbolic, matrix.data.copy()
+        return replace(matrix, indptr=of.indptr, indices=of.indices, data=data, order=None)
+
+    def matching_pattern(self, matrix: Canonical) -> Canonical:
+        """`matrix`, if it has the analyzed pattern.
+
+        Raises
+        ------
+        ValueError
+            Otherwise.
+        """
+        if matrix.n != self.n:
+            raise ValueError(f"the matrix is {matrix.shape}, the analysis is for n = {self.n}")
+        indptr, indices = self.symbolic.indptr, self.symbolic.indices
+        same = matrix.indptr[-1] == indptr[-1] and (
+            np.array_equal(matrix.indptr, indptr) and np.array_equal(matrix.indices, indices)
+        )
+        if not same:
+            raise ValueError(
+                f"the pattern differs from the analyzed one ({matrix.indptr[-1]} stored entries "
+                f"against {indptr[-1]}); keep explicit zeros in place, or analyze the matrix"
+            )
+        return matrix

@@ -1,0 +1,161 @@
+"""Which method and which backend factorize, and what takes over where one cannot."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..backends import requested
+from ..errors import (
+    NotPositiveDefiniteError,
+    PerformanceWarning,
+    SingularMatrixError,
+    warn,
+)
+from ..matrix import Canonical
+from ..protocol import NumericFactor, PivotFailure, Progress
+from ..symbolic.scaling import Scaling, scaling_of
+from ..symmetry import check_promise
+from .analyzed import Analyzed
+from .solve import Solver
+
+log = logging.getLogger("frontal")
+
+
+class ValuesThere(NamedTuple):
+    """New values of a pattern, where its factor is.
+
+    Attributes
+    ----------
+    array : device array (nnz,)
+        By columns.
+    scaling : Scaling or None
+        Of the last factorization whose values came from the host.
+    check_finite : bool
+        Refuse NaN and infinity.
+    """
+
+    array: Any
+    scaling: Scaling | None
+    check_finite: bool
+
+
+class NotHermitianFailure(Exception):  # noqa: N818 - not an error where LU can go on
+    """Cholesky, which reads one triangle, was given a matrix that is not Hermitian."""
+
+
+def factorize(
+    given: Canonical | ValuesThere,
+    analysis: Analyzed,
+    progress: Progress | None = None,
+    previous: NumericFactor | None = None,
+) -> tuple[Analyzed, Solver]:
+    """Factorize, by the first of these that can:
+
+    - the method and the backend of the analysis;
+    - LU in the same order, where Cholesky was a guess and the matrix is not positive definite;
+    - the CPU with an order of its own, where a GPU was not insisted on and has too little memory,
+      or found no accurate pivots;
+    - LU with rows moved, where pairs of columns give no accurate pivots.
+
+    Parameters
+    ----------
+    given : Canonical or ValuesThere
+        The canonical matrix is kept, not copied.
+    analysis : Analyzed
+    progress : callable, optional
+    previous : NumericFactor, optional
+        Its memory is used again; it is then no factor any more.
+
+    Returns
+    -------
+    analysis : Analyzed
+        That of the method and the backend that could.
+    solver : Solver
+        With the factor, which is fit for use.
+    """
+    while True:
+        engine = analysis.engine
+        try:
+            solver = Solver(_attempt(given, analysis, progress, previous))
+            _judge(solver)
+            return analysis, solver
+        except (PivotFailure, NotHermitianFailure) as failure:
+            given = _on_host(given, analysis)
+            analysis = _by_lu(given, analysis, failure)
+        except MemoryError as error:
+            if engine.fallback is None or requested(analysis.backend) != "auto":
+                raise
+            warn(f"the GPU is too small, the CPU takes over: {error}", PerformanceWarning)
+            given = _on_host(given, analysis)
+            analysis = analysis.analyzed_for(engine.fallback, given)
+        except SingularMatrixError:
+            given = _on_host(given, analysis)
+            if engine.fallback is not None:  # it looks for pivots in tiles, not in whole fronts
+                warn(
+                    "no accurate factor by the pivots that the GPU chose, the CPU takes over",
+                    PerformanceWarning,
+                )
+                analysis = analysis.analyzed_for(engine.fallback, given)
+            elif analysis.paired:
+                analysis = analysis.unpaired(given)
+            else:
+                raise
+        previous = None
+
+
+def _attempt(
+    given: Canonical | ValuesThere,
+    analysis: Analyzed,
+    progress: Progress | None,
+    previous: NumericFactor | None,
+) -> NumericFactor:
+    """A factor by the method and the backend of the analysis."""
+    engine, method = analysis.engine, analysis.symbolic.method
+    if isinstance(given, Canonical):
+        if method.one_triangle and not given.nearly_hermitian:
+            raise NotHermitianFailure
+        scaling = scaling_of(given, analysis.matching) if method.scaling else None
+        more = {"hermitian": given.hermitian, "progress": progress, "previous": previous}
+        return engine.factorize(given.data, scaling, **more)
+    factor = engine.factorize(given.array, given.scaling, there=True, previous=previous)
+    health = factor.health()
+    if given.check_finite and not health.finite:
+        factor.matrix.refuse_non_finite()
+    if method.one_triangle and not (health.hermitian or factor.matrix.nearly_hermitian):
+        raise NotHermitianFailure
+    return factor
+
+
+def _on_host(given: Canonical | ValuesThere, analysis: Analyzed) -> Canonical:
+    """What is given, on the host."""
+    if isinstance(given, Canonical):
+        return given
+    of, values = analysis.symbolic, analysis.engine.values_on_host(given.array)
+    matrix = Canonical(of.indptr, of.indices, values, of.n, of.method, False)
+    if given.check_finite:
+        matrix.refuse_non_finite()
+    return matrix
+
+
+def _by_lu(matrix: Canonical, analysis: Analyzed, failure: Exception) -> Analyzed:
+    """The analysis for LU after Cholesky, if that was not promised to do."""
+    column = None
+    if isinstance(failure, PivotFailure):
+        column = int(analysis.perm[failure.position])
+    if not analysis.fallback:
+        check_promise("spd", matrix.indptr, matrix.indices, matrix.data)
+        raise NotPositiveDefiniteError(column)
+    reason = "not Hermitian" if column is None else f"not positive definite at column {column}"
+    log.info("%s: going on with LU", reason)
+    return analysis.as_general(matrix)
+
+
+def _judge(solver: Solver) -> None:
+    """Assess factors that are suspicious: with pivots that were replaced, or near rounding."""
+    factor = solver.factor
+    near = 1e3 * float(np.finfo(factor.dtype).eps)
+    if factor.perturbed or factor.health().pivot_ratio < near:
+        solver.assess()

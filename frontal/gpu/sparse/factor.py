@@ -1,0 +1,178 @@
+"""A factor on the device, with the matrix that it is of and solutions with both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ...matrix import Canonical, working_dtype
+from ...method import tiny_pivot
+from ...protocol import Health, HostFactor
+from ...values import StoredOrder
+from . import health
+from .factorize import Storage
+from .matrix import DeviceMatrix
+from .profile import FactorProfile, profile
+from .substitute import Solver, Sweeps
+from .system import DeviceSystem
+
+
+class GpuFactor:
+    """See `protocol.NumericFactor`.
+
+    Parameters
+    ----------
+    matrix : DeviceMatrix
+    storage : Storage
+        The factors.
+    perturbed : int
+        Pivots that were replaced.
+    examined : (4,) float64 array
+        What was found when the factor was looked at; see `health.health_of`.
+    """
+
+    backend, asynchronous = "gpu", True
+
+    def __init__(
+        self, matrix: DeviceMatrix, storage: Storage, perturbed: int, examined: np.ndarray
+    ) -> None:
+        self.place, self.storage, self.perturbed = matrix, storage, perturbed
+        self.entries, self.values, self.hermitian = matrix.entries, matrix.values, matrix.hermitian
+        self.scaling, self.scales = matrix.scaling, matrix.scales
+        self.symbolic, self.pattern = matrix.entries.symbolic, matrix.entries.pattern
+        self.device = matrix.entries.device.name
+        self._examined = examined
+        self._systems: dict[tuple[str, np.dtype], DeviceSystem] = {}
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Scalar type of the factors."""
+        return self.storage.panels.dtype
+
+    @property
+    def memory(self) -> int:
+        """Bytes of the factor on the device."""
+        return self.storage.nbytes
+
+    @property
+    def matrix(self) -> Canonical:
+        """See `NumericFactor`."""
+        return self.place.host
+
+    @property
+    def pivots(self) -> np.ndarray:
+        """See `NumericFactor`."""
+        if self.storage.pivots is None:
+            return np.empty(0, np.int32)
+        return self.pattern.device.download(self.storage.pivots) - 1
+
+    def health(self) -> Health:
+        """See `NumericFactor`; looked at on the device, with the factorization."""
+        return health.health_of(self.pattern.method, self.dtype, self._examined)
+
+    def growth(self) -> float:
+        """See `NumericFactor`."""
+        panels, entries = self.storage.panels, self.entries
+        of = entries.pointer, self.values, entries.lanes
+        largest, norm = health.growth(self.pattern, panels, *of)
+        size = norm if self.scaling is None else 1.0
+        return largest / size if size else 0.0
+
+    def diagonal(self) -> np.ndarray:
+        """See `NumericFactor`."""
+        return health.diagonal(self.pattern, self.storage.panels)
+
+    def to_host(self) -> HostFactor:
+        """See `NumericFactor`."""
+        panels = self.pattern.to_host(self.pattern.device.download(self.storage.panels))
+        return HostFactor(panels, self.pivots, self.perturbed)
+
+    def copy(self) -> GpuFactor:
+        """See `NumericFactor`."""
+        kept = (self.storage.panels, self.storage.inverses, self.storage.pivots)
+        storage = Storage(*(None if array is None else array.copy() for array in kept))
+        return GpuFactor(self.place, storage, self.perturbed, self._examined)
+
+    def free(self) -> None:
+        """See `NumericFactor`: the memory goes to the pool of the device."""
+        self.storage = Storage(None, None, None)
+        self._systems.clear()
+
+    def profile(self) -> FactorProfile:
+        """See `NumericFactor`."""
+        return profile(self.pattern, self.place.scaled(), tiny_pivot(self.dtype))
+
+    # --- vectors -----------------------------------------------------------------------------
+
+    def block(self, b: Any) -> Any | None:
+        """See `NumericFactor`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the shapes do not fit, or for scalar types that no BLAS knows.
+        """
+        if not hasattr(b, "__cuda_array_interface__"):
+            return None
+        xp, n = self.entries.device.xp, self.entries.n
+        b = xp.asarray(b)
+        work = working_dtype(np.result_type(self.values.dtype, b.dtype), "b")
+        if b.ndim not in (1, 2) or b.shape[0] != n:
+            raise ValueError(
+                f"b has shape {b.shape} and the matrix {(n, n)}: b must be ({n},) or ({n}, k)"
+            )
+        return xp.asfortranarray(b.reshape(n, 1) if b.ndim == 1 else b, dtype=work)
+
+    def empty(self, k: int, dtype: np.dtype) -> Any:
+        """See `NumericFactor`."""
+        return self.entries.device.xp.empty((self.entries.n, k), dtype, order="F")
+
+    def upload(self, B: np.ndarray) -> Any:
+        """See `NumericFactor`."""
+        return self.entries.device.upload(B.T).T
+
+    def download(self, X: Any) -> np.ndarray:
+        """See `NumericFactor`."""
+        return self.entries.device.download(X.T).T
+
+    def system(self, trans: str, dtype: np.dtype) -> DeviceSystem:
+        """See `NumericFactor`."""
+        key = trans, dtype
+        if key not in self._systems:
+            self._systems[key] = DeviceSystem(self, trans, dtype)
+        return self._systems[key]
+
+    def sweep(self, x: np.ndarray, transposed: bool) -> None:
+        """See `NumericFactor`."""
+        device = self.pattern.device
+        solution = device.upload(np.ascontiguousarray(x.T)).T
+        self.sweep_there(solution, transposed)
+        x[...] = device.download(solution)
+
+    def sweep_there(self, x: Any, transposed: bool) -> None:
+        """The same for a device array (n, w); nothing waits."""
+        one_triangle = self.pattern.method.one_triangle
+        conjugate = transposed and one_triangle and self.dtype.kind == "c"
+        if conjugate:
+            x[...] = x.conj()
+        self._solver.solve(x, transposed and not one_triangle)
+        if conjugate:
+            x[...] = x.conj()
+
+    def blocks(self, total: int, flip: bool) -> Iterator[tuple[slice, Sweeps]]:
+        """See `substitute.Solver`."""
+        return self._solver.blocks(total, flip)
+
+    @property
+    def _solver(self) -> Solver:
+        if self.storage.solver is None:
+            self.storage.solver = Solver(self.pattern, self.storage)
+        return self.storage.solver
+
+    # --- new values --------------------------------------------------------------------------
+
+    def values_there(self, A: Any, order: StoredOrder) -> tuple[Any, StoredOrder] | None:
+        """See `NumericFactor`."""
+        return self.entries.values_of(A, order)

@@ -1,0 +1,94 @@
+"""A matrix on the device: values, their scaling, and what looks at them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ...matrix import Canonical
+from ...symbolic.scaling import Scaling, scaled
+from ..runtime.graph import Launch
+from . import health, launch
+from .entries import Entries
+
+
+class DeviceMatrix:
+    """Values of a pattern on the device, and their scaling.
+
+    Parameters
+    ----------
+    entries : Entries
+    values : array (nnz,) on the host, or on the device if `there`
+        By columns. Kept, not copied, if on the device.
+    scaling : Scaling, optional
+        Of rows and columns.
+    scales : two device arrays (n,), optional
+        The same, if they are there already.
+    hermitian : bool
+        A is known to be exactly Hermitian.
+    """
+
+    def __init__(
+        self,
+        entries: Entries,
+        values: Any,
+        scaling: Scaling | None,
+        scales: tuple[Any, Any] | None,
+        *,
+        there: bool,
+        hermitian: bool,
+    ) -> None:
+        upload, self._given = entries.device.upload, None
+        if not there:
+            values, self._given = upload(values), values
+        self.entries, self.values, self.hermitian = entries, values, hermitian
+        self.scaling = scaling
+        if scaling is None:
+            scales = (None, None)
+        elif scales is None:
+            scales = upload(scaling.row), upload(scaling.column)
+        self.scales: tuple[Any, Any] = scales
+
+    @cached_property
+    def host(self) -> Canonical:
+        """The same on the host."""
+        of, values = self.entries.symbolic, self._given
+        if values is None:
+            values = self.entries.device.download(self.values)
+        return Canonical(of.indptr, of.indices, values, of.n, of.method, self.hermitian)
+
+    def scaled(self) -> Any:
+        """The values that are factorized."""
+        row, column = self.scales
+        if row is None or not self.entries.nnz:
+            return self.values
+        if self.scaling is not None and self.scaling.extreme:
+            return self._scaled_on_host(self.scaling)
+        entries, out = self.entries, self.entries.device.xp.empty_like(self.values)
+        blocks = launch.system_blocks(entries.n * entries.lanes, entries.device.limits)
+        constants = health.constants(entries.pattern)
+        kernel = entries.device.kernel("system.cu", "system_scale", self.values.dtype, **constants)
+        sizes = np.int32(entries.n), np.int32(entries.lanes)
+        arguments = (*sizes, entries.pointer, entries.index, row, column, self.values, out)
+        kernel((blocks,), (launch.SYSTEM_THREADS,), arguments)
+        return out
+
+    def _scaled_on_host(self, scaling: Scaling) -> Any:
+        """As `scaled`, where the kernel's product of two factors may overflow."""
+        entries = self.entries
+        down = entries.device.download
+        of = down(entries.pointer), down(entries.index), down(self.values)
+        return entries.device.upload(scaled(*of, scaling.row, scaling.column))
+
+    def examination(self, panels: Any, values: Any, found: Any, again: bool) -> Launch:
+        """What looks at a new factor and the values that it is of; see `health.examination`.
+
+        Values of the first factorization come from the host, where their symmetry is known.
+        """
+        entries = self.entries
+        of = entries.pointer, entries.index, entries.perm, values
+        # by rows and by columns, the entries of one triangle are the other's mirror images
+        mirror = entries.by_rows[2] if again and entries.pattern.method.one_triangle else None
+        return health.examination(entries.pattern, panels, *of, mirror, found)

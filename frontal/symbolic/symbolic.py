@@ -1,0 +1,167 @@
+"""The symbolic phase: from the pattern of a matrix to fronts and a plan; `symbolic_phase` is it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ..machine import MACHINES
+from ..matrix import Canonical
+from ..method import Method
+from ..ordering import Ordering, auto
+from ..ordering.etree import EliminationTree, inverse
+from ..ordering.graph import adjacency
+from ..ordering.model import pace_of
+from . import supernodes
+from .matched import Matched, as_csc, match_rows, order_matched, tied_columns
+from .matching import Matching
+from .plan import Plan, make_plan
+
+
+@dataclass(frozen=True, eq=False)
+class Symbolic:
+    """What backends know of a matrix before they see its values.
+
+    Attributes
+    ----------
+    n : int
+        Order of the matrix.
+    method : Method
+        How fronts are factorized.
+    indptr, indices : (n + 1,) int64, (nnz,) int32 arrays
+        The pattern, by columns.
+    perm : (n,) int32 array
+        ``perm[k]`` is the column of A eliminated k-th.
+    row_perm : (n,) int32 array
+        ``row_perm[k]`` is the row of A that meets column ``perm[k]`` on the diagonal.
+    plan : Plan
+        Index arrays of the numeric phase.
+    """
+
+    n: int
+    method: Method
+    indptr: np.ndarray = field(repr=False)
+    indices: np.ndarray = field(repr=False)
+    perm: np.ndarray = field(repr=False)
+    row_perm: np.ndarray = field(repr=False)
+    plan: Plan = field(repr=False)
+
+
+class Choices(NamedTuple):
+    """What a user chooses of the symbolic phase.
+
+    Attributes
+    ----------
+    ordering : str
+        A method of `frontal.ordering.order`.
+    perm : (n,) int array or None
+        The order to use, with ``ordering="given"``.
+    reuse : int
+        How many factorizations of this pattern will follow: a better ordering pays sooner.
+    pairs : bool
+        Keep a symmetric pattern by pairs of columns, rather than move rows.
+    """
+
+    ordering: str = "auto"
+    perm: np.ndarray | None = None
+    reuse: int = 1
+    pairs: bool = True
+
+
+class Found(NamedTuple):
+    """The outcome of the symbolic phase, and how it came about."""
+
+    symbolic: Symbolic
+    ordering: Ordering
+    matching: Matching | None
+    paired: bool
+
+
+def symbolic_phase(
+    matrix: Canonical,
+    method: Method,
+    choices: Choices,
+    machine: Callable[[float], str],
+    clock: Clock,
+) -> Found:
+    """Order A, build its tree and fronts, and plan the numeric phase.
+
+    Parameters
+    ----------
+    matrix : Canonical
+    method : Method
+    choices : Choices
+    machine : callable
+        The name in `MACHINES` of what will take so many operations.
+    clock : Clock
+        Is told each stage.
+
+    Raises
+    ------
+    SingularMatrixError
+        If no choice of values of the pattern gives a regular matrix.
+    """
+    matched = Matched(None, np.arange(matrix.n, dtype=np.int32))
+    if method.scaling:
+        clock.start("matching")
+        matched = match_rows(matrix, choices.pairs and choices.ordering != "given")
+    clock.start("graph")
+    graph = adjacency(as_csc(matrix, matched.column_of_row[matrix.indices]))
+    clock.start("ordering")
+    work = method.panels  # LU does everything for two triangles
+    likely = machine(np.inf if matrix.n >= auto.FEWEST else 0.0)  # no matter below
+    options = {"reuse": choices.reuse, "perm": choices.perm, **pace_of(likely, work)}
+    chosen = order_matched(graph, matched.partner, choices.ordering, **options)
+    clock.start("symbolic")
+    perm, iperm, parent, count = chosen.tree or EliminationTree.of(graph, chosen.perm)
+    first = supernodes.fundamental_supernodes(parent, count)
+    tie = tied_columns(perm, iperm, matched.partner)
+    cost = MACHINES[machine(work * chosen.cost.flops)].fronts
+    merged = supernodes.amalgamate(first, parent, count, tie, cost)
+    turn, start, tree, updates = supernodes.arrange_fronts(first, *merged)
+    perm = perm[turn]
+    iperm = inverse(perm)
+    pointer, rows = supernodes.front_rows(
+        graph.indptr, graph.indices, perm, iperm, start, tree, updates
+    )
+    clock.start("plan")
+    row_rank = iperm[matched.column_of_row]
+    plan = make_plan(
+        matrix.indptr, matrix.indices, perm, row_rank, method, start, tree, pointer, rows
+    )
+    clock.stop()
+    # the user may go on to change A
+    pattern = matrix.indptr.copy(), matrix.indices.copy()
+    symbolic = Symbolic(matrix.n, method, *pattern, perm, inverse(row_rank), plan)
+    ordering = replace(chosen, tree=None)  # the plan has taken its place
+    return Found(symbolic, ordering, matched.matching, matched.partner is not None)
+
+
+Progress = Callable[[str, float, float], None]
+
+
+class Clock:
+    """Times stages and tells the progress callback where the analysis is."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self.seconds: dict[str, float] = {}
+        self._progress = progress
+        self._phase = ""
+        self._since = 0.0
+
+    def start(self, phase: str) -> None:
+        self.stop()
+        self._phase, self._since = phase, time.perf_counter()
+        if self._progress:
+            self._progress(phase, 0.0, 1.0)
+
+    def stop(self) -> None:
+        if self._phase:
+            self.seconds[self._phase] = time.perf_counter() - self._since
+            if self._progress:
+                self._progress(self._phase, 1.0, 1.0)
+            self._phase = ""

@@ -200,7 +200,7 @@ def filled(
 
 
 def _fill(device: Device, out: np.ndarray, values: Mapping[str, Field], name: str) -> None:
-    if missing := set(out.dtype.names) ^ set(values):
+    if missing := set(out.dtype.names or ()) ^ set(values):
         raise TypeError(f"{name} has other fields: {', '.join(sorted(missing))}")
     for field, value in values.items():
         if isinstance(value, Mapping):

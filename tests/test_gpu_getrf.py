@@ -328,7 +328,7 @@ def test_choices():
     assert launch.getrf_left(257, "c16", limits, numbers) is None
     assert launch.getrf_panel(512, "f8", numbers) == launch.PanelPlan(32, 1)
     assert launch.getrf_panel(1000, "f8", numbers) == launch.PanelPlan(16, 2)
-    assert launch.laswp_columns(1 << 16, "f8", limits) == 0
+    assert launch.laswp_through_shared(1 << 16, "f8", limits)[0] == 0
 
 
 def test_no_matrices(device):

@@ -9,7 +9,7 @@ from frontal import problems
 from frontal.cpu.backend import CpuBackend
 from frontal.gpu.runtime.limits import H200
 from frontal.gpu.sparse import factorize as front_factor
-from frontal.gpu.sparse import launch, small_fronts
+from frontal.gpu.sparse import launch, small_fronts, structs
 from frontal.gpu.sparse.pattern import Pattern
 from frontal.method import CHOLESKY, LU
 from frontal.protocol import panel_offsets
@@ -190,7 +190,7 @@ def test_lists_hold_every_small_front_once(device):
     analysis = frontal.analyze(problems.poisson2d(40), kind="spd")
     pattern = Pattern(device, analysis.plan, CHOLESKY, 64, 1)
     tasks, schedule = small_fronts.small_tasks(pattern), pattern.schedule
-    items = device.download(tasks.fronts).view(small_fronts._FRONT)
+    items = device.download(tasks.fronts).view(structs.SMALL_FRONT.dtype)
     np.testing.assert_array_equal(np.sort(items["front"]), np.flatnonzero(schedule.small))
     for level in range(schedule.small_levels):
         own = items[tasks.first[level] : tasks.first[level + 1]]

@@ -59,14 +59,6 @@ def chosen(device, monkeypatch):
 
 
 @pytest.fixture
-def emulated(device):
-    """The device of the test where that is emulated."""
-    if device.cuda:
-        pytest.skip("needs a device that only says that it captures")
-    return device
-
-
-@pytest.fixture
 def traffic(device, monkeypatch):
     """Sizes of what is copied from the device and to it, and the kernels that are launched."""
     moved = {"down": [], "up": [], "kernels": []}
@@ -394,20 +386,6 @@ def test_replaced_pivots_are_answered_for(device):
     x, info = factor.solve(put(device, a @ np.ones(2 * n)), return_info=True)
     assert info.backward_error <= 1e-15
     np.testing.assert_allclose(device.download(x), 1, rtol=1e-6, atol=1e-8)
-
-
-def test_what_a_captured_solve_would_copy_is_refused(emulated, monkeypatch):
-    """The graph would read the copy when it is gone."""
-    a = matrix("spd", "f8")
-    factor = frontal.factorize(a, backend="gpu")
-    b = np.ones((81, 2))
-    fits = put(emulated, b.T).T
-    wanted = factor.solve(fits, refine=0)
-    monkeypatch.setattr(emulated, "is_capturing", True, raising=False)
-    np.testing.assert_array_equal(factor.solve(fits, refine=0), wanted)
-    for copied in (put(emulated, b), fits.astype("f4"), fits.astype("c16")):
-        with pytest.raises(ValueError, match="a graph is being captured"):
-            factor.solve(copied.view(OnDevice), refine=0)
 
 
 def test_a_matrix_of_order_one_and_a_diagonal_one(device):

@@ -7,7 +7,6 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from frontal.ordering.pieces import Pieces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

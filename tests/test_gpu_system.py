@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import frontal
 import frontal.gpu.runtime.device
 from frontal import problems
-from frontal.cpu.system import host_system
+from frontal.cpu.system import componentwise_error, host_system
 
 from .emulation.borders import DTYPES, eps, random
 
@@ -111,7 +111,7 @@ def test_residuals_and_errors_are_those_of_the_host(device, kind, dtype):
                 if told.componentwise is None:
                     told = replace(
                         told,
-                        componentwise=frontal.factor.refine.componentwise_error(host, x, b, wanted),
+                        componentwise=componentwise_error(host, x, b, wanted),
                     )
                 up = factor._numbers.factor.upload
                 found, errors = there.measure(up(x), up(b))

@@ -6,6 +6,7 @@ A patch begins with header lines ``# what: the bug`` and ``# kills: tests/test_x
 from __future__ import annotations
 
 import re
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +40,17 @@ class Patch:
     def name(self) -> str:
         """File name without its ending."""
         return self.path.stem
+
+    def apply(self, tree: Path, *options: str) -> None:
+        """Put the bug into a tree, a work tree of Git or not.
+
+        Raises
+        ------
+        subprocess.CalledProcessError
+            If the lines that it is about are not there any more.
+        """
+        command = ["git", "apply", "-C1", *options, str(self.path)]
+        subprocess.run(command, cwd=tree, check=True, capture_output=True)
 
 
 def read(path: Path) -> Patch:

@@ -110,7 +110,7 @@ class Tree:
         kept = {name: (self.root / name).stat().st_mtime_ns for name in patch.changed}
         texts = {name: (self.root / name).read_bytes() for name in patch.changed}
         gone = stale(self.root, patch.changed)
-        subprocess.run(["git", "apply", "-C1", str(patch.path)], cwd=self.root, check=True)
+        patch.apply(self.root)
         after = self.folder()
         if after != before and before.is_dir():
             _link(before, after, gone)

@@ -17,10 +17,10 @@ from ..runtime import device as devices
 from ..runtime.array import Array
 from ..runtime.device import Device
 from ..runtime.jit import SCALARS
+from . import launch
 from .operands import Batch, Matrices, leading_dimension
 
 M = TypeVar("M", bound=Matrices)  # the kind in which a user passes matrices and gets them back
-_TILE = 32  # of the kernels in copy.cu
 
 
 @dataclass(frozen=True)
@@ -283,13 +283,13 @@ def copy_list(arrays: Sequence[Array], target: list[Array], device: Device) -> N
     if not arrays:
         return
     batch = Batch.of(device, target)
-    work = tiles(batch.m, batch.n, _TILE, _TILE)
+    work = tiles(batch.m, batch.n, launch.COPY_TILE, launch.COPY_TILE)
     if len(work):
         strides = np.array([a.strides for a in arrays], np.int64) // arrays[0].itemsize
         pointers = np.array([device.pointer(a) for a in arrays], np.uint64)
         table = [device.upload(x) for x in (pointers, strides[:, 0], strides[:, 1], work)]
         kernel = device.kernel("copy.cu", "copy_strided", batch.dtype)
-        kernel((len(work),), (_TILE, 8), (*table[:3], batch.locator, table[3]))
+        kernel((len(work),), launch.copy_strided(), (*table[:3], batch.locator, table[3]))
 
 
 def tiles(m: np.ndarray, n: np.ndarray, rows: int, columns: int) -> np.ndarray:
@@ -305,12 +305,12 @@ def tiles(m: np.ndarray, n: np.ndarray, rows: int, columns: int) -> np.ndarray:
 def clear_triangle(a: Argument, lower: bool) -> None:
     """Zero the strict triangle below or above the diagonals."""
     batch = a.batch
-    work = tiles(np.ones_like(batch.n), batch.n, 1, _TILE)[:, ::2]
+    work = tiles(np.ones_like(batch.n), batch.n, 1, launch.COPY_TILE)[:, ::2]
     if len(work):
         kernel = batch.device.kernel("copy.cu", f"clear_{batch.wrapper}", batch.dtype)
         uplo = np.int32(0 if lower else 1)
         arguments = (batch.locator, uplo, batch.device.upload(work))
-        kernel((len(work),), (256,), arguments)
+        kernel((len(work),), (launch.clear(),), arguments)
 
 
 # --- shared memory of the user's arrays --------------------------------------------------------

@@ -17,14 +17,11 @@ from ..runtime.device import Device
 from . import launch
 from .launch import Tile, TrsmPlan
 from .operands import ALL, Operand, Part, op_sizes, operands, require, without_depth
+from .structs import INVERSES, TRIANGLE
 from .vendor import vendor_of
 from .worklists import work_list
 
-_INVERSES = np.dtype(
-    [("values", "u8"), ("starts", "u8"), ("each", "i4"), ("skip", "i4")], align=True
-)
-_NO_INVERSES = np.zeros((), _INVERSES)
-TRIANGLE = 32  # order of the diagonal blocks that are inverted
+_NO_INVERSES = np.zeros((), INVERSES.dtype)
 _TRANS = {"N": 0, "T": 1, "C": 2}
 _UPLO = {"L": 0, "U": 1}
 
@@ -255,7 +252,7 @@ class Inverses:
     def struct(self, device: Device, skip: int) -> np.ndarray:
         """The struct ``Inverses`` of trsm.cu, for windows that begin at block ``skip``."""
         pointers = device.pointer(self.values), device.pointer(self.starts)
-        return np.array((*pointers, self.each, skip), dtype=_INVERSES)
+        return np.array((*pointers, self.each, skip), dtype=INVERSES.dtype)
 
 
 def trtri(uplo: str, diag: str, a: Operand) -> Inverses:
@@ -269,7 +266,8 @@ def trtri(uplo: str, diag: str, a: Operand) -> Inverses:
         kernel = device.kernel("trtri.cu", f"trtri_{a.batch.wrapper}", dtype)
         about = np.int32(_UPLO[uplo]), np.int32(diag == "U")
         arguments = (*about, *a.arguments, values, work, np.int32(period), np.int32(count))
-        kernel((-(-count // 4),), (128,), arguments, 4 * launch.triangle_shared(dtype))
+        blocks, threads, shared = launch.trtri(count, dtype)
+        kernel((blocks,), (threads,), arguments, shared)
     return Inverses(values, starts, period)
 
 

@@ -17,8 +17,6 @@ from ..runtime.device import Device
 from . import launch
 from .operands import Batch
 
-_SUM_THREADS = 128
-
 
 @dataclass(frozen=True)
 class _Work:
@@ -79,7 +77,7 @@ def gemv(
         tile = np.int32(plan.tile_m if trans == "N" else plan.tile_n)
         total = a.device.kernel("gemv.cu", f"gemv_sum_{a.wrapper}", a.dtype, UNROLL=plan.unroll)
         arguments = [*scalars, y.locator, tile, work.sums, partial]
-        total((work.sum_count,), (_SUM_THREADS,), arguments)
+        total((work.sum_count,), (plan.sum_threads,), arguments)
 
 
 def _check(trans: str, a: Batch, x: Batch, y: Batch) -> None:

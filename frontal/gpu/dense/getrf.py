@@ -24,8 +24,6 @@ from .operands import ALL, Batch, operands, order_list, subset
 from .vendor import vendor_of
 from .worklists import uploaded, work_list
 
-_STRIP = 32  # columns of a block of getrs.cu
-
 
 def getrf(
     a: Batch, pivots: Batch, info: Array, variant: str | None = None, tiny: float = 0.0
@@ -49,7 +47,7 @@ def getrf(
     numbers, vendor = launch.tuning("getrf", a.device.name), vendor_of(a.device)
     if vendor and variant is None and not tiny and vendor.getrf(a, pivots, info, numbers.vendor):
         kernel = a.device.kernel("getrf_info.cu", f"getrf_info_{a.wrapper}", a.dtype)
-        return kernel((1,), (256,), (a.locator, info))
+        return kernel((1,), (launch.getrf_info(),), (a.locator, info))
     rows, cols = a.m.tobytes(), a.n.tobytes()
     for kind, members in _kinds(rows, cols, a.dtype, a.device.limits, numbers, variant):
         _FACTOR[kind](a, pivots, info, members, tiny)
@@ -67,7 +65,7 @@ def inverse(a: Batch, info: Array, variant: str | None = None) -> None:
     variant : {"tiny", "solve"}, optional
         In registers up to 32×32, or by solving for the identity; by size if not given.
     """
-    small = a.n <= (-1 if variant == "solve" else 32)
+    small = a.n <= (-1 if variant == "solve" else RowsPlan.most)
     if small.any():
         members = np.flatnonzero(small)
         _in_registers("inverse", a, (info,), members[np.argsort(-a.n[members], kind="stable")])
@@ -82,14 +80,15 @@ def inverse(a: Batch, info: Array, variant: str | None = None) -> None:
 
 
 def _invert_by_solving(a: Batch, info: Array) -> None:
-    device, grid = a.device, (a.count, min(a.max_n, 64))
+    device = a.device
+    grid, threads = launch.inverse_copies(a.count, a.max_n)
     pivots, x = workspace(a, np.int32, 1), workspace(a, a.dtype)
     getrf(a, pivots, info)
     identity = device.kernel("inverse.cu", f"inverse_identity_{a.wrapper}", a.dtype)
-    identity(grid, (128,), (x.locator,))
+    identity(grid, (threads,), (x.locator,))
     getrs(a, pivots, x)
     copy = device.kernel("inverse.cu", f"inverse_copy_{a.wrapper}", a.dtype)
-    copy(grid, (128,), (x.locator, a.locator, info))
+    copy(grid, (threads,), (x.locator, a.locator, info))
 
 
 def getrs(a: Batch, pivots: Batch, b: Batch, trans: str = "N", variant: str | None = None) -> None:
@@ -105,7 +104,7 @@ def getrs(a: Batch, pivots: Batch, b: Batch, trans: str = "N", variant: str | No
         One launch, in registers, up to 32×32; or triangular solves. By size if not given.
     """
     a, pivots, b = (part.batch for part in operands(a, pivots, b))
-    if variant != "blocked" and a.max_n <= 32:
+    if variant != "blocked" and a.max_n <= RowsPlan.most:
         _solve_in_registers(a, pivots, b, trans)
     elif trans == "N":
         interchange(pivots, b, back=False)
@@ -154,7 +153,7 @@ def _group(
     m: int, n: int, dtype: np.dtype, limits: Limits, numbers: GetrfTuning, variant: str | None
 ) -> tuple[str, object]:
     """How matrices of at most m×n are factored, and what those have in common that go together."""
-    tiny = 32 if variant == "tiny" else numbers.tiny if variant is None else 0
+    tiny = RowsPlan.most if variant == "tiny" else numbers.tiny if variant is None else 0
     if max(m, n) <= tiny or min(m, n) == 0:
         return "tiny", 0
     if variant in (None, "block") and launch.getrf_block(m, n, dtype, limits, numbers):
@@ -215,7 +214,7 @@ def _in_registers(
             np.int32(len(members)),
             *results,
         )
-        kernel((blocks,), (128,), arguments, shared)
+        kernel((blocks,), (widest.threads,), arguments, shared)
 
 
 @lru_cache(maxsize=256)
@@ -246,7 +245,7 @@ def _solve_in_registers(a: Batch, pivots: Batch, b: Batch, trans: str) -> None:
     kernel = a.device.kernel("getrs.cu", f"getrs_tiny_{a.wrapper}", a.dtype, **constants)
     grid = (-(-a.count // plan.per_block), -(-columns // share))
     sources = (a.locator, pivots.locator, b.locator)
-    kernel(grid, (128,), (*sources, order, np.int32(a.count), np.int32(share)))
+    kernel(grid, (plan.threads,), (*sources, order, np.int32(a.count), np.int32(share)))
 
 
 # --- in shared memory ----------------------------------------------------------------------------
@@ -291,16 +290,17 @@ def interchange(pivots: Batch, b: Batch, back: bool) -> None:
     """Interchange rows of B as P does, or back."""
     device = b.device
     rights = np.where(b.m > 0, b.n, 0).astype(np.int32)
-    strips = (_STRIP, 1)
+    plan = launch.laswp()
+    strips = (plan.columns, 1)
     work, period, count = work_list(device, rights, np.ones_like(rights), b.m, strips, None, ALL)
     if count == 0:
         return
-    columns = launch.laswp_columns(b.max_m, b.dtype, device.limits)
+    columns, shared = launch.laswp_through_shared(b.max_m, b.dtype, device.limits)
     if columns == 0:
         raise ValueError(f"getrs takes matrices up to {_most_rows(b)} rows, not {b.max_m}")
     kernel = device.kernel("getrs.cu", f"getrs_rows_{b.wrapper}", b.dtype, TRANS=int(back))
     arguments = (b.locator, pivots.locator, np.int32(columns), work, np.int32(period))
-    kernel((count,), (128,), arguments, b.max_m * (columns * b.dtype.itemsize + 4))
+    kernel((count,), (plan.threads,), arguments, shared)
 
 
 def _most_rows(b: Batch) -> int:

@@ -10,9 +10,6 @@ from .launch import PanelPlan
 from .operands import ALL, Batch, Part, order_list, subset
 from .worklists import uploaded, work_list
 
-_STRIP = 32  # columns of a block of laswp.cu
-_MOST_BLOCKS = 32  # that share a panel, in getrf_tall.cu
-
 
 def perturbing(dtype: np.dtype, tiny: float) -> tuple[dict[str, int], np.generic]:
     """Constants and the argument of kernels that replace tiny pivots; without `tiny`, of others."""
@@ -108,11 +105,10 @@ class Panels:
         """The same where blocks share a panel: no more at once than are resident together."""
         device, threads = self.a.device, self.plan.block(rows)
         blocks = -(-rows // threads)
-        if blocks > _MOST_BLOCKS:
-            raise ValueError(
-                f"getrf takes matrices up to {_MOST_BLOCKS * threads} rows, not {rows}"
-            )
-        together = max(device.limits.multiprocessors // blocks, 1)
+        if blocks > self.plan.most_blocks:
+            most = self.plan.most_blocks * threads
+            raise ValueError(f"getrf takes matrices up to {most} rows, not {rows}")
+        together = self.plan.together(blocks, device.limits)
         kernel = self._kernel("getrf_tall.cu", "getrf_tall", **self.perturbing)
         sources = (self.a.locator, self.pivots.locator, order_list(self.a, self.members))
         shared = self.plan.shared(self.a.dtype, threads)
@@ -132,24 +128,25 @@ class Panels:
         """Bring the columns right of panel j up to date."""
         after = np.minimum(j + self.plan.columns, self.steps)
         rights = np.where(self.steps > j, self.a.n - after, 0)
-        width = launch.tiles(self.a.dtype)[2].cols
-        work, period, count = self._strips(rights, self.a.m - j, width)
+        plan = launch.getrf_update(self.a.dtype)
+        work, period, count = self._strips(rights, self.a.m - j, plan.columns)
         if count:
             kernel = self._kernel("getrf_update.cu", "getrf_update")
             arguments = (np.int32(j), np.int32(ALL), *self._lists, work, np.int32(period))
-            shared = launch.strip_shared(self.a.dtype)
-            kernel((count,), (128,), (self.a.locator, *arguments), shared)
+            kernel((count,), (plan.threads,), (self.a.locator, *arguments), plan.shared)
 
     def _eliminate(self, begin: int, end: int, last: int) -> None:
         """Bring columns [end, last) up to date with the panels of columns [begin, end)."""
         a = self.a
         rights = np.where(self.steps > begin, np.minimum(a.n, last) - end, 0)
-        work, period, count = self._strips(np.maximum(rights, 0), a.m - begin, _STRIP)
+        plan = launch.laswp()
+        work, period, count = self._strips(np.maximum(rights, 0), a.m - begin, plan.columns)
         if count == 0:
             return
         bounds = (np.int32(x) for x in (begin, end, last))
         kernel = self._kernel("laswp.cu", "laswp")
-        kernel((count,), (128,), (a.locator, *bounds, *self._lists, work, np.int32(period)))
+        arguments = (a.locator, *bounds, *self._lists, work, np.int32(period))
+        kernel((count,), (plan.threads,), arguments)
         size, wide = end - begin, last - end if last < ALL else ALL
         u = Part(a, begin, end, size, wide)
         blas3.trsm("L", "L", "N", "U", 1.0, Part(a, begin, begin, size, size), u)
@@ -159,28 +156,31 @@ class Panels:
     def _interchange_within(self, begin: int, end: int) -> None:
         """Move rows of columns [begin, end) as the later panels of these columns did."""
         a, columns = self.a, self.plan.columns
+        plan = launch.laswp(columns)
         lefts = (np.minimum(self.steps, end) - 1) // columns * columns - begin
         work, period, count = self._strips(np.maximum(lefts, 0), a.m, columns)
         if count:
             kernel = self._kernel("laswp.cu", "laswp", LEFT=1)
             bounds = (np.int32(x) for x in (begin, end, columns))
-            kernel((count,), (128,), (a.locator, *bounds, *self._lists, work, np.int32(period)))
+            arguments = (a.locator, *bounds, *self._lists, work, np.int32(period))
+            kernel((count,), (plan.threads,), arguments)
 
     def _interchange_left(self, group: int) -> None:
         """Move rows of all columns as the panels of later groups of columns did."""
         a = self.a
         lefts = (self.steps - 1) // group * group  # columns left of the last group
-        work, period, count = self._strips(np.maximum(lefts, 0), a.m, self.plan.columns)
+        plan = launch.laswp(self.plan.columns)
+        work, period, count = self._strips(np.maximum(lefts, 0), a.m, plan.columns)
         if count == 0:
             return
         rows = int(a.m[self.members].max())
-        together = launch.laswp_columns(rows, a.dtype, a.device.limits, self.plan.columns)
+        of = rows, a.dtype, a.device.limits, plan.columns
+        together, shared = launch.laswp_through_shared(*of)
         more = (*self._lists, np.int32(together), work, np.int32(period))
         if together:
             kernel = self._kernel("laswp.cu", "laswp_left")
-            shared = rows * (together * a.dtype.itemsize + 4)
-            kernel((count,), (128,), (a.locator, np.int32(group), *more), shared)
+            kernel((count,), (plan.threads,), (a.locator, np.int32(group), *more), shared)
         else:
             kernel = self._kernel("laswp.cu", "laswp", LEFT=1)
             bounds = (np.int32(x) for x in (0, ALL, group))
-            kernel((count,), (128,), (a.locator, *bounds, *more[:2], *more[3:]))
+            kernel((count,), (plan.threads,), (a.locator, *bounds, *more[:2], *more[3:]))

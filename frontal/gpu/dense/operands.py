@@ -15,15 +15,10 @@ import numpy.typing as npt
 
 from ..runtime.array import NULL, Array, Value
 from ..runtime.device import Device
+from .structs import BATCHED, NATIVE, VBATCHED, WINDOW
 from .worklists import uploaded
 
 ALL = 1 << 30  # rows or columns: as many as there are
-_NATIVE = np.dtype([("a", "u8"), ("m", "i4"), ("n", "i4"), ("ld", "i4")], align=True)
-_BATCHED = np.dtype(
-    [("a", "u8"), ("p", "u8"), ("stride", "i8"), ("m", "i4"), ("n", "i4"), ("ld", "i4")], align=True
-)
-_VBATCHED = np.dtype([("p", "u8"), ("m", "u8"), ("n", "u8"), ("ld", "u8")], align=True)
-_WINDOW = np.dtype([("i", "i4"), ("j", "i4"), ("m", "i4"), ("n", "i4")], align=True)
 
 
 Matrices = Array | list[Array] | tuple[Array, ...]  # one (2-D), a stack (3-D), or many sizes
@@ -38,7 +33,7 @@ class Batch:
     wrapper : {"native", "batched", "vbatched"}
         The suffix of the entry points that take ``locator``.
     locator : numpy.ndarray, 0-d, structured
-        The struct ``Native``, ``Batched`` or ``Vbatched`` of ``common/matrix.cuh``.
+        The struct ``Native``, ``Batched`` or ``Vbatched`` of common/structs.cuh.
     m, n, ld : int32 arrays (count,), on the host
         Rows, columns and leading dimension of each matrix.
     """
@@ -74,11 +69,11 @@ class Batch:
             return cls._of_list(device, arrays)
         if arrays.ndim == 2:
             (m, n), ld = arrays.shape, leading_dimension(arrays)
-            locator = np.array((device.pointer(arrays), m, n, ld), dtype=_NATIVE)
+            locator = np.array((device.pointer(arrays), m, n, ld), dtype=NATIVE.dtype)
             return cls._same(device, arrays, "native", locator, 1, (m, n, ld))
         count, m, n = arrays.shape
         ld, stride = leading_dimension(arrays), arrays.strides[0] // arrays.itemsize
-        locator = np.array((device.pointer(arrays), 0, stride, m, n, ld), dtype=_BATCHED)
+        locator = np.array((device.pointer(arrays), 0, stride, m, n, ld), dtype=BATCHED.dtype)
         return cls._same(device, arrays, "batched", locator, count, (m, n, ld))
 
     @classmethod
@@ -86,7 +81,7 @@ class Batch:
         cls, device: Device, dtype: npt.DTypeLike, pointers: Array, m: int, n: int, ld: int
     ) -> Batch:
         """Describe matrices of one size by a device array of their addresses (uint64)."""
-        locator = np.array((0, device.pointer(pointers), 0, m, n, ld), dtype=_BATCHED)
+        locator = np.array((0, device.pointer(pointers), 0, m, n, ld), dtype=BATCHED.dtype)
         sizes = (np.full(len(pointers), size, np.int32) for size in (m, n, ld))
         return cls(device, np.dtype(dtype), "batched", locator, *sizes, keep=(pointers,))
 
@@ -107,7 +102,8 @@ class Batch:
         step = table.itemsize * len(sizes[0])
         start = device.pointer(table)
         locator = np.array(
-            (device.pointer(addresses), start, start + step, start + 2 * step), dtype=_VBATCHED
+            (device.pointer(addresses), start, start + step, start + 2 * step),
+            dtype=VBATCHED.dtype,
         )
         return cls(device, np.dtype(dtype), "vbatched", locator, *sizes, keep=(addresses, table))
 
@@ -183,8 +179,8 @@ class Part:
 
     @property
     def window(self) -> np.ndarray:
-        """The struct ``Window`` of dense/gemm.cuh."""
-        return np.array((self.i, self.j, self.m, self.n), dtype=_WINDOW)
+        """The struct ``Window`` of common/structs.cuh."""
+        return np.array((self.i, self.j, self.m, self.n), dtype=WINDOW.dtype)
 
     def at(self, i: int, j: int, m: int = ALL, n: int = ALL) -> Part:
         """Return the part of this part from (i, j) on."""
@@ -242,7 +238,7 @@ def _converted(batch: Batch, wrapper: str, count: int) -> Batch:
         pointers = first + step * np.arange(count, dtype=np.uint64)
         made = Batch.of_sizes(batch.device, batch.dtype, pointers, *sizes)
     else:
-        locator = np.array((old["a"], 0, stride, *(x[0] for x in sizes)), dtype=_BATCHED)
+        locator = np.array((old["a"], 0, stride, *(x[0] for x in sizes)), dtype=BATCHED.dtype)
         m, n, ld = sizes
         made = Batch(batch.device, batch.dtype, "batched", locator, m, n, ld)
     return replace(made, keep=(*made.keep, *batch.keep))

@@ -101,15 +101,10 @@ def _parts(
 def _tiny_lists(device: Device, n: np.ndarray, part: PotrfPart, _: PotrfTuning) -> _Lists:
     sizes = n[part.matrices]
     if len(part.matrices) == len(n) and sizes[0] == sizes[-1]:
-        return _Lists(-(-len(sizes) // _tiny_count(sizes[0])))
+        return _Lists(-(-len(sizes) // launch.potrf_tiny_count(sizes[0])))
     work = tiny_work(sizes)
     table = device.upload(np.concatenate([part.matrices, work.ravel()]).astype(np.int32))
     return _Lists(len(work), table[len(sizes) :], table[: len(sizes)])
-
-
-def _tiny_count(n: int) -> int:
-    """Matrices of a block of potrf_tiny.cu."""
-    return 16 if n <= 8 else 8 if n <= 16 else 4
 
 
 def tiny_work(sizes: np.ndarray) -> np.ndarray:
@@ -126,7 +121,7 @@ def tiny_work(sizes: np.ndarray) -> np.ndarray:
     work = []
     for width in (32, 24, 16, 8):
         first, last = np.searchsorted(-classes, [-width, -width + 1])
-        each = _tiny_count(width)
+        each = launch.potrf_tiny_count(width)
         work += [(width, k, min(each, last - k)) for k in range(first, last, each)]
     return np.array(work, np.int64).reshape(-1, 3)
 
@@ -154,12 +149,10 @@ def _run_shared(a: Batch, info: Array, uplo: int, part: PotrfPart, lists: _Lists
 
 # --- tiles that are tasks ------------------------------------------------------------------------
 
-_TILE = {"tiles": 64, "tasks": 128}  # rows of a tile
-
 
 def _task_lists(device: Device, n: np.ndarray, part: PotrfPart, numbers: PotrfTuning) -> _Lists:
     resident = part.residents * device.limits.multiprocessors
-    tasks, rows = task_list(n[part.matrices], _TILE[part.kind], numbers.group * resident)
+    tasks, rows = task_list(n[part.matrices], part.tile, numbers.group * resident)
     tasks[:, 0] = part.matrices[tasks[:, 0]]
     return _Lists(min(len(tasks), resident), device.upload(tasks), tasks=len(tasks), rows=rows)
 
@@ -201,9 +194,7 @@ def task_list(sizes: np.ndarray, tile: int, group: int) -> tuple[np.ndarray, int
 
 def _run_tasks(a: Batch, info: Array, uplo: int, part: PotrfPart, lists: _Lists) -> None:
     xp, rows = a.device.xp, lists.rows
-    # Of a diagonal tile: its inverse, or its blocks of 32×32 and their inverses.
-    kept = 64 * 64 if part.kind == "tiles" else 10 * 32 * launch.block_ld(a.dtype)
-    state, inverses = xp.zeros(rows + 1, xp.int32), xp.empty(rows * kept, a.dtype)
+    state, inverses = xp.zeros(rows + 1, xp.int32), xp.empty(rows * part.kept, a.dtype)
     arguments = (a.locator, lists.work, np.int32(lists.tasks), state, inverses, info)
     _kernel(a, uplo, part)((lists.blocks,), (part.threads,), arguments, part.shared)
 

@@ -112,7 +112,9 @@ class GpuFactor:
         Raises
         ------
         ValueError, TypeError
-            If the shapes do not fit, or for scalar types that no BLAS knows.
+            If the shapes do not fit, or for scalar types that no BLAS knows. While a graph is
+            captured, also if b cannot be taken as it lies in memory: a copy would be gone when
+            the graph is launched.
         """
         if not hasattr(b, "__cuda_array_interface__"):
             return None
@@ -123,7 +125,20 @@ class GpuFactor:
             raise ValueError(
                 f"b has shape {b.shape} and the matrix {(n, n)}: b must be ({n},) or ({n}, k)"
             )
-        return xp.asfortranarray(b.reshape(n, 1) if b.ndim == 1 else b, dtype=work)
+        block = xp.asfortranarray(b.reshape(n, 1) if b.ndim == 1 else b, dtype=work)
+        if self.entries.device.capturing():
+            self._require_as_it_lies(b, block)
+        return block
+
+    def _require_as_it_lies(self, b: Any, block: Any) -> None:
+        pointer, most = self.entries.device.pointer, self.system("N", block.dtype).most
+        split = block.dtype.kind == "c" and self.dtype.kind != "c"
+        if pointer(b) != pointer(block) or split or block.shape[1] > most:
+            raise ValueError(
+                "a graph is being captured, and b would have to be copied, into memory that is "
+                f"not kept for the graph. Try: b of {self.dtype} in Fortran order, with at most "
+                f"{most} columns"
+            )
 
     def empty(self, k: int, dtype: np.dtype) -> Any:
         """See `NumericFactor`."""

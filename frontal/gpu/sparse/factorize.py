@@ -10,12 +10,12 @@ import numpy as np
 
 from ...errors import FactorMemoryError
 from ..runtime.graph import Launch, Replayed
-from . import launch, small_fronts
+from ..runtime.structs import filled
+from . import launch, small_fronts, structs
 from .pattern import Pattern
 
 Examination = Callable[[Any, Any, Any, bool], Launch]
 
-_NO_POSITION = 0x7FFFFFFF  # sparse/front.cuh
 _MULTIPLIER = 8  # larger entries of L in a diagonal tile ask for interchanges
 
 
@@ -203,17 +203,8 @@ class State:
         found = self._device.download(self.all[:10])
         failure, replaced = found[:2].tolist()
         return Outcome(
-            _NO_POSITION - failure if failure else None, replaced, found[2:].view(np.float64)
+            structs.NO_POSITION - failure if failure else None, replaced, found[2:].view(np.float64)
         )
-
-
-def _tasks_struct(real: np.dtype) -> np.dtype:
-    """Return the struct `Tasks` of front_tiles.cu."""
-    pointers = ("begin", "source", "place", "level_count", "ticket", "level", "finished")
-    pointers += ("done", "upper_done", "inverses", "upper_inverses", "sent", "first_sent")
-    pointers += ("pivots", "outcome")
-    fields = [("list", "u8"), ("count", "i4"), *((name, "u8") for name in pointers)]
-    return np.dtype([*fields, ("tiny", real), ("trace", "u8")], align=True)
 
 
 def _tiles(
@@ -228,17 +219,28 @@ def _tiles(
     """Launches for all fronts that are not small."""
     device, tasks, dtype = pattern.device, pattern.tasks, storage.panels.dtype
     lu = pattern.method.pivots
-    struct = np.zeros((), _tasks_struct(np.dtype(dtype.char.lower())))
-    arrays = {name: getattr(tasks, name) for name in ("list", "begin", "source", "place")}
-    arrays |= {"level_count": tasks.level_count, "first_sent": tasks.first_sent}
-    arrays |= {"pivots": storage.pivots, "trace": trace}
-    arrays |= {"inverses": storage.inverses, "upper_inverses": storage.upper_inverses}
-    arrays |= {
-        name: getattr(state, name) for name in struct.dtype.names or () if hasattr(state, name)
-    }
-    for name, array in arrays.items():
-        struct[name] = device.pointer(array)
-    struct["count"], struct["tiny"] = tasks.count, tiny
+    struct = filled(
+        device,
+        structs.TILE_TASKS,
+        dtype,
+        list=tasks.list,
+        count=tasks.count,
+        entries={"begin": tasks.begin, "source": tasks.source, "place": tasks.place},
+        level_count=tasks.level_count,
+        ticket=state.ticket,
+        level=state.level,
+        finished=state.finished,
+        done=state.done,
+        upper_done=state.upper_done,
+        inverses=storage.inverses,
+        upper_inverses=storage.upper_inverses,
+        sent=state.sent,
+        first_sent=tasks.first_sent,
+        pivots=storage.pivots,
+        outcome=state.outcome,
+        tiny=tiny,
+        trace=trace,
+    )
     plan = launch.front_tiles(dtype, pattern.method, device.limits)
     constants = {}
     if lu:

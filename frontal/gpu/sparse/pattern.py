@@ -12,18 +12,14 @@ from ..._jit import jit
 from ...method import Method
 from ...protocol import panel_offsets
 from ...symbolic.plan import Plan
-from . import launch, small_fronts, solve_tasks
+from ..runtime.structs import filled
+from . import launch, small_fronts, solve_tasks, structs
 from . import tile_tasks as front_tasks
 from .schedule import TILE, make_schedule
 from .small_fronts import SmallTasks
 from .solve_tasks import SolveTasks
 from .tile_tasks import Tasks
 
-# sparse/front.cuh: Fronts
-_STRUCT = np.dtype([(name, "u8") for name in (
-    "start", "pointer", "rows", "relative", "child_pointer", "children", "panel", "inverse",
-    "block", "tile_row", "cut_pointer", "cuts",
-)], align=True)  # fmt: skip
 _SMALL = TILE  # rows of fronts that are factored whole
 
 
@@ -110,10 +106,8 @@ class Pattern:
         if dtype not in self._layouts:
             layout = Layout.of(self.plan, self.method, dtype)
             panel = self.device.upload(layout.panel)
-            arrays = {**self._arrays, "panel": panel}
-            pointers = tuple(self.device.pointer(arrays[name]) for name in _STRUCT.names or ())
-            struct = np.array(pointers, dtype=_STRUCT).view(f"V{_STRUCT.itemsize}")
-            self._layouts[dtype] = layout, panel, struct  # CuPy takes long to tell fields
+            struct = filled(self.device, structs.FRONTS, panel=panel, **self._arrays)
+            self._layouts[dtype] = layout, panel, struct
         return self._layouts[dtype]
 
     @cached_property

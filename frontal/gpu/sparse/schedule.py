@@ -15,7 +15,7 @@ import numpy as np
 from ..._jit import jit
 from ...method import Method
 from ...symbolic.plan import Plan
-from ...symbolic.supernodes import TILE  # FRONT_TILE of sparse/front.cuh
+from .structs import FRONT_TILE as TILE
 
 
 @dataclass(frozen=True)

@@ -9,22 +9,14 @@ import numpy as np
 
 from ..._jit import jit
 from ..runtime.graph import Launch
-from . import launch
+from ..runtime.structs import filled
+from . import launch, structs
 
 if TYPE_CHECKING:
     from .factorize import State, Storage
     from .pattern import Pattern
 
-# sparse/small_front.cuh: SmallFront, SmallChild and bytes of a child's map
-_FRONT = np.dtype(
-    [(name, "i8") for name in ("entry", "inverse", "block", "panel")]
-    + [
-        (name, "i4")
-        for name in ("front", "start", "k", "m", "child", "children", "entries", "spare")
-    ]
-)
-_CHILD = np.dtype([("block", "i8"), ("m", "i4"), ("spare", "i4")])
-_MAP = 64
+_ROWS = 1 << structs.ENTRY_BITS  # and columns that an entry may be in
 _ORDERS = (64, 32, 16)  # rows of fronts of each class
 
 
@@ -39,11 +31,11 @@ class SmallTasks:
     counts : list of tuple of int
         Fronts of each level with up to 64, 32 and 16 rows.
     fronts, children : device arrays of bytes
-        The structs of sparse/small_front.cuh.
+        `structs.SMALL_FRONT` and `structs.SMALL_CHILD`.
     maps : device array (children, 64) of bytes
         Positions of a child's rows in its parent.
     entries : device array
-        Entries of A: 4096·(position among the values) + row + 64·column.
+        Entries of A: places among the values, rows and columns, as structs.SMALL_FRONTS has them.
     """
 
     first: list[int]
@@ -83,7 +75,7 @@ def small_tasks(pattern: Pattern) -> SmallTasks:
 def _items(pattern: Pattern, fronts: np.ndarray) -> np.ndarray:
     """Return the struct of each front; entries of A and children follow the order of the list."""
     plan = pattern.plan
-    items = np.zeros(fronts.size, _FRONT)
+    items = np.zeros(fronts.size, structs.SMALL_FRONT.dtype)
     items["front"], items["start"] = fronts, plan.start[fronts]
     items["k"], items["m"] = pattern.k[fronts], pattern.m[fronts]
     items["inverse"], items["block"] = pattern.inverse[fronts], pattern.schedule.block[fronts]
@@ -101,12 +93,12 @@ def _children(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the struct of each child, and where its rows go in its parent."""
     plan, total = pattern.plan, int(items["children"].sum())
-    names, maps = np.empty(total, np.int64), np.zeros((total, _MAP), np.uint8)
+    names, maps = np.empty(total, np.int64), np.zeros((total, structs.MAP_BYTES), np.uint8)
     _fill_maps(
         fronts, items["child"], plan.child_pointer, plan.children,
         plan.pointer, plan.relative, names, maps,
     )  # fmt: skip
-    children = np.zeros(total, _CHILD)
+    children = np.zeros(total, structs.SMALL_CHILD.dtype)
     children["block"], children["m"] = pattern.schedule.block[names], pattern.m[names]
     return children, maps
 
@@ -128,38 +120,36 @@ def _pack_entries(fronts, begin, entry_pointer, source, row, column, out):
     for q in range(fronts.size):
         first = entry_pointer[fronts[q]]
         for e in range(first, entry_pointer[fronts[q] + 1]):
-            out[begin[q] + e - first] = source[e] * 4096 + row[e] + 64 * column[e]
+            out[begin[q] + e - first] = source[e] * _ROWS**2 + row[e] + _ROWS * column[e]
 
 
 def _structs(
     pattern: Pattern, storage: Storage, blocks: Any, tiny: float, state: State
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the structs `SmallFronts` and `Outputs` of the kernel."""
-    pointer, tasks, dtype = pattern.device.pointer, pattern.small_tasks, storage.panels.dtype
-    inputs = [
-        ("fronts", tasks.fronts),
-        ("children", tasks.children),
-        ("maps", tasks.maps),
-        ("entries", tasks.entries),
-        ("finished", state.finished),
-    ]
-    outputs = [
-        ("factor", storage.panels),
-        ("blocks", blocks),
-        ("inverses", storage.inverses),
-        ("upper_inverses", storage.upper_inverses),
-        ("pivots", storage.pivots),
-        ("outcome", state.outcome),
-    ]
-    real = ("tiny", np.dtype(dtype.char.lower()))
-    structs = []
-    for arrays, more in ((inputs, []), (outputs, [real])):
-        struct = np.zeros((), np.dtype([*((name, "u8") for name, _ in arrays), *more], align=True))
-        for name, array in arrays:
-            struct[name] = pointer(array)
-        structs.append(struct)
-    structs[1]["tiny"] = tiny
-    return structs[0], structs[1]
+    """Return the structs `SmallFronts` and `SmallOutputs` of the kernel."""
+    device, tasks, dtype = pattern.device, pattern.small_tasks, storage.panels.dtype
+    fronts = filled(
+        device,
+        structs.SMALL_FRONTS,
+        fronts=tasks.fronts,
+        children=tasks.children,
+        maps=tasks.maps,
+        entries=tasks.entries,
+        finished=state.finished,
+    )
+    outputs = filled(
+        device,
+        structs.OUTPUTS,
+        dtype,
+        factor=storage.panels,
+        blocks=blocks,
+        inverses=storage.inverses,
+        upper_inverses=storage.upper_inverses,
+        pivots=storage.pivots,
+        outcome=state.outcome,
+        tiny=tiny,
+    )
+    return fronts, outputs
 
 
 def launches(

@@ -8,24 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._jit import jit
-from . import launch
+from . import structs
 from .schedule import TILE
 
 if TYPE_CHECKING:
     from .pattern import Pattern
 
-# sparse/front_solve.cuh: SolveTask
-TASK = np.dtype(
-    [
-        *((name, "i8") for name in ("panel", "inverse", "pointer")),
-        *((name, "i4") for name in ("start", "k", "m", "tile", "count", "first")),
-        *((name, "i4") for name in ("parts", "partial", "has_children", "unused")),
-    ]
-)
+TASK = structs.SOLVE_TASK.dtype
 # of fronts that a warp takes whole, where a level has enough of them for Pattern.fewest blocks
-_SMALL_ROWS, _SMALL_PIVOTS, _SMALL_ENTRIES = 128, TILE, 4096
+_SMALL_ROWS, _SMALL_PIVOTS, _SMALL_ENTRIES = structs.SMALL_ROWS, TILE, 4096
 _GROUP = 512  # tiles of rows of fronts that take turns
-_WARPS = launch.SOLVE_WARPS
+_WARPS = structs.SOLVE_WARPS
 _PART = 8  # tiles of update rows that one task of the backward sweep sums
 
 

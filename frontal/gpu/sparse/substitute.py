@@ -9,16 +9,12 @@ from typing import Any
 import numpy as np
 
 from ..runtime.graph import Launch, Replayed
+from ..runtime.structs import filled
 from . import health as life
-from . import launch
+from . import launch, structs
 from .factorize import Storage
 from .pattern import Pattern
 from .schedule import TILE
-
-# sparse/front_solve.cuh: Solve
-_POINTERS = ("tasks", "message_pointer", "slots", "place", "inverses")
-_POINTERS += ("x", "y", "z", "messages", "partial", "ticket")
-_STRUCT = np.dtype([*((name, "u8") for name in _POINTERS), ("count", "i4")], align=True)
 
 
 class Solver:
@@ -32,7 +28,7 @@ class Solver:
         self.dtype = storage.panels.dtype
         self.inverses, self.upper_inverses = storage.inverses, storage.upper_inverses
         self._sweeps: dict[tuple[int, bool], Sweeps] = {}
-        self._messages: Messages | None = None
+        self._messages: list[Messages] = []  # the widest last
 
     def sweeps(self, width: int, flip: bool) -> Sweeps:
         """Prepare both sweeps for `width` right-hand sides, or the first of them.
@@ -44,10 +40,11 @@ class Solver:
         """
         width = launch.solve_width(self.dtype, width)
         if (width, flip) not in self._sweeps:
-            if self._messages is None or width > self._messages.width:
+            if not self._messages or width > self._messages[-1].width:
                 self._sweeps.clear()
-                self._messages = Messages(self.pattern, self.dtype, width)
-            self._sweeps[width, flip] = Sweeps(self, self._messages, width, flip)
+                # narrower ones stay: a graph that the caller captured may still send them
+                self._messages.append(Messages(self.pattern, self.dtype, width))
+            self._sweeps[width, flip] = Sweeps(self, self._messages[-1], width, flip)
         return self._sweeps[width, flip]
 
     def blocks(self, total: int, flip: bool) -> Iterator[tuple[slice, Sweeps]]:
@@ -168,25 +165,25 @@ class Sweeps:
         if not count:
             return None
         device, dtype, forward = solver.pattern.device, solver.dtype, ticket < 2
-        struct = np.zeros((), _STRUCT)
         of_upper = solver.pattern.method.panels == 2 and forward == flip
-        arrays = {
-            "tasks": tasks,
-            "message_pointer": solver.tasks.message_pointer,
-            "slots": solver.tasks.slots,
-            "place": solver.place,
-            "inverses": solver.upper_inverses if of_upper else solver.inverses,
-            "x": self.rhs,
-            "z": self.solution,
-            "ticket": self._messages.tickets[ticket:],
-        }
-        for field, array in arrays.items():
-            struct[field] = device.pointer(array)
-        at, n = device.pointer(self._messages.sent), int(solver.pattern.plan.start[-1])
-        for field, rows in (("y", n), ("messages", solver.tasks.messages), ("partial", 0)):
-            struct[field] = at
-            at += rows * self.width * dtype.itemsize
-        struct["count"] = count
+        sent, n = device.pointer(self._messages.sent), int(solver.pattern.plan.start[-1])
+        row = self.width * dtype.itemsize  # bytes
+        struct = filled(
+            device,
+            structs.SOLVE,
+            tasks=tasks,
+            message_pointer=solver.tasks.message_pointer,
+            slots=solver.tasks.slots,
+            place=solver.place,
+            inverses=solver.upper_inverses if of_upper else solver.inverses,
+            x=self.rhs,
+            y=sent,
+            z=self.solution,
+            messages=sent + n * row,
+            partial=sent + (n + solver.tasks.messages) * row,
+            ticket=self._messages.tickets[ticket:],
+            count=count,
+        )
         constants = plan.constants | life.constants(solver.pattern, FLIP=flip)
         kernel = device.kernel(f"{name}.cu", name, dtype, **constants)
         arguments = (struct, solver.panels)

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..._jit import jit
+from . import structs
 from .schedule import TILE
 
 if TYPE_CHECKING:
     from .pattern import Pattern
 
-UPPER = 1 << 30  # PART_BIT of front_tiles.cu
+UPPER = structs.PART_BIT
 _GROUP = 512  # tiles of rows of fronts whose columns take turns
 _FEW = 512  # fronts of a level; see followed_tiles
 _LARGE, _WIDE, _SQUARE = 48, 4, 16  # see _order; tiles

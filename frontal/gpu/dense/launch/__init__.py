@@ -12,7 +12,8 @@ from typing import Any
 
 from ...runtime import tuned
 from ...runtime.limits import H200, Limits
-from .cholesky import PotrfPart, PotrfTuning, block_ld, potrf
+from .cholesky import PotrfPart, PotrfTuning, block_ld, potrf, potrf_tiny_count
+from .copies import COPY_TILE, clear, copy_strided
 from .lu import (
     BlockPlan,
     GetrfTuning,
@@ -20,11 +21,15 @@ from .lu import (
     LeftPlan,
     PanelPlan,
     RowsPlan,
+    StripPlan,
     getrf_block,
+    getrf_info,
     getrf_left,
     getrf_panel,
-    laswp_columns,
-    strip_shared,
+    getrf_update,
+    inverse_copies,
+    laswp,
+    laswp_through_shared,
 )
 from .products import (
     GemmTuning,
@@ -34,12 +39,13 @@ from .products import (
     TrsmTuning,
     product_tile,
     tiles,
-    triangle_shared,
     trsm,
+    trtri,
 )
 from .vectors import GemvPlan, GemvTuning, gemv
 
 __all__ = [
+    "COPY_TILE",
     "H200",
     "BlockPlan",
     "GemmTuning",
@@ -54,21 +60,28 @@ __all__ = [
     "PotrfPart",
     "PotrfTuning",
     "RowsPlan",
+    "StripPlan",
     "Tile",
     "TrsmPlan",
     "TrsmTuning",
     "block_ld",
+    "clear",
+    "copy_strided",
     "gemv",
     "getrf_block",
+    "getrf_info",
     "getrf_left",
     "getrf_panel",
-    "laswp_columns",
+    "getrf_update",
+    "inverse_copies",
+    "laswp",
+    "laswp_through_shared",
     "potrf",
+    "potrf_tiny_count",
     "product_tile",
-    "strip_shared",
     "tiles",
-    "triangle_shared",
     "trsm",
+    "trtri",
     "tuning",
 ]
 

@@ -32,6 +32,11 @@ class PotrfPart:
         The kernel file potrf_<kind>.cu.
     matrices : int array
         Largest first.
+    residents : int
+        Blocks of a multiprocessor that wait for each other.
+    tile, kept : int
+        Rows of a tile that is a task, and entries of workspace for each that is diagonal: its
+        inverse, or its blocks of 32×32 and their inverses.
     """
 
     kind: str
@@ -40,6 +45,8 @@ class PotrfPart:
     threads: int
     shared: int
     residents: int = 0
+    tile: int = 0
+    kept: int = 0
 
 
 def block_ld(dtype: np.dtype, rows: int = 32) -> int:
@@ -78,6 +85,11 @@ def potrf_tiny(matrices: np.ndarray, largest: int, dtype: npt.DTypeLike) -> Potr
     return PotrfPart("tiny", matrices, (("WIDTH", width),), 128, shared)
 
 
+def potrf_tiny_count(n: int) -> int:
+    """Matrices of a block of potrf_tiny.cu."""
+    return 16 if n <= 8 else 8 if n <= 16 else 4
+
+
 def potrf_shared_bytes(n: int, dtype: np.dtype) -> int:
     """Bytes of shared memory of potrf_shared.cu for matrices up to this order."""
     return n * block_ld(dtype, n) * dtype.itemsize
@@ -104,14 +116,17 @@ def potrf_tiles(
     fit = max(min(bound, limits.shared_multiprocessor // (shared + 1024)), 1)
     residents = 1 if len(matrices) * largest <= numbers.alone else fit
     constants = (("RESIDENTS", bound),)
-    return PotrfPart("tiles", matrices, constants, product.threads, shared, residents)
+    return PotrfPart(
+        "tiles", matrices, constants, product.threads, shared, residents, tile=64, kept=64 * 64
+    )
 
 
 def potrf_tasks(matrices: np.ndarray, dtype: np.dtype) -> PotrfPart:
     """Launch of potrf_tasks.cu: tiles of 128 by 8 warps, which take all registers."""
     tile, side, ld = 128, 4, block_ld(dtype, 128)
     product = Tile(0, tile, tile, 16, 3, warps=8)
-    solve = tile * ld + side * (side + 1) // 2 * 32 * block_ld(dtype)
+    kept = side * (side + 1) // 2 * 32 * block_ld(dtype)
+    solve = tile * ld + kept
     region = max(-(-product.shared(dtype) // (32 * dtype.itemsize)) * 32, solve)
     shared = (region + 96) * dtype.itemsize
-    return PotrfPart("tasks", matrices, (), product.threads, shared, residents=1)
+    return PotrfPart("tasks", matrices, (), product.threads, shared, 1, tile, kept)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +39,9 @@ class GetrsTuning:
 class RowsPlan:
     """Matrices up to 32×32 of one width in registers: lanes a matrix, four warps a block."""
 
+    most: ClassVar[int] = 32  # rows and columns
+    threads: ClassVar[int] = 128
+
     width: int  # registers of a row: 8, 16, 24 or 32
 
     @classmethod
@@ -48,12 +52,12 @@ class RowsPlan:
     @property
     def lanes(self) -> int:
         """Lanes of a matrix."""
-        return min(power_of_two(self.width), 32)
+        return min(power_of_two(self.width), self.most)
 
     @property
     def per_block(self) -> int:
-        """Matrices of a block of 128 threads."""
-        return 128 // self.lanes
+        """Matrices of a block."""
+        return self.threads // self.lanes
 
     def shared(self, dtype: npt.DTypeLike, per_block: int) -> int:
         """Bytes of shared memory: two rows and 16 bytes a matrix."""
@@ -73,6 +77,8 @@ class BlockPlan:
 class PanelPlan:
     """Panels of LU in registers, ``rows`` rows a thread."""
 
+    most_blocks: ClassVar[int] = 32  # that share a panel
+
     columns: int
     rows: int
     shared_by_blocks: bool = False  # a panel is shared by as many blocks as its rows need
@@ -87,6 +93,10 @@ class PanelPlan:
         """Threads for panels of at most m rows."""
         threads = max(-(-m // (32 * self.rows)) * 32, 32)
         return min(threads, self.threads) if self.shared_by_blocks else threads
+
+    def together(self, blocks: int, limits: Limits) -> int:
+        """Panels shared by so many blocks that surely fit on the device at once."""
+        return max(limits.multiprocessors // blocks, 1)
 
     def exchange(self, dtype: npt.DTypeLike, blocks: int) -> int:
         """Bytes of global memory through which ``blocks`` blocks agree upon pivots."""
@@ -155,18 +165,49 @@ def getrf_panel(m: int, dtype: npt.DTypeLike, numbers: GetrfTuning) -> PanelPlan
     return PanelPlan(max(min(numbers.panel, 64 // (words * rows)), 8), rows)
 
 
-def strip_shared(dtype: npt.DTypeLike) -> int:
-    """Bytes of shared memory of getrf_update.cu."""
+@dataclass(frozen=True)
+class StripPlan:
+    """Strips of ``columns`` columns, a block each."""
+
+    columns: int
+    threads: int
+    shared: int = 0
+
+
+def getrf_update(dtype: npt.DTypeLike) -> StripPlan:
+    """Launch of getrf_update.cu."""
     dtype = np.dtype(dtype)
     medium = tiles(dtype)[2]
     along = {"f": 4, "d": 2, "F": 2, "D": 4}[dtype.char]
     solve = 32 * (32 + (2 if dtype.char == "D" else 4)) + medium.cols * (32 + along)
-    return max(solve * dtype.itemsize, medium.shared(dtype))
+    shared = max(solve * dtype.itemsize, medium.shared(dtype))
+    return StripPlan(medium.cols, medium.threads, shared)
 
 
-def laswp_columns(m: int, dtype: npt.DTypeLike, limits: Limits, most: int = 32) -> int:
-    """Columns of m rows that pass through shared memory at a time; 0 where not even one fits."""
+def laswp(columns: int = 32) -> StripPlan:
+    """Launch of laswp.cu and getrs.cu for strips of so many columns."""
+    return StripPlan(columns, 128)
+
+
+def laswp_through_shared(
+    m: int, dtype: npt.DTypeLike, limits: Limits, most: int = 32
+) -> tuple[int, int]:
+    """Columns of m rows that pass through shared memory at a time, and bytes of it.
+
+    No columns where not even one fits.
+    """
     available = limits.shared_multiprocessor // 6
     item = np.dtype(dtype).itemsize
     columns = min(most, (available - 4 * m) // (item * max(m, 1)))
-    return max(columns, int(m * (item + 4) <= limits.shared_block))
+    columns = max(columns, int(m * (item + 4) <= limits.shared_block))
+    return columns, m * (columns * item + 4)
+
+
+def getrf_info() -> int:
+    """Threads of a block of getrf_info.cu."""
+    return 256
+
+
+def inverse_copies(count: int, columns: int) -> tuple[tuple[int, int], int]:
+    """Grid and threads for matrices of so many columns that are written by inverse.cu."""
+    return (count, min(columns, 64)), 128

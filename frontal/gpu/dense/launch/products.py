@@ -159,6 +159,11 @@ def _trsm_block(width: int, left: bool, dtype: np.dtype, given: bool) -> tuple[i
     return tile.threads, inverses + max(tile.shared(dtype), right * dtype.itemsize)
 
 
-def triangle_shared(dtype: np.dtype) -> int:
+def trtri(triangles: int, dtype: npt.DTypeLike) -> tuple[int, int, int]:
+    """Blocks, threads and bytes of shared memory of trtri.cu: a warp each triangle."""
+    return -(-triangles // 4), 128, 4 * triangle_shared(dtype)
+
+
+def triangle_shared(dtype: npt.DTypeLike) -> int:
     """Bytes of a triangle of order 32 in shared memory."""
     return 32 * (32 + (2 if np.dtype(dtype).char == "D" else 4)) * np.dtype(dtype).itemsize

@@ -30,6 +30,7 @@ class GemvPlan:
     tile_n: int
     unroll: int
     shared: int
+    sum_threads: int = 128  # of a block that adds the partial sums of a tile
 
 
 def gemv(

@@ -1,10 +1,11 @@
-// Views of matrices, and where the matrices of a batch lie: Native, Batched, Vbatched.
+// Views of matrices, and those of a batch: of Native, Batched, Vbatched (common/structs.cuh).
 //
 // All matrices are column-major. A kernel takes a locator by value and asks it for matrix b of the
 // batch; `at` trims the view to the rows and columns that exist from (i, j) on, which is how one
 // sequence of launches serves matrices of different sizes.
 #pragma once
 #include "common/scalar.cuh"
+#include "common/structs.cuh"
 
 enum Uplo : int { Lower = 0, Upper = 1 };
 enum Trans : int { NoTrans = 0, Transposed = 1, ConjTrans = 2 };
@@ -29,30 +30,16 @@ template <class T> struct Matrix {
         c = min_(max_(cols - j, 0), c);
         return {data + i + (long long)j * ld, r, c, ld};
     }
+    __device__ Matrix at(const Window &part) const { return at(part.i, part.j, part.m, part.n); }
 };
 
-// One matrix.
-template <class T> struct Native {
-    T *a;
-    int m, n, ld;
-    __device__ Matrix<T> operator()(int) const { return {a, m, n, ld}; }
-};
-
-// Matrices of one size: `stride` elements apart, or by an array of pointers where `p` is not null.
-template <class T> struct Batched {
-    T *a;
-    T *const *p;
-    long long stride;
-    int m, n, ld;
-    __device__ Matrix<T> operator()(int b) const { return {p ? p[b] : a + b * stride, m, n, ld}; }
-};
-
-// Matrices of different sizes: a pointer, m, n and ld for each, all in device memory.
-template <class T> struct Vbatched {
-    T *const *p;
-    const int *m, *n, *ld;
-    __device__ Matrix<T> operator()(int b) const { return {p[b], m[b], n[b], ld[b]}; }
-};
+template <class T> __device__ Matrix<T> Native<T>::operator()(int) const { return {a, m, n, ld}; }
+template <class T> __device__ Matrix<T> Batched<T>::operator()(int b) const {
+    return {p ? p[b] : a + b * stride, m, n, ld};
+}
+template <class T> __device__ Matrix<T> Vbatched<T>::operator()(int b) const {
+    return {p[b], m[b], n[b], ld[b]};
+}
 
 // The tile of a batch that block (or warp) `item` computes. `work` holds {matrix, row, column, 0},
 // row and column counted in elements; it is repeated for every `period` items, for the next

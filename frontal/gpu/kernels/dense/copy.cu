@@ -6,8 +6,6 @@
 
 using T = SCALAR;
 
-constexpr int COPY_TILE = 32, COPY_ROWS = 8;
-
 // to[b] = from[b] for matrices of any strides, counted in elements. Tile map: a block of 32×8
 // threads copies the 32×32 tile work[3x..3x+2] = (matrix, tile row, tile column), by way of shared
 // memory (32×33 elements of T, static) so that both sides are read and written along what lies

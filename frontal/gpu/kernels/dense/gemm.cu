@@ -28,8 +28,8 @@ __device__ void gemm_entry(T alpha, Source a, Window part_a, Source b, Window pa
     int slot = threadIdx.x / Product::threads, item = blockIdx.x * Product::per_block + slot;
     if (item >= count) return;  // whole tiles: the others synchronize within themselves only
     int4 w = work_item(work, period, item);
-    gemm<Product, (Trans)TRANS_A, (Trans)TRANS_B>(alpha, part_a.of(a(w.x)), part_b.of(b(w.x)), beta,
-        part_c.of(c(w.x)), w.y, w.z, shared_memory<T>() + slot * Product::shared_elements);
+    gemm<Product, (Trans)TRANS_A, (Trans)TRANS_B>(alpha, a(w.x).at(part_a), b(w.x).at(part_b), beta,
+        c(w.x).at(part_c), w.y, w.z, shared_memory<T>() + slot * Product::shared_elements);
 }
 
 #define ENTRY(name, Source) \

@@ -2,13 +2,6 @@
 #pragma once
 #include "common/tile.cuh"
 
-// The part of each matrix of a batch that an operation works on; trimmed to the rows and columns
-// that a matrix has, so that one window serves matrices of different sizes.
-struct Window {
-    int i, j, m, n;
-    template <class T> __device__ Matrix<T> of(Matrix<T> a) const { return a.at(i, j, m, n); }
-};
-
 // Rows i… of op(a), at most `size`; columns j… of op(b) likewise.
 template <Trans OP, class T>
 __device__ inline Matrix<T> operand_rows(Matrix<T> a, int i, int size) {

@@ -26,7 +26,7 @@ __device__ void herk_entry(T alpha, Source a, Window part_a, T beta, Source c, W
     int slot = threadIdx.x / Product::threads, item = blockIdx.x * Product::per_block + slot;
     if (item >= count) return;  // whole tiles: the others synchronize within themselves only
     int4 w = work_item(work, period, item);
-    herk<Product, (Trans)TRANS, CONJUGATE != 0>(alpha, part_a.of(a(w.x)), beta, part_c.of(c(w.x)),
+    herk<Product, (Trans)TRANS, CONJUGATE != 0>(alpha, a(w.x).at(part_a), beta, c(w.x).at(part_c),
         (Uplo)uplo, w.y, w.z, shared_memory<T>() + slot * Product::shared_elements);
 }
 

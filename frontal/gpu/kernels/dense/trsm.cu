@@ -31,29 +31,23 @@
 using T = SCALAR;
 using Solver = Trsm<T, (Side)SIDE, (Uplo)UPLO, (Trans)TRANS, WIDTH, GIVEN_INVERSES != 0>;
 
-// The inverses of the diagonal blocks of 32, from trtri.cu: those of matrix b begin with number
-// starts[b], or b·each where `starts` is null; `skip` of them belong to rows before the window.
-struct Inverses {
-    const T *values;
-    const int *starts;
-    int each, skip;
-    __device__ const T *of(int b) const {
-        long long number = (starts ? starts[b] : (long long)b * each) + skip;
-        return values + number * tri_order * tri_order;
-    }
-};
+// The inverses that belong to matrix b.
+__device__ inline const T *inverses_of(const Inverses<T> &made, int b) {
+    long long number = (made.starts ? made.starts[b] : (long long)b * made.each) + made.skip;
+    return made.values + number * tri_order * tri_order;
+}
 
 template <class Source>
-__device__ void trsm_entry(T alpha, int diag, Source a, Window part_a, Inverses inverses, Source b,
-    Window part_b, const int4 *work, int period) {
+__device__ void trsm_entry(T alpha, int diag, Source a, Window part_a, Inverses<T> inverses,
+    Source b, Window part_b, const int4 *work, int period) {
     int4 w = work_item(work, period, blockIdx.x);
-    Solver::solve(part_a.of(a(w.x)), inverses.of(w.x), (Diag)diag, alpha, part_b.of(b(w.x)),
-        w.y + w.z, shared_memory<T>());
+    Solver::solve(a(w.x).at(part_a), inverses_of(inverses, w.x), (Diag)diag, alpha,
+        b(w.x).at(part_b), w.y + w.z, shared_memory<T>());
 }
 
 #define ENTRY(name, Source) \
     extern "C" __global__ void __launch_bounds__(Solver::threads, Solver::residents) \
-        name(T alpha, int diag, Source<T> a, Window part_a, Inverses inverses, Source<T> b, \
+        name(T alpha, int diag, Source<T> a, Window part_a, Inverses<T> inverses, Source<T> b, \
             Window part_b, const int4 *work, int period) { \
         trsm_entry(alpha, diag, a, part_a, inverses, b, part_b, work, period); \
     }

@@ -17,7 +17,7 @@ __device__ void trtri_entry(int uplo, int diag, Source a, Window part, T *invers
     int4 w = work_item(work, period, item);
     T *lower = shared_memory<T>() + warp * tri_order * tri_ld<T>;
     load_triangle(
-        part.of(a(w.x)).at(w.y, w.y, tri_order, tri_order), (Uplo)uplo, (Diag)diag, lower);
+        a(w.x).at(part).at(w.y, w.y, tri_order, tri_order), (Uplo)uplo, (Diag)diag, lower);
     invert_triangle(lower);
     store_triangle(lower, inverses + (long long)item * tri_order * tri_order);
 }

@@ -8,7 +8,6 @@
 #include "common/matrix.cuh"
 #include "common/ptx.cuh"
 
-constexpr int tri_order = 32;
 // Its columns begin at multiples of 16 bytes, and warps read rows and columns without conflicts.
 template <class T> constexpr int tri_ld = tri_order + (sizeof(T) == 8 ? 4 : sizeof(T) == 4 ? 4 : 2);
 

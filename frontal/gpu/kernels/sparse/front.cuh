@@ -15,28 +15,16 @@
 // parallel sparse triangular solution using selective inversion" (1998).
 #pragma once
 #include "common/matrix.cuh"
+#include "sparse/structs.cuh"
 
 #ifndef LU
 #define LU 0
 #endif
 
-constexpr int FRONT_TILE = 64;
-
-struct Fronts {
-    const int *start;            // first pivot column of each front, and one more
-    const long long *pointer;    // where the update rows of each front begin, and one more
-    const int *rows, *relative;  // update rows, and their positions in the parent
-    const int *child_pointer, *children;
-    const long long *panel, *inverse;  // in the factor and among the inverses
-    const long long *block;            // in the arena of contribution blocks
-    const int *tile_row;  // number of each front's first tile of rows among those of all fronts
-    // Where the rows of child c begin that fall in tile t of its parent: cuts[cut_pointer[c] + t].
-    const long long *cut_pointer;
-    const int *cuts;
-
-    __device__ int pivots(int s) const { return start[s + 1] - start[s]; }
-    __device__ int updates(int s) const { return (int)(pointer[s + 1] - pointer[s]); }
-};
+__device__ inline int pivots_of(const Fronts &f, int s) { return f.start[s + 1] - f.start[s]; }
+__device__ inline int updates_of(const Fronts &f, int s) {
+    return (int)(f.pointer[s + 1] - f.pointer[s]);
+}
 
 template <class T> __device__ constexpr int padded(int n) {
     constexpr int wide = sizeof(T) < 16 ? 16 / sizeof(T) : 1;
@@ -50,7 +38,8 @@ template <class T> struct Front {
     const Fronts *tree;
 
     __device__ void set(const Fronts &f, int front, T *factor) {
-        s = front, k = f.pivots(s), m = f.updates(s), panel = factor + f.panel[s], tree = &f;
+        s = front, k = pivots_of(f, s), m = updates_of(f, s), panel = factor + f.panel[s],
+        tree = &f;
         pivot_tiles = ceil_div(k, FRONT_TILE), update_tiles = ceil_div(m, FRONT_TILE);
     }
 
@@ -104,7 +93,6 @@ template <class T> struct Contribution {
 
 // What a factorization reports to the host, zero at first: outcome[0] grows with how early in the
 // order of elimination the first pivot of Cholesky lies that is not positive.
-constexpr int NO_POSITION = 0x7fffffff;
 __device__ inline void report_failure(int *outcome, int position) {
     atomicMax(outcome, NO_POSITION - position);
 }

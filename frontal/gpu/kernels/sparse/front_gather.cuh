@@ -10,13 +10,6 @@
 // tile (i, j) of the transpose of U.
 enum Part : int { LOWER_PART = 0, UPPER_PART = 1 };
 
-// The entries of A of each task, as places in its tile and among the values.
-struct Entries {
-    const long long *begin;  // of each task, and one more
-    const long long *source;
-    const int *place;  // row + 64·column
-};
-
 // tile[r + c·LD] of 64×64 ← 0. No barrier.
 template <int LD, class T> __device__ inline void clear_tile(T *tile) {
     for (int e = threadIdx.x; e < LD * FRONT_TILE; e += blockDim.x) tile[e] = zero<T>();
@@ -33,8 +26,8 @@ struct ChildPart {
 __device__ inline ChildPart child_part(const Fronts &tree, int c, Part part, int i, int j) {
     const int *cut = tree.cuts + tree.cut_pointer[c];
     int down = part == LOWER_PART ? i : j, across = part == LOWER_PART ? j : i;
-    return {cut[down], cut[down + 1], cut[across], cut[across + 1], tree.updates(c), tree.block[c],
-        tree.pointer[c]};
+    return {cut[down], cut[down + 1], cut[across], cut[across + 1], updates_of(tree, c),
+        tree.block[c], tree.pointer[c]};
 }
 
 // Add a child's part to the tile. The threads of a warp go along the block's columns, as it lies in

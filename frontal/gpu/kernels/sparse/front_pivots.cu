@@ -7,7 +7,7 @@
 #include "sparse/front.cuh"
 
 using T = SCALAR;
-constexpr int SIZE = FRONT_TILE, threads = 128;
+constexpr int SIZE = FRONT_TILE, threads = TILE_THREADS;
 
 extern "C" __global__ void __launch_bounds__(threads)
     front_pivots(const __grid_constant__ Fronts tree, const int *list, int *pivots, T *factor) {

@@ -18,16 +18,11 @@
 
 using T = SCALAR;
 using R = real_t<T>;
-constexpr int THREADS = 64;
+constexpr int THREADS = SMALL_THREADS;
 // Blocks on a multiprocessor: as many as there are registers for.
 constexpr int RESIDENTS = sizeof(T) == 4 ? 10 : sizeof(T) == 8 ? 8 : 6;
 
-struct Outputs {
-    T *factor, *blocks, *inverses, *upper_inverses;
-    int *pivots;
-    int *outcome;  // see report_failure; then how many pivots were replaced
-    R tiny;
-};
+using Outputs = SmallOutputs<T>;
 
 // One front, as each of its threads knows it.
 template <int ORDER> struct Small {
@@ -38,7 +33,7 @@ template <int ORDER> struct Small {
 
     __device__ int k() const { return tile.front.k; }
     __device__ int m() const { return tile.front.m; }
-    __device__ int order() const { return tile.front.order(); }
+    __device__ int order() const { return k() + m(); }
     __device__ int ld() const { return padded<T>(padded<T>(k()) + m()); }
     // Row `lane` of L in the factor, and the contribution block less its first row and column.
     __device__ T *row() const {

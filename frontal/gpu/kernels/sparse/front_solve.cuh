@@ -28,37 +28,11 @@
 #define AHEAD 1
 #endif
 
-constexpr int W = WIDTH, TILE = FRONT_TILE, threads = 256, warps = threads / 32;
+constexpr int W = WIDTH, TILE = FRONT_TILE, warps = SOLVE_WARPS, threads = 32 * warps;
 constexpr int VALUES = TILE * W;      // of a tile of rows
 constexpr int INVERSE_LD = TILE + 1;  // odd, for reads along rows
-constexpr int SMALL_ROWS = 128, SMALL_LD = SMALL_ROWS + 4;
 // Of the two triangular factors the first is L, and the second U; for Aᵀ the transposes of U and L.
 constexpr bool upper_first = LU && FLIP, upper_last = LU && !FLIP;
-
-// A front that one warp takes whole, or a part of a larger one.
-struct alignas(16) SolveTask {
-    long long panel, inverse, pointer;  // places of the front's panels, inverses and update rows
-    int start, k, m;
-    int tile;  // forward: tile of rows; backward: tile of pivots
-    // Tiles of update rows from `first` (backward) or `tile` (forward) on; see there.
-    int count;
-    int first;
-    int parts, partial;  // backward: sums over update rows that others make, and the first of them
-    int has_children, unused;  // forward
-};
-
-template <class T> struct Solve {
-    const SolveTask *tasks;  // of this launch; of small fronts always from the leaves up
-    // Messages to each row of each front; front s begins at start + pointer.
-    const int *message_pointer;
-    const int *slots;  // where the message of each update row goes
-    const int *place;  // LU: which row of the front comes to each pivot row
-    const T *inverses;
-    const T *x;                     // right-hand sides
-    T *y, *z, *messages, *partial;  // all are messages: y between the sweeps, z the solution
-    int *ticket;                    // zero at first
-    int count;                      // of tasks
-};
 
 // --- messages ------------------------------------------------------------------------------------
 

@@ -42,28 +42,14 @@
 #endif
 
 using T = SCALAR;
-constexpr int SIZE = TILE_ROWS, ld = tile_ld<T>, threads = 128;
+constexpr int SIZE = TILE_ROWS, ld = tile_ld<T>, threads = TILE_THREADS;
 constexpr int residents = sizeof(T) == 16 ? 1 : LU ? 2 : 3;
 using Product = Tile<T, SIZE, SIZE, 8, 2, 2, 4, same_type<T, double>>;
 // Of the operands that need most.
 constexpr int slices = Product::template elements_of<NoTrans, (LU ? NoTrans : ConjTrans)>;
 constexpr int work_elements = slices > tile_elements<T> ? slices : tile_elements<T>;
 
-struct Tasks {
-    const int4 *list;  // {front, i, j, level + PART_BIT·part}
-    int count;
-    Entries entries;
-    const int *level_count;
-    int *ticket, *level, *finished, *done, *upper_done;
-    T *inverses, *upper_inverses;
-    T *sent;                // factors of diagonal tiles as messages, 64×64 each
-    const int *first_sent;  // number of each front's first of them, and one more
-    int *pivots;
-    int *outcome;  // see report_failure; then how many pivots were replaced
-    real_t<T> tiny;
-    long long *trace;  // with TRACE: when each task began, was assembled, was summed, and ended
-};
-constexpr int PART_BIT = 1 << 30;
+using Tasks = TileTasks<T>;
 
 // One task, as all threads know it.
 struct Task {

@@ -9,30 +9,7 @@
 #include "dense/getf2.cuh"
 #include "common/warp_product.cuh"
 
-constexpr int NB = 16;         // columns of a panel
-constexpr int CHILDREN = 4;    // whose index lists are fetched at once
-constexpr int MAP_BYTES = 64;  // of a child's list: positions of its rows in the parent
-
-// A front and what it is assembled from, as the host lists it: how many children and entries of A,
-// and which are the first. The kernel adds where its panel lies.
-struct alignas(16) SmallFront {
-    long long entry, inverse, block, panel;
-    int front, start, k, m, child, children, entries, spare;
-
-    __device__ int order() const { return k + m; }
-};
-struct alignas(16) SmallChild {
-    long long block;
-    int m, spare;
-};
-
-struct SmallFronts {
-    const SmallFront *fronts;
-    const SmallChild *children;
-    const unsigned char *maps;  // MAP_BYTES a child
-    const long long *entries;   // of A: 4096·(place among the values) + row + 64·column
-    int *finished;              // 1 for each front that has a contribution block
-};
+constexpr int NB = SMALL_PANEL, CHILDREN = SMALL_CHILDREN;
 
 // The reciprocal of a diagonal entry: real for Cholesky.
 template <class T, bool GENERAL> struct PivotScaleOf {
@@ -117,13 +94,14 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
     // Entries of A, each to a place of its own.
     __device__ void put_entries(const SmallFronts &all, const T *values) {
         const long long *list = all.entries + front.entry;
+        constexpr int most = (1 << ENTRY_BITS) - 1;
         int count = front.entries;
         for (int first = lane(); first < count; first += 2 * ORDER) {
             bool second = first + ORDER < count;
             long long a = list[first], b = list[second ? first + ORDER : first];
-            T x = values[a >> 12], y = values[b >> 12];
-            data[(int)(a & 63) + column_offset((int)(a >> 6) & 63)] = x;
-            if (second) data[(int)(b & 63) + column_offset((int)(b >> 6) & 63)] = y;
+            T x = values[a >> 2 * ENTRY_BITS], y = values[b >> 2 * ENTRY_BITS];
+            data[(int)(a & most) + column_offset((int)(a >> ENTRY_BITS) & most)] = x;
+            if (second) data[(int)(b & most) + column_offset((int)(b >> ENTRY_BITS) & most)] = y;
         }
     }
 

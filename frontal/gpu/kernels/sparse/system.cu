@@ -43,7 +43,7 @@ using R = real_t<V>;
 using Position = position_of<LONG>::type;
 using Bits = unsigned long long;
 
-constexpr int threads = 256;
+constexpr int threads = SYSTEM_THREADS;
 
 template <class To, class From> __device__ inline To as(From a) {
     if constexpr (is_complex<From>) return To{(real_t<To>)a.re, (real_t<To>)a.im};

@@ -5,7 +5,6 @@ from __future__ import annotations
 from .fronts import TilesPlan, front_pivots, front_tiles
 from .small_fronts import FEWEST_BLOCKS, SmallLaunch, small_fronts, small_tile
 from .solves import (
-    SOLVE_WARPS,
     SolvePlan,
     front_places,
     front_solve,
@@ -16,7 +15,6 @@ from .system import SYSTEM_THREADS, row_lanes, system_blocks
 
 __all__ = [
     "FEWEST_BLOCKS",
-    "SOLVE_WARPS",
     "SYSTEM_THREADS",
     "SmallLaunch",
     "SolvePlan",

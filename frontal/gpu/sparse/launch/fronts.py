@@ -11,8 +11,8 @@ from ....method import Method
 from ...dense.launch.cholesky import block_ld
 from ...dense.launch.products import Tile
 from ...runtime.limits import Limits
+from ..structs import FRONT_TILE, TILE_THREADS
 
-_THREADS = 128
 _OWN = 2816  # bytes of shared memory that the kernel declares itself, and what CUDA takes
 
 
@@ -44,8 +44,8 @@ def front_tiles(dtype: Any, method: Method, limits: Limits) -> TilesPlan:
     """
     dtype = np.dtype(dtype)
     along = not method.one_triangle and dtype.char in "dD"
-    slices = Tile(0, 64, 64, 8, 4).elements(dtype, (False, along))
-    tile = 64 * block_ld(dtype, 64)
+    slices = Tile(0, FRONT_TILE, FRONT_TILE, 8, 4).elements(dtype, (False, along))
+    tile = FRONT_TILE * block_ld(dtype, FRONT_TILE)
     scratch = 64
     if not method.one_triangle:  # reciprocals and LuTile
         scratch += 64 + -(-(512 + 16 * dtype.itemsize + 16) // dtype.itemsize)
@@ -55,7 +55,7 @@ def front_tiles(dtype: Any, method: Method, limits: Limits) -> TilesPlan:
         shared = (max(slices, tile) + (2 if two_inverses else 1) * tile + scratch) * dtype.itemsize
         residents = max(min(most, limits.shared_multiprocessor // (shared + _OWN)), 1)
         blocks = residents * limits.multiprocessors
-        plans.append(TilesPlan(residents, _THREADS, shared, blocks, two_inverses))
+        plans.append(TilesPlan(residents, TILE_THREADS, shared, blocks, two_inverses))
     one, two = plans
     wanted = not method.one_triangle and two.residents == one.residents
     return two if wanted and two.shared + _OWN <= limits.shared_block else one
@@ -63,4 +63,4 @@ def front_tiles(dtype: Any, method: Method, limits: Limits) -> TilesPlan:
 
 def front_pivots(fronts: int) -> tuple[int, int]:
     """Blocks and threads of front_pivots.cu: a block each front."""
-    return fronts, _THREADS
+    return fronts, TILE_THREADS

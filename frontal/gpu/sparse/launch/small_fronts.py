@@ -10,10 +10,10 @@ import numpy as np
 from ....method import Method
 from ...dense.launch.cholesky import block_ld
 from ...runtime.limits import Limits
+from ..structs import SMALL_CHILDREN, SMALL_FRONT, SMALL_PANEL, SMALL_THREADS
 
 FEWEST_BLOCKS = 32  # of a level that are worth a launch of its small fronts
-_THREADS = 64
-_PANEL, _CHILDREN, _FRONT = 16, 4, 64  # sparse/small_front.cuh; bytes of SmallFront
+_PANEL, _CHILDREN, _FRONT = SMALL_PANEL, SMALL_CHILDREN, SMALL_FRONT.dtype.itemsize
 _RESIDENTS = 8  # blocks that registers allow on a multiprocessor
 
 
@@ -68,12 +68,12 @@ def small_fronts(
     out, first = [], 0
     for part in parts:
         shared = max(
-            small_tile(dtype, method, order) * (_THREADS // order)
+            small_tile(dtype, method, order) * (SMALL_THREADS // order)
             for order, count in zip((64, 32, 16), part, strict=True)
             if count or not any(part)
         )
         blocks = part[0] + -(-part[1] // 2) + -(-part[2] // 4)
         if blocks:
-            out.append(SmallLaunch(first, part, blocks, _THREADS, shared))
+            out.append(SmallLaunch(first, part, blocks, SMALL_THREADS, shared))
         first += sum(part)
     return out

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...runtime.limits import Limits
+from ..structs import FRONT_TILE, SMALL_LD, SOLVE_WARPS
 
-SOLVE_WARPS = 8  # of a block
-_TILE, _SMALL_LD = 64, 132  # sparse/front_solve.cuh
 _OWN = 2560  # bytes of shared memory that a kernel declares itself, and what CUDA takes
 
 
@@ -51,7 +50,7 @@ def solve_width(dtype: Any, width: int) -> int:
 def front_solve(dtype: Any, width: int, limits: Limits) -> SolvePlan:
     """Choose the launch for fronts that are not small, and `width` right-hand sides together."""
     size = np.dtype(dtype).itemsize
-    shared = ((SOLVE_WARPS + 4) * _TILE * width + _TILE * (_TILE + 1)) * size
+    shared = ((SOLVE_WARPS + 4) * FRONT_TILE * width + FRONT_TILE * (FRONT_TILE + 1)) * size
     registers = size * width <= 16 and size < 16 and limits.capability < (10, 0)
     ahead = 2 if registers else 1  # sets of entries in registers
     return _plan(width, ahead, 2, shared, limits)
@@ -60,7 +59,7 @@ def front_solve(dtype: Any, width: int, limits: Limits) -> SolvePlan:
 def front_solve_small(dtype: Any, width: int, limits: Limits) -> SolvePlan:
     """Choose the launch for small fronts, and `width` right-hand sides together."""
     size = np.dtype(dtype).itemsize
-    shared = SOLVE_WARPS * _SMALL_LD * width * size
+    shared = SOLVE_WARPS * SMALL_LD * width * size
     residents = 4 if size * width <= 8 else 3 if size * width <= 16 else 2
     return _plan(width, 1, residents, shared, limits)
 

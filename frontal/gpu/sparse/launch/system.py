@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...runtime.limits import Limits
+from ..structs import SYSTEM_THREADS
 
-SYSTEM_THREADS = 256
 _RESIDENTS = 8  # blocks of a multiprocessor
 _LONG_ROW = 512  # entries for each thread of a team that ask for a larger team
 

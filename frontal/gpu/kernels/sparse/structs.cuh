@@ -1,0 +1,297 @@
+// Structs and constants of the kernels of fronts that the host fills and knows.
+//
+// Made by `python -m tests.structs` of frontal/gpu/sparse/structs.py; not to be edited.
+#pragma once
+#include "common/scalar.cuh"
+
+// NVRTC 12 knows no __builtin_offsetof.
+#ifndef OFFSET_OF
+#ifdef __CUDACC_RTC__
+#define OFFSET_OF(type, field) __INTADDR__(&((type *)0)->field)
+#else
+#define OFFSET_OF(type, field) __builtin_offsetof(type, field)
+#endif
+#endif
+
+// Rows and columns of a tile of a front.
+constexpr int FRONT_TILE = 64;
+// Beyond all positions of pivots; see report_failure.
+constexpr int NO_POSITION = 0x7fffffff;
+// Of a task's level: whether it is one of U.
+constexpr int PART_BIT = 0x40000000;
+// Threads of a block of front_tiles.cu and front_pivots.cu.
+constexpr int TILE_THREADS = 128;
+// Threads of a block of front_small.cu.
+constexpr int SMALL_THREADS = 64;
+// Columns of a panel of a small front.
+constexpr int SMALL_PANEL = 16;
+// Children whose index lists are fetched at once.
+constexpr int SMALL_CHILDREN = 4;
+// Of a child's list: positions of its rows in the parent.
+constexpr int MAP_BYTES = 64;
+// Of a row or a column of an entry of a small front.
+constexpr int ENTRY_BITS = 6;
+// Warps of a block that solves.
+constexpr int SOLVE_WARPS = 8;
+// Rows of fronts that one warp solves with.
+constexpr int SMALL_ROWS = 128;
+// Leading dimension of their right-hand sides in shared memory.
+constexpr int SMALL_LD = 132;
+// Threads of a block of system.cu.
+constexpr int SYSTEM_THREADS = 256;
+
+// The assembly tree.
+struct Fronts {
+    // First pivot column of each front, and one more.
+    const int *start;
+    // Where the update rows of each front begin, and one more.
+    const long long *pointer;
+    // Update rows, and their positions in the parent.
+    const int *rows;
+    const int *relative;
+    // Where the children of each front begin, and one more; and they.
+    const int *child_pointer;
+    const int *children;
+    // Where each front's panel is in the factor, its inverses among the inverses, and
+    // its contribution block in the arena.
+    const long long *panel;
+    const long long *inverse;
+    const long long *block;
+    // Number of each front's first tile of rows among those of all fronts.
+    const int *tile_row;
+    // Where the rows of child c begin that fall in tile t of its parent:
+    // cuts[cut_pointer[c] + t].
+    const long long *cut_pointer;
+    const int *cuts;
+};
+
+// A front and what it is assembled from, as the host lists it: how many children and entries
+// of A, and which are the first. The kernel adds where its panel lies.
+struct alignas(16) SmallFront {
+    long long entry;
+    long long inverse;
+    long long block;
+    long long panel;
+    int front;
+    int start;
+    int k;
+    int m;
+    int child;
+    int children;
+    int entries;
+    int spare;
+};
+
+// A child of one: where its contribution block lies, and its order.
+struct alignas(16) SmallChild {
+    long long block;
+    int m;
+    int spare;
+};
+
+// The small fronts of a tree.
+struct SmallFronts {
+    const SmallFront *fronts;
+    const SmallChild *children;
+    // MAP_BYTES a child.
+    const unsigned char *maps;
+    // Of A: row + 64·column + 4096·(place among the values), by ENTRY_BITS.
+    const long long *entries;
+    // 1 for each front that has a contribution block.
+    int *finished;
+};
+
+// What comes of small fronts.
+template <class T> struct SmallOutputs {
+    T *factor;
+    T *blocks;
+    T *inverses;
+    T *upper_inverses;
+    int *pivots;
+    // See report_failure; then how many pivots were replaced.
+    int *outcome;
+    real_t<T> tiny;
+};
+
+// The entries of A of each task, as places in its tile and among the values.
+struct Entries {
+    // Of each task, and one more.
+    const long long *begin;
+    const long long *source;
+    // row + FRONT_TILE·column.
+    const int *place;
+};
+
+// The tasks of front_tiles.cu, and what they tell each other.
+template <class T> struct TileTasks {
+    // {front, i, j, level + PART_BIT·part}
+    const int4 *list;
+    int count;
+    Entries entries;
+    const int *level_count;
+    int *ticket;
+    int *level;
+    int *finished;
+    int *done;
+    int *upper_done;
+    T *inverses;
+    T *upper_inverses;
+    // Factors of diagonal tiles as messages, 64×64 each.
+    T *sent;
+    // Number of each front's first of them, and one more.
+    const int *first_sent;
+    int *pivots;
+    // See report_failure; then how many pivots were replaced.
+    int *outcome;
+    real_t<T> tiny;
+    // With TRACE: when each task began, was assembled, was summed, and ended.
+    long long *trace;
+};
+
+// A front that one warp takes whole, or a part of a larger one.
+struct alignas(16) SolveTask {
+    // Places of the front's panels, inverses and update rows.
+    long long panel;
+    long long inverse;
+    long long pointer;
+    int start;
+    int k;
+    int m;
+    // Forward: tile of rows; backward: tile of pivots.
+    int tile;
+    // Tiles of update rows from `first` (backward) or `tile` (forward) on; see there.
+    int count;
+    int first;
+    // Backward: sums over update rows that others make, and the first of them.
+    int parts;
+    int partial;
+    // Forward.
+    int has_children;
+    int spare;
+};
+
+// A sweep over the fronts.
+template <class T> struct Solve {
+    // Of this launch; of small fronts always from the leaves up.
+    const SolveTask *tasks;
+    // Messages to each row of each front; front s begins at start + pointer.
+    const int *message_pointer;
+    // Where the message of each update row goes.
+    const int *slots;
+    // LU: which row of the front comes to each pivot row.
+    const int *place;
+    const T *inverses;
+    // Right-hand sides.
+    const T *x;
+    // Messages: y between the sweeps, z the solution.
+    T *y;
+    T *z;
+    T *messages;
+    T *partial;
+    // Zero at first.
+    int *ticket;
+    // Of tasks.
+    int count;
+};
+
+static_assert(sizeof(Fronts) == 96);
+static_assert(OFFSET_OF(Fronts, start) == 0);
+static_assert(OFFSET_OF(Fronts, pointer) == 8);
+static_assert(OFFSET_OF(Fronts, rows) == 16);
+static_assert(OFFSET_OF(Fronts, relative) == 24);
+static_assert(OFFSET_OF(Fronts, child_pointer) == 32);
+static_assert(OFFSET_OF(Fronts, children) == 40);
+static_assert(OFFSET_OF(Fronts, panel) == 48);
+static_assert(OFFSET_OF(Fronts, inverse) == 56);
+static_assert(OFFSET_OF(Fronts, block) == 64);
+static_assert(OFFSET_OF(Fronts, tile_row) == 72);
+static_assert(OFFSET_OF(Fronts, cut_pointer) == 80);
+static_assert(OFFSET_OF(Fronts, cuts) == 88);
+
+static_assert(sizeof(SmallFront) == 64);
+static_assert(OFFSET_OF(SmallFront, entry) == 0);
+static_assert(OFFSET_OF(SmallFront, inverse) == 8);
+static_assert(OFFSET_OF(SmallFront, block) == 16);
+static_assert(OFFSET_OF(SmallFront, panel) == 24);
+static_assert(OFFSET_OF(SmallFront, front) == 32);
+static_assert(OFFSET_OF(SmallFront, start) == 36);
+static_assert(OFFSET_OF(SmallFront, k) == 40);
+static_assert(OFFSET_OF(SmallFront, m) == 44);
+static_assert(OFFSET_OF(SmallFront, child) == 48);
+static_assert(OFFSET_OF(SmallFront, children) == 52);
+static_assert(OFFSET_OF(SmallFront, entries) == 56);
+static_assert(OFFSET_OF(SmallFront, spare) == 60);
+
+static_assert(sizeof(SmallChild) == 16);
+static_assert(OFFSET_OF(SmallChild, block) == 0);
+static_assert(OFFSET_OF(SmallChild, m) == 8);
+static_assert(OFFSET_OF(SmallChild, spare) == 12);
+
+static_assert(sizeof(SmallFronts) == 40);
+static_assert(OFFSET_OF(SmallFronts, fronts) == 0);
+static_assert(OFFSET_OF(SmallFronts, children) == 8);
+static_assert(OFFSET_OF(SmallFronts, maps) == 16);
+static_assert(OFFSET_OF(SmallFronts, entries) == 24);
+static_assert(OFFSET_OF(SmallFronts, finished) == 32);
+
+static_assert(sizeof(SmallOutputs<SCALAR>) == 56);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, factor) == 0);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, blocks) == 8);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, inverses) == 16);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, upper_inverses) == 24);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, pivots) == 32);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, outcome) == 40);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, tiny) == 48);
+
+static_assert(sizeof(Entries) == 24);
+static_assert(OFFSET_OF(Entries, begin) == 0);
+static_assert(OFFSET_OF(Entries, source) == 8);
+static_assert(OFFSET_OF(Entries, place) == 16);
+
+static_assert(sizeof(TileTasks<SCALAR>) == 152);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, list) == 0);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, count) == 8);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, entries) == 16);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, level_count) == 40);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, ticket) == 48);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, level) == 56);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, finished) == 64);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, done) == 72);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, upper_done) == 80);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, inverses) == 88);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, upper_inverses) == 96);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, sent) == 104);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, first_sent) == 112);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, pivots) == 120);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, outcome) == 128);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, tiny) == 136);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, trace) == 144);
+
+static_assert(sizeof(SolveTask) == 64);
+static_assert(OFFSET_OF(SolveTask, panel) == 0);
+static_assert(OFFSET_OF(SolveTask, inverse) == 8);
+static_assert(OFFSET_OF(SolveTask, pointer) == 16);
+static_assert(OFFSET_OF(SolveTask, start) == 24);
+static_assert(OFFSET_OF(SolveTask, k) == 28);
+static_assert(OFFSET_OF(SolveTask, m) == 32);
+static_assert(OFFSET_OF(SolveTask, tile) == 36);
+static_assert(OFFSET_OF(SolveTask, count) == 40);
+static_assert(OFFSET_OF(SolveTask, first) == 44);
+static_assert(OFFSET_OF(SolveTask, parts) == 48);
+static_assert(OFFSET_OF(SolveTask, partial) == 52);
+static_assert(OFFSET_OF(SolveTask, has_children) == 56);
+static_assert(OFFSET_OF(SolveTask, spare) == 60);
+
+static_assert(sizeof(Solve<SCALAR>) == 96);
+static_assert(OFFSET_OF(Solve<SCALAR>, tasks) == 0);
+static_assert(OFFSET_OF(Solve<SCALAR>, message_pointer) == 8);
+static_assert(OFFSET_OF(Solve<SCALAR>, slots) == 16);
+static_assert(OFFSET_OF(Solve<SCALAR>, place) == 24);
+static_assert(OFFSET_OF(Solve<SCALAR>, inverses) == 32);
+static_assert(OFFSET_OF(Solve<SCALAR>, x) == 40);
+static_assert(OFFSET_OF(Solve<SCALAR>, y) == 48);
+static_assert(OFFSET_OF(Solve<SCALAR>, z) == 56);
+static_assert(OFFSET_OF(Solve<SCALAR>, messages) == 64);
+static_assert(OFFSET_OF(Solve<SCALAR>, partial) == 72);
+static_assert(OFFSET_OF(Solve<SCALAR>, ticket) == 80);
+static_assert(OFFSET_OF(Solve<SCALAR>, count) == 88);

@@ -1,0 +1,211 @@
+"""Structs and constants that kernels share with the host, described once for C++ and for NumPy.
+
+A `Header` is a file of ``kernels/`` that ``python -m tests.structs`` writes of its description: a
+reader of a kernel finds a definition by its name, as any other, and a test compares. Every kernel
+that includes it asserts, when it is compiled, that sizes and offsets are those that NumPy has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from .array import Array
+    from .device import Device
+
+    Field = Array | np.number | float | Mapping[str, "Field"] | None
+
+_NUMBERS = {"int": "i4", "long long": "i8"}
+_PREFACE = """// Made by `python -m tests.structs` of frontal/gpu/{source}; not to be edited.
+#pragma once
+{includes}
+// NVRTC 12 knows no __builtin_offsetof.
+#ifndef OFFSET_OF
+#ifdef __CUDACC_RTC__
+#define OFFSET_OF(type, field) __INTADDR__(&((type *)0)->field)
+#else
+#define OFFSET_OF(type, field) __builtin_offsetof(type, field)
+#endif
+#endif
+"""
+
+
+@dataclass(frozen=True)
+class Struct:
+    """A struct by the C types of its fields.
+
+    Attributes
+    ----------
+    name : str
+    about : str
+        A comment; lines of at most 96 characters.
+    fields : mapping of str to str
+        What a field is declared as (``"const T *"``, ``"int"``, the name of a struct of `parts`) by
+        its name, in their order. A type with ``T`` in it makes the struct a template over the
+        scalar; all scalars must give one layout.
+    comments : mapping of str to str
+        What is to be said of a field.
+    align : int, optional
+        Alignment, where it is larger than that of the fields.
+    parts : tuple of Struct
+        Structs that are fields.
+    functions : tuple of str
+        Declarations of member functions, which are defined where they are needed.
+    """
+
+    name: str
+    about: str
+    fields: Mapping[str, str]
+    comments: Mapping[str, str]
+    align: int = 0
+    parts: tuple[Struct, ...] = ()
+    functions: tuple[str, ...] = ()
+
+    def of(self, scalar: npt.DTypeLike = np.float64) -> np.dtype:
+        """The NumPy type of the struct in kernels for a scalar type."""
+        real = np.dtype(scalar).char.lower()
+        parts = {part.name: part.of(scalar) for part in self.parts}
+        known: dict[str, npt.DTypeLike] = {**_NUMBERS, "real_t<T>": real, **parts}
+        fields = [(n, "u8" if t.endswith("*") else known[t]) for n, t in self.fields.items()]
+        return np.dtype(fields, align=True)
+
+    @cached_property
+    def dtype(self) -> np.dtype:
+        """`of` a struct that is the same for all scalars."""
+        return self.of()
+
+    @property
+    def template(self) -> bool:
+        """Whether the scalar is a parameter of it in C++."""
+        return any(re.search(r"\bT\b", kind) for kind in self.fields.values())
+
+    def definition(self) -> str:
+        """The struct in C++."""
+        before = "template <class T> " * self.template
+        aligned = f"alignas({self.align}) " * bool(self.align)
+        lines = [*_comment(self.about), f"{before}struct {aligned}{self.name} {{"]
+        for name, kind in self.fields.items():
+            lines += ["    " + line for line in _comment(self.comments.get(name, ""))]
+            of = self.template and any(p.name == kind and p.template for p in self.parts)
+            space = "" if kind.endswith("*") else " "
+            lines.append(f"    {kind}{'<T>' * of}{space}{name};")
+        return "\n".join([*lines, *(f"    {declared}" for declared in self.functions), "};"])
+
+    def checks(self) -> str:
+        """What has the compiler compare its layout with NumPy's.
+
+        Raises
+        ------
+        ValueError
+            If the layout depends on the scalar, or the end of the struct on its alignment.
+        """
+        narrow, wide = self.of(np.float32), self.of(np.float64)
+        size, offsets = wide.itemsize, _offsets(wide)
+        if (narrow.itemsize, _offsets(narrow)) != (size, offsets):
+            raise ValueError(f"{self.name} lies otherwise for other scalars: pad the real fields")
+        if size % max(self.align, 1):
+            raise ValueError(f"{self.name} has {size} bytes, no multiple of {self.align}")
+        kind = f"{self.name}<SCALAR>" if self.template else self.name
+        lines = [f"static_assert(sizeof({kind}) == {size});"]
+        for name, offset in offsets.items():
+            lines.append(f"static_assert(OFFSET_OF({kind}, {name}) == {offset});")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Header:
+    """A file of structs and constants.
+
+    Attributes
+    ----------
+    path : str
+        Name of the file in ``kernels/``.
+    source : str
+        The module that describes it, in ``frontal/gpu/``.
+    about : str
+        What stands at its head.
+    includes : tuple of str
+        Files that it needs.
+    declared : tuple of str
+        Declarations that it needs.
+    constants : mapping of str to (int, str)
+        Value, and a comment, by name.
+    structs : tuple of Struct
+        Each after its parts.
+    """
+
+    path: str
+    source: str
+    about: str
+    includes: tuple[str, ...]
+    constants: Mapping[str, tuple[int, str]]
+    structs: tuple[Struct, ...]
+    declared: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """The file."""
+        includes = "".join(f'#include "{name}"\n' for name in self.includes)
+        about = "\n".join([*_comment(self.about), "//", ""])
+        head = about + _PREFACE.format(source=self.source, includes=includes)
+        constants = "".join(
+            f"// {about}\nconstexpr int {name} = {value if value < 1 << 16 else hex(value)};\n"
+            for name, (value, about) in self.constants.items()
+        )
+        definitions = "\n\n".join(struct.definition() for struct in self.structs)
+        checks = "\n\n".join(struct.checks() for struct in self.structs)
+        declared = "".join(f"{line}\n\n" for line in self.declared)
+        return f"{head}\n{constants}\n{declared}{definitions}\n\n{checks}\n"
+
+
+def _comment(text: str) -> list[str]:
+    return [f"// {line}".rstrip() for line in text.splitlines()]
+
+
+def _offsets(dtype: np.dtype) -> dict[str, int]:
+    return {name: field[1] for name, field in (dtype.fields or {}).items()}
+
+
+def filled(
+    device: Device, struct: Struct, scalar: npt.DTypeLike = np.float64, /, **values: Field
+) -> np.ndarray:
+    """A struct as an argument of a kernel, with a value for each of its fields.
+
+    Parameters
+    ----------
+    values
+        An array on the device, whose address it gets; None for a null; a number; the values of a
+        struct that is a field, by name.
+
+    Returns
+    -------
+    numpy.ndarray, 0-d
+        Of bytes without fields, which CuPy would take long to tell.
+
+    Raises
+    ------
+    TypeError
+        If a field has no value, or a value no field.
+    """
+    dtype = struct.of(scalar)
+    out = np.zeros((), dtype)
+    _fill(device, out, values, struct.name)
+    return out.view(f"V{dtype.itemsize}")
+
+
+def _fill(device: Device, out: np.ndarray, values: Mapping[str, Field], name: str) -> None:
+    if missing := set(out.dtype.names or ()) ^ set(values):
+        raise TypeError(f"{name} has other fields: {', '.join(sorted(missing))}")
+    for field, value in values.items():
+        if isinstance(value, Mapping):
+            _fill(device, out[field], value, f"{name}.{field}")
+        elif isinstance(value, int | float | np.number):
+            out[field] = value
+        else:
+            out[field] = device.pointer(value)

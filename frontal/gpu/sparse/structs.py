@@ -1,0 +1,216 @@
+"""What the kernels of fronts share with the host; see `runtime.structs`."""
+
+from __future__ import annotations
+
+from ...symbolic.supernodes import TILE
+from ..runtime.structs import Header, Struct
+
+FRONT_TILE = TILE
+NO_POSITION = 0x7FFFFFFF
+PART_BIT = 1 << 30
+TILE_THREADS = 128
+SMALL_THREADS, SMALL_PANEL, SMALL_CHILDREN, MAP_BYTES = 64, 16, 4, 64
+ENTRY_BITS = 6
+SOLVE_WARPS, SMALL_ROWS, SMALL_LD = 8, 128, 132
+SYSTEM_THREADS = 256
+
+
+def _same(kind: str, *names: str) -> dict[str, str]:
+    """Fields of one type."""
+    return dict.fromkeys(names, kind)
+
+
+FRONTS = Struct(
+    "Fronts",
+    "The assembly tree.",
+    {
+        "start": "const int *",
+        "pointer": "const long long *",
+        "rows": "const int *",
+        "relative": "const int *",
+        "child_pointer": "const int *",
+        "children": "const int *",
+        "panel": "const long long *",
+        "inverse": "const long long *",
+        "block": "const long long *",
+        "tile_row": "const int *",
+        "cut_pointer": "const long long *",
+        "cuts": "const int *",
+    },
+    {
+        "start": "First pivot column of each front, and one more.",
+        "pointer": "Where the update rows of each front begin, and one more.",
+        "rows": "Update rows, and their positions in the parent.",
+        "child_pointer": "Where the children of each front begin, and one more; and they.",
+        "panel": "Where each front's panel is in the factor, its inverses among the inverses, and\n"
+        "its contribution block in the arena.",
+        "tile_row": "Number of each front's first tile of rows among those of all fronts.",
+        "cut_pointer": "Where the rows of child c begin that fall in tile t of its parent:\n"
+        "cuts[cut_pointer[c] + t].",
+    },
+)
+
+# --- front_small.cu ------------------------------------------------------------------------------
+
+SMALL_FRONT = Struct(
+    "SmallFront",
+    "A front and what it is assembled from, as the host lists it: how many children and entries\n"
+    "of A, and which are the first. The kernel adds where its panel lies.",
+    {
+        **_same("long long", "entry", "inverse", "block", "panel"),
+        **_same("int", "front", "start", "k", "m", "child", "children", "entries", "spare"),
+    },
+    {},
+    align=16,
+)
+SMALL_CHILD = Struct(
+    "SmallChild",
+    "A child of one: where its contribution block lies, and its order.",
+    {"block": "long long", "m": "int", "spare": "int"},
+    {},
+    align=16,
+)
+SMALL_FRONTS = Struct(
+    "SmallFronts",
+    "The small fronts of a tree.",
+    {
+        "fronts": "const SmallFront *",
+        "children": "const SmallChild *",
+        "maps": "const unsigned char *",
+        "entries": "const long long *",
+        "finished": "int *",
+    },
+    {
+        "maps": "MAP_BYTES a child.",
+        "entries": "Of A: row + 64·column + 4096·(place among the values), by ENTRY_BITS.",
+        "finished": "1 for each front that has a contribution block.",
+    },
+)
+OUTPUTS = Struct(
+    "SmallOutputs",
+    "What comes of small fronts.",
+    {
+        "factor": "T *",
+        "blocks": "T *",
+        "inverses": "T *",
+        "upper_inverses": "T *",
+        "pivots": "int *",
+        "outcome": "int *",
+        "tiny": "real_t<T>",
+    },
+    {"outcome": "See report_failure; then how many pivots were replaced."},
+)
+
+# --- front_tiles.cu ------------------------------------------------------------------------------
+
+ENTRIES = Struct(
+    "Entries",
+    "The entries of A of each task, as places in its tile and among the values.",
+    {"begin": "const long long *", "source": "const long long *", "place": "const int *"},
+    {"begin": "Of each task, and one more.", "place": "row + FRONT_TILE·column."},
+)
+TILE_TASKS = Struct(
+    "TileTasks",
+    "The tasks of front_tiles.cu, and what they tell each other.",
+    {
+        "list": "const int4 *",
+        "count": "int",
+        "entries": "Entries",
+        "level_count": "const int *",
+        "ticket": "int *",
+        "level": "int *",
+        "finished": "int *",
+        "done": "int *",
+        "upper_done": "int *",
+        "inverses": "T *",
+        "upper_inverses": "T *",
+        "sent": "T *",
+        "first_sent": "const int *",
+        "pivots": "int *",
+        "outcome": "int *",
+        "tiny": "real_t<T>",
+        "trace": "long long *",
+    },
+    {
+        "list": "{front, i, j, level + PART_BIT·part}",
+        "sent": "Factors of diagonal tiles as messages, 64×64 each.",
+        "first_sent": "Number of each front's first of them, and one more.",
+        "outcome": "See report_failure; then how many pivots were replaced.",
+        "trace": "With TRACE: when each task began, was assembled, was summed, and ended.",
+    },
+    parts=(ENTRIES,),
+)
+
+# --- front_forward.cu, front_backward.cu, and those of small fronts ------------------------------
+
+SOLVE_TASK = Struct(
+    "SolveTask",
+    "A front that one warp takes whole, or a part of a larger one.",
+    {
+        **_same("long long", "panel", "inverse", "pointer"),
+        **_same("int", "start", "k", "m", "tile", "count", "first"),
+        **_same("int", "parts", "partial", "has_children", "spare"),
+    },
+    {
+        "panel": "Places of the front's panels, inverses and update rows.",
+        "tile": "Forward: tile of rows; backward: tile of pivots.",
+        "count": "Tiles of update rows from `first` (backward) or `tile` (forward) on; see there.",
+        "parts": "Backward: sums over update rows that others make, and the first of them.",
+        "has_children": "Forward.",
+    },
+    align=16,
+)
+SOLVE = Struct(
+    "Solve",
+    "A sweep over the fronts.",
+    {
+        "tasks": "const SolveTask *",
+        "message_pointer": "const int *",
+        "slots": "const int *",
+        "place": "const int *",
+        "inverses": "const T *",
+        "x": "const T *",
+        "y": "T *",
+        "z": "T *",
+        "messages": "T *",
+        "partial": "T *",
+        "ticket": "int *",
+        "count": "int",
+    },
+    {
+        "tasks": "Of this launch; of small fronts always from the leaves up.",
+        "message_pointer": "Messages to each row of each front; front s begins at start + pointer.",
+        "slots": "Where the message of each update row goes.",
+        "place": "LU: which row of the front comes to each pivot row.",
+        "x": "Right-hand sides.",
+        "y": "Messages: y between the sweeps, z the solution.",
+        "ticket": "Zero at first.",
+        "count": "Of tasks.",
+    },
+)
+
+HEADER = Header(
+    "sparse/structs.cuh",
+    "sparse/structs.py",
+    "Structs and constants of the kernels of fronts that the host fills and knows.",
+    ("common/scalar.cuh",),
+    {
+        "FRONT_TILE": (FRONT_TILE, "Rows and columns of a tile of a front."),
+        "NO_POSITION": (NO_POSITION, "Beyond all positions of pivots; see report_failure."),
+        "PART_BIT": (PART_BIT, "Of a task's level: whether it is one of U."),
+        "TILE_THREADS": (TILE_THREADS, "Threads of a block of front_tiles.cu and front_pivots.cu."),
+        "SMALL_THREADS": (SMALL_THREADS, "Threads of a block of front_small.cu."),
+        "SMALL_PANEL": (SMALL_PANEL, "Columns of a panel of a small front."),
+        "SMALL_CHILDREN": (SMALL_CHILDREN, "Children whose index lists are fetched at once."),
+        "MAP_BYTES": (MAP_BYTES, "Of a child's list: positions of its rows in the parent."),
+        "ENTRY_BITS": (ENTRY_BITS, "Of a row or a column of an entry of a small front."),
+        "SOLVE_WARPS": (SOLVE_WARPS, "Warps of a block that solves."),
+        "SMALL_ROWS": (SMALL_ROWS, "Rows of fronts that one warp solves with."),
+        "SMALL_LD": (SMALL_LD, "Leading dimension of their right-hand sides in shared memory."),
+        "SYSTEM_THREADS": (SYSTEM_THREADS, "Threads of a block of system.cu."),
+    },
+    (
+        *(FRONTS, SMALL_FRONT, SMALL_CHILD, SMALL_FRONTS, OUTPUTS),
+        *(ENTRIES, TILE_TASKS, SOLVE_TASK, SOLVE),
+    ),
+)

@@ -14,6 +14,7 @@ from frontal.gpu.sparse.factorize import Storage
 from frontal.gpu.sparse.pattern import Pattern
 from frontal.gpu.sparse.schedule import TILE
 from frontal.gpu.sparse.substitute import Solver
+from frontal.method import CHOLESKY
 from frontal.protocol import panel_offsets
 
 from .emulation.borders import DTYPES, eps
@@ -117,7 +118,7 @@ def size(request, monkeypatch):
 def test_solutions_are_those_of_the_cpu(device, size, name, kind, dtype):
     cpu, _, solver = factored(device, matrix(name, dtype, kind), kind)
     if kind == "general" and name in ("grid", "cube", "dense"):
-        start = np.repeat(cpu.plan.start[:-1], np.diff(cpu.plan.start))
+        start = np.repeat(cpu.symbolic.plan.start[:-1], np.diff(cpu.symbolic.plan.start))
         step = np.arange(start.size) - start
         assert (cpu.pivots != step).any()
         assert (cpu.pivots // TILE == step // TILE).all()
@@ -158,7 +159,7 @@ def test_a_solve_leaves_all_as_it_found_it(device, kind):
 
 def test_nan_and_infinity_come_through(device):
     cpu, _, solver = factored(device, matrix("grid", "f8", "spd"), "spd")
-    n = cpu.plan.start[-1]
+    n = cpu.symbolic.plan.start[-1]
     for bad in (np.nan, np.inf, np.full(8, 0xFF, np.uint8).view(np.float64)[0]):
         b = np.zeros((n, 1))
         b[5] = bad
@@ -180,7 +181,7 @@ def test_tasks_wait_for_earlier_ones_alone(device, monkeypatch, name, small):
     if not small:
         monkeypatch.setattr(solve_tasks, "_SMALL_ENTRIES", 0)
     plan = frontal.analyze(MATRICES[name](), kind="spd").plan
-    pattern = Pattern(device, plan, True, fewest=0)
+    pattern = Pattern(device, plan, CHOLESKY, fewest=0)
     tasks = pattern.solve_tasks(np.dtype("f8"))
     assert pattern.solve_tasks(np.dtype("f8")) is tasks
     few, forward, backward = (

@@ -16,7 +16,7 @@ def test_levels_and_classes_hold_every_front_once(device, kind, limit):
     a = problems.poisson3d(6)
     analysis = frontal.analyze(a, kind=kind)
     values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
-    pattern = Pattern(device, analysis.plan, kind == "spd", limit, 1)
+    pattern = Pattern(device, analysis.plan, analysis.symbolic.method, limit, 1)
     found = profile(pattern, device.upload(values), 1e-8)
     flops = front_flops(analysis.plan.start, analysis.plan.pointer).sum()
     for rows in (found.levels, found.classes):

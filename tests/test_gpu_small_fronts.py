@@ -188,7 +188,7 @@ def test_the_first_failing_pivot(device, name):
 
 def test_lists_hold_every_small_front_once(device):
     analysis = frontal.analyze(problems.poisson2d(40), kind="spd")
-    pattern = Pattern(device, analysis.plan, True, 64, 1)
+    pattern = Pattern(device, analysis.plan, CHOLESKY, 64, 1)
     tasks, schedule = small_fronts.small_tasks(pattern), pattern.schedule
     items = device.download(tasks.fronts).view(structs.SMALL_FRONT.dtype)
     np.testing.assert_array_equal(np.sort(items["front"]), np.flatnonzero(schedule.small))

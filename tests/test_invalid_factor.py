@@ -103,9 +103,9 @@ def test_an_interrupt_leaves_none(device, monkeypatch, where, kind, after):
     twin = factor.copy()
     factorize = BACKENDS[where].factorize
 
-    def interrupted(self, *arguments):
+    def interrupted(self, *arguments, **options):
         if after:
-            factorize(self, *arguments)
+            factorize(self, *arguments, **options)
         raise KeyboardInterrupt
 
     for first in (other, a):

@@ -84,14 +84,16 @@ class CpuBackend:
         numbers = routines(values.dtype), values, panels, pivots, least, arena
         work = Work(method, plan, *numbers, layout.panel, layout.block, layout.local, state)
 
+        cut = layout.low, layout.root, layout.top
+
         def member(rank: int) -> None:
             own = layout.shared + rank * layout.own
-            cut, info = (layout.low, layout.root, layout.top), np.zeros(1, np.int32)
             with single_threaded_blas():
-                run(work, *cut, rank == 0, own, info)
+                run(work, *cut, rank == 0, own, np.zeros(1, np.int32))
 
         if alone:
-            member(0)
+            with single_threaded_blas():
+                run(work, *cut, True, layout.shared, np.zeros(1, np.int32))
         else:
             run_team(member, threads, state, plan.parent.size, progress)
         if state[team.FAILURE] != team.NO_FAILURE:

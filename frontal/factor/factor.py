@@ -34,7 +34,7 @@ class Factor:
     ) -> None:
         self._order = matrix.order or StoredOrder.by_columns(matrix.indices.size)
         self._numbers = Numbers(analysis)
-        self._numbers.compute(analysis.kept(matrix), progress)
+        self._numbers.factorize(analysis.kept(matrix), progress)
 
     def solve(
         self, b: Any, trans: str = "N", *, refine: int | None = None, return_info: bool = False
@@ -123,7 +123,7 @@ class Factor:
         True
         """
         given, self._order = new_values(A, self._numbers.last(), self._order, check_finite)
-        self._numbers.renew(given)
+        self._numbers.renew(given, check_finite)
         return self
 
     @property
@@ -134,7 +134,7 @@ class Factor:
     @property
     def shape(self) -> tuple[int, int]:
         """(n, n)."""
-        return (self.analysis.n,) * 2
+        return self.analysis.n, self.analysis.n
 
     @property
     def dtype(self) -> np.dtype:

@@ -82,34 +82,33 @@ class Numbers:
             "seconds": {**analysis.seconds, "factorization": self.seconds},
         }
 
-    def compute(self, matrix: Canonical, progress: Progress | None) -> None:
-        """Factorize for the first time."""
-        self._factorize(matrix, self.analysis, progress, None)
-
     def last(self) -> Last:
         """What can be overwritten; raises `FactorFreedError`."""
         return self._last or Last(self.analysis, self.factor)
 
-    def renew(self, given: Canonical | ValuesThere) -> None:
+    def renew(self, given: Canonical | ValuesThere, check_finite: bool) -> None:
         """Factorize other values in the same memory; if that fails, there is no factor."""
         last = self._last = self.last()
         self._solver = None  # whatever interrupts from here on
         try:
-            self._factorize(given, last.analysis, None, last.factor)
+            if check_finite and isinstance(given, Canonical):
+                given.refuse_non_finite()
+            self.analysis = last.analysis
+            self.factorize(given, previous=last.factor)
         except BaseException:
             self._solver, self.analysis = None, last.analysis
             raise
         self._last = None
 
-    def _factorize(
+    def factorize(
         self,
         given: Canonical | ValuesThere,
-        analysis: Analyzed,
-        progress: Progress | None,
-        previous: NumericFactor | None,
+        progress: Progress | None = None,
+        previous: NumericFactor | None = None,
     ) -> None:
+        """Factorize by what `analysis` says, or by what takes over from it."""
         began = time.perf_counter()
-        self.analysis, self._solver = factorize(given, analysis, progress, previous)
+        self.analysis, self._solver = factorize(given, self.analysis, progress, previous)
         self.dtype = self._solver.dtype
         self.seconds = time.perf_counter() - began
 

@@ -26,16 +26,13 @@ def new_values(
     order : StoredOrder
         Of the matrix that it was given last.
     check_finite : bool
-        Refuse NaN and infinity; what is on a device is looked at with its factor.
+        Refuse NaN and infinity among values there, when their factor is looked at.
     """
     there = last.factor.values_there(A, order)
     if there is not None:
         values, order = there
         return ValuesThere(values, last.factor.scaling, check_finite), order
-    matrix, order = _on_host(A, last, order)
-    if check_finite:
-        matrix.refuse_non_finite()
-    return matrix, order
+    return _on_host(A, last, order)
 
 
 def _on_host(A: Any, last: Last, order: StoredOrder) -> tuple[Canonical, StoredOrder]:

@@ -16,6 +16,7 @@ from ..runtime import device as devices
 from . import factorize
 from .entries import Entries
 from .factor import GpuFactor
+from .factorize import Factorization
 from .health import quoting_memory
 from .matrix import DeviceMatrix
 from .pattern import Pattern
@@ -84,7 +85,9 @@ class GpuBackend:
             storage = before.storage
         else:
             storage = factorize.allocate(pattern, given.dtype)
-        state = factorize.factorize(pattern, storage, given, tiny, matrix.examination)
+        if storage.factorization is None or storage.factorization.tiny != tiny:
+            storage.factorization = Factorization(pattern, storage, given.size, tiny)
+        state = storage.factorization(given, matrix.examination)
         if storage.solver is not None:
             storage.solver.renew()
         return storage, state.read()

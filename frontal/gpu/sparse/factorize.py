@@ -116,6 +116,12 @@ class Factorization:
     def __call__(self, values: Any, examination: Examination | None = None) -> State:
         """Factorize values on the host or the device; nothing waits for the device.
 
+        Parameters
+        ----------
+        examination : callable, optional
+            Given the panels, the values, four numbers to be filled, and whether this is not the
+            first time: what looks at the factor before anybody waits for it.
+
         Returns
         -------
         State
@@ -141,26 +147,6 @@ class Factorization:
         device.copy(values, self._values[: values.size])
         self._state.clear()
         return [device.milliseconds(lambda p=part: [x() for x in p]) for part in self._parts]
-
-
-def factorize(
-    pattern: Pattern,
-    storage: Storage,
-    values: Any,
-    tiny: float,
-    examination: Examination | None = None,
-) -> State:
-    """Factorize; what that prepares is kept for the next time. See `Factorization`.
-
-    Parameters
-    ----------
-    examination : callable, optional
-        Given the panels, the values, four numbers to be filled, and whether this is not the first
-        time: what looks at the factor before anybody waits for it.
-    """
-    if storage.factorization is None or storage.factorization.tiny != tiny:
-        storage.factorization = Factorization(pattern, storage, values.size, tiny)
-    return storage.factorization(values, examination)
 
 
 class Outcome(NamedTuple):

@@ -42,24 +42,16 @@ def solve(
         nothing = np.zeros(k)
         return B.copy(), Errors(nothing, nothing, nothing, 0.0, nothing), 0
     if k <= system.most:
-        return _solve_together(system, B, steps, judged)
+        X = system.solve(B)
+        return (X, None, 0) if steps == 0 and not judged else refine(system, X, B, steps)
     X, errors, taken = system.empty(n, k), [], 0
     for first in range(0, k, system.most):
         part = slice(first, first + system.most)
-        X[:, part], found, count = _solve_together(system, B[:, part], steps, judged)
+        X[:, part], found, count = solve(system, B[:, part], steps, judged)
         if found is not None:
             errors.append(found)
         taken = max(taken, count)
     return X, Errors.joined(errors) if errors else None, taken
-
-
-def _solve_together(
-    system: System, B: Any, steps: int | None, judged: bool
-) -> tuple[Any, Errors | None, int]:
-    X = system.solve(B)
-    if steps == 0 and not judged:
-        return X, None, 0
-    return refine(system, X, B, steps)
 
 
 def refine(system: System, X: Any, B: Any, steps: int | None) -> tuple[Any, Errors, int]:

@@ -81,7 +81,6 @@ class Solver:
             parts[:, :k], parts[:, k:] = B.real, B.imag
             X, errors, taken = self._solve_block(parts, trans, steps, judged)
             return X[:, :k] + 1j * X[:, k:], errors, taken
-        B = B.astype(np.result_type(B.dtype, self.dtype), copy=False)
         system = self.factor.system(trans, B.dtype)
         X, errors, taken = refine.solve(system, B, steps, judged)
         if errors is None:

@@ -85,10 +85,11 @@ class Device:
         """Set all bytes of an array to one value."""
         _cupy(array).data.memset_async(byte, array.nbytes)
 
-    def record(self, run: Callable[[], None]) -> Callable[[], None]:
+    def record(self, run: Callable[[], None]) -> Callable[[], bool]:
         """Record what a function launches; return a function that launches all of it at once.
 
-        The function must not take memory nor wait for the device.
+        The function must not take memory nor wait for the device. That which is returned launches
+        nothing and returns False while the caller captures a graph of his own.
         """
         stream = self.xp.cuda.Stream(non_blocking=True)
         with stream:
@@ -97,7 +98,15 @@ class Device:
                 run()
             finally:
                 graph = stream.end_capture()
-        return lambda: graph.launch(self.xp.cuda.get_current_stream())
+
+        def replay() -> bool:
+            current = self.xp.cuda.get_current_stream()
+            if current.is_capturing():
+                return False
+            graph.launch(current)
+            return True
+
+        return replay
 
     def capturing(self) -> bool:
         """Whether what is launched now becomes a part of a graph that somebody else captures."""

@@ -48,17 +48,20 @@ class Replayed:
     ) -> None:
         self._device, self._begin, self._launches = device, begin, list(launches)
         self.runs: int = 0
-        self._replay: Callable[[], None] | None = None
+        self._replay: Callable[[], bool] | None = None
 
     def __call__(self) -> None:
         """Enqueue them all; nothing waits for the device."""
-        if self._device.capturing():
-            self._enqueue()
+        if self._replay is not None and self._replay():
+            self.runs += 1
             return
-        self.runs += 1
-        if self.runs == 2:
-            self._replay = self._device.record(self._enqueue)
-        (self._replay or self._enqueue)()
+        if not self._device.capturing():
+            self.runs += 1
+            if self.runs == 2:
+                self._replay = self._device.record(self._enqueue)
+                self._replay()
+                return
+        self._enqueue()
 
     def append(self, launch: Launch) -> None:
         """Take one more launch, before the second call."""

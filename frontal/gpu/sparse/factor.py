@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,8 @@ from . import health
 from .factorize import Storage
 from .matrix import DeviceMatrix
 from .profile import FactorProfile, profile
-from .substitute import Solver, Sweeps
-from .system import DeviceSystem
+from .substitute import solver_of
+from .system import DeviceSystem, widest
 
 
 class GpuFactor:
@@ -126,14 +125,9 @@ class GpuFactor:
                 f"b has shape {b.shape} and the matrix {(n, n)}: b must be ({n},) or ({n}, k)"
             )
         block = xp.asfortranarray(b.reshape(n, 1) if b.ndim == 1 else b, dtype=work)
-        if self.entries.device.capturing():
-            self._require_as_it_lies(b, block)
-        return block
-
-    def _require_as_it_lies(self, b: Any, block: Any) -> None:
-        pointer, most = self.entries.device.pointer, self.system("N", block.dtype).most
-        split = block.dtype.kind == "c" and self.dtype.kind != "c"
-        if pointer(b) != pointer(block) or split or block.shape[1] > most:
+        most = widest(n)
+        copied = b.dtype != work or not b.flags.f_contiguous or block.shape[1] > most
+        if (copied or work.kind != self.dtype.kind) and self.entries.device.capturing():
             raise ValueError(
                 "a graph is being captured, and b would have to be copied, into memory that is "
                 f"not kept for the graph. Try: b of {self.dtype} in Fortran order, with at most "
@@ -172,19 +166,9 @@ class GpuFactor:
         conjugate = transposed and one_triangle and self.dtype.kind == "c"
         if conjugate:
             x[...] = x.conj()
-        self._solver.solve(x, transposed and not one_triangle)
+        solver_of(self.pattern, self.storage).solve(x, transposed and not one_triangle)
         if conjugate:
             x[...] = x.conj()
-
-    def blocks(self, total: int, flip: bool) -> Iterator[tuple[slice, Sweeps]]:
-        """See `substitute.Solver`."""
-        return self._solver.blocks(total, flip)
-
-    @property
-    def _solver(self) -> Solver:
-        if self.storage.solver is None:
-            self.storage.solver = Solver(self.pattern, self.storage)
-        return self.storage.solver
 
     # --- new values --------------------------------------------------------------------------
 

@@ -102,6 +102,13 @@ class Solver:
         kernel((blocks,), (threads,), arguments)
 
 
+def solver_of(pattern: Pattern, storage: Storage) -> Solver:
+    """The solver with the factor in a storage; made when first asked for."""
+    if storage.solver is None:
+        storage.solver = Solver(pattern, storage)
+    return storage.solver
+
+
 class Messages:
     """What blocks send each other, for some right-hand sides or fewer.
 

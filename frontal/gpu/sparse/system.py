@@ -5,7 +5,6 @@ The kernels are those of system.cu. One check of a solution is one small downloa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,7 +13,8 @@ from ...accuracy import Errors
 from ...symbolic.scaling import Scaling
 from . import health, launch
 from .entries import Entries
-from .substitute import Sweeps
+from .factorize import Storage
+from .substitute import solver_of
 
 _LARGEST_BLOCK = 1 << 24  # entries of right-hand sides that are solved together,
 _LEAST_WIDTH = 32  # or so many of them if they are long
@@ -38,10 +38,12 @@ class Resident(Protocol):
     scaling: Scaling | None
     scales: tuple[Any, Any]
     hermitian: bool
+    storage: Storage
 
-    def blocks(self, total: int, flip: bool) -> Iterator[tuple[slice, Sweeps]]:
-        """See `substitute.Solver.blocks`."""
-        ...
+
+def widest(n: int) -> int:
+    """Right-hand sides of this length that are solved for together."""
+    return max(_LARGEST_BLOCK // max(n, 1), _LEAST_WIDTH)
 
 
 class DeviceSystem:
@@ -51,8 +53,8 @@ class DeviceSystem:
         entries = self._entries = resident.entries
         values = self._values = resident.values
         self.dtype, self.eps = dtype, float(np.finfo(dtype).eps)
-        self._blocks = resident.blocks
-        self.most = max(_LARGEST_BLOCK // max(entries.n, 1), _LEAST_WIDTH)
+        self._storage = resident.storage  # not the factor, which keeps this
+        self.most = widest(entries.n)
         self._badly_scaled = resident.scaling is not None
         wide = dtype.itemsize > values.dtype.itemsize
         constants = health.constants(entries.pattern, WIDE=wide, LONG=entries.long)
@@ -96,7 +98,8 @@ class DeviceSystem:
         """`before` + the solution by the factors."""
         n, k = B.shape
         X = self._entries.device.xp.empty((n, k), self.dtype, order="F")
-        for part, sweeps in self._blocks(k, self._transposed):
+        solver = solver_of(self._entries.pattern, self._storage)
+        for part, sweeps in solver.blocks(k, self._transposed):
             given = np.uint64(0) if before is None else before[:, part]
             shift = sweeps.width.bit_length() - 1
             sizes = np.int32(part.stop - part.start), np.int32(shift)

@@ -26,7 +26,13 @@ class Recorder:
         kept, self.events = self.events, []
         run()
         recorded, self.events = self.events, kept
-        return lambda: self.events.append(("replay", recorded))
+
+        def replay():
+            if not self.is_capturing:
+                self.events.append(("replay", recorded))
+            return not self.is_capturing
+
+        return replay
 
     def launch(self, name):
         def kernel(grid, block, arguments, shared):

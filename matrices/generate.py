@@ -22,9 +22,9 @@ SINGULAR = "SingularMatrixError"
 README = """# Small matrices
 
 One for each kind of matrix and for each way to fail, in Matrix Market format: made and listed by
-`python matrices/generate.py`, tested by `tests/repository/test_matrices.py`. Larger ones come by name and size
-from `frontal.problems`. *Expected* is what `frontal.solve(A, b)` makes of it: *solved* means a
-scaled residual of rounding size.
+`python matrices/generate.py`, tested by `tests/repository/test_matrices.py`. Larger ones come by
+name and size from `frontal.problems`. *Expected* is what `frontal.solve(A, b)` makes of it:
+*solved* means a scaled residual of rounding size.
 
 | name | n | nnz | kind | what | expected |
 | --- | --- | --- | --- | --- | --- |

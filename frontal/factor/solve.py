@@ -24,17 +24,14 @@ class Solver:
     Attributes
     ----------
     factor : NumericFactor
+    dtype : numpy.dtype
+        Scalar type of the factors.
     assessed : bool
         The condition of the matrix has been looked at.
     """
 
     def __init__(self, factor: NumericFactor) -> None:
-        self.factor, self.assessed = factor, False
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Scalar type of the factors."""
-        return self.factor.dtype
+        self.factor, self.dtype, self.assessed = factor, factor.dtype, False
 
     def solve(
         self, b: Any, trans: str, steps: int | None, about: Callable[[], dict[str, Any]] | None

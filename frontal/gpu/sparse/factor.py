@@ -41,14 +41,9 @@ class GpuFactor:
         self.entries, self.values, self.hermitian = matrix.entries, matrix.values, matrix.hermitian
         self.scaling, self.scales = matrix.scaling, matrix.scales
         self.symbolic, self.pattern = matrix.entries.symbolic, matrix.entries.pattern
-        self.device = matrix.entries.device.name
+        self.device, self.dtype = matrix.entries.device.name, np.dtype(storage.panels.dtype)
         self._examined = examined
         self._systems: dict[tuple[str, np.dtype], DeviceSystem] = {}
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Scalar type of the factors."""
-        return self.storage.panels.dtype
 
     @property
     def memory(self) -> int:
@@ -133,6 +128,7 @@ class GpuFactor:
                 f"not kept for the graph. Try: b of {self.dtype} in Fortran order, with at most "
                 f"{most} columns"
             )
+        return block
 
     def empty(self, k: int, dtype: np.dtype) -> Any:
         """See `NumericFactor`."""

@@ -5,7 +5,7 @@ import pytest
 
 import frontal
 
-from .gpu.sparse.test_gpu_system import OnDevice, chosen, matrix, put  # noqa: F401
+from .test_gpu_system import OnDevice, chosen, matrix, put  # noqa: F401
 
 
 @pytest.fixture

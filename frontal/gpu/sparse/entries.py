@@ -89,7 +89,7 @@ class Entries:
         elif order.place is None:
             out[self.by_rows[2]] = given
         else:
-            pointer, position = self._gathered(order)
+            pointer, position = self._gathered(order, order.place)
             if pointer is None:
                 out[...] = given[position]
             else:
@@ -104,13 +104,13 @@ class Entries:
         blocks = launch.system_blocks(out.size, self.device.limits)
         kernel((blocks,), (launch.SYSTEM_THREADS,), arguments)
 
-    def _gathered(self, order: StoredOrder) -> tuple[Any, Any]:
+    def _gathered(self, order: StoredOrder, given: np.ndarray) -> tuple[Any, Any]:
         """Positions of the values that make the entries, one entry after the other.
 
         The first array tells where each entry begins; None: each is one value.
         """
         if order not in self._orders:
-            xp, place = self.device.xp, self.device.upload(order.place)
+            xp, place = self.device.xp, self.device.upload(given)
             position, pointer = xp.argsort(place, kind="stable"), None
             if order.repeated:
                 ends = xp.arange(self.nnz + 1, dtype=place.dtype)

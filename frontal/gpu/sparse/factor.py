@@ -12,8 +12,8 @@ from ...method import tiny_pivot
 from ...protocol import Health, HostFactor
 from ...values import StoredOrder
 from . import health
-from .factorize import Storage
 from .matrix import DeviceMatrix
+from .prepared import Prepared
 from .profile import FactorProfile, profile
 from .substitute import Solver, Sweeps
 from .system import DeviceSystem
@@ -25,7 +25,7 @@ class GpuFactor:
     Parameters
     ----------
     matrix : DeviceMatrix
-    storage : Storage
+    storage : Prepared
         The factors.
     perturbed : int
         Pivots that were replaced.
@@ -36,7 +36,7 @@ class GpuFactor:
     backend, asynchronous = "gpu", True
 
     def __init__(
-        self, matrix: DeviceMatrix, storage: Storage, perturbed: int, examined: np.ndarray
+        self, matrix: DeviceMatrix, storage: Prepared, perturbed: int, examined: np.ndarray
     ) -> None:
         self.place, self.storage, self.perturbed = matrix, storage, perturbed
         self.entries, self.values, self.hermitian = matrix.entries, matrix.values, matrix.hermitian
@@ -91,13 +91,12 @@ class GpuFactor:
 
     def copy(self) -> GpuFactor:
         """See `NumericFactor`."""
-        kept = (self.storage.panels, self.storage.inverses, self.storage.pivots)
-        storage = Storage(*(None if array is None else array.copy() for array in kept))
-        return GpuFactor(self.place, storage, self.perturbed, self._examined)
+        return GpuFactor(self.place, self.storage.copy(), self.perturbed, self._examined)
 
     def free(self) -> None:
         """See `NumericFactor`: the memory goes to the pool of the device."""
-        self.storage = Storage(None, None, None)
+        gone: Any = None
+        self.storage = Prepared(gone, gone, gone)
         self._systems.clear()
 
     def profile(self) -> FactorProfile:

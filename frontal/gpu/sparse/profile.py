@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from ...symbolic.plan import front_flops
-from . import factorize as front_factor
 from . import launch
+from .factorize import Factorization
 from .pattern import Pattern
 from .schedule import TILE, contribution_entries
+from .storage import allocate
 from .tile_tasks import UPPER
 
 EDGES = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 1 << 30)  # orders of size classes
@@ -60,9 +61,9 @@ class FactorProfile:
 def profile(pattern: Pattern, values: Any, tiny: float) -> FactorProfile:
     """Factorize once more, with a clock in every task, into memory of its own."""
     device, dtype = pattern.device, values.dtype
-    storage = front_factor.allocate(pattern, dtype)
+    storage = allocate(pattern, dtype)
     trace = device.xp.zeros((max(pattern.tasks.count, 1), 4), np.int64)
-    factorization = front_factor.Factorization(pattern, storage, values.size, tiny, trace)
+    factorization = Factorization(pattern, storage, values.size, tiny, trace)
     factorization.timed(values)  # warms up
     marks = factorization.timed(values)
     ceilings = _ceilings(device, dtype)

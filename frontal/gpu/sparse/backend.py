@@ -13,6 +13,8 @@ from ...protocol import HostFactor, NumericFactor, PivotFailure, Progress
 from ...symbolic.scaling import Scaling
 from ...symbolic.symbolic import Symbolic
 from ..runtime import device as devices
+from ..runtime.array import Array
+from ..runtime.device import Device
 from . import storage as memory
 from .entries import Entries
 from .factor import GpuFactor
@@ -36,7 +38,7 @@ class GpuBackend:
 
     fallback: str | None = "cpu"
 
-    def __init__(self, symbolic: Symbolic, device: Any = None) -> None:
+    def __init__(self, symbolic: Symbolic, device: Device | None = None) -> None:
         self._device = devices.device_of() if device is None else device
         self.symbolic, self.device = symbolic, self._device.name
 
@@ -95,7 +97,7 @@ class GpuBackend:
             storage.solver.renew()
         return storage, state.read()
 
-    def values_on_host(self, values: Any) -> np.ndarray:
+    def values_on_host(self, values: Array) -> np.ndarray:
         """See `protocol.Backend`."""
         return self._device.download(values)
 

@@ -11,6 +11,7 @@ from ...matrix import Canonical, working_dtype
 from ...method import tiny_pivot
 from ...protocol import Health, HostFactor
 from ...values import StoredOrder
+from ..runtime.array import Array
 from . import health
 from .matrix import DeviceMatrix
 from .prepared import Prepared
@@ -105,7 +106,7 @@ class GpuFactor:
 
     # --- vectors -----------------------------------------------------------------------------
 
-    def block(self, b: Any) -> Any | None:
+    def block(self, b: Any) -> Array | None:
         """See `NumericFactor`.
 
         Raises
@@ -129,7 +130,7 @@ class GpuFactor:
             self._require_as_it_lies(b, block)
         return block
 
-    def _require_as_it_lies(self, b: Any, block: Any) -> None:
+    def _require_as_it_lies(self, b: Array, block: Array) -> None:
         pointer, most = self.entries.device.pointer, self.system("N", block.dtype).most
         split = block.dtype.kind == "c" and self.dtype.kind != "c"
         if pointer(b) != pointer(block) or split or block.shape[1] > most:
@@ -139,15 +140,15 @@ class GpuFactor:
                 f"{most} columns"
             )
 
-    def empty(self, k: int, dtype: np.dtype) -> Any:
+    def empty(self, k: int, dtype: np.dtype) -> Array:
         """See `NumericFactor`."""
         return self.entries.device.xp.empty((self.entries.n, k), dtype, order="F")
 
-    def upload(self, B: np.ndarray) -> Any:
+    def upload(self, B: np.ndarray) -> Array:
         """See `NumericFactor`."""
         return self.entries.device.upload(B.T).T
 
-    def download(self, X: Any) -> np.ndarray:
+    def download(self, X: Array) -> np.ndarray:
         """See `NumericFactor`."""
         return self.entries.device.download(X.T).T
 
@@ -165,7 +166,7 @@ class GpuFactor:
         self.sweep_there(solution, transposed)
         x[...] = device.download(solution)
 
-    def sweep_there(self, x: Any, transposed: bool) -> None:
+    def sweep_there(self, x: Array, transposed: bool) -> None:
         """The same for a device array (n, w); nothing waits."""
         one_triangle = self.pattern.method.one_triangle
         conjugate = transposed and one_triangle and self.dtype.kind == "c"
@@ -187,6 +188,6 @@ class GpuFactor:
 
     # --- new values --------------------------------------------------------------------------
 
-    def values_there(self, A: Any, order: StoredOrder) -> tuple[Any, StoredOrder] | None:
+    def values_there(self, A: Any, order: StoredOrder) -> tuple[Array, StoredOrder] | None:
         """See `NumericFactor`."""
         return self.entries.values_of(A, order)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ...symbolic.plan import front_flops
+from ..runtime.array import Array
+from ..runtime.device import Device
 from . import launch
 from .factorize import Factorization
 from .pattern import Pattern
@@ -58,7 +59,7 @@ class FactorProfile:
     ceilings: dict[str, float]
 
 
-def profile(pattern: Pattern, values: Any, tiny: float) -> FactorProfile:
+def profile(pattern: Pattern, values: Array, tiny: float) -> FactorProfile:
     """Factorize once more, with a clock in every task, into memory of its own."""
     device, dtype = pattern.device, values.dtype
     storage = allocate(pattern, dtype)
@@ -77,7 +78,7 @@ def profile(pattern: Pattern, values: Any, tiny: float) -> FactorProfile:
     return FactorProfile(float(sum(marks)), levels, classes, ceilings)
 
 
-def _ceilings(device: Any, dtype: np.dtype) -> dict[str, float]:
+def _ceilings(device: Device, dtype: np.dtype) -> dict[str, float]:
     """Bytes and flops a millisecond: a large copy, and a large matrix product."""
     xp = device.xp
     source, n = xp.ones(1 << 26, np.uint8), 2048

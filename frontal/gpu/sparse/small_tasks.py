@@ -74,12 +74,12 @@ def _items(tree: Fronts, fronts: np.ndarray) -> np.ndarray:
     items["front"], items["start"] = fronts, plan.start[fronts]
     items["k"], items["m"] = tree.k[fronts], tree.m[fronts]
     items["inverse"], items["block"] = tree.inverse[fronts], tree.schedule.block[fronts]
-    for one, many, pointer in (
+    for first, count, pointer in (
         ("entry", "entries", plan.entry_pointer),
         ("child", "children", plan.child_pointer),
     ):
-        items[many] = pointer[fronts + 1] - pointer[fronts]
-        items[one] = np.cumsum(items[many], dtype=np.int64) - items[many]
+        items[count] = pointer[fronts + 1] - pointer[fronts]
+        items[first] = np.cumsum(items[count], dtype=np.int64) - items[count]
     return items
 
 

@@ -14,7 +14,7 @@ from .schedule import TILE
 
 UPPER = structs.PART_BIT
 _GROUP = 512  # tiles of rows of fronts whose columns take turns
-_FEW = 512  # fronts of a level; see followed_tiles
+_NARROW = 512  # fronts of a level whose last diagonal tiles are followed too
 _LARGE, _WIDE, _SQUARE = 48, 4, 16  # see _order; tiles
 
 
@@ -85,7 +85,7 @@ def followed_tiles(tree: Fronts) -> np.ndarray:
     if not tree.method.one_triangle:
         return np.zeros(len(tree.k), np.int64)
     fronts = np.bincount(schedule.level[~schedule.small], minlength=schedule.levels)
-    last = (fronts[schedule.level] < _FEW) & (tree.m > 0)
+    last = (fronts[schedule.level] < _NARROW) & (tree.m > 0)
     return np.where(schedule.small, 0, tree.pivot_tiles - ~last)
 
 

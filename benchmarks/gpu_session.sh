@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.." || exit 2
 mkdir -p "$folder"
 python=${PYTHON:-python3}
 export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" PYTHONUNBUFFERED=1
-tests=("$python" -m pytest -q -p no:cacheprovider -k "not emulated" tests/test_gpu_*.py)
+tests=("$python" -m pytest -q -p no:cacheprovider -k "not emulated" tests/gpu)
 ladder=("$python" benchmarks/gpu_dense.py --output)
 sparse=("$python" benchmarks/gpu.py --append --output "$folder/gpu.jsonl")
 problems="p3d:30 p2d:300 p3d:50 el27:30 cd3d:55 p3d:64 p3d:80 p2d:1000 p3d:100 p3d:126 p2d:2000"

@@ -22,7 +22,7 @@ SINGULAR = "SingularMatrixError"
 README = """# Small matrices
 
 One for each kind of matrix and for each way to fail, in Matrix Market format: made and listed by
-`python matrices/generate.py`, tested by `tests/test_matrices.py`. Larger ones come by name and size
+`python matrices/generate.py`, tested by `tests/repository/test_matrices.py`. Larger ones come by name and size
 from `frontal.problems`. *Expected* is what `frontal.solve(A, b)` makes of it: *solved* means a
 scaled residual of rounding size.
 

@@ -1,6 +1,6 @@
 """Start pytest with kernels under the address and undefined-behaviour sanitizers.
 
-Run as ``python -m tests.emulation.sanitize tests/test_emulation.py tests/test_gpu_gemv.py``.
+Run as ``python -m tests.emulation.sanitize tests/gpu/test_emulation.py tests/gpu/dense``.
 """
 
 from __future__ import annotations

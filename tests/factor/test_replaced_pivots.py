@@ -1,0 +1,99 @@
+"""Replaced pivots keep their sign and phase: the smallest change of A that makes them pivots."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import frontal
+import frontal.gpu.runtime.device
+from frontal.gpu.sparse import backend as gpu_backend
+from frontal.gpu.sparse.pattern import Pattern
+
+from ..conftest import fronts_cost, scaled_residual
+
+APART = -1.0  # seconds a front: the more the better
+# far below what stands under them, in rows of other fronts
+PIVOTS = [-1e-30, 1e-30, 1e-30j, 1e-30 * np.exp(2.5j), 0.0]
+
+
+def systems(pivot, tied=False):
+    """Three columns that meet in the later half of a dense block; two matrices of that pattern.
+
+    The third has a pivot of 4 and the given one, as the second has where they are `tied`.
+    """
+    rng, n = np.random.default_rng(0), 43
+    full = np.eye(n, dtype=bool)
+    full[3:, 3:] = full[:3, 23:] = full[23:, :3] = True
+    full[1:3, 1:3] |= tied
+    a = rng.uniform(1, 2, (n, n)) + 20 * np.eye(n)
+    column, row = np.nonzero(full.T)
+    for entry in (4.0, pivot):
+        values = a[row, column].astype(np.result_type(pivot))
+        values[(row == 2) & (column == 2)] = entry
+        if tied:
+            values[(row == 1) & (column == 1)] = entry
+            values[(row + column == 3) & (row > 0) & (column > 0)] = 0
+        yield sp.csc_array((values, row, np.searchsorted(column, np.arange(n + 1))), shape=(n, n))
+
+
+def check(where, pivot):
+    good, bad = systems(pivot)
+    with fronts_cost(APART):
+        analysis = frontal.analyze(good, kind="general", ordering="natural", backend=where)
+    assert analysis.front_sizes()[0].tolist() == [1, 1, 1, 20, 20]
+    factor = analysis.factorize(bad)
+    assert (factor.info["backend"], factor.info["perturbed_pivots"]) == (where, 1)
+    found = factor.U.diagonal()[factor.perm_c[2]]
+    wanted = pivot / abs(pivot) if pivot else 1.0
+    assert abs(found) > 1e-12
+    np.testing.assert_allclose(found / abs(found), wanted, atol=1e-12)
+    b = np.cos(np.arange(43.0))
+    assert scaled_residual(bad, factor.solve(b), b) <= 1e-14
+
+
+@pytest.mark.parametrize("pivot", PIVOTS)
+def test_on_the_host(pivot):
+    check("cpu", pivot)
+
+
+@pytest.fixture
+def on_device(device, monkeypatch):
+    """Let the device of the test take fronts of up to so many rows whole, others by tiles."""
+
+    def choose(small):
+        monkeypatch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
+        monkeypatch.setattr(gpu_backend, "Pattern", partial(Pattern, small=small, fewest=1))
+
+    return choose
+
+
+@pytest.mark.parametrize("pivot", PIVOTS)
+@pytest.mark.parametrize("small", [0, 64])
+def test_on_a_device(on_device, small, pivot):
+    on_device(small)
+    check("gpu", pivot)
+
+
+def check_two(where):
+    good, bad = systems(0.0, tied=True)
+    with fronts_cost(APART):
+        analysis = frontal.analyze(good, kind="general", ordering="natural", backend=where)
+    assert analysis.front_sizes()[0].tolist() == [1, 2, 20, 20]
+    factor = analysis.factorize(bad)
+    assert (factor.info["backend"], factor.info["perturbed_pivots"]) == (where, 2)
+    b = np.cos(np.arange(43.0))
+    assert scaled_residual(bad, factor.solve(b), b) <= 1e-14
+
+
+def test_each_counts_on_the_host():
+    check_two("cpu")
+
+
+@pytest.mark.parametrize("small", [0, 64])
+def test_each_counts_on_a_device(on_device, small):
+    on_device(small)
+    check_two("gpu")

@@ -1,0 +1,1 @@
+"""Tests of kernels, compiled and emulated."""

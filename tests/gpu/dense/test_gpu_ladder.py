@@ -1,0 +1,126 @@
+"""The GPU ladder's own parts: what it counts, plans, checks and reports, with no GPU."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+from frontal import gpu
+
+BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
+
+
+@pytest.fixture(autouse=True)
+def _path(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+
+
+def test_cases():
+    from gpu_cases import SHAPES, SIZES, Case, cases
+
+    found = cases(["potrf", "gemv_n"], "dz", [256], SHAPES)
+    assert [c.label for c in found[:4]] == [
+        "dpotrf fixed 256x1000",
+        "dpotrf uniform 256x3000",
+        "dpotrf gaussian 256x3000",
+        "zpotrf fixed 256x1000",
+    ]
+    assert len(cases(SIZES, "d", [], SHAPES)) > 100
+    n = np.array([1, 2, 100])
+    d, z = Case("potrf", "d", "fixed", 100, 3), Case("potrf", "z", "fixed", 100, 3)
+    assert d.flops(n) == pytest.approx(1 + 5 + 338350)
+    assert z.flops(n) == 4 * d.flops(n)
+    assert d.bytes(n) == 8 * (2 + 6 + 10100)
+    for shape in ("uniform", "gaussian"):
+        sizes = Case("potrf", "d", shape, 64, 3000).sizes()
+        assert sizes.min() >= 1
+        assert sizes.max() <= 64
+        assert abs(sizes.mean() - 32.5) < 1.5
+
+
+def operands(routine, n, dtype):
+    rng = np.random.default_rng(n)
+
+    def draw():
+        x = rng.uniform(-1, 1, (n, n))
+        return (x + 1j * rng.uniform(-1, 1, (n, n)) if np.dtype(dtype).kind == "c" else x).astype(
+            dtype
+        )
+
+    a, b, c = (draw() for _ in "abc")
+    np.fill_diagonal(a, n + 1)
+    np.fill_diagonal(c, 1)
+    low = np.tril(a)
+    if routine == "potrf":
+        return {"a": a}, np.linalg.cholesky(low + np.tril(a, -1).conj().T), None
+    if routine == "getrf":
+        factor, pivots = scipy.linalg.lu_factor(b)
+        return {"a": b}, factor, pivots
+    result = {
+        "inv": lambda: np.linalg.inv(a),
+        "gemm": lambda: a @ b + c,
+        "herk": lambda: a @ a.conj().T + np.tril(c),
+        "trsm": lambda: scipy.linalg.solve(low, b.conj().T).conj().T,
+        "gemv_n": lambda: a @ b + c,
+        "gemv_t": lambda: a.T @ b + c,
+        "potrs": lambda: scipy.linalg.cho_solve((low, True), b),
+        "getrs": lambda: scipy.linalg.lu_solve((a, np.arange(n)), b),
+    }[routine]()
+    return {"a": a, "b": b, "c": c}, result.astype(dtype), None
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+@pytest.mark.parametrize("n", [1, 7, 40])
+def test_residuals_tell_right_from_wrong(n, dtype):
+    from gpu_checks import CHECKS, LIMIT, residual
+
+    for routine in CHECKS:
+        source, result, pivots = operands(routine, n, dtype)
+        assert residual(routine, source, result, pivots) < LIMIT, routine
+        wrong = result.copy()
+        wrong[-1, 0] += 0.1 * np.linalg.norm(result) + 0.3
+        assert residual(routine, source, wrong, pivots) > LIMIT, routine
+        wrong[-1, 0] = np.nan
+        assert residual(routine, source, wrong, pivots) == 1e99, routine
+
+
+def test_reference_and_ratios(tmp_path):
+    import gpu_ratios
+    import gpu_report
+    from gpu_plots import REFERENCE, load
+
+    source = "MAGMA 2.10 built for sm_90, measured on an H200, 2026-11"
+    assert {r["source"] for r in load(REFERENCE)} == {source}
+    about = {"routine": "potrf", "dtype": "d", "batch": 1000, "ok": True, "date": "2026-11-21"}
+    about |= {"gpu": {"device": "some"}, "commit": "abc", "roofline": 0.5}
+    path = tmp_path / "ladder.jsonl"
+    rows = [("fixed", 256, "ours", 9000.0), ("fixed", 256, "vendor", 4000.0)]
+    rows += [("fixed", 128, "ours", 5000.0), ("uniform", 256, "ours", 4500.0)]
+    records = [about | {"shape": s, "n": n, "rung": r, "gflops": g} for s, n, r, g in rows]
+    path.write_text("".join(json.dumps(r) + "\n" for r in records))
+    found = {text: (values, state) for text, _, values, state in gpu_ratios.rows(path)}
+    values, state = found["potrf over the better of cuSOLVER and MAGMA"]
+    assert (values, state) == ("128: 1.64, 256: 1.47", "reached")
+    assert found["potrf uniform over MAGMA"][0] == "256: 1.40"
+    assert found["getrf uniform over MAGMA"][1] == "no result"
+    assert 0.6 < gpu_ratios.Results(path).of_fixed("potrf", 256) < 0.9
+    parts = gpu_report.sections(path)
+    assert "| 256 | 9,000 | 6,140 | 4,000 | 50 % |" in parts["GPU: potrf, float64, GF/s"]
+    assert source in parts["GPU: origin"]
+
+
+@pytest.mark.skipif(gpu.available(), reason="there is a GPU")
+def test_entries_that_fail_are_recorded_and_the_run_goes_on(tmp_path):
+    path = tmp_path / "x.jsonl"
+    command = [sys.executable, BENCHMARKS / "gpu_dense.py", "--routines", "potrf", "--sizes", "8"]
+    done = subprocess.run([*command, "--output", path], capture_output=True, text=True, check=True)
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    assert {"ceilings", "ours", "vendor", "host"} <= {r["rung"] for r in records}
+    assert all("worker died" in r["error"]["message"] for r in records)
+    assert "dpotrf fixed 8x10000" in done.stdout

@@ -1,0 +1,1 @@
+"""Tests of fronts on the device."""

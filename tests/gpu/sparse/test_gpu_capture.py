@@ -1,0 +1,30 @@
+"""Solves that a caller captures into a CUDA graph of his own."""
+
+import numpy as np
+import pytest
+
+import frontal
+
+from .gpu.sparse.test_gpu_system import OnDevice, chosen, matrix, put  # noqa: F401
+
+
+@pytest.fixture
+def emulated(device):
+    """The device of the test where that is emulated."""
+    if device.cuda:
+        pytest.skip("needs a device that only says that it captures")
+    return device
+
+
+def test_what_a_captured_solve_would_copy_is_refused(emulated, monkeypatch):
+    """The graph would read the copy when it is gone."""
+    a = matrix("spd", "f8")
+    factor = frontal.factorize(a, backend="gpu")
+    b = np.ones((81, 2))
+    fits = put(emulated, b.T).T
+    wanted = factor.solve(fits, refine=0)
+    monkeypatch.setattr(emulated, "is_capturing", True, raising=False)
+    np.testing.assert_array_equal(factor.solve(fits, refine=0), wanted)
+    for copied in (put(emulated, b), fits.astype("f4"), fits.astype("c16")):
+        with pytest.raises(ValueError, match="a graph is being captured"):
+            factor.solve(copied.view(OnDevice), refine=0)

@@ -1,0 +1,244 @@
+"""Forward and backward substitution over fronts on a device, with the factor of the CPU backend."""
+
+import weakref
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse as sp
+
+import frontal
+from frontal import problems
+from frontal.cpu.backend import CpuBackend
+from frontal.gpu.runtime.limits import H200
+from frontal.gpu.sparse import launch, solve_tasks
+from frontal.gpu.sparse.factorize import Storage
+from frontal.gpu.sparse.pattern import Pattern
+from frontal.gpu.sparse.schedule import TILE
+from frontal.gpu.sparse.substitute import Solver
+from frontal.method import CHOLESKY
+from frontal.protocol import panel_offsets
+
+from ...emulation.borders import DTYPES, eps
+from .test_gpu_fronts import hermitian
+
+CHAIN = sp.diags_array([-1.0, 2.5, -1.0], offsets=[-1, 0, 1], shape=(60, 60))
+MATRICES = {
+    "grid": lambda: problems.poisson2d(17),
+    "cube": lambda: problems.poisson3d(7),
+    "forest": lambda: sp.block_diag(
+        [problems.poisson2d(4), sp.eye_array(3), problems.poisson2d(5)], format="csc"
+    ),
+    "chain": lambda: sp.csc_array(CHAIN),
+    "dense": lambda: sp.csc_array(np.full((150, 150), 0.5) + 150 * np.eye(150)),
+}
+KINDS = ("spd", "general")
+
+
+def storage_of(pattern, cpu):
+    """The factor of the CPU backend as the device keeps it; NaN where nothing may be read."""
+    plan, layout = pattern.plan, pattern.layout(cpu.panels.dtype)
+    symmetric, panel_of = pattern.method.one_triangle, panel_offsets(plan, pattern.method)
+    panels = np.full(int(layout.panel[-1]), np.nan, cpu.panels.dtype)
+    half = int(pattern.inverse[-1])
+    inverses = np.full(half * (1 if symmetric else 2), np.nan, cpu.panels.dtype)
+    for s in range(plan.parent.size):
+        k, m, ld = int(pattern.k[s]), int(pattern.m[s]), int(layout.ld[s])
+        first, at = int(panel_of[s]), int(layout.panel[s])
+        panel = cpu.panels[first : first + k * (k + m)].reshape(k, k + m).T
+        target = panels[at : at + k * ld].reshape(k, ld).T
+        target[:k] = panel[:k]
+        if symmetric:
+            target[:k][np.triu_indices(k, 1)] = np.nan
+        target[layout.below[s] : layout.below[s] + m] = panel[k:]
+        if not symmetric:
+            first, at, ld = first + k * (k + m), at + k * ld, int(layout.upper_ld[s])
+            upper = panels[at : at + k * ld].reshape(k, ld).T
+            upper[:m] = cpu.panels[first : first + k * m].reshape(k, m).T
+        for t in range(0, k, TILE):
+            w, place = min(TILE, k - t), int(pattern.inverse[s]) + TILE * t
+            tile = panel[t : t + w, t : t + w]
+            lower = np.tril(tile, -1) + np.eye(w) if not symmetric else np.tril(tile)
+            kept = [(place, lower)] + [(place + half, np.triu(tile).T)] * (not symmetric)
+            for where, triangle in kept:
+                inverse = scipy.linalg.solve_triangular(triangle, np.eye(w), lower=True)
+                inverses[where : where + w * w] = np.tril(inverse).T.ravel()
+    upload = pattern.device.upload
+    pivots = None if symmetric else upload(cpu.pivots + 1)
+    return Storage(upload(panels), upload(inverses), pivots)
+
+
+def factored(device, a, kind):
+    analysis = frontal.analyze(a, kind=kind)
+    values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
+    tiny = 0.0 if kind == "spd" else 1e-3
+    cpu = CpuBackend(analysis.symbolic).factorize(values, None, tiny=tiny)
+    pattern = Pattern(device, analysis.plan, analysis.symbolic.method, fewest=0)
+    return cpu, pattern, Solver(pattern, storage_of(pattern, cpu))
+
+
+def matrix(name, dtype, kind):
+    """A matrix that for LU needs interchanges, within diagonal tiles: the CPU's go farther."""
+    a = hermitian(MATRICES[name](), dtype).tocoo()
+    if kind == "general":
+        rng = np.random.default_rng(5)
+        size = np.where(a.row // TILE == a.col // TILE, 1.0, 1e-3 if name == "dense" else 1.0)
+        a.data *= (size * rng.uniform(-1.0, 1.0, a.nnz)).astype(a.real.dtype)
+        if name == "dense":
+            a.data[a.row == a.col] = 0.1
+    return a.tocsc()
+
+
+def check(device, cpu, solver, width, transposed, dtype):
+    rng = np.random.default_rng(width)
+    n, symmetric = int(solver.pattern.plan.start[-1]), solver.pattern.method.one_triangle
+    b = rng.standard_normal((n, width)) + 1j * rng.standard_normal((n, width))
+    b = (b if np.dtype(dtype).kind == "c" else b.real).astype(dtype)
+    wanted = b.copy()
+    cpu.sweep(wanted, transposed)
+    conjugate = transposed and symmetric and np.dtype(dtype).kind == "c"
+    x = device.upload(np.ascontiguousarray((b.conj() if conjugate else b).T)).T
+    solver.solve(x, transposed and not symmetric)
+    found = device.download(x)
+    found = found.conj() if conjugate else found
+    scale = np.abs(wanted).max()
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=3e3 * eps(dtype) * scale)
+    return found
+
+
+@pytest.fixture(params=["warps", "tiles"])
+def size(request, monkeypatch):
+    """Small fronts by warps, or all of them by tiles."""
+    if request.param == "tiles":
+        monkeypatch.setattr(solve_tasks, "_SMALL_ENTRIES", 0)
+        monkeypatch.setattr(solve_tasks, "_PART", 1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", MATRICES)
+def test_solutions_are_those_of_the_cpu(device, size, name, kind, dtype):
+    cpu, _, solver = factored(device, matrix(name, dtype, kind), kind)
+    if kind == "general" and name in ("grid", "cube", "dense"):
+        start = np.repeat(cpu.symbolic.plan.start[:-1], np.diff(cpu.symbolic.plan.start))
+        step = np.arange(start.size) - start
+        assert (cpu.pivots != step).any()
+        assert (cpu.pivots // TILE == step // TILE).all()
+    widths = (1, 3, 8, 17) if name in ("cube", "dense") else (1, 2)
+    if dtype != "f8":  # each width is a kernel of its own to be compiled
+        widths = (1, 9)
+    for width in widths:
+        for transposed in (False, True):
+            check(device, cpu, solver, width, transposed, dtype)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_fronts_of_many_tiles(device, monkeypatch, kind):
+    monkeypatch.setattr(solve_tasks, "_PART", 1)
+    a = problems.poisson3d(11)
+    if kind == "general":
+        size = np.random.default_rng(7).uniform(0.5, 1.0, a.nnz)
+        a.data *= np.where(a.data > 0, 1.0, size)
+    cpu, pattern, solver = factored(device, a, kind)
+    assert ((pattern.k > TILE) & (pattern.m > TILE)).any()
+    assert solver.tasks.partials
+    for transposed in (False, True):
+        check(device, cpu, solver, 1, transposed, "f8")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_solve_leaves_all_as_it_found_it(device, kind):
+    """So that solutions are the same bits again, whatever the widths in between."""
+    cpu, _, solver = factored(device, matrix("cube", "f8", kind), kind)
+    first = [check(device, cpu, solver, w, t, "f8") for w, t in ((1, False), (8, True), (2, True))]
+    messages = solver._messages[-1].sent
+    again = [check(device, cpu, solver, w, t, "f8") for w, t in ((1, False), (8, True), (2, True))]
+    assert solver._messages[-1].sent is messages
+    assert (device.download(messages) == 0xFF).all()
+    for x, y in zip(first, again, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_messages_of_narrower_solves_stay(device):
+    """A graph that the caller captured may go on to send them."""
+    cpu, _, solver = factored(device, matrix("grid", "f8", "spd"), "spd")
+    check(device, cpu, solver, 1, False, "f8")
+    narrow = weakref.ref(solver._messages[-1].sent)
+    check(device, cpu, solver, 8, False, "f8")
+    assert narrow() is not None
+
+
+def test_nan_and_infinity_come_through(device):
+    cpu, _, solver = factored(device, matrix("grid", "f8", "spd"), "spd")
+    n = cpu.symbolic.plan.start[-1]
+    for bad in (np.nan, np.inf, np.full(8, 0xFF, np.uint8).view(np.float64)[0]):
+        b = np.zeros((n, 1))
+        b[5] = bad
+        x = device.upload(np.ascontiguousarray(b.T)).T
+        solver.solve(x, False)
+        assert not np.isfinite(device.download(x)).all()
+    check(device, cpu, solver, 1, False, "f8")
+
+
+def test_nothing_to_solve(device):
+    _, _, solver = factored(device, matrix("chain", "f8", "spd"), "spd")
+    solver.solve(device.upload(np.zeros((0, 60))).T, False)
+
+
+@pytest.mark.parametrize("small", [True, False])
+@pytest.mark.parametrize("name", MATRICES)
+def test_tasks_wait_for_earlier_ones_alone(device, monkeypatch, name, small):
+    monkeypatch.setattr(solve_tasks, "_PART", 1)
+    if not small:
+        monkeypatch.setattr(solve_tasks, "_SMALL_ENTRIES", 0)
+    plan = frontal.analyze(MATRICES[name](), kind="spd").plan
+    pattern = Pattern(device, plan, CHOLESKY, fewest=0)
+    tasks = pattern.solve_tasks(np.dtype("f8"))
+    assert pattern.solve_tasks(np.dtype("f8")) is tasks
+    few, forward, backward = (
+        list(device.download(x).reshape(-1).view(solve_tasks.TASK))
+        for x in (tasks.small, tasks.forward, tasks.backward)
+    )
+    front = {int(p): s for s, p in enumerate(plan.start[:-1])}
+    complete, tiles = set(), {}
+    for task in few + forward:
+        s, pivot_tiles = front[int(task["start"])], -(-int(task["k"]) // TILE)
+        children = plan.children[plan.child_pointer[s] : plan.child_pointer[s + 1]]
+        assert complete.issuperset(children.tolist())
+        total = pivot_tiles - (-int(task["m"]) // TILE)
+        count, ready = max(int(task["count"]), 1), tiles.setdefault(s, 0)
+        small_one = int(task["count"]) == 0
+        assert small_one or int(task["tile"]) == ready
+        tiles[s] = total if small_one else ready + count
+        if tiles[s] == total:
+            complete.add(s)
+    assert len(complete) == plan.parent.size
+    done, parts = set(), set()
+    for task in backward + few[::-1]:
+        s, t = front[int(task["start"])], int(task["tile"])
+        if plan.parent[s] >= 0:
+            assert (plan.parent[s], 0) in done
+        later = range(t + 1, -(-int(task["k"]) // TILE)) if task["count"] == 0 else ()
+        assert all((s, i) in done for i in later)
+        partial = int(task["partial"])
+        if task["count"]:
+            assert partial not in parts
+            parts.add(partial)
+        else:
+            assert parts.issuperset(range(partial, partial + int(task["parts"])))
+            done.add((s, t))
+    assert len(parts) == tasks.partials
+    slots = np.sort(device.download(tasks.slots)[np.repeat(plan.parent >= 0, pattern.m)])
+    np.testing.assert_array_equal(slots, np.arange(tasks.messages))
+
+
+@pytest.mark.parametrize("choose", [launch.front_solve, launch.front_solve_small])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_launches_fit_the_device(dtype, choose):
+    for wanted, width in ((1, 1), (2, 2), (3, 4), (5, 8), (8, 8), (17, 8)):
+        width = min(width, 64 // np.dtype(dtype).itemsize) if dtype == "c16" else width
+        assert launch.solve_width(dtype, wanted) == width
+        plan = choose(dtype, width, H200)
+        assert plan.width == width
+        assert plan.shared <= H200.shared_block
+        assert plan.residents * (plan.shared + 2560) <= H200.shared_multiprocessor

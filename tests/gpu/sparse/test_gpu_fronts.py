@@ -1,0 +1,358 @@
+"""The GPU backend against the CPU's, on small trees."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import frontal
+import frontal.gpu.runtime.device
+from frontal import problems
+from frontal.cpu.backend import CpuBackend
+from frontal.errors import FactorMemoryError
+from frontal.gpu.runtime.limits import H200, Limits
+from frontal.gpu.sparse import factorize as front_factor
+from frontal.gpu.sparse import launch
+from frontal.gpu.sparse import tile_tasks as front_tasks
+from frontal.gpu.sparse.backend import GpuBackend
+from frontal.gpu.sparse.pattern import Pattern
+from frontal.method import CHOLESKY, LU
+from frontal.protocol import PivotFailure, panel_offsets
+
+from ...emulation.borders import DTYPES, eps
+
+MATRICES = {
+    "grid": lambda: problems.poisson2d(17),
+    "cube": lambda: problems.poisson3d(6),
+    "chain": lambda: sp.diags_array([-1.0, 2.5, -1.0], offsets=[-1, 0, 1], shape=(40, 40)).tocsc(),
+    "forest": lambda: sp.block_diag(
+        [problems.poisson2d(4), sp.eye_array(3), problems.poisson2d(5)], format="csc"
+    ),
+    "dense": lambda: sp.csc_array(np.full((150, 150), 0.5) + 150 * np.eye(150)),
+}
+
+
+def hermitian(matrix, dtype):
+    a = sp.csc_array(matrix)
+    if np.dtype(dtype).kind == "c":
+        phase = np.exp(0.3j)
+        a = phase * sp.tril(a, -1) + np.conj(phase) * sp.triu(a, 1) + sp.diags_array(a.diagonal())
+    return sp.csc_array(a).astype(dtype)
+
+
+def factors(device, a, kind="spd", tiny=0.0, small=64, ordering="auto"):
+    """The factor of both backends, of one analysis; fronts up to `small` rows are done whole."""
+    analysis = frontal.analyze(a, kind=kind, ordering=ordering)
+    values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
+    cpu, gpu = CpuBackend(analysis.symbolic), GpuBackend(analysis.symbolic, device)
+    gpu.pattern = Pattern(device, analysis.plan, analysis.symbolic.method, small, 1)
+    values = values.astype(a.dtype)
+    return analysis, *(x.factorize(values, None, tiny=tiny) for x in (cpu, gpu))
+
+
+def unsymmetric(name, dtype):
+    """A matrix whose diagonal blocks need interchanges."""
+    a = hermitian(MATRICES[name](), dtype).tocsc()
+    rng = np.random.default_rng(5)
+    a.data *= rng.uniform(0.2, 1.0, a.nnz).astype(a.real.dtype)
+    return a
+
+
+def diagonal_and_below(analysis, panels):
+    """Panels with the other triangle of their diagonal blocks left out."""
+    out, plan = [], analysis.plan
+    first = panel_offsets(plan, analysis.symbolic.method)
+    for s in range(plan.parent.size):
+        k, order = plan.start[s + 1] - plan.start[s], 0
+        order = k + plan.pointer[s + 1] - plan.pointer[s]
+        panel = panels[first[s] : first[s] + k * order].reshape(k, order).T
+        out.append(np.tril(panel).ravel())
+    return np.concatenate(out)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("small", [0, 64])
+@pytest.mark.parametrize("name", MATRICES)
+def test_the_same_factor_and_solution(device, name, small, dtype):
+    a = hermitian(MATRICES[name](), dtype)
+    analysis, cpu, gpu = factors(device, a, small=small)
+    wanted = diagonal_and_below(analysis, cpu.panels)
+    found = diagonal_and_below(analysis, gpu.to_host().panels)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=300 * eps(dtype) * np.abs(wanted).max())
+    rng = np.random.default_rng(3)
+    for width in (1, 3):
+        b = rng.standard_normal((a.shape[0], width)).astype(dtype)
+        for transposed in (False, True):
+            x = b.copy()
+            gpu.sweep(x, transposed)
+            matrix = a[analysis.perm][:, analysis.perm]
+            residual = (matrix.conj() if transposed else matrix) @ x - b
+            scale = sp.linalg.norm(a, np.inf) * np.abs(x).max() + np.abs(b).max()
+            assert np.abs(residual).max() <= 100 * eps(dtype) * scale
+
+
+def bordered(dtype, kind):
+    """Dense blocks with a dense border, in order: fronts of 2 to 6 tiles, the last ones partial."""
+    sizes, border, n = (70, 170, 130), 150, 520
+    rng, dense = np.random.default_rng(8), np.zeros((n, n), bool)
+    for end, size in zip(np.cumsum(sizes), sizes, strict=True):
+        dense[end - size : end, end - size : end] = True
+    dense[n - border :] = dense[:, n - border :] = True
+    a = rng.uniform(-1, 1, (n, n)) * dense
+    if kind == "spd":
+        a = a + a.T + 2 * n * np.eye(n)
+    return hermitian(sp.csc_array(a), dtype) if kind == "spd" else sp.csc_array(a.astype(dtype))
+
+
+@pytest.mark.parametrize(("large", "dtype"), [*((48, dtype) for dtype in DTYPES), (2, "f8")])
+@pytest.mark.parametrize(("kind", "few"), [("spd", 512), ("spd", 0), ("general", 0)])
+def test_fronts_of_several_tiles(device, monkeypatch, kind, few, large, dtype):
+    """In both orders of tasks; with last diagonal tiles that others follow, and without."""
+    monkeypatch.setattr(front_tasks, "_LARGE", large)
+    monkeypatch.setattr(front_tasks, "_NARROW", few)
+    a = bordered(dtype, kind)
+    analysis, cpu, gpu = factors(device, a, kind, 1e-8, 0, "natural")
+    assert np.diff(analysis.plan.start).max() > 128
+    tasks = device.download(gpu.pattern.tasks.list).reshape(-1, 4)
+    assert len(np.unique(tasks, axis=0)) == len(tasks)
+    followed = gpu.pattern.pivot_tiles - ((few == 0) | (gpu.pattern.m == 0))
+    assert gpu.pattern.messages == (64 * 64 * followed.sum() if kind == "spd" else 0)
+    check_solutions(analysis, a, gpu)
+    if kind == "spd":
+        wanted, found = (diagonal_and_below(analysis, x.to_host().panels) for x in (cpu, gpu))
+        size = np.abs(wanted).max()
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=300 * eps(dtype) * size)
+
+
+def needed(i, j, part, pivots, symmetric):
+    """Tiles of a front (row, column, part) whose tasks must come before that of tile (i, j)."""
+    diagonal = {c: (c, c - 1, 0) if symmetric and c else (c, c, 0) for c in range(pivots)}
+    last = min(j, pivots)
+    if symmetric and i == j < pivots:
+        return {(i, p, 0) for p in range(i - 1)}
+    rows = {(r, p, q) for r in (i, j) for p in range(last) for q in range(1 if symmetric else 2)}
+    rows = {diagonal[r] if r == p else (r, p, q) for r, p, q in rows}
+    if j < i and j < pivots:
+        rows.add(diagonal[j])
+        if symmetric and i == j + 1 < pivots:  # goes on with the diagonal tile
+            rows.add((i, i, 0))
+    return rows - {(i, j, part)}
+
+
+@pytest.mark.parametrize("kind", ["spd", "general"])
+@pytest.mark.parametrize("large", [48, 2])
+def test_tasks_come_after_what_they_need(device, monkeypatch, large, kind):
+    """Blocks take tasks in order, so that nothing can lock however few blocks there are."""
+    monkeypatch.setattr(front_tasks, "_LARGE", large)
+    for a, ordering in ((bordered("f8", kind), "natural"), (problems.poisson3d(14), "metis")):
+        plan = frontal.analyze(a, kind=kind, ordering=ordering).plan
+        pattern = Pattern(device, plan, CHOLESKY if kind == "spd" else LU, 0, 1)
+        tasks = device.download(pattern.tasks.list).reshape(-1, 4)
+        level, part = tasks[:, 3] & ((1 << 30) - 1), tasks[:, 3] >> 30
+        assert (np.diff(level) >= 0).all()
+        seen = [set() for _ in pattern.k]
+        for (s, i, j), q in zip(tasks[:, :3].tolist(), part.tolist(), strict=True):
+            wanted = needed(i, j, q, int(pattern.pivot_tiles[s]), kind == "spd")
+            assert wanted <= seen[s], (s, i, j, q, wanted - seen[s])
+            seen[s].add((i, j, q))
+
+
+def multipliers(factor):
+    """Largest entry of L in a pivot block."""
+    plan, largest = factor.pattern.plan, 0.0
+    first, panels = panel_offsets(plan, factor.pattern.method), factor.to_host().panels
+    for s in range(plan.parent.size):
+        k, m = int(factor.pattern.k[s]), int(factor.pattern.m[s])
+        panel = panels[first[s] : first[s] + k * (k + m)].reshape(k, k + m).T
+        for t in range(0, k, 64):
+            tile = np.tril(panel[t : min(t + 64, k), t : t + 64], -1)
+            largest = max(largest, (np.abs(tile.real) + np.abs(tile.imag)).max(initial=0.0))
+    return largest
+
+
+def check_solutions(analysis, a, factor):
+    dtype = a.dtype
+    b = np.random.default_rng(3).standard_normal((a.shape[0], 2)).astype(dtype)
+    matrix = a[analysis.row_perm][:, analysis.perm]
+    for transposed in (False, True):
+        x = b.copy()
+        factor.sweep(x, transposed)
+        residual = (matrix.T if transposed else matrix) @ x - b
+        scale = sp.linalg.norm(a, np.inf) * np.abs(x).max() + np.abs(b).max()
+        assert np.abs(residual).max() <= 1e3 * eps(dtype) * scale
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("small", [0, 64])
+@pytest.mark.parametrize("name", MATRICES)
+def test_a_sound_factor_by_lu(device, name, small, dtype):
+    a = unsymmetric(name, dtype)
+    analysis, cpu, gpu = factors(device, a, "general", 1e-3, small)
+    assert gpu.perturbed == cpu.perturbed
+    row = np.concatenate([np.arange(n) for n in np.diff(analysis.plan.start)])
+    np.testing.assert_array_equal(gpu.pivots // 64, row // 64)  # of tiles of 64 rows
+    assert multipliers(gpu) <= 8 * (1 + 10 * eps(dtype))
+    check_solutions(analysis, a, gpu)
+
+
+@pytest.mark.parametrize("small", [0, 64])
+@pytest.mark.parametrize("name", MATRICES)
+def test_largest_pivots(device, monkeypatch, name, small):
+    """With the strictest threshold the GPU chooses as LAPACK does, inside tiles of 64 rows."""
+    monkeypatch.setattr(front_factor, "_MULTIPLIER", 1)
+    a = unsymmetric(name, "f8")
+    analysis, cpu, gpu = factors(device, a, "general", 1e-3, small)
+    check_solutions(analysis, a, gpu)
+    assert multipliers(gpu) <= 1 + 10 * eps("f8")
+    if np.diff(analysis.plan.start).max() > 64:
+        return  # the CPU looks in the whole front
+    np.testing.assert_array_equal(gpu.pivots, cpu.pivots)
+    size = np.abs(cpu.panels).max()
+    np.testing.assert_allclose(
+        gpu.to_host().panels, cpu.panels, rtol=0, atol=1e3 * eps("f8") * size
+    )
+
+
+def swapped(n, dtype):
+    """A dense matrix with large entries beside the diagonal, in and across blocks of 8 columns."""
+    rng = np.random.default_rng(11)
+    a = rng.uniform(-1e-3, 1e-3, (n, n))
+    for first, step in ((0, 1), (16, 8), (40, 12), (64, 1), (96, 16)):
+        for i in range(first, min(first + step, n - step)):
+            a[i, i + step] = a[i + step, i] = 1 + i / n
+    for i in np.flatnonzero(np.abs(a).max(1) < 0.5):
+        a[i, i] = 1.5
+    return sp.csc_array(a.astype(dtype))
+
+
+def test_launches_fit_smaller_devices():
+    """LU takes both inverses of a tile at once where there is room for that."""
+    a100 = Limits(108, 166912, 167936, (8, 0))
+    ada = Limits(128, 101376, 102400, (8, 9))
+    for limits in (H200, a100, ada):
+        for dtype in DTYPES:
+            for method in (CHOLESKY, LU):
+                plan = launch.front_tiles(dtype, method, limits)
+                if limits is ada and dtype == "c16":
+                    continue  # a tile and its slices alone are too large
+                assert plan.shared + 2816 <= limits.shared_block
+                assert plan.residents * (plan.shared + 1024) <= limits.shared_multiprocessor
+                assert not (plan.two_inverses and method is CHOLESKY)
+                if dtype == "f8":
+                    assert plan.two_inverses == (limits is H200 and method is LU)
+
+
+def test_inverses_one_after_the_other(device, monkeypatch):
+    """As where shared memory is scarce."""
+    choose = launch.front_tiles
+    scarce = Limits(4, 101376, 102400, (8, 9))
+    monkeypatch.setattr(launch, "front_tiles", lambda d, s, _: choose(d, s, scarce))
+    a = unsymmetric("dense", "f8")
+    analysis, _, gpu = factors(device, a, "general", 1e-3, 0)
+    check_solutions(analysis, a, gpu)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+@pytest.mark.parametrize("n", [9, 37, 64, 90, 150])
+def test_interchanges_in_some_blocks_of_columns(device, n, dtype):
+    a = swapped(n, dtype)
+    plan = frontal.analyze(a, kind="general", ordering=np.arange(n))
+    values = plan.matching_pattern(frontal.matrix.canonical(a)).data
+    gpu = GpuBackend(plan.symbolic, device)
+    gpu.pattern = Pattern(device, plan.plan, LU, 0, 1)
+    factor = gpu.factorize(values, None, tiny=1e-8)
+    assert factor.perturbed == 0
+    assert (factor.pivots != np.arange(n)).any()
+    assert multipliers(factor) <= 8 * (1 + 10 * eps(dtype))
+    check_solutions(plan, a, factor)
+
+
+@pytest.mark.parametrize("kind", ["spd", "general"])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
+def test_the_whole_solver(device, monkeypatch, kind, dtype):
+    monkeypatch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
+    a = hermitian(MATRICES["cube"](), dtype) if kind == "spd" else unsymmetric("cube", dtype)
+    b = np.random.default_rng(4).standard_normal((a.shape[0], 3)).astype(dtype)
+    factor = frontal.factorize(a, kind=kind, backend="gpu")
+    assert factor.info["backend"] == "gpu"
+    for trans, matrix in (("N", a), ("T", a.T), ("H", a.conj().T)):
+        x = factor.solve(b, trans)
+        residual = np.abs(matrix @ x - b).max()
+        assert residual <= 100 * eps(dtype) * (np.abs(a).sum(axis=1).max() * np.abs(x).max() + 1)
+    factor.refactorize(2 * a)
+    np.testing.assert_allclose(2 * (a @ factor.solve(b)), b, atol=2e4 * eps(dtype))
+    sign, log = factor.slogdet()
+    wanted = np.linalg.slogdet(2 * a.toarray())
+    np.testing.assert_allclose([sign, log], wanted, rtol=2e3 * eps(dtype))
+    twin = pickle.loads(pickle.dumps(factor))
+    x = factor.solve(b)
+    np.testing.assert_allclose(twin.solve(b), x, rtol=0, atol=1e3 * eps(dtype) * np.abs(x).max())
+
+
+def test_the_first_failing_pivot(device):
+    a = MATRICES["grid"]().tolil()
+    a[100, 100] = -1.0
+    a = sp.csc_array(a)
+    analysis = frontal.analyze(MATRICES["grid"](), kind="spd")
+    values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
+    positions = []
+    for backend in (CpuBackend(analysis.symbolic), GpuBackend(analysis.symbolic, device)):
+        with pytest.raises(PivotFailure) as failure:
+            backend.factorize(values, None, tiny=0.0)
+        positions.append(failure.value.position)
+    assert positions[0] == positions[1]
+
+
+def test_numbers_with_all_bits_set_pass(device):
+    """Such a NaN is what messages are before they are sent: nobody waits for it."""
+    a = bordered("f8", "spd")
+    analysis = frontal.analyze(a, kind="spd", ordering="natural")
+    values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
+    values[analysis.plan.source[:: len(values) // 9]] = np.array(-1).view("f8")
+    backend = GpuBackend(analysis.symbolic, device)
+    with pytest.raises(PivotFailure):
+        backend.factorize(values, None)
+
+
+def test_copies_lie_on_the_host(device):
+    _, cpu, gpu = factors(device, hermitian(MATRICES["cube"](), "f8"))
+    place = CpuBackend(gpu.symbolic)
+    twin = place.restored(gpu.to_host(), gpu.matrix, None)
+    for one in (copy.deepcopy(twin), pickle.loads(pickle.dumps(twin)), twin):
+        np.testing.assert_allclose(one.panels, gpu.to_host().panels)
+        x, y = np.ones((2, 216, 1))
+        one.sweep(x, False), cpu.sweep(y, False)
+        np.testing.assert_allclose(x, y, rtol=1e-12)
+
+
+def test_the_memory_of_the_factor_before_is_used_again(device):
+    a = hermitian(MATRICES["cube"](), "f8")
+    analysis = frontal.analyze(a, kind="spd")
+    values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
+    backend = GpuBackend(analysis.symbolic, device)
+    done = []
+    first = backend.factorize(values, None, progress=lambda *step: done.append(step))
+    assert done[-1] == ("factorization", analysis.n_fronts, analysis.n_fronts)
+    second = backend.factorize(4 * values, None, previous=first)
+    assert second.storage is first.storage
+    third = backend.factorize(9 * values, None, previous=second)  # from the second on it is a graph
+    x = np.ones((216, 1))
+    third.sweep(x, False)
+    assert np.abs(9 * a[analysis.perm][:, analysis.perm] @ x - 1).max() < 1e-12
+    second = backend.factorize(4 * values, None, previous=third)
+    x = np.ones((216, 1))
+    second.sweep(x, False)
+    assert np.abs(4 * a[analysis.perm][:, analysis.perm] @ x - 1).max() < 1e-12
+
+
+def test_too_little_memory_is_told_before_any_is_taken(device, monkeypatch):
+    analysis = frontal.analyze(MATRICES["cube"](), kind="spd")
+    monkeypatch.setattr(device, "free_memory", lambda: 1000)
+    backend = GpuBackend(analysis.symbolic, device)
+    with pytest.raises(FactorMemoryError) as error:
+        backend.factorize(np.ones(analysis.symbolic.indices.size), None)
+    assert error.value.available == 1000
+    assert error.value.required > 1000
+    assert "tasks" not in vars(backend.pattern)  # which would be uploaded

@@ -1,0 +1,134 @@
+"""Kernels whose blocks wait for each other, with blocks that take turns and memory full of garbage.
+
+Sums are taken in a fixed order, so whatever blocks do first, the numbers are those of one block
+after another, bit by bit; and each factorization and solve meets what the one before has left.
+"""
+
+from contextlib import nullcontext
+from functools import cache
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import frontal
+from frontal import problems
+from frontal.gpu.sparse import solve_tasks
+from frontal.gpu.sparse import tile_tasks as front_tasks
+from frontal.gpu.sparse.backend import GpuBackend
+from frontal.gpu.sparse.entries import Entries
+from frontal.gpu.sparse.pattern import Pattern
+from frontal.protocol import PivotFailure
+
+from ...conftest import fronts_cost
+from ...emulation.device import EmulatedDevice
+from ...emulation.interleaved import InterleavedDevice, available
+
+pytestmark = pytest.mark.skipif(not available(), reason="no C++ compiler that tells of accesses")
+
+SCHEDULES = (("random", 1, 8), ("youngest", 1, 6), ("lazy", 1, 4))
+KINDS = ("spd", "general")
+TINY = 1e-8
+
+
+def bordered():
+    """Dense blocks with a dense border: fronts of 3 to 6 tiles, the last ones partial."""
+    sizes, border, n = (10, 50, 130), 150, 340
+    dense = np.zeros((n, n), bool)
+    for end, size in zip(np.cumsum(sizes), sizes, strict=True):
+        dense[end - size : end, end - size : end] = True
+    dense[n - border :] = dense[:, n - border :] = True
+    return sp.csc_array(dense.astype(float)), "natural"
+
+
+# The matrix and its ordering; the order up to which fronts are done whole, and their entries up to
+# which a warp solves with them; what a front costs beside its arithmetic, by which they are merged
+CASES = {
+    "tiles": (bordered, 0, 0, 1e-12),
+    "tree": (lambda: (problems.poisson2d(17), "auto"), 0, 1000, None),
+    "small": (lambda: (problems.poisson2d(22), "auto"), 20, 200, 1e-9),
+}
+
+
+@cache
+def case(name, kind):
+    """Analysis, and values of three matrices of its pattern that ask for different pivots."""
+    make, _, _, cost = CASES[name]
+    pattern, ordering = make()
+    rng, all_values = np.random.default_rng(8), []
+    for _ in range(3):
+        a = sp.csc_array(pattern, copy=True)
+        a.data = rng.uniform(-1, 1, a.nnz)
+        if kind == "spd":
+            a = sp.csc_array(a + a.T + 2 * a.shape[0] * sp.eye_array(a.shape[0]))
+        with fronts_cost(cost) if cost else nullcontext():
+            analysis = frontal.analyze(a, kind=kind, ordering=ordering)
+        all_values.append(analysis.matching_pattern(frontal.matrix.canonical(a)).data)
+    if kind == "spd":
+        all_values[1][analysis.plan.source[::7]] *= -1  # fails
+    return analysis.symbolic, all_values
+
+
+def run(device, name, kind, anew=False):
+    """All numbers of factorizations and solves, one after the other, or each of them anew."""
+    symbolic, all_values = case(name, kind)
+    plan, backend, factor, told = symbolic.plan, GpuBackend(symbolic, device), None, []
+    rng = np.random.default_rng(3)
+    for turn in (0, 1, 2) if kind == "spd" else (0, 2):
+        if factor is None or anew:
+            factor = None
+            backend.pattern = Pattern(device, plan, symbolic.method, CASES[name][1], 1)
+            backend.entries = Entries(symbolic, backend.pattern)
+        try:
+            factor = backend.factorize(all_values[turn].copy(), None, tiny=TINY, previous=factor)
+        except PivotFailure as failure:
+            assert turn == 1
+            told.append(np.array(failure.position))
+            continue
+        told += [factor.to_host().panels, factor.pivots, np.array(factor.perturbed)]
+        for transposed in (False, kind == "general"):
+            x = rng.standard_normal((int(plan.start[-1]), 2))
+            if anew:
+                factor.storage.solver = None
+            factor.sweep(x, transposed)
+            told.append(x)
+        # what one solve leaves would be messages of another, of other widths
+        assert (factor.storage.solver._messages[-1].sent == 0xFF).all()
+    return told
+
+
+@cache
+def reference(name, kind, *_):
+    """The same with one block after another, and nothing left of what was before."""
+    return run(EmulatedDevice(), name, kind, True)
+
+
+@pytest.fixture(scope="module")
+def device():
+    return InterleavedDevice()
+
+
+def check(device, name, kind, schedule, *variant):
+    wanted = reference(name, kind, *variant)
+    device.use(*schedule)
+    for found, number in zip(run(device, name, kind), wanted, strict=True):
+        np.testing.assert_array_equal(found, number)
+    assert all(np.isfinite(number).all() for number in wanted)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("name", ["tree", "small"])
+def test_many_fronts(device, monkeypatch, name, schedule, kind):
+    monkeypatch.setattr(solve_tasks, "_SMALL_ENTRIES", CASES[name][2])
+    monkeypatch.setattr(solve_tasks, "_WARPS", 0)
+    check(device, name, kind, schedule)
+
+
+@pytest.mark.parametrize(("kind", "few"), [("spd", 512), ("spd", 0), ("general", 0)])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_fronts_of_several_tiles(device, monkeypatch, schedule, kind, few):
+    """With last diagonal tiles that others follow, and without."""
+    monkeypatch.setattr(front_tasks, "_NARROW", few)
+    monkeypatch.setattr(solve_tasks, "_PART", 1)
+    check(device, "tiles", kind, schedule, few)

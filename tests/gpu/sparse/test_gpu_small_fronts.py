@@ -1,0 +1,213 @@
+"""Small fronts, factorized whole by front_small.cu, against the CPU's; their inverses by NumPy."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import frontal
+from frontal import problems
+from frontal.cpu.backend import CpuBackend
+from frontal.gpu.runtime.limits import H200
+from frontal.gpu.sparse import launch, small_fronts, structs
+from frontal.gpu.sparse.pattern import Pattern
+from frontal.gpu.sparse.small_tasks import small_tasks
+from frontal.gpu.sparse.storage import State, allocate
+from frontal.method import CHOLESKY, LU
+from frontal.protocol import panel_offsets
+
+from ...conftest import fronts_cost
+from ...emulation.borders import DTYPES, eps
+
+LIMITS = (16, 32, 64)
+TINY = 1e-3
+
+
+def arrow(n, width):
+    """A band whose last columns are full: many leaves below one front."""
+    a = sp.lil_array((n, n))
+    a.setdiag(3.0 * n)
+    a[-width:, :] = 1.0
+    a[:, -width:] = 1.0
+    a.setdiag(3.0 * n)
+    return a.tocsc()
+
+
+# the seconds that a front costs beside its arithmetic, for which fronts are merged
+MATRICES = {
+    "grid": (lambda: problems.poisson2d(24), 0.0),
+    "merged": (lambda: problems.poisson2d(24), 2e-8),
+    "cube": (lambda: problems.poisson3d(7), 1e-9),
+    "arrow": (lambda: arrow(40, 9), 0.0),
+    "blocks": (
+        lambda: sp.block_diag([np.full((n, n), 0.5) + n * np.eye(n) for n in range(1, 65, 3)]),
+        0.0,
+    ),
+}
+
+
+def matrix_of(name, kind, dtype, rng):
+    """Hermitian positive definite, or with pivots that are not on the diagonal and some tiny."""
+    a = sp.csc_array(MATRICES[name][0]())
+    size = rng.uniform(0.2, 1.0, a.nnz)
+    if np.dtype(dtype).kind == "c":
+        size = size * np.exp(0.5j * rng.standard_normal(a.nnz))
+    b = sp.csc_array((a.data * size, a.indices, a.indptr), a.shape)
+    if kind == "general":
+        b.data[rng.integers(0, b.nnz, 5)] = 1e-7
+        return b.astype(dtype)
+    lower = sp.tril(b, -1)
+    return sp.csc_array(lower + lower.conj().T + sp.diags_array(a.diagonal())).astype(dtype)
+
+
+class Factored:
+    """The small fronts of a matrix by both backends."""
+
+    def __init__(self, device, name, kind, dtype, limit):
+        a = matrix_of(name, kind, dtype, np.random.default_rng(7))
+        with fronts_cost(MATRICES[name][1]):
+            analysis = frontal.analyze(a, kind=kind)
+        values = analysis.matching_pattern(frontal.matrix.canonical(a)).data.astype(dtype)
+        tiny = 0.0 if kind == "spd" else TINY
+        self.method, self.plan, self.device = analysis.symbolic.method, analysis.plan, device
+        self.cpu = CpuBackend(analysis.symbolic).factorize(values, None, tiny=tiny)
+        self.pattern = Pattern(device, self.plan, self.method, limit, 1)
+        self.values, self.tiny, self.dtype = values, tiny, np.dtype(dtype)
+        self.run()
+
+    def run(self):
+        pattern, device = self.pattern, self.device
+        self.storage = allocate(pattern, self.dtype)
+        for array in (self.storage.panels, self.storage.inverses):
+            array[...] = np.nan
+        blocks = device.xp.full(max(pattern.schedule.blocks, 1), np.nan, self.dtype)
+        self.state, values = State(pattern, self.dtype), device.upload(self.values)
+        given = pattern, self.storage, blocks, values, self.tiny, self.state
+        for level in small_fronts.launches(*given):
+            for part in level:
+                part()
+        self.panels = pattern.to_host(device.download(self.storage.panels))
+        self.inverses = device.download(self.storage.inverses)
+
+    def fronts(self):
+        return np.flatnonzero(self.pattern.schedule.small)
+
+    def panel(self, panels, s):
+        """L11 (with U11) above L21, and the transpose of U12."""
+        k, m = int(self.pattern.k[s]), int(self.pattern.m[s])
+        first = panel_offsets(self.plan, self.method)[s]
+        lower = panels[first : first + k * (k + m)].reshape(k, k + m).T
+        first += k * (k + m)
+        upper = panels[first : first + (self.method.panels - 1) * k * m]
+        return np.tril(lower) if self.method.one_triangle else lower, upper
+
+    def inverse(self, s, half=0):
+        k, first = int(self.pattern.k[s]), self.pattern.inverse[s]
+        first += half * self.pattern.inverse[-1]
+        return self.inverses[first : first + k * k].reshape(k, k).T
+
+
+def check_panels(found, tolerance):
+    size = max(np.abs(found.panel(found.cpu.panels, s)[0]).max() for s in found.fronts())
+    for s in found.fronts():
+        for wanted, panel in zip(
+            found.panel(found.cpu.panels, s), found.panel(found.panels, s), strict=True
+        ):
+            np.testing.assert_allclose(panel, wanted, rtol=0, atol=tolerance * size)
+
+
+def check_inverse(inverse, factor, tolerance):
+    """`inverse` is that of a lower triangle, with zeros above."""
+    np.testing.assert_array_equal(np.triu(inverse, 1), 0)
+    wanted = np.linalg.inv(factor.astype("c16" if factor.dtype.kind == "c" else "f8"))
+    condition = np.abs(wanted).max() * np.abs(factor).max() * len(factor)
+    difference = np.abs(inverse - wanted).max() / np.abs(wanted).max()
+    assert difference <= tolerance * condition
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize("name", MATRICES)
+def test_cholesky(device, name, limit, dtype):
+    found = Factored(device, name, "spd", dtype, limit)
+    assert len(found.fronts())
+    check_panels(found, 100 * eps(dtype))
+    for s in found.fronts():
+        lower = np.tril(found.panel(found.panels, s)[0][: found.pattern.k[s]])
+        check_inverse(found.inverse(s), lower, 10 * eps(dtype))
+    assert found.state.read()[:2] == (None, 0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize("name", MATRICES)
+def test_lu(device, name, limit, dtype):
+    found = Factored(device, name, "general", dtype, limit)
+    assert len(found.fronts())
+    columns = np.repeat(found.pattern.schedule.small, found.pattern.k)
+    pivots = device.download(found.storage.pivots) - 1
+    np.testing.assert_array_equal(pivots[columns], found.cpu.pivots[columns])
+    check_panels(found, 3e4 * eps(dtype))
+    for s in found.fronts():
+        square = found.panel(found.panels, s)[0][: found.pattern.k[s]]
+        check_inverse(found.inverse(s), np.tril(square, -1) + np.eye(len(square)), 10 * eps(dtype))
+        check_inverse(found.inverse(s, 1), np.triu(square).T, 10 * eps(dtype))
+    if found.pattern.schedule.small.all():
+        replaced = found.state.read().replaced
+        assert replaced == found.cpu.perturbed
+
+
+@pytest.mark.parametrize("kind", ["spd", "general"])
+def test_fronts_with_a_contribution_block_are_finished(device, kind):
+    found = Factored(device, "grid", kind, "f8", 32)
+    small = found.pattern.schedule.small
+    wanted = small & (found.pattern.m > 0)
+    assert not small.all()
+    np.testing.assert_array_equal(device.download(found.state.finished), wanted)
+
+
+def test_two_runs_give_the_same_bits(device):
+    found = Factored(device, "cube", "spd", "f8", 64)
+    before = found.panels, found.inverses
+    found.run()
+    for one, other in zip(before, (found.panels, found.inverses), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", ["blocks", "grid"])
+def test_the_first_failing_pivot(device, name):
+    found = Factored(device, name, "spd", "f8", 64)
+    plan, small = found.plan, found.fronts()
+    bad = [int(s) for s in small[[-1, len(small) // 3]]]
+    for s in bad:  # the first diagonal entry of a front
+        first = slice(plan.entry_pointer[s], plan.entry_pointer[s + 1])
+        entry = plan.source[first][(plan.row[first] == 0) & (plan.column[first] == 0)]
+        found.values[entry] = -1e6
+    found.run()
+    failure = found.state.read().failure
+    assert failure == min(plan.start[s] for s in bad)
+
+
+def test_lists_hold_every_small_front_once(device):
+    analysis = frontal.analyze(problems.poisson2d(40), kind="spd")
+    pattern = Pattern(device, analysis.plan, CHOLESKY, 64, 1)
+    tasks, schedule = small_tasks(pattern), pattern.schedule
+    items = device.download(tasks.fronts).view(structs.SMALL_FRONT.dtype)
+    np.testing.assert_array_equal(np.sort(items["front"]), np.flatnonzero(schedule.small))
+    for level in range(schedule.small_levels):
+        own = items[tasks.first[level] : tasks.first[level + 1]]
+        assert (schedule.level[own["front"]] == level).all()
+        order = own["k"] + own["m"]
+        ends = np.cumsum(tasks.counts[level])
+        for end, begin, most in zip(ends, (0, *ends), (64, 32, 16), strict=False):
+            assert ((order[begin:end] <= most) & (order[begin:end] > most % 64 // 2)).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_launches_take_each_front_once(dtype):
+    for method in (CHOLESKY, LU):
+        for counts in ((5, 3, 9), (9000, 90000, 70), (0, 0, 1), (1, 0, 0), (0, 7, 0)):
+            parts = launch.small_fronts(dtype, method, counts, H200)
+            np.testing.assert_array_equal(np.sum([p.counts for p in parts], axis=0), counts)
+            for part in parts:
+                assert part.first == sum(sum(p.counts) for p in parts if p.first < part.first)
+                assert part.shared <= H200.shared_block

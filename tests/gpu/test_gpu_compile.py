@@ -1,0 +1,141 @@
+"""Every kernel file compiles for the GPUs that matter, in registers, with tensor cores in use.
+
+All wrappers for float64 on sm_90; of other scalars and architectures one wrapper, to save time.
+"""
+
+import os
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from frontal.gpu.runtime import jit
+
+from .. import nvrtc
+
+pytestmark = pytest.mark.skipif(
+    nvrtc.folder() is None, reason="NVRTC is not here: pip install 'nvidia-cuda-nvrtc~=13.0'"
+)
+LADDER = Path(__file__).resolve().parents[2] / "benchmarks" / "kernels"
+FILES = [*jit.files_of_entries(), (LADDER / "potrf_panels.cu").as_posix()]
+ARCHITECTURES = (80, 90, 100)
+# files whose entries are products of tiles
+PRODUCTS = ("gemm.", "herk", "trsm", "potrf_tasks", "potrf_tiles", "getrf_update", "front_tiles")
+MORE = {  # constants beside the defaults of a file
+    "front_backward.cu": [{"AHEAD": 2}, {"AHEAD": 2, "LU": 1}, {"WIDTH": 8}],
+    "front_forward.cu": [{"AHEAD": 2}, {"AHEAD": 2, "LU": 1, "FLIP": 1}, {"WIDTH": 8}],
+    "front_backward_small.cu": [{"RESIDENTS": 4}, {"RESIDENTS": 4, "LU": 1}, {"WIDTH": 8}],
+    "front_forward_small.cu": [{"RESIDENTS": 4}, {"RESIDENTS": 4, "LU": 1}, {"WIDTH": 8}],
+    "front_small.cu": [{"LU": 1, "PERTURB": 1}],
+    "front_tiles.cu": [{"LU": 1, "PERTURB": 1}],
+    "gemv.cu": [{"UNROLL": 1}, {"UNROLL": 8}],
+    "gemm.cu": [{"TILE": 0}, {"TILE": 1}, {"TILE": 2}, {"TILE": 3, "TRANS_B": 2}],
+    "getrf_panel.cu": [{"PANEL": 8, "ROWS": 4}],
+    "potrf_shared.cu": [{"ORDER": 32}, {"ORDER": 96}],
+    "potrf_tiles.cu": [{"RESIDENTS": 3}],
+    "herk.cu": [{"TILE": 0}, {"TILE": 2}, {"TILE": 3, "TRANS": 1}],
+}
+SPILLED = {  # a few bytes of addresses, touched at most once a slice of operands
+    ("front_backward.cu", "f8", 90, (("WIDTH", 8),)): 32,
+    ("front_forward.cu", "f8", 90, (("WIDTH", 8),)): 60,
+    ("front_backward_small.cu", "f8", 90, (("RESIDENTS", 4),)): 424,  # worth it for a fourth block
+    ("front_backward_small.cu", "f8", 90, (("RESIDENTS", 4), ("LU", 1))): 496,
+    ("front_forward_small.cu", "f8", 90, (("RESIDENTS", 4),)): 228,
+    ("front_forward_small.cu", "f8", 90, (("RESIDENTS", 4), ("LU", 1))): 240,
+    ("front_backward_small.cu", "f8", 90, (("WIDTH", 8),)): 28,
+    **{("front_tiles.cu", "f8", arch, ()): 80 for arch in ARCHITECTURES},  # around calls
+    ("front_tiles.cu", "c8", 90, ()): 36,
+    ("front_tiles.cu", "c16", 90, ()): 336,
+    **{("getrf_left.cu", "f8", arch, ()): 140 for arch in ARCHITECTURES},  # 512 threads: 128 each
+    ("getrf_update.cu", "f8", 80, ()): 40,
+    ("getrf_update.cu", "f8", 100, ()): 40,
+}
+MAIN = ("f8", 90)
+CASES = [(name, "f8", arch, ()) for name in FILES for arch in ARCHITECTURES]
+CASES += [(name, dtype, 90, ()) for name in FILES for dtype in ("f4", "c8", "c16")]
+CASES += [
+    (name, "f8", 90, tuple(constants.items())) for name in FILES for constants in MORE.get(name, ())
+]
+PARSED = [(name, dtype, 80) for name in FILES for dtype in ("f4", "c8", "c16")]
+PARSED += [(name, "c16", 100) for name in FILES]
+OLDER = [(name, "f8", 80, ()) for name in FILES]
+OLDER += [(name, "f8", 80, (("LU", 1),)) for name in FILES if name.startswith("front")]
+
+
+def label(case):
+    about = (Path(case[0]).name, *case[1:3])
+    return "-".join(map(str, about)) + "".join(f"-{k}={v}" for k, v in (*case[3:], ())[0])
+
+
+def entries(case):
+    found = set(jit.entries(case[0]))
+    if case[1:] == (*MAIN, ()):
+        return found
+    return {entry for entry in found if not entry.endswith(("_native", "_batched"))}
+
+
+def has_products(case):
+    return case[0].startswith(PRODUCTS) and case[1] == "f8" and case[2] in (80, 90)
+
+
+@pytest.fixture(scope="module")
+def pool():
+    """Compile on as many processes as there are processors."""
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as workers:
+        yield workers
+        workers.shutdown(cancel_futures=True)
+
+
+@pytest.fixture(scope="module")
+def reports(pool):
+    """What became of each case, all under way at once."""
+    tensor = nvrtc.disassembler() is not None
+    return {
+        case: pool.submit(
+            nvrtc.compiled, *case, case[1:] == (*MAIN, ()), tensor and has_products(case)
+        )
+        for case in CASES
+    }
+
+
+@pytest.fixture(scope="module")
+def errors(pool):
+    """What went wrong in the first half of compiling."""
+    return {case: pool.submit(nvrtc.parsed, *case) for case in PARSED}
+
+
+@pytest.fixture(scope="module")
+def errors_12(pool):
+    """The same with the NVRTC of CUDA 12."""
+    where = nvrtc.folder("nvidia.cuda_nvrtc")
+    if where is None:
+        pytest.skip("NVRTC of CUDA 12 is not here: pip install nvidia-cuda-nvrtc-cu12")
+    return {case: pool.submit(nvrtc.parsed, *case, where) for case in OLDER}
+
+
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_compiles_without_local_memory(reports, case):
+    report = reports[case].result()
+    assert report.error == ""
+    assert set(report.registers) == entries(case)
+    if case[1] in ("f4", "f8"):
+        assert max(report.local.values(), default=0) <= SPILLED.get(case, 0)
+
+
+@pytest.mark.parametrize("case", [*filter(has_products, CASES)], ids=label)
+def test_tensor_cores_are_in_use(reports, case):
+    if nvrtc.disassembler() is None:
+        pytest.skip("nvdisasm is not here: pip install 'nvidia-cuda-nvdisasm~=13.0'")
+    report = reports[case].result()
+    assert report.error == ""
+    assert {entry for entry in entries(case) if not report.tensor.get(entry)} == set()
+
+
+@pytest.mark.parametrize("case", PARSED, ids=label)
+def test_other_scalars_and_architectures_are_valid(errors, case):
+    assert errors[case].result() == ""
+
+
+@pytest.mark.parametrize("case", OLDER, ids=label)
+def test_cuda_12_takes_them(errors_12, case):
+    assert errors_12[case].result() == ""

@@ -1,0 +1,1 @@
+"""Tests of the repository: layers, style, documents, examples, benchmarks."""

@@ -52,10 +52,7 @@ LAZY = {
     "cli.commands": "`frontal --help` and the completion of a shell wait for no library",
 }
 # Violations that are known; each must go, and its line with it.
-STILL: set[str] = {
-    "circle of gpu.sparse.factorize, gpu.sparse.pattern, gpu.sparse.small_fronts, "
-    "gpu.sparse.solve_tasks, gpu.sparse.tile_tasks",
-}
+STILL: set[str] = set()
 
 
 class Import(NamedTuple):

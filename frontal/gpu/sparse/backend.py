@@ -13,13 +13,17 @@ from ...protocol import HostFactor, NumericFactor, PivotFailure, Progress
 from ...symbolic.scaling import Scaling
 from ...symbolic.symbolic import Symbolic
 from ..runtime import device as devices
-from . import factorize
+from ..runtime.array import Array
+from ..runtime.device import Device
+from . import storage as memory
 from .entries import Entries
 from .factor import GpuFactor
 from .factorize import Factorization
 from .health import quoting_memory
 from .matrix import DeviceMatrix
 from .pattern import Pattern
+from .prepared import Prepared
+from .storage import Outcome
 
 
 class GpuBackend:
@@ -34,7 +38,7 @@ class GpuBackend:
 
     fallback: str | None = "cpu"
 
-    def __init__(self, symbolic: Symbolic, device: Any = None) -> None:
+    def __init__(self, symbolic: Symbolic, device: Device | None = None) -> None:
         self._device = devices.device_of() if device is None else device
         self.symbolic, self.device = symbolic, self._device.name
 
@@ -62,7 +66,7 @@ class GpuBackend:
         """See `protocol.Backend`; pivots below `tiny` of their columns are replaced."""
         dtype = np.dtype(values.dtype)
         before = previous if isinstance(previous, GpuFactor) else None
-        with quoting_memory(self._device, lambda: factorize.required(self.pattern, dtype)):
+        with quoting_memory(self._device, lambda: memory.required(self.pattern, dtype)):
             scales = before.scales if before is not None and before.scaling is scaling else None
             matrix = DeviceMatrix(
                 self.entries, values, scaling, scales, there=there, hermitian=hermitian
@@ -78,13 +82,14 @@ class GpuBackend:
 
     def _compute(
         self, matrix: DeviceMatrix, tiny: float, before: GpuFactor | None
-    ) -> tuple[factorize.Storage, factorize.Outcome]:
+    ) -> tuple[Prepared, Outcome]:
         """Factorize, in the memory of the factor before if that fits; waits for the outcome."""
         given, pattern = matrix.scaled(), self.pattern
         if before is not None and before.pattern is pattern and before.dtype == given.dtype:
             storage = before.storage
         else:
-            storage = factorize.allocate(pattern, given.dtype)
+            fresh = memory.allocate(pattern, given.dtype)
+            storage = Prepared(fresh.panels, fresh.inverses, fresh.pivots)
         if storage.factorization is None or storage.factorization.tiny != tiny:
             storage.factorization = Factorization(pattern, storage, given.size, tiny)
         state = storage.factorization(given, matrix.examination)
@@ -92,7 +97,7 @@ class GpuBackend:
             storage.solver.renew()
         return storage, state.read()
 
-    def values_on_host(self, values: Any) -> np.ndarray:
+    def values_on_host(self, values: Array) -> np.ndarray:
         """See `protocol.Backend`."""
         return self._device.download(values)
 

@@ -11,8 +11,11 @@ import numpy as np
 from ...matrix import on_device, working_dtype
 from ...symbolic.symbolic import Symbolic
 from ...values import StoredOrder
+from ..runtime.array import Array
 from . import launch
 from .pattern import Pattern
+
+_Gathered = tuple[Array | None, Array]
 
 
 class Entries:
@@ -40,13 +43,13 @@ class Entries:
         self.perm, self.row_perm = upload(symbolic.perm), upload(symbolic.row_perm)
         self.lanes = self._lanes(int(np.diff(symbolic.indptr).max(initial=0)))
         self.long = self.nnz > np.iinfo(np.int32).max
-        self._orders: WeakKeyDictionary[StoredOrder, tuple[Any, ...]] = WeakKeyDictionary()
+        self._orders: WeakKeyDictionary[StoredOrder, _Gathered] = WeakKeyDictionary()
 
     def _lanes(self, longest: int) -> int:
         return launch.row_lanes(self.nnz // max(self.n, 1), longest)
 
     @cached_property
-    def by_rows(self) -> tuple[Any, Any, Any, int]:
+    def by_rows(self) -> tuple[Array, Array, Array, int]:
         """Compressed rows: pointers, columns, positions among the values of A, and lanes."""
         xp = self.device.xp
         position = xp.argsort(self.index, kind="stable")
@@ -57,7 +60,7 @@ class Entries:
         position = position.astype(np.int64 if self.long else np.int32)
         return pointer.astype(np.int64), column.astype(np.int32), position, self._lanes(longest)
 
-    def values_of(self, A: Any, order: StoredOrder) -> tuple[Any, StoredOrder] | None:
+    def values_of(self, A: Any, order: StoredOrder) -> tuple[Array, StoredOrder] | None:
         """See `NumericFactor.values_there`."""
         found = None
         if on_device(A):
@@ -76,12 +79,12 @@ class Entries:
         same = self.device.xp.stack([(A.indptr == pointer).all(), (A.indices == index).all()])
         return StoredOrder(A.format, (self.nnz,)) if self.device.download(same).all() else None
 
-    def arranged(self, values: Any, order: StoredOrder) -> Any:
+    def arranged(self, values: Array, order: StoredOrder) -> Array:
         """A copy, by columns and in a scalar type of this package, of values in another order."""
         xp = self.device.xp
-        values = xp.asarray(values)
-        order.require(values)
-        given = values.reshape(-1)
+        given = xp.asarray(values)
+        order.require(given)
+        given = given.reshape(-1)
         work = working_dtype(given.dtype, "A")
         out = xp.empty(self.nnz, work)
         if order.is_by_columns:
@@ -89,7 +92,7 @@ class Entries:
         elif order.place is None:
             out[self.by_rows[2]] = given
         else:
-            pointer, position = self._gathered(order)
+            pointer, position = self._gathered(order, order.place)
             if pointer is None:
                 out[...] = given[position]
             else:
@@ -97,20 +100,20 @@ class Entries:
         # True + True is True, as in a matrix
         return (out != 0).astype(work) if given.dtype.kind == "b" else out
 
-    def _sum(self, pointer: Any, position: Any, given: Any, out: Any) -> None:
+    def _sum(self, pointer: Array, position: Array, given: Array, out: Array) -> None:
         constants = {"LONG": 1} if position.dtype.itemsize > 4 else {}
         kernel = self.device.kernel("system.cu", "system_sum", out.dtype, **constants)
         arguments = np.int64(out.size), pointer, position, given, out
         blocks = launch.system_blocks(out.size, self.device.limits)
         kernel((blocks,), (launch.SYSTEM_THREADS,), arguments)
 
-    def _gathered(self, order: StoredOrder) -> tuple[Any, Any]:
+    def _gathered(self, order: StoredOrder, given: np.ndarray) -> _Gathered:
         """Positions of the values that make the entries, one entry after the other.
 
         The first array tells where each entry begins; None: each is one value.
         """
         if order not in self._orders:
-            xp, place = self.device.xp, self.device.upload(order.place)
+            xp, place = self.device.xp, self.device.upload(given)
             position, pointer = xp.argsort(place, kind="stable"), None
             if order.repeated:
                 ends = xp.arange(self.nnz + 1, dtype=place.dtype)

@@ -10,11 +10,11 @@ from ...matrix import Canonical, working_dtype
 from ...method import tiny_pivot
 from ...protocol import Health, HostFactor
 from ...values import StoredOrder
+from ..runtime.array import Array
 from . import health
-from .factorize import Storage
 from .matrix import DeviceMatrix
+from .prepared import Prepared
 from .profile import FactorProfile, profile
-from .substitute import solver_of
 from .system import DeviceSystem, widest
 
 
@@ -24,7 +24,7 @@ class GpuFactor:
     Parameters
     ----------
     matrix : DeviceMatrix
-    storage : Storage
+    storage : Prepared
         The factors.
     perturbed : int
         Pivots that were replaced.
@@ -35,7 +35,7 @@ class GpuFactor:
     backend, asynchronous = "gpu", True
 
     def __init__(
-        self, matrix: DeviceMatrix, storage: Storage, perturbed: int, examined: np.ndarray
+        self, matrix: DeviceMatrix, storage: Prepared, perturbed: int, examined: np.ndarray
     ) -> None:
         self.place, self.storage, self.perturbed = matrix, storage, perturbed
         self.entries, self.values, self.hermitian = matrix.entries, matrix.values, matrix.hermitian
@@ -85,13 +85,12 @@ class GpuFactor:
 
     def copy(self) -> GpuFactor:
         """See `NumericFactor`."""
-        kept = (self.storage.panels, self.storage.inverses, self.storage.pivots)
-        storage = Storage(*(None if array is None else array.copy() for array in kept))
-        return GpuFactor(self.place, storage, self.perturbed, self._examined)
+        return GpuFactor(self.place, self.storage.copy(), self.perturbed, self._examined)
 
     def free(self) -> None:
         """See `NumericFactor`: the memory goes to the pool of the device."""
-        self.storage = Storage(None, None, None)
+        gone: Any = None
+        self.storage = Prepared(gone, gone, gone)
         self._systems.clear()
 
     def profile(self) -> FactorProfile:
@@ -100,7 +99,7 @@ class GpuFactor:
 
     # --- vectors -----------------------------------------------------------------------------
 
-    def block(self, b: Any) -> Any | None:
+    def block(self, b: Any) -> Array | None:
         """See `NumericFactor`.
 
         Raises
@@ -130,15 +129,15 @@ class GpuFactor:
             )
         return block
 
-    def empty(self, k: int, dtype: np.dtype) -> Any:
+    def empty(self, k: int, dtype: np.dtype) -> Array:
         """See `NumericFactor`."""
         return self.entries.device.xp.empty((self.entries.n, k), dtype, order="F")
 
-    def upload(self, B: np.ndarray) -> Any:
+    def upload(self, B: np.ndarray) -> Array:
         """See `NumericFactor`."""
         return self.entries.device.upload(B.T).T
 
-    def download(self, X: Any) -> np.ndarray:
+    def download(self, X: Array) -> np.ndarray:
         """See `NumericFactor`."""
         return self.entries.device.download(X.T).T
 
@@ -156,18 +155,18 @@ class GpuFactor:
         self.sweep_there(solution, transposed)
         x[...] = device.download(solution)
 
-    def sweep_there(self, x: Any, transposed: bool) -> None:
+    def sweep_there(self, x: Array, transposed: bool) -> None:
         """The same for a device array (n, w); nothing waits."""
         one_triangle = self.pattern.method.one_triangle
         conjugate = transposed and one_triangle and self.dtype.kind == "c"
         if conjugate:
             x[...] = x.conj()
-        solver_of(self.pattern, self.storage).solve(x, transposed and not one_triangle)
+        self.storage.solver_of(self.pattern).solve(x, transposed and not one_triangle)
         if conjugate:
             x[...] = x.conj()
 
     # --- new values --------------------------------------------------------------------------
 
-    def values_there(self, A: Any, order: StoredOrder) -> tuple[Any, StoredOrder] | None:
+    def values_there(self, A: Any, order: StoredOrder) -> tuple[Array, StoredOrder] | None:
         """See `NumericFactor`."""
         return self.entries.values_of(A, order)

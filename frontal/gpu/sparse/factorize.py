@@ -1,83 +1,21 @@
-"""Numeric factorization on the device: memory, and the launches over all fronts."""
+"""Numeric factorization on the device: the launches over all fronts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...errors import FactorMemoryError
+from ..runtime.array import Array
 from ..runtime.graph import Launch, Replayed
 from ..runtime.structs import filled
 from . import launch, small_fronts, structs
 from .pattern import Pattern
+from .storage import State, Storage
 
-Examination = Callable[[Any, Any, Any, bool], Launch]
+Examination = Callable[[Array, Array, Array, bool], Launch]
 
 _MULTIPLIER = 8  # larger entries of L in a diagonal tile ask for interchanges
-
-
-@dataclass
-class Storage:
-    """What a factorization keeps on the device.
-
-    Attributes
-    ----------
-    panels : device array
-        As `fronts.Layout` has them.
-    inverses : device array
-        Inverses of the diagonal tiles of L11; for LU those of the transpose of U11 behind them.
-    pivots : device array or None
-        LAPACK's row interchanges of each front, from 1.
-    factorization, solver
-        What has been prepared to compute with this memory, and takes more of it.
-    """
-
-    panels: Any
-    inverses: Any
-    pivots: Any
-    factorization: Factorization | None = None
-    solver: Any = None
-
-    @property
-    def upper_inverses(self) -> Any:
-        """The inverses that belong to U; for Cholesky those of L."""
-        return self.inverses if self.pivots is None else self.inverses[self.inverses.size // 2 :]
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes in all."""
-        return sum(x.nbytes for x in (self.panels, self.inverses, self.pivots) if x is not None)
-
-
-def required(pattern: Pattern, dtype: np.dtype) -> int:
-    """Bytes of a factor of this scalar type, and of what its computation takes besides."""
-    panels, inverses = _sizes(pattern, dtype)
-    working = pattern.schedule.blocks + pattern.messages
-    return (panels + inverses + working) * dtype.itemsize
-
-
-def _sizes(pattern: Pattern, dtype: np.dtype) -> tuple[int, int]:
-    """Entries of panels, and of the inverses of diagonal tiles."""
-    panels = int(pattern.layout(dtype).panel[-1])
-    return panels, pattern.method.panels * int(pattern.inverse[-1])
-
-
-def allocate(pattern: Pattern, dtype: np.dtype) -> Storage:
-    """Take the memory of a factor; raise before any is taken if it does not fit."""
-    device, (panels, inverses) = pattern.device, _sizes(pattern, dtype)
-    needed = required(pattern, dtype)
-    available = device.free_memory()
-    if needed > available:
-        raise FactorMemoryError(needed, available)
-    xp, n = device.xp, int(pattern.plan.start[-1])
-    return Storage(
-        xp.empty(max(panels, 1), dtype),
-        xp.empty(max(inverses, 1), dtype),
-        xp.empty(n, np.int32) if pattern.method.pivots else None,
-    )
 
 
 class Factorization:
@@ -98,7 +36,12 @@ class Factorization:
     """
 
     def __init__(
-        self, pattern: Pattern, storage: Storage, entries: int, tiny: float, trace: Any = None
+        self,
+        pattern: Pattern,
+        storage: Storage,
+        entries: int,
+        tiny: float,
+        trace: Array | None = None,
     ) -> None:
         self.pattern, self.tiny, self._panels = pattern, tiny, storage.panels
         device, dtype = pattern.device, storage.panels.dtype
@@ -113,7 +56,7 @@ class Factorization:
         self._run = Replayed(device, self._state.clear, launches)
         self._examined = False
 
-    def __call__(self, values: Any, examination: Examination | None = None) -> State:
+    def __call__(self, values: Array | np.ndarray, examination: Examination | None = None) -> State:
         """Factorize values on the host or the device; nothing waits for the device.
 
         Parameters
@@ -141,7 +84,7 @@ class Factorization:
             look()
         return self._state
 
-    def timed(self, values: Any) -> list[float]:
+    def timed(self, values: Array) -> list[float]:
         """Milliseconds of each level of small fronts, and of all others together."""
         device = self.pattern.device
         device.copy(values, self._values[: values.size])
@@ -149,76 +92,17 @@ class Factorization:
         return [device.milliseconds(lambda p=part: [x() for x in p]) for part in self._parts]
 
 
-class Outcome(NamedTuple):
-    """What is known after a factorization.
-
-    Attributes
-    ----------
-    failure : int or None
-        First position whose pivot is not positive.
-    replaced : int
-        Pivots of LU that were tiny.
-    examined : (4,) float64 array
-        What `health.examination` found, zeros if it did not look.
-    """
-
-    failure: int | None
-    replaced: int
-    examined: np.ndarray
-
-
-class State:
-    """Counters of a factorization, and its messages.
-
-    Attributes
-    ----------
-    outcome : device array of int32
-        See sparse/front.cuh; then how many pivots were replaced.
-    examined : device array (4,) of float64
-        For `life.examination`.
-    sent : device array
-        Factors of diagonal tiles, as messages (common/messages.cuh).
-    """
-
-    def __init__(self, pattern: Pattern, dtype: np.dtype) -> None:
-        fronts, rows = len(pattern.k), int(pattern.tile_row[-1])
-        sizes = (2, 8, 1, pattern.schedule.levels, fronts, rows, rows)
-        ends = np.cumsum(sizes)
-        self._device = pattern.device
-        self.all = pattern.device.xp.zeros(int(ends[-1]), np.int32)
-        parts = [self.all[end - size : end] for size, end in zip(sizes, ends, strict=True)]
-        self.outcome, examined, self.ticket, self.level, self.finished, *rest = parts
-        self.done, self.upper_done = rest
-        self.examined = examined.view(np.float64)
-        self.sent = pattern.device.xp.empty(pattern.messages, dtype)
-
-    def clear(self) -> None:
-        """Enqueue what makes ready for a factorization: counters zero, messages unset."""
-        self._device.clear(self.all)
-        if self.sent.size:
-            self._device.clear(self.sent, 0xFF)
-
-    def read(self) -> Outcome:
-        """Download the outcome; waits."""
-        found = self._device.download(self.all[:10])
-        failure, replaced = found[:2].tolist()
-        return Outcome(
-            structs.NO_POSITION - failure if failure else None, replaced, found[2:].view(np.float64)
-        )
-
-
 def _tiles(
     pattern: Pattern,
     storage: Storage,
-    blocks: Any,
-    values: Any,
+    blocks: Array,
+    values: Array,
     tiny: float,
     state: State,
-    trace: Any,
+    trace: Array | None,
 ) -> list[Launch]:
     """Launches for all fronts that are not small."""
     device, tasks, dtype = pattern.device, pattern.tasks, storage.panels.dtype
-    lu = pattern.method.pivots
     struct = filled(
         device,
         structs.TILE_TASKS,
@@ -243,7 +127,7 @@ def _tiles(
     )
     plan = launch.front_tiles(dtype, pattern.method, device.limits)
     constants = {}
-    if lu:
+    if pattern.method.pivots:
         constants = {
             "LU": 1,
             "PERTURB": 1,
@@ -255,7 +139,7 @@ def _tiles(
     tree = pattern.struct(dtype)
     arguments = (tree, struct, storage.panels, blocks, values)
     found = [Launch(kernel, min(plan.blocks, tasks.count), plan.threads, arguments, plan.shared)]
-    if lu:
+    if storage.pivots is not None:
         kernel = device.kernel("front_pivots.cu", "front_pivots", dtype, LU=1)
         arguments = (tree, tasks.fronts, storage.pivots, storage.panels)
         found.append(Launch(kernel, *launch.front_pivots(len(tasks.fronts)), arguments))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,8 @@ from ...errors import FactorMemoryError
 from ...method import Method
 from ...protocol import Health
 from ...symmetry import ROUNDING
+from ..runtime.array import NULL, Array, Value
+from ..runtime.device import Device
 from ..runtime.graph import Launch
 from . import launch
 from .pattern import Pattern
@@ -36,13 +37,13 @@ def constants(pattern: Pattern, **others: bool) -> dict[str, int]:
 
 def examination(
     pattern: Pattern,
-    panels: Any,
-    pointer: Any,
-    index: Any,
-    perm: Any,
-    values: Any,
-    mirror: Any,
-    found: Any,
+    panels: Array,
+    pointer: Array,
+    index: Array,
+    perm: Array,
+    values: Array,
+    mirror: Array | None,
+    found: Array,
 ) -> Launch:
     """What looks at all pivots of a factor, and at the values of A (by columns) that it is of.
 
@@ -57,14 +58,14 @@ def examination(
     long = mirror is not None and mirror.dtype.itemsize > 4
     variant = constants(pattern, LONG=long)
     kernel = pattern.device.kernel("system.cu", "system_health", panels.dtype, **variant)
-    where = np.uint64(0) if mirror is None else mirror
+    where = NULL if mirror is None else mirror
     of = pointer, index, perm, values, np.int64(values.size), where, found
     blocks = launch.system_blocks(max(n, values.size), pattern.device.limits)
     return Launch(kernel, blocks, launch.SYSTEM_THREADS, (*_fronts(pattern, panels), *of))
 
 
 def growth(
-    pattern: Pattern, panels: Any, pointer: Any, values: Any, lanes: int
+    pattern: Pattern, panels: Array, pointer: Array, values: Array, lanes: int
 ) -> tuple[float, float]:
     """Largest part of an entry of the factors, and the 1-norm of A, given by columns."""
     device, n = pattern.device, int(pattern.plan.start[-1])
@@ -81,7 +82,7 @@ def growth(
     return largest, norm
 
 
-def diagonal(pattern: Pattern, panels: Any) -> np.ndarray:
+def diagonal(pattern: Pattern, panels: Array) -> np.ndarray:
     """Diagonal of L or U in elimination order, on the host."""
     device, n = pattern.device, int(pattern.plan.start[-1])
     found = device.xp.empty(n, panels.dtype)
@@ -92,14 +93,14 @@ def diagonal(pattern: Pattern, panels: Any) -> np.ndarray:
     return device.download(found)
 
 
-def _fronts(pattern: Pattern, panels: Any) -> tuple[Any, ...]:
+def _fronts(pattern: Pattern, panels: Array) -> tuple[Value, ...]:
     """The arguments with which these kernels begin."""
     fronts, n = len(pattern.k), int(pattern.plan.start[-1])
     return pattern.struct(panels.dtype), np.int32(fronts), np.int32(n), panels
 
 
 @contextmanager
-def quoting_memory(device: Any, required: Callable[[], int]) -> Iterator[None]:
+def quoting_memory(device: Device, required: Callable[[], int]) -> Iterator[None]:
     """Turn CuPy's error for a full device into ours, with what was needed."""
     try:
         yield

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...matrix import Canonical
 from ...symbolic.scaling import Scaling, scaled
+from ..runtime.array import Array
 from ..runtime.graph import Launch
 from . import health, launch
 from .entries import Entries
@@ -35,7 +36,7 @@ class DeviceMatrix:
         entries: Entries,
         values: Any,
         scaling: Scaling | None,
-        scales: tuple[Any, Any] | None,
+        scales: tuple[Array | None, Array | None] | None,
         *,
         there: bool,
         hermitian: bool,
@@ -43,13 +44,13 @@ class DeviceMatrix:
         upload, self._given = entries.device.upload, None
         if not there:
             values, self._given = upload(values), values
-        self.entries, self.values, self.hermitian = entries, values, hermitian
-        self.scaling = scaling
+        self.values: Array = values
+        self.entries, self.scaling, self.hermitian = entries, scaling, hermitian
         if scaling is None:
             scales = (None, None)
         elif scales is None:
             scales = upload(scaling.row), upload(scaling.column)
-        self.scales: tuple[Any, Any] = scales
+        self.scales: tuple[Array | None, Array | None] = scales
 
     @cached_property
     def host(self) -> Canonical:
@@ -59,10 +60,10 @@ class DeviceMatrix:
             values = self.entries.device.download(self.values)
         return Canonical(of.indptr, of.indices, values, of.n, of.method, self.hermitian)
 
-    def scaled(self) -> Any:
+    def scaled(self) -> Array:
         """The values that are factorized."""
         row, column = self.scales
-        if row is None or not self.entries.nnz:
+        if row is None or column is None or not self.entries.nnz:
             return self.values
         if self.scaling is not None and self.scaling.extreme:
             return self._scaled_on_host(self.scaling)
@@ -75,14 +76,14 @@ class DeviceMatrix:
         kernel((blocks,), (launch.SYSTEM_THREADS,), arguments)
         return out
 
-    def _scaled_on_host(self, scaling: Scaling) -> Any:
+    def _scaled_on_host(self, scaling: Scaling) -> Array:
         """As `scaled`, where the kernel's product of two factors may overflow."""
         entries = self.entries
         down = entries.device.download
         of = down(entries.pointer), down(entries.index), down(self.values)
         return entries.device.upload(scaled(*of, scaling.row, scaling.column))
 
-    def examination(self, panels: Any, values: Any, found: Any, again: bool) -> Launch:
+    def examination(self, panels: Array, values: Array, found: Array, again: bool) -> Launch:
         """What looks at a new factor and the values that it is of; see `health.examination`.
 
         Values of the first factorization come from the host, where their symmetry is known.

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ...symbolic.plan import front_flops
-from . import factorize as front_factor
+from ..runtime.array import Array
+from ..runtime.device import Device
 from . import launch
+from .factorize import Factorization
 from .pattern import Pattern
 from .schedule import TILE, contribution_entries
+from .storage import allocate
 from .tile_tasks import UPPER
 
 EDGES = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 1 << 30)  # orders of size classes
@@ -57,12 +59,12 @@ class FactorProfile:
     ceilings: dict[str, float]
 
 
-def profile(pattern: Pattern, values: Any, tiny: float) -> FactorProfile:
+def profile(pattern: Pattern, values: Array, tiny: float) -> FactorProfile:
     """Factorize once more, with a clock in every task, into memory of its own."""
     device, dtype = pattern.device, values.dtype
-    storage = front_factor.allocate(pattern, dtype)
+    storage = allocate(pattern, dtype)
     trace = device.xp.zeros((max(pattern.tasks.count, 1), 4), np.int64)
-    factorization = front_factor.Factorization(pattern, storage, values.size, tiny, trace)
+    factorization = Factorization(pattern, storage, values.size, tiny, trace)
     factorization.timed(values)  # warms up
     marks = factorization.timed(values)
     ceilings = _ceilings(device, dtype)
@@ -76,7 +78,7 @@ def profile(pattern: Pattern, values: Any, tiny: float) -> FactorProfile:
     return FactorProfile(float(sum(marks)), levels, classes, ceilings)
 
 
-def _ceilings(device: Any, dtype: np.dtype) -> dict[str, float]:
+def _ceilings(device: Device, dtype: np.dtype) -> dict[str, float]:
     """Bytes and flops a millisecond: a large copy, and a large matrix product."""
     xp = device.xp
     source, n = xp.ones(1 << 26, np.uint8), 2048

@@ -73,9 +73,9 @@ def make_schedule(plan: Plan, method: Method, order: int = 0, fewest: int = 1) -
     """
     k, m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
     level, small, small_levels = _levels(plan.parent, k + m <= order)
-    few = np.flatnonzero(np.bincount(level[small], minlength=small_levels) < fewest)
-    if few.size:  # from there on they are tasks, so that deep trees need no launch a level
-        level, small, small_levels = _levels(plan.parent, small & (level < few[0]))
+    thin = np.flatnonzero(np.bincount(level[small], minlength=small_levels) < fewest)
+    if thin.size:  # from there on they are tasks, so that deep trees need no launch a level
+        level, small, small_levels = _levels(plan.parent, small & (level < thin[0]))
     last = np.where(plan.parent >= 0, level[plan.parent], level) + 1
     block, blocks = _lay_out(level, last, contribution_entries(m, method))
     return Schedule(small, level, int(small_levels), block, blocks)

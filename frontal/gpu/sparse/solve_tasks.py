@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..._jit import jit
+from ..runtime.array import Array
 from . import structs
+from .fronts import Fronts
 from .schedule import TILE
 
-if TYPE_CHECKING:
-    from .pattern import Pattern
-
 TASK = structs.SOLVE_TASK.dtype
-# of fronts that a warp takes whole, where a level has enough of them for Pattern.fewest blocks
+# of fronts that a warp takes whole, where a level has enough of them for Fronts.fewest blocks
 _SMALL_ROWS, _SMALL_PIVOTS, _SMALL_ENTRIES = structs.SMALL_ROWS, TILE, 4096
 _GROUP = 512  # tiles of rows of fronts that take turns
 _WARPS = structs.SOLVE_WARPS
@@ -24,7 +22,7 @@ _PART = 8  # tiles of update rows that one task of the backward sweep sums
 
 @dataclass(frozen=True)
 class SolveTasks:
-    """Tasks and messages of a pattern on the device, for panels of one scalar type.
+    """Tasks and messages of the fronts on the device, for panels of one scalar type.
 
     Attributes
     ----------
@@ -40,28 +38,28 @@ class SolveTasks:
         LU: first position, width, and first row within the front of each pivot tile.
     """
 
-    small: Any
-    forward: Any
-    backward: Any
-    message_pointer: Any
-    slots: Any
+    small: Array
+    forward: Array
+    backward: Array
+    message_pointer: Array
+    slots: Array
     messages: int
     partials: int
-    pivot_tiles: Any
+    pivot_tiles: Array | None
 
 
-def solve_tasks(pattern: Pattern, dtype: np.dtype) -> SolveTasks:
-    """List the tasks of a pattern for panels of this scalar type."""
-    plan, upload, k, m = pattern.plan, pattern.device.upload, pattern.k, pattern.m
+def solve_tasks(tree: Fronts, dtype: np.dtype) -> SolveTasks:
+    """List the tasks of the solves for panels of this scalar type."""
+    plan, upload, k, m = tree.plan, tree.device.upload, tree.k, tree.m
     fits = (k + m <= _SMALL_ROWS) & (k <= _SMALL_PIVOTS) & (k * (k + m) <= _SMALL_ENTRIES)
     small, level = _levels(plan.parent, fits)
-    thin = np.flatnonzero(np.bincount(level[small]) < _WARPS * pattern.fewest)
+    thin = np.flatnonzero(np.bincount(level[small]) < _WARPS * tree.fewest)
     if thin.size:
         small, level = _levels(plan.parent, small & (level < thin[0]))
     work = k * (k + m)
     order = np.lexsort((-work, level))
     whole, tiled = order[small[order]], order[~small[order]]
-    tiles = pattern.tiles[tiled]
+    tiles = tree.tiles[tiled]
     group = (np.cumsum(tiles) - tiles) // _GROUP
     forward = _list_forward(tiled, group, k, m, level)
     tiled = tiled[::-1]
@@ -69,9 +67,9 @@ def solve_tasks(pattern: Pattern, dtype: np.dtype) -> SolveTasks:
     group = (np.cumsum(tiles) - tiles) // _GROUP
     backward, partials = _list_backward(tiled, group, k, m, level, _PART)
     pointer, slots = _messages(plan.start, plan.parent, plan.pointer, plan.relative)
-    own = _describe(pattern, dtype, whole)
-    up = _describe(pattern, dtype, *_sorted(forward, 1))
-    down = _describe(pattern, dtype, *_sorted(backward, -1))
+    own = _describe(tree, dtype, whole)
+    up = _describe(tree, dtype, *_sorted(forward, 1))
+    down = _describe(tree, dtype, *_sorted(backward, -1))
     return SolveTasks(
         upload(_bytes(own)),
         upload(_bytes(up)),
@@ -80,7 +78,7 @@ def solve_tasks(pattern: Pattern, dtype: np.dtype) -> SolveTasks:
         upload(slots),
         slots.size,
         int(partials),
-        upload(_pivot_tiles(plan.start)) if pattern.method.pivots else None,
+        upload(_pivot_tiles(plan.start)) if tree.method.pivots else None,
     )
 
 
@@ -90,12 +88,14 @@ def _sorted(tasks: np.ndarray, direction: int) -> tuple[np.ndarray, ...]:
     return tuple(tasks[order, column] for column in range(6))
 
 
-def _describe(pattern: Pattern, dtype: np.dtype, fronts: np.ndarray, *columns: Any) -> np.ndarray:
-    plan = pattern.plan
+def _describe(
+    tree: Fronts, dtype: np.dtype, fronts: np.ndarray, *columns: np.ndarray
+) -> np.ndarray:
+    plan = tree.plan
     out = np.zeros(fronts.size, TASK)
-    out["panel"] = pattern.layout(dtype).panel[fronts]
-    out["inverse"], out["pointer"] = pattern.inverse[fronts], plan.pointer[fronts]
-    out["start"], out["k"], out["m"] = plan.start[fronts], pattern.k[fronts], pattern.m[fronts]
+    out["panel"] = tree.layout(dtype).panel[fronts]
+    out["inverse"], out["pointer"] = tree.inverse[fronts], plan.pointer[fronts]
+    out["start"], out["k"], out["m"] = plan.start[fronts], tree.k[fronts], tree.m[fronts]
     out["has_children"] = np.diff(plan.child_pointer)[fronts] > 0
     for name, column in zip(("tile", "count", "first", "parts", "partial"), columns, strict=False):
         out[name] = column

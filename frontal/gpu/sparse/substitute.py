@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 
+from ..runtime.array import Array
 from ..runtime.graph import Launch, Replayed
 from ..runtime.structs import filled
-from . import health as life
-from . import launch, structs
-from .factorize import Storage
+from . import health, launch, structs
 from .pattern import Pattern
 from .schedule import TILE
+from .solve_tasks import SolveTasks
+from .storage import Storage
 
 
 class Solver:
@@ -56,7 +56,7 @@ class Solver:
             yield part, sweeps
             first = part.stop
 
-    def solve(self, x: Any, flip: bool) -> None:
+    def solve(self, x: Array, flip: bool) -> None:
         """Overwrite x with the solution in the order of elimination; nothing waits for the host.
 
         Parameters
@@ -74,12 +74,12 @@ class Solver:
             x[:, part] = sweeps.solution[:, :count]
 
     @cached_property
-    def tasks(self) -> Any:
+    def tasks(self) -> SolveTasks:
         """Tasks of this pattern and scalar type."""
         return self.pattern.solve_tasks(self.dtype)
 
     @cached_property
-    def place(self) -> Any:
+    def place(self) -> Array | None:
         """LU: which row of its front comes to each pivot row."""
         if self.tasks.pivot_tiles is None:
             return None
@@ -94,19 +94,14 @@ class Solver:
         if place is not None:
             self._fill(place)
 
-    def _fill(self, place: Any) -> None:
-        tiles, device = self.tasks.pivot_tiles, self.pattern.device
+    def _fill(self, place: Array) -> None:
+        tiles, pivots, device = self.tasks.pivot_tiles, self.pivots, self.pattern.device
+        if tiles is None or pivots is None:
+            return
         kernel = device.kernel("front_forward.cu", "front_places", self.dtype, LU=1)
-        arguments = (tiles, np.int32(len(tiles)), self.pivots, place)
+        arguments = (tiles, np.int32(len(tiles)), pivots, place)
         blocks, threads = launch.front_places(len(tiles))
         kernel((blocks,), (threads,), arguments)
-
-
-def solver_of(pattern: Pattern, storage: Storage) -> Solver:
-    """The solver with the factor in a storage; made when first asked for."""
-    if storage.solver is None:
-        storage.solver = Solver(pattern, storage)
-    return storage.solver
 
 
 class Messages:
@@ -166,7 +161,13 @@ class Sweeps:
         self._run()
 
     def _launch(
-        self, solver: Solver, flip: bool, name: str, tasks: Any, ticket: int, plan: launch.SolvePlan
+        self,
+        solver: Solver,
+        flip: bool,
+        name: str,
+        tasks: Array,
+        ticket: int,
+        plan: launch.SolvePlan,
     ) -> Launch | None:
         count = len(tasks)
         if not count:
@@ -191,7 +192,7 @@ class Sweeps:
             ticket=self._messages.tickets[ticket:],
             count=count,
         )
-        constants = plan.constants | life.constants(solver.pattern, FLIP=flip)
+        constants = plan.constants | health.constants(solver.pattern, FLIP=flip)
         kernel = device.kernel(f"{name}.cu", name, dtype, **constants)
         arguments = (struct, solver.panels)
         if not forward:

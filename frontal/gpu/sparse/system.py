@@ -5,16 +5,16 @@ The kernels are those of system.cu. One check of a solution is one small downloa
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from ...accuracy import Errors
 from ...symbolic.scaling import Scaling
+from ..runtime.array import NULL, Array, Value
 from . import health, launch
 from .entries import Entries
-from .factorize import Storage
-from .substitute import solver_of
+from .prepared import Prepared
 
 _LARGEST_BLOCK = 1 << 24  # entries of right-hand sides that are solved together,
 _LEAST_WIDTH = 32  # or so many of them if they are long
@@ -34,16 +34,24 @@ class Resident(Protocol):
     """
 
     entries: Entries
-    values: Any
+    values: Array
     scaling: Scaling | None
-    scales: tuple[Any, Any]
+    scales: tuple[Array | None, Array | None]
     hermitian: bool
-    storage: Storage
+    storage: Prepared
 
 
 def widest(n: int) -> int:
     """Right-hand sides of this length that are solved for together."""
     return max(_LARGEST_BLOCK // max(n, 1), _LEAST_WIDTH)
+
+
+class _Rows(NamedTuple):
+    """What kernels need to know of the rows of op(A): number, threads of each, and arrays."""
+
+    number: np.int32
+    lanes: int
+    arguments: tuple[Value, ...]
 
 
 class DeviceSystem:
@@ -73,38 +81,38 @@ class DeviceSystem:
         self._leave = self._order(*(rows if flipped else columns))
         self._rows = self._rows_of(resident, trans, complex_)
 
-    def _order(self, place: Any, scale: Any) -> tuple[Any, ...]:
-        return place, np.uint64(0) if scale is None else scale, self._conjugate
+    def _order(self, place: Array, scale: Array | None) -> tuple[Value, ...]:
+        return place, NULL if scale is None else scale, self._conjugate
 
-    def _rows_of(self, resident: Resident, trans: str, complex_: bool) -> tuple[Any, ...]:
-        """The arguments that describe the rows of op(A)."""
+    def _rows_of(self, resident: Resident, trans: str, complex_: bool) -> _Rows:
+        """The rows of op(A) for the kernels that read it."""
         entries, n = self._entries, np.int32(self._entries.n)
         if trans == "N" and not resident.hermitian:
             pointer, index, position, lanes = entries.by_rows
-            return n, lanes, pointer, index, position, np.int32(0), self._values
+            return _Rows(n, lanes, (pointer, index, position, np.int32(0), self._values))
         conjugate = np.int32(complex_ and trans != "T")
-        of = entries.pointer, entries.index, np.uint64(0), conjugate, self._values
-        return n, entries.lanes, *of
+        of = entries.pointer, entries.index, NULL, conjugate, self._values
+        return _Rows(n, entries.lanes, of)
 
-    def empty(self, n: int, k: int) -> Any:
+    def empty(self, n: int, k: int) -> Array:
         """See `System`."""
         return self._entries.device.xp.empty((n, k), self.dtype, order="F")
 
-    def solve(self, B: Any) -> Any:
+    def solve(self, B: Array) -> Array:
         """See `System`."""
         return self._direct(B, None)
 
-    def _direct(self, B: Any, before: Any) -> Any:
+    def _direct(self, B: Array, before: Array | None) -> Array:
         """`before` + the solution by the factors."""
         n, k = B.shape
         X = self._entries.device.xp.empty((n, k), self.dtype, order="F")
-        solver = solver_of(self._entries.pattern, self._storage)
+        solver = self._storage.solver_of(self._entries.pattern)
         for part, sweeps in solver.blocks(k, self._transposed):
-            given = np.uint64(0) if before is None else before[:, part]
+            given = NULL if before is None else before[:, part]
             shift = sweeps.width.bit_length() - 1
             sizes = np.int32(part.stop - part.start), np.int32(shift)
             grid = (launch.system_blocks(n << shift, self._entries.device.limits),)
-            size = self._rows[0]
+            size = self._rows.number
             enter = (size, *self._enter, *sizes, B[:, part], sweeps.rhs)
             self._kernels["enter"](grid, (launch.SYSTEM_THREADS,), enter)
             sweeps()
@@ -112,13 +120,13 @@ class DeviceSystem:
             self._kernels["leave"](grid, (launch.SYSTEM_THREADS,), leave)
         return X
 
-    def measure(self, X: Any, B: Any) -> tuple[Any, Errors]:
+    def measure(self, X: Array, B: Array) -> tuple[Array, Errors]:
         """See `System`; waits."""
         n, k = B.shape
         device = self._entries.device
         R = device.xp.empty((n, k), self.dtype, order="F")
         norms, columns = device.xp.zeros(4 * k + 1, np.float64), 1 if k == 1 else 4
-        size, lanes, *rows = self._rows
+        size, lanes, rows = self._rows
         grid = launch.system_blocks(n * lanes, device.limits), -(-k // columns)
         arguments = (size, np.int32(k), np.int32(lanes), *rows, X, B, R, norms)
         self._kernels[f"residual_{columns}"](grid, (launch.SYSTEM_THREADS,), arguments)
@@ -128,11 +136,11 @@ class DeviceSystem:
         norm = float(found[-1])
         return R, Errors(residual, solution, rhs, norm, component, self._badly_scaled)
 
-    def corrected(self, X: Any, R: Any) -> Any:
+    def corrected(self, X: Array, R: Array) -> Array:
         """See `System`."""
         return self._direct(R, X)
 
-    def chosen(self, better: np.ndarray, trial: Any, X: Any) -> Any:
+    def chosen(self, better: np.ndarray, trial: Array, X: Array) -> Array:
         """See `System`."""
         if better.all():
             return trial

@@ -1,22 +1,20 @@
-"""Lists of tasks for the fronts of a pattern: what the persistent kernels work through."""
+"""List of tasks of front_tiles.cu: the tiles of fronts that are not small, in their order."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..._jit import jit
+from ..runtime.array import Array
 from . import structs
+from .fronts import Fronts
 from .schedule import TILE
-
-if TYPE_CHECKING:
-    from .pattern import Pattern
 
 UPPER = structs.PART_BIT
 _GROUP = 512  # tiles of rows of fronts whose columns take turns
-_FEW = 512  # fronts of a level; see followed_tiles
+_NARROW = 512  # fronts of a level whose last diagonal tiles are followed too
 _LARGE, _WIDE, _SQUARE = 48, 4, 16  # see _order; tiles
 
 
@@ -37,33 +35,33 @@ class Tasks:
     fronts : device array
         The fronts that the tasks belong to.
     first_sent : device array
-        As `Pattern.first_sent`.
+        See `first_sent`.
     """
 
     count: int
-    list: Any
-    begin: Any
-    source: Any
-    place: Any
-    level_count: Any
-    fronts: Any
-    first_sent: Any
+    list: Array
+    begin: Array
+    source: Array
+    place: Array
+    level_count: Array
+    fronts: Array
+    first_sent: Array
 
 
-def tile_tasks(pattern: Pattern) -> Tasks:
+def tile_tasks(tree: Fronts) -> Tasks:
     """List the tiles of all fronts that are not small, each after those that it needs."""
-    schedule, upload = pattern.schedule, pattern.device.upload
+    schedule, upload = tree.schedule, tree.device.upload
     fronts = np.flatnonzero(~schedule.small)
-    work = pattern.k[fronts] * (pattern.k[fronts] + pattern.m[fronts]) ** 2
+    work = tree.k[fronts] * (tree.k[fronts] + tree.m[fronts]) ** 2
     fronts = fronts[np.lexsort((-work, schedule.level[fronts]))]
-    rows = pattern.tiles[fronts]
+    rows = tree.tiles[fronts]
     group = (np.cumsum(rows) - rows) // _GROUP
-    given = fronts, group, pattern.k, pattern.m, schedule.level, pattern.method.one_triangle
+    given = fronts, group, tree.k, tree.m, schedule.level, tree.method.one_triangle
     tasks = np.empty((_list_tiles(*given, np.empty((0, 5), np.int32)), 5), np.int32)
     _list_tiles(*given, tasks)
     level = tasks[:, 3] % UPPER
-    tasks = np.ascontiguousarray(tasks[_order(pattern, tasks, level), :4])
-    begin, source, place = _entries_of_tasks(pattern, tasks)
+    tasks = np.ascontiguousarray(tasks[_order(tree, tasks, level), :4])
+    begin, source, place = _entries_of_tasks(tree, tasks)
     counts = np.bincount(level, minlength=schedule.levels)
     return Tasks(
         len(tasks),
@@ -73,25 +71,30 @@ def tile_tasks(pattern: Pattern) -> Tasks:
         upload(place),
         upload(counts.astype(np.int32)),
         upload(fronts.astype(np.int32)),
-        upload(pattern.first_sent.astype(np.int32)),
+        upload(first_sent(tree).astype(np.int32)),
     )
 
 
-def followed_tiles(pattern: Pattern) -> np.ndarray:
+def followed_tiles(tree: Fronts) -> np.ndarray:
     """How many diagonal tiles of each front others follow while they are factored (Cholesky).
 
     All that other diagonal tiles wait for; and where a level has few fronts, the last one for
     the update rows. With many, clearing the messages costs more than their earlier arrival saves.
     """
-    schedule = pattern.schedule
-    if not pattern.method.one_triangle:
-        return np.zeros(len(pattern.k), np.int64)
+    schedule = tree.schedule
+    if not tree.method.one_triangle:
+        return np.zeros(len(tree.k), np.int64)
     fronts = np.bincount(schedule.level[~schedule.small], minlength=schedule.levels)
-    last = (fronts[schedule.level] < _FEW) & (pattern.m > 0)
-    return np.where(schedule.small, 0, pattern.pivot_tiles - ~last)
+    last = (fronts[schedule.level] < _NARROW) & (tree.m > 0)
+    return np.where(schedule.small, 0, tree.pivot_tiles - ~last)
 
 
-def _order(pattern: Pattern, tasks: np.ndarray, level: np.ndarray) -> np.ndarray:
+def first_sent(tree: Fronts) -> np.ndarray:
+    """Number of each front's first diagonal tile that others follow, and one more."""
+    return np.append(0, np.cumsum(followed_tiles(tree)))
+
+
+def _order(tree: Fronts, tasks: np.ndarray, level: np.ndarray) -> np.ndarray:
     """Order of tasks: by level, group of fronts, and within by columns from the left.
 
     Tiles that are under way together shall share their operands in the cache: large fronts go by
@@ -100,10 +103,10 @@ def _order(pattern: Pattern, tasks: np.ndarray, level: np.ndarray) -> np.ndarray
     Cholesky, where the tile left of it goes on with it, in that one's.
     """
     front, i, j, group = tasks[:, 0], tasks[:, 1], tasks[:, 2], tasks[:, 4]
-    tiles, pivots = pattern.tiles[front], pattern.pivot_tiles[front]
+    tiles, pivots = tree.tiles[front], tree.pivot_tiles[front]
     large, contributes = tiles >= _LARGE, j >= pivots
     column, urgent = j, i == j
-    if pattern.method.one_triangle:  # a diagonal tile is worked on by (i, i) and then (i, i - 1)
+    if tree.method.one_triangle:  # a diagonal tile is worked on by (i, i) and then (i, i - 1)
         column = np.where(urgent & ~contributes, np.maximum(j - 1, 0), j)
         urgent = (i <= column + 1) & (i < pivots)
     wide, square = np.where(large, _WIDE, 1), np.where(large, _SQUARE, 1)
@@ -138,15 +141,13 @@ def _list_tiles(fronts, group, k, m, level, one_triangle, out):
     return at
 
 
-def _entries_of_tasks(
-    pattern: Pattern, tasks: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _entries_of_tasks(tree: Fronts, tasks: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Extents, sources and places of the entries of A that belong to each task."""
-    plan = pattern.plan
+    plan = tree.plan
     if not len(tasks):
         return np.zeros(1, np.int64), np.empty(0, np.int64), np.empty(0, np.int32)
-    keys, places = _places(pattern.k, plan.entry_pointer, plan.row, plan.column, pattern.tile_row)
-    rows = pattern.tile_row[tasks[:, 0]] + tasks[:, 1].astype(np.int64)
+    keys, places = _places(tree.k, plan.entry_pointer, plan.row, plan.column, tree.tile_row)
+    rows = tree.tile_row[tasks[:, 0]] + tasks[:, 1].astype(np.int64)
     columns, part = tasks[:, 2].astype(np.int64), tasks[:, 3] // UPPER
     width = int(max(keys[:, 1].max(initial=0), columns.max(initial=0))) + 1
     names = (rows * width + columns) * 2 + part

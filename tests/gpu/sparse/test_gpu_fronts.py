@@ -111,7 +111,7 @@ def bordered(dtype, kind):
 def test_fronts_of_several_tiles(device, monkeypatch, kind, few, large, dtype):
     """In both orders of tasks; with last diagonal tiles that others follow, and without."""
     monkeypatch.setattr(front_tasks, "_LARGE", large)
-    monkeypatch.setattr(front_tasks, "_FEW", few)
+    monkeypatch.setattr(front_tasks, "_NARROW", few)
     a = bordered(dtype, kind)
     analysis, cpu, gpu = factors(device, a, kind, 1e-8, 0, "natural")
     assert np.diff(analysis.plan.start).max() > 128

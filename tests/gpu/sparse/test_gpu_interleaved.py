@@ -129,6 +129,6 @@ def test_many_fronts(device, monkeypatch, name, schedule, kind):
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_fronts_of_several_tiles(device, monkeypatch, schedule, kind, few):
     """With last diagonal tiles that others follow, and without."""
-    monkeypatch.setattr(front_tasks, "_FEW", few)
+    monkeypatch.setattr(front_tasks, "_NARROW", few)
     monkeypatch.setattr(solve_tasks, "_PART", 1)
     check(device, "tiles", kind, schedule, few)

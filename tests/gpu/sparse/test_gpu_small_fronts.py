@@ -8,9 +8,10 @@ import frontal
 from frontal import problems
 from frontal.cpu.backend import CpuBackend
 from frontal.gpu.runtime.limits import H200
-from frontal.gpu.sparse import factorize as front_factor
 from frontal.gpu.sparse import launch, small_fronts, structs
 from frontal.gpu.sparse.pattern import Pattern
+from frontal.gpu.sparse.small_tasks import small_tasks
+from frontal.gpu.sparse.storage import State, allocate
 from frontal.method import CHOLESKY, LU
 from frontal.protocol import panel_offsets
 
@@ -75,11 +76,11 @@ class Factored:
 
     def run(self):
         pattern, device = self.pattern, self.device
-        self.storage = front_factor.allocate(pattern, self.dtype)
+        self.storage = allocate(pattern, self.dtype)
         for array in (self.storage.panels, self.storage.inverses):
             array[...] = np.nan
         blocks = device.xp.full(max(pattern.schedule.blocks, 1), np.nan, self.dtype)
-        self.state, values = front_factor.State(pattern, self.dtype), device.upload(self.values)
+        self.state, values = State(pattern, self.dtype), device.upload(self.values)
         given = pattern, self.storage, blocks, values, self.tiny, self.state
         for level in small_fronts.launches(*given):
             for part in level:
@@ -189,7 +190,7 @@ def test_the_first_failing_pivot(device, name):
 def test_lists_hold_every_small_front_once(device):
     analysis = frontal.analyze(problems.poisson2d(40), kind="spd")
     pattern = Pattern(device, analysis.plan, CHOLESKY, 64, 1)
-    tasks, schedule = small_fronts.small_tasks(pattern), pattern.schedule
+    tasks, schedule = small_tasks(pattern), pattern.schedule
     items = device.download(tasks.fronts).view(structs.SMALL_FRONT.dtype)
     np.testing.assert_array_equal(np.sort(items["front"]), np.flatnonzero(schedule.small))
     for level in range(schedule.small_levels):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ....method import Method
 from ...dense.launch.cholesky import block_ld
@@ -37,7 +37,7 @@ class TilesPlan:
     two_inverses: bool
 
 
-def front_tiles(dtype: Any, method: Method, limits: Limits) -> TilesPlan:
+def front_tiles(dtype: npt.DTypeLike, method: Method, limits: Limits) -> TilesPlan:
     """Choose the launch of front_tiles.cu: slices or a tile, the assembled tile, and scratch.
 
     LU takes another tile, for the inverse of U, where that keeps as many blocks resident.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ....method import Method
 from ...dense.launch.cholesky import block_ld
@@ -37,7 +37,7 @@ class SmallLaunch:
     shared: int
 
 
-def small_tile(dtype: Any, method: Method, order: int) -> int:
+def small_tile(dtype: npt.DTypeLike, method: Method, order: int) -> int:
     """Bytes of shared memory of a front of up to so many rows (SmallTile)."""
     dtype = np.dtype(dtype)
     folds = order // _PANEL  # of block columns, which lie in pairs for Cholesky
@@ -52,7 +52,7 @@ def small_tile(dtype: Any, method: Method, order: int) -> int:
 
 
 def small_fronts(
-    dtype: Any, method: Method, counts: tuple[int, int, int], limits: Limits
+    dtype: npt.DTypeLike, method: Method, counts: tuple[int, int, int], limits: Limits
 ) -> list[SmallLaunch]:
     """Choose the launches of a level with so many fronts of up to 64, 32 and 16 rows.
 

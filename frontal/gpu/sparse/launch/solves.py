@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ...runtime.limits import Limits
 from ..structs import FRONT_TILE, SMALL_LD, SOLVE_WARPS
@@ -42,12 +42,12 @@ class SolvePlan:
         return {"WIDTH": self.width, "AHEAD": self.ahead, "RESIDENTS": self.residents}
 
 
-def solve_width(dtype: Any, width: int) -> int:
+def solve_width(dtype: npt.DTypeLike, width: int) -> int:
     """Return how many of `width` right-hand sides or more are solved together."""
     return min(1 << max(width - 1, 0).bit_length(), 8 if np.dtype(dtype).itemsize < 16 else 4)
 
 
-def front_solve(dtype: Any, width: int, limits: Limits) -> SolvePlan:
+def front_solve(dtype: npt.DTypeLike, width: int, limits: Limits) -> SolvePlan:
     """Choose the launch for fronts that are not small, and `width` right-hand sides together."""
     size = np.dtype(dtype).itemsize
     shared = ((SOLVE_WARPS + 4) * FRONT_TILE * width + FRONT_TILE * (FRONT_TILE + 1)) * size
@@ -56,7 +56,7 @@ def front_solve(dtype: Any, width: int, limits: Limits) -> SolvePlan:
     return _plan(width, ahead, 2, shared, limits)
 
 
-def front_solve_small(dtype: Any, width: int, limits: Limits) -> SolvePlan:
+def front_solve_small(dtype: npt.DTypeLike, width: int, limits: Limits) -> SolvePlan:
     """Choose the launch for small fronts, and `width` right-hand sides together."""
     size = np.dtype(dtype).itemsize
     shared = SOLVE_WARPS * SMALL_LD * width * size

@@ -1,0 +1,184 @@
+"""The fronts of a plan on the device: index arrays, and where their panels lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..._jit import jit
+from ...method import Method
+from ...protocol import panel_offsets
+from ...symbolic.plan import Plan
+from ..runtime.array import Array
+from ..runtime.device import Device
+from ..runtime.structs import filled
+from . import launch, structs
+from .schedule import TILE, make_schedule
+
+_SMALL = TILE  # rows of fronts that are factored whole
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the panels of fronts lie on the device; see sparse/front.cuh.
+
+    Attributes
+    ----------
+    panel : (f + 1,) int64 array
+        Offset of each front's panels, in entries.
+    below : (f,) int64 array
+        Row of the panel at which L21 begins.
+    ld, upper_ld : (f,) int64 arrays
+        Leading dimensions of a front's panel and of the transpose of U12.
+    """
+
+    panel: np.ndarray
+    below: np.ndarray
+    ld: np.ndarray
+    upper_ld: np.ndarray
+
+    @classmethod
+    def of(cls, plan: Plan, method: Method, dtype: np.dtype) -> Layout:
+        """Lay panels out so that all parts and columns begin at multiples of 16 bytes."""
+        wide = max(16 // dtype.itemsize, 1)
+        k, m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
+        below, upper_ld = -(-k // wide) * wide, -(-m // wide) * wide
+        ld = below + upper_ld
+        panel = np.zeros(plan.start.size, np.int64)
+        np.cumsum(k * (ld + (method.panels - 1) * upper_ld), out=panel[1:])
+        return cls(panel, below, ld, upper_ld)
+
+
+class Fronts:
+    """The fronts of a plan on a device.
+
+    Parameters
+    ----------
+    device : Device
+    plan : Plan
+    method : Method
+    small : int
+        Fronts with up to so many rows, all below them alike, are factored whole.
+    fewest : int
+        Blocks of a level that are worth a launch of its small fronts.
+
+    Attributes
+    ----------
+    schedule : Schedule
+    k, m : (f,) int64 arrays
+        Pivot columns and update rows of each front.
+    pivot_tiles, tiles : (f,) int64 arrays
+        Tiles of pivot columns, and of all rows.
+    tile_row, inverse : (f + 1,) int32, int64 arrays
+        Where the tiles of rows of each front begin among those of all, and its inverses.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        plan: Plan,
+        method: Method,
+        small: int = _SMALL,
+        fewest: int = launch.FEWEST_BLOCKS,
+    ) -> None:
+        self.device, self.plan, self.method, self.fewest = device, plan, method, fewest
+        self.schedule = make_schedule(plan, method, small, fewest)
+        self.k, self.m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
+        self.pivot_tiles = -(-self.k // TILE)
+        self.tiles = self.pivot_tiles - (-self.m // TILE)
+        self.tile_row = np.append(0, np.cumsum(self.tiles)).astype(np.int32)
+        rest = self.k - TILE * (self.pivot_tiles - 1)
+        kept = TILE * TILE * (self.pivot_tiles - 1) + rest * rest
+        self.inverse = np.append(0, np.cumsum(-(-kept // 4) * 4))
+        cut_pointer, cuts = _cuts(plan, self.k, self.tiles)
+        self._arrays = {
+            name: device.upload(array)
+            for name, array in {
+                "start": plan.start.astype(np.int32),
+                "pointer": plan.pointer.astype(np.int64),
+                "rows": plan.rows.astype(np.int32),
+                "relative": plan.relative.astype(np.int32),
+                "child_pointer": plan.child_pointer.astype(np.int32),
+                "children": plan.children.astype(np.int32),
+                "inverse": self.inverse,
+                "block": self.schedule.block,
+                "tile_row": self.tile_row,
+                "cut_pointer": cut_pointer,
+                "cuts": cuts,
+            }.items()
+        }
+        self._layouts: dict[np.dtype, tuple[Layout, Array, np.ndarray]] = {}
+
+    def layout(self, dtype: np.dtype) -> Layout:
+        """Return where panels of this scalar type lie."""
+        return self._of_type(dtype)[0]
+
+    def struct(self, dtype: np.dtype) -> np.ndarray:
+        """Return the struct `Fronts` of the kernels for panels of this scalar type."""
+        return self._of_type(dtype)[2]
+
+    def _of_type(self, dtype: np.dtype) -> tuple[Layout, Array, np.ndarray]:
+        if dtype not in self._layouts:
+            layout = Layout.of(self.plan, self.method, dtype)
+            panel = self.device.upload(layout.panel)
+            struct = filled(self.device, structs.FRONTS, panel=panel, **self._arrays)
+            self._layouts[dtype] = layout, panel, struct
+        return self._layouts[dtype]
+
+    def to_host(self, factor: np.ndarray) -> np.ndarray:
+        """Return panels as `panel_offsets` has them, of panels as the device does.
+
+        Above the diagonal of Cholesky, where the device has anything, are zeros as the CPU has.
+        """
+        layout, target = self.layout(factor.dtype), panel_offsets(self.plan, self.method)
+        out, one_triangle = np.zeros(int(target[-1]), factor.dtype), self.method.one_triangle
+        _unpad(factor, out, self.k, self.m, *_arrays_of(layout), target, one_triangle)
+        return out
+
+
+def _arrays_of(layout: Layout) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    return layout.panel, layout.below, layout.ld, layout.upper_ld
+
+
+@jit
+def _unpad(factor, out, k, m, panel, below, ld, upper_ld, target, one_triangle):
+    for s in range(k.size):
+        to = target[s]
+        for j in range(k[s]):
+            start, above = panel[s] + j * ld[s], j if one_triangle else 0
+            out[to + above : to + k[s]] = factor[start + above : start + k[s]]
+            start += below[s]
+            out[to + k[s] : to + k[s] + m[s]] = factor[start : start + m[s]]
+            to += k[s] + m[s]
+        if not one_triangle:
+            start = panel[s] + k[s] * ld[s]
+            for _ in range(k[s]):
+                out[to : to + m[s]] = factor[start : start + m[s]]
+                to += m[s]
+                start += upper_ld[s]
+
+
+def _cuts(plan: Plan, k: np.ndarray, tiles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For each front, where its rows begin that fall in each tile of its parent, and their end."""
+    pointer = np.zeros(k.size + 1, np.int64)
+    np.cumsum(np.where(plan.parent >= 0, tiles[plan.parent] + 1, 0), out=pointer[1:])
+    cuts = np.empty(int(pointer[-1]), np.int32)
+    _fill_cuts(plan.parent, plan.pointer, plan.relative, k, pointer, cuts)
+    return pointer, cuts
+
+
+@jit
+def _fill_cuts(parent, pointer, relative, k, cut_pointer, cuts):
+    for s in range(parent.size):
+        if parent[s] < 0:
+            continue
+        pivots = k[parent[s]]
+        pivot_tiles = -(-pivots // TILE)
+        count = cut_pointer[s + 1] - cut_pointer[s]
+        row, size = np.int64(0), pointer[s + 1] - pointer[s]
+        for t in range(count):
+            first = TILE * t if t < pivot_tiles else pivots + TILE * (t - pivot_tiles)
+            while row < size and relative[pointer[s] + row] < first:
+                row += 1
+            cuts[cut_pointer[s] + t] = row

@@ -1,0 +1,116 @@
+"""Lists of the small fronts, by level and by the orders that front_small.cu knows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..._jit import jit
+from ..runtime.array import Array
+from . import structs
+from .fronts import Fronts
+
+_ROWS = 1 << structs.ENTRY_BITS  # and columns that an entry may be in
+_ORDERS = (64, 32, 16)  # rows of fronts of each class
+
+
+@dataclass(frozen=True)
+class SmallTasks:
+    """The small fronts of a plan, by level and class, the largest first.
+
+    Attributes
+    ----------
+    first : list of int
+        Where each level begins among the fronts.
+    counts : list of tuple of int
+        Fronts of each level with up to 64, 32 and 16 rows.
+    fronts, children : device arrays of bytes
+        `structs.SMALL_FRONT` and `structs.SMALL_CHILD`.
+    maps : device array (children, 64) of bytes
+        Positions of a child's rows in its parent.
+    entries : device array
+        Entries of A: places among the values, rows and columns, as structs.SMALL_FRONTS has them.
+    """
+
+    first: list[int]
+    counts: list[tuple[int, int, int]]
+    fronts: Array
+    children: Array
+    maps: Array
+    entries: Array
+
+
+def small_tasks(tree: Fronts) -> SmallTasks:
+    """List the small fronts of a plan with what they are assembled from."""
+    plan, schedule, upload = tree.plan, tree.schedule, tree.device.upload
+    fronts = np.flatnonzero(schedule.small)
+    k, m = tree.k[fronts], tree.m[fronts]
+    kind = np.searchsorted([-64, -32, -16], -(k + m), side="right") - 1
+    order = np.lexsort((-k * (k + m) ** 2, kind, schedule.level[fronts]))
+    fronts, kind = fronts[order], kind[order]
+    levels = schedule.small_levels
+    group = schedule.level[fronts].astype(np.int64) * len(_ORDERS) + kind
+    counts = np.bincount(group, minlength=levels * len(_ORDERS)).reshape(levels, len(_ORDERS))
+    items = _items(tree, fronts)
+    children, maps = _children(tree, fronts, items)
+    begin, size = items["entry"], items["entries"]
+    entries = np.empty(int(size.sum()), np.int64)
+    _pack_entries(fronts, begin, plan.entry_pointer, plan.source, plan.row, plan.column, entries)
+    return SmallTasks(
+        [0, *np.cumsum(counts.sum(axis=1)).tolist()],
+        [(large, medium, small) for large, medium, small in counts.tolist()],
+        upload(items.view(np.uint8)),
+        upload(children.view(np.uint8)),
+        upload(maps),
+        upload(entries),
+    )
+
+
+def _items(tree: Fronts, fronts: np.ndarray) -> np.ndarray:
+    """Return the struct of each front; entries of A and children follow the order of the list."""
+    plan = tree.plan
+    items = np.zeros(fronts.size, structs.SMALL_FRONT.dtype)
+    items["front"], items["start"] = fronts, plan.start[fronts]
+    items["k"], items["m"] = tree.k[fronts], tree.m[fronts]
+    items["inverse"], items["block"] = tree.inverse[fronts], tree.schedule.block[fronts]
+    for first, count, pointer in (
+        ("entry", "entries", plan.entry_pointer),
+        ("child", "children", plan.child_pointer),
+    ):
+        items[count] = pointer[fronts + 1] - pointer[fronts]
+        items[first] = np.cumsum(items[count], dtype=np.int64) - items[count]
+    return items
+
+
+def _children(tree: Fronts, fronts: np.ndarray, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the struct of each child, and where its rows go in its parent."""
+    plan, total = tree.plan, int(items["children"].sum())
+    names, maps = np.empty(total, np.int64), np.zeros((total, structs.MAP_BYTES), np.uint8)
+    _fill_maps(
+        fronts, items["child"], plan.child_pointer, plan.children,
+        plan.pointer, plan.relative, names, maps,
+    )  # fmt: skip
+    children = np.zeros(total, structs.SMALL_CHILD.dtype)
+    children["block"], children["m"] = tree.schedule.block[names], tree.m[names]
+    return children, maps
+
+
+@jit
+def _fill_maps(fronts, begin, child_pointer, children, pointer, relative, names, maps):
+    for q in range(fronts.size):
+        first = child_pointer[fronts[q]]
+        for i in range(first, child_pointer[fronts[q] + 1]):
+            at, child = begin[q] + i - first, children[i]
+            names[at] = child
+            for r in range(pointer[child], pointer[child + 1]):
+                maps[at, r - pointer[child]] = relative[r]
+
+
+@jit
+def _pack_entries(fronts, begin, entry_pointer, source, row, column, out):
+    """Positions among the values, and rows and columns in the front, of entries of A."""
+    for q in range(fronts.size):
+        first = entry_pointer[fronts[q]]
+        for e in range(first, entry_pointer[fronts[q] + 1]):
+            out[begin[q] + e - first] = source[e] * _ROWS**2 + row[e] + _ROWS * column[e]

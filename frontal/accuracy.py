@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from .cached import cached_property
+
+Vectors: TypeAlias = Any  # an array (n, k) where a factor is: NumPy's, or one of a device
 
 # Errors, in eps, that refinement by default leaves alone: they are what rounding costs anyway.
 # A solution with a larger normwise error is not returned without a warning.
@@ -106,22 +108,22 @@ class System(Protocol):
         """Precision of X."""
         ...
 
-    def solve(self, B: Any) -> Any:
+    def solve(self, B: Vectors) -> Vectors:
         """X by the factors alone."""
         ...
 
-    def empty(self, n: int, k: int) -> Any:
+    def empty(self, n: int, k: int) -> Vectors:
         """An array for solutions, where they are."""
         ...
 
-    def measure(self, X: Any, B: Any) -> tuple[Any, Errors]:
+    def measure(self, X: Vectors, B: Vectors) -> tuple[Vectors, Errors]:
         """B - A X, and what it says of X."""
         ...
 
-    def corrected(self, X: Any, R: Any) -> Any:
+    def corrected(self, X: Vectors, R: Vectors) -> Vectors:
         """X + D for the direct solution of A D = R."""
         ...
 
-    def chosen(self, better: np.ndarray, trial: Any, X: Any) -> Any:
+    def chosen(self, better: np.ndarray, trial: Vectors, X: Vectors) -> Vectors:
         """Columns of `trial` where `better`, else those of X, which may be overwritten."""
         ...

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from .accuracy import System
+from .accuracy import System, Vectors
 from .matrix import Canonical
 from .method import Method
 from .symbolic.plan import Plan
@@ -155,19 +155,19 @@ class NumericFactor(Protocol):
 
     # --- vectors -----------------------------------------------------------------------------
 
-    def block(self, b: Any) -> Any | None:
+    def block(self, b: object) -> Vectors | None:
         """Right-hand sides that are there as (n, k) in the common scalar type; None elsewhere."""
         ...
 
-    def empty(self, k: int, dtype: np.dtype) -> Any:
+    def empty(self, k: int, dtype: np.dtype) -> Vectors:
         """An array (n, k) there, in Fortran order."""
         ...
 
-    def upload(self, B: np.ndarray) -> Any:
+    def upload(self, B: np.ndarray) -> Vectors:
         """A host array (n, k) in Fortran order, there."""
         ...
 
-    def download(self, X: Any) -> np.ndarray:
+    def download(self, X: Vectors) -> np.ndarray:
         """An array (n, k) that is there, on the host."""
         ...
 
@@ -196,7 +196,7 @@ class NumericFactor(Protocol):
         """
         ...
 
-    def profile(self) -> Any:
+    def profile(self) -> object:
         """Time by level and by size of the fronts; a ValueError where there are no clocks."""
         ...
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..accuracy import COMPONENTWISE, Errors
+from ..accuracy import COMPONENTWISE, Errors, Vectors
 from ..cpu.system import HostSystem, componentwise_error, direct, host_system
 from ..errors import IllConditionedWarning, SolutionOverflowError, warn
 from ..protocol import NumericFactor
@@ -66,8 +66,14 @@ def _borders(factor: np.dtype, vectors: np.dtype) -> tuple[float, float, float]:
 
 
 def mended(
-    factor: NumericFactor, X: Any, B: Any, trans: str, steps: int | None, errors: Errors, taken: int
-) -> tuple[Any, Errors, int]:
+    factor: NumericFactor,
+    X: Vectors,
+    B: Vectors,
+    trans: str,
+    steps: int | None,
+    errors: Errors,
+    taken: int,
+) -> tuple[Vectors, Errors, int]:
     """Solve again for the columns that `near_border` finds; the others stay as they are.
 
     Parameters

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, gmres
 
-from ..accuracy import NORMWISE, Errors, System
+from ..accuracy import NORMWISE, Errors, System, Vectors
 from ..cpu.system import HostSystem, backward_error
 
 _MOST_STEPS = 5
@@ -16,8 +14,8 @@ _GMRES_SIZE = 40
 
 
 def solve(
-    system: System, B: Any, steps: int | None, judged: bool
-) -> tuple[Any, Errors | None, int]:
+    system: System, B: Vectors, steps: int | None, judged: bool
+) -> tuple[Vectors, Errors | None, int]:
     """Solve op(A) X = B and improve X, in blocks of right-hand sides.
 
     Parameters
@@ -54,7 +52,9 @@ def solve(
     return X, Errors.joined(errors) if errors else None, taken
 
 
-def refine(system: System, X: Any, B: Any, steps: int | None) -> tuple[Any, Errors, int]:
+def refine(
+    system: System, X: Vectors, B: Vectors, steps: int | None
+) -> tuple[Vectors, Errors, int]:
     """Improve X by corrections A D = R until that stops helping.
 
     Parameters

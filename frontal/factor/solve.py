@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..accuracy import NORMWISE, Errors
+from ..accuracy import NORMWISE, Errors, Vectors
 from ..cpu.system import HostSystem, componentwise_error, host_system
 from ..errors import IllConditionedWarning, SingularMatrixError, warn
 from ..info import SolveInfo
@@ -69,8 +69,8 @@ class Solver:
 
     @np.errstate(all="ignore")  # of what is not finite, the errors tell
     def _solve_block(
-        self, B: Any, trans: str, steps: int | None, judged: bool
-    ) -> tuple[Any, Errors | None, int]:
+        self, B: Vectors, trans: str, steps: int | None, judged: bool
+    ) -> tuple[Vectors, Errors | None, int]:
         """Solution, errors (None if not judged) and steps for an array that is with the factor."""
         if _is_split(B, self.dtype):
             k = B.shape[1]
@@ -87,7 +87,9 @@ class Solver:
             taken += more
         return exponent.mended(self.factor, X, B, trans, steps, errors, taken)
 
-    def _rescued(self, X: Any, B: Any, trans: str, errors: Errors) -> tuple[Any, Errors, int]:
+    def _rescued(
+        self, X: Vectors, B: Vectors, trans: str, errors: Errors
+    ) -> tuple[Vectors, Errors, int]:
         """What `refine.rescue`, on the host, makes of solutions that are not good enough."""
         factor = self.factor
         host = factor.download(X), factor.download(B)
@@ -125,8 +127,8 @@ class Solver:
         self,
         about: dict[str, Any],
         errors: Errors,
-        X: Any,
-        B: Any,
+        X: Vectors,
+        B: Vectors,
         trans: str,
         taken: int,
         began: float,
@@ -146,6 +148,6 @@ class Solver:
         )
 
 
-def _is_split(B: Any, dtype: np.dtype) -> bool:
+def _is_split(B: Vectors, dtype: np.dtype) -> bool:
     """Whether a real factor solves for real and imaginary parts."""
     return B.dtype.kind == "c" and dtype.kind != "c"

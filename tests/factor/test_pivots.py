@@ -128,7 +128,7 @@ def test_pivots_that_are_tiny_for_their_column_are_replaced_and_answered_for(pha
     factor = analysis.factorize(A)
     alone = np.diff(analysis.plan.pointer) > 0  # the other fronts hold all rows of their columns
     assert factor.info["perturbed_pivots"] == alone.sum() >= BLOCKS - 1
-    pivots = factor._diagonal[: BLOCKS * SIZE]
+    pivots = factor._numbers.factor.diagonal()[: BLOCKS * SIZE]
     replaced = pivots[np.abs(pivots) < 1e-3]
     assert replaced.size == alone.sum()
     np.testing.assert_allclose(replaced / np.abs(replaced), phase)

@@ -228,7 +228,7 @@ def test_a_launch_that_the_device_cannot_do_is_refused(kernel):
 
 OVERRUN = """
 import numpy as np
-from tests.test_emulation import find
+from tests.gpu.test_emulation import find
 
 a, b = np.zeros({a}), np.zeros({b})
 find("overrun")((1,), (33,), (a, b, np.int32({i})), shared={shared})

@@ -187,7 +187,13 @@ def run():
 
 
 def test_corrupt_matrices():
-    command = [sys.executable, "-W", "ignore", "-c", "from tests.test_corrupt import run; run()"]
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-c",
+        "from tests.input.test_corrupt import run; run()",
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     lines = done.stdout.splitlines()
     assert done.returncode == 0, (lines[-1:], done.stderr)

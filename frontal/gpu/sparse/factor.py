@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...matrix import Canonical, working_dtype
+from ...matrix import Canonical, on_device, working_dtype
 from ...method import tiny_pivot
 from ...protocol import Health, HostFactor
 from ...values import StoredOrder
@@ -109,25 +109,32 @@ class GpuFactor:
             captured, also if b cannot be taken as it lies in memory: a copy would be gone when
             the graph is launched.
         """
-        if not hasattr(b, "__cuda_array_interface__"):
+        device, n = self.entries.device, self.entries.n
+        if not (device.cuda and type(b) is device.xp.ndarray) and not on_device(b):
             return None
-        xp, n = self.entries.device.xp, self.entries.n
-        b = xp.asarray(b)
-        work = working_dtype(np.result_type(self.values.dtype, b.dtype), "b")
+        b, work = device.xp.asarray(b), self.dtype
+        if b.dtype != work:
+            work = working_dtype(np.result_type(self.values.dtype, b.dtype), "b")
         if b.ndim not in (1, 2) or b.shape[0] != n:
             raise ValueError(
                 f"b has shape {b.shape} and the matrix {(n, n)}: b must be ({n},) or ({n}, k)"
             )
-        block = xp.asfortranarray(b.reshape(n, 1) if b.ndim == 1 else b, dtype=work)
-        most = widest(n)
-        copied = b.dtype != work or not b.flags.f_contiguous or block.shape[1] > most
-        if (copied or work.kind != self.dtype.kind) and self.entries.device.capturing():
+        if (
+            b.dtype != work
+            or b.size > n * widest(n)
+            or not b.flags.f_contiguous
+            or work.kind != self.dtype.kind
+        ):
+            self._refuse_in_a_capture()
+        return device.xp.asfortranarray(b.reshape(n, 1) if b.ndim == 1 else b, dtype=work)
+
+    def _refuse_in_a_capture(self) -> None:
+        if self.entries.device.capturing():
             raise ValueError(
                 "a graph is being captured, and b would have to be copied, into memory that is "
                 f"not kept for the graph. Try: b of {self.dtype} in Fortran order, with at most "
-                f"{most} columns"
+                f"{widest(self.entries.n)} columns"
             )
-        return block
 
     def empty(self, k: int, dtype: np.dtype) -> Array:
         """See `NumericFactor`."""

@@ -51,7 +51,7 @@ class Factor:
         refine : int, optional
             Most steps of iterative refinement; by default as many as help, 0 for none. Where b and
             the factor are on the GPU, ``refine=0`` without `return_info` neither waits for the
-            device nor looks for NaN in b, and may be captured into a CUDA graph.
+            device nor looks for NaN in b, and can be captured into a CUDA graph after a first one.
         return_info : bool
 
         Returns

@@ -37,9 +37,19 @@ class Solver:
         ----------
         flip : bool
             Solve with the transpose (LU only).
+
+        Raises
+        ------
+        ValueError
+            If they would have to be prepared while a caller captures a graph.
         """
         width = launch.solve_width(self.dtype, width)
         if (width, flip) not in self._sweeps:
+            if self.pattern.device.capturing():
+                raise ValueError(
+                    "a graph is being captured, and what such a solve needs is not on the device "
+                    f"yet. Try: solve once for {width} right-hand sides before the capture begins"
+                )
             if not self._messages or width > self._messages[-1].width:
                 self._sweeps.clear()
                 # narrower ones stay: a graph that the caller captured may still send them

@@ -24,6 +24,8 @@ def test_what_a_captured_solve_would_copy_is_refused(emulated, monkeypatch):
     fits = put(emulated, b.T).T
     wanted = factor.solve(fits, refine=0)
     monkeypatch.setattr(emulated, "is_capturing", True, raising=False)
+    with pytest.raises(ValueError, match="solve once for 8 right-hand sides before"):
+        factor.solve(put(emulated, np.ones((8, 81))).T, refine=0)
     np.testing.assert_array_equal(factor.solve(fits, refine=0), wanted)
     for copied in (put(emulated, b), fits.astype("f4"), fits.astype("c16")):
         with pytest.raises(ValueError, match="a graph is being captured"):

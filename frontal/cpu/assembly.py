@@ -121,10 +121,11 @@ def _extend_add(work, s, c, low, high, own):
 
 
 @inner
-def assemble(work, s, low, high, own):
-    """Set columns [low, high) of front s to the sum of its children's contribution blocks."""
+def assemble(work, s, tile, size, own):
+    """Set columns of front s, `size` from tile * size on, to the sum of its children's blocks."""
     plan, panels, arena = work.plan, work.panels, work.arena
     k, m = shape(work, s)
+    low, high = tile * size, min((tile + 1) * size, k + m)
     first, last = plan.child_pointer[s], plan.child_pointer[s + 1]
     panel = work.panel[s]
     panels[panel + min(low, k) * (k + m) : panel + min(high, k) * (k + m)] = 0
@@ -147,8 +148,11 @@ def add_entries(work, s):
     plan, panels, values = work.plan, work.panels, work.values
     k, m = shape(work, s)
     panel = work.panel[s]
-    upper = panel + k * (k + m) - k
-    for e in range(plan.entry_pointer[s], plan.entry_pointer[s + 1]):
-        i, j = np.int64(plan.row[e]), np.int64(plan.column[e])
-        where = panel + j * (k + m) + i if j < k else upper + i * m + j  # U12 is kept transposed
-        panels[where] += values[plan.source[e]]
+    first, last = plan.entry_pointer[s], plan.entry_pointer[s + 1]
+    source, row, column = plan.source[first:last], plan.row[first:last], plan.column[first:last]
+    for e in range(last - first):
+        i, j = np.int64(row[e]), np.int64(column[e])
+        where = panel + j * (k + m) + i
+        if not work.method.one_triangle and j >= k:  # U12 is kept transposed
+            where = panel + k * (k + m) - k + i * m + j
+        panels[where] += values[source[e]]

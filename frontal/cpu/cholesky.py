@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import inner
-from .assembly import block_offset, shape
+from .assembly import assemble, block_offset, shape
 from .blas import (
     LOWER,
     MINUS,
@@ -24,7 +24,7 @@ from .blas import (
     potrf,
     trsm,
 )
-from .team import PANEL, SOLVE, UPDATE
+from .team import ASSEMBLE, PANEL, SOLVE, UPDATE
 
 BLOCK = 256  # columns of a diagonal block factorized by one potrf
 SMALL = 32  # entries of a panel up to which plain loops beat four calls of BLAS
@@ -58,6 +58,9 @@ def _update_tile(routines, i, j, size, order, k, a, lda, beta, c, ldc, item):
 @inner
 def run_tile(work, kind, s, step, tile, size, own):
     """One tile of a phase of front s; always succeeds."""
+    if kind == ASSEMBLE:
+        assemble(work, s, tile, size, own)
+        return True
     k, m = shape(work, s)
     item = work.panels.itemsize
     panel = address(work.panels) + work.panel[s] * item
@@ -158,12 +161,13 @@ def _update_block(routines, panel, k, m, tile, size, item, beta, block):
 
 
 @inner
-def factor_small(work, s, own):
-    """Whole front with a tiny panel, in plain loops; returns 0, or the column that fails from 1."""
-    k, m = shape(work, s)
-    a, origin, ld = work.panels, work.panel[s], k + m
-    blocks, block = work.arena, block_offset(work, s, own)
-    clear = work.plan.child_pointer[s + 1] == work.plan.child_pointer[s]
+def factor_small(a, origin, k, m, blocks, block, clear):
+    """Whole front with a tiny panel, in plain loops; returns 0, or the column that fails from 1.
+
+    The contribution block, at `block` of `blocks`, is cleared first if `clear`. Few arguments:
+    those of a call for a front this small are felt.
+    """
+    ld = k + m
     for j in range(k):
         column = origin + j * ld
         pivot = a[column + j].real

@@ -1,4 +1,7 @@
-"""A `Method` in compiled code: a type of its own, so that each has machine code of its own."""
+"""A `Method` in compiled code: a type of its own, so that each has machine code of its own.
+
+It is a constant there and no argument: Numba takes long to tell the type of an object of ours.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 from numba import types
+from numba.core.imputils import lower_constant
 from numba.extending import (
-    NativeValue,
     models,
     overload,
     overload_attribute,
     register_model,
     typeof_impl,
-    unbox,
 )
 
 from ..method import Method
@@ -35,9 +37,9 @@ def _type_of(method: Method, context: Any) -> MethodType:
     return MethodType(method)
 
 
-@unbox(MethodType)
-def _unbox(kind: Any, value: Any, context: Any) -> NativeValue:
-    return NativeValue(context.context.get_dummy_value())
+@lower_constant(MethodType)
+def _lower(context: Any, builder: object, kind: MethodType, method: Method) -> object:
+    return context.get_dummy_value()
 
 
 def _constant(name: str) -> None:
@@ -66,7 +68,8 @@ def by_method(**functions: Callable[..., Any]) -> Callable[..., Any]:
 
     @overload(chosen, strict=False)
     def choose(work: Any, *others: Any) -> Callable[..., Any]:
-        function = functions[dict(zip(work.fields, work.types, strict=True))["method"].method.name]
-        return lambda work, *others: function(work, *others)
+        method = dict(zip(work.fields, work.types, strict=True))["method"].method
+        dispatcher: Any = functions[method.name]
+        return dispatcher.py_func  # itself: a call between would copy all of `work`
 
     return chosen

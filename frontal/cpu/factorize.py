@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import inner, jit
+from ..method import CHOLESKY, LU
 from . import cholesky, lu
-from .assembly import add_entries, assemble, shape
+from .assembly import Work, add_entries, block_offset, shape
 from .blas import yield_thread
 from .constants import by_method
 from .team import (
@@ -47,7 +48,7 @@ _ALONE, _TOGETHER = np.array([False, True])
 _TILE = np.int64(256)  # rows and columns of a tile of a large front
 _LARGE = 640  # fronts of this order and above are tiled
 
-_tile_of_method = by_method(cholesky=cholesky.run_tile, lu=lu.run_tile)
+_run_tile = by_method(cholesky=cholesky.run_tile, lu=lu.run_tile)
 _factor_diagonal_block = by_method(
     cholesky=cholesky.factor_diagonal_block, lu=lu.factor_diagonal_block
 )
@@ -66,16 +67,6 @@ def _tiles(work, order, size):
     """Tiles of a square block: the lower triangle, or all."""
     tiles = (order + size - 1) // size
     return tiles * (tiles + 1) // 2 if work.method.one_triangle else tiles * tiles
-
-
-@inner
-def _run_tile(work, kind, s, step, tile, size, own):
-    """One tile of a phase of front s; returns whether its pivots bear it."""
-    if kind == ASSEMBLE:
-        k, m = shape(work, s)
-        assemble(work, s, tile * size, min((tile + 1) * size, k + m), own)
-        return True
-    return _tile_of_method(work, kind, s, step, tile, size, own)
 
 
 @inner
@@ -146,7 +137,9 @@ def _factor_front(work, s, own, shared, info):
     _assemble_front(work, s, own, shared)
     fetch_add(work.state, PROGRESS, 1)
     if work.method.one_triangle and k * (k + m) <= cholesky.SMALL:
-        info[0] = cholesky.factor_small(work, s, own)
+        clear = work.plan.child_pointer[s + 1] == work.plan.child_pointer[s]
+        block, origin = block_offset(work, s, own), work.panel[s]
+        info[0] = cholesky.factor_small(work.panels, origin, k, m, work.arena, block, clear)
         return info[0] == 0
     if not _eliminate(work, s, own, shared, info):
         if not work.method.pivots:
@@ -167,22 +160,9 @@ def _report(work, s, info):
     fetch_min(work.state, FAILURE, np.int64(info[0] + work.plan.start[s]))
 
 
-@jit
-def run(work, low, root, top, leader, own, info):
-    """One thread's part of a factorization; the leader's is all that nobody else takes.
-
-    Parameters
-    ----------
-    work : Work
-    low, root, top : int32 arrays
-        The cut of `layout.split_subtrees`.
-    leader : bool
-        Exactly one thread leads. Helpers may join at any time, and end with the leader.
-    own : int
-        Where this thread's part of the arena begins.
-    info : (1,) int32 array
-        For LAPACK.
-    """
+@inner
+def _take_part(work, low, root, top, leader, own, info):
+    """See `run`."""
     state = work.state
     if leader:
         open_phase(state, SUBTREES, _NO_STEP, _NO_STEP, root.size)
@@ -217,3 +197,47 @@ def run(work, low, root, top, leader, own, info):
         if not _factor_front(work, s, own, _TOGETHER, info):
             _report(work, s, info)
     fetch_add(state, QUIT, 1)
+
+
+@inner
+def _work(method, rest):
+    return Work(method, *rest)
+
+
+@jit
+def _run_cholesky(rest, low, root, top, leader, own, info):
+    _take_part(_work(CHOLESKY, rest), low, root, top, leader, own, info)
+
+
+@jit
+def _run_lu(rest, low, root, top, leader, own, info):
+    _take_part(_work(LU, rest), low, root, top, leader, own, info)
+
+
+_RUN = {CHOLESKY: _run_cholesky, LU: _run_lu}
+
+
+def run(
+    work: Work,
+    low: np.ndarray,
+    root: np.ndarray,
+    top: np.ndarray,
+    leader: bool,
+    own: int,
+    info: np.ndarray,
+) -> None:
+    """One thread's part of a factorization; the leader's is all that nobody else takes.
+
+    Parameters
+    ----------
+    work : Work
+    low, root, top : int32 arrays
+        The cut of `layout.split_subtrees`.
+    leader : bool
+        Exactly one thread leads. Helpers may join at any time, and end with the leader.
+    own : int
+        Where this thread's part of the arena begins.
+    info : (1,) int32 array
+        For LAPACK.
+    """
+    _RUN[work.method](work[1:], low, root, top, leader, own, info)

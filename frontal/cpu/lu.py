@@ -14,7 +14,7 @@ solution answers for them.
 from __future__ import annotations
 
 from .._jit import inner
-from .assembly import block_offset, shape
+from .assembly import assemble, block_offset, shape
 from .blas import (
     LEFT,
     LOWER,
@@ -33,7 +33,7 @@ from .blas import (
     laswp,
     trsm,
 )
-from .team import PANEL, SOLVE, UPDATE, UPPER_PANEL
+from .team import ASSEMBLE, PANEL, SOLVE, UPDATE, UPPER_PANEL
 
 BLOCK = 128  # columns of the diagonal block between two updates
 
@@ -107,6 +107,9 @@ def _interchange(routines, begin, ld, step, k, width, pivots, item):
 @inner
 def run_tile(work, kind, s, step, tile, size, own):
     """One tile of a phase of front s; returns whether its pivots bear it, see `_solve_lower`."""
+    if kind == ASSEMBLE:
+        assemble(work, s, tile, size, own)
+        return True
     routines, plan, a = work.routines, work.plan, work.panels
     k, m = shape(work, s)
     item, origin = a.itemsize, work.panel[s]

@@ -224,9 +224,8 @@ class Analyzed:
 
     def analyzed_for(self, backend: str, matrix: Canonical) -> Self:
         """The analysis of the same pattern with the order and the fronts that suit a backend."""
-        choices = self.choices._replace(pairs=self.choices.pairs and self.paired)
-        method = self.symbolic.method
-        return self.of(matrix, method, choices, backend=backend, fallback=self.fallback)
+        method, fallback = self.symbolic.method, self.fallback
+        return self.of(matrix, method, self.choices, backend=backend, fallback=fallback)
 
     def as_general(self, matrix: Canonical) -> Self:
         """The analysis of the same pattern, in the same order, for LU."""

@@ -152,6 +152,9 @@ def test_too_little_memory_goes_to_the_cpu(device, monkeypatch, automatic, kind)
             factor = analysis.factorize(a)
     assert factor.info["backend"] == "cpu"
     np.testing.assert_allclose(a @ factor.solve(B), B, atol=1e-8)
+    own = frontal.analyze(a, kind=kind, backend="cpu")  # with fronts of its own, not the GPU's
+    assert factor.analysis.plan.start.tolist() == own.plan.start.tolist()
+    assert own.plan.start.tolist() != analysis.plan.start.tolist()
     assert analysis.factorize(a).info["backend"] == "gpu"
 
 

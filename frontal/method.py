@@ -24,16 +24,16 @@ class Method:
     pivots : bool
         Rows are interchanged inside fronts, and tiny pivots replaced.
     scaling : bool
-        Rows and columns are scaled before.
-    inertia : bool
-        The signs of the pivots are those of the eigenvalues, and not all alike.
+        Rows and columns are scaled before, alike for a method of one triangle.
+    adjoint : bool
+        With one triangle, the other factor is the adjoint of L, and not its transpose.
     """
 
     name: str
     panels: int
     pivots: bool
     scaling: bool
-    inertia: bool
+    adjoint: bool = True
 
     @property
     def one_triangle(self) -> bool:
@@ -41,9 +41,20 @@ class Method:
         return self.panels == 1
 
     @property
+    def indefinite(self) -> bool:
+        """A diagonal or 2x2 blocks D stand between L, which has ones on its diagonal, and L^H."""
+        return self.one_triangle and self.pivots
+
+    def inertia(self, dtype: np.dtype) -> bool:
+        """Whether the eigenvalues of D have the signs of those of A."""
+        return self.indefinite and (self.adjoint or dtype.kind != "c")
+
+    @property
     def constants(self) -> dict[str, int]:
         """Constants of kernels; what is not set is left out, so that few variants are compiled."""
-        return {"LU": 1} if self.panels == 2 else {}
+        if self.panels == 2:
+            return {"LU": 1}
+        return {"LDL": 1, "ADJOINT": int(self.adjoint)} if self.pivots else {}
 
 
 def tiny_pivot(dtype: np.dtype) -> float:
@@ -51,6 +62,12 @@ def tiny_pivot(dtype: np.dtype) -> float:
     return float(np.sqrt(np.finfo(dtype).eps))
 
 
-CHOLESKY = Method("cholesky", panels=1, pivots=False, scaling=False, inertia=False)
-LU = Method("lu", panels=2, pivots=True, scaling=True, inertia=False)
-# LDLT will be Method("ldlt", panels=1, pivots=True, scaling=True, inertia=True)
+CHOLESKY = Method("cholesky", panels=1, pivots=False, scaling=False)
+LU = Method("lu", panels=2, pivots=True, scaling=True)
+LDLT = Method("ldlt", panels=1, pivots=True, scaling=True, adjoint=False)
+LDLH = Method("ldlh", panels=1, pivots=True, scaling=True)
+
+
+def symmetric_method(dtype: np.dtype, hermitian: bool) -> Method:
+    """LDL^H for complex Hermitian matrices, LDL^T for complex symmetric and all real ones."""
+    return LDLH if hermitian and dtype.kind == "c" else LDLT

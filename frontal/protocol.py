@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -12,10 +11,9 @@ from .matrix import Canonical
 from .method import Method
 from .symbolic.plan import Plan
 from .symbolic.scaling import Scaling
+from .symbolic.symbolic import Progress as Progress
 from .symbolic.symbolic import Symbolic
 from .values import StoredOrder
-
-Progress = Callable[[str, float, float], None]
 
 
 class PivotFailure(Exception):  # noqa: N818 - not an error where LU can go on
@@ -45,6 +43,9 @@ class Health(NamedTuple):
     hermitian: bool = False
 
 
+_NONE, _NO_PLACES = np.empty(0), np.empty(0, np.int32)
+
+
 class HostFactor(NamedTuple):
     """The factor on the host, in the one form that is pickled and extracted from.
 
@@ -53,14 +54,23 @@ class HostFactor(NamedTuple):
     panels : array of the scalar type
         The panels of all fronts, one after the other at `panel_offsets`.
     pivots : (n,) int32 array
-        Row interchanges, local to each front; empty for a method without.
+        Row interchanges, local to each front, of columns too with one triangle; empty for a method
+        without.
     perturbed : int
         Pivots that were replaced.
+    coupling : (n,) array of the scalar type
+        Of LDL^H, D(j + 1, j) where columns j and j + 1 are a 2x2 pivot, else 0; D(j, j) is in the
+        panels, on the diagonal of L. Empty for other methods.
+    nulls : int32 array
+        Positions, ascending, of pivots that are zero to working precision, all of their columns
+        too. They were replaced so that solutions exist.
     """
 
     panels: np.ndarray
     pivots: np.ndarray
     perturbed: int
+    coupling: np.ndarray = _NONE
+    nulls: np.ndarray = _NO_PLACES
 
 
 def panel_offsets(plan: Plan, method: Method) -> np.ndarray:
@@ -129,6 +139,11 @@ class NumericFactor(Protocol):
         """(n,) int32 row interchanges, local to each front, on the host; empty without."""
         ...
 
+    @property
+    def nulls(self) -> np.ndarray:
+        """See `HostFactor`; on the host."""
+        ...
+
     def health(self) -> Health:
         """What the pivots tell."""
         ...
@@ -138,7 +153,11 @@ class NumericFactor(Protocol):
         ...
 
     def diagonal(self) -> np.ndarray:
-        """Diagonal of L, or of U, in elimination order, on the host."""
+        """Diagonal of L, U or D, in elimination order, on the host."""
+        ...
+
+    def coupling(self) -> np.ndarray:
+        """See `HostFactor`."""
         ...
 
     def to_host(self) -> HostFactor:
@@ -179,7 +198,7 @@ class NumericFactor(Protocol):
         """Overwrite x, (n, w) row-major on the host in elimination order, with the solution.
 
         For every x, applying the factorized matrix to the result gives x back, up to rounding;
-        `transposed` takes its plain transpose (LU) or conjugate (Cholesky).
+        `transposed` takes its plain transpose.
         """
         ...
 

@@ -99,9 +99,7 @@ class CpuBackend:
         if state[team.FAILURE] != team.NO_FAILURE:
             raise PivotFailure(int(state[team.FAILURE]) - 1)
         found = HostFactor(panels, pivots, int(state[team.PERTURBED]))
-        pattern = symbolic.indptr, symbolic.indices
-        matrix = Canonical(*pattern, given, symbolic.n, method, hermitian)
-        factor = CpuFactor(matrix, found, scaling, self)
+        factor = CpuFactor(symbolic.with_values(given, hermitian), found, scaling, self)
         factor.arena = arena if previous is not None else None
         return factor
 

@@ -49,7 +49,7 @@ def _constant(name: str) -> None:
         return lambda method: value
 
 
-for _name in ("panels", "pivots", "one_triangle"):  # what compiled code asks
+for _name in ("panels", "pivots", "one_triangle", "indefinite", "adjoint"):
     _constant(_name)
 
 

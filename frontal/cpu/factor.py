@@ -38,7 +38,7 @@ class CpuFactor:
     ) -> None:
         self.matrix, self.scaling = matrix, scaling
         self.symbolic, self.panel, self.device = place.symbolic, place.panel, place.device
-        self.panels, self.pivots, self.perturbed = host
+        self.panels, self.pivots, self.perturbed, self._coupling, self.nulls = host
         self.arena: np.ndarray | None = None  # kept by those who factorize again and again
 
     def __getstate__(self) -> dict[str, Any]:
@@ -75,13 +75,17 @@ class CpuFactor:
         local = np.arange(plan.start[-1]) - np.repeat(plan.start[:-1], k)
         return self.panels[np.repeat(self.panel[:-1], k) + local * step]
 
+    def coupling(self) -> np.ndarray:
+        """See `NumericFactor`."""
+        return self._coupling
+
     def to_host(self) -> HostFactor:
         """See `NumericFactor`."""
-        return HostFactor(self.panels, self.pivots, self.perturbed)
+        return HostFactor(self.panels, self.pivots, self.perturbed, self._coupling, self.nulls)
 
     def copy(self) -> CpuFactor:
         """See `NumericFactor`."""
-        host = HostFactor(self.panels.copy(), self.pivots.copy(), self.perturbed)
+        host = self.to_host()._replace(panels=self.panels.copy(), pivots=self.pivots.copy())
         return CpuFactor(self.matrix, host, self.scaling, self)
 
     def free(self) -> None:
@@ -116,7 +120,7 @@ class CpuFactor:
         """See `NumericFactor`."""
         plan, method, panels = self.symbolic.plan, self.symbolic.method, self.panels
         n, width = x.shape
-        conjugate = method.one_triangle and np.iscomplexobj(x)
+        conjugate = method.one_triangle and method.adjoint and np.iscomplexobj(x)
         largest = int(np.diff(plan.pointer).max(initial=0))
         calls = routines(panels.dtype)
         buffer = np.empty(max(1, largest * min(width, _SOLVE_WIDTH)), panels.dtype)

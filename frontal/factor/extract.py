@@ -79,13 +79,18 @@ def _positions(factor: NumericFactor) -> np.ndarray:
     return _interchanged(factor.symbolic.plan, factor.pivots)
 
 
+def _rows(factor: NumericFactor, position: np.ndarray) -> np.ndarray:
+    """The row of A at each position of elimination, after the interchanges."""
+    return np.argsort(position[np.argsort(factor.symbolic.row_perm)])
+
+
 def lower_factor(factor: NumericFactor) -> sp.csc_array:
     """L by columns, in elimination order; of the matrix before it was scaled."""
     position, scaling = _positions(factor), factor.scaling
     L = sp.csc_array(_triangle(factor, position, False))
     if scaling is None:
         return L
-    row = scaling.row[np.argsort(position[np.argsort(factor.symbolic.row_perm)])]
+    row = scaling.row[_rows(factor, position)]
     unscaled = sp.diags_array(1 / row) @ L @ sp.diags_array(row)
     return sp.csc_array(unscaled).astype(L.dtype)
 
@@ -97,7 +102,7 @@ def upper_factor(factor: NumericFactor) -> sp.csc_array:
         return sp.csc_array(lower_factor(factor).conj().T)
     position = _positions(factor)
     U = sp.csc_array(_triangle(factor, position, True).T.tocsc())
-    row = scaling.row[np.argsort(position[np.argsort(factor.symbolic.row_perm)])]
+    row = scaling.row[_rows(factor, position)]
     column = scaling.column[factor.symbolic.perm]
     return sp.csc_array(sp.diags_array(1 / row) @ U @ sp.diags_array(1 / column)).astype(U.dtype)
 

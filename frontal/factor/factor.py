@@ -154,7 +154,7 @@ class Factor:
     @property
     def growth(self) -> float:
         """Largest entry of the factors over the largest of the (scaled) matrix."""
-        return self._numbers.factor.growth()
+        return self._numbers.solver.growth
 
     def slogdet(self) -> tuple[Any, float]:
         """Sign (or phase) and logarithm of the modulus of det(A).

@@ -75,7 +75,7 @@ class Numbers:
             "ordering": analysis.ordering.method,
             "dtype": str(self.dtype),
             "perturbed_pivots": factor.perturbed,
-            "growth": factor.growth(),
+            "growth": self.solver.growth,
             "nnz_factor": analysis.nnz_factor,
             "flops": analysis.flops,
             "memory": factor.memory,

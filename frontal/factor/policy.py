@@ -15,7 +15,7 @@ from ..errors import (
     warn,
 )
 from ..matrix import Canonical
-from ..protocol import NumericFactor, PivotFailure, Progress
+from ..protocol import Backend, NumericFactor, PivotFailure, Progress
 from ..symbolic.scaling import Scaling, scaling_of
 from ..symmetry import check_promise
 from .analyzed import Analyzed
@@ -79,7 +79,7 @@ def factorize(
     while True:
         engine = analysis.engine
         try:
-            solver = Solver(_attempt(given, analysis, progress, previous))
+            solver = Solver(_attempt(given, analysis, engine, progress, previous))
             _judge(solver)
             return analysis, solver
         except (PivotFailure, NotHermitianFailure) as failure:
@@ -109,11 +109,12 @@ def factorize(
 def _attempt(
     given: Canonical | ValuesThere,
     analysis: Analyzed,
+    engine: Backend,
     progress: Progress | None,
     previous: NumericFactor | None,
 ) -> NumericFactor:
-    """A factor by the method and the backend of the analysis."""
-    engine, method = analysis.engine, analysis.symbolic.method
+    """A factor by the method of the analysis and its backend, `engine`."""
+    method = analysis.symbolic.method
     if isinstance(given, Canonical):
         if method.one_triangle and not given.nearly_hermitian:
             raise NotHermitianFailure
@@ -133,8 +134,7 @@ def _on_host(given: Canonical | ValuesThere, analysis: Analyzed) -> Canonical:
     """What is given, on the host."""
     if isinstance(given, Canonical):
         return given
-    of, values = analysis.symbolic, analysis.engine.values_on_host(given.array)
-    matrix = Canonical(of.indptr, of.indices, values, of.n, of.method, False)
+    matrix = analysis.symbolic.with_values(analysis.engine.values_on_host(given.array))
     if given.check_finite:
         matrix.refuse_non_finite()
     return matrix

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..accuracy import NORMWISE, Errors, Vectors
+from ..cached import cached_property
 from ..cpu.system import HostSystem, componentwise_error, host_system
 from ..errors import IllConditionedWarning, SingularMatrixError, warn
 from ..info import SolveInfo
@@ -32,6 +33,11 @@ class Solver:
 
     def __init__(self, factor: NumericFactor) -> None:
         self.factor, self.dtype, self.assessed = factor, factor.dtype, False
+
+    @cached_property
+    def growth(self) -> float:
+        """See `NumericFactor.growth`, which reads all of the factors."""
+        return self.factor.growth()
 
     def solve(
         self, b: Any, trans: str, steps: int | None, about: Callable[[], dict[str, Any]] | None

@@ -50,6 +50,10 @@ class Symbolic:
     row_perm: np.ndarray = field(repr=False)
     plan: Plan = field(repr=False)
 
+    def with_values(self, values: np.ndarray, hermitian: bool = False) -> Canonical:
+        """The matrix of this pattern with these values, by columns; they are kept, not copied."""
+        return Canonical(self.indptr, self.indices, values, self.n, self.method, hermitian)
+
 
 class Choices(NamedTuple):
     """What a user chooses of the symbolic phase.

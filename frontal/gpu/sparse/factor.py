@@ -62,6 +62,15 @@ class GpuFactor:
             return np.empty(0, np.int32)
         return self.pattern.device.download(self.storage.pivots) - 1
 
+    @property
+    def nulls(self) -> np.ndarray:
+        """See `NumericFactor`."""
+        return np.empty(0, np.int32)
+
+    def coupling(self) -> np.ndarray:
+        """See `NumericFactor`."""
+        return np.empty(0, self.dtype)
+
     def health(self) -> Health:
         """See `NumericFactor`; looked at on the device, with the factorization."""
         return health.health_of(self.pattern.method, self.dtype, self._examined)

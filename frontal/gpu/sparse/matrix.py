@@ -55,10 +55,10 @@ class DeviceMatrix:
     @cached_property
     def host(self) -> Canonical:
         """The same on the host."""
-        of, values = self.entries.symbolic, self._given
+        values = self._given
         if values is None:
             values = self.entries.device.download(self.values)
-        return Canonical(of.indptr, of.indices, values, of.n, of.method, self.hermitian)
+        return self.entries.symbolic.with_values(values, self.hermitian)
 
     def scaled(self) -> Array:
         """The values that are factorized."""
@@ -78,10 +78,9 @@ class DeviceMatrix:
 
     def _scaled_on_host(self, scaling: Scaling) -> Array:
         """As `scaled`, where the kernel's product of two factors may overflow."""
-        entries = self.entries
-        down = entries.device.download
-        of = down(entries.pointer), down(entries.index), down(self.values)
-        return entries.device.upload(scaled(*of, scaling.row, scaling.column))
+        of, device = self.entries.symbolic, self.entries.device
+        values = device.download(self.values)
+        return device.upload(scaled(of.indptr, of.indices, values, scaling.row, scaling.column))
 
     def examination(self, panels: Array, values: Array, found: Array, again: bool) -> Launch:
         """What looks at a new factor and the values that it is of; see `health.examination`.

@@ -51,6 +51,8 @@ class Analyzed:
         What was asked for.
     paired : bool
         Columns with tiny diagonal entries were paired, rather than rows moved.
+    tiny : int
+        Columns with tiny diagonal entries, where the pattern is symmetric and rows stay.
     fallback : bool
         Go on with LU where Cholesky finds that the matrix is not positive definite.
     """
@@ -63,6 +65,7 @@ class Analyzed:
     seconds: dict[str, float]
     choices: Choices = field(repr=False)
     paired: bool = False
+    tiny: int = 0
     fallback: bool = field(default=False, repr=False)
 
     @classmethod
@@ -95,7 +98,7 @@ class Analyzed:
         Raises
         ------
         SingularMatrixError
-            If no choice of values of the pattern gives a regular matrix.
+            If a matching was needed, and no values of the pattern give a regular matrix.
         """
         clock = Clock(progress)
         machine = partial(resolved, backend)
@@ -109,6 +112,7 @@ class Analyzed:
             seconds=clock.seconds,
             choices=asked or choices,
             paired=found.paired,
+            tiny=found.tiny,
             fallback=fallback,
         )
 
@@ -232,10 +236,16 @@ class Analyzed:
         given = Choices("given", self.perm)
         return self.of(matrix, LU, given, backend=self.backend, asked=self.choices)
 
+    def all_paired(self, matrix: Canonical) -> Self:
+        """The analysis of the same pattern with all pairs tied, where the order gave no pivots."""
+        log.info("no sound pivots in this order: each tiny diagonal entry gets a partner")
+        method = self.symbolic.method
+        return self.of(matrix, method, Choices(pairs="all"), backend=self.backend)
+
     def unpaired(self, matrix: Canonical) -> Self:
         """The analysis of the same pattern with rows moved, where pairs were not enough."""
         log.info("pairs of columns give no sound pivots: moving rows instead")
-        return self.of(matrix, LU, Choices(pairs=False), backend=self.backend)
+        return self.of(matrix, LU, Choices(pairs="none"), backend=self.backend)
 
     def kept(self, matrix: Canonical) -> Canonical:
         """A matrix of this pattern with values of its own: the user may go on to change A."""

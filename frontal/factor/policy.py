@@ -58,7 +58,8 @@ def factorize(
     - LU in the same order, where Cholesky was a guess and the matrix is not positive definite;
     - the CPU with an order of its own, where a GPU was not insisted on and has too little memory,
       or found no accurate pivots;
-    - LU with rows moved, where pairs of columns give no accurate pivots.
+    - all columns with tiny diagonal entries paired, where fewer pairs give no accurate pivots;
+    - LU with rows moved, where all of them do not.
 
     Parameters
     ----------
@@ -99,6 +100,8 @@ def factorize(
                     PerformanceWarning,
                 )
                 analysis = analysis.analyzed_for(engine.fallback, given)
+            elif analysis.tiny and analysis.choices.pairs == "auto":
+                analysis = analysis.all_paired(given)
             elif analysis.paired:
                 analysis = analysis.unpaired(given)
             else:
@@ -118,7 +121,9 @@ def _attempt(
     if isinstance(given, Canonical):
         if method.one_triangle and not given.nearly_hermitian:
             raise NotHermitianFailure
-        scaling = scaling_of(given, analysis.matching) if method.scaling else None
+        scaling = None
+        if method.scaling:
+            scaling = scaling_of(given, analysis.matching, method.one_triangle)
         more = {"hermitian": given.hermitian, "progress": progress, "previous": previous}
         return engine.factorize(given.data, scaling, **more)
     factor = engine.factorize(given.array, given.scaling, there=True, previous=previous)

@@ -275,8 +275,8 @@ def _subtract(work, s, rank, row, rows, column, columns, first, last, target, be
             top = strip if row == column else 0
             left = address(a) + (panel + row + top + p * ld) * item
             gemm(
-                work.routines, NO_TRANS, other_of(work), rows - top, width, end - p, MINUS, left, ld,
-                address(scaled), width, beta, target + (top + strip * ldc) * item, ldc,
+                work.routines, NO_TRANS, other_of(work), rows - top, width, end - p, MINUS, left,
+                ld, address(scaled), width, beta, target + (top + strip * ldc) * item, ldc,
             )  # fmt: skip
         p, beta = end, ONE
         if p >= last:

@@ -55,11 +55,12 @@ def factorize(
     """Factorize, by the first of these that can:
 
     - the method and the backend of the analysis;
-    - LDL^H in the same analysis, where Cholesky was a guess and the matrix is not positive definite;
+    - LDL^H in the same analysis, where Cholesky was a guess and A is not positive definite;
     - LU in the same order, where new values have not the symmetry that was a guess;
     - the CPU with an order of its own, where a GPU was not insisted on and has too little memory,
       or found no accurate pivots;
-    - LU with rows moved, where pairs of columns give no accurate pivots.
+    - all columns with tiny diagonal entries paired, where fewer pairs give no accurate pivots;
+    - LU with rows moved, where all of them do not.
 
     Parameters
     ----------
@@ -103,8 +104,12 @@ def factorize(
             log.info("not symmetric: going on with LU")
             analysis = analysis.as_general(given)
         except DelayFailure:
-            log.info("columns without sound pivots pile up: replacing these pivots")
-            delaying = False
+            if analysis.tiny and analysis.choices.pairs == "auto":
+                given = _on_host(given, analysis)
+                analysis = analysis.all_paired(given)
+            else:
+                log.info("columns without sound pivots pile up: replacing these pivots")
+                delaying = False
         except MemoryError as error:
             if engine.fallback is None or requested(analysis.backend) != "auto":
                 raise
@@ -119,8 +124,8 @@ def factorize(
                     PerformanceWarning,
                 )
                 analysis = analysis.analyzed_for(engine.fallback, given)
-            elif analysis.paired:
-                analysis = analysis.unpaired(given)
+            elif analysis.paired and not delaying:
+                analysis, delaying = analysis.unpaired(given), True
             else:
                 raise
         previous = None
@@ -139,10 +144,9 @@ def _attempt(
     if isinstance(given, Canonical):
         if not given.suits(method):
             raise SymmetryFailure
-        scaling = scaling_of(given, analysis.matching) if method.scaling else None
-        if method.indefinite:
-            both = np.exp2(np.round((np.log2(scaling.row) + np.log2(scaling.column)) / 2))
-            scaling = Scaling(both, both)
+        scaling = None
+        if method.scaling:
+            scaling = scaling_of(given, analysis.matching, method.one_triangle)
         more = {"hermitian": given.hermitian, "progress": progress, "previous": previous}
         return engine.factorize(given.data, scaling, delaying=delaying, **more)
     factor = engine.factorize(given.array, given.scaling, there=True, previous=previous)

@@ -45,6 +45,11 @@ class Method:
         """A diagonal or 2x2 blocks D stand between L, which has ones on its diagonal, and L^H."""
         return self.one_triangle and self.pivots
 
+    @property
+    def transpose_is_conjugate(self) -> bool:
+        """A is Hermitian: its plain transpose is its conjugate."""
+        return self.one_triangle and self.adjoint
+
     def inertia(self, dtype: np.dtype) -> bool:
         """Whether the eigenvalues of D have the signs of those of A."""
         return self.indefinite and (self.adjoint or dtype.kind != "c")
@@ -57,15 +62,15 @@ class Method:
         return {"LDL": 1, "ADJOINT": int(self.adjoint)} if self.pivots else {}
 
 
-def tiny_pivot(dtype: np.dtype) -> float:
-    """What pivots are compared with, relative to their columns, before they are replaced."""
-    return float(np.sqrt(np.finfo(dtype).eps))
-
-
 CHOLESKY = Method("cholesky", panels=1, pivots=False, scaling=False)
 LU = Method("lu", panels=2, pivots=True, scaling=True)
 LDLT = Method("ldlt", panels=1, pivots=True, scaling=True, adjoint=False)
 LDLH = Method("ldlh", panels=1, pivots=True, scaling=True)
+
+
+def tiny_pivot(dtype: np.dtype, method: Method = LU) -> float:
+    """What pivots are compared with, relative to their columns, before they are replaced."""
+    return float(np.finfo(dtype).eps ** (0.75 if method.indefinite else 0.5))
 
 
 def symmetric_method(dtype: np.dtype, hermitian: bool) -> Method:

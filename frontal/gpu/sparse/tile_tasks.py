@@ -36,6 +36,8 @@ class Tasks:
         The fronts that the tasks belong to.
     first_sent : device array
         See `first_sent`.
+    product : device array
+        See `Schedule.product`.
     """
 
     count: int
@@ -46,6 +48,7 @@ class Tasks:
     level_count: Array
     fronts: Array
     first_sent: Array
+    product: Array
 
 
 def tile_tasks(tree: Fronts) -> Tasks:
@@ -72,6 +75,7 @@ def tile_tasks(tree: Fronts) -> Tasks:
         upload(counts.astype(np.int32)),
         upload(fronts.astype(np.int32)),
         upload(first_sent(tree).astype(np.int32)),
+        upload(schedule.product),
     )
 
 
@@ -82,7 +86,7 @@ def followed_tiles(tree: Fronts) -> np.ndarray:
     the update rows. With many, clearing the messages costs more than their earlier arrival saves.
     """
     schedule = tree.schedule
-    if not tree.method.one_triangle:
+    if tree.method.pivots:
         return np.zeros(len(tree.k), np.int64)
     fronts = np.bincount(schedule.level[~schedule.small], minlength=schedule.levels)
     last = (fronts[schedule.level] < _NARROW) & (tree.m > 0)
@@ -106,7 +110,7 @@ def _order(tree: Fronts, tasks: np.ndarray, level: np.ndarray) -> np.ndarray:
     tiles, pivots = tree.tiles[front], tree.pivot_tiles[front]
     large, contributes = tiles >= _LARGE, j >= pivots
     column, urgent = j, i == j
-    if tree.method.one_triangle:  # a diagonal tile is worked on by (i, i) and then (i, i - 1)
+    if not tree.method.pivots:  # a diagonal tile is worked on by (i, i) and then (i, i - 1)
         column = np.where(urgent & ~contributes, np.maximum(j - 1, 0), j)
         urgent = (i <= column + 1) & (i < pivots)
     wide, square = np.where(large, _WIDE, 1), np.where(large, _SQUARE, 1)

@@ -90,7 +90,7 @@ __device__ inline void divide(const Solve<T> &s, const SolveTask &t, int row, T 
         T x = v[0], y = v[1];
         v[0] = fma_(inverse.above, y, inverse.first * x),
         v[1] = fma_(inverse.second, y, inverse.below * x);
-    } else if (row % TILE == 0 || e[-1] == zero<T>()) v[0] = reciprocal(d[0]) * v[0];
+    } else if (row % TILE == 0 || e[-1] == zero<T>()) v[0] = pivot_reciprocal(d[0]) * v[0];
 }
 
 template <class T> __device__ inline Front<T> front_of(const SolveTask &t, T *factor) {

@@ -6,7 +6,7 @@
 
 // Move column c < w of the tile to place[c]. Ends with a barrier if anything moves.
 template <class T> __device__ inline void interchange_columns(T *tile, const int *place, int w) {
-    constexpr int LD = tile_ld<T>, EACH = 8, ROWS = 2 * TILE_ROWS * EACH / TILE_ROWS;
+    constexpr int LD = tile_ld<T>, EACH = 8, ROWS = 16;
     int own = threadIdx.x < w ? place[threadIdx.x] : (int)threadIdx.x;
     if (!__syncthreads_or(own != threadIdx.x)) return;
     int first = threadIdx.x / ROWS * EACH;

@@ -120,12 +120,10 @@ template <class T> struct LdlTile {
         DiagonalLdl<T, NB> top;
         T x[NB];
         if (q > p) update_columns(tile, p, q);
-        if ((row | 31) >= q && row < TILE_ROWS) {  // the other warps have no row that is left
-            top.load(tile + q * (LD + 1), LD);
+        top.load(tile + q * (LD + 1), LD);
 #pragma unroll
-            for (int k = 0; k < NB; ++k) x[k] = tile[row + (q + k) * LD];
-            good = top.factor(x, row >= q + NB, bounds);
-        }
+        for (int k = 0; k < NB; ++k) x[k] = mine ? tile[row + (q + k) * LD] : zero<T>();
+        good = top.factor(x, mine && row >= q + NB, bounds);
         if (!__syncthreads_and(good)) return false;
         if (mine) {
 #pragma unroll
@@ -246,13 +244,13 @@ template <class T> struct LdlTile {
         int r = threadIdx.x % TILE_ROWS, first = j + order;
         const T *column = tile + j * LD;
         T pivot = pivot_value(column[j]), b = zero<T>(), x = column[r], y = zero<T>(), l, next = y;
-        if (small) pivot = replaced(pivot, bounds.instead);
+        if (small) pivot = enlarged(pivot, bounds.instead);
         if (order == 2) {
             b = column[j + 1], y = column[r + LD];
             BlockInverse<T> inverse(pivot, b, pivot_value(column[j + 1 + LD]));
             l = fma_(y, inverse.below, x * inverse.first),
             next = fma_(x, inverse.above, y * inverse.second);
-        } else l = x * reciprocal(pivot);
+        } else l = x * pivot_reciprocal(pivot);
         for (int c = first + threadIdx.x / TILE_ROWS; c <= r && r < n; c += 2) {
             T sum = fma_(-l, mirrored(column[c]), tile[r + c * LD]);
             if (order == 2) sum = fma_(-next, mirrored(column[c + LD]), sum);

@@ -4,6 +4,7 @@
 // D(j,j+1) is its conjugate, or without ADJOINT the same. A block is divided by its entry beside the
 // diagonal before its determinant is formed, so that neither overflows (LAPACK's sytf2).
 #pragma once
+#include "dense/getf2.cuh"
 #include "sparse/front.cuh"
 
 // The entry on the other side of the diagonal.
@@ -17,8 +18,8 @@ template <class T> struct BlockInverse {
     T first, second, below, above;
 
     __device__ BlockInverse(T a, T b, T g) {
-        T x = reciprocal(b), y = mirrored(x), down = g * x, up = a * y;
-        T scale = reciprocal(fma_(down, up, -one<T>()));
+        T x = pivot_reciprocal(b), y = mirrored(x), down = g * x, up = a * y;
+        T scale = pivot_reciprocal(fma_(down, up, -one<T>()));
         first = down * (scale * y), second = up * (scale * x), below = -(scale * y),
         above = -(scale * x);
     }
@@ -28,6 +29,12 @@ template <class T> struct BlockInverse {
 template <class T> __device__ inline T pivot_value(T a) {
     if constexpr (conjugates) return from_real<T>(real(a));
     else return a;
+}
+
+// A pivot that is too small, as large as `size`, of its own sign.
+template <class T> __device__ inline T enlarged(T a, real_t<T> size) {
+    real_t<T> own = abs1(a);
+    return own < least_pivot<real_t<T>>() ? from_real<T>(size) : (size * pivot_reciprocal(own)) * a;
 }
 
 // (v·D⁻¹)(c) = own·v(c) + other·v(partner).
@@ -45,7 +52,7 @@ template <class T> struct ColumnInverse {
         } else if (c > 0 && !(coupling[c - 1] == zero<T>())) {
             BlockInverse<T> block(diagonal[c - 1], coupling[c - 1], diagonal[c]);
             own = block.second, other = block.above, partner = c - 1;
-        } else own = reciprocal(diagonal[c]);
+        } else own = pivot_reciprocal(diagonal[c]);
     }
 };
 

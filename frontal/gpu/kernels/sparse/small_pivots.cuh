@@ -134,7 +134,7 @@ template <class T, int ORDER> struct SmallPivots {
     // The same for a pivot of order 2, infinite where its determinant is nothing but rounding.
     __device__ static float bound_of_block(T a, T b, T g, float c, float d) {
         BlockInverse<T> by(a, b, g);
-        T product = (g * reciprocal(b)) * (a * reciprocal(mirrored(b)));
+        T product = (g * pivot_reciprocal(b)) * (a * pivot_reciprocal(mirrored(b)));
         float size = (float)abs1(product), rest = (float)abs1(product - one<T>());
         if (!(rest >= 0.01f * fmaxf(size, 1.0f))) return bound(1, 0);
         float off = (float)abs1(by.below);
@@ -170,14 +170,14 @@ template <class T, int ORDER> struct SmallPivots {
         j = active ? j : 0;
         T *own = tile.data + lane, *pivots = tile.data + j * (LD + 1);
         T pivot = pivot_value(pivots[0]), b = zero<T>(), l = zero<T>(), next = zero<T>();
-        if (step.small) pivot = replaced(pivot, instead(step.column));
+        if (step.small) pivot = enlarged(pivot, instead(step.column));
         if (active && two) {
             b = pivots[1];
             BlockInverse<T> inverse(pivot, b, pivot_value(pivots[LD + 1]));
             T x = own[j * LD], y = own[(j + 1) * LD];
             l = fma_(y, inverse.below, x * inverse.first),
             next = fma_(x, inverse.above, y * inverse.second);
-        } else if (active) l = own[j * LD] * reciprocal(pivot);
+        } else if (active) l = own[j * LD] * pivot_reciprocal(pivot);
         const T *column = tile.data + j * LD;
 #pragma unroll 4
         for (int c = first; mine && c <= lane; ++c) {

@@ -129,7 +129,9 @@ class GpuFactor:
 
     def profile(self) -> FactorProfile:
         """See `NumericFactor`."""
-        return profile(self.pattern, self.place.scaled(), tiny_pivot(self.dtype, self.pattern.method))
+        return profile(
+            self.pattern, self.place.scaled(), tiny_pivot(self.dtype, self.pattern.method)
+        )
 
     # --- vectors -----------------------------------------------------------------------------
 

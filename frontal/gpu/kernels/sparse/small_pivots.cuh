@@ -206,6 +206,7 @@ template <class T, int ORDER> struct SmallPivots {
         if (step.order < 2) return;
         largest[1] = __uint_as_float(most[1]);
         if constexpr (SQUARE) tile.scales[j] = b;
-        tile.data[j * (LD + 1) + 1] = zero<T>();
+        T *second = tile.data + (j + 1) * (LD + 1);
+        second[0] = pivot_value(second[0]), second[-LD] = zero<T>();
     }
 };

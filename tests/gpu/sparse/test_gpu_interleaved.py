@@ -133,7 +133,9 @@ def test_many_fronts(device, monkeypatch, name, schedule, kind):
     check(device, name, kind, schedule)
 
 
-@pytest.mark.parametrize(("kind", "few"), [("spd", 512), ("spd", 0), ("general", 0), ("indefinite", 0)])
+@pytest.mark.parametrize(
+    ("kind", "few"), [("spd", 512), ("spd", 0), ("general", 0), ("indefinite", 0)]
+)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_fronts_of_several_tiles(device, monkeypatch, schedule, kind, few):
     """With last diagonal tiles that others follow, and without."""

@@ -274,7 +274,7 @@ struct PivotSize {
 };
 __device__ inline PivotSize pivot_size(const T *diagonal, const T *coupling, int c) {
     T a = diagonal[c], b = coupling[c];
-    if (c > 0 && !(coupling[c - 1] == zero<T>())) return {INFINITY, 0};
+    if (c > 0 && !(coupling[c - 1] == zero<T>())) return {1e308, 0};
     if (b == zero<T>()) return {modulus(a), modulus(a)};
     T g = diagonal[c + 1];
     real_t<T> norm = max_(modulus(a), modulus(g)) + modulus(b), scale = 1 / norm;

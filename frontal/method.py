@@ -50,6 +50,13 @@ class Method:
         """A is Hermitian: its plain transpose is its conjugate."""
         return self.one_triangle and self.adjoint
 
+    @property
+    def kind(self) -> str:
+        """What users call the matrices that it is for."""
+        return {"cholesky": "spd", "ldlt": "symmetric", "ldlh": "hermitian"}.get(
+            self.name, "general"
+        )
+
     def inertia(self, dtype: np.dtype) -> bool:
         """Whether the eigenvalues of D have the signs of those of A."""
         return self.indefinite and (self.adjoint or dtype.kind != "c")

@@ -110,7 +110,7 @@ def _order(tree: Fronts, tasks: np.ndarray, level: np.ndarray) -> np.ndarray:
     tiles, pivots = tree.tiles[front], tree.pivot_tiles[front]
     large, contributes = tiles >= _LARGE, j >= pivots
     column, urgent = j, i == j
-    if not tree.method.pivots:  # a diagonal tile is worked on by (i, i) and then (i, i - 1)
+    if tree.method.one_triangle:  # a diagonal tile is worked on by (i, i) and then (i, i - 1)
         column = np.where(urgent & ~contributes, np.maximum(j - 1, 0), j)
         urgent = (i <= column + 1) & (i < pivots)
     wide, square = np.where(large, _WIDE, 1), np.where(large, _SQUARE, 1)

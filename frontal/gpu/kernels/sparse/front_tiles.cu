@@ -6,9 +6,10 @@
 // A task is a tile (i, j) of 64×64 of a front, from its assembly to its end:
 //   C = A(i,j) + Σ children − Σ_{p<j} L(i,p)·L(j,p)ᴴ;   i = j: L(j,j), and its inverse V;
 //   i > j: L(i,j) = C·Vᴴ;   j a tile of update rows: C is a tile of the contribution block.
-// With Cholesky the task (i, i) sums up p < i-1 only and stores C; the task (i, i-1), when it has
-// L(i,i-1), subtracts the square of it and makes L(i,i), which all others wait for. Columns of
-// L(j,j) are sent as soon as they are known: L(i,j) follows (tile_follow.cuh) and does not wait for
+// Without LU the task (i, i) sums up p < i-1 only and stores C; the task (i, i-1), when it has
+// L(i,i-1), subtracts the square of it and makes L(i,i), which all others wait for. With D the
+// second factor is L·D, kept beside L while the front is worked on, and L(i,j) = C·Vᴴ·D⁻¹, with the
+// columns of C interchanged as those of the diagonal tile. With Cholesky columns of L(j,j) are sent as soon as they are known: L(i,j) follows (tile_follow.cuh) and does not wait for
 // V, except where there would be too many messages. For LU the second factor is U(p,j), and there
 // are tasks for the transpose of U with the factors exchanged: C·Vᵀ with V the inverse of L(j,j).
 //
@@ -118,7 +119,7 @@ __device__ inline Matrix<T> second_factor(const Task &task, int i) {
 __device__ __forceinline__ void accumulate(Product &tile, const Task &task, const Tasks &tasks) {
     const Front<T> &f = task.front;
     int i = task.i, j = task.j, base = f.tree->tile_row[f.s], limit = min_(j, f.pivot_tiles);
-    if (CHOLESKY && i == j && 0 < j && j < f.pivot_tiles) --limit;  // the task (i, i-1) takes the last
+    if (!LU && i == j && 0 < j && j < f.pivot_tiles) --limit;  // the task (i, i-1) takes the last
     const int *lower = tasks.done + base, *upper = (LU ? tasks.upper_done : tasks.done) + base;
     bool swapped = task.part == UPPER_PART;
     for (int p = 0; p < limit;) {
@@ -204,7 +205,7 @@ __device__ __noinline__ void finish_cholesky(const Task &task, const Tasks &task
 // Where rows go is kept as for LU.
 __device__ __noinline__ void finish_ldl(const Task &task, const Tasks &tasks) {
     const Front<T> &f = task.front;
-    int j = task.j, w = f.rows(j), row = threadIdx.x % SIZE, c = f.tree->start[f.s] + j * SIZE + row;
+    int j = task.i, w = f.rows(j), row = threadIdx.x % SIZE, c = f.tree->start[f.s] + j * SIZE + row;
     T *block = work(), *inverse = assembled(), *ones = scratch();
     LdlTile<T> &ldl = *reinterpret_cast<LdlTile<T> *>(ones + SIZE);
     bool all = f.m == 0 && j == f.pivot_tiles - 1;
@@ -228,7 +229,8 @@ __device__ __noinline__ void finish_ldl(const Task &task, const Tasks &tasks) {
 }
 
 // L(i,j) and L(i,j)·D. The product takes the place of one that others read up to two levels below.
-__device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks) {
+// If `next`, L goes to assembled(), too, and L·D stays in work().
+__device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks, bool next) {
     const Front<T> &f = task.front;
     int i = task.i, j = task.j, w = f.rows(j), first = f.tree->start[f.s] + j * SIZE;
     fetch_tile(assembled(), tasks.inverses + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w, w);
@@ -246,8 +248,19 @@ __device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks) 
     if (threadIdx.x < w) inverse[threadIdx.x].set(tasks.diagonal + first, tasks.coupling + first);
     __syncthreads();
     put_divided(work(), inverse, second_factor(task, i).at(0, j * SIZE),
-        f.lower(i).at(0, j * SIZE), tasks.largest + first, w);
+        f.lower(i).at(0, j * SIZE), tasks.largest + first, w, next ? assembled() : nullptr);
     publish(task, tasks, j);
+}
+#endif
+
+#if LDL
+// The tile whose factor is L(i,i): what the task (i,i) has stored less L·D·Lᴴ of L(i,i-1).
+__device__ __noinline__ void prepare_diagonal(const Task &task, const Tasks &tasks) {
+    const Front<T> &f = task.front;
+    int i = task.i;
+    if (threadIdx.x == 0) wait_for(tasks.upper_done + f.tree->tile_row[f.s] + i, 1);
+    __syncthreads();
+    subtract_product(work(), assembled(), f.lower(i).at(0, i * SIZE));
 }
 #endif
 
@@ -391,7 +404,7 @@ __device__ __noinline__ void sum_up(const Task &task, const Tasks &tasks, T *blo
     accumulate(tile, task, tasks);
     stamp(tasks, task.number, 2);
     if (j >= f.pivot_tiles) return finish_contribution(tile, task, tasks, blocks);
-    if (CHOLESKY && task.i == j && j)
+    if (!LU && task.i == j && j)
         return store_difference(
             tile, f.lower(j).at(0, j * SIZE), tasks.upper_done + f.tree->tile_row[f.s] + j);
     // The interchanges are those of the diagonal tile.
@@ -409,7 +422,15 @@ __device__ inline void run(const Task &task, const Tasks &tasks, T *blocks, cons
 #if LU
     if (i == j) return finish_lu(task, tasks);
 #elif LDL
-    if (i == j) return finish_ldl(task, tasks);
+    if (i == j && j) return;
+    bool next = i == j + 1 && i < pivots;
+    if (i > j) {
+        wait_for_diagonal(task, tasks);
+        finish_below(task, tasks, next);
+        if (!next) return;
+        prepare_diagonal(task, tasks);
+    }
+    return finish_ldl(task, tasks);
 #else
     if (i == j && j) return;
     bool next = i == j + 1 && i < pivots;
@@ -417,8 +438,10 @@ __device__ inline void run(const Task &task, const Tasks &tasks, T *blocks, cons
     if (next || i == j) return finish_cholesky(task, tasks);
     if (follows(task)) return follow(task, tasks);
 #endif
+#if !LDL
     if (!LU || task.part == LOWER_PART) wait_for_diagonal(task, tasks);
     finish_below(task, tasks);
+#endif
 }
 
 extern "C" __global__ void __launch_bounds__(threads, residents)

@@ -46,6 +46,11 @@ class Method:
         return self.one_triangle and self.pivots
 
     @property
+    def transpose_is_conjugate(self) -> bool:
+        """A is Hermitian: its plain transpose is its conjugate."""
+        return self.one_triangle and self.adjoint
+
+    @property
     def kind(self) -> str:
         """What users call the matrices that it is for."""
         return {"cholesky": "spd", "ldlt": "symmetric", "ldlh": "hermitian"}.get(
@@ -64,15 +69,15 @@ class Method:
         return {"LDL": 1, "ADJOINT": int(self.adjoint)} if self.pivots else {}
 
 
-def tiny_pivot(dtype: np.dtype) -> float:
-    """What pivots are compared with, relative to their columns, before they are replaced."""
-    return float(np.sqrt(np.finfo(dtype).eps))
-
-
 CHOLESKY = Method("cholesky", panels=1, pivots=False, scaling=False)
 LU = Method("lu", panels=2, pivots=True, scaling=True)
 LDLT = Method("ldlt", panels=1, pivots=True, scaling=True, adjoint=False)
 LDLH = Method("ldlh", panels=1, pivots=True, scaling=True)
+
+
+def tiny_pivot(dtype: np.dtype, method: Method = LU) -> float:
+    """What pivots are compared with, relative to their columns, before they are replaced."""
+    return float(np.finfo(dtype).eps ** (0.75 if method.indefinite else 0.5))
 
 
 def symmetric_method(dtype: np.dtype, hermitian: bool) -> Method:

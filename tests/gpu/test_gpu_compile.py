@@ -35,6 +35,18 @@ MORE = {  # constants beside the defaults of a file
     "potrf_tiles.cu": [{"RESIDENTS": 3}],
     "herk.cu": [{"TILE": 0}, {"TILE": 2}, {"TILE": 3, "TRANS": 1}],
 }
+LDL = {"LDL": 1, "ADJOINT": 0}
+for _name, _more in {
+    "front_backward.cu": {"AHEAD": 2},
+    "front_backward_small.cu": {"RESIDENTS": 4},
+    "front_forward.cu": {"AHEAD": 2},
+    "front_forward_small.cu": {"RESIDENTS": 4},
+    "front_pivots.cu": {},
+    "front_small.cu": {"PERTURB": 1},
+    "front_tiles.cu": {"PERTURB": 1},
+    "system.cu": {},
+}.items():
+    MORE.setdefault(_name, []).append(LDL | _more)
 SPILLED = {  # a few bytes of addresses, touched at most once a slice of operands
     ("front_backward.cu", "f8", 90, (("WIDTH", 8),)): 32,
     ("front_forward.cu", "f8", 90, (("WIDTH", 8),)): 60,
@@ -42,6 +54,9 @@ SPILLED = {  # a few bytes of addresses, touched at most once a slice of operand
     ("front_backward_small.cu", "f8", 90, (("RESIDENTS", 4), ("LU", 1))): 496,
     ("front_forward_small.cu", "f8", 90, (("RESIDENTS", 4),)): 228,
     ("front_forward_small.cu", "f8", 90, (("RESIDENTS", 4), ("LU", 1))): 240,
+    ("front_backward_small.cu", "f8", 90, (*LDL.items(), ("RESIDENTS", 4))): 492,
+    ("front_forward_small.cu", "f8", 90, (*LDL.items(), ("RESIDENTS", 4))): 240,
+    ("front_tiles.cu", "f8", 90, (*LDL.items(), ("PERTURB", 1))): 24,
     ("front_backward_small.cu", "f8", 90, (("WIDTH", 8),)): 28,
     **{("front_tiles.cu", "f8", arch, ()): 80 for arch in ARCHITECTURES},  # around calls
     ("front_tiles.cu", "c8", 90, ()): 36,
@@ -55,6 +70,11 @@ CASES = [(name, "f8", arch, ()) for name in FILES for arch in ARCHITECTURES]
 CASES += [(name, dtype, 90, ()) for name in FILES for dtype in ("f4", "c8", "c16")]
 CASES += [
     (name, "f8", 90, tuple(constants.items())) for name in FILES for constants in MORE.get(name, ())
+]
+CASES += [
+    (name, dtype, 90, (("LDL", 1), ("ADJOINT", adjoint), ("PERTURB", 1)))
+    for name in ("front_small.cu", "front_tiles.cu")
+    for dtype, adjoint in (("c8", 0), ("c16", 1))
 ]
 PARSED = [(name, dtype, 80) for name in FILES for dtype in ("f4", "c8", "c16")]
 PARSED += [(name, "c16", 100) for name in FILES]

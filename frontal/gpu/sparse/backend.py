@@ -72,7 +72,7 @@ class GpuBackend:
             matrix = DeviceMatrix(
                 self.entries, values, scaling, scales, there=there, hermitian=hermitian
             )
-            least = tiny_pivot(dtype) if tiny is None else tiny
+            least = tiny_pivot(dtype, self.symbolic.method) if tiny is None else tiny
             storage, outcome = self._compute(matrix, least, before)
         fronts = len(self.pattern.k)
         if progress:
@@ -90,7 +90,7 @@ class GpuBackend:
             storage = before.storage
         else:
             fresh = memory.allocate(pattern, given.dtype)
-            storage = Prepared(fresh.panels, fresh.inverses, fresh.pivots)
+            storage = Prepared(fresh.panels, fresh.inverses, fresh.pivots, fresh.blocks)
         if storage.factorization is None or storage.factorization.tiny != tiny:
             storage.factorization = Factorization(pattern, storage, given.size, tiny)
         state = storage.factorization(given, matrix.examination)

@@ -15,6 +15,7 @@ from . import health
 from .matrix import DeviceMatrix
 from .prepared import Prepared
 from .profile import FactorProfile, profile
+from .structs import LIMIT
 from .system import DeviceSystem, widest
 
 
@@ -28,7 +29,7 @@ class GpuFactor:
         The factors.
     perturbed : int
         Pivots that were replaced.
-    examined : (4,) float64 array
+    examined : (5,) float64 array
         What was found when the factor was looked at; see `health.health_of`.
     """
 
@@ -69,7 +70,31 @@ class GpuFactor:
 
     def coupling(self) -> np.ndarray:
         """See `NumericFactor`."""
-        return np.empty(0, self.dtype)
+        blocks = self.storage.blocks
+        if blocks is None:
+            return np.empty(0, self.dtype)
+        return self.pattern.device.download(blocks.coupling)
+
+    @property
+    def largest_multiplier(self) -> float:
+        """Largest entry of L in L D L^H by pivots that were sought in a part of their columns.
+
+        Infinite where a pivot was replaced.
+        """
+        return float(self._examined[4])
+
+    @property
+    def failed(self) -> np.ndarray:
+        """Ascending positions of pivots of L D L^H that are too small for their columns.
+
+        Entries of L are larger than 1/u = 100 there, or the pivot was replaced: the column belongs
+        into the parent of its front.
+        """
+        blocks = self.storage.blocks
+        if blocks is None or self.largest_multiplier <= LIMIT:
+            return np.empty(0, np.int32)
+        largest = self.pattern.device.download(blocks.largest)
+        return np.flatnonzero(~(largest <= LIMIT)).astype(np.int32)
 
     def health(self) -> Health:
         """See `NumericFactor`; looked at on the device, with the factorization."""
@@ -77,9 +102,9 @@ class GpuFactor:
 
     def growth(self) -> float:
         """See `NumericFactor`."""
-        panels, entries = self.storage.panels, self.entries
+        entries = self.entries
         of = entries.pointer, self.values, entries.lanes
-        largest, norm = health.growth(self.pattern, panels, *of)
+        largest, norm = health.growth(self.pattern, self.storage, *of)
         size = norm if self.scaling is None else 1.0
         return largest / size if size else 0.0
 
@@ -90,7 +115,7 @@ class GpuFactor:
     def to_host(self) -> HostFactor:
         """See `NumericFactor`."""
         panels = self.pattern.to_host(self.pattern.device.download(self.storage.panels))
-        return HostFactor(panels, self.pivots, self.perturbed)
+        return HostFactor(panels, self.pivots, self.perturbed, self.coupling(), self.nulls)
 
     def copy(self) -> GpuFactor:
         """See `NumericFactor`."""
@@ -104,7 +129,9 @@ class GpuFactor:
 
     def profile(self) -> FactorProfile:
         """See `NumericFactor`."""
-        return profile(self.pattern, self.place.scaled(), tiny_pivot(self.dtype))
+        return profile(
+            self.pattern, self.place.scaled(), tiny_pivot(self.dtype, self.pattern.method)
+        )
 
     # --- vectors -----------------------------------------------------------------------------
 
@@ -173,11 +200,11 @@ class GpuFactor:
 
     def sweep_there(self, x: Array, transposed: bool) -> None:
         """The same for a device array (n, w); nothing waits."""
-        one_triangle = self.pattern.method.one_triangle
-        conjugate = transposed and one_triangle and self.dtype.kind == "c"
+        method = self.pattern.method
+        conjugate = transposed and method.transpose_is_conjugate and self.dtype.kind == "c"
         if conjugate:
             x[...] = x.conj()
-        self.storage.solver_of(self.pattern).solve(x, transposed and not one_triangle)
+        self.storage.solver_of(self.pattern).solve(x, transposed and not method.one_triangle)
         if conjugate:
             x[...] = x.conj()
 

@@ -11,9 +11,9 @@ from ..runtime.graph import Launch, Replayed
 from ..runtime.structs import filled
 from . import launch, small_fronts, structs
 from .pattern import Pattern
-from .storage import State, Storage
+from .storage import Blocks, State, Storage
 
-Examination = Callable[[Array, Array, Array, bool], Launch]
+Examination = Callable[[Array, Blocks | None, Array, Array, bool], Launch]
 
 _MULTIPLIER = 8  # larger entries of L in a diagonal tile ask for interchanges
 
@@ -30,7 +30,7 @@ class Factorization:
     entries : int
         Number of values of a matrix.
     tiny : float
-        Pivots of LU below this are made that large.
+        Pivots below this are made that large.
     trace : device array (tasks, 4) of int64, optional
         Gets the nanoseconds at which each task began, was assembled, was summed and ended.
     """
@@ -43,18 +43,25 @@ class Factorization:
         tiny: float,
         trace: Array | None = None,
     ) -> None:
-        self.pattern, self.tiny, self._panels = pattern, tiny, storage.panels
+        self.pattern, self.tiny = pattern, tiny
+        self._panels, self._d = storage.panels, storage.blocks
         device, dtype = pattern.device, storage.panels.dtype
         self._values = device.xp.empty(max(entries, 1), dtype)
         self._blocks = device.xp.empty(max(pattern.schedule.blocks, 1), dtype)
         self._state = State(pattern, dtype)
+        self._products = device.xp.empty(pattern.schedule.products, dtype)
         given = pattern, storage, self._blocks, self._values, tiny, self._state
         self._parts = small_fronts.launches(*given) if pattern.schedule.small.any() else []
         if pattern.tasks.count:
-            self._parts.append(_tiles(*given, trace))
+            self._parts.append(_tiles(*given, self._products, trace))
         launches = [one for part in self._parts for one in part]
-        self._run = Replayed(device, self._state.clear, launches)
+        self._run = Replayed(device, self._clear, launches)
         self._examined = False
+
+    def _clear(self) -> None:
+        self._state.clear()
+        if self._d is not None:
+            self.pattern.device.clear(self._d.largest)
 
     def __call__(self, values: Array | np.ndarray, examination: Examination | None = None) -> State:
         """Factorize values on the host or the device; nothing waits for the device.
@@ -62,7 +69,7 @@ class Factorization:
         Parameters
         ----------
         examination : callable, optional
-            Given the panels, the values, four numbers to be filled, and whether this is not the
+            Given the panels, D, the values, five numbers to be filled, and whether this is not the
             first time: what looks at the factor before anybody waits for it.
 
         Returns
@@ -75,7 +82,7 @@ class Factorization:
         again = self._run.runs > 0
         look = None
         if examination is not None and not self._examined and values.size:
-            look = examination(self._panels, kept, self._state.examined, again)
+            look = examination(self._panels, self._d, kept, self._state.examined, again)
         if look is not None and again:  # from now on a part of the graph
             self._run.append(look)
             self._examined = True
@@ -88,7 +95,7 @@ class Factorization:
         """Milliseconds of each level of small fronts, and of all others together."""
         device = self.pattern.device
         device.copy(values, self._values[: values.size])
-        self._state.clear()
+        self._clear()
         return [device.milliseconds(lambda p=part: [x() for x in p]) for part in self._parts]
 
 
@@ -99,6 +106,7 @@ def _tiles(
     values: Array,
     tiny: float,
     state: State,
+    products: Array,
     trace: Array | None,
 ) -> list[Launch]:
     """Launches for all fronts that are not small."""
@@ -120,27 +128,27 @@ def _tiles(
         upper_inverses=storage.upper_inverses,
         sent=state.sent,
         first_sent=tasks.first_sent,
+        products=products,
+        product=tasks.product,
         pivots=storage.pivots,
+        **structs.of_blocks(storage.blocks),
         outcome=state.outcome,
         tiny=tiny,
         trace=trace,
     )
     plan = launch.front_tiles(dtype, pattern.method, device.limits)
-    constants = {}
+    constants = pattern.method.constants
     if pattern.method.pivots:
-        constants = {
-            "LU": 1,
-            "PERTURB": 1,
-            "MULTIPLIER": _MULTIPLIER,
-            "TWO_INVERSES": int(plan.two_inverses),
-        }
+        constants |= {"PERTURB": 1, "MULTIPLIER": _MULTIPLIER}
+    if pattern.method.panels == 2:
+        constants |= {"TWO_INVERSES": int(plan.two_inverses)}
     constants |= {} if trace is None else {"TRACE": 1}
     kernel = device.kernel("front_tiles.cu", "front_tiles", dtype, **constants)
     tree = pattern.struct(dtype)
     arguments = (tree, struct, storage.panels, blocks, values)
     found = [Launch(kernel, min(plan.blocks, tasks.count), plan.threads, arguments, plan.shared)]
     if storage.pivots is not None:
-        kernel = device.kernel("front_pivots.cu", "front_pivots", dtype, LU=1)
+        kernel = device.kernel("front_pivots.cu", "front_pivots", dtype, **pattern.method.constants)
         arguments = (tree, tasks.fronts, storage.pivots, storage.panels)
         found.append(Launch(kernel, *launch.front_pivots(len(tasks.fronts)), arguments))
     return found

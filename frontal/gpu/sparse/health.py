@@ -19,11 +19,12 @@ from ..runtime.device import Device
 from ..runtime.graph import Launch
 from . import launch
 from .pattern import Pattern
+from .storage import Blocks, Storage
 
 
 def health_of(method: Method, dtype: np.dtype, found: np.ndarray) -> Health:
-    """Understand the four numbers that an `examination` leaves."""
-    loss, largest, size, gap = found.tolist()
+    """Understand the numbers that an `examination` leaves."""
+    loss, largest, size, gap, _ = found.tolist()
     hermitian = gap <= ROUNDING * float(np.finfo(dtype).eps) * size
     if method.scaling:
         loss *= max(largest, float(np.finfo(dtype).tiny))
@@ -38,6 +39,7 @@ def constants(pattern: Pattern, **others: bool) -> dict[str, int]:
 def examination(
     pattern: Pattern,
     panels: Array,
+    d: Blocks | None,
     pointer: Array,
     index: Array,
     perm: Array,
@@ -51,39 +53,41 @@ def examination(
     ----------
     mirror : device array (nnz,) or None
         Where the value of the transposed entry is, for each value. None: symmetry is no matter.
-    found : device array (4,) of float64
-        Zero at first; gets what `health_of` understands.
+    found : device array (5,) of float64
+        Zero at first; gets what `health_of` understands, and the largest of D's `largest`.
     """
     n = int(pattern.plan.start[-1])
     long = mirror is not None and mirror.dtype.itemsize > 4
     variant = constants(pattern, LONG=long)
     kernel = pattern.device.kernel("system.cu", "system_health", panels.dtype, **variant)
     where = NULL if mirror is None else mirror
-    of = pointer, index, perm, values, np.int64(values.size), where, found
+    blocks_of_d = tuple(d) if d else (NULL,) * 3
+    of = pointer, index, perm, values, np.int64(values.size), where, *blocks_of_d, found
     blocks = launch.system_blocks(max(n, values.size), pattern.device.limits)
     return Launch(kernel, blocks, launch.SYSTEM_THREADS, (*_fronts(pattern, panels), *of))
 
 
 def growth(
-    pattern: Pattern, panels: Array, pointer: Array, values: Array, lanes: int
+    pattern: Pattern, storage: Storage, pointer: Array, values: Array, lanes: int
 ) -> tuple[float, float]:
     """Largest part of an entry of the factors, and the 1-norm of A, given by columns."""
     device, n = pattern.device, int(pattern.plan.start[-1])
     if n == 0:
         return 0.0, 0.0
-    found = device.xp.zeros(2, np.float64)
+    found, panels = device.xp.zeros(2, np.float64), storage.panels
+    coupling = storage.blocks.coupling if storage.blocks else NULL
     kernel = device.kernel("system.cu", "system_largest", panels.dtype, **constants(pattern))
     kernel(
         (launch.system_blocks(launch.SYSTEM_THREADS * n, device.limits),),
         (launch.SYSTEM_THREADS,),
-        (*_fronts(pattern, panels), np.int32(lanes), pointer, values, found),
+        (*_fronts(pattern, panels), np.int32(lanes), pointer, values, coupling, found),
     )
     largest, norm = device.download(found).tolist()
     return largest, norm
 
 
 def diagonal(pattern: Pattern, panels: Array) -> np.ndarray:
-    """Diagonal of L or U in elimination order, on the host."""
+    """Diagonal of L, U or D in elimination order, on the host."""
     device, n = pattern.device, int(pattern.plan.start[-1])
     found = device.xp.empty(n, panels.dtype)
     if n:

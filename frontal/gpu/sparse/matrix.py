@@ -13,6 +13,7 @@ from ..runtime.array import Array
 from ..runtime.graph import Launch
 from . import health, launch
 from .entries import Entries
+from .storage import Blocks
 
 
 class DeviceMatrix:
@@ -82,7 +83,9 @@ class DeviceMatrix:
         values = device.download(self.values)
         return device.upload(scaled(of.indptr, of.indices, values, scaling.row, scaling.column))
 
-    def examination(self, panels: Array, values: Array, found: Array, again: bool) -> Launch:
+    def examination(
+        self, panels: Array, d: Blocks | None, values: Array, found: Array, again: bool
+    ) -> Launch:
         """What looks at a new factor and the values that it is of; see `health.examination`.
 
         Values of the first factorization come from the host, where their symmetry is known.
@@ -91,4 +94,4 @@ class DeviceMatrix:
         of = entries.pointer, entries.index, entries.perm, values
         # by rows and by columns, the entries of one triangle are the other's mirror images
         mirror = entries.by_rows[2] if again and entries.pattern.method.one_triangle else None
-        return health.examination(entries.pattern, panels, *of, mirror, found)
+        return health.examination(entries.pattern, panels, d, *of, mirror, found)

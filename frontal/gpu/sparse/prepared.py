@@ -34,4 +34,5 @@ class Prepared(Storage):
     def copy(self) -> Prepared:
         """The same numbers in other memory, with nothing prepared."""
         pivots = None if self.pivots is None else self.pivots.copy()
-        return Prepared(self.panels.copy(), self.inverses.copy(), pivots)
+        blocks = None if self.blocks is None else self.blocks.copy()
+        return Prepared(self.panels.copy(), self.inverses.copy(), pivots, blocks)

@@ -34,6 +34,10 @@ class Schedule:
         Offset of each front's contribution block, in entries.
     blocks : int
         Size of the arena of contribution blocks.
+    product : (f,) int64 array
+        With D, offset of L·D of each front that is not small, while it is worked on.
+    products : int
+        Size of the arena of these.
     """
 
     small: np.ndarray
@@ -41,6 +45,8 @@ class Schedule:
     small_levels: int
     block: np.ndarray
     blocks: int
+    product: np.ndarray
+    products: int
 
     @property
     def levels(self) -> int:
@@ -78,7 +84,11 @@ def make_schedule(plan: Plan, method: Method, order: int = 0, fewest: int = 1) -
         level, small, small_levels = _levels(plan.parent, small & (level < thin[0]))
     last = np.where(plan.parent >= 0, level[plan.parent], level) + 1
     block, blocks = _lay_out(level, last, contribution_entries(m, method))
-    return Schedule(small, level, int(small_levels), block, blocks)
+    # Rows as in panels, whose leading dimension is at most this for all scalar types.
+    rows = -(-k // 4) * 4 + -(-m // 4) * 4
+    kept = k * rows if method.indefinite else np.zeros_like(k)
+    product, products = _lay_out(level, level + 1, np.where(small, 0, kept))
+    return Schedule(small, level, int(small_levels), block, blocks, product, products)
 
 
 def contribution_entries(m: np.ndarray, method: Method) -> np.ndarray:

@@ -35,6 +35,7 @@ def _structs(
         inverses=storage.inverses,
         upper_inverses=storage.upper_inverses,
         pivots=storage.pivots,
+        **structs.of_blocks(storage.blocks),
         outcome=state.outcome,
         tiny=tiny,
     )
@@ -55,13 +56,13 @@ def launches(
     values : device array
         A's entries, in the order of the plan.
     tiny : float
-        Pivots of LU below this are made that large.
+        Pivots below this are made that large.
     state : State
         Gets the outcome, and which fronts are finished.
     """
     device, tasks, dtype = pattern.device, pattern.small_tasks, storage.panels.dtype
-    lu = int(pattern.method.pivots)
-    kernel = device.kernel("front_small.cu", "front_small", dtype, LU=lu, PERTURB=lu)
+    constants = pattern.method.constants | {"PERTURB": int(pattern.method.pivots)}
+    kernel = device.kernel("front_small.cu", "front_small", dtype, **constants)
     tree = pattern.struct(dtype)
     fronts, outputs = _structs(pattern, storage, blocks, tiny, state)
     levels = []

@@ -35,7 +35,7 @@ class SolveTasks:
     messages, partials : int
         Number of messages, and of partial sums of TILE rows.
     pivot_tiles : device array (t, 4) or None
-        LU: first position, width, and first row within the front of each pivot tile.
+        With pivots: first position, width, and first row within the front of each pivot tile.
     """
 
     small: Array

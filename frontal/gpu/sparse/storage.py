@@ -13,6 +13,27 @@ from . import structs
 from .pattern import Pattern
 
 
+class Blocks(NamedTuple):
+    """D of L D L^H, and what tells whether its pivots are sound.
+
+    Attributes
+    ----------
+    diagonal, coupling : device arrays (n,)
+        D(j,j), and D(j+1,j) of 2x2 pivots, 0 elsewhere; in elimination order.
+    largest : device array (n,) of float32
+        Largest entry of each column of L below its diagonal tile, in small fronts of all of it;
+        infinite where a pivot was replaced.
+    """
+
+    diagonal: Array
+    coupling: Array
+    largest: Array
+
+    def copy(self) -> Blocks:
+        """The same numbers in other memory."""
+        return Blocks(*(x.copy() for x in self))
+
+
 @dataclass
 class Storage:
     """What a factorization keeps on the device.
@@ -25,27 +46,33 @@ class Storage:
         Inverses of the diagonal tiles of L11; for LU those of the transpose of U11 behind them.
     pivots : device array or None
         LAPACK's row interchanges of each front, from 1.
+    blocks : Blocks or None
+        Of L D L^H.
     """
 
     panels: Array
     inverses: Array
     pivots: Array | None
+    blocks: Blocks | None = None
 
     @property
     def upper_inverses(self) -> Array:
-        """The inverses that belong to U; for Cholesky those of L."""
-        return self.inverses if self.pivots is None else self.inverses[self.inverses.size // 2 :]
+        """The inverses that belong to U; with one triangle those of L."""
+        if self.pivots is None or self.blocks is not None:
+            return self.inverses
+        return self.inverses[self.inverses.size // 2 :]
 
     @property
     def nbytes(self) -> int:
         """Bytes in all."""
-        return sum(x.nbytes for x in (self.panels, self.inverses, self.pivots) if x is not None)
+        arrays = [self.panels, self.inverses, self.pivots, *(self.blocks or ())]
+        return sum(x.nbytes for x in arrays if x is not None)
 
 
 def required(pattern: Pattern, dtype: np.dtype) -> int:
     """Bytes of a factor of this scalar type, and of what its computation takes besides."""
     panels, inverses = _sizes(pattern, dtype)
-    working = pattern.schedule.blocks + pattern.messages
+    working = pattern.schedule.blocks + pattern.schedule.products + pattern.messages
     return (panels + inverses + working) * dtype.itemsize
 
 
@@ -67,6 +94,9 @@ def allocate(pattern: Pattern, dtype: np.dtype) -> Storage:
         xp.empty(max(panels, 1), dtype),
         xp.empty(max(inverses, 1), dtype),
         xp.empty(n, np.int32) if pattern.method.pivots else None,
+        Blocks(xp.empty(n, dtype), xp.empty(n, dtype), xp.zeros(n, np.float32))
+        if pattern.method.indefinite
+        else None,
     )
 
 
@@ -78,8 +108,8 @@ class Outcome(NamedTuple):
     failure : int or None
         First position whose pivot is not positive.
     replaced : int
-        Pivots of LU that were tiny.
-    examined : (4,) float64 array
+        Pivots that were tiny.
+    examined : (5,) float64 array
         What `health.examination` found, zeros if it did not look.
     """
 
@@ -95,7 +125,7 @@ class State:
     ----------
     outcome : device array of int32
         See sparse/front.cuh; then how many pivots were replaced.
-    examined : device array (4,) of float64
+    examined : device array (5,) of float64
         For `health.examination`.
     sent : device array
         Factors of diagonal tiles, as messages (common/messages.cuh).
@@ -103,7 +133,7 @@ class State:
 
     def __init__(self, pattern: Pattern, dtype: np.dtype) -> None:
         fronts, rows = len(pattern.k), int(pattern.tile_row[-1])
-        sizes = (2, 8, 1, pattern.schedule.levels, fronts, rows, rows)
+        sizes = (2, 10, 1, pattern.schedule.levels, fronts, rows, rows)
         ends = np.cumsum(sizes)
         self._device = pattern.device
         self.all = pattern.device.xp.zeros(int(ends[-1]), np.int32)
@@ -121,7 +151,7 @@ class State:
 
     def read(self) -> Outcome:
         """Download the outcome; waits."""
-        found = self._device.download(self.all[:10])
+        found = self._device.download(self.all[:12])
         failure, replaced = found[:2].tolist()
         return Outcome(
             structs.NO_POSITION - failure if failure else None, replaced, found[2:].view(np.float64)

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...symbolic.supernodes import TILE
 from ..runtime.structs import Header, Struct
+
+if TYPE_CHECKING:
+    from ..runtime.array import Array
 
 FRONT_TILE = TILE
 NO_POSITION = 0x7FFFFFFF
 PART_BIT = 1 << 30
 TILE_THREADS = 128
+LIMIT = 100
 SMALL_THREADS, SMALL_PANEL, SMALL_CHILDREN, MAP_BYTES = 64, 16, 4, 64
 ENTRY_BITS = 6
 SOLVE_WARPS, SMALL_ROWS, SMALL_LD = 8, 128, 132
 SYSTEM_THREADS = 256
+
+
+_D = "LDL: D(j,j), and D(j+1,j) of 2×2 pivots, zero elsewhere."
+_LARGEST = "LDL: of each column of L, below its tile (of small fronts: all of it)."
 
 
 def _same(kind: str, *names: str) -> dict[str, str]:
@@ -95,11 +105,24 @@ OUTPUTS = Struct(
         "inverses": "T *",
         "upper_inverses": "T *",
         "pivots": "int *",
+        "diagonal": "T *",
+        "coupling": "T *",
+        "largest": "float *",
         "outcome": "int *",
         "tiny": "real_t<T>",
     },
-    {"outcome": "See report_failure; then how many pivots were replaced."},
+    {
+        "diagonal": _D,
+        "largest": _LARGEST,
+        "outcome": "See report_failure; then how many pivots were replaced.",
+    },
 )
+
+
+def of_blocks(blocks: tuple[Array, Array, Array] | None) -> dict[str, Array | None]:
+    """The fields of D, of `storage.Blocks` or of none."""
+    return dict(zip(("diagonal", "coupling", "largest"), blocks or (None,) * 3, strict=True))
+
 
 # --- front_tiles.cu ------------------------------------------------------------------------------
 
@@ -126,7 +149,12 @@ TILE_TASKS = Struct(
         "upper_inverses": "T *",
         "sent": "T *",
         "first_sent": "const int *",
+        "products": "T *",
+        "product": "const long long *",
         "pivots": "int *",
+        "diagonal": "T *",
+        "coupling": "T *",
+        "largest": "float *",
         "outcome": "int *",
         "tiny": "real_t<T>",
         "trace": "long long *",
@@ -135,6 +163,9 @@ TILE_TASKS = Struct(
         "list": "{front, i, j, level + PART_BIT·part}",
         "sent": "Factors of diagonal tiles as messages, 64×64 each.",
         "first_sent": "Number of each front's first of them, and one more.",
+        "products": "LDL: L·D of fronts at work, and where that of each front lies.",
+        "diagonal": _D,
+        "largest": _LARGEST,
         "outcome": "See report_failure; then how many pivots were replaced.",
         "trace": "With TRACE: when each task began, was assembled, was summed, and ended.",
     },
@@ -169,6 +200,8 @@ SOLVE = Struct(
         "slots": "const int *",
         "place": "const int *",
         "inverses": "const T *",
+        "diagonal": "const T *",
+        "coupling": "const T *",
         "x": "const T *",
         "y": "T *",
         "z": "T *",
@@ -181,7 +214,8 @@ SOLVE = Struct(
         "tasks": "Of this launch; of small fronts always from the leaves up.",
         "message_pointer": "Messages to each row of each front; front s begins at start + pointer.",
         "slots": "Where the message of each update row goes.",
-        "place": "LU: which row of the front comes to each pivot row.",
+        "place": "LU and LDL: which row of the front comes to each pivot row.",
+        "diagonal": _D,
         "x": "Right-hand sides.",
         "y": "Messages: y between the sweeps, z the solution.",
         "ticket": "Zero at first.",
@@ -197,6 +231,7 @@ HEADER = Header(
     {
         "FRONT_TILE": (FRONT_TILE, "Rows and columns of a tile of a front."),
         "NO_POSITION": (NO_POSITION, "Beyond all positions of pivots; see report_failure."),
+        "LIMIT": (LIMIT, "Of entries of L in L·D·Lᴴ: 1/u of threshold pivoting."),
         "PART_BIT": (PART_BIT, "Of a task's level: whether it is one of U."),
         "TILE_THREADS": (TILE_THREADS, "Threads of a block of front_tiles.cu and front_pivots.cu."),
         "SMALL_THREADS": (SMALL_THREADS, "Threads of a block of front_small.cu."),

@@ -27,6 +27,7 @@ class Solver:
         self.pattern, self.panels, self.pivots = pattern, storage.panels, storage.pivots
         self.dtype = storage.panels.dtype
         self.inverses, self.upper_inverses = storage.inverses, storage.upper_inverses
+        self.d = storage.blocks
         self._sweeps: dict[tuple[int, bool], Sweeps] = {}
         self._messages: list[Messages] = []  # the widest last
 
@@ -90,7 +91,7 @@ class Solver:
 
     @cached_property
     def place(self) -> Array | None:
-        """LU: which row of its front comes to each pivot row."""
+        """With pivots: which row of its front comes to each pivot row."""
         if self.tasks.pivot_tiles is None:
             return None
         n = int(self.pattern.plan.start[-1])
@@ -194,6 +195,8 @@ class Sweeps:
             slots=solver.tasks.slots,
             place=solver.place,
             inverses=solver.upper_inverses if of_upper else solver.inverses,
+            diagonal=solver.d.diagonal if solver.d else None,
+            coupling=solver.d.coupling if solver.d else None,
             x=self.rhs,
             y=sent,
             z=self.solution,

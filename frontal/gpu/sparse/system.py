@@ -71,10 +71,12 @@ class DeviceSystem:
             name: entries.device.kernel("system.cu", f"system_{name}", values.dtype, **constants)
             for name in names
         }
-        # Of Hermitian A only A X = B is solved by the factor: A^T is the conjugate of A.
-        cholesky, complex_ = entries.pattern.method.one_triangle, values.dtype.kind == "c"
-        self._transposed = trans != "N" and not cholesky
-        self._conjugate = np.int32(complex_ and trans == ("T" if cholesky else "H"))
+        # Of Hermitian A only A X = B is solved by the factor: A^T is the conjugate of A; of
+        # complex symmetric A, A^H is.
+        method, complex_ = entries.pattern.method, values.dtype.kind == "c"
+        self._transposed = trans != "N" and not method.one_triangle
+        conjugated = "T" if method.transpose_is_conjugate else "H"
+        self._conjugate = np.int32(complex_ and trans == conjugated)
         rows, columns = (entries.row_perm, resident.scales[0]), (entries.perm, resident.scales[1])
         flipped = trans != "N"
         self._enter = self._order(*(columns if flipped else rows))

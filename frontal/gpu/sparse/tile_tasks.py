@@ -36,6 +36,8 @@ class Tasks:
         The fronts that the tasks belong to.
     first_sent : device array
         See `first_sent`.
+    product : device array
+        See `Schedule.product`.
     """
 
     count: int
@@ -46,6 +48,7 @@ class Tasks:
     level_count: Array
     fronts: Array
     first_sent: Array
+    product: Array
 
 
 def tile_tasks(tree: Fronts) -> Tasks:
@@ -72,6 +75,7 @@ def tile_tasks(tree: Fronts) -> Tasks:
         upload(counts.astype(np.int32)),
         upload(fronts.astype(np.int32)),
         upload(first_sent(tree).astype(np.int32)),
+        upload(schedule.product),
     )
 
 
@@ -82,7 +86,7 @@ def followed_tiles(tree: Fronts) -> np.ndarray:
     the update rows. With many, clearing the messages costs more than their earlier arrival saves.
     """
     schedule = tree.schedule
-    if not tree.method.one_triangle:
+    if tree.method.pivots:
         return np.zeros(len(tree.k), np.int64)
     fronts = np.bincount(schedule.level[~schedule.small], minlength=schedule.levels)
     last = (fronts[schedule.level] < _NARROW) & (tree.m > 0)

@@ -18,7 +18,7 @@ from frontal.gpu.sparse import launch
 from frontal.gpu.sparse import tile_tasks as front_tasks
 from frontal.gpu.sparse.backend import GpuBackend
 from frontal.gpu.sparse.pattern import Pattern
-from frontal.method import CHOLESKY, LU
+from frontal.method import CHOLESKY, LDLT, LU
 from frontal.protocol import PivotFailure, panel_offsets
 
 from ...emulation.borders import DTYPES, eps
@@ -141,14 +141,15 @@ def needed(i, j, part, pivots, symmetric):
     return rows - {(i, j, part)}
 
 
-@pytest.mark.parametrize("kind", ["spd", "general"])
+@pytest.mark.parametrize("method", [CHOLESKY, LU, LDLT])
 @pytest.mark.parametrize("large", [48, 2])
-def test_tasks_come_after_what_they_need(device, monkeypatch, large, kind):
+def test_tasks_come_after_what_they_need(device, monkeypatch, large, method):
     """Blocks take tasks in order, so that nothing can lock however few blocks there are."""
+    kind = "spd" if method.one_triangle else "general"
     monkeypatch.setattr(front_tasks, "_LARGE", large)
     for a, ordering in ((bordered("f8", kind), "natural"), (problems.poisson3d(14), "metis")):
         plan = frontal.analyze(a, kind=kind, ordering=ordering).plan
-        pattern = Pattern(device, plan, CHOLESKY if kind == "spd" else LU, 0, 1)
+        pattern = Pattern(device, plan, method, 0, 1)
         tasks = device.download(pattern.tasks.list).reshape(-1, 4)
         level, part = tasks[:, 3] & ((1 << 30) - 1), tasks[:, 3] >> 30
         assert (np.diff(level) >= 0).all()
@@ -233,13 +234,15 @@ def test_launches_fit_smaller_devices():
     ada = Limits(128, 101376, 102400, (8, 9))
     for limits in (H200, a100, ada):
         for dtype in DTYPES:
-            for method in (CHOLESKY, LU):
+            for method in (CHOLESKY, LU, LDLT):
                 plan = launch.front_tiles(dtype, method, limits)
                 if limits is ada and dtype == "c16":
                     continue  # a tile and its slices alone are too large
                 assert plan.shared + 2816 <= limits.shared_block
                 assert plan.residents * (plan.shared + 1024) <= limits.shared_multiprocessor
-                assert not (plan.two_inverses and method is CHOLESKY)
+                assert not (plan.two_inverses and method is not LU)
+                if limits is H200 and method is LDLT:  # as many as of Cholesky
+                    assert plan.residents == (1 if dtype == "c16" else 3)
                 if dtype == "f8":
                     assert plan.two_inverses == (limits is H200 and method is LU)
 

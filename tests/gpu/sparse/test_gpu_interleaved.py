@@ -5,6 +5,7 @@ after another, bit by bit; and each factorization and solve meets what the one b
 """
 
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -18,6 +19,7 @@ from frontal.gpu.sparse import tile_tasks as front_tasks
 from frontal.gpu.sparse.backend import GpuBackend
 from frontal.gpu.sparse.entries import Entries
 from frontal.gpu.sparse.pattern import Pattern
+from frontal.method import LDLT
 from frontal.protocol import PivotFailure
 
 from ...conftest import fronts_cost
@@ -27,7 +29,7 @@ from ...emulation.interleaved import InterleavedDevice, available
 pytestmark = pytest.mark.skipif(not available(), reason="no C++ compiler that tells of accesses")
 
 SCHEDULES = (("random", 1, 8), ("youngest", 1, 6), ("lazy", 1, 4))
-KINDS = ("spd", "general")
+KINDS = ("spd", "general", "indefinite")
 TINY = 1e-8
 
 
@@ -59,14 +61,19 @@ def case(name, kind):
     for _ in range(3):
         a = sp.csc_array(pattern, copy=True)
         a.data = rng.uniform(-1, 1, a.nnz)
-        if kind == "spd":
+        if kind != "general":
             a = sp.csc_array(a + a.T + 2 * a.shape[0] * sp.eye_array(a.shape[0]))
         with fronts_cost(cost) if cost else nullcontext():
-            analysis = frontal.analyze(a, kind=kind, ordering=ordering)
+            analysis = frontal.analyze(
+                a, kind="general" if kind == "general" else "spd", ordering=ordering
+            )
+        if kind == "indefinite":
+            a -= sp.diags_array(a.diagonal() - rng.uniform(-1, 1, a.shape[0]))
         all_values.append(analysis.matching_pattern(frontal.matrix.canonical(a)).data)
     if kind == "spd":
         all_values[1][analysis.plan.source[::7]] *= -1  # fails
-    return analysis.symbolic, all_values
+    symbolic = analysis.symbolic
+    return replace(symbolic, method=LDLT) if kind == "indefinite" else symbolic, all_values
 
 
 def run(device, name, kind, anew=False):
@@ -86,6 +93,7 @@ def run(device, name, kind, anew=False):
             told.append(np.array(failure.position))
             continue
         told += [factor.to_host().panels, factor.pivots, np.array(factor.perturbed)]
+        told += [factor.coupling(), factor.failed]
         for transposed in (False, kind == "general"):
             x = rng.standard_normal((int(plan.start[-1]), 2))
             if anew:
@@ -125,7 +133,9 @@ def test_many_fronts(device, monkeypatch, name, schedule, kind):
     check(device, name, kind, schedule)
 
 
-@pytest.mark.parametrize(("kind", "few"), [("spd", 512), ("spd", 0), ("general", 0)])
+@pytest.mark.parametrize(
+    ("kind", "few"), [("spd", 512), ("spd", 0), ("general", 0), ("indefinite", 0)]
+)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_fronts_of_several_tiles(device, monkeypatch, schedule, kind, few):
     """With last diagonal tiles that others follow, and without."""

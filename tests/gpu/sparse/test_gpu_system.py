@@ -204,7 +204,7 @@ def test_little_moves(device, traffic, kind):
     forget(traffic)
     factor.refactorize(values)
     assert traffic["up"] == []
-    assert traffic["down"] == [10]
+    assert traffic["down"] == [12]
     forget(traffic)
     x = factor.solve(b)
     assert traffic["up"] == []

@@ -4,10 +4,11 @@
 // ⌈k/64⌉ tiles of pivot rows, then ⌈m/64⌉ tiles of update rows that begin at a tile of their own.
 //   panel         L11 (and U11) above L21, column-major; L21 begins at row padded(k), so that both
 //                 parts and all columns begin at multiples of 16 bytes
+//                 with D, L11 has its diagonal in the place of the ones
 //   upper panel   LU only, behind it: the transpose of U12, m×k
 //   inverses      of the diagonal tiles of L11, lower triangles, w×w for a tile of w columns, one
 //                 after the other; for LU those of the transpose of U11 in a second array
-//   contribution  of Cholesky: block columns of 64 columns, each from its diagonal tile down, one
+//   contribution  without LU: block columns of 64 columns, each from its diagonal tile down, one
 //                 after the other; of LU the whole m×m block
 // Fronts and contribution blocks: Duff, Reid, "The multifrontal solution of indefinite sparse
 // symmetric linear equations" (1983); Liu, "The multifrontal method for sparse matrix solution:
@@ -17,9 +18,19 @@
 #include "common/matrix.cuh"
 #include "sparse/structs.cuh"
 
+// The method: L·U, or L·D·Lᴴ (L·D·Lᵀ without ADJOINT) with blocks of order 1 and 2 on the diagonal of
+// D, or else L·Lᴴ.
 #ifndef LU
 #define LU 0
 #endif
+#ifndef LDL
+#define LDL 0
+#endif
+#ifndef ADJOINT
+#define ADJOINT 1
+#endif
+constexpr bool CHOLESKY = !LU && !LDL;
+constexpr bool conjugates = !LU && ADJOINT;  // whether the second factor is the adjoint of L
 
 __device__ inline int pivots_of(const Fronts &f, int s) { return f.start[s + 1] - f.start[s]; }
 __device__ inline int updates_of(const Fronts &f, int s) {
@@ -70,13 +81,13 @@ template <class T> struct Contribution {
     T *data;
     int m;
 
-    // Tile (i, j) of it, i ≥ j for Cholesky, counted from 0.
+    // Tile (i, j) of it, i ≥ j without LU, counted from 0.
     __device__ Matrix<T> tile(int i, int j) const {
         int rows = min_(FRONT_TILE, m - FRONT_TILE * i),
             cols = min_(FRONT_TILE, m - FRONT_TILE * j);
         return {data + column(j) + (LU ? FRONT_TILE * i : FRONT_TILE * (i - j)), rows, cols, ld(j)};
     }
-    // Where column c begins, less its row 0: entry (r, c) is at(c)[r]; r ≥ c for Cholesky.
+    // Where column c begins, less its row 0: entry (r, c) is at(c)[r]; r ≥ c without LU.
     __device__ T *at(int c) const {
         int j = c / FRONT_TILE;
         return data + column(j) + (long long)(c - FRONT_TILE * j) * ld(j) -

@@ -1,5 +1,5 @@
 // Backward substitution over the fronts that are not small: x = L⁻ᴴ·y for Cholesky, U⁻¹·y for LU,
-// and L⁻ᵀ·y, with the interchanges undone, for FLIP.
+// and L⁻ᵀ·y, with the interchanges undone, for FLIP; L⁻ᴴ·D⁻¹·y, alike, with D.
 //
 // A task is a tile of pivots t: y(t) − Σ_i L(i,t)ᴴ·x(i), first over the update rows, whose x
 // ancestors know, then over the pivot tiles from the last one on as each x(i) comes; and the
@@ -41,7 +41,7 @@ __device__ __forceinline__ void load(T (&e)[16], int (&row)[values_each], const 
         if (r >= rows) return;
         if (upper_last ? !ROWS : i >= f.pivot_tiles)
             row[n] = tree.rows[t.pointer + TILE * (i - f.pivot_tiles) + r];
-        else row[n] = t.start + (upper_first ? s.place[t.start + TILE * i + r] : TILE * i + r);
+        else row[n] = t.start + (moves_last ? s.place[t.start + TILE * i + r] : TILE * i + r);
     });
 }
 
@@ -73,10 +73,15 @@ __device__ __forceinline__ void subtrahend(T (&sum)[2][W], const Solve<T> &s, co
     });
 }
 
-// What is known of the right-hand side before the pivot tiles: y and the partial sums.
-__device__ inline T begin_row(const Solve<T> &s, const SolveTask &t, int r, int j) {
+// y, which nobody needs any more.
+__device__ inline T take_y(const Solve<T> &s, const SolveTask &t, int r, int j) {
     T *y = s.y + (long long)(t.start + TILE * t.tile + r) * W + j, b = *y;
     reset(y);
+    return b;
+}
+
+// What is known of the right-hand side before the pivot tiles: y, or D⁻¹·y, less the partial sums.
+__device__ inline T less_partials(const Solve<T> &s, const SolveTask &t, int r, int j, T b) {
 #pragma unroll 1
     for (int q = 0; q < t.parts; ++q) {
         T *partial = s.partial + ((long long)(t.partial + q) * TILE + r) * W + j;
@@ -97,8 +102,19 @@ __device__ inline void run_tile(const Solve<T> &s, const Fronts &tree, const Sol
     if (whole) {
         fetch_inverse(
             memory.inverse, s.inverses + t.inverse + (long long)t.tile * TILE * TILE, rows);
+        if (LDL) {
+            each_value([&](int r, int j, int at, int) {
+                if (r < rows) memory.b[at] = take_y(s, t, r, j);
+            });
+            __syncthreads();
+            each_value([&](int r, int, int at, int) {
+                if (r < rows) divide(s, t, TILE * t.tile + r, memory.b + at);
+            });
+            __syncthreads();
+        }
         each_value([&](int r, int j, int at, int) {
-            memory.b[at] = r < rows ? begin_row(s, t, r, j) : zero<T>();
+            T y = r >= rows ? zero<T>() : LDL ? memory.b[at] : take_y(s, t, r, j);
+            memory.b[at] = r < rows ? less_partials(s, t, r, j, y) : zero<T>();
         });
     }
     subtrahend<false>(sum, s, tree, t, f, steps, 0, upper_last ? updates : total, memory.staged);
@@ -129,7 +145,7 @@ __device__ inline void run_tile(const Solve<T> &s, const Fronts &tree, const Sol
     __syncthreads();
     each_value([&](int r, int j, int at, int) {
         if (r >= rows) return;
-        int to = t.start + (upper_first ? s.place[t.start + TILE * t.tile + r] : TILE * t.tile + r);
+        int to = t.start + (moves_last ? s.place[t.start + TILE * t.tile + r] : TILE * t.tile + r);
         send(s.z + (long long)to * W + j, product_at(memory, at));
     });
 }

@@ -32,6 +32,11 @@ __device__ inline void fetch_vector(
         mine[e % W * SMALL_LD + e / W] = *y;
         reset(y);
     }
+    if (LDL) {
+        __syncwarp();
+        for (int e = lane; e < t.k * W; e += 32)
+            divide(s, t, e / W, mine + e % W * SMALL_LD + e / W);
+    }
     T *updates = mine + padded<T>(t.k);
     // The last front that is known: few ask until then.
     if (lane == 0 && t.m) take(s.z + (long long)row[0] * W);
@@ -87,7 +92,7 @@ __device__ inline void solve_front(
             multiply_columns<false, SMALL_LD>(sum, e, mine, t.k);
             each_column(sum, [&](int column, int j, T total) {
                 if (c + column >= t.k) return;
-                int to = t.start + (upper_first ? s.place[t.start + c + column] : c + column);
+                int to = t.start + (moves_last ? s.place[t.start + c + column] : c + column);
                 send(s.z + (long long)to * W + j, total);
             });
         }

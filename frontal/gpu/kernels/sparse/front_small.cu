@@ -15,6 +15,7 @@
 //   list   the level's fronts from `first` on: `large` of up to 64 rows, `medium` of up to 32, then
 //          `small` of up to 16
 #include "sparse/small_front.cuh"
+#include "sparse/small_pivots.cuh"
 
 using T = SCALAR;
 using R = real_t<T>;
@@ -73,6 +74,13 @@ template <int ORDER> struct Small {
             }
     }
 
+    // The contribution block, where all of it is in the tile.
+    __device__ void put_block() const {
+        int m = this->m();
+        T *target = block() + lane;
+        for (int c = k(); c <= lane && lane < order(); ++c) target[c * m] = tile.data[lane + c * Tile::LD];
+    }
+
     // Columns from c0 on (with rows from r0 on) take the product of columns from…to−1.
     __device__ void update(int r0, int c0, int last_column, int from, int to) const {
         int turn = Tile::warp();
@@ -98,7 +106,7 @@ template <int ORDER> struct Small {
     }
 };
 
-#if !LU
+#if !LU && !LDL
 // Eliminate w columns of the panel at p, whose row `row` − p is a; `most` as for the whole warp.
 // The columns go to the tile, still to be divided by the roots of their pivots; returns this row's
 // pivot. See potf2.cuh for the chain from one pivot to the next.
@@ -173,7 +181,99 @@ template <int ORDER> __device__ inline void factor(const Small<ORDER> &f) {
     f.put_inverses();
 }
 
-#else
+#endif
+#if LU || LDL
+template <int ORDER> __device__ inline void put_factors(const Small<ORDER> &f) {
+    constexpr int LD = Small<ORDER>::Tile::LD;
+    auto &tile = f.tile;
+    int k = f.k(), m = f.m(), ld = f.ld(), upper_ld = padded<T>(m);
+    T *target = f.row(), *upper = f.to.factor + tile.front.panel + k * ld + f.lane;
+    const T *from = tile.data + f.lane, *above = tile.data + (k + f.lane) * LD;
+#pragma unroll 4
+    for (int j = 0; j < k; ++j) {
+        if (f.lane < k + m && (LU || f.lane >= j)) target[j * ld] = from[j * LD];
+        if (LU && f.lane < m) upper[j * upper_ld] = above[j];
+    }
+    if (LU && f.lane < k) tile.scales[f.lane] = pivot_reciprocal(tile.data[f.lane * (LD + 1)]);
+    tile.sync();
+}
+#endif
+
+#if LDL
+// Eliminate w columns of a panel, whose row `row` is a, without interchanges. Returns whether that is
+// not good enough: entries of L are large, or pivots small.
+template <int ORDER>
+__device__ inline bool eliminate(const Small<ORDER> &f, T (&a)[NB], int row, int w, int most) {
+    bool weak = false, exists = f.lane < f.order();
+    columns<0, NB>(most, [&](auto index) {
+        constexpr int k = decltype(index)::value;
+        if (k >= most) return;
+        T *rows = f.tile.rows + k % 2 * NB;
+        if (row >= 0 && row < NB) rows[row] = a[k];
+        f.tile.sync();
+        T pivot = pivot_value(rows[k]), minus = zero<T>();
+        weak |= k < w && !(abs1(pivot) >= f.to.tiny);
+        if (row == k) a[k] = pivot;
+        if (exists && row > k && k < w) {
+            minus = -(a[k] * pivot_reciprocal(pivot));
+            weak |= !(abs1(minus) <= MULTIPLIER);
+        }
+        broadcast<k + 1, NB>(rows, [&](int j, T v) { a[j] = fma_(minus, mirrored(v), a[j]); });
+        if (row > k && k < w) a[k] = -minus;
+    });
+    return weak;
+}
+
+// Put the eliminated panel back, zeros in the columns from w on, and rows of D·Lᴴ right of it.
+template <int ORDER>
+__device__ inline void put_panel(const Small<ORDER> &f, const T (&a)[NB], int p, int w) {
+    constexpr int LD = Small<ORDER>::Tile::LD;
+    auto &tile = f.tile;
+    int row = f.lane - p;
+    T *own = tile.panel(p / NB) + f.lane, *right = tile.data + p + f.lane * LD;
+    if (row >= 0) {
+#pragma unroll
+        for (int j = 0; j < NB; ++j) own[j * LD] = j < w ? a[j] : zero<T>();
+    }
+    tile.sync();
+    if (row < NB || f.lane >= f.order()) return;
+#pragma unroll
+    for (int j = 0; j < NB; ++j)
+        if (j < w) right[j] = mirrored(a[j] * tile.data[(p + j) * (LD + 1)]);
+}
+
+// Without interchanges as long as that goes, then with pivots of the whole front.
+template <int ORDER> __device__ inline void factor(const Small<ORDER> &f) {
+    auto &tile = f.tile;
+    SmallPivots<T, ORDER> pivots{tile, f.to, f.lane, f.k(), f.order()};
+    pivots.begin();
+    int p = 0;
+    bool weak = false;
+    while (p == 0 || p < f.k()) {
+        T a[NB];
+        int w = max_(min_(NB, f.k() - p), 0);
+        f.load(a, p);
+        weak = tile.any(eliminate(f, a, f.lane - p, w, tile.most(w)));
+        if (weak) break;
+        if (w < NB) f.put_columns(a, p, w);
+        put_panel(f, a, p, w);
+        tile.sync();
+        p += NB;
+        if constexpr (ORDER > NB) {
+            if (p < f.k()) f.update(p, p, f.order(), p - NB, p);
+            else f.put_rest(p - NB);
+        }
+    }
+    if (weak) {
+        pivots.eliminate(p);
+        f.put_block();
+    }
+    put_factors(f);
+    f.put_inverses();
+    pivots.put();
+}
+#endif
+#if LU
 constexpr int LATER = 1 << 29;  // position of rows that are no candidates for pivots
 
 // The better of two warps' candidates, as its number.
@@ -292,21 +392,6 @@ template <int ORDER> __device__ inline void solve_upper(const Small<ORDER> &f, i
     tile.sync();
 }
 
-template <int ORDER> __device__ inline void put_factors(const Small<ORDER> &f) {
-    constexpr int LD = Small<ORDER>::Tile::LD;
-    auto &tile = f.tile;
-    int k = f.k(), m = f.m(), ld = f.ld(), upper_ld = padded<T>(m);
-    T *target = f.row(), *upper = f.to.factor + tile.front.panel + k * ld + f.lane;
-    const T *from = tile.data + f.lane, *above = tile.data + (k + f.lane) * LD;
-#pragma unroll 4
-    for (int j = 0; j < k; ++j) {
-        if (f.lane < k + m) target[j * ld] = from[j * LD];
-        if (f.lane < m) upper[j * upper_ld] = above[j];
-    }
-    if (f.lane < k) tile.scales[f.lane] = pivot_reciprocal(tile.data[f.lane * (LD + 1)]);
-    tile.sync();
-}
-
 template <int ORDER> __device__ inline void factor(const Small<ORDER> &f) {
     for (int p = 0; p == 0 || p < f.k(); p += NB) {
         T a[NB];
@@ -347,6 +432,7 @@ __device__ inline void run(const Fronts &tree, const SmallFronts &all, const Out
     tile.put_entries(all, values);
     tile.sync();
     tile.add_children(all, to.blocks);
+    if (LDL) tile.mirror(f.order()), tile.sync();
     factor(f);
     if (f.lane == 0 && f.m()) all.finished[tile.front.front] = 1;
 }

@@ -14,6 +14,7 @@
 #include "common/messages.cuh"
 #include "common/ptx.cuh"
 #include "common/scheduler.cuh"
+#include "sparse/pivot_blocks.cuh"
 
 #ifndef FLIP
 #define FLIP 0
@@ -33,6 +34,8 @@ constexpr int VALUES = TILE * W;      // of a tile of rows
 constexpr int INVERSE_LD = TILE + 1;  // odd, for reads along rows
 // Of the two triangular factors the first is L, and the second U; for Aᵀ the transposes of U and L.
 constexpr bool upper_first = LU && FLIP, upper_last = LU && !FLIP;
+// Whether the first sweep interchanges rows, and the last one does.
+constexpr bool moves_first = LDL || upper_last, moves_last = LDL || upper_first;
 
 // --- messages ------------------------------------------------------------------------------------
 
@@ -73,8 +76,21 @@ __device__ __forceinline__ void receive(
 template <class T>
 __device__ inline T pivot_row(const Solve<T> &s, const SolveTask &t, int &row, int j) {
     reset(s.z + (long long)(t.start + row) * W + j);
-    if (upper_last) row = s.place[t.start + row];
+    if (moves_first) row = s.place[t.start + row];
     return s.x[(long long)(t.start + row) * W + j];
+}
+
+// LDL: v ← D⁻¹·v for row `row` of a front and one right-hand side, and for the next row if both are a
+// 2×2 pivot; whose second row does nothing. Rows of v lie together.
+template <class T>
+__device__ inline void divide(const Solve<T> &s, const SolveTask &t, int row, T *v) {
+    const T *d = s.diagonal + t.start + row, *e = s.coupling + t.start + row;
+    if (!(*e == zero<T>())) {
+        BlockInverse<T> inverse(d[0], *e, d[1]);
+        T x = v[0], y = v[1];
+        v[0] = fma_(inverse.above, y, inverse.first * x),
+        v[1] = fma_(inverse.second, y, inverse.below * x);
+    } else if (row % TILE == 0 || e[-1] == zero<T>()) v[0] = pivot_reciprocal(d[0]) * v[0];
 }
 
 template <class T> __device__ inline Front<T> front_of(const SolveTask &t, T *factor) {
@@ -162,7 +178,7 @@ __device__ inline void multiply_rows(
         }
 }
 
-// sum[u] += Σ conj(entries) · v over the rows; conj for Cholesky alone. Of v no more is read than
+// sum[u] += Σ conj(entries) · v over the rows; conj where the second factor is the adjoint. Of v no more is read than
 // one row behind the last one. Entries are looked at here, and not when they are asked for.
 template <bool PAIRED, int LD, class T>
 __device__ inline void multiply_columns(T (&sum)[2][W], const T (&e)[16], const T *v, int rows) {
@@ -181,7 +197,7 @@ __device__ inline void multiply_columns(T (&sum)[2][W], const T (&e)[16], const 
 #pragma unroll
                 for (int u = 0; u < 2; ++u) {
                     T a = h == 0 || row + 1 < rows ? e[8 * u + q + h] : zero<T>();
-                    if constexpr (!LU) a = conj(a);
+                    if constexpr (conjugates) a = conj(a);
                     sum[u][j] = fma_(a, two.e[h], sum[u][j]);
                 }
         }

@@ -59,7 +59,7 @@ template <class T> __device__ inline T sum_of_warps(const T *sums, int at) {
     return total;
 }
 
-// The inverse (its conjugate transpose for TRANSPOSE, the transpose for LU) times b: four terms of
+// The inverse (its transpose for TRANSPOSE, the conjugate one if that is the second factor) times b: four terms of
 // each result, which product_at adds.
 template <bool TRANSPOSE, class T>
 __device__ inline void multiply_inverse(const TileMemory<T> &memory) {
@@ -71,7 +71,7 @@ __device__ inline void multiply_inverse(const TileMemory<T> &memory) {
     for (int i = 0; i < TILE / 4; ++i) {
         int c = quarter * (TILE / 4) + i;
         T a = TRANSPOSE ? memory.inverse[c + r * INVERSE_LD] : memory.inverse[r + c * INVERSE_LD];
-        if constexpr (TRANSPOSE && !LU) a = conj(a);
+        if constexpr (TRANSPOSE && conjugates) a = conj(a);
 #pragma unroll
         for (int j = 0; j < W; ++j) sum[j] = fma_(a, memory.b[j * TILE + c], sum[j]);
     }

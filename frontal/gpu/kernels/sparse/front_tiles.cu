@@ -6,9 +6,10 @@
 // A task is a tile (i, j) of 64×64 of a front, from its assembly to its end:
 //   C = A(i,j) + Σ children − Σ_{p<j} L(i,p)·L(j,p)ᴴ;   i = j: L(j,j), and its inverse V;
 //   i > j: L(i,j) = C·Vᴴ;   j a tile of update rows: C is a tile of the contribution block.
-// With Cholesky the task (i, i) sums up p < i-1 only and stores C; the task (i, i-1), when it has
-// L(i,i-1), subtracts the square of it and makes L(i,i), which all others wait for. Columns of
-// L(j,j) are sent as soon as they are known: L(i,j) follows (tile_follow.cuh) and does not wait for
+// Without LU the task (i, i) sums up p < i-1 only and stores C; the task (i, i-1), when it has
+// L(i,i-1), subtracts the square of it and makes L(i,i), which all others wait for. With D the
+// second factor is L·D, kept beside L while the front is worked on, and L(i,j) = C·Vᴴ·D⁻¹, with the
+// columns of C interchanged as those of the diagonal tile. With Cholesky columns of L(j,j) are sent as soon as they are known: L(i,j) follows (tile_follow.cuh) and does not wait for
 // V, except where there would be too many messages. For LU the second factor is U(p,j), and there
 // are tasks for the transpose of U with the factors exchanged: C·Vᵀ with V the inverse of L(j,j).
 //
@@ -27,6 +28,8 @@
 // slices.
 #include "sparse/front_gather.cuh"
 #include "sparse/getf2_tile.cuh"
+#include "sparse/ldl_below.cuh"
+#include "sparse/ldl_tile.cuh"
 #include "common/scheduler.cuh"
 #include "common/tile.cuh"
 #include "sparse/tile_copies.cuh"
@@ -54,7 +57,8 @@ using Tasks = TileTasks<T>;
 // One task, as all threads know it.
 struct Task {
     Front<T> front;
-    T *sent;  // messages of the front's first diagonal tiles
+    T *sent;     // messages of the front's first diagonal tiles
+    T *product;  // L·D
     int number, i, j, level, sent_tiles;
     Part part;
 };
@@ -105,6 +109,13 @@ __device__ inline void assemble(
     __syncthreads();
 }
 
+// Tile row i of the second factor: of L, or of L·D.
+__device__ inline Matrix<T> second_factor(const Task &task, int i) {
+    Matrix<T> row = task.front.lower(i);
+    if (LDL) row.data = task.product + (row.data - task.front.panel);
+    return row;
+}
+
 __device__ __forceinline__ void accumulate(Product &tile, const Task &task, const Tasks &tasks) {
     const Front<T> &f = task.front;
     int i = task.i, j = task.j, base = f.tree->tile_row[f.s], limit = min_(j, f.pivot_tiles);
@@ -117,8 +128,8 @@ __device__ __forceinline__ void accumulate(Product &tile, const Task &task, cons
         int first = p * SIZE, depth = (ready - p) * SIZE;
         auto columns = [&](Matrix<T> row) { return row.at(0, first, SIZE, depth); };
         if constexpr (!LU) {
-            tile.template multiply<NoTrans, ConjTrans, true>(
-                columns(f.lower(i)), columns(f.lower(j)), work());
+            tile.template multiply<NoTrans, (conjugates ? ConjTrans : Transposed), true>(
+                columns(f.lower(i)), columns(second_factor(task, j)), work());
         } else {
             auto above = [&](int c) {  // U(p…, c) where it lies in the diagonal block
                 return Matrix<T>{f.panel + (long long)SIZE * c * f.ld(), f.k, f.rows(c), f.ld()}.at(
@@ -190,6 +201,69 @@ __device__ __noinline__ void finish_cholesky(const Task &task, const Tasks &task
     }
 }
 
+#if LDL
+// Where rows go is kept as for LU.
+__device__ __noinline__ void finish_ldl(const Task &task, const Tasks &tasks) {
+    const Front<T> &f = task.front;
+    int j = task.i, w = f.rows(j), row = threadIdx.x % SIZE, c = f.tree->start[f.s] + j * SIZE + row;
+    T *block = work(), *inverse = assembled(), *ones = scratch();
+    LdlTile<T> &ldl = *reinterpret_cast<LdlTile<T> *>(ones + SIZE);
+    bool all = f.m == 0 && j == f.pivot_tiles - 1;
+    int replaced = ldl.factor(block, w, {tasks.tiny, real_t<T>(all ? 0 : 1)});
+    if (threadIdx.x < w) {
+        tasks.pivots[c] = ldl.place[row], tasks.coupling[c] = ldl.coupling[row];
+        tasks.diagonal[c] = pivot_value(block[row * (ld + 1)]);
+        if (ldl.largest[row] > 0) tasks.largest[c] = ldl.largest[row];
+    }
+    if (threadIdx.x < SIZE) ones[row] = one<T>();
+    __syncthreads();
+    invert_lower(block, inverse, ones, w);
+    keep_inverse(inverse, tasks.inverses + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w);
+    if (threadIdx.x == 0 && replaced) atomicAdd(tasks.outcome + 1, replaced);
+    publish(task, tasks, j);
+    Matrix<T> target = f.lower(j).at(0, j * SIZE);
+#pragma unroll 8
+    for (int k = threadIdx.x / SIZE; k < w; k += threads / SIZE)
+        if (row >= k && row < w)
+            target(row, k) = row == k ? pivot_value(block[row * (ld + 1)]) : block[row + k * ld];
+}
+
+// L(i,j) and L(i,j)·D. The product takes the place of one that others read up to two levels below.
+// If `next`, L goes to assembled(), too, and L·D stays in work().
+__device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks, bool next) {
+    const Front<T> &f = task.front;
+    int i = task.i, j = task.j, w = f.rows(j), first = f.tree->start[f.s] + j * SIZE;
+    fetch_tile(assembled(), tasks.inverses + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w, w);
+    if (threadIdx.x < 2 && task.level >= 2 + threadIdx.x)
+        wait_for(tasks.level + task.level - 2 - threadIdx.x,
+            tasks.level_count[task.level - 2 - threadIdx.x]);
+    interchange_columns(work(), tasks.pivots + first, w);
+    copy_async_wait<0>();
+    __syncthreads();
+    TileTimesInverse<T> below;
+    below.multiply(work(), assembled());
+    __syncwarp();  // a warp has rows of its own
+    below.each([&](int r, int c, T &v) { work()[r + c * ld] = v; });
+    auto inverse = reinterpret_cast<ColumnInverse<T> *>(scratch());
+    if (threadIdx.x < w) inverse[threadIdx.x].set(tasks.diagonal + first, tasks.coupling + first);
+    __syncthreads();
+    put_divided(work(), inverse, second_factor(task, i).at(0, j * SIZE),
+        f.lower(i).at(0, j * SIZE), tasks.largest + first, w, next ? assembled() : nullptr);
+    publish(task, tasks, j);
+}
+#endif
+
+#if LDL
+// The tile whose factor is L(i,i): what the task (i,i) has stored less L·D·Lᴴ of L(i,i-1).
+__device__ __noinline__ void prepare_diagonal(const Task &task, const Tasks &tasks) {
+    const Front<T> &f = task.front;
+    int i = task.i;
+    if (threadIdx.x == 0) wait_for(tasks.upper_done + f.tree->tile_row[f.s] + i, 1);
+    __syncthreads();
+    subtract_product(work(), assembled(), f.lower(i).at(0, i * SIZE));
+}
+#endif
+
 #if LU
 // For LU, where rows go: pivots[start + …] holds the place of each row of a diagonal tile until all
 // is done (front_pivots makes LAPACK's interchanges of it).
@@ -228,6 +302,7 @@ __device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
 }
 #endif
 
+#if !LDL
 // L(i,j), or its like of the transpose of U.
 __device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks) {
     const Front<T> &f = task.front;
@@ -249,7 +324,9 @@ __device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks) 
     publish(task, tasks, j, LU && task.part == UPPER_PART);
 }
 
-#if !LU
+#endif
+
+#if !LU && !LDL
 // L(i,j), following the factor of the diagonal tile.
 __device__ __noinline__ void follow(const Task &task, const Tasks &tasks) {
     const Front<T> &f = task.front;
@@ -314,7 +391,7 @@ __device__ inline void finish_contribution(
 
 // Whether L(i,j) follows the factor of the diagonal tile, which then takes work().
 __device__ inline bool follows(const Task &task) {
-    return !LU && task.i > task.j && task.j < task.sent_tiles;
+    return CHOLESKY && task.i > task.j && task.j < task.sent_tiles;
 }
 
 // Subtract the product from what is assembled: into work(), in its place if it will follow, or
@@ -344,6 +421,16 @@ __device__ inline void run(const Task &task, const Tasks &tasks, T *blocks, cons
     if (j >= pivots) return;
 #if LU
     if (i == j) return finish_lu(task, tasks);
+#elif LDL
+    if (i == j && j) return;
+    bool next = i == j + 1 && i < pivots;
+    if (i > j) {
+        wait_for_diagonal(task, tasks);
+        finish_below(task, tasks, next);
+        if (!next) return;
+        prepare_diagonal(task, tasks);
+    }
+    return finish_ldl(task, tasks);
 #else
     if (i == j && j) return;
     bool next = i == j + 1 && i < pivots;
@@ -351,8 +438,10 @@ __device__ inline void run(const Task &task, const Tasks &tasks, T *blocks, cons
     if (next || i == j) return finish_cholesky(task, tasks);
     if (follows(task)) return follow(task, tasks);
 #endif
+#if !LDL
     if (!LU || task.part == LOWER_PART) wait_for_diagonal(task, tasks);
     finish_below(task, tasks);
+#endif
 }
 
 extern "C" __global__ void __launch_bounds__(threads, residents)
@@ -365,6 +454,7 @@ extern "C" __global__ void __launch_bounds__(threads, residents)
         int sent = tasks.first_sent[item.x];
         task.sent = tasks.sent + (long long)sent * (SIZE * SIZE);
         task.sent_tiles = tasks.first_sent[item.x + 1] - sent;
+        if (LDL) task.product = tasks.products + tasks.product[item.x];
         task.i = item.y, task.j = item.z, task.level = item.w % PART_BIT,
         task.part = Part(item.w / PART_BIT);
     };

@@ -7,23 +7,26 @@
 #pragma once
 #include "sparse/front.cuh"
 #include "dense/getf2.cuh"
+#include "sparse/pivot_blocks.cuh"
 #include "common/warp_product.cuh"
 
 constexpr int NB = SMALL_PANEL, CHILDREN = SMALL_CHILDREN;
 
-// The reciprocal of a diagonal entry: real for Cholesky.
+constexpr bool SQUARE = !CHOLESKY;  // whether both triangles are kept
+
+// The reciprocal of a diagonal entry: real for Cholesky. With D, D(j+1,j) takes its place.
 template <class T, bool GENERAL> struct PivotScaleOf {
     using type = T;
 };
 template <class T> struct PivotScaleOf<T, false> {
     using type = real_t<T>;
 };
-template <class T> using PivotScale = typename PivotScaleOf<T, LU != 0>::type;
+template <class T> using PivotScale = typename PivotScaleOf<T, SQUARE>::type;
 
 // What ORDER threads keep of a front with up to ORDER rows.
 template <class T, int ORDER> struct alignas(16) SmallTile {
     static constexpr int warps = ORDER > 32 ? ORDER / 32 : 1;
-    static constexpr int blocks = ORDER / NB, folds = blocks > 1 && !LU ? blocks / 2 : blocks;
+    static constexpr int blocks = ORDER / NB, folds = blocks > 1 && !SQUARE ? blocks / 2 : blocks;
     static constexpr int LD = ORDER + (folds < blocks ? NB : 0) + leading_pad<T, false>();
     static constexpr int elements = folds * NB * LD;
 
@@ -51,7 +54,7 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
 
     // Where a block column begins, less its row 0.
     __device__ static int offset(int block) {
-        if (LU) return NB * LD * block;
+        if (SQUARE) return NB * LD * block;
         int below = block >= folds, column = below ? blocks - 1 - block : block;
         return NB * LD * column - NB * block + (below ? ORDER - NB * column : 0);
     }
@@ -87,7 +90,7 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
 #pragma unroll 4
         for (int e = each * lane(); e < count; e += each * ORDER)
             *reinterpret_cast<Pack16<T> *>(data + e) = nothing;
-        if (ORDER < 32 && LU)  // rows that nobody writes are multiplied by zero
+        if (ORDER < 32 && SQUARE)  // rows that nobody writes are multiplied by zero
             for (int e = lane(); e < 2 * NB; e += ORDER) rows[e] = zero<T>();
     }
 
@@ -130,6 +133,13 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
         }
     }
 
+    // The upper triangle of the first `order` rows is the adjoint of the lower one.
+    __device__ void mirror(int order) {
+        int r = lane();
+        for (int c = 0; c < r && r < order; ++c)
+            data[c + r * LD] = mirrored(data[r + c * LD]);
+    }
+
   private:
     // A power of two of threads go down a column, the others take further columns; several loads of
     // a thread are under way at once.
@@ -165,9 +175,9 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
         part.clear();
         for (int q = from; q < to; q += NB) {
             const T *left = panel(q / NB) + r0;
-            const T *right = LU ? data + q + c0 * LD : panel(q / NB) + c0;
-            if (to - q > NB / 2) part.template add<NB, false, LU, false, !LU>(left, LD, right, LD);
-            else part.template add<NB / 2, false, LU, false, !LU>(left, LD, right, LD);
+            const T *right = SQUARE ? data + q + c0 * LD : panel(q / NB) + c0;
+            if (to - q > NB / 2) part.template add<NB, false, SQUARE, false, !SQUARE>(left, LD, right, LD);
+            else part.template add<NB / 2, false, SQUARE, false, !SQUARE>(left, LD, right, LD);
         }
         const T *block = panel(c0 / NB) + r0;
         part.each([&](int i, int j, T &v) { f(i, j, block[i + j * LD] - v); });
@@ -178,18 +188,18 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
     // the place of L.
     __device__ void invert_row(int n, int row, bool upper, T *kept) {
         int down = LU && upper ? LD : 1, across = LU && upper ? 1 : LD;
-        bool unit = LU && !upper;
+        bool unit = SQUARE && !upper;
 #pragma unroll 1
         for (int q = (n - 1) / NB; q >= 0; --q) {
             int begin = q * NB;
-            T x[NB], *from = data + (LU ? begin * across : offset(q)), *own = from + row * down;
+            T x[NB], *from = data + (SQUARE ? begin * across : offset(q)), *own = from + row * down;
 #pragma unroll
             for (int j = 0; j < NB; ++j) x[j] = begin + j == row ? one<T>() : zero<T>();
 #pragma unroll 1
             for (int i = begin + NB; i <= row; ++i) {
                 T v = -(unit && i == row
                             ? one<T>()
-                            : data[LU ? row * down + i * across : row + column_offset(i)]);
+                            : data[SQUARE ? row * down + i * across : row + column_offset(i)]);
 #pragma unroll
                 for (int j = 0; j < NB; ++j) x[j] = fma_(v, from[i * down + j * across], x[j]);
             }

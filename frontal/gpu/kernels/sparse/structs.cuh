@@ -17,6 +17,8 @@
 constexpr int FRONT_TILE = 64;
 // Beyond all positions of pivots; see report_failure.
 constexpr int NO_POSITION = 0x7fffffff;
+// Of entries of L in L·D·Lᴴ: 1/u of threshold pivoting.
+constexpr int LIMIT = 100;
 // Of a task's level: whether it is one of U.
 constexpr int PART_BIT = 0x40000000;
 // Threads of a block of front_tiles.cu and front_pivots.cu.
@@ -108,6 +110,11 @@ template <class T> struct SmallOutputs {
     T *inverses;
     T *upper_inverses;
     int *pivots;
+    // LDL: D(j,j), and D(j+1,j) of 2×2 pivots, zero elsewhere.
+    T *diagonal;
+    T *coupling;
+    // LDL: of each column of L, below its tile (of small fronts: all of it).
+    float *largest;
     // See report_failure; then how many pivots were replaced.
     int *outcome;
     real_t<T> tiny;
@@ -140,7 +147,15 @@ template <class T> struct TileTasks {
     T *sent;
     // Number of each front's first of them, and one more.
     const int *first_sent;
+    // LDL: L·D of fronts at work, and where that of each front lies.
+    T *products;
+    const long long *product;
     int *pivots;
+    // LDL: D(j,j), and D(j+1,j) of 2×2 pivots, zero elsewhere.
+    T *diagonal;
+    T *coupling;
+    // LDL: of each column of L, below its tile (of small fronts: all of it).
+    float *largest;
     // See report_failure; then how many pivots were replaced.
     int *outcome;
     real_t<T> tiny;
@@ -178,9 +193,12 @@ template <class T> struct Solve {
     const int *message_pointer;
     // Where the message of each update row goes.
     const int *slots;
-    // LU: which row of the front comes to each pivot row.
+    // LU and LDL: which row of the front comes to each pivot row.
     const int *place;
     const T *inverses;
+    // LDL: D(j,j), and D(j+1,j) of 2×2 pivots, zero elsewhere.
+    const T *diagonal;
+    const T *coupling;
     // Right-hand sides.
     const T *x;
     // Messages: y between the sweeps, z the solution.
@@ -234,21 +252,24 @@ static_assert(OFFSET_OF(SmallFronts, maps) == 16);
 static_assert(OFFSET_OF(SmallFronts, entries) == 24);
 static_assert(OFFSET_OF(SmallFronts, finished) == 32);
 
-static_assert(sizeof(SmallOutputs<SCALAR>) == 56);
+static_assert(sizeof(SmallOutputs<SCALAR>) == 80);
 static_assert(OFFSET_OF(SmallOutputs<SCALAR>, factor) == 0);
 static_assert(OFFSET_OF(SmallOutputs<SCALAR>, blocks) == 8);
 static_assert(OFFSET_OF(SmallOutputs<SCALAR>, inverses) == 16);
 static_assert(OFFSET_OF(SmallOutputs<SCALAR>, upper_inverses) == 24);
 static_assert(OFFSET_OF(SmallOutputs<SCALAR>, pivots) == 32);
-static_assert(OFFSET_OF(SmallOutputs<SCALAR>, outcome) == 40);
-static_assert(OFFSET_OF(SmallOutputs<SCALAR>, tiny) == 48);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, diagonal) == 40);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, coupling) == 48);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, largest) == 56);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, outcome) == 64);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, tiny) == 72);
 
 static_assert(sizeof(Entries) == 24);
 static_assert(OFFSET_OF(Entries, begin) == 0);
 static_assert(OFFSET_OF(Entries, source) == 8);
 static_assert(OFFSET_OF(Entries, place) == 16);
 
-static_assert(sizeof(TileTasks<SCALAR>) == 152);
+static_assert(sizeof(TileTasks<SCALAR>) == 192);
 static_assert(OFFSET_OF(TileTasks<SCALAR>, list) == 0);
 static_assert(OFFSET_OF(TileTasks<SCALAR>, count) == 8);
 static_assert(OFFSET_OF(TileTasks<SCALAR>, entries) == 16);
@@ -262,10 +283,15 @@ static_assert(OFFSET_OF(TileTasks<SCALAR>, inverses) == 88);
 static_assert(OFFSET_OF(TileTasks<SCALAR>, upper_inverses) == 96);
 static_assert(OFFSET_OF(TileTasks<SCALAR>, sent) == 104);
 static_assert(OFFSET_OF(TileTasks<SCALAR>, first_sent) == 112);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, pivots) == 120);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, outcome) == 128);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, tiny) == 136);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, trace) == 144);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, products) == 120);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, product) == 128);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, pivots) == 136);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, diagonal) == 144);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, coupling) == 152);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, largest) == 160);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, outcome) == 168);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, tiny) == 176);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, trace) == 184);
 
 static_assert(sizeof(SolveTask) == 64);
 static_assert(OFFSET_OF(SolveTask, panel) == 0);
@@ -282,16 +308,18 @@ static_assert(OFFSET_OF(SolveTask, partial) == 52);
 static_assert(OFFSET_OF(SolveTask, has_children) == 56);
 static_assert(OFFSET_OF(SolveTask, spare) == 60);
 
-static_assert(sizeof(Solve<SCALAR>) == 96);
+static_assert(sizeof(Solve<SCALAR>) == 112);
 static_assert(OFFSET_OF(Solve<SCALAR>, tasks) == 0);
 static_assert(OFFSET_OF(Solve<SCALAR>, message_pointer) == 8);
 static_assert(OFFSET_OF(Solve<SCALAR>, slots) == 16);
 static_assert(OFFSET_OF(Solve<SCALAR>, place) == 24);
 static_assert(OFFSET_OF(Solve<SCALAR>, inverses) == 32);
-static_assert(OFFSET_OF(Solve<SCALAR>, x) == 40);
-static_assert(OFFSET_OF(Solve<SCALAR>, y) == 48);
-static_assert(OFFSET_OF(Solve<SCALAR>, z) == 56);
-static_assert(OFFSET_OF(Solve<SCALAR>, messages) == 64);
-static_assert(OFFSET_OF(Solve<SCALAR>, partial) == 72);
-static_assert(OFFSET_OF(Solve<SCALAR>, ticket) == 80);
-static_assert(OFFSET_OF(Solve<SCALAR>, count) == 88);
+static_assert(OFFSET_OF(Solve<SCALAR>, diagonal) == 40);
+static_assert(OFFSET_OF(Solve<SCALAR>, coupling) == 48);
+static_assert(OFFSET_OF(Solve<SCALAR>, x) == 56);
+static_assert(OFFSET_OF(Solve<SCALAR>, y) == 64);
+static_assert(OFFSET_OF(Solve<SCALAR>, z) == 72);
+static_assert(OFFSET_OF(Solve<SCALAR>, messages) == 80);
+static_assert(OFFSET_OF(Solve<SCALAR>, partial) == 88);
+static_assert(OFFSET_OF(Solve<SCALAR>, ticket) == 96);
+static_assert(OFFSET_OF(Solve<SCALAR>, count) == 104);

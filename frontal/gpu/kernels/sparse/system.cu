@@ -10,7 +10,7 @@
 // Vectors are n×width, column-major without gaps, of type V: the factor's scalar T, or with WIDE
 // its double-precision counterpart. Norms are kept as bits: non-negative floats are ordered as
 // their bits are, so that maxima need no order of threads, and NaN is above them all.
-#include "sparse/front.cuh"
+#include "sparse/pivot_blocks.cuh"
 
 #ifndef WIDE
 #define WIDE 0
@@ -247,7 +247,7 @@ __device__ inline T pivot_of(const Fronts &tree, int fronts, int c, T *panels) {
     return f.panel[(long long)(c - tree.start[f.s]) * (f.ld() + 1)];
 }
 
-// The diagonal of L (Cholesky) or U (LU) in elimination order. A thread an entry.
+// The diagonal of L (Cholesky), U (LU) or D in elimination order. A thread an entry.
 extern "C" __global__ void __launch_bounds__(threads) system_diagonal(
     const __grid_constant__ Fronts tree, int fronts, int n, T *panels, T *diagonal) {
     for (long long c = (long long)blockIdx.x * threads + threadIdx.x; c < n;
@@ -267,19 +267,41 @@ __device__ inline T diagonal_entry(
     return low < pointer[c + 1] && index[low] == c ? values[low] : zero<T>();
 }
 
+// Pivot c of D: its modulus; of a block of order 2 bounds of both eigenvalues, and of nothing if c is
+// its second column.
+struct PivotSize {
+    double small, large;
+};
+__device__ inline PivotSize pivot_size(const T *diagonal, const T *coupling, int c) {
+    T a = diagonal[c], b = coupling[c];
+    if (c > 0 && !(coupling[c - 1] == zero<T>())) return {1e308, 0};
+    if (b == zero<T>()) return {modulus(a), modulus(a)};
+    T g = diagonal[c + 1];
+    real_t<T> norm = max_(modulus(a), modulus(g)) + modulus(b), scale = 1 / norm;
+    T rest = (scale * a) * (scale * g) - (scale * b) * mirrored(scale * b);
+    return {modulus(rest) * norm, norm};
+}
+
 // Maxima, out[0]: of |a|/|d|² for pivots d of Cholesky and the entries a of A that they came from
-// (column perm[c] for pivot c), or of 1/|d| for those of LU; out[1]: of |d|; out[2]: of the parts
-// of A's `count` values; out[3]: of |a - conj(b)| for values a and those b of the transposed entry,
-// at `mirror`, which may be null. A thread owns pivots and values; static shared memory: four
-// norms.
+// (column perm[c] for pivot c), or else of 1/|d|; out[1]: of |d|; out[2]: of the parts of A's
+// `count` values; out[3]: of |a - b̄| for values a and those b of the transposed entry, at `mirror`,
+// which may be null, or of |a - b| where that is the symmetry; out[4]: with D, of `largest`. A
+// thread owns pivots and values; static shared memory: five norms.
 extern "C" __global__ void __launch_bounds__(threads)
     system_health(const __grid_constant__ Fronts tree, int fronts, int n, T *panels,
         const long long *pointer, const int *index, const int *perm, const T *values,
-        long long count, const Position *mirror, Bits *out) {
-    Bits best[4] = {};
+        long long count, const Position *mirror, const T *d, const T *coupling,
+        const float *largest, Bits *out) {
+    Bits best[LDL ? 5 : 4] = {};
     long long first = (long long)blockIdx.x * threads + threadIdx.x,
               step = (long long)gridDim.x * threads;
     for (long long c = first; c < n; c += step) {
+        if constexpr (LDL) {
+            PivotSize size = pivot_size(d, coupling, (int)c);
+            best[0] = max(best[0], bits(1 / size.small)), best[1] = max(best[1], bits(size.large)),
+            best[4] = max(best[4], bits((double)largest[c]));
+            continue;
+        }
         double d = modulus(pivot_of(tree, fronts, (int)c, panels));
         double loss =
             LU ? 1 / d : modulus(diagonal_entry(pointer, index, values, perm[c])) / (d * d);
@@ -289,7 +311,7 @@ extern "C" __global__ void __launch_bounds__(threads)
         T value = values[p];
         best[2] = max(best[2], wide(part_bits(value)));
         if (mirror && mirror[p] >= p)
-            best[3] = max(best[3], wide(bits(modulus(value - conj(values[mirror[p]])))));
+            best[3] = max(best[3], wide(bits(modulus(value - mirrored(values[mirror[p]])))));
     }
     collect(best, out, [](int i) { return i; });
 }
@@ -299,12 +321,13 @@ extern "C" __global__ void __launch_bounds__(threads)
 // columns of the factors, a team columns of A; static shared memory: two norms.
 extern "C" __global__ void __launch_bounds__(threads, 3)
     system_largest(const __grid_constant__ Fronts tree, int fronts, int n, T *panels, int lanes,
-        const long long *pointer, const T *values, Bits *out) {
+        const long long *pointer, const T *values, const T *coupling, Bits *out) {
     Bits best[2] = {};
     for (int c = blockIdx.x; c < n; c += gridDim.x) {
         Front<T> f;
         f.set(tree, front_of(tree, fronts, c), panels);
         int j = c - tree.start[f.s];
+        if (LDL && threadIdx.x == 0) best[0] = max(best[0], wide(part_bits(coupling[c])));
         const T *column = f.panel + (long long)j * f.ld();
         for (int i = (LU ? 0 : j) + (int)threadIdx.x; i < f.k; i += threads)
             best[0] = max(best[0], wide(part_bits(column[i])));

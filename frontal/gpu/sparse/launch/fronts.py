@@ -47,8 +47,13 @@ def front_tiles(dtype: npt.DTypeLike, method: Method, limits: Limits) -> TilesPl
     slices = Tile(0, FRONT_TILE, FRONT_TILE, 8, 4).elements(dtype, (False, along))
     tile = FRONT_TILE * block_ld(dtype, FRONT_TILE)
     scratch = 64
-    if not method.one_triangle:  # reciprocals and LuTile
-        scratch += 64 + -(-(512 + 16 * dtype.itemsize + 16) // dtype.itemsize)
+    lu = 512 + 16 * dtype.itemsize + 16  # LuTile
+    if not method.one_triangle:  # and reciprocals
+        scratch += 64 + -(-lu // dtype.itemsize)
+    elif method.pivots:  # LdlTile, or inverses of pivots
+        ldl = 128 + -(-(3 * 256 + 48) // dtype.itemsize)  # LdlTile and ones
+        inverses = 64 * (2 * dtype.itemsize + max(dtype.itemsize, 4))
+        scratch += max(ldl, -(-inverses // dtype.itemsize))
     most = 1 if dtype.char == "D" else 3 if method.one_triangle else 2
     plans = []
     for two_inverses in (False, True):

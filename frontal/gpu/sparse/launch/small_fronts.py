@@ -42,10 +42,11 @@ def small_tile(dtype: npt.DTypeLike, method: Method, order: int) -> int:
     dtype = np.dtype(dtype)
     folds = order // _PANEL  # of block columns, which lie in pairs for Cholesky
     ld, warps = block_ld(dtype, order), max(order // 32, 1)
-    if method.one_triangle and folds > 1:
+    folded = method.one_triangle and not method.indefinite
+    if folded and folds > 1:
         folds, ld = folds // 2, ld + _PANEL
     real = dtype.itemsize // (2 if dtype.kind == "c" else 1)
-    scales = order * (real if method.one_triangle else dtype.itemsize)
+    scales = order * (real if folded else dtype.itemsize)
     elements = folds * _PANEL * ld + 2 * warps * _PANEL
     size = elements * dtype.itemsize + scales + _FRONT + 2 * warps * 16 + 3 * _CHILDREN * order
     return -(-size // 16) * 16

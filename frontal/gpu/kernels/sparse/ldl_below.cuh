@@ -1,0 +1,75 @@
+// What becomes of a tile of 64×64 below a diagonal tile that was factored as L·D·Lᴴ, beside the
+// product with the inverse of L. By 128 threads.
+#pragma once
+#include "dense/potrf_tile.cuh"
+#include "sparse/pivot_blocks.cuh"
+
+// Move column c < w of the tile to place[c]. Ends with a barrier if anything moves.
+template <class T> __device__ inline void interchange_columns(T *tile, const int *place, int w) {
+    constexpr int LD = tile_ld<T>, EACH = 8, ROWS = 16;
+    int own = threadIdx.x < w ? place[threadIdx.x] : (int)threadIdx.x;
+    if (!__syncthreads_or(own != threadIdx.x)) return;
+    int first = threadIdx.x / ROWS * EACH;
+#pragma unroll 1
+    for (int r = threadIdx.x % ROWS; r < TILE_ROWS; r += ROWS) {
+        T v[EACH];
+#pragma unroll
+        for (int e = 0; e < EACH; ++e) v[e] = tile[r + (first + e) * LD];
+        __syncthreads();
+#pragma unroll
+        for (int e = 0; e < EACH; ++e)
+            if (first + e < w) tile[r + place[first + e] * LD] = v[e];
+    }
+    __syncthreads();
+}
+
+// L = X·D⁻¹ for a tile X = L·D; both go to global memory, and the largest entry of each column of L,
+// which tells of pivots too small for it, to whom it may concern. A row and every other column a
+// thread. L goes to `kept`, too, if that is not null.
+template <class T>
+__device__ __noinline__ void put_divided(const T *tile, const ColumnInverse<T> *inverse,
+    Matrix<T> product, Matrix<T> lower, float *largest, int w, T *kept) {
+    constexpr int LD = tile_ld<T>;
+    int r = threadIdx.x % TILE_ROWS;
+#pragma unroll 4
+    for (int c = threadIdx.x / TILE_ROWS; c < w; c += 2) {
+        ColumnInverse<T> by = inverse[c];
+        T x = tile[r + c * LD], l = fma_(by.other, tile[r + by.partner * LD], by.own * x);
+        if (r < lower.rows) product(r, c) = x, lower(r, c) = l;
+        if (kept) kept[r + c * LD] = l;
+        unsigned most = __reduce_max_sync(full_warp, r < lower.rows ? size_of(l) : 0u);
+        if (threadIdx.x % 32 == 0 && most)
+            atomicMax(reinterpret_cast<int *>(largest + c), (int)most);
+    }
+}
+
+// x ← C − l·xᴴ for a tile C in global memory, of which the lower triangle is there; the rows and
+// columns that it has not are those of the identity. The ten 16×16 blocks on and below the diagonal;
+// from barrier to barrier.
+template <class T>
+__device__ inline void subtract_product(T *x, const T *l, Matrix<T> source) {
+    constexpr int LD = tile_ld<T>, MOST = 3;
+    constexpr unsigned rows = 0xfb9e4, columns = 0xe9500;  // two bits a block, along the columns
+    int warp = threadIdx.x / 32, count = warp < 2 ? MOST : 2, n = source.rows;
+    WarpProduct<T, 16, 16> sum[MOST];
+#pragma unroll
+    for (int q = 0; q < MOST; ++q) {
+        int e = warp + 4 * q, i = (int)(rows >> 2 * e & 3) * 16, j = (int)(columns >> 2 * e & 3) * 16;
+        sum[q].clear();
+        if (q < count)
+            sum[q].template add<TILE_ROWS, false, false, false, conjugates>(l + i, LD, x + j, LD);
+    }
+    __syncthreads();
+#pragma unroll
+    for (int q = 0; q < MOST; ++q) {
+        int e = warp + 4 * q, i = (int)(rows >> 2 * e & 3) * 16, j = (int)(columns >> 2 * e & 3) * 16;
+        sum[q].each([&](int r, int c, T &v) {
+            r += i, c += j;
+            if (q < count)
+                x[r + c * LD] = r < n && c < n && r >= c ? source(r, c) - v
+                                : r == c                 ? one<T>()
+                                                         : zero<T>();
+        });
+    }
+    __syncthreads();
+}

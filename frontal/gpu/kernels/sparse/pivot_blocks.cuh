@@ -1,0 +1,61 @@
+// The blocks of order 1 and 2 on the diagonal of D, in L·D·Lᴴ, and their inverses.
+//
+// D(j,j) is diagonal[j], D(j+1,j) is coupling[j], zero where columns j and j + 1 are no 2×2 pivot;
+// D(j,j+1) is its conjugate, or without ADJOINT the same. A block is divided by its entry beside the
+// diagonal before its determinant is formed, so that neither overflows (LAPACK's sytf2).
+#pragma once
+#include "dense/getf2.cuh"
+#include "sparse/front.cuh"
+
+// The entry on the other side of the diagonal.
+template <class T> __device__ inline T mirrored(T a) {
+    if constexpr (conjugates) return conj(a);
+    else return a;
+}
+
+// [first, above; below, second] = [a, b̄; b, g]⁻¹.
+template <class T> struct BlockInverse {
+    T first, second, below, above;
+
+    __device__ BlockInverse(T a, T b, T g) {
+        T x = pivot_reciprocal(b), y = mirrored(x), down = g * x, up = a * y;
+        T scale = pivot_reciprocal(fma_(down, up, -one<T>()));
+        first = down * (scale * y), second = up * (scale * x), below = -(scale * y),
+        above = -(scale * x);
+    }
+};
+
+// A pivot as D has it: real for L·D·Lᴴ.
+template <class T> __device__ inline T pivot_value(T a) {
+    if constexpr (conjugates) return from_real<T>(real(a));
+    else return a;
+}
+
+// A pivot that is too small, as large as `size`, of its own sign.
+template <class T> __device__ inline T enlarged(T a, real_t<T> size) {
+    real_t<T> own = abs1(a);
+    return own < least_pivot<real_t<T>>() ? from_real<T>(size) : (size * pivot_reciprocal(own)) * a;
+}
+
+// (v·D⁻¹)(c) = own·v(c) + other·v(partner).
+template <class T> struct ColumnInverse {
+    T own, other;
+    int partner;
+
+    // For this thread's column of a tile, by the tile's parts of D.
+    __device__ void set(const T *diagonal, const T *coupling) {
+        int c = threadIdx.x;
+        partner = c, other = zero<T>();
+        if (!(coupling[c] == zero<T>())) {
+            BlockInverse<T> block(diagonal[c], coupling[c], diagonal[c + 1]);
+            own = block.first, other = block.below, partner = c + 1;
+        } else if (c > 0 && !(coupling[c - 1] == zero<T>())) {
+            BlockInverse<T> block(diagonal[c - 1], coupling[c - 1], diagonal[c]);
+            own = block.second, other = block.above, partner = c - 1;
+        } else own = pivot_reciprocal(diagonal[c]);
+    }
+};
+
+// The bits of a magnitude, which are ordered as magnitudes are; NaN is above all.
+__device__ inline unsigned size_bits(float a) { return __float_as_uint(a) & 0x7fffffffu; }
+template <class T> __device__ inline unsigned size_of(T a) { return size_bits((float)abs1(a)); }

@@ -1,0 +1,212 @@
+// L·D·Lᴴ of a small front with symmetric interchanges and pivots of order 1 and 2, by threshold
+// pivoting: entries of L are bounded by LIMIT in whole columns, update rows too.
+//
+// The front is in shared memory with both triangles; a thread owns a row. Each step looks at the
+// first column that is left and at that of its largest entry among the candidates: either can be a
+// pivot, or both a block of order 2, and what bounds L by 8 is good enough to look no further. A
+// column without such a pivot goes behind the others and is tried again when these are eliminated.
+// When all are left so, the best pivot is taken anyway, or made larger if it is tiny; L tells the
+// host (`largest`), who can move the column to the parent. Threshold pivoting, and columns that go
+// behind the others: Duff, Reid, "The multifrontal solution of indefinite sparse symmetric linear
+// equations" (1983); Hogg, Scott, "Pivoting strategies for tough sparse indefinite systems" (2013).
+//
+// Static shared memory: none; D(j+1,j) has the place of the tile's scales, and which row comes to
+// each place that of the children's rows.
+#pragma once
+#include "sparse/small_front.cuh"
+
+#ifndef MULTIPLIER
+#define MULTIPLIER 8
+#endif
+
+template <class T, int ORDER> struct SmallPivots {
+    using Tile = SmallTile<T, ORDER>;
+    static constexpr int LD = Tile::LD;
+    Tile &tile;
+    const SmallOutputs<T> &to;
+    int lane, k, order;
+
+    __device__ void begin() {
+        tile.row[0][lane] = (unsigned char)lane;
+        if constexpr (SQUARE) tile.scales[lane] = zero<T>();
+    }
+
+    // All columns from j on; ends with a barrier.
+    __device__ void eliminate(int j) {
+        int last = k;  // those from there on have failed since a pivot was last found
+        bool found = false, forced = false;
+        while (Tile::most(k - j) > 0) {
+            Step step = choose(j, forced);
+            int other = step.order == 0 ? last - 1 : step.order == 1 ? step.partner : j + 1;
+            tile.sync();  // all have read what is moved now
+            if (j >= k) swap(0, 0);
+            else if (step.order == 2) swap(other, step.partner);
+            else swap(j, other);
+            eliminate(j, step);
+            if (j >= k) continue;
+            if (step.order == 0) --last;
+            else j += step.order, found = true, forced = false;
+            if (j < last) continue;
+            forced = !found, found = false, last = k;
+        }
+    }
+
+    // D, and LAPACK's interchanges from 1.
+    __device__ void put() {
+        if constexpr (SQUARE) {
+            T *coupling = to.coupling + tile.front.start, *diagonal = to.diagonal + tile.front.start;
+            if (lane < k) {
+                coupling[lane] = tile.scales[lane];
+                diagonal[lane] = pivot_value(tile.data[lane * (LD + 1)]);
+            }
+        }
+        unsigned char *wanted = tile.row[0], *at = tile.row[1], *place = tile.row[2];
+        at[lane] = place[lane] = (unsigned char)lane;
+        bool moved = Tile::any(wanted[lane] != lane);
+        tile.sync();
+        int *pivots = to.pivots + tile.front.start;
+        if (!moved && lane < k) pivots[lane] = lane + 1;
+        for (int r = 0; moved && lane == 0 && r < k; ++r) {
+            int from = place[wanted[r]], row = at[r];
+            pivots[r] = from + 1;
+            at[from] = (unsigned char)row, place[row] = (unsigned char)from;
+        }
+    }
+
+  private:
+    // A pivot of order 1 at `partner`, or of order 2 with it; order 0: none.
+    struct Step {
+        int order, partner;
+        bool small;     // the pivot is too small, and its column bounded by `column`
+        float column;
+    };
+
+    // The largest of each value among the threads of the front; `turn` is 0 and 1 in turns.
+    template <int N> __device__ void reduce(unsigned (&v)[N], int turn) {
+#pragma unroll
+        for (int n = 0; n < N; ++n) v[n] = group_max<(ORDER < 32 ? ORDER : 32)>(v[n]);
+        if constexpr (Tile::warps > 1) {
+            unsigned *all = reinterpret_cast<unsigned *>(tile.candidates) + turn * 8;
+            if (lane % 32 == 0) {
+#pragma unroll
+                for (int n = 0; n < N; ++n) all[Tile::warp() * 4 + n] = v[n];
+            }
+            __syncthreads();
+#pragma unroll
+            for (int n = 0; n < N; ++n) v[n] = max(all[n], all[4 + n]);
+        }
+    }
+
+    // What bounds L by a pivot of size d, in a column of entries up to c.
+    __device__ static float bound(float c, float d) {
+        return d > 0 ? c / d : __uint_as_float(0x7f800000u);
+    }
+
+    __device__ Step choose(int j, bool forced) {
+        bool active = j < k, mine = active && lane > j && lane < order;
+        j = active ? j : 0;
+        const T *own = tile.data + lane, *column = tile.data + j * LD;
+        unsigned size = mine ? size_of(own[j * LD]) : 0u;
+        unsigned v[2] = {size, mine && lane < k ? (size & ~63u) | (63 - lane) : 0u};
+        reduce(v, 0);
+        bool pair = (v[1] & ~63u) != 0;
+        int r = pair ? 63 - (int)(v[1] & 63) : j;
+        bool beside = mine && lane != r;
+        unsigned next = pair && active && lane >= j && lane < order && lane != r
+                            ? size_of(own[r * LD])
+                            : 0u;
+        unsigned u[3] = {next, beside ? size : 0u, beside ? next : 0u};
+        reduce(u, 1);
+        T a = pivot_value(column[j]), b = column[r], g = pivot_value(tile.data[r * (LD + 1)]);
+        float one_bound = bound(__uint_as_float(v[0]), (float)abs1(a)), two_bound = bound(1, 0);
+        float other_bound = pair ? bound(__uint_as_float(u[0]), (float)abs1(g)) : two_bound;
+        if (pair) two_bound = bound_of_block(a, b, g, __uint_as_float(u[1]), __uint_as_float(u[2]));
+        float limit = forced ? (float)(1 / to.tiny) : LIMIT;
+        Step step{1, j, false, __uint_as_float(v[0])};
+        if (one_bound <= MULTIPLIER) return step;
+        float best = fminf(one_bound, fminf(other_bound, two_bound));
+        if (!(best <= limit)) step.order = forced, step.small = forced;
+        else if (two_bound <= MULTIPLIER || two_bound == best) step.order = 2, step.partner = r;
+        else if (other_bound == best) step.partner = r;
+        return step;
+    }
+
+    // The same for a pivot of order 2, infinite where its determinant is nothing but rounding.
+    __device__ static float bound_of_block(T a, T b, T g, float c, float d) {
+        BlockInverse<T> by(a, b, g);
+        T product = (g * pivot_reciprocal(b)) * (a * pivot_reciprocal(mirrored(b)));
+        float size = (float)abs1(product), rest = (float)abs1(product - one<T>());
+        if (!(rest >= 0.01f * fmaxf(size, 1.0f))) return bound(1, 0);
+        float off = (float)abs1(by.below);
+        float first = (float)abs1(by.first) * c + off * d,
+              second = off * c + (float)abs1(by.second) * d;
+        return fmaxf(first, second);
+    }
+
+    // Interchange rows and columns.
+    __device__ void swap(int a, int b) {
+        T *column = tile.data + lane * LD, *row = tile.data + lane;
+        bool mine = lane < order && a != b;
+        if (mine) {
+            T v = column[a];
+            column[a] = column[b], column[b] = v;
+        }
+        tile.sync();
+        if (mine) {
+            T v = row[a * LD];
+            row[a * LD] = row[b * LD], row[b * LD] = v;
+        }
+        if (lane == 0 && a != b) {
+            unsigned char v = tile.row[0][a];
+            tile.row[0][a] = tile.row[0][b], tile.row[0][b] = v;
+        }
+        tile.sync();
+    }
+
+    __device__ void eliminate(int j, const Step &step) {
+        bool active = j < k && step.order > 0, two = step.order == 2;
+        int first = j + step.order;
+        bool mine = active && lane >= first && lane < order;
+        j = active ? j : 0;
+        T *own = tile.data + lane, *pivots = tile.data + j * (LD + 1);
+        T pivot = pivot_value(pivots[0]), b = zero<T>(), l = zero<T>(), next = zero<T>();
+        if (step.small) pivot = enlarged(pivot, instead(step.column));
+        if (active && two) {
+            b = pivots[1];
+            BlockInverse<T> inverse(pivot, b, pivot_value(pivots[LD + 1]));
+            T x = own[j * LD], y = own[(j + 1) * LD];
+            l = fma_(y, inverse.below, x * inverse.first),
+            next = fma_(x, inverse.above, y * inverse.second);
+        } else if (active) l = own[j * LD] * pivot_reciprocal(pivot);
+        const T *column = tile.data + j * LD;
+#pragma unroll 4
+        for (int c = first; mine && c <= lane; ++c) {
+            T sum = fma_(-l, mirrored(column[c]), own[c * LD]);
+            if (two) sum = fma_(-next, mirrored(column[c + LD]), sum);
+            own[c * LD] = sum, tile.data[c + lane * LD] = mirrored(sum);
+        }
+        unsigned most[2] = {mine ? size_of(l) : 0u, mine ? size_of(next) : 0u};
+        reduce(most, 0);
+        tile.sync();
+        if (mine) own[j * LD] = l;
+        if (mine && two) own[(j + 1) * LD] = next;
+        if (active && lane == 0) note(j, step, most, pivot, b);
+        tile.sync();
+    }
+
+    __device__ real_t<T> instead(float column) const {
+        return PivotBounds<real_t<T>>(to.tiny, column).instead;
+    }
+
+    __device__ void note(int j, const Step &step, const unsigned (&most)[2], T pivot, T b) {
+        float *largest = to.largest + tile.front.start + j;
+        largest[0] = __uint_as_float(step.small ? 0x7f800000u : most[0]);
+        tile.data[j * (LD + 1)] = pivot;
+        if (step.small) atomicAdd(to.outcome + 1, 1);
+        if (step.order < 2) return;
+        largest[1] = __uint_as_float(most[1]);
+        if constexpr (SQUARE) tile.scales[j] = b;
+        T *second = tile.data + (j + 1) * (LD + 1);
+        second[0] = pivot_value(second[0]), second[-LD] = zero<T>();
+    }
+};

@@ -1,0 +1,176 @@
+"""L D L^T and L D L^H on the device: factors, solutions, and columns whose pivots are too small."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from frontal import problems
+from frontal.gpu.sparse import factorize as front_factor
+from frontal.gpu.sparse import solve_tasks
+from frontal.gpu.sparse import tile_tasks as front_tasks
+from frontal.method import LDLH, LDLT
+
+from ...conftest import fronts_cost
+from .indefinite_tools import KINDS, error, factored, of_kind, parts, residual
+from .test_gpu_fronts import bordered
+
+
+def dense(n, seed=0):
+    """Zeros on the diagonal, and as large off it."""
+    a = np.random.default_rng(seed).uniform(-1, 1, (n, n))
+    np.fill_diagonal(a, 0)
+    return sp.csc_array(a + a.T)
+
+
+def saddle(n):
+    """A grid, and constraints that come after their unknowns."""
+    a = problems.poisson2d(n) - 1.3 * sp.eye_array(n * n)
+    b = sp.eye_array(n * n // 3, n * n) - sp.eye_array(n * n // 3, n * n, k=n * n // 2)
+    return sp.csc_array(sp.block_array([[a, b.T], [b, None]]))
+
+
+MATRICES = {
+    "grid": lambda: problems.poisson2d(17) - 1.37 * sp.eye_array(289),
+    "cube": lambda: problems.poisson3d(6) - 2.37 * sp.eye_array(216),
+    "saddle": lambda: saddle(12),
+    "pairs": lambda: sp.block_diag([dense(n, n) for n in (2, 5, 16, 17, 33, 64, 70)], format="csc"),
+}
+
+
+@pytest.mark.parametrize(("dtype", "method"), KINDS)
+@pytest.mark.parametrize("small", [0, 64])
+@pytest.mark.parametrize("name", MATRICES)
+def test_factors_and_solutions(device, name, small, dtype, method):
+    a = of_kind(MATRICES[name](), dtype, method)
+    factor = factored(device, a, method, "natural" if name == "saddle" else "auto", small)
+    assert factor.perturbed == 0
+    assert error(factor, a) <= 20
+    grown = max(np.abs(lower).max() for lower, *_ in parts(factor))
+    assert residual(factor, a) <= 100 + 100 * grown
+    assert len(factor.failed) == 0 or grown > 100
+    host = factor.to_host()
+    np.testing.assert_array_equal(host.coupling, factor.coupling())
+    if method.adjoint:
+        assert (factor.diagonal().imag == 0).all()
+
+
+@pytest.mark.parametrize(("large", "few"), [(48, 8), (2, 4)])
+@pytest.mark.parametrize(("dtype", "method"), KINDS)
+def test_fronts_of_several_tiles(device, monkeypatch, dtype, method, large, few):
+    monkeypatch.setattr(front_tasks, "_LARGE", large)
+    monkeypatch.setattr(solve_tasks, "_PART", few)
+    a = bordered("f8", "general")
+    a = of_kind(a + a.T, dtype, method)
+    factor = factored(device, a, method, "natural", 0)
+    assert np.diff(factor.symbolic.plan.start).max() > 128
+    assert error(factor, a) <= 20
+    assert residual(factor, a, 3) <= 2000
+    pairs = np.flatnonzero(factor.coupling())
+    row = np.concatenate([np.arange(k) for k in np.diff(factor.symbolic.plan.start)])
+    assert (row[pairs] % 2 == 1).any()
+    assert (row[pairs] % 64 != 63).all()
+    np.testing.assert_array_equal(factor.pivots // 64, row // 64)
+
+
+@pytest.mark.parametrize(("dtype", "method"), [("f8", LDLT), ("c16", LDLH)])
+@pytest.mark.parametrize("n", [1, 8, 31, 63, 64, 65, 128, 150])
+def test_one_front(device, n, dtype, method):
+    a = of_kind(dense(n, n) if n > 1 else -np.eye(1), dtype, method)
+    for small in (0, 64):
+        factor = factored(device, a, method, np.arange(n), small)
+        assert error(factor, a) <= 20
+        assert residual(factor, a) <= 2000
+
+
+def test_no_search_where_pivots_are_good(device, monkeypatch):
+    """As Cholesky would, and the same numbers with a search that nothing asks for."""
+    a = sp.csc_array(-1.0 * bordered("f8", "spd"))
+    found = []
+    for multiplier in (8, 1e6):
+        monkeypatch.setattr(front_factor, "_MULTIPLIER", multiplier)
+        factor = factored(device, a, LDLT, "natural", 0)
+        found.append(factor.to_host())
+        assert not found[-1].coupling.any()
+        assert (factor.diagonal() < 0).all()
+        assert factor.largest_multiplier <= 1
+    np.testing.assert_array_equal(found[0].panels, found[1].panels)
+
+
+@pytest.mark.parametrize(("dtype", "method"), [("f8", LDLT), ("c16", LDLT), ("c16", LDLH)])
+@pytest.mark.parametrize(("k", "small"), [(20, 64), (20, 0), (100, 0)])
+def test_columns_whose_pivots_are_too_small(device, k, small, dtype, method):
+    """Sound in their own block, but not for the rows below: the host hears which."""
+    rng, n = np.random.default_rng(4), k + 30
+    a = np.zeros((n, n))
+    a[:k, :k] = 1e-7 * (dense(k).toarray() + 3 * np.eye(k))
+    a[: k // 2, : k // 2] *= 1e7
+    a[k : k + 10, :k] = rng.uniform(-1, 1, (10, k))
+    a[k:, k:] = dense(30, 1).toarray() + 5 * np.eye(30)
+    a = of_kind(np.tril(a) + np.tril(a, -1).T, dtype, method)
+    with fronts_cost(1e-12):
+        factor = factored(device, a, method, "natural", small)
+    assert k in np.diff(factor.symbolic.plan.start)
+    assert np.isfinite(factor.to_host().panels).all()
+    failed, far = factor.failed, np.zeros(n)
+    for lower, _, _, begin in parts(factor):
+        width = lower.shape[1]
+        own = np.arange(width)[:, None] // 64 == np.arange(width) // 64
+        below = np.abs(lower.real) + np.abs(lower.imag)
+        if not (small and lower.shape[0] <= small):
+            below[:width][own] = 0
+        np.fill_diagonal(below, 0)
+        far[begin : begin + width] = below.max(0, initial=0)
+    assert failed.size
+    assert (factor.symbolic.perm[failed] < k).all()
+    np.testing.assert_array_equal(failed, np.flatnonzero(far > 100))
+    assert factor.largest_multiplier == pytest.approx(far.max(), rel=1e-6)
+    assert factor.health().pivot_ratio < 1e-4
+
+
+@pytest.mark.parametrize(("dtype", "method"), KINDS)
+@pytest.mark.parametrize(("n", "small"), [(30, 64), (30, 0), (90, 0)])
+def test_zero_pivots_are_replaced(device, n, small, dtype, method):
+    """Finite, of the size that the host gives, and told."""
+    a = dense(n).toarray()
+    a[5] = a[:, 5] = a[20] = a[:, 20] = 0
+    a[n - 7] = a[:, n - 7] = 0
+    a = of_kind(a, dtype, method)
+    factor = factored(device, a, method, np.arange(n), small, tiny=1e-5)
+    assert factor.perturbed == 3
+    assert factor.largest_multiplier == np.inf
+    assert len(factor.failed) == 3
+    assert np.isfinite(factor.to_host().panels).all()
+    np.testing.assert_allclose(np.abs(factor.diagonal()[factor.failed]), 1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("dtype", "method"), [("f8", LDLT), ("c16", LDLH), ("c16", LDLT)])
+def test_new_values_and_copies(device, dtype, method):
+    a = of_kind(MATRICES["saddle"](), dtype, method)
+    factor = factored(device, a, method, "natural", 32)
+    twin, values = factor.copy(), factor.values
+    assert factor.memory == twin.memory > factor.storage.panels.nbytes
+    wanted, solution = factor.to_host(), np.ones((a.shape[0], 1), dtype)
+    twin_solution = solution.copy()
+    factor.sweep(solution, False)
+    for scale in (2.0, 4.0, 1.0):  # from the second on it is a graph
+        again = backend_of(device, factor).factorize(scale * values, None, previous=factor)
+        assert again.storage is factor.storage
+        factor = again
+        x = np.ones((a.shape[0], 1), dtype)
+        factor.sweep(x, False)
+        np.testing.assert_array_equal(scale * x, solution)
+        assert factor.health().hermitian
+    for one, other in zip(factor.to_host(), wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
+    factor.storage.blocks.diagonal[...] = np.nan
+    twin.sweep(twin_solution, False)
+    np.testing.assert_array_equal(twin_solution, solution)
+
+
+def backend_of(device, factor):
+    """A backend of the same pattern, whose arrays are those of the factor."""
+    from frontal.gpu.sparse.backend import GpuBackend
+
+    backend = GpuBackend(factor.symbolic, device)
+    backend.pattern, backend.entries = factor.pattern, factor.entries
+    return backend

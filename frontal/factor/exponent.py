@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,14 +27,20 @@ from . import refine
 # Powers of two that stay free: for growth in the sweeps, and for corrections that are smaller than
 # the right-hand side by the precision of x.
 _ABOVE, _BELOW = 32, 11
-_ZERO = -(1 << 20)  # an exponent for zero
+ZERO = -(1 << 20)  # an exponent for zero
 
 
-def _exponents(M: np.ndarray) -> np.ndarray:
+def exponents(M: np.ndarray) -> np.ndarray:
     """Exponents of the larger part of each entry, that of the smallest number for zero."""
     size = np.maximum(np.abs(np.real(M)), np.abs(np.imag(M)))
     exponent = np.frexp(size)[1].astype(np.int64)
-    return np.where(size > 0, exponent, _ZERO)
+    return np.where(size > 0, exponent, ZERO)
+
+
+def _largest_exponents(M: np.ndarray) -> np.ndarray:
+    """Exponent of the largest part of an entry in each column, 0 for a column of zeros."""
+    parts = (np.real(M), np.imag(M)) if M.dtype.kind == "c" else (M,)
+    return np.frexp(np.max([np.abs(part).max(axis=0) for part in parts], axis=0))[1]
 
 
 def near_border(errors: Errors, factor: np.dtype, vectors: np.dtype) -> np.ndarray:
@@ -133,8 +139,9 @@ def _solve_scaled(
     factor: NumericFactor, X: np.ndarray, B: np.ndarray, trans: str, steps: int | None
 ) -> tuple[np.ndarray, Errors, int]:
     """Solutions for host arrays, their errors in the scaled system, and the steps taken."""
-    system, row, column = _scaled_system(factor, trans)
-    size = (_exponents(B) + row[:, None]).max(axis=0, initial=_ZERO)
+    of = Scaled.of(factor)
+    system, (row, column) = of.system(factor, trans), of.sides(trans)
+    size = (exponents(B) + row[:, None]).max(axis=0, initial=ZERO)
     scaled = shifted(B, row[:, None] - size)
     back = column[:, None] + size
     Y = _better(system, shifted(X, -back), system.solve(scaled), scaled)
@@ -158,30 +165,58 @@ def _better(system: HostSystem, X: np.ndarray, Y: np.ndarray, B: np.ndarray) -> 
     return np.where(X_errors.merit(system.eps) < Y_errors.merit(system.eps), X, Y)
 
 
-def _scaled_system(factor: NumericFactor, trans: str) -> tuple[HostSystem, np.ndarray, np.ndarray]:
-    """op(A') in double precision, and the exponents of the scalings of op(A)'s rows and columns."""
-    matrix, scaling = factor.matrix, factor.scaling
-    if scaling is None:
-        size = np.abs(matrix.A.diagonal()).astype(np.float64)
-        row = column = -np.round(np.log2(np.where(size > 0, size, 1.0)) / 2).astype(np.int64)
-    else:
-        row, column = (np.log2(a).astype(np.int64) for a in (scaling.row, scaling.column))
-    both = row[matrix.indices] + np.repeat(column, np.diff(matrix.indptr))
-    A = sp.csc_array(
-        (shifted(matrix.data, both), matrix.indices, matrix.indptr), shape=matrix.shape
-    )
-    A = {"N": A, "T": A.T, "H": A.conj().T}[trans]
-    # the factor is that of A' for LU, and that of A for Cholesky
-    inside = row[:, None] if scaling is None else np.zeros((1, 1), np.int64)
+class Scaled(NamedTuple):
+    """A' = D_r A D_c in double precision, its entries about 1.
 
-    def solve(R: np.ndarray) -> np.ndarray:
-        size = np.where(np.any(R != 0, axis=0), _exponents(R).max(axis=0, initial=_ZERO), 0)
-        Y = direct(factor, shifted(R, -inside - size), trans, scaled=False)
-        return shifted(Y, size - inside)
+    Attributes
+    ----------
+    A, magnitude : sparse arrays
+        A' and |A'|.
+    row, column : (n,) int64 arrays
+        Exponents of D_r and D_c.
+    inside : (n, 1) or (1, 1) int64 array
+        What solutions by the factor have to be shifted by: the factor is that of A' where there is
+        a scaling, and that of A for Cholesky.
+    """
 
-    magnitude = abs(A)
-    system = HostSystem(A, float(magnitude.sum(1).max(initial=0.0)), solve, magnitude, True)
-    return (system, row, column) if trans == "N" else (system, column, row)
+    A: sp.csc_array
+    magnitude: sp.csc_array
+    row: np.ndarray
+    column: np.ndarray
+    inside: np.ndarray
+
+    @classmethod
+    def of(cls, factor: NumericFactor) -> Scaled:
+        """The matrix of a factor, as that was scaled or to a diagonal of about 1."""
+        matrix, scaling = factor.matrix, factor.scaling
+        inside = np.zeros((1, 1), np.int64)
+        if scaling is None:
+            size = np.abs(matrix.A.diagonal()).astype(np.float64)
+            row = column = -np.round(np.log2(np.where(size > 0, size, 1.0)) / 2).astype(np.int64)
+            inside = row[:, None]
+        else:
+            row, column = (np.log2(a).astype(np.int64) for a in (scaling.row, scaling.column))
+        both = row[matrix.indices] + np.repeat(column, np.diff(matrix.indptr))
+        values = shifted(matrix.data, both)
+        A = sp.csc_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
+        return cls(A, abs(A), row, column, inside)
+
+    def system(self, factor: NumericFactor, trans: str) -> HostSystem:
+        """op(A'), solved by the factor of A."""
+
+        def solve(R: np.ndarray) -> np.ndarray:
+            size = _largest_exponents(R)
+            Y = direct(factor, shifted(R, -self.inside - size), trans, scaled=False)
+            return shifted(Y, size - self.inside)
+
+        A, magnitude = self.A, self.magnitude
+        if trans != "N":
+            A, magnitude = (A.T if trans == "T" else A.conj().T), magnitude.T
+        return HostSystem(A, float(magnitude.sum(1).max(initial=0.0)), solve, magnitude, True)
+
+    def sides(self, trans: str) -> tuple[np.ndarray, np.ndarray]:
+        """Exponents of the scalings of op(A)'s rows and columns."""
+        return (self.row, self.column) if trans == "N" else (self.column, self.row)
 
 
 def _joined(errors: Errors, found: Errors, columns: np.ndarray) -> Errors:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..backends import requested
 from ..errors import (
     NotPositiveDefiniteError,
@@ -20,6 +18,7 @@ from ..symbolic.scaling import Scaling, scaling_of
 from ..symmetry import check_promise
 from .analyzed import Analyzed
 from .solve import Solver
+from .verdict import Verdict
 
 log = logging.getLogger("frontal")
 
@@ -51,6 +50,7 @@ def factorize(
     analysis: Analyzed,
     progress: Progress | None = None,
     previous: NumericFactor | None = None,
+    before: Verdict = Verdict(),  # noqa: B008 - only read
 ) -> tuple[Analyzed, Solver]:
     """Factorize, by the first of these that can:
 
@@ -68,6 +68,8 @@ def factorize(
     progress : callable, optional
     previous : NumericFactor, optional
         Its memory is used again; it is then no factor any more.
+    before : Verdict
+        On the values before, and what is done about a singular matrix.
 
     Returns
     -------
@@ -79,8 +81,9 @@ def factorize(
     while True:
         engine = analysis.engine
         try:
-            solver = Solver(_attempt(given, analysis, engine, progress, previous))
-            _judge(solver)
+            factor = _attempt(given, analysis, engine, progress, previous)
+            solver = Solver(factor, Verdict(before.singular))
+            solver.examine(before)
             return analysis, solver
         except (PivotFailure, NotHermitianFailure) as failure:
             given = _on_host(given, analysis)
@@ -91,7 +94,9 @@ def factorize(
             warn(f"the GPU is too small, the CPU takes over: {error}", PerformanceWarning)
             given = _on_host(given, analysis)
             analysis = analysis.analyzed_for(engine.fallback, given)
-        except SingularMatrixError:
+        except SingularMatrixError as error:
+            if error.rank is not None:  # proved, whatever the factor is
+                raise
             given = _on_host(given, analysis)
             if engine.fallback is not None:  # it looks for pivots in tiles, not in whole fronts
                 warn(
@@ -151,11 +156,3 @@ def _by_lu(matrix: Canonical, analysis: Analyzed, failure: Exception) -> Analyze
     reason = "not Hermitian" if column is None else f"not positive definite at column {column}"
     log.info("%s: going on with LU", reason)
     return analysis.as_general(matrix)
-
-
-def _judge(solver: Solver) -> None:
-    """Assess factors that are suspicious: with pivots that were replaced, or near rounding."""
-    factor = solver.factor
-    near = 1e3 * float(np.finfo(factor.dtype).eps)
-    if factor.perturbed or factor.health().pivot_ratio < near:
-        solver.assess()

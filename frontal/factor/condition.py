@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ..accuracy import Errors
-from ..cpu.system import HostSystem
 from ..protocol import NumericFactor
 from ..symbolic.scaling import shifted
 from . import refine
@@ -22,7 +21,7 @@ from .exponent import ZERO, Scaled, exponents
 _TINY = 4  # orders up to which a matrix is formed, where others are estimated
 _TURNS = 3  # of the estimate: at most 5 blocks are solved for
 _SHOWN = 4
-_SMALL = 1e-4  # an error of solutions that is far from what is warned of
+_SMALL = 1e-5  # an error of solutions that is far from what is warned of
 
 Product = Callable[[np.ndarray], np.ndarray]
 
@@ -78,24 +77,33 @@ def one_norm(
         size = np.abs(Y)
         sums = size.sum(axis=0)
         j = int(np.argmax(sums))  # of NaN, if there is one
-        if sums[j] <= norm:
+        if sums[j] < norm:
             break
         S = np.where(size > 0, Y / np.where(size > 0, size, 1), 1)
         norm, signs = float(sums[j]), S[:, j]
-        last = turn == _TURNS - 1 or (turn > 0 and norm <= enough)
-        if last or n <= _TINY or not np.isfinite(norm):
+        if turn == _TURNS - 1 or n <= _TINY or not np.isfinite(norm):
             break
         Z = adjoint(S)
-        gain = np.abs(Z).max(axis=1)
+        gain = np.abs(Z).max(axis=1)  # a column of M has at least this 1-norm
         best = np.argpartition(gain, n - 2)[-2:]
-        if gain[best].max() <= abs(np.vdot(Z[:, j], X[:, j])):
+        found = float(gain[best].max())
+        if found <= abs(np.vdot(Z[:, j], X[:, j])):
+            break
+        norm = max(norm, found)
+        if norm <= enough:
             break
         X = (place[:, None] == best).astype(np.float64)
     return norm, signs
 
 
 def solution_condition(
-    factor: NumericFactor, trans: str, X: np.ndarray, B: np.ndarray, errors: Errors, eps: float
+    factor: NumericFactor,
+    trans: str,
+    X: np.ndarray,
+    B: np.ndarray,
+    errors: Errors,
+    *,
+    roughly: bool = False,
 ) -> Estimate:
     """By how much the relative error of solutions may exceed their precision, infinity norms.
 
@@ -112,54 +120,53 @@ def solution_condition(
         matrix.
     errors : Errors
         Of X.
-    eps : float
-        Precision of X.
+    roughly : bool
+        A condition number that is small is less than it by a factor of about 3.
     """
     if trans == "T":  # the conjugate of a system with A^H
         trans, X, B = "H", X.conj(), B.conj()
-    of, error = Scaled.of(factor), max(eps, float(errors.normwise.max(initial=0.0)))
-    system, adjoint = (of.system(factor, one) for one in (trans, "H" if trans == "N" else "N"))
-    w, g = _weights(system, *of.sides(trans), X, B, error)
-    solve, solve_adjoint = _solver(factor, system), _solver(factor, adjoint)
+    of, error = Scaled.of(factor), float(errors.normwise.max(initial=np.finfo(X.dtype).eps))
+    w, g = _weights(of, trans, X, B, error)
+    solve, adjoint = (_solver(factor, of, one) for one in (trans, "H" if trans == "N" else "N"))
 
     def backward(Y: np.ndarray) -> np.ndarray:
-        return w[:, None] * solve_adjoint(g[:, None] * Y)
+        return w[:, None] * adjoint(g[:, None] * Y)
 
     def forward(Y: np.ndarray) -> np.ndarray:
         return g[:, None] * solve(w[:, None] * Y)
 
     with np.errstate(all="ignore"):
-        norm, signs = one_norm(backward, forward, w.size, _SMALL / error)
+        small = _SMALL / error
+        norm, signs = one_norm(backward, forward, w.size, small if roughly else 0.0)
         norm = norm if np.isfinite(norm) else np.inf
-        if norm <= _SMALL / error:
+        if norm <= small:
             return Estimate(norm, ())
-        return Estimate(norm, _dependent(solve((w * signs)[:, None])[:, 0]))
+        near_null = solve((w * signs)[:, None])[:, 0]
+        return Estimate(norm, _dependent(near_null))
 
 
 def _weights(
-    system: HostSystem,
-    row: np.ndarray,
-    column: np.ndarray,
-    X: np.ndarray,
-    B: np.ndarray,
-    error: float,
+    of: Scaled, trans: str, X: np.ndarray, B: np.ndarray, error: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """w of the scaled system, and the sizes of its unknowns in units of x."""
-    of = X.any(axis=0) & np.isfinite(X).all(axis=0)
-    if not of.any():
-        return system.magnitude @ np.ones(row.size), np.ones(row.size)
-    X, B = X[:, of], B[:, of]
+    (A, magnitude), (row, column) = of.op(trans), of.sides(trans)
+    used = X.any(axis=0) & np.isfinite(X).all(axis=0)
+    if not used.any():
+        return magnitude @ np.ones(row.size), np.ones(row.size)
+    if not used.all():
+        X, B = X[:, used], B[:, used]
     size = exponents(X).max(axis=0, initial=ZERO)
     with np.errstate(all="ignore"):
         Y, C = shifted(X, -size - column[:, None]), shifted(B, row[:, None] - size)
-        w = system.magnitude @ np.abs(Y) + np.abs(C) + np.abs(system.residual(Y, C)) / error
+        w = magnitude @ np.abs(Y) + np.abs(C) + np.abs(C - A @ Y) / error
         return w.max(axis=1), np.ldexp(1.0, column)
 
 
-def _solver(factor: NumericFactor, system: HostSystem) -> Product:
+def _solver(factor: NumericFactor, of: Scaled, trans: str) -> Product:
     """Solutions by the factors alone; refined, where replaced pivots hide what A is."""
     if not (factor.perturbed or factor.nulls.size):
-        return system.solve
+        return of.solver(factor, trans)
+    system = of.system(factor, trans)
 
     def solve(B: np.ndarray) -> np.ndarray:
         X, errors, _ = refine.solve(system, B, None, True)
@@ -184,7 +191,7 @@ def reciprocal_condition(factor: NumericFactor) -> float:
         return 1.0
     of = Scaled.of(factor)
     row, column = of.row, of.column
-    solve, adjoint = (_solver(factor, of.system(factor, trans)) for trans in "NH")
+    solve, adjoint = (_solver(factor, of, trans) for trans in "NH")
     # A^-1 = D_c A'^-1 D_r, with the largest entries of both taken out
     most = int(row.max()), int(column.max())
     left, right = np.ldexp(1.0, column - most[1])[:, None], np.ldexp(1.0, row - most[0])[:, None]

@@ -10,6 +10,7 @@ borders are left alone, to the bit.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -198,21 +199,33 @@ class Scaled(NamedTuple):
             row, column = (np.log2(a).astype(np.int64) for a in (scaling.row, scaling.column))
         both = row[matrix.indices] + np.repeat(column, np.diff(matrix.indptr))
         values = shifted(matrix.data, both)
-        A = sp.csc_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
-        return cls(A, abs(A), row, column, inside)
+        A, magnitude = (
+            sp.csc_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+            for data in (values, np.abs(values))
+        )
+        return cls(A, magnitude, row, column, inside)
 
     def system(self, factor: NumericFactor, trans: str) -> HostSystem:
         """op(A'), solved by the factor of A."""
+        A, magnitude = self.op(trans)
+        norm = float(magnitude.sum(1).max(initial=0.0))
+        return HostSystem(A, norm, self.solver(factor, trans), magnitude, True)
+
+    def solver(self, factor: NumericFactor, trans: str) -> Callable[[np.ndarray], np.ndarray]:
+        """Solves with op(A'), by the factor of A."""
 
         def solve(R: np.ndarray) -> np.ndarray:
             size = _largest_exponents(R)
             Y = direct(factor, shifted(R, -self.inside - size), trans, scaled=False)
             return shifted(Y, size - self.inside)
 
-        A, magnitude = self.A, self.magnitude
-        if trans != "N":
-            A, magnitude = (A.T if trans == "T" else A.conj().T), magnitude.T
-        return HostSystem(A, float(magnitude.sum(1).max(initial=0.0)), solve, magnitude, True)
+        return solve
+
+    def op(self, trans: str) -> tuple[sp.sparray, sp.sparray]:
+        """op(A') and its moduli."""
+        if trans == "N":
+            return self.A, self.magnitude
+        return (self.A.T if trans == "T" else self.A.conj().T), self.magnitude.T
 
     def sides(self, trans: str) -> tuple[np.ndarray, np.ndarray]:
         """Exponents of the scalings of op(A)'s rows and columns."""

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from ..cpu.system import HostSystem
 from ..protocol import NumericFactor
 from ..symbolic.scaling import shifted
+from .condition import Product
 from .exponent import Scaled
 
 _ROUNDINGS = 4
@@ -49,14 +50,18 @@ def null_space(factor: NumericFactor, trans: str = "N") -> NullSpace | None:
     n, eps = factor.symbolic.n, float(np.finfo(factor.dtype).eps)
     if n == 0:
         return None
+    if trans == "T":
+        found = null_space(factor, "H")
+        return None if found is None else found._replace(basis=found.basis.conj())
     of = Scaled.of(factor)
     system, (_, column) = of.system(factor, trans), of.sides(trans)
+    adjoint = of.solver(factor, "H" if trans == "N" else "N")
     # long double where there is one: rounding in A' V would count as a part of it
     precise = system.A.astype(np.result_type(system.A.dtype, np.longdouble))
     norm = _two_norm(system)
     width = min(n, max(2, factor.nulls.size + 1))
     while True:
-        V, size = _small_vectors(system, precise, width)
+        V, size = _small_vectors(system, adjoint, precise, width)
         p = int((size <= _ROUNDINGS * eps * norm).sum())
         if p < width or width in (n, max(_WIDEST, factor.nulls.size + 1)):
             break
@@ -74,35 +79,40 @@ def null_space(factor: NumericFactor, trans: str = "N") -> NullSpace | None:
 
 @np.errstate(all="ignore")
 def _small_vectors(
-    system: HostSystem, precise: sp.sparray, width: int
+    system: HostSystem, adjoint: Product, precise: sp.sparray, width: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Orthonormal vectors V, and the norms of A' V; those that A' makes smallest come first.
 
-    From V = Ã^-1 B for the factorized Ã = A' + E, the corrections V - Ã^-1 A' V = Ã^-1 E V lead to
-    the vectors of A' itself, also where E has replaced pivots.
+    They are Ã^-1 B for the factorized Ã = A' + E, whose null vectors differ from those of A' by E,
+    which may be a replaced pivot. Corrections by Ã^-1 A' V lead to those of A'. They leave out what
+    Ã^-1 makes large, V and the U = Ã^-H B that it comes from: rounding there would be large, too.
     """
     n = system.A.shape[0]
     B = np.random.default_rng(0).standard_normal((n, width)).astype(system.A.dtype)
+    U, trial = _orthonormal(adjoint(B)), system.solve(B)
     V, size = np.empty((n, 0)), np.empty(0)
-    trial = system.solve(B)
     for _ in range(_CORRECTIONS + 1):
         found = _ordered(precise, trial)
-        if found is None or (size.size and not (found[1] < size / 2).any()):
+        if U is None or found is None or (size.size and not (found[1] < size / 2).any()):
             break
         V, size = found
-        trial = V - system.solve((precise @ V).astype(V.dtype))
-        # what is corrected away belongs to no null space: its rounding must not be blown up
-        lost = ~(np.linalg.norm(trial, axis=0) > 0.1)
-        trial[:, lost] = V[:, lost]
+        R = (precise @ V).astype(V.dtype)
+        D = system.solve(R - U @ (U.conj().T @ R))
+        trial = V - (D - V @ (V.conj().T @ D))
     return V, size
+
+
+def _orthonormal(X: np.ndarray) -> np.ndarray | None:
+    """A basis of the columns; None of what is not finite."""
+    X = X / np.abs(X).max(axis=0, initial=0.0)
+    return np.linalg.qr(X)[0] if np.isfinite(X).all() else None
 
 
 def _ordered(precise: sp.sparray, trial: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """An orthonormal basis, singular vectors of A' in its span; None of what is not finite."""
-    trial = trial / np.abs(trial).max(axis=0, initial=0.0)
-    if not np.isfinite(trial).all():
+    V = _orthonormal(trial)
+    if V is None:
         return None
-    V = np.linalg.qr(trial)[0]
     image = precise @ V
     if not np.isfinite(image).all():
         return None

@@ -88,8 +88,7 @@ class Verdict:
         if alike:
             self.estimates = before.estimates
         eps, n = float(np.finfo(factor.dtype).eps), factor.symbolic.n
-        near = min((1000 + n) * eps, eps**0.5)
-        sound = self.pivot_ratio >= near and not self.perturbed and not factor.nulls.size
+        sound = self.pivot_ratio >= eps**0.5 and not self.perturbed and not factor.nulls.size
         known = alike and before.nulls.get("N", before) is None and not factor.nulls.size
         if n == 0 or sound:
             return
@@ -203,7 +202,7 @@ class Verdict:
                 return self.estimates[key[0], near]
         x, b = factor.download(X), factor.download(B)
         eps = float(np.finfo(x.dtype).eps)
-        estimate = solution_condition(factor, trans, x, b, errors, eps)
+        estimate = solution_condition(factor, trans, x, b, errors, roughly=not anew)
         self.estimates[key] = estimate
         if estimate.condition * eps > 0.1 and "N" not in self.nulls and self._weak(factor):
             self.seek_nulls(factor)

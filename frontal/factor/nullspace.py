@@ -19,7 +19,7 @@ from ..symbolic.scaling import shifted
 from .condition import Product
 from .exponent import Scaled
 
-_ROUNDINGS = 4
+_ROUNDINGS = 3
 _CORRECTIONS = 4
 _WIDEST = 64  # vectors in a block, unless the factor knows of more
 
@@ -61,7 +61,7 @@ def null_space(factor: NumericFactor, trans: str = "N") -> NullSpace | None:
     norm = _two_norm(system)
     width = min(n, max(2, factor.nulls.size + 1))
     while True:
-        V, size = _small_vectors(system, adjoint, precise, width)
+        V, size = _small_vectors(system, adjoint, precise, width, norm, eps)
         p = int((size <= _ROUNDINGS * eps * norm).sum())
         if p < width or width in (n, max(_WIDEST, factor.nulls.size + 1)):
             break
@@ -79,26 +79,34 @@ def null_space(factor: NumericFactor, trans: str = "N") -> NullSpace | None:
 
 @np.errstate(all="ignore")
 def _small_vectors(
-    system: HostSystem, adjoint: Product, precise: sp.sparray, width: int
+    system: HostSystem,
+    adjoint: Product,
+    precise: sp.sparray,
+    width: int,
+    norm: float,
+    eps: float,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Orthonormal vectors V, and the norms of A' V; those that A' makes smallest come first.
 
     They are Ã^-1 B for the factorized Ã = A' + E, whose null vectors differ from those of A' by E,
     which may be a replaced pivot. Corrections by Ã^-1 A' V lead to those of A'. They leave out what
-    Ã^-1 makes large, V and the U = Ã^-H B that it comes from: rounding there would be large, too.
+    Ã^-1 makes large, in V and in the U = Ã^-H B that it comes from: so would rounding be.
     """
-    n = system.A.shape[0]
+    n, small = system.A.shape[0], eps**0.375 * norm
     B = np.random.default_rng(0).standard_normal((n, width)).astype(system.A.dtype)
-    U, trial = _orthonormal(adjoint(B)), system.solve(B)
+    left, found = _ordered(precise.conj().T, adjoint(B)), _ordered(precise, system.solve(B))
     V, size = np.empty((n, 0)), np.empty(0)
     for _ in range(_CORRECTIONS + 1):
-        found = _ordered(precise, trial)
-        if U is None or found is None or (size.size and not (found[1] < size / 2).any()):
+        if left is None or found is None or (size.size and not (found[1] < size / 2).any()):
             break
         V, size = found
-        R = (precise @ V).astype(V.dtype)
+        k = int((size <= small).sum())
+        if k == 0:
+            break
+        W, U = V[:, :k], left[0][:, :k]
+        R = (precise @ W).astype(V.dtype)
         D = system.solve(R - U @ (U.conj().T @ R))
-        trial = V - (D - V @ (V.conj().T @ D))
+        found = _ordered(precise, np.hstack([W - (D - W @ (W.conj().T @ D)), V[:, k:]]))
     return V, size
 
 

@@ -21,7 +21,7 @@ from .exponent import Scaled
 
 _ROUNDINGS = 3
 _CORRECTIONS = 4
-_WIDEST = 64  # vectors in a block, unless the factor knows of more
+_MOST = 64  # vectors that are sought, unless the factor knows of more
 
 
 class NullSpace(NamedTuple):
@@ -58,14 +58,10 @@ def null_space(factor: NumericFactor, trans: str = "N") -> NullSpace | None:
     adjoint = of.solver(factor, "H" if trans == "N" else "N")
     # long double where there is one: rounding in A' V would count as a part of it
     precise = system.A.astype(np.result_type(system.A.dtype, np.longdouble))
-    norm = _two_norm(system)
-    width = min(n, max(2, factor.nulls.size + 1))
-    while True:
-        V, size = _small_vectors(system, adjoint, precise, width, norm, eps)
-        p = int((size <= _ROUNDINGS * eps * norm).sum())
-        if p < width or width in (n, max(_WIDEST, factor.nulls.size + 1)):
-            break
-        width = min(n, 2 * width, max(_WIDEST, factor.nulls.size + 1))
+    small = _ROUNDINGS * eps * _two_norm(system)
+    V, U = _near_null(system, adjoint, precise, factor.nulls.size, small / eps**0.625)
+    V, size = _corrected(system, precise, V, U)
+    p = int((size <= small).sum())
     if p == 0:
         return None
     V = V[:, :p]
@@ -78,56 +74,64 @@ def null_space(factor: NumericFactor, trans: str = "N") -> NullSpace | None:
 
 
 @np.errstate(all="ignore")
-def _small_vectors(
-    system: HostSystem,
-    adjoint: Product,
-    precise: sp.sparray,
-    width: int,
-    norm: float,
-    eps: float,
+def _near_null(
+    system: HostSystem, adjoint: Product, precise: sp.sparray, expected: int, small: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Orthonormal vectors V, and the norms of A' V; those that A' makes smallest come first.
+    """Orthonormal vectors V that the factorized matrix Ã makes small, and U that its adjoint does.
 
-    They are Ã^-1 B for the factorized Ã = A' + E, whose null vectors differ from those of A' by E,
-    which may be a replaced pivot. Corrections by Ã^-1 A' V lead to those of A'. They leave out what
-    Ã^-1 makes large, in V and in the U = Ã^-H B that it comes from: so would rounding be.
+    A vector may hide others: if its pivot is smaller by far, there is little else in Ã^-1 B but
+    rounding. Each round takes those of the rounds before off right-hand sides and solutions.
     """
-    n, small = system.A.shape[0], eps**0.375 * norm
-    B = np.random.default_rng(0).standard_normal((n, width)).astype(system.A.dtype)
-    left, found = _ordered(precise.conj().T, adjoint(B)), _ordered(precise, system.solve(B))
-    V, size = np.empty((n, 0)), np.empty(0)
+    n, rng = system.A.shape[0], np.random.default_rng(0)
+    V = U = np.empty((n, 0), system.A.dtype)
+    while V.shape[1] < min(n, max(_MOST, expected)):
+        k = V.shape[1]
+        B = rng.standard_normal((n, max(2, k, expected + 1 - k))).astype(V.dtype)
+        right = _ordered(precise, np.hstack([V, _deflated(system.solve, B, U, V)]))
+        left = _ordered(precise.conj().T, np.hstack([U, _deflated(adjoint, B, V, U)]))
+        found = min(int((size <= small).sum()) for _, size in (right, left))
+        if found <= k:
+            break
+        V, U = right[0][:, :found], left[0][:, :found]
+    return V, U
+
+
+def _deflated(solve: Product, B: np.ndarray, U: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """Solutions for right-hand sides without U, and without V."""
+    X = solve(B - U @ (U.conj().T @ B))
+    return X - V @ (V.conj().T @ X)
+
+
+@np.errstate(all="ignore")
+def _corrected(
+    system: HostSystem, precise: sp.sparray, V: np.ndarray, U: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Null vectors of A' = Ã - E from those of Ã, and the norms of A' V, in ascending order.
+
+    E may be a replaced pivot. V - Ã^-1 A' V = Ã^-1 E V is no larger than V, where neither holds
+    what Ã^-1 makes large.
+    """
+    found = V, np.full(V.shape[1], np.inf)
     for _ in range(_CORRECTIONS + 1):
-        if left is None or found is None or (size.size and not (found[1] < size / 2).any()):
+        trial = _ordered(precise, V)
+        if trial[1].size < U.shape[1] or not (trial[1] < found[1] / 2).any():
             break
-        V, size = found
-        k = int((size <= small).sum())
-        if k == 0:
-            break
-        W, U = V[:, :k], left[0][:, :k]
-        R = (precise @ W).astype(V.dtype)
-        D = system.solve(R - U @ (U.conj().T @ R))
-        found = _ordered(precise, np.hstack([W - (D - W @ (W.conj().T @ D)), V[:, k:]]))
-    return V, size
+        found = trial
+        V = found[0] - _deflated(system.solve, (precise @ found[0]).astype(V.dtype), U, found[0])
+    return found
 
 
-def _orthonormal(X: np.ndarray) -> np.ndarray | None:
-    """A basis of the columns; None of what is not finite."""
+def _ordered(A: sp.sparray, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """An orthonormal basis of X, and what A makes of it: singular vectors there, ascending."""
     X = X / np.abs(X).max(axis=0, initial=0.0)
-    return np.linalg.qr(X)[0] if np.isfinite(X).all() else None
-
-
-def _ordered(precise: sp.sparray, trial: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """An orthonormal basis, singular vectors of A' in its span; None of what is not finite."""
-    V = _orthonormal(trial)
-    if V is None:
-        return None
-    image = precise @ V
-    if not np.isfinite(image).all():
-        return None
-    peak = float(np.abs(image).max()) or 1.0
+    V = np.linalg.qr(X[:, np.isfinite(X).all(axis=0)])[0]
+    image = A @ V
+    peak = float(np.abs(image).max(initial=0.0)) or 1.0
+    if not np.isfinite(peak):
+        return V, np.full(V.shape[1], np.inf)
     turned = np.linalg.svd((image / peak).astype(V.dtype), full_matrices=False)[2]
     V = V @ turned[::-1].conj().T
-    return V, np.linalg.norm((precise @ V).astype(V.dtype), axis=0)
+    return V, np.linalg.norm((A @ V).astype(V.dtype), axis=0)
 
 
 def _two_norm(system: HostSystem) -> float:

@@ -150,13 +150,13 @@ def factorize(
     kind, ordering, backend, reuse, check_finite, progress
         As for `analyze`.
     singular : {"raise", "warn", "allow"}
-        What is done about a matrix that is singular to working precision: less than 3 eps from one
-        of less rank, in rows and columns of size 1. ``"raise"`` refuses it. ``"allow"`` solves, if
-        b is in the range of A to 1000 eps, for the x that is zero in `Factor.null_columns`; for
-        another b x is huge along the null space, as inverse iteration wants it. There are no
-        warnings of condition then, for a regular matrix either. ``"warn"`` does the same with an
-        `IllConditionedWarning`. `Factor.refactorize` goes on so. A pattern without a regular matrix
-        is always refused.
+        What is done about a matrix that is singular to working precision: less than 2 eps from one
+        of less rank, with rows and columns of moderate size. ``"raise"`` refuses it. ``"allow"``
+        solves, if b is in the range of A to 1000 eps, for the x that is zero in
+        `Factor.null_columns`; for another b x is huge along the null space, as inverse iteration
+        wants it. There are no warnings of condition then, for a regular matrix either. ``"warn"``
+        does the same with an `IllConditionedWarning`. `Factor.refactorize` goes on so. A pattern
+        without a regular matrix is always refused.
 
     Returns
     -------

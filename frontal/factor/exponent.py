@@ -24,6 +24,7 @@ from ..errors import IllConditionedWarning, SolutionOverflowError, warn
 from ..protocol import NumericFactor
 from ..symbolic.scaling import shifted
 from . import refine
+from .balance import balance
 
 # Powers of two that stay free: for growth in the sweeps, and for corrections that are smaller than
 # the right-hand side by the precision of x.
@@ -175,26 +176,27 @@ class Scaled(NamedTuple):
         A' and |A'|.
     row, column : (n,) int64 arrays
         Exponents of D_r and D_c.
-    inside : (n, 1) or (1, 1) int64 array
-        What solutions by the factor have to be shifted by: the factor is that of A' where there is
-        a scaling, and that of A for Cholesky.
+    left, right : (n, 1) or (1, 1) int64 arrays
+        Exponents of the scalings that make A' of the matrix that was factorized: none where that
+        was scaled so, and D_r and D_c for Cholesky.
     """
 
     A: sp.csc_array
     magnitude: sp.csc_array
     row: np.ndarray
     column: np.ndarray
-    inside: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
 
     @classmethod
     def of(cls, factor: NumericFactor) -> Scaled:
         """The matrix of a factor, as that was scaled or to a diagonal of about 1."""
         matrix, scaling = factor.matrix, factor.scaling
-        inside = np.zeros((1, 1), np.int64)
+        left = right = np.zeros((1, 1), np.int64)
         if scaling is None:
             size = np.abs(matrix.A.diagonal()).astype(np.float64)
             row = column = -np.round(np.log2(np.where(size > 0, size, 1.0)) / 2).astype(np.int64)
-            inside = row[:, None]
+            left = right = row[:, None]
         else:
             row, column = (np.log2(a).astype(np.int64) for a in (scaling.row, scaling.column))
         both = row[matrix.indices] + np.repeat(column, np.diff(matrix.indptr))
@@ -203,7 +205,19 @@ class Scaled(NamedTuple):
             sp.csc_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
             for data in (values, np.abs(values))
         )
-        return cls(A, magnitude, row, column, inside)
+        return cls(A, magnitude, row, column, left, right)
+
+    def balanced(self) -> Scaled:
+        """The same matrix, scaled so that its own scaling does not matter; see `balance`."""
+        row, column = balance(self.A)
+        both = row[self.A.indices] + np.repeat(column, np.diff(self.A.indptr))
+        parts = (self.A.indices, self.A.indptr)
+        A, magnitude = (
+            sp.csc_array((shifted(M.data, both), *parts), shape=M.shape)
+            for M in (self.A, self.magnitude)
+        )
+        left, right = self.left + row[:, None], self.right + column[:, None]
+        return Scaled(A, magnitude, self.row + row, self.column + column, left, right)
 
     def system(self, factor: NumericFactor, trans: str) -> HostSystem:
         """op(A'), solved by the factor of A."""
@@ -213,11 +227,12 @@ class Scaled(NamedTuple):
 
     def solver(self, factor: NumericFactor, trans: str) -> Callable[[np.ndarray], np.ndarray]:
         """Solves with op(A'), by the factor of A."""
+        left, right = (self.left, self.right) if trans == "N" else (self.right, self.left)
 
         def solve(R: np.ndarray) -> np.ndarray:
             size = _largest_exponents(R)
-            Y = direct(factor, shifted(R, -self.inside - size), trans, scaled=False)
-            return shifted(Y, size - self.inside)
+            Y = direct(factor, shifted(R, -left - size), trans, scaled=False)
+            return shifted(Y, size - right)
 
         return solve
 

@@ -225,9 +225,9 @@ class Factor:
     def null_space(self) -> np.ndarray:
         """Basis N, (n, p), of the vectors that A takes to zero: 1 in one null column, 0 in others.
 
-        The relative distance of A, with rows and columns scaled, to a matrix that takes N to zero
-        exactly is at most 3 eps: ``|A N|`` is some roundings of ``|A| |N|``. For a regular matrix
-        it is (n, 0); otherwise ``singular`` must be ``"warn"`` or ``"allow"``.
+        The relative distance of A, with rows and columns of moderate size, to a matrix that takes N
+        to zero exactly is at most 2 eps: ``|A N|`` is some roundings of ``|A| |N|``. For a regular
+        matrix it is (n, 0); otherwise ``singular`` must be ``"warn"`` or ``"allow"``.
 
         Examples
         --------

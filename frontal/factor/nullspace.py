@@ -1,8 +1,8 @@
 """Vectors that A takes to rounding: the evidence that it is singular, and what is free in x.
 
-A matrix is called singular if A', which is A in rows and columns of size 1, takes a vector of norm
-1 to less than `_ROUNDINGS` precisions of its norm: the relative distance to a singular matrix is
-less than that, whatever the factors are. They only help to find the vector, by subspace iteration.
+A matrix is called singular if A', which is A in rows and columns of moderate size, takes a vector
+of norm 1 to less than `_ROUNDINGS` precisions of its norm: the relative distance to a singular
+matrix is less than that, whatever the factors are. They only help to find the vector.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..symbolic.scaling import shifted
 from .condition import Product
 from .exponent import Scaled
 
-_ROUNDINGS = 3
+_ROUNDINGS = 2
 _CORRECTIONS = 4
 _MOST = 64  # vectors that are sought, unless the factor knows of more
 
@@ -46,31 +46,70 @@ class NullSpace(NamedTuple):
 
 
 def null_space(factor: NumericFactor, trans: str = "N") -> NullSpace | None:
-    """The null space of op(A), where solutions with the factors find one; None for a regular A."""
-    n, eps = factor.symbolic.n, float(np.finfo(factor.dtype).eps)
+    """The null space of op(A), where solutions with the factors find one; None for a regular A.
+
+    What is null must be so in the scaling of the factor and when balanced: each may be bad.
+    """
+    n = factor.symbolic.n
     if n == 0:
         return None
     if trans == "T":
         found = null_space(factor, "H")
         return None if found is None else found._replace(basis=found.basis.conj())
-    of = Scaled.of(factor)
-    system, (_, column) = of.system(factor, trans), of.sides(trans)
-    adjoint = of.solver(factor, "H" if trans == "N" else "N")
-    # long double where there is one: rounding in A' V would count as a part of it
-    precise = system.A.astype(np.result_type(system.A.dtype, np.longdouble))
-    small = _ROUNDINGS * eps * _two_norm(system)
-    V, U = _near_null(system, adjoint, precise, factor.nulls.size, small / eps**0.625)
-    V, size = _corrected(system, precise, V, U)
-    p = int((size <= small).sum())
+    scaled = Scaled.of(factor)
+    sides = [_Sought.of(factor, one, trans) for one in (scaled, scaled.balanced())]
+    found = [
+        (one.confirmed(other), one.column) for one, other in zip(sides, sides[::-1], strict=True)
+    ]
+    V, column = max(found, key=lambda pair: pair[0].shape[1])
+    p = V.shape[1]
     if p == 0:
         return None
-    V = V[:, :p]
     order = scipy.linalg.qr(V.conj().T, mode="r", pivoting=True)[1]
     columns = np.sort(order[:p])
     basis = np.linalg.solve(V[columns].T, V.T).T
     basis[columns] = np.eye(p)
     basis = shifted(basis, column[:, None] - column[columns])
     return NullSpace(columns, basis.astype(factor.dtype))
+
+
+class _Sought(NamedTuple):
+    """Null vectors of op(A') for one scaling.
+
+    Attributes
+    ----------
+    column : (n,) int64 array
+        Exponents of the scaling of columns.
+    precise : (n, n) sparse array
+        op(A') in long double, where there is one: rounding in A' V would count as a part of it.
+    small : float
+        Largest norm of A' v for a null vector v.
+    V : (n, p) array
+        Orthonormal.
+    """
+
+    column: np.ndarray
+    precise: sp.sparray
+    small: float
+    V: np.ndarray
+
+    @classmethod
+    def of(cls, factor: NumericFactor, scaled: Scaled, trans: str) -> _Sought:
+        """Those that solutions with the factor lead to."""
+        system, eps = scaled.system(factor, trans), float(np.finfo(factor.dtype).eps)
+        adjoint = scaled.solver(factor, "H" if trans == "N" else "N")
+        precise = system.A.astype(np.result_type(system.A.dtype, np.longdouble))
+        small = _ROUNDINGS * eps * _two_norm(system)
+        V, U = _near_null(system, adjoint, precise, factor.nulls.size, small / eps**0.625)
+        V, size = _corrected(system, precise, V, U)
+        return cls(scaled.sides(trans)[1], precise, small, V[:, size <= small])
+
+    def confirmed(self, other: _Sought) -> np.ndarray:
+        """Null vectors here among those of another scaling."""
+        with np.errstate(all="ignore"):
+            shift = (other.column - self.column)[:, None]
+            V, size = _ordered(self.precise, shifted(other.V, shift))
+        return V[:, size <= self.small]
 
 
 @np.errstate(all="ignore")

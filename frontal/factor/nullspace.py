@@ -1,7 +1,7 @@
 """Vectors that A takes to rounding: the evidence that it is singular, and what is free in x.
 
 A matrix is called singular if A', which is A in rows and columns of moderate size, takes a vector
-of norm 1 to less than `_ROUNDINGS` precisions of its norm: the relative distance to a singular
+of norm 1 to less than 2 precisions of its norm: the relative distance to a singular
 matrix is less than that, whatever the factors are. They only help to find the vector.
 """
 
@@ -19,7 +19,8 @@ from ..symbolic.scaling import shifted
 from .condition import Product
 from .exponent import Scaled
 
-_ROUNDINGS = 2
+_ROUNDINGS = 2  # a vector that is less than so many makes A singular
+_MORE = 8  # others are counted then, if they are less than so many
 _CORRECTIONS = 4
 _MOST = 64  # vectors that are sought, unless the factor knows of more
 
@@ -83,7 +84,7 @@ class _Sought(NamedTuple):
     precise : (n, n) sparse array
         op(A') in long double, where there is one: rounding in A' V would count as a part of it.
     small : float
-        Largest norm of A' v for a null vector v.
+        One rounding of A' v for a null vector v.
     V : (n, p) array
         Orthonormal.
     """
@@ -99,17 +100,23 @@ class _Sought(NamedTuple):
         system, eps = scaled.system(factor, trans), float(np.finfo(factor.dtype).eps)
         adjoint = scaled.solver(factor, "H" if trans == "N" else "N")
         precise = system.A.astype(np.result_type(system.A.dtype, np.longdouble))
-        small = _ROUNDINGS * eps * _two_norm(system)
+        small = eps * _two_norm(system)
         V, U = _near_null(system, adjoint, precise, factor.nulls.size, small / eps**0.625)
         V, size = _corrected(system, precise, V, U)
-        return cls(scaled.sides(trans)[1], precise, small, V[:, size <= small])
+        return cls(scaled.sides(trans)[1], precise, small, _null(V, size, small))
 
     def confirmed(self, other: _Sought) -> np.ndarray:
         """Null vectors here among those of another scaling."""
         with np.errstate(all="ignore"):
             shift = (other.column - self.column)[:, None]
             V, size = _ordered(self.precise, shifted(other.V, shift))
-        return V[:, size <= self.small]
+        return _null(V, size, self.small)
+
+
+def _null(V: np.ndarray, size: np.ndarray, small: float) -> np.ndarray:
+    """The first vectors, if they are null."""
+    certain = size.size > 0 and size[0] <= _ROUNDINGS * small
+    return V[:, size <= _MORE * small] if certain else V[:, :0]
 
 
 @np.errstate(all="ignore")

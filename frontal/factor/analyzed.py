@@ -110,10 +110,7 @@ class Analyzed:
         """
         clock = Clock(progress)
         machine = partial(resolved, backend)
-        method = method or matrix.method
-        if method.indefinite and machine(np.inf) == "gpu":
-            method = LU
-        found = symbolic_phase(matrix, method, choices, machine, clock)
+        found = symbolic_phase(matrix, method or matrix.method, choices, machine, clock)
         return cls(
             symbolic=found.symbolic,
             dtype=matrix.dtype,
@@ -254,8 +251,12 @@ class Analyzed:
 
     def amended(self, symbolic: Symbolic) -> Self:
         """The analysis in which columns are in the fronts that have eliminated them."""
-        first = self.first or self
-        return replace(self, symbolic=symbolic, first=first, amendments=self.amendments + 1)
+        more = {"first": self.first or self, "amendments": self.amendments + 1}
+        return replace(self.with_fronts(symbolic), **more)
+
+    def with_fronts(self, symbolic: Symbolic) -> Self:
+        """The same pattern with other fronts."""
+        return replace(self, symbolic=symbolic)
 
     def for_new_values(self) -> Self:
         """What to begin with for other values: amendments do not pile up for ever."""

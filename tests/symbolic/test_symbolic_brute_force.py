@@ -104,7 +104,9 @@ def test_memory_is_what_a_factorization_takes(monkeypatch, threads, kind, dtype)
     panels, arena = taken
     memory = analysis.memory_for(dtype, threads)
     assert memory == analysis.memory
-    assert (memory["factor"], memory["contribution"]) == (panels.nbytes, arena.nbytes)
+    room = panels.nbytes - memory["factor"]  # of which only columns that are delayed touch any
+    assert room == 0 if kind == "spd" else room > 0
+    assert memory["contribution"] == arena.nbytes
     index = (*analysis.plan, analysis.symbolic.indptr, analysis.symbolic.indices)
     assert memory["index"] == sum(array.nbytes for array in index)
 

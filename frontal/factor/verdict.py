@@ -251,5 +251,5 @@ def _warn_of_condition(estimate: Estimate, precision: float) -> None:
 
 def smallest_pivot_column(factor: NumericFactor) -> int:
     """Column of A with the smallest pivot for what it came from."""
-    of = factor.matrix, factor.symbolic, factor.scaling
+    of = factor.matrix, factor.symbolic, factor.scaling, factor.coupling()
     return int(factor.symbolic.perm[int(np.argmin(relative_pivots(factor.diagonal(), *of)))])

@@ -128,6 +128,22 @@ def test_columns_whose_pivots_are_too_small(device, k, small, dtype, method):
 
 
 @pytest.mark.parametrize(("dtype", "method"), KINDS)
+def test_small_fronts_look_at_update_rows(device, dtype, method):
+    """The first pivot would do for the front's own columns; after the second one it does for all."""
+    a = np.zeros((32, 32))
+    a[2:, 2:] = dense(30).toarray() + 40 * np.eye(30)
+    a[:2, :2] = (0.02, 0.1), (0.1, -0.05)
+    a[2, 0] = a[0, 2] = 5
+    a = of_kind(a, dtype, method)
+    with fronts_cost(1e-12):
+        factor = factored(device, a, method, "natural")
+    assert factor.symbolic.plan.start[1] == 2
+    assert factor.failed.size == 0
+    assert factor.pivots[0] == 1
+    assert error(factor, a) <= 20
+
+
+@pytest.mark.parametrize(("dtype", "method"), KINDS)
 @pytest.mark.parametrize(("n", "small"), [(30, 64), (30, 0), (90, 0)])
 def test_zero_pivots_are_replaced(device, n, small, dtype, method):
     """Finite, of the size that the host gives, and told."""

@@ -129,7 +129,7 @@ def test_columns_whose_pivots_are_too_small(device, k, small, dtype, method):
 
 @pytest.mark.parametrize(("dtype", "method"), KINDS)
 def test_small_fronts_look_at_update_rows(device, dtype, method):
-    """The first pivot would do for the front's own columns; after the second one it does for all."""
+    """The first pivot would do for its own columns; after the second one it does for all rows."""
     a = np.zeros((32, 32))
     a[2:, 2:] = dense(30).toarray() + 40 * np.eye(30)
     a[:2, :2] = (0.02, 0.1), (0.1, -0.05)

@@ -23,8 +23,8 @@ template <class T> __device__ inline void interchange_columns(T *tile, const int
     __syncthreads();
 }
 
-// L = X·D⁻¹ for a tile X = L·D; both go to global memory, and the largest entry of each column of L,
-// which tells of pivots too small for it, to whom it may concern. A row and every other column a
+// L = X·D⁻¹ for a tile X = L·D; both go to global memory, and to `largest` the size of the largest
+// entry of each column of L, which tells of pivots too small for it. A row and every other column a
 // thread. L goes to `kept`, too, if that is not null.
 template <class T>
 __device__ __noinline__ void put_divided(const T *tile, const ColumnInverse<T> *inverse,
@@ -47,8 +47,7 @@ __device__ __noinline__ void put_divided(const T *tile, const ColumnInverse<T> *
 // columns that it has not are those of the identity. Blocks of 16×16 on and below the diagonal, a
 // row of them at a time, the last one first: its rows of x are then needed no more. From barrier to
 // barrier.
-template <class T>
-__device__ inline void subtract_product(T *x, const T *l, Matrix<T> source) {
+template <class T> __device__ inline void subtract_product(T *x, const T *l, Matrix<T> source) {
     constexpr int LD = tile_ld<T>, SIDE = 16;
     int j = threadIdx.x / 32 * SIDE;
 #pragma unroll 1

@@ -5,12 +5,14 @@ import pytest
 import scipy.sparse as sp
 
 from frontal import problems
+from frontal.cpu.backend import CpuBackend
 from frontal.gpu.sparse import factorize as front_factor
 from frontal.gpu.sparse import solve_tasks
 from frontal.gpu.sparse import tile_tasks as front_tasks
 from frontal.method import LDLH, LDLT
 
 from ...conftest import fronts_cost
+from ...emulation.borders import eps
 from .indefinite_tools import KINDS, error, factored, of_kind, parts, residual
 from .test_gpu_fronts import bordered
 
@@ -48,8 +50,11 @@ def test_factors_and_solutions(device, name, small, dtype, method):
     grown = max(np.abs(lower).max() for lower, *_ in parts(factor))
     assert residual(factor, a) <= 100 + 100 * grown
     assert len(factor.failed) == 0 or grown > 100
-    host = factor.to_host()
-    np.testing.assert_array_equal(host.coupling, factor.coupling())
+    host, x = factor.to_host(), np.ones((a.shape[0], 1), dtype)
+    y = x.copy()
+    factor.sweep(x, False)
+    CpuBackend(factor.symbolic).restored(host, factor.matrix, None).sweep(y, False)
+    np.testing.assert_allclose(y, x, rtol=0, atol=1e5 * eps(dtype) * np.abs(x).max())
     if method.adjoint:
         assert (factor.diagonal().imag == 0).all()
 
@@ -125,6 +130,22 @@ def test_columns_whose_pivots_are_too_small(device, k, small, dtype, method):
     np.testing.assert_array_equal(failed, np.flatnonzero(far > 100))
     assert factor.largest_multiplier == pytest.approx(far.max(), rel=1e-6)
     assert factor.health().pivot_ratio < 1e-4
+
+
+@pytest.mark.parametrize(("dtype", "method"), KINDS)
+def test_small_fronts_look_at_update_rows(device, dtype, method):
+    """The first pivot would do for its own columns; after the second one it does for all rows."""
+    a = np.zeros((32, 32))
+    a[2:, 2:] = dense(30).toarray() + 40 * np.eye(30)
+    a[:2, :2] = (0.02, 0.1), (0.1, -0.05)
+    a[2, 0] = a[0, 2] = 5
+    a = of_kind(a, dtype, method)
+    with fronts_cost(1e-12):
+        factor = factored(device, a, method, "natural")
+    assert factor.symbolic.plan.start[1] == 2
+    assert factor.failed.size == 0
+    assert factor.pivots[0] == 1
+    assert error(factor, a) <= 20
 
 
 @pytest.mark.parametrize(("dtype", "method"), KINDS)

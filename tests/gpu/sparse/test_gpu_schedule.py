@@ -6,7 +6,7 @@ import pytest
 import frontal
 from frontal.gpu.sparse.pattern import Pattern
 from frontal.gpu.sparse.schedule import contribution_entries, make_schedule
-from frontal.method import CHOLESKY, LU
+from frontal.method import CHOLESKY, LDLT, LU
 
 from .test_gpu_fronts import MATRICES
 
@@ -29,6 +29,23 @@ def test_blocks_that_live_together_lie_apart(name, method):
         ends = schedule.block[alive] + sizes[alive]
         assert (ends[:-1] <= schedule.block[alive][1:]).all()
     assert (schedule.block + sizes).max(initial=0) <= max(schedule.blocks, 0)
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_products_of_a_level_and_the_next_lie_apart(device, name):
+    """Those of two levels below may still be read: who takes their place waits for them."""
+    pattern = Pattern(device, frontal.analyze(MATRICES[name](), kind="spd").plan, LDLT, 0, 1)
+    schedule, at = pattern.schedule, pattern.schedule.product
+    sizes = pattern.k * pattern.layout(np.dtype("f4")).ld
+    for i in range(schedule.levels):
+        alive = np.flatnonzero((schedule.level == i) | (schedule.level == i - 1))
+        alive = alive[np.argsort(at[alive])]
+        assert (at[alive] + sizes[alive] <= np.append(at[alive][1:], schedule.products)).all()
+    assert (at % 4 == 0).all()
+    assert make_schedule(pattern.plan, CHOLESKY).products == 0
+    small = make_schedule(pattern.plan, LDLT, 1000)
+    assert small.products == 0
+    assert schedule.products < pattern.layout(np.dtype("f4")).panel[-1] + 4 * pattern.k.sum()
 
 
 def test_contribution_blocks_are_packed_by_columns_of_tiles():
@@ -54,11 +71,11 @@ def test_deep_trees(device):
         row=np.empty(0, np.int32),
         column=np.empty(0, np.int32),
     )
-    for method in (CHOLESKY, LU):
+    for method in (CHOLESKY, LU, LDLT):
         pattern = Pattern(device, plan, method)
         assert not pattern.schedule.small.any()
         assert pattern.schedule.blocks < 10
         tasks = device.download(pattern.tasks.list)
         level, part = tasks[:, 3] & ((1 << 30) - 1), tasks[:, 3] >> 30
         np.testing.assert_array_equal(np.unique(level), np.arange(n))
-        assert part.any() == method.pivots
+        assert part.any() == (method.panels == 2)

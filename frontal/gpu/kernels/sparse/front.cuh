@@ -18,8 +18,8 @@
 #include "common/matrix.cuh"
 #include "sparse/structs.cuh"
 
-// The method: L·U, or L·D·Lᴴ (L·D·Lᵀ without ADJOINT) with blocks of order 1 and 2 on the diagonal of
-// D, or else L·Lᴴ.
+// The method: L·U, or L·D·Lᴴ (L·D·Lᵀ without ADJOINT) with blocks of order 1 and 2 on the diagonal
+// of D, or else L·Lᴴ.
 #ifndef LU
 #define LU 0
 #endif

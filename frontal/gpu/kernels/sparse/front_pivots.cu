@@ -1,5 +1,5 @@
-// After front_tiles.cu by LU: interchange the rows of L left of each diagonal tile as those of the
-// tile were, as LAPACK's getrf does, and make its interchanges, from 1, of the places that rows
+// After front_tiles.cu by LU or LDL: interchange the rows of L left of each diagonal tile as those of
+// the tile were, as LAPACK's getrf does, and make its interchanges, from 1, of the places that rows
 // went to.
 //
 // A block of 128 threads a front; thread t owns row t % 64 of a tile, and every second group of 8

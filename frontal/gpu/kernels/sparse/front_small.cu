@@ -1,5 +1,6 @@
 // Factorization of the small fronts of one level of an assembly tree, each from its assembly to its
-// end: A = L·Lᴴ, or P·A = L·U with P inside the pivot block (LU). front.cuh names the method.
+// end: A = L·Lᴴ, P·A = L·U with P inside the pivot block (LU), or P·A·Pᵀ = L·D·Lᴴ (LDL). front.cuh
+// names the method.
 //
 // Tile map: fronts of up to 64, 32 and 16 rows take 64, 32 and 16 threads; a block of 64 threads
 // has 1, 2 or 4 of them, and thread r of a front owns row r. The front lies in dynamic shared
@@ -10,7 +11,8 @@
 // nobody waits for flags.
 //
 // Cholesky is left-looking: before a panel is eliminated, its columns take the products of all
-// panels before. LU, whose rows are interchanged, is right-looking. Sums are taken in a fixed
+// panels before. LU and LDL, whose rows are interchanged, are right-looking. LDL begins without
+// interchanges; where that is not good enough, small_pivots.cuh goes on. Sums are taken in a fixed
 // order.
 //   list   the level's fronts from `first` on: `large` of up to 64 rows, `medium` of up to 32, then
 //          `small` of up to 16
@@ -78,14 +80,16 @@ template <int ORDER> struct Small {
     __device__ void put_block() const {
         int m = this->m();
         T *target = block() + lane;
-        for (int c = k(); c <= lane && lane < order(); ++c) target[c * m] = tile.data[lane + c * Tile::LD];
+        for (int c = k(); c <= lane && lane < order(); ++c)
+            target[c * m] = tile.data[lane + c * Tile::LD];
     }
 
-    // Columns from c0 on (with rows from r0 on) take the product of columns from…to−1.
+    // Columns from c0 on (with rows from r0 on, or with D from the diagonal on) take the product of
+    // columns from…to−1.
     __device__ void update(int r0, int c0, int last_column, int from, int to) const {
         int turn = Tile::warp();
         for (int c = c0; c < last_column; c += NB)
-            for (int r = r0; r < order(); r += NB) {
+            for (int r = LDL ? c : r0; r < order(); r += NB) {
                 if (turn++ % Tile::warps) continue;
                 T *corner = tile.panel(c / NB) + r;
                 tile.reduce(
@@ -200,48 +204,6 @@ template <int ORDER> __device__ inline void put_factors(const Small<ORDER> &f) {
 #endif
 
 #if LDL
-// Eliminate w columns of a panel, whose row `row` is a, without interchanges. Returns whether that is
-// not good enough: entries of L are large, or pivots small.
-template <int ORDER>
-__device__ inline bool eliminate(const Small<ORDER> &f, T (&a)[NB], int row, int w, int most) {
-    bool weak = false, exists = f.lane < f.order();
-    columns<0, NB>(most, [&](auto index) {
-        constexpr int k = decltype(index)::value;
-        if (k >= most) return;
-        T *rows = f.tile.rows + k % 2 * NB;
-        if (row >= 0 && row < NB) rows[row] = a[k];
-        f.tile.sync();
-        T pivot = pivot_value(rows[k]), minus = zero<T>();
-        weak |= k < w && !(abs1(pivot) >= f.to.tiny);
-        if (row == k) a[k] = pivot;
-        if (exists && row > k && k < w) {
-            minus = -(a[k] * pivot_reciprocal(pivot));
-            weak |= !(abs1(minus) <= MULTIPLIER);
-        }
-        broadcast<k + 1, NB>(rows, [&](int j, T v) { a[j] = fma_(minus, mirrored(v), a[j]); });
-        if (row > k && k < w) a[k] = -minus;
-    });
-    return weak;
-}
-
-// Put the eliminated panel back, zeros in the columns from w on, and rows of D·Lᴴ right of it.
-template <int ORDER>
-__device__ inline void put_panel(const Small<ORDER> &f, const T (&a)[NB], int p, int w) {
-    constexpr int LD = Small<ORDER>::Tile::LD;
-    auto &tile = f.tile;
-    int row = f.lane - p;
-    T *own = tile.panel(p / NB) + f.lane, *right = tile.data + p + f.lane * LD;
-    if (row >= 0) {
-#pragma unroll
-        for (int j = 0; j < NB; ++j) own[j * LD] = j < w ? a[j] : zero<T>();
-    }
-    tile.sync();
-    if (row < NB || f.lane >= f.order()) return;
-#pragma unroll
-    for (int j = 0; j < NB; ++j)
-        if (j < w) right[j] = mirrored(a[j] * tile.data[(p + j) * (LD + 1)]);
-}
-
 // Without interchanges as long as that goes, then with pivots of the whole front.
 template <int ORDER> __device__ inline void factor(const Small<ORDER> &f) {
     auto &tile = f.tile;
@@ -253,7 +215,7 @@ template <int ORDER> __device__ inline void factor(const Small<ORDER> &f) {
         T a[NB];
         int w = max_(min_(NB, f.k() - p), 0);
         f.load(a, p);
-        weak = tile.any(eliminate(f, a, f.lane - p, w, tile.most(w)));
+        weak = tile.any(eliminate_panel(f, a, f.lane - p, w, tile.most(w)));
         if (weak) break;
         if (w < NB) f.put_columns(a, p, w);
         put_panel(f, a, p, w);
@@ -265,6 +227,8 @@ template <int ORDER> __device__ inline void factor(const Small<ORDER> &f) {
         }
     }
     if (weak) {
+        tile.mirror(p, f.order());
+        tile.sync();
         pivots.eliminate(p);
         f.put_block();
     }
@@ -432,7 +396,6 @@ __device__ inline void run(const Fronts &tree, const SmallFronts &all, const Out
     tile.put_entries(all, values);
     tile.sync();
     tile.add_children(all, to.blocks);
-    if (LDL) tile.mirror(f.order()), tile.sync();
     factor(f);
     if (f.lane == 0 && f.m()) all.finished[tile.front.front] = 1;
 }

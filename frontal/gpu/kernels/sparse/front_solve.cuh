@@ -80,8 +80,8 @@ __device__ inline T pivot_row(const Solve<T> &s, const SolveTask &t, int &row, i
     return s.x[(long long)(t.start + row) * W + j];
 }
 
-// LDL: v ← D⁻¹·v for row `row` of a front and one right-hand side, and for the next row if both are a
-// 2×2 pivot; whose second row does nothing. Rows of v lie together.
+// LDL: v ← D⁻¹·v for row `row` of a front and one right-hand side, and for the next row if both are
+// a 2×2 pivot; whose second row does nothing. Rows of v lie together.
 template <class T>
 __device__ inline void divide(const Solve<T> &s, const SolveTask &t, int row, T *v) {
     const T *d = s.diagonal + t.start + row, *e = s.coupling + t.start + row;
@@ -178,8 +178,9 @@ __device__ inline void multiply_rows(
         }
 }
 
-// sum[u] += Σ conj(entries) · v over the rows; conj where the second factor is the adjoint. Of v no more is read than
-// one row behind the last one. Entries are looked at here, and not when they are asked for.
+// sum[u] += Σ conj(entries) · v over the rows; conj where the second factor is the adjoint. Of v no
+// more is read than one row behind the last one. Entries are looked at here, and not when they are
+// asked for.
 template <bool PAIRED, int LD, class T>
 __device__ inline void multiply_columns(T (&sum)[2][W], const T (&e)[16], const T *v, int rows) {
 #pragma unroll

@@ -59,8 +59,8 @@ template <class T> __device__ inline T sum_of_warps(const T *sums, int at) {
     return total;
 }
 
-// The inverse (its transpose for TRANSPOSE, the conjugate one if that is the second factor) times b: four terms of
-// each result, which product_at adds.
+// The inverse (its transpose for TRANSPOSE, the conjugate one if that is the second factor) times b:
+// four terms of each result, which product_at adds.
 template <bool TRANSPOSE, class T>
 __device__ inline void multiply_inverse(const TileMemory<T> &memory) {
     int r = threadIdx.x % TILE, quarter = threadIdx.x / TILE;

@@ -1,7 +1,7 @@
 // Factorization of all fronts of an assembly tree that are too large to be factored whole, as tasks
-// of one launch: A = L·Lᴴ, or P·A = L·U with P inside the diagonal tiles (LU). front.cuh names the
-// method; fronts as tasks of tiles: Hogg, Reid, Scott, "Design of a multicore sparse Cholesky
-// factorization using DAGs" (2010).
+// of one launch: A = L·Lᴴ, or with P inside the diagonal tiles P·A = L·U (LU) or P·A·Pᵀ = L·D·Lᴴ
+// (LDL). front.cuh names the method; fronts as tasks of tiles: Hogg, Reid, Scott, "Design of a
+// multicore sparse Cholesky factorization using DAGs" (2010).
 //
 // A task is a tile (i, j) of 64×64 of a front, from its assembly to its end:
 //   C = A(i,j) + Σ children − Σ_{p<j} L(i,p)·L(j,p)ᴴ;   i = j: L(j,j), and its inverse V;
@@ -9,8 +9,9 @@
 // Without LU the task (i, i) sums up p < i-1 only and stores C; the task (i, i-1), when it has
 // L(i,i-1), subtracts the square of it and makes L(i,i), which all others wait for. With D the
 // second factor is L·D, kept beside L while the front is worked on, and L(i,j) = C·Vᴴ·D⁻¹, with the
-// columns of C interchanged as those of the diagonal tile. With Cholesky columns of L(j,j) are sent as soon as they are known: L(i,j) follows (tile_follow.cuh) and does not wait for
-// V, except where there would be too many messages. For LU the second factor is U(p,j), and there
+// columns of C interchanged as those of the diagonal tile. With Cholesky columns of L(j,j) are sent
+// as soon as they are known: L(i,j) follows (tile_follow.cuh) and does not wait for V, except where
+// there would be too many messages. For LU the second factor is U(p,j), and there
 // are tasks for the transpose of U with the factors exchanged: C·Vᵀ with V the inverse of L(j,j).
 //
 // Deadlock: tasks lie in the list after all that they wait for, and are taken by tickets
@@ -202,66 +203,7 @@ __device__ __noinline__ void finish_cholesky(const Task &task, const Tasks &task
 }
 
 #if LDL
-// Where rows go is kept as for LU.
-__device__ __noinline__ void finish_ldl(const Task &task, const Tasks &tasks) {
-    const Front<T> &f = task.front;
-    int j = task.i, w = f.rows(j), row = threadIdx.x % SIZE, c = f.tree->start[f.s] + j * SIZE + row;
-    T *block = work(), *inverse = assembled(), *ones = scratch();
-    LdlTile<T> &ldl = *reinterpret_cast<LdlTile<T> *>(ones + SIZE);
-    bool all = f.m == 0 && j == f.pivot_tiles - 1;
-    int replaced = ldl.factor(block, w, {tasks.tiny, real_t<T>(all ? 0 : 1)});
-    if (threadIdx.x < w) {
-        tasks.pivots[c] = ldl.place[row], tasks.coupling[c] = ldl.coupling[row];
-        tasks.diagonal[c] = pivot_value(block[row * (ld + 1)]);
-        if (ldl.largest[row] > 0) tasks.largest[c] = ldl.largest[row];
-    }
-    if (threadIdx.x < SIZE) ones[row] = one<T>();
-    __syncthreads();
-    invert_lower(block, inverse, ones, w);
-    keep_inverse(inverse, tasks.inverses + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w);
-    if (threadIdx.x == 0 && replaced) atomicAdd(tasks.outcome + 1, replaced);
-    publish(task, tasks, j);
-    Matrix<T> target = f.lower(j).at(0, j * SIZE);
-#pragma unroll 8
-    for (int k = threadIdx.x / SIZE; k < w; k += threads / SIZE)
-        if (row >= k && row < w)
-            target(row, k) = row == k ? pivot_value(block[row * (ld + 1)]) : block[row + k * ld];
-}
-
-// L(i,j) and L(i,j)·D. The product takes the place of one that others read up to two levels below.
-// If `next`, L goes to assembled(), too, and L·D stays in work().
-__device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks, bool next) {
-    const Front<T> &f = task.front;
-    int i = task.i, j = task.j, w = f.rows(j), first = f.tree->start[f.s] + j * SIZE;
-    fetch_tile(assembled(), tasks.inverses + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w, w);
-    if (threadIdx.x < 2 && task.level >= 2 + threadIdx.x)
-        wait_for(tasks.level + task.level - 2 - threadIdx.x,
-            tasks.level_count[task.level - 2 - threadIdx.x]);
-    interchange_columns(work(), tasks.pivots + first, w);
-    copy_async_wait<0>();
-    __syncthreads();
-    TileTimesInverse<T> below;
-    below.multiply(work(), assembled());
-    __syncwarp();  // a warp has rows of its own
-    below.each([&](int r, int c, T &v) { work()[r + c * ld] = v; });
-    auto inverse = reinterpret_cast<ColumnInverse<T> *>(scratch());
-    if (threadIdx.x < w) inverse[threadIdx.x].set(tasks.diagonal + first, tasks.coupling + first);
-    __syncthreads();
-    put_divided(work(), inverse, second_factor(task, i).at(0, j * SIZE),
-        f.lower(i).at(0, j * SIZE), tasks.largest + first, w, next ? assembled() : nullptr);
-    publish(task, tasks, j);
-}
-#endif
-
-#if LDL
-// The tile whose factor is L(i,i): what the task (i,i) has stored less L·D·Lᴴ of L(i,i-1).
-__device__ __noinline__ void prepare_diagonal(const Task &task, const Tasks &tasks) {
-    const Front<T> &f = task.front;
-    int i = task.i;
-    if (threadIdx.x == 0) wait_for(tasks.upper_done + f.tree->tile_row[f.s] + i, 1);
-    __syncthreads();
-    subtract_product(work(), assembled(), f.lower(i).at(0, i * SIZE));
-}
+#include "sparse/ldl_tasks.cuh"
 #endif
 
 #if LU

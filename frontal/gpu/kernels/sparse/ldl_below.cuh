@@ -23,8 +23,8 @@ template <class T> __device__ inline void interchange_columns(T *tile, const int
     __syncthreads();
 }
 
-// L = X·D⁻¹ for a tile X = L·D; both go to global memory, and the largest entry of each column of L,
-// which tells of pivots too small for it, to whom it may concern. A row and every other column a
+// L = X·D⁻¹ for a tile X = L·D; both go to global memory, and to `largest` the size of the largest
+// entry of each column of L, which tells of pivots too small for it. A row and every other column a
 // thread. L goes to `kept`, too, if that is not null.
 template <class T>
 __device__ __noinline__ void put_divided(const T *tile, const ColumnInverse<T> *inverse,
@@ -44,32 +44,28 @@ __device__ __noinline__ void put_divided(const T *tile, const ColumnInverse<T> *
 }
 
 // x ← C − l·xᴴ for a tile C in global memory, of which the lower triangle is there; the rows and
-// columns that it has not are those of the identity. The ten 16×16 blocks on and below the diagonal;
-// from barrier to barrier.
-template <class T>
-__device__ inline void subtract_product(T *x, const T *l, Matrix<T> source) {
-    constexpr int LD = tile_ld<T>, MOST = 3;
-    constexpr unsigned rows = 0xfb9e4, columns = 0xe9500;  // two bits a block, along the columns
-    int warp = threadIdx.x / 32, count = warp < 2 ? MOST : 2, n = source.rows;
-    WarpProduct<T, 16, 16> sum[MOST];
-#pragma unroll
-    for (int q = 0; q < MOST; ++q) {
-        int e = warp + 4 * q, i = (int)(rows >> 2 * e & 3) * 16, j = (int)(columns >> 2 * e & 3) * 16;
-        sum[q].clear();
-        if (q < count)
-            sum[q].template add<TILE_ROWS, false, false, false, conjugates>(l + i, LD, x + j, LD);
-    }
-    __syncthreads();
-#pragma unroll
-    for (int q = 0; q < MOST; ++q) {
-        int e = warp + 4 * q, i = (int)(rows >> 2 * e & 3) * 16, j = (int)(columns >> 2 * e & 3) * 16;
-        sum[q].each([&](int r, int c, T &v) {
-            r += i, c += j;
-            if (q < count)
-                x[r + c * LD] = r < n && c < n && r >= c ? source(r, c) - v
-                                : r == c                 ? one<T>()
-                                                         : zero<T>();
-        });
+// columns that it has not are those of the identity. Blocks of 16×16 on and below the diagonal, a
+// row of them at a time, the last one first: its rows of x are then needed no more. From barrier to
+// barrier.
+template <class T> __device__ inline void subtract_product(T *x, const T *l, Matrix<T> source) {
+    constexpr int LD = tile_ld<T>, SIDE = 16;
+    int j = threadIdx.x / 32 * SIDE;
+#pragma unroll 1
+    for (int i = TILE_ROWS - SIDE; i >= 0; i -= SIDE) {
+        WarpProduct<T, SIDE, SIDE> sum;
+        sum.clear();
+        if (j <= i) {
+            sum.template add<TILE_ROWS, false, false, false, conjugates>(l + i, LD, x + j, LD);
+            sum.each([&](int r, int c, T &v) {
+                r += i, c += j;
+                if (r < source.rows && c <= r) v = source(r, c) - v;
+                else v = r == c ? one<T>() : zero<T>();
+            });
+        }
+        __syncthreads();
+        if (j > i) continue;
+        T *to = x + i + j * LD;
+        sum.each([&](int r, int c, T &v) { to[r + c * LD] = v; });
     }
     __syncthreads();
 }

@@ -1,8 +1,8 @@
 // The blocks of order 1 and 2 on the diagonal of D, in L·D·Lᴴ, and their inverses.
 //
 // D(j,j) is diagonal[j], D(j+1,j) is coupling[j], zero where columns j and j + 1 are no 2×2 pivot;
-// D(j,j+1) is its conjugate, or without ADJOINT the same. A block is divided by its entry beside the
-// diagonal before its determinant is formed, so that neither overflows (LAPACK's sytf2).
+// D(j,j+1) is its conjugate, or without ADJOINT the same. A block is divided by its entry beside
+// the diagonal before its determinant is formed, so that it does not overflow (LAPACK's sytf2).
 #pragma once
 #include "dense/getf2.cuh"
 #include "sparse/front.cuh"

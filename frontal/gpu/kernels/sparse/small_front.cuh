@@ -133,11 +133,10 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
         }
     }
 
-    // The upper triangle of the first `order` rows is the adjoint of the lower one.
-    __device__ void mirror(int order) {
+    // The upper triangle of rows from…order−1 becomes the adjoint of the lower one.
+    __device__ void mirror(int from, int order) {
         int r = lane();
-        for (int c = 0; c < r && r < order; ++c)
-            data[c + r * LD] = mirrored(data[r + c * LD]);
+        for (int c = from; c < r && r < order; ++c) data[c + r * LD] = mirrored(data[r + c * LD]);
     }
 
   private:
@@ -176,7 +175,8 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
         for (int q = from; q < to; q += NB) {
             const T *left = panel(q / NB) + r0;
             const T *right = SQUARE ? data + q + c0 * LD : panel(q / NB) + c0;
-            if (to - q > NB / 2) part.template add<NB, false, SQUARE, false, !SQUARE>(left, LD, right, LD);
+            if (to - q > NB / 2)
+                part.template add<NB, false, SQUARE, false, !SQUARE>(left, LD, right, LD);
             else part.template add<NB / 2, false, SQUARE, false, !SQUARE>(left, LD, right, LD);
         }
         const T *block = panel(c0 / NB) + r0;

@@ -1,5 +1,7 @@
-// L·D·Lᴴ of a small front with symmetric interchanges and pivots of order 1 and 2, by threshold
-// pivoting: entries of L are bounded by LIMIT in whole columns, update rows too.
+// L·D·Lᴴ of a small front: a panel without interchanges (`eliminate_panel`), and where that has
+// large entries of L or small pivots, all that is left with symmetric interchanges and pivots of
+// order 1 and 2 (`SmallPivots`), by threshold pivoting: entries of L are bounded by LIMIT in whole
+// columns, update rows too.
 //
 // The front is in shared memory with both triangles; a thread owns a row. Each step looks at the
 // first column that is left and at that of its largest entry among the candidates: either can be a
@@ -18,6 +20,48 @@
 #ifndef MULTIPLIER
 #define MULTIPLIER 8
 #endif
+
+// Eliminate w columns of a panel, whose row `row` is a, without interchanges. Returns whether that
+// is not good enough: entries of L are large, or pivots small.
+template <class F, class T>
+__device__ inline bool eliminate_panel(const F &f, T (&a)[NB], int row, int w, int most) {
+    bool weak = false, exists = f.lane < f.order();
+    columns<0, NB>(most, [&](auto index) {
+        constexpr int k = decltype(index)::value;
+        if (k >= most) return;
+        T *rows = f.tile.rows + k % 2 * NB;
+        if (row >= 0 && row < NB) rows[row] = a[k];
+        f.tile.sync();
+        T pivot = pivot_value(rows[k]), minus = zero<T>();
+        weak |= k < w && !(abs1(pivot) >= f.to.tiny);
+        if (row == k) a[k] = pivot;
+        if (exists && row > k && k < w) {
+            minus = -(a[k] * pivot_reciprocal(pivot));
+            weak |= !(abs1(minus) <= MULTIPLIER);
+        }
+        broadcast<k + 1, NB>(rows, [&](int j, T v) { a[j] = fma_(minus, mirrored(v), a[j]); });
+        if (row > k && k < w) a[k] = -minus;
+    });
+    return weak;
+}
+
+// Put the eliminated panel back, zeros in the columns from w on, and rows of D·Lᴴ right of it.
+template <class F, class T>
+__device__ inline void put_panel(const F &f, const T (&a)[NB], int p, int w) {
+    constexpr int LD = F::Tile::LD;
+    auto &tile = f.tile;
+    int row = f.lane - p;
+    T *own = tile.panel(p / NB) + f.lane, *right = tile.data + p + f.lane * LD;
+    if (row >= 0) {
+#pragma unroll
+        for (int j = 0; j < NB; ++j) own[j * LD] = j < w ? a[j] : zero<T>();
+    }
+    tile.sync();
+    if (row < NB || f.lane >= f.order()) return;
+#pragma unroll
+    for (int j = 0; j < NB; ++j)
+        if (j < w) right[j] = mirrored(a[j] * tile.data[(p + j) * (LD + 1)]);
+}
 
 template <class T, int ORDER> struct SmallPivots {
     using Tile = SmallTile<T, ORDER>;
@@ -54,7 +98,8 @@ template <class T, int ORDER> struct SmallPivots {
     // D, and LAPACK's interchanges from 1.
     __device__ void put() {
         if constexpr (SQUARE) {
-            T *coupling = to.coupling + tile.front.start, *diagonal = to.diagonal + tile.front.start;
+            T *coupling = to.coupling + tile.front.start,
+              *diagonal = to.diagonal + tile.front.start;
             if (lane < k) {
                 coupling[lane] = tile.scales[lane];
                 diagonal[lane] = pivot_value(tile.data[lane * (LD + 1)]);
@@ -77,7 +122,7 @@ template <class T, int ORDER> struct SmallPivots {
     // A pivot of order 1 at `partner`, or of order 2 with it; order 0: none.
     struct Step {
         int order, partner;
-        bool small;     // the pivot is too small, and its column bounded by `column`
+        bool small;  // the pivot is too small, and its column bounded by `column`
         float column;
     };
 
@@ -112,9 +157,8 @@ template <class T, int ORDER> struct SmallPivots {
         bool pair = (v[1] & ~63u) != 0;
         int r = pair ? 63 - (int)(v[1] & 63) : j;
         bool beside = mine && lane != r;
-        unsigned next = pair && active && lane >= j && lane < order && lane != r
-                            ? size_of(own[r * LD])
-                            : 0u;
+        unsigned next =
+            pair && active && lane >= j && lane < order && lane != r ? size_of(own[r * LD]) : 0u;
         unsigned u[3] = {next, beside ? size : 0u, beside ? next : 0u};
         reduce(u, 1);
         T a = pivot_value(column[j]), b = column[r], g = pivot_value(tile.data[r * (LD + 1)]);

@@ -1,5 +1,6 @@
-// A tile of 64×64 in shared memory times the transpose (without LU the adjoint, if that is the second factor) of the inverse of
-// a lower triangle, for L(i,j) = C·Vᴴ without a triangular solve (front.cuh names the method).
+// A tile of 64×64 in shared memory times the transpose of the inverse of a lower triangle (without
+// LU the adjoint, if that is the second factor), for L(i,j) = C·Vᴴ without a triangular solve
+// (front.cuh names the method).
 //
 // By 128 threads: a warp owns 16 rows of the result, in registers, so that what the zeros of the
 // inverse save is the same for all warps. Precondition: both operands are there for all threads.
@@ -16,7 +17,8 @@ template <class T> struct TileTimesInverse {
     __device__ void multiply(const T *block, const T *inverse) {
         left.clear(), right.clear();
         left.template add<H, false, false, false, conjugates>(block + i0, ld, inverse, ld);
-        right.template add<TILE_ROWS, false, false, false, conjugates>(block + i0, ld, inverse + H, ld);
+        right.template add<TILE_ROWS, false, false, false, conjugates>(
+            block + i0, ld, inverse + H, ld);
     }
     // Call f(row, column, entry) for each entry of the result that this thread owns.
     template <class F> __device__ void each(F f) {

@@ -11,7 +11,6 @@ from ._typing import MatrixLike
 from .factor.analysis import Analysis
 from .factor.factor import Factor
 from .matrix import Canonical, canonical
-from .method import CHOLESKY
 from .protocol import Progress
 from .symbolic.symbolic import Choices
 
@@ -36,8 +35,8 @@ def solve(
     b : array (n,) or (n, k), or sparse (n, k)
         Right-hand sides. CuPy's arrays and matrices are taken too, and x is then where b is.
     kind : {"auto", "spd", "general", "symmetric", "hermitian"}
-        ``"auto"`` tries Cholesky on a Hermitian matrix with a positive diagonal, else LU;
-        ``"spd"`` insists on Cholesky.
+        ``"auto"`` tries Cholesky on a Hermitian matrix with a positive diagonal, takes LDL^T or
+        LDL^H for other symmetric ones, else LU; ``"spd"`` insists on Cholesky.
     ordering : str or (n,) int array
         ``"auto"``, ``"amd"``, ``"metis"``, ``"nesdis"``, ``"rcm"``, ``"natural"``, or a
         permutation: entry k is the column eliminated k-th.
@@ -175,7 +174,7 @@ def _analyze(
         matrix,
         choices=Choices(ordering, perm, reuse),
         backend=backend,
-        fallback=kind == "auto" and matrix.method is CHOLESKY,
+        fallback=kind == "auto" and matrix.method.one_triangle,
         progress=progress,
     )
 

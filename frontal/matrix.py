@@ -17,13 +17,13 @@ from ._typing import MatrixLike, OnDevice, Sparse, for_scipy, is_on_cupy, is_spa
 from .cached import cached_property
 from .checked import checked
 from .errors import NonFiniteInputError, warn
-from .method import CHOLESKY, LU, Method
+from .method import CHOLESKY, LDLT, LU, Method, symmetric_method
 from .symmetry import (
     POSITIVE_DIAGONAL,
     UNSYMMETRIC,
     check_promise,
     compare_triangles,
-    is_hermitian,
+    is_symmetric,
 )
 from .values import StoredOrder, as_stored, order_of
 
@@ -54,7 +54,7 @@ class Canonical:
         float32, float64, complex64 or complex128. It may be the caller's own array: read only.
     n : int
     method : Method
-        Cholesky if that is to be tried, else LU.
+        Cholesky if that is to be tried, LDL^T or LDL^H for other symmetric matrices, else LU.
     hermitian : bool
         Exactly A == A^H.
     order : StoredOrder, optional
@@ -79,10 +79,13 @@ class Canonical:
         """Scalar type of the entries."""
         return self.data.dtype
 
-    @property
-    def nearly_hermitian(self) -> bool:
-        """A == A^H up to the rounding that ``kind="spd"`` tolerates."""
-        return self.hermitian or is_hermitian(self.indptr, self.indices, self.data)
+    def suits(self, method: Method) -> bool:
+        """Whether A has the symmetry that the method takes for granted, up to rounding."""
+        if method.panels == 2 or (
+            self.hermitian and (method.adjoint or self.data.dtype.kind != "c")
+        ):
+            return True
+        return is_symmetric(self.indptr, self.indices, self.data, method.adjoint)
 
     @cached_property
     def A(self) -> sp.csc_array:
@@ -129,7 +132,7 @@ def canonical(
         ``"auto"``, ``"spd"`` (also ``"posdef"``, ``"hpd"``, ``"positive definite"``),
         ``"symmetric"``, ``"hermitian"`` or ``"general"``. The promised symmetry is checked up to
         rounding, on both triangles. ``"auto"`` becomes ``"spd"`` for an exactly Hermitian matrix
-        with a positive diagonal.
+        with a positive diagonal, ``"hermitian"`` or ``"symmetric"`` for what is exactly that.
     check_finite : bool
         Refuse NaN and infinity.
     dtype : data type, optional
@@ -180,10 +183,26 @@ def canonical(
         _check_finite(indptr, indices, data)
     if structure == UNSYMMETRIC:
         check_promise(KINDS[kind], indptr, indices, data)
-    definite = KINDS[kind] == "spd" or (kind == "auto" and structure == POSITIVE_DIAGONAL)
-    method, hermitian = CHOLESKY if definite else LU, structure != UNSYMMETRIC
+    method = _method_of(KINDS[kind], structure, indptr, indices, data)
     order = order_of(A, matrix, indptr, indices, stored) if ordered else None
-    return Canonical(indptr, indices, data, n, method, hermitian, order)
+    return Canonical(indptr, indices, data, n, method, structure != UNSYMMETRIC, order)
+
+
+def _method_of(
+    kind: str, structure: int, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray
+) -> Method:
+    """The method for a promised kind, or for what A is exactly: that of the least work."""
+    if kind == "spd" or (kind == "auto" and structure == POSITIVE_DIAGONAL):
+        return CHOLESKY
+    if kind in ("symmetric", "hermitian"):
+        return symmetric_method(data.dtype, kind == "hermitian")
+    if kind == "general":
+        return LU
+    if structure != UNSYMMETRIC:
+        return symmetric_method(data.dtype, True)
+    if data.dtype.kind == "c" and compare_triangles(indptr, indices, data, False, 0.0):
+        return LDLT
+    return LU
 
 
 def on_device(x: object) -> bool:

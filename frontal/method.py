@@ -45,6 +45,13 @@ class Method:
         """A diagonal or 2x2 blocks D stand between L, which has ones on its diagonal, and L^H."""
         return self.one_triangle and self.pivots
 
+    @property
+    def kind(self) -> str:
+        """What users call the matrices that it is for."""
+        return {"cholesky": "spd", "ldlt": "symmetric", "ldlh": "hermitian"}.get(
+            self.name, "general"
+        )
+
     def inertia(self, dtype: np.dtype) -> bool:
         """Whether the eigenvalues of D have the signs of those of A."""
         return self.indefinite and (self.adjoint or dtype.kind != "c")

@@ -24,6 +24,10 @@ class PivotFailure(Exception):  # noqa: N818 - not an error where LU can go on
         self.position = position
 
 
+class DelayFailure(Exception):  # noqa: N818 - not an error where pivots can be had otherwise
+    """Columns without sound pivots pile up in the fronts that shall eliminate them."""
+
+
 class Health(NamedTuple):
     """What the pivots and the values of a factorization tell.
 
@@ -86,12 +90,22 @@ def panel_offsets(plan: Plan, method: Method) -> np.ndarray:
 
 
 def relative_pivots(
-    diagonal: np.ndarray, matrix: Canonical, symbolic: Symbolic, scaling: Scaling | None
+    diagonal: np.ndarray,
+    matrix: Canonical,
+    symbolic: Symbolic,
+    scaling: Scaling | None,
+    coupling: np.ndarray = _NONE,
 ) -> np.ndarray:
-    """Pivots over the size of what they came from: diag(A) for Cholesky, 1 for scaled LU."""
+    """Pivots over the size of what they came from: diag(A) for Cholesky, 1 for a scaled matrix."""
     pivots = np.abs(diagonal)
     if scaling is None:
         return pivots**2 / np.abs(matrix.A.diagonal()[symbolic.perm])
+    j = np.flatnonzero(coupling)
+    if j.size:  # of order 2: about the smaller one of its singular values
+        b, d0, d1 = coupling[j], diagonal[j], diagonal[j + 1]
+        largest = np.maximum(np.abs(b), np.maximum(pivots[j], pivots[j + 1]))
+        other = np.conj(b) if symbolic.method.adjoint else b
+        pivots[j] = pivots[j + 1] = np.abs(d0 / largest * d1 - b / largest * other)
     return pivots / pivots.max(initial=np.finfo(pivots.dtype).tiny)
 
 
@@ -104,6 +118,8 @@ class NumericFactor(Protocol):
     ----------
     backend, device : str
         ``"cpu"`` or ``"gpu"``, and what it runs on.
+    symbolic : Symbolic
+        That of the backend, or an amended one where columns went to other fronts.
     perturbed : int
         Pivots that were replaced.
     scaling : Scaling or None
@@ -242,6 +258,7 @@ class Backend(Protocol):
         hermitian: bool = False,
         progress: Progress | None = None,
         previous: NumericFactor | None = None,
+        delaying: bool = True,
     ) -> NumericFactor:
         """Factorize a matrix.
 
@@ -257,11 +274,15 @@ class Backend(Protocol):
         progress : callable, optional
         previous : NumericFactor, optional
             Its memory is used again; it is then no factor any more.
+        delaying : bool
+            Columns without a sound pivot may go to other fronts; else their pivots are replaced.
 
         Raises
         ------
         PivotFailure
             At the first pivot of Cholesky that is not positive.
+        DelayFailure
+            If too many columns go to other fronts.
         FactorMemoryError
             With what this backend needs.
         """

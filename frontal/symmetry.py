@@ -43,9 +43,11 @@ def compare_triangles(indptr, indices, data, conjugate, tolerance):
     return POSITIVE_DIAGONAL if positive == n else SYMMETRIC
 
 
-def is_hermitian(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> bool:
-    """Whether A == A^H up to the rounding that ``kind="spd"`` tolerates."""
-    return compare_triangles(indptr, indices, data, True, _tolerance(data)) != UNSYMMETRIC
+def is_symmetric(
+    indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, adjoint: bool = True
+) -> bool:
+    """Whether A == A^H, or A == A^T, up to the rounding that a promised symmetry may have."""
+    return compare_triangles(indptr, indices, data, adjoint, _tolerance(data)) != UNSYMMETRIC
 
 
 def _tolerance(data: np.ndarray) -> float:

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 
 from ..errors import FactorMemoryError
 from ..machine import CPU, available_memory, thread_count
 from ..matrix import Canonical
-from ..method import tiny_pivot
-from ..protocol import HostFactor, NumericFactor, PivotFailure, Progress, panel_offsets
+from ..protocol import (
+    DelayFailure,
+    HostFactor,
+    NumericFactor,
+    PivotFailure,
+    Progress,
+    panel_offsets,
+)
 from ..symbolic.plan import front_flops
 from ..symbolic.scaling import Scaling, scaled
 from ..symbolic.symbolic import Symbolic
-from . import team
-from .assembly import Work
+from . import ldl, team
+from .assembly import Delays, Work
 from .blas import routines
 from .blas_limit import single_threaded_blas
 from .factor import CpuFactor
 from .factorize import run
 from .layout import Layout
+from .settle import Place, settle
 from .threads import run_team
 
 _INLINE_FLOPS = CPU.least_flops
+_LEAST_ROOM = 1 << 16  # entries, and names, for columns that are delayed: untouched, it is free
 _UNCHECKED_BYTES = 1 << 24  # so little is taken without a look at the system's memory
 
 
@@ -62,11 +72,10 @@ class CpuBackend:
         hermitian: bool = False,
         progress: Progress | None = None,
         previous: NumericFactor | None = None,
-        tiny: float | None = None,
+        delaying: bool = True,
     ) -> CpuFactor:
-        """See `protocol.Backend`; pivots below `tiny` of their columns are replaced."""
+        """See `protocol.Backend`."""
         symbolic, given = self.symbolic, values
-        plan, method = symbolic.plan, symbolic.method
         if scaling is not None:
             of = symbolic.indptr, symbolic.indices
             values = scaled(*of, values, scaling.row, scaling.column)
@@ -74,34 +83,72 @@ class CpuBackend:
         alone = self._flops <= _INLINE_FLOPS
         threads = 1 if alone else self.threads
         layout = self.layout(threads)
-        blocks = layout.shared + threads * layout.own
-        panels, arena = _storage(int(layout.panel[-1]), blocks, values.dtype, previous)
-        state = np.zeros(team.STATE_SIZE, np.int64)
-        state[team.FAILURE] = team.NO_FAILURE
-        state[team.WORD] = team.CLOSED
-        pivots = np.empty(plan.start[-1] if method.pivots else 0, np.int32)
-        least = tiny_pivot(values.dtype) if tiny is None else tiny
-        numbers = routines(values.dtype), values, panels, pivots, least, arena
-        work = Work(method, plan, *numbers, layout.panel, layout.block, layout.local, state)
-
-        cut = layout.low, layout.root, layout.top
+        work = self._work(values, layout, threads, delaying, previous)
+        cut, state = (layout.low, layout.root, layout.top), work.state
 
         def member(rank: int) -> None:
-            own = layout.shared + rank * layout.own
             with single_threaded_blas():
-                run(work, *cut, rank == 0, own, np.zeros(1, np.int32))
+                run(work, *cut, rank == 0, rank, np.zeros(1, np.int32))
 
         if alone:
-            with single_threaded_blas():
-                run(work, *cut, True, layout.shared, np.zeros(1, np.int32))
+            member(0)
         else:
-            run_team(member, threads, state, plan.parent.size, progress)
+            run_team(member, threads, state, symbolic.plan.parent.size, progress)
+        if state[team.FAILURE] == team.CRAMPED:
+            raise DelayFailure
         if state[team.FAILURE] != team.NO_FAILURE:
             raise PivotFailure(int(state[team.FAILURE]) - 1)
-        found = HostFactor(panels, pivots, int(state[team.PERTURBED]))
-        factor = CpuFactor(symbolic.with_values(given, hermitian), found, scaling, self)
-        factor.arena = arena if previous is not None else None
+        place, found = settle(Place(symbolic, self.panel, self.device), work)
+        factor = CpuFactor(symbolic.with_values(given, hermitian), found, scaling, place)
+        if place.symbolic is symbolic:
+            factor.storage, factor.arena = work.panels, work.arena if previous else None
         return factor
+
+    def _work(
+        self,
+        values: np.ndarray,
+        layout: Layout,
+        threads: int,
+        delaying: bool,
+        previous: NumericFactor | None,
+    ) -> Work:
+        """All that a factorization reads and writes."""
+        plan, method, dtype = self.symbolic.plan, self.symbolic.method, values.dtype
+        size, fronts, n = int(layout.panel[-1]), plan.parent.size, self.symbolic.n
+        room = size // 2 + _LEAST_ROOM if method.pivots else 0
+        blocks = layout.shared + threads * layout.own
+        panels, arena = _storage(size, room, blocks, dtype, previous)
+        state = np.zeros(team.STATE_SIZE, np.int64)
+        state[team.FAILURE], state[team.WEAK] = team.NO_FAILURE, team.SOUND
+        state[team.WORD], state[team.ROOM] = team.CLOSED, size
+        some = method.pivots
+        delays = Delays(
+            received=np.zeros(fronts * some, np.int32),
+            eliminated=np.diff(plan.start) if some else np.empty(0, np.int32),
+            listed=np.full(fronts * some, -1, np.int64),
+            names=np.empty((3 * n + _LEAST_ROOM) * some, np.int32),
+            allowed=delaying,
+        )
+        scratch = ldl.ROOM if method.indefinite else 0
+        return Work(
+            method=method,
+            plan=plan,
+            routines=routines(dtype),
+            values=values,
+            panels=panels,
+            pivots=np.empty(n * some, np.int32),
+            arena=arena,
+            panel=layout.panel.copy() if some else layout.panel,
+            block=layout.block,
+            local=layout.local,
+            shared=layout.shared,
+            own=layout.own,
+            scratch=np.empty(scratch * threads, dtype),
+            turn=np.empty(2 * ldl.BLOCK * threads, np.int32),
+            room=scratch,
+            delays=delays,
+            state=state,
+        )
 
     def values_on_host(self, values: np.ndarray) -> np.ndarray:
         """See `protocol.Backend`."""
@@ -109,15 +156,16 @@ class CpuBackend:
 
     def restored(self, factor: HostFactor, matrix: Canonical, scaling: Scaling | None) -> CpuFactor:
         """See `protocol.Backend`."""
-        return CpuFactor(matrix, factor, scaling, self)
+        return CpuFactor(matrix, factor, scaling, Place(self.symbolic, self.panel, self.device))
 
 
 def _storage(
-    panels: int, blocks: int, dtype: np.dtype, previous: NumericFactor | None
+    panels: int, room: int, blocks: int, dtype: np.dtype, previous: NumericFactor | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Arrays for panels and contribution blocks, those of `previous` where they fit.
 
     Fresh pages cost as much as the arithmetic of a small front: the system clears each of them.
+    The `room` behind the panels is not counted: few matrices touch it.
 
     Raises
     ------
@@ -126,14 +174,27 @@ def _storage(
     """
     kept: list[np.ndarray | None] = [None, None]
     if isinstance(previous, CpuFactor):
-        kept = [previous.panels, previous.arena]
-    sizes = max(1, panels), max(1, blocks)
+        kept = [previous.storage, previous.arena]
+    room = min(room, _spare(panels + blocks, dtype))
+    sizes = max(1, panels + room), max(1, blocks)
     fits = [a if a is not None and a.size >= n and a.dtype == dtype else None
             for a, n in zip(kept, sizes, strict=True)]  # fmt: skip
-    required = sum(n for a, n in zip(fits, sizes, strict=True) if a is None) * dtype.itemsize
-    available = available_memory() if required > _UNCHECKED_BYTES else None
-    if available is not None and required > available:
-        raise FactorMemoryError(required, available)
+    required = sum(n for a, n in zip(fits, (panels, blocks), strict=True) if a is None)
+    available = _available(required * dtype.itemsize)
+    if available is not None and required * dtype.itemsize > available:
+        raise FactorMemoryError(required * dtype.itemsize, available)
     first, second = (np.empty(n, dtype) if a is None else a
                      for a, n in zip(fits, sizes, strict=True))  # fmt: skip
     return first, second
+
+
+def _available(required: int) -> int | None:
+    """Bytes that the system has left; None for so few that this is no matter."""
+    return available_memory() if required > _UNCHECKED_BYTES else None
+
+
+def _spare(entries: int, dtype: np.dtype) -> int:
+    """Entries that would be left beside these."""
+    required = entries * dtype.itemsize
+    available = _available(required)
+    return sys.maxsize if available is None else max(0, available - required) // dtype.itemsize

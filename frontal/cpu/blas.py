@@ -36,8 +36,8 @@ class Routines(NamedTuple):
         system's thread yield.
     scalars : (3,) array of the scalar type
         1, -1 and 0.
-    reals : (3,) array of its real type
-        1, -1 and 0.
+    reals : (4,) array of its real type
+        1, -1, 0 and eps.
     adjoint : uint8
         The letter C for complex types, else T, as a character code.
     """
@@ -87,7 +87,7 @@ def routines(dtype: np.dtype) -> Routines:
     return Routines(
         np.array([*table, _yield_address()], np.int64),
         np.array([1, -1, 0], dtype),
-        np.array([1, -1, 0], real),
+        np.array([1, -1, 0, np.finfo(real).eps], real),
         np.uint8(ord("C" if letter in "cz" else "T")),
     )
 
@@ -123,6 +123,12 @@ def call(typingctx, address, arguments):
 def address(array):
     """Address of an array's first entry, as a signed integer."""
     return np.int64(array.ctypes.data)
+
+
+@inner
+def null_bound(routines):
+    """Columns of the scaled matrix that have become smaller than this are null."""
+    return 16 * routines.reals[3]
 
 
 @inner

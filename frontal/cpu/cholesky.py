@@ -24,7 +24,7 @@ from .blas import (
     potrf,
     trsm,
 )
-from .team import ASSEMBLE, PANEL, SOLVE, UPDATE
+from .team import ASSEMBLE, PANEL, SOLVE, SOUND, UPDATE
 
 BLOCK = 256  # columns of a diagonal block factorized by one potrf
 SMALL = 32  # entries of a panel up to which plain loops beat four calls of BLAS
@@ -56,11 +56,11 @@ def _update_tile(routines, i, j, size, order, k, a, lda, beta, c, ldc, item):
 
 
 @inner
-def run_tile(work, kind, s, step, tile, size, own):
-    """One tile of a phase of front s; always succeeds."""
+def run_tile(work, kind, s, step, tile, size, rank):
+    """One tile of a phase of front s; SOUND always."""
     if kind == ASSEMBLE:
-        assemble(work, s, tile, size, own)
-        return True
+        assemble(work, s, tile, size, rank)
+        return SOUND
     k, m = shape(work, s)
     item = work.panels.itemsize
     panel = address(work.panels) + work.panel[s] * item
@@ -71,10 +71,10 @@ def run_tile(work, kind, s, step, tile, size, own):
     elif kind == PANEL:
         _solve_panel(work.routines, panel, k, m, tile, size, item)
     else:
-        block = address(work.arena) + block_offset(work, s, own) * item
+        block = address(work.arena) + block_offset(work, s, rank) * item
         beta = ONE if work.plan.child_pointer[s + 1] > work.plan.child_pointer[s] else ZERO
         _update_block(work.routines, panel, k, m, tile, size, item, beta, block)
-    return True
+    return SOUND
 
 
 @inner
@@ -90,12 +90,6 @@ def factor_diagonal_block(work, s, step, info):
     _refuse_nan(work.panels, origin, ld, step, k, info)
     info[0] += step * (info[0] != 0)
     return info[0] == 0
-
-
-@inner
-def eliminate_carefully(work, s):
-    """Cholesky has no other pivots to choose: -1."""
-    return -1
 
 
 @inner

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -10,22 +10,14 @@ from ..accuracy import System
 from ..matrix import Canonical
 from ..protocol import Health, HostFactor, relative_pivots
 from ..symbolic.scaling import Scaling
-from ..symbolic.symbolic import Symbolic
 from ..values import StoredOrder
 from .blas import routines
 from .blas_limit import single_threaded_blas
+from .settle import Place
 from .system import host_system
-from .triangular import sweep
+from .triangular import divide, sweep
 
 _SOLVE_WIDTH = 32  # right-hand sides solved together
-
-
-class Place(Protocol):
-    """Where a factor of a pattern is: the backend, or another factor."""
-
-    symbolic: Symbolic
-    panel: np.ndarray
-    device: str
 
 
 class CpuFactor:
@@ -37,12 +29,15 @@ class CpuFactor:
         self, matrix: Canonical, host: HostFactor, scaling: Scaling | None, place: Place
     ) -> None:
         self.matrix, self.scaling = matrix, scaling
-        self.symbolic, self.panel, self.device = place.symbolic, place.panel, place.device
+        self.symbolic, self.panel, self.device = place
         self.panels, self.pivots, self.perturbed, self._coupling, self.nulls = host
-        self.arena: np.ndarray | None = None  # kept by those who factorize again and again
+        self._diagonal: np.ndarray | None = None
+        # what the factors were computed in, kept by those who factorize again and again
+        self.storage: np.ndarray | None = None
+        self.arena: np.ndarray | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "arena": None}
+        return {**self.__dict__, "arena": None, "storage": None, "_diagonal": None}
 
     @property
     def dtype(self) -> np.dtype:
@@ -56,7 +51,8 @@ class CpuFactor:
 
     def health(self) -> Health:
         """See `NumericFactor`; values were looked at on the host."""
-        ratios = relative_pivots(self.diagonal(), self.matrix, self.symbolic, self.scaling)
+        of = self.matrix, self.symbolic, self.scaling, self.coupling()
+        ratios = relative_pivots(self.diagonal(), *of)
         return Health(float(ratios.min(initial=1.0)))
 
     def growth(self) -> float:
@@ -69,11 +65,13 @@ class CpuFactor:
 
     def diagonal(self) -> np.ndarray:
         """See `NumericFactor`."""
-        plan = self.symbolic.plan
-        k = np.diff(plan.start)
-        step = np.repeat(k + np.diff(plan.pointer) + 1, k)
-        local = np.arange(plan.start[-1]) - np.repeat(plan.start[:-1], k)
-        return self.panels[np.repeat(self.panel[:-1], k) + local * step]
+        if self._diagonal is None:
+            plan = self.symbolic.plan
+            k = np.diff(plan.start)
+            step = np.repeat(k + np.diff(plan.pointer) + 1, k)
+            local = np.arange(plan.start[-1]) - np.repeat(plan.start[:-1], k)
+            self._diagonal = self.panels[np.repeat(self.panel[:-1], k) + local * step]
+        return self._diagonal
 
     def coupling(self) -> np.ndarray:
         """See `NumericFactor`."""
@@ -86,7 +84,8 @@ class CpuFactor:
     def copy(self) -> CpuFactor:
         """See `NumericFactor`."""
         host = self.to_host()._replace(panels=self.panels.copy(), pivots=self.pivots.copy())
-        return CpuFactor(self.matrix, host, self.scaling, self)
+        place = Place(self.symbolic, self.panel, self.device)
+        return CpuFactor(self.matrix, host, self.scaling, place)
 
     def free(self) -> None:
         """See `NumericFactor`: whoever holds the arrays lets them go."""
@@ -136,6 +135,8 @@ class CpuFactor:
                     np.conjugate(block, out=block)
                 given = plan, self.panel, calls, panels, self.pivots, block, w, buffer
                 sweep(*given, first_lower, first_lower and method.pivots, False)
+                if method.indefinite:
+                    divide(block, w, self.diagonal(), self._coupling, method.adjoint)
                 if conjugate:  # L^H y = z is L^T conj(y) = conj(z)
                     np.conjugate(block, out=block)
                 sweep(*given, last_lower, last_lower and method.pivots, True)

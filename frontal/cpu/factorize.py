@@ -7,17 +7,21 @@ of threads, so any number of threads gives the same bits.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from .._jit import inner, jit
-from ..method import CHOLESKY, LU
-from . import cholesky, lu
-from .assembly import Work, add_entries, block_offset, shape
+from ..method import CHOLESKY, LDLH, LDLT, LU, Method
+from . import cholesky, ldl, ldl_restore, ldl_threshold, lu, lu_threshold
+from .assembly import Work, add_entries, block_offset, shape, taken_over
 from .blas import yield_thread
 from .constants import by_method
+from .delays import add_delayed, make_list, order_of, receive
 from .team import (
     ASSEMBLE,
     BLOCK,
+    CRAMPED,
     DONE,
     FAILURE,
     FRONT,
@@ -28,7 +32,9 @@ from .team import (
     PERTURBED,
     PROGRESS,
     QUIT,
+    RESTORE,
     SOLVE,
+    SOUND,
     STEP,
     SUBTREES,
     UPDATE,
@@ -41,6 +47,7 @@ from .team import (
     finish_tile,
     load,
     open_phase,
+    store,
 )
 
 _NO_STEP = np.int64(0)
@@ -48,11 +55,11 @@ _ALONE, _TOGETHER = np.array([False, True])
 _TILE = np.int64(256)  # rows and columns of a tile of a large front
 _LARGE = 640  # fronts of this order and above are tiled
 
-_run_tile = by_method(cholesky=cholesky.run_tile, lu=lu.run_tile)
-_factor_diagonal_block = by_method(
-    cholesky=cholesky.factor_diagonal_block, lu=lu.factor_diagonal_block
+_REPLACED = 0.75  # the power of eps below which, for their columns, pivots are replaced at last
+
+_run_tile = by_method(
+    cholesky=cholesky.run_tile, lu=lu.run_tile, ldlt=ldl.run_tile, ldlh=ldl.run_tile
 )
-_eliminate_carefully = by_method(cholesky=cholesky.eliminate_carefully, lu=lu.eliminate_carefully)
 
 
 @inner
@@ -70,12 +77,12 @@ def _tiles(work, order, size):
 
 
 @inner
-def _run_phase(work, kind, s, step, tiles, size, own, shared):
-    """All tiles of a phase, with the team's help if `shared`; returns as `_run_tile`."""
-    good = True
+def _run_phase(work, kind, s, step, tiles, size, rank, shared):
+    """All tiles of a phase, with the team's help if `shared`; returns the least of `_run_tile`."""
+    good = SOUND
     if not shared or tiles <= 1:
         for tile in range(tiles):
-            good &= _run_tile(work, kind, s, step, tile, size, own)
+            good = min(good, _run_tile(work, kind, s, step, tile, size, rank))
         return good
     state = work.state
     open_phase(state, kind, s, step, tiles)
@@ -83,85 +90,180 @@ def _run_phase(work, kind, s, step, tiles, size, own, shared):
         tile = claim(state)
         if tile < 0:
             break
-        good &= _run_tile(work, kind, s, step, tile, size, own)
+        good = min(good, _run_tile(work, kind, s, step, tile, size, rank))
         finish_tile(state)
     while load(state, DONE) < tiles:
         yield_thread(work.routines)
     close_phase(state)
     weak = load(state, WEAK)
-    fetch_add(state, WEAK, -weak)
-    return good and weak == 0
+    store(state, WEAK, SOUND)
+    return min(good, weak)
 
 
 @inner
-def _assemble_front(work, s, own, shared):
+def _assemble_front(work, s, rank, shared):
     k, m = shape(work, s)
     size = _tile_size(work, s)
     tiles = (k + m + size - 1) // size
-    _run_phase(work, ASSEMBLE, s, _NO_STEP, tiles, size, own, shared)
+    _run_phase(work, ASSEMBLE, s, _NO_STEP, tiles, size, rank, shared)
+    if taken_over(work, s) > 0:
+        add_delayed(work, s)
     add_entries(work, s)
 
 
 @inner
-def _eliminate(work, s, own, shared, info):
-    """Factor the first k columns of front s, L21 included.
+def _eliminate(work, s, rank, shared, info, width, factor_diagonal_block):
+    """Factor the first k columns of front s, L21 included, by blocks of `width` columns.
 
     Returns False if that fails: for Cholesky info[0] then is the column, from 1, whose pivot is not
-    positive; for LU a pivot is zero or too small for its column.
+    positive; for LU a pivot is null or too small for its column.
     """
     k, m = shape(work, s)
     size = _tile_size(work, s)
-    width = lu.BLOCK if work.method.pivots else cholesky.BLOCK
     for step in range(0, k, width):
-        if not _factor_diagonal_block(work, s, step, info):
+        if not factor_diagonal_block(work, s, step, info):
             return False
         if step + width < k:
             order = k - step - width
             tiles = (order + size - 1) // size
-            _run_phase(work, SOLVE, s, step, tiles, size, own, shared)
-            _run_phase(work, UPDATE, s, step, _tiles(work, order, size), size, own, shared)
+            _run_phase(work, SOLVE, s, step, tiles, size, rank, shared)
+            _run_phase(work, UPDATE, s, step, _tiles(work, order, size), size, rank, shared)
     tiles = (m + size - 1) // size
-    return _run_phase(work, PANEL, s, _NO_STEP, tiles, size, own, shared)
+    return _run_phase(work, PANEL, s, _NO_STEP, tiles, size, rank, shared) == SOUND
 
 
 @inner
-def _factor_front(work, s, own, shared, info):
+def _eliminate_cholesky(work, s, rank, shared, info):
+    """All pivot columns of front s; returns whether their pivots are positive."""
+    return _eliminate(work, s, rank, shared, info, cholesky.BLOCK, cholesky.factor_diagonal_block)
+
+
+@inner
+def _eliminate_lu(work, s, rank, shared, info):
+    """The pivot columns of front s that have sound pivots; returns whether there was room."""
+    k, _ = shape(work, s)
+    done = k
+    if not _eliminate(work, s, rank, shared, info, lu.BLOCK, lu.factor_diagonal_block):
+        if not make_list(work, s):
+            return False
+        _assemble_front(work, s, rank, shared)
+        done = lu_threshold.eliminate_by_threshold(work, s)
+        if done < k and _must_finish(work, s):
+            least = _replacement(work, s)
+            fetch_add(work.state, PERTURBED, lu_threshold.replace_rest(work, s, done, least))
+            done = k
+    work.delays.eliminated[s] = done
+    if work.delays.listed[s] >= 0:
+        lu_threshold.name_rows(work, s, done)
+    return True
+
+
+@inner
+def _must_finish(work, s):
+    """Whether front s cannot delay columns."""
+    return work.plan.parent[s] < 0 or not work.delays.allowed
+
+
+@inner
+def _replacement(work, s):
+    """What pivots of front s that cannot be delayed must have of their columns."""
+    root = work.plan.parent[s] < 0
+    return 0 * work.routines.reals[3] if root else work.routines.reals[3] ** _REPLACED
+
+
+@inner
+def _eliminate_ldl(work, s, rank, shared, info):
+    """The pivot columns of front s that have sound pivots; always True."""
+    k, m = shape(work, s)
+    if work.delays.listed[s] < 0:
+        order = order_of(work, s)
+        for j in range(k):
+            order[j] = j
+    done = np.int64(0)
+    if k * (k + m) > ldl.SMALL:
+        done = _eliminate_blocks(work, s, rank, shared)
+    done = ldl_threshold.eliminate_rest(work, s, done)
+    if done < k and _must_finish(work, s):
+        least = _replacement(work, s)
+        fetch_add(work.state, PERTURBED, ldl_threshold.replace_rest(work, s, done, least))
+        done = k
+    work.delays.eliminated[s] = done
+    return True
+
+
+@inner
+def _eliminate_blocks(work, s, rank, shared):
+    """LDL^H of front s in blocks; returns how many columns were eliminated, the others follow."""
+    k, m = shape(work, s)
+    size = _tile_size(work, s)
+    done, end = np.int64(0), k
+    while done < end:
+        width = min(ldl.BLOCK, end - done)
+        good = found = ldl.factor_diagonal_block(work, s, done, width, rank)
+        tiles = (k + m - done - width + size - 1) // size
+        step = ldl.packed(done, found, width, found, shared)
+        good = min(found, _run_phase(work, SOLVE, s, step, tiles, size, rank, shared))
+        step = ldl.packed(done, found, width, good, shared)
+        failed = ldl.columns_of_pivot(work, s, done, good, found)
+        if good < found:
+            _run_phase(work, RESTORE, s, step, tiles, size, rank, shared)
+            ldl_restore.restore_diagonal(work, s, done, found, width, good, rank)
+        if good > 0 and done + good < k:
+            tiles = ldl.tiles_below(work, s, done + good, size)
+            _run_phase(work, UPDATE, s, step, tiles, size, rank, shared)
+        for i in range(width - found):
+            end -= 1
+            ldl_threshold.exchange(work, s, done + width - 1 - i, end)
+        for i in range(failed):
+            end -= 1
+            ldl_threshold.exchange(work, s, done + good + failed - 1 - i, end)
+        done += good
+    return done
+
+
+_eliminate_front = by_method(
+    cholesky=_eliminate_cholesky, lu=_eliminate_lu, ldlt=_eliminate_ldl, ldlh=_eliminate_ldl
+)
+
+
+@inner
+def _factor_front(work, s, rank, shared, info):
     """Assemble and factor front s.
 
-    Returns False if a pivot of Cholesky is not positive; its column in the front, from 1, is then
-    in info[0].
+    Returns False if a pivot of Cholesky is not positive, whose column in the front, from 1, is then
+    in info[0], and for other methods if there is no room for columns that children delay.
     """
+    if work.method.pivots and not receive(work, s):
+        return False
     k, m = shape(work, s)
     size = _tile_size(work, s)
     shared = shared and k + m >= _LARGE
-    _assemble_front(work, s, own, shared)
+    _assemble_front(work, s, rank, shared)
     fetch_add(work.state, PROGRESS, 1)
-    if work.method.one_triangle and k * (k + m) <= cholesky.SMALL:
+    if not work.method.pivots and k * (k + m) <= cholesky.SMALL:
         clear = work.plan.child_pointer[s + 1] == work.plan.child_pointer[s]
-        block, origin = block_offset(work, s, own), work.panel[s]
+        block, origin = block_offset(work, s, rank), work.panel[s]
         info[0] = cholesky.factor_small(work.panels, origin, k, m, work.arena, block, clear)
         return info[0] == 0
-    if not _eliminate(work, s, own, shared, info):
-        if not work.method.pivots:
-            return False
-        _assemble_front(work, s, own, shared)
-        fetch_add(work.state, PERTURBED, _eliminate_carefully(work, s))
+    if not _eliminate_front(work, s, rank, shared, info):
+        return False
     if m > 0:
         if work.method.panels == 2:
             tiles = (m + size - 1) // size
-            _run_phase(work, UPPER_PANEL, s, _NO_STEP, tiles, size, own, shared)
-        _run_phase(work, BLOCK, s, _NO_STEP, _tiles(work, m, size), size, own, shared)
+            _run_phase(work, UPPER_PANEL, s, _NO_STEP, tiles, size, rank, shared)
+        _run_phase(work, BLOCK, s, _NO_STEP, _tiles(work, m, size), size, rank, shared)
     return True
 
 
 @inner
 def _report(work, s, info):
     """Record the column of A that failed, from 1; the first one of all threads counts."""
-    fetch_min(work.state, FAILURE, np.int64(info[0] + work.plan.start[s]))
+    column = np.int64(CRAMPED if work.method.pivots else info[0] + work.plan.start[s])
+    fetch_min(work.state, FAILURE, column)
 
 
 @inner
-def _take_part(work, low, root, top, leader, own, info):
+def _take_part(work, low, root, top, leader, rank, info):
     """See `run`."""
     state = work.state
     if leader:
@@ -177,13 +279,14 @@ def _take_part(work, low, root, top, leader, own, info):
             for s in range(np.int64(low[tile]), np.int64(root[tile]) + 1):
                 if load(state, INTERRUPT) != 0:
                     break
-                if not _factor_front(work, s, own, _ALONE, info):
+                if not _factor_front(work, s, rank, _ALONE, info):
                     _report(work, s, info)
                     break
         else:
             kind, s, step = state[KIND], state[FRONT], state[STEP]
-            if not _run_tile(work, kind, s, step, tile, _TILE, own):
-                fetch_add(state, WEAK, 1)
+            good = _run_tile(work, kind, s, step, tile, _TILE, rank)
+            if good < SOUND:
+                fetch_min(state, WEAK, good)
         finish_tile(state)
     if not leader:
         return
@@ -194,7 +297,7 @@ def _take_part(work, low, root, top, leader, own, info):
         if load(state, FAILURE) != NO_FAILURE or load(state, INTERRUPT) != 0:
             break
         s = np.int64(top[i])
-        if not _factor_front(work, s, own, _TOGETHER, info):
+        if not _factor_front(work, s, rank, _TOGETHER, info):
             _report(work, s, info)
     fetch_add(state, QUIT, 1)
 
@@ -205,16 +308,31 @@ def _work(method, rest):
 
 
 @jit
-def _run_cholesky(rest, low, root, top, leader, own, info):
-    _take_part(_work(CHOLESKY, rest), low, root, top, leader, own, info)
+def _run_cholesky(rest, low, root, top, leader, rank, info):
+    _take_part(_work(CHOLESKY, rest), low, root, top, leader, rank, info)
 
 
 @jit
-def _run_lu(rest, low, root, top, leader, own, info):
-    _take_part(_work(LU, rest), low, root, top, leader, own, info)
+def _run_lu(rest, low, root, top, leader, rank, info):
+    _take_part(_work(LU, rest), low, root, top, leader, rank, info)
 
 
-_RUN = {CHOLESKY: _run_cholesky, LU: _run_lu}
+@jit
+def _run_ldlt(rest, low, root, top, leader, rank, info):
+    _take_part(_work(LDLT, rest), low, root, top, leader, rank, info)
+
+
+@jit
+def _run_ldlh(rest, low, root, top, leader, rank, info):
+    _take_part(_work(LDLH, rest), low, root, top, leader, rank, info)
+
+
+_RUN: dict[Method, Callable[..., None]] = {
+    CHOLESKY: _run_cholesky,
+    LU: _run_lu,
+    LDLT: _run_ldlt,
+    LDLH: _run_ldlh,
+}
 
 
 def run(
@@ -223,7 +341,7 @@ def run(
     root: np.ndarray,
     top: np.ndarray,
     leader: bool,
-    own: int,
+    rank: int,
     info: np.ndarray,
 ) -> None:
     """One thread's part of a factorization; the leader's is all that nobody else takes.
@@ -235,9 +353,9 @@ def run(
         The cut of `layout.split_subtrees`.
     leader : bool
         Exactly one thread leads. Helpers may join at any time, and end with the leader.
-    own : int
-        Where this thread's part of the arena begins.
+    rank : int
+        Number of this thread; 0 leads.
     info : (1,) int32 array
         For LAPACK.
     """
-    _RUN[work.method](work[1:], low, root, top, leader, own, info)
+    _RUN[work.method](work[1:], low, root, top, leader, rank, info)

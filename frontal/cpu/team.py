@@ -18,10 +18,13 @@ from .._jit import inner, intrinsic
 WORD, TILES, DONE, KIND, FRONT, STEP, QUIT, INTERRUPT, PROGRESS, FAILURE, PERTURBED, WEAK = (
     np.arange(12)
 )
+ROOM, NAMES = np.arange(12, 14)  # where free room begins, for panels and for names of columns
 STATE_SIZE = 16
 # Kinds of phases: whole subtrees, and the parts of a large front.
-SUBTREES, ASSEMBLE, SOLVE, UPDATE, PANEL, UPPER_PANEL, BLOCK = np.arange(7)
+SUBTREES, ASSEMBLE, SOLVE, RESTORE, UPDATE, PANEL, UPPER_PANEL, BLOCK = np.arange(8)
 NO_FAILURE = (1 << 62) - 1  # what FAILURE holds until a column fails
+CRAMPED = 0  # what it holds when there was no room for what fronts take over from others
+SOUND = (1 << 62) - 1  # what WEAK holds until a tile finds pivots too small for their columns
 CLOSED = -1
 _TILE = (1 << 32) - 1
 
@@ -55,7 +58,7 @@ def fetch_min(typingctx, array, index, value):
 
 
 @intrinsic
-def _store(typingctx, array, index, value):
+def store(typingctx, array, index, value):
     """Atomically write an entry of an int64 array."""
     signature = types.int64(array, types.int64, types.int64)
 
@@ -94,8 +97,8 @@ def open_phase(state, kind, front, step, tiles):
     state[KIND] = kind
     state[FRONT] = front
     state[STEP] = step
-    _store(state, DONE, 0)
-    _store(state, WORD, number << 32)
+    store(state, DONE, 0)
+    store(state, WORD, number << 32)
 
 
 @inner
@@ -121,4 +124,4 @@ def finish_tile(state):
 @inner
 def close_phase(state):
     """Make the word unclaimable, so that the next phase's fields can be written."""
-    _store(state, WORD, CLOSED)
+    store(state, WORD, CLOSED)

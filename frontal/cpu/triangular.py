@@ -138,3 +138,34 @@ def sweep(plan, panel, routines, panels, pivots, x, width, buffer, lower, unit, 
             _forward(routines, rows, k, block, ld, x1, width, x, buffer)
         if unit and backward:
             _interchange(own, width, pivots[first : first + k], backward)
+
+
+@jit
+def divide(x, width, diagonal, coupling, adjoint):
+    """Solve D X = B in place, with pivots of order 1 and 2.
+
+    Parameters
+    ----------
+    x : (n * width,) array of the scalar type
+        As for `sweep`.
+    diagonal, coupling : (n,) arrays
+        D(j, j) and D(j + 1, j).
+    adjoint : bool
+        D(j, j + 1) is the conjugate of D(j + 1, j), and not the same.
+    """
+    j, n = 0, diagonal.size
+    while j < n:
+        d, b = diagonal[j], coupling[j]
+        if b == 0:
+            for c in range(j * width, (j + 1) * width):
+                x[c] /= d
+            j += 1
+            continue
+        other = np.conj(b) if adjoint else b
+        a0, a1 = d / other, diagonal[j + 1] / b
+        determinant = a0 * a1 - 1
+        for c in range(j * width, (j + 1) * width):
+            y, z = x[c], x[c + width]
+            y, z = y / other, z / b
+            x[c], x[c + width] = (a1 * y - z) / determinant, (a0 * z - y) / determinant
+        j += 2

@@ -15,7 +15,7 @@ from ..cached import cached_property
 from ..cpu.layout import Layout
 from ..machine import thread_count
 from ..matrix import Canonical
-from ..method import LU, Method
+from ..method import LU, Method, symmetric_method
 from ..ordering import Ordering
 from ..ordering.etree import depths
 from ..protocol import Backend
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 log = logging.getLogger("frontal")
+
+_AMENDMENTS = 3  # after more, columns go back to the fronts that they came from
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +56,11 @@ class Analyzed:
     tiny : int
         Columns with tiny diagonal entries, where the pattern is symmetric and rows stay.
     fallback : bool
-        Go on with LU where Cholesky finds that the matrix is not positive definite.
+        Go on by another method where the matrix is not what this one takes for granted.
+    first : Analyzed or None
+        What was analyzed, if numeric phases have moved columns to other fronts since.
+    amendments : int
+        How many have.
     """
 
     symbolic: Symbolic
@@ -67,6 +73,8 @@ class Analyzed:
     paired: bool = False
     tiny: int = 0
     fallback: bool = field(default=False, repr=False)
+    first: Self | None = field(default=None, repr=False)
+    amendments: int = 0
 
     @classmethod
     def of(
@@ -98,11 +106,14 @@ class Analyzed:
         Raises
         ------
         SingularMatrixError
-            If a matching was needed, and no values of the pattern give a regular matrix.
+            If no choice of values of the pattern gives a regular matrix.
         """
         clock = Clock(progress)
         machine = partial(resolved, backend)
-        found = symbolic_phase(matrix, method or matrix.method, choices, machine, clock)
+        method = method or matrix.method
+        if method.indefinite and machine(np.inf) == "gpu":
+            method = LU
+        found = symbolic_phase(matrix, method, choices, machine, clock)
         return cls(
             symbolic=found.symbolic,
             dtype=matrix.dtype,
@@ -141,12 +152,12 @@ class Analyzed:
 
     @property
     def kind(self) -> str:
-        """``"spd"`` or ``"general"``."""
-        return "spd" if self.symbolic.method.one_triangle else "general"
+        """``"spd"``, ``"symmetric"``, ``"hermitian"`` or ``"general"``."""
+        return self.symbolic.method.kind
 
     @property
     def method(self) -> str:
-        """``"cholesky"`` or ``"lu"``."""
+        """``"cholesky"``, ``"ldlt"``, ``"ldlh"`` or ``"lu"``."""
         return self.symbolic.method.name
 
     @property
@@ -241,6 +252,20 @@ class Analyzed:
         log.info("no sound pivots in this order: each tiny diagonal entry gets a partner")
         method = self.symbolic.method
         return self.of(matrix, method, Choices(pairs="all"), backend=self.backend)
+
+    def as_indefinite(self) -> Self:
+        """The same analysis, with its order and its fronts, for LDL^T or LDL^H."""
+        method = symmetric_method(self.dtype, True)
+        return replace(self, symbolic=replace(self.symbolic, method=method))
+
+    def amended(self, symbolic: Symbolic) -> Self:
+        """The analysis in which columns are in the fronts that have eliminated them."""
+        first = self.first or self
+        return replace(self, symbolic=symbolic, first=first, amendments=self.amendments + 1)
+
+    def for_new_values(self) -> Self:
+        """What to begin with for other values: amendments do not pile up for ever."""
+        return self if self.amendments <= _AMENDMENTS or self.first is None else self.first
 
     def unpaired(self, matrix: Canonical) -> Self:
         """The analysis of the same pattern with rows moved, where pairs were not enough."""

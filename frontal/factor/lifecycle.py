@@ -93,7 +93,7 @@ class Numbers:
         try:
             if check_finite and isinstance(given, Canonical):
                 given.refuse_non_finite()
-            self.analysis = last.analysis
+            self.analysis = last.analysis.for_new_values()
             self.factorize(given, previous=last.factor)
         except BaseException:
             self._solver, self.analysis = None, last.analysis

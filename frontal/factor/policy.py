@@ -15,7 +15,7 @@ from ..errors import (
     warn,
 )
 from ..matrix import Canonical
-from ..protocol import Backend, NumericFactor, PivotFailure, Progress
+from ..protocol import Backend, DelayFailure, NumericFactor, PivotFailure, Progress
 from ..symbolic.scaling import Scaling, scaling_of
 from ..symmetry import check_promise
 from .analyzed import Analyzed
@@ -42,8 +42,8 @@ class ValuesThere(NamedTuple):
     check_finite: bool
 
 
-class NotHermitianFailure(Exception):  # noqa: N818 - not an error where LU can go on
-    """Cholesky, which reads one triangle, was given a matrix that is not Hermitian."""
+class SymmetryFailure(Exception):  # noqa: N818 - not an error where LU can go on
+    """A method that reads one triangle was given a matrix that has two."""
 
 
 def factorize(
@@ -55,7 +55,8 @@ def factorize(
     """Factorize, by the first of these that can:
 
     - the method and the backend of the analysis;
-    - LU in the same order, where Cholesky was a guess and the matrix is not positive definite;
+    - LDL^H in the same analysis, where Cholesky was a guess and A is not positive definite;
+    - LU in the same order, where new values have not the symmetry that was a guess;
     - the CPU with an order of its own, where a GPU was not insisted on and has too little memory,
       or found no accurate pivots;
     - all columns with tiny diagonal entries paired, where fewer pairs give no accurate pivots;
@@ -77,15 +78,38 @@ def factorize(
     solver : Solver
         With the factor, which is fit for use.
     """
+    delaying = True
     while True:
         engine = analysis.engine
         try:
-            solver = Solver(_attempt(given, analysis, engine, progress, previous))
+            factor = _attempt(given, analysis, engine, progress, previous, delaying)
+            solver = Solver(factor)
             _judge(solver)
+            if factor.symbolic is not analysis.symbolic:
+                analysis = analysis.amended(factor.symbolic)
             return analysis, solver
-        except (PivotFailure, NotHermitianFailure) as failure:
+        except PivotFailure as failure:
+            column = int(analysis.perm[failure.position])
             given = _on_host(given, analysis)
-            analysis = _by_lu(given, analysis, failure)
+            if not analysis.fallback:
+                check_promise(analysis.kind, given.indptr, given.indices, given.data)
+                raise NotPositiveDefiniteError(column) from None
+            log.info("not positive definite at column %d: going on with LDL^H", column)
+            on_gpu = engine.fallback is not None
+            analysis = analysis.as_general(given) if on_gpu else analysis.as_indefinite()
+        except SymmetryFailure:
+            given = _on_host(given, analysis)
+            if not analysis.fallback:
+                check_promise(analysis.kind, given.indptr, given.indices, given.data)
+            log.info("not symmetric: going on with LU")
+            analysis = analysis.as_general(given)
+        except DelayFailure:
+            given = _on_host(given, analysis)
+            if analysis.tiny and analysis.choices.pairs == "auto":
+                analysis = analysis.all_paired(given)
+                continue
+            log.info("columns without sound pivots pile up: replacing these pivots")
+            delaying = False
         except MemoryError as error:
             if engine.fallback is None or requested(analysis.backend) != "auto":
                 raise
@@ -115,23 +139,24 @@ def _attempt(
     engine: Backend,
     progress: Progress | None,
     previous: NumericFactor | None,
+    delaying: bool,
 ) -> NumericFactor:
     """A factor by the method of the analysis and its backend, `engine`."""
     method = analysis.symbolic.method
     if isinstance(given, Canonical):
-        if method.one_triangle and not given.nearly_hermitian:
-            raise NotHermitianFailure
+        if not given.suits(method):
+            raise SymmetryFailure
         scaling = None
         if method.scaling:
             scaling = scaling_of(given, analysis.matching, method.one_triangle)
         more = {"hermitian": given.hermitian, "progress": progress, "previous": previous}
-        return engine.factorize(given.data, scaling, **more)
+        return engine.factorize(given.data, scaling, delaying=delaying, **more)
     factor = engine.factorize(given.array, given.scaling, there=True, previous=previous)
     health = factor.health()
     if given.check_finite and not health.finite:
         factor.matrix.refuse_non_finite()
-    if method.one_triangle and not (health.hermitian or factor.matrix.nearly_hermitian):
-        raise NotHermitianFailure
+    if method.one_triangle and not (health.hermitian or factor.matrix.suits(method)):
+        raise SymmetryFailure
     return factor
 
 
@@ -143,19 +168,6 @@ def _on_host(given: Canonical | ValuesThere, analysis: Analyzed) -> Canonical:
     if given.check_finite:
         matrix.refuse_non_finite()
     return matrix
-
-
-def _by_lu(matrix: Canonical, analysis: Analyzed, failure: Exception) -> Analyzed:
-    """The analysis for LU after Cholesky, if that was not promised to do."""
-    column = None
-    if isinstance(failure, PivotFailure):
-        column = int(analysis.perm[failure.position])
-    if not analysis.fallback:
-        check_promise("spd", matrix.indptr, matrix.indices, matrix.data)
-        raise NotPositiveDefiniteError(column)
-    reason = "not Hermitian" if column is None else f"not positive definite at column {column}"
-    log.info("%s: going on with LU", reason)
-    return analysis.as_general(matrix)
 
 
 def _judge(solver: Solver) -> None:

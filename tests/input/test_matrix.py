@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from frontal.errors import NonFiniteInputError
 from frontal.matrix import KINDS, canonical, working_dtype
-from frontal.method import CHOLESKY, LU
+from frontal.method import CHOLESKY, LDLH, LDLT, LU
 
 FORMATS = ["csr", "csc", "coo", "dia", "lil", "dok", "bsr"]
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
@@ -143,7 +143,7 @@ def test_smallest(form, n):
     matrix = canonical(sp.csc_array(2 * np.eye(n)).asformat(form))
     assert matrix.n == n
     np.testing.assert_array_equal(to_dense(matrix), 2 * np.eye(n))
-    assert canonical(sp.csc_array((1, 1))).method is LU
+    assert canonical(sp.csc_array((1, 1))).method is LDLT
 
 
 # --- scalar types ----------------------------------------------------------------------------
@@ -212,22 +212,25 @@ def test_symmetry_against_brute_force(data):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_kinds(kind):
-    expected = LU if kind in ("symmetric", "hermitian", "general") else CHOLESKY
     for dtype in DTYPES:
+        adjoint = LDLH if np.issubdtype(dtype, np.complexfloating) else LDLT
+        others = {"symmetric": LDLT, "hermitian": adjoint, "general": LU}
         if kind == "symmetric" and np.issubdtype(dtype, np.complexfloating):
             dense = example(dtype) + example(dtype).T
         else:
             dense = hermitian(dtype)
-        assert canonical(sp.csc_array(dense), kind=kind).method is expected
+        assert canonical(sp.csc_array(dense), kind=kind).method is others.get(kind, CHOLESKY)
 
 
 def test_auto_needs_a_positive_diagonal():
     assert canonical(sp.csc_array([[1.0, 2], [2, 1]])).method is CHOLESKY  # Cholesky finds out
-    assert canonical(sp.csc_array([[0.0, 2], [2, 1]])).method is LU
+    assert canonical(sp.csc_array([[0.0, 2], [2, 1]])).method is LDLT
     stored = sp.csc_array(([0.0, 2, 2, 1], [0, 1, 0, 1], [0, 2, 4]))
-    assert canonical(stored).method is LU
-    assert canonical(sp.csc_array([[-1.0, 2], [2, 1]])).method is LU
-    assert canonical(sp.csc_array([[1j, 2], [2, 1]])).method is LU
+    assert canonical(stored).method is LDLT
+    assert canonical(sp.csc_array([[-1.0, 2], [2, 1]])).method is LDLT
+    assert canonical(sp.csc_array([[-1.0, 2j], [-2j, 1]])).method is LDLH
+    assert canonical(sp.csc_array([[1j, 2], [2, 1]])).method is LDLT
+    assert canonical(sp.csc_array([[1j, 2], [3, 1]])).method is LU
 
 
 def test_unknown_kind():
@@ -262,7 +265,7 @@ def test_a_promise_is_kept_up_to_rounding(scale):
 def test_complex_symmetric_is_not_hermitian():
     dense = example(complex)
     dense = dense + dense.T
-    assert canonical(sp.csc_array(dense), kind="symmetric").method is LU
+    assert canonical(sp.csc_array(dense), kind="symmetric").method is LDLT
     with pytest.raises(ValueError, match="Hermitian"):
         canonical(sp.csc_array(dense), kind="hermitian")
 

@@ -107,7 +107,9 @@ def test_memory_is_what_a_factorization_takes(monkeypatch, threads, kind, dtype)
     panels, arena = taken
     memory = analysis.memory_for(dtype, threads)
     assert memory == analysis.memory
-    assert (memory["factor"], memory["contribution"]) == (panels.nbytes, arena.nbytes)
+    room = panels.nbytes - memory["factor"]  # of which only columns that are delayed touch any
+    assert room == 0 if kind == "spd" else room > 0
+    assert memory["contribution"] == arena.nbytes
     index = (*analysis.plan, analysis.symbolic.indptr, analysis.symbolic.indices)
     assert memory["index"] == sum(array.nbytes for array in index)
 
@@ -210,7 +212,7 @@ def longest_path(parent):
 def test_pairs_cost_little_fill(A):
     """A pair is a node of the graph that is ordered, and its columns are of one front."""
     with fronts_cost():
-        analysis = Analysis.of(canonical(A), choices=Choices("amd", pairs="all"), backend="cpu")
+        analysis = Analysis.of(canonical(A), LU, Choices("amd", pairs="all"), backend="cpu")
     assert analysis.paired
     plain = order(A, "amd").cost
     assert analysis.ordering.cost.nnz <= 2 * plain.nnz

@@ -61,6 +61,7 @@ class GpuBackend:
         hermitian: bool = False,
         progress: Progress | None = None,
         previous: NumericFactor | None = None,
+        delaying: bool = True,
         tiny: float | None = None,
     ) -> GpuFactor:
         """See `protocol.Backend`; pivots below `tiny` of their columns are replaced."""

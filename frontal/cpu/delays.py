@@ -1,0 +1,153 @@
+"""Columns that find no sound pivot in their front: their names, their room and their assembly.
+
+They go up to the parent, before whose own columns they come, with their rows and what has been
+subtracted from both. They lie in the panels of the child behind the columns that it eliminates.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._jit import inner
+from .assembly import add_column, shape, taken_over
+from .team import NAMES, ROOM, fetch_add
+
+LARGEST = 100.0  # entries of L: pivots are at least 1/LARGEST of their columns
+_LISTS = 3  # of LU: columns, rows, and the interchanges of these
+
+
+@inner
+def order_of(work, s):
+    """Names of the columns of front s, or their numbers in the front where it has no list."""
+    k, _ = shape(work, s)
+    at = work.delays.listed[s]
+    if at >= 0:
+        return work.delays.names[at : at + k]
+    first = np.int64(work.plan.start[s])
+    return work.pivots[first : first + k]
+
+
+@inner
+def rows_of(work, s):
+    """Names of the rows of a front of LU that has a list."""
+    k, _ = shape(work, s)
+    at = work.delays.listed[s] + k
+    return work.delays.names[at : at + k]
+
+
+@inner
+def interchanges_of(work, s):
+    """Where LU records the interchanges of the rows of front s."""
+    k, _ = shape(work, s)
+    at = work.delays.listed[s]
+    if at >= 0:
+        return work.delays.names[at + 2 * k : at + 3 * k]
+    first = np.int64(work.plan.start[s])
+    return work.pivots[first : first + k]
+
+
+@inner
+def _name(work, c, j, of_rows):
+    """Name of column (or row) j of front c, in its final order."""
+    at = work.delays.listed[c]
+    if at < 0:
+        first = work.plan.start[c]
+        return np.int32(first + work.pivots[first + j])
+    k, _ = shape(work, c)
+    return work.delays.names[at + (k if of_rows else 0) + j]
+
+
+@inner
+def make_list(work, s):
+    """Room for the names of the columns of front s; returns whether there was enough."""
+    k, _ = shape(work, s)
+    delays = work.delays
+    if delays.listed[s] >= 0:
+        return True
+    need = k if work.method.one_triangle else _LISTS * k
+    at = fetch_add(work.state, NAMES, need)
+    if at + need > delays.names.size:
+        return False
+    delays.listed[s] = at
+    own, behind = work.plan.start[s], taken_over(work, s)
+    for i in range(k - behind):
+        delays.names[at + behind + i] = own + i
+        if not work.method.one_triangle:
+            delays.names[at + k + behind + i] = own + i
+    return True
+
+
+@inner
+def receive(work, s):
+    """Take over what the children of front s delay; returns whether there was room for it."""
+    plan, delays = work.plan, work.delays
+    children = plan.children[plan.child_pointer[s] : plan.child_pointer[s + 1]]
+    count = np.int64(0)
+    for c in children:
+        k, _ = shape(work, c)
+        count += k - delays.eliminated[c]
+    if count == 0:
+        return True
+    delays.received[s] = count
+    k, m = shape(work, s)
+    need = k * (k + work.method.panels * m)
+    at = fetch_add(work.state, ROOM, need)
+    if at + need > work.panels.size or not make_list(work, s):
+        return False
+    work.panel[s] = at
+    columns = order_of(work, s)
+    j = 0
+    for c in children:
+        kc, _ = shape(work, c)
+        for i in range(np.int64(delays.eliminated[c]), kc):
+            columns[j] = _name(work, c, i, False)
+            if not work.method.one_triangle:
+                rows_of(work, s)[j] = _name(work, c, i, True)
+            j += 1
+    return True
+
+
+@inner
+def add_delayed(work, s):
+    """Add the columns that front s takes over, and for LU the rows, to its panels."""
+    plan, delays = work.plan, work.delays
+    at = np.int64(0)
+    for p in range(plan.child_pointer[s], plan.child_pointer[s + 1]):
+        c = np.int64(plan.children[p])
+        kc, _ = shape(work, c)
+        first = np.int64(delays.eliminated[c])
+        for j in range(first, kc):
+            _add_delayed_column(work, s, c, first, j, at)
+            if not work.method.one_triangle:
+                _add_delayed_row(work, s, c, j, at + j - first)
+        at += kc - first
+
+
+@inner
+def _add_delayed_column(work, s, c, first, j, at):
+    plan, panels = work.plan, work.panels
+    k, m = shape(work, s)
+    kc, mc = shape(work, c)
+    source = work.panel[c] + j * (kc + mc)
+    target = work.panel[s] + (at + j - first) * (k + m)
+    for i in range(j if work.method.one_triangle else first, kc):
+        panels[target + at + i - first] += panels[source + i]
+    relative = plan.relative[plan.pointer[c] : plan.pointer[c + 1]]
+    add_column(panels, target + taken_over(work, s), relative, 0, panels, source + kc)
+
+
+@inner
+def _add_delayed_row(work, s, c, j, row):
+    """Row j of child c, right of its pivot columns, to a row of front s."""
+    plan, panels = work.plan, work.panels
+    k, m = shape(work, s)
+    kc, mc = shape(work, c)
+    behind = taken_over(work, s)
+    source = work.panel[c] + kc * (kc + mc) + j * mc
+    relative = plan.relative[plan.pointer[c] : plan.pointer[c + 1]]
+    for i in range(mc):
+        column = np.int64(relative[i]) + behind
+        if column < k:
+            panels[work.panel[s] + column * (k + m) + row] += panels[source + i]
+        else:
+            panels[work.panel[s] + k * (k + m) + row * m + column - k] += panels[source + i]

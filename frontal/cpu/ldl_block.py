@@ -1,0 +1,184 @@
+"""LDL^H of a small block with complete symmetric storage, pivots of order 1 and 2 by rook pivoting.
+
+A pivot is taken where no entry of its row is much larger, which bounds L: |L| <= 2.79 inside the
+block (Ashcraft, Grimes and Lewis, "Accurate symmetric indefinite linear equation solvers", SIAM J.
+Matrix Anal. Appl. 20, 1998).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._jit import inner
+
+ALPHA = (1 + np.sqrt(17.0)) / 8  # of the bounds of pivots of order 1 and 2, the best compromise
+
+
+@inner
+def size_of(x):
+    """|re| + |im|, as LAPACK chooses pivots."""
+    return abs(x.real) + abs(x.imag)
+
+
+@inner
+def conj_of(method, x):
+    """What stands at the mirrored place."""
+    return np.conj(x) if method.adjoint else x
+
+
+@inner
+def divided(method, x0, x1, d0, d1, b):
+    """Row (x0, x1) times the inverse of D = [d0 conj(b); b d1], with nothing that overflows."""
+    other = conj_of(method, b)
+    a0, a1 = d0 / other, d1 / b
+    determinant = a0 * a1 - 1
+    return (x0 * a1 - x1) / (other * determinant), (x1 * a0 - x0) / (b * determinant)
+
+
+@inner
+def times_pivots(method, source, first, ld, rows, count, a, corner, diagonal_ld, out):
+    """out = L D, rows by count: L begins at source[first], D is that of the block at a[corner]."""
+    j = np.int64(0)
+    while j < count:
+        pivot = corner + j * (diagonal_ld + 1)
+        d, b, column = (
+            a[pivot],
+            a[pivot + diagonal_ld] if j + 1 < count else 0 * a[0],
+            first + j * ld,
+        )
+        if b == 0:
+            for i in range(rows):
+                out[j * rows + i] = source[column + i] * d
+            j += 1
+        else:
+            last, other = a[pivot + diagonal_ld + 1], conj_of(method, b)
+            for i in range(rows):
+                x, y = source[column + i], source[column + ld + i]
+                out[j * rows + i], out[(j + 1) * rows + i] = x * d + y * b, x * other + y * last
+            j += 2
+
+
+@inner
+def _largest(block, ld, width, p, first):
+    """Largest entry of column p off the diagonal, in rows from `first` on, and its row."""
+    best, row = 0.0 * abs(block[0].real), p
+    for i in range(first, width):
+        size = size_of(block[p * ld + i])
+        if i != p and not size <= best:
+            best, row = size, i
+            if size != size:  # NaN, which no other entry shall hide
+                break
+    return best, row
+
+
+@inner
+def _exchange(block, ld, width, turn, p, q):
+    """Exchange rows and columns p and q."""
+    if p == q:
+        return
+    for i in range(width):
+        block[p * ld + i], block[q * ld + i] = block[q * ld + i], block[p * ld + i]
+    for j in range(width):
+        block[j * ld + p], block[j * ld + q] = block[j * ld + q], block[j * ld + p]
+    turn[p], turn[q] = turn[q], turn[p]
+
+
+@inner
+def _find(block, ld, width, j, last, null):
+    """A pivot for column j among columns [j, last): its two places, the same for one of order 1.
+
+    -1 where column j is null.
+    """
+    p = j
+    size, r = _largest(block, ld, width, p, j)
+    own = size_of(block[p * ld + p])
+    if not (size > null or own > null) or size != size or own != own:
+        return -1, -1
+    for _ in range(width):
+        if own >= ALPHA * size:
+            return p, p
+        if r >= last:  # a column that was set aside
+            return -1, -1
+        other, next_row = _largest(block, ld, width, r, j)
+        if not other > size:
+            return p, r
+        p, r, size = r, next_row, other
+        own = size_of(block[p * ld + p])
+    return p, p
+
+
+@inner
+def _eliminate_one(method, block, ld, width, j):
+    column = j * ld
+    pivot = block[column + j]
+    if method.adjoint:
+        pivot = 0 * pivot + pivot.real
+        block[column + j] = pivot
+    for c in range(j + 1, width):
+        factor = conj_of(method, block[column + c] / pivot)
+        out = c * ld
+        for i in range(j + 1, width):
+            block[out + i] -= block[column + i] * factor
+    for i in range(j + 1, width):
+        block[column + i] /= pivot
+
+
+@inner
+def _eliminate_two(method, block, ld, width, j):
+    first, second = j * ld, (j + 1) * ld
+    d0, d1, b = block[first + j], block[second + j + 1], block[first + j + 1]
+    if method.adjoint:
+        d0, d1 = 0 * d0 + d0.real, 0 * d1 + d1.real
+    for c in range(j + 2, width):
+        l0, l1 = divided(method, block[first + c], block[second + c], d0, d1, b)
+        l0, l1 = conj_of(method, l0), conj_of(method, l1)
+        out = c * ld
+        for i in range(j + 2, width):
+            block[out + i] -= block[first + i] * l0 + block[second + i] * l1
+    for i in range(j + 2, width):
+        block[first + i], block[second + i] = divided(
+            method, block[first + i], block[second + i], d0, d1, b
+        )
+    block[first + j], block[second + j + 1] = d0, d1
+
+
+@inner
+def factor_block(method, block, ld, width, turn, null):
+    """Factor a block in place, as far as it has pivots; returns how many columns are eliminated.
+
+    Parameters
+    ----------
+    block : array, of which the first `width` columns with leading dimension `ld` are the block
+        Both triangles. L and D in its lower triangle, above the diagonal, at (j, j + 1), what D has
+        below it: b of a pivot of order 2, else 0.
+    turn : int32 array
+        Gets the column that came to each place; those without a pivot come last.
+    null : float
+        Columns whose entries are all smaller have no pivot here.
+    """
+    for i in range(width):
+        turn[i] = i
+    j, last = 0, width
+    while j < last:
+        p, r = _find(block, ld, width, j, last, null)
+        if p < 0:
+            last -= 1
+            _exchange(block, ld, width, turn, j, last)
+        elif p == r:
+            _exchange(block, ld, width, turn, j, p)
+            _eliminate_one(method, block, ld, width, j)
+            j += 1
+        else:
+            _exchange(block, ld, width, turn, j, min(p, r))
+            _exchange(block, ld, width, turn, j + 1, max(p, r))
+            _eliminate_two(method, block, ld, width, j)
+            turn[j] = ~turn[j]  # marks it, until exchanges leave the other triangle alone
+            j += 2
+    for i in range(j):
+        above = (i + 1) * ld + i
+        if turn[i] < 0:
+            turn[i] = ~turn[i]
+            block[above], block[i * ld + i + 1] = block[i * ld + i + 1], 0
+        elif i + 1 < width:
+            block[above] = 0
+    return j

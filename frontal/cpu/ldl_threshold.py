@@ -1,0 +1,229 @@
+"""LDL^H of the columns of a front that are left, one pivot after the other, by a threshold.
+
+A pivot is sound if it bears its whole columns, the rows of the contribution block included: with c
+the largest entries of its columns, |a| >= c / LARGEST for one of order 1, and for one of order 2
+an inverse with |D^-1| c <= LARGEST. Small fronts are factorized by this alone.
+
+Reference: J. Hogg and J. Scott, "Pivoting strategies for tough sparse indefinite systems", ACM
+Trans. Math. Softw. 40 (2013), and the references there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._jit import inner
+from .assembly import shape
+from .blas import null_bound
+from .delays import LARGEST, order_of
+from .ldl_block import conj_of, divided, size_of
+
+_SINGULAR = 1e-2  # of a pivot of order 2: its determinant over its largest product
+
+
+@inner
+def _column(a, panel, ld, k, done, j):
+    """Largest entry of column j off the diagonal, the largest among pivot rows, and its row."""
+    best = 0 * abs(a[panel].real)
+    inside, row = best, np.int64(-1)
+    for i in range(done, k):
+        if i == j:
+            continue
+        size = size_of(a[panel + j * ld + i] if i > j else a[panel + i * ld + j])
+        if not size <= inside:
+            inside, row = size, i
+            if size != size:
+                break
+    best = inside
+    for i in range(k, ld):
+        size = size_of(a[panel + j * ld + i])
+        if not size <= best:
+            best = size
+            if size != size:
+                break
+    return best, inside, row
+
+
+@inner
+def _two_sound(method, a, panel, ld, p, q, cp, cq):
+    """Whether columns p < q, with largest entries cp and cq elsewhere, are a sound pivot."""
+    d0, d1, b = a[panel + p * (ld + 1)], a[panel + q * (ld + 1)], a[panel + p * ld + q]
+    if b == 0:
+        return False
+    other = conj_of(method, b)
+    a0, a1 = d0 / other, d1 / b
+    determinant = a0 * a1 - 1
+    if not size_of(determinant) >= _SINGULAR * max(1.0, size_of(a0 * a1)):
+        return False
+    size, scale = size_of(determinant), size_of(b)
+    first = (size_of(a1) * cp + cq) / (scale * size)
+    second = (cp + size_of(a0) * cq) / (scale * size)
+    return first <= LARGEST and second <= LARGEST
+
+
+@inner
+def exchange(work, s, p, q):
+    """Exchange columns p < q of front s, and their rows."""
+    if p == q:
+        return
+    a, panel, method = work.panels, work.panel[s], work.method
+    k, m = shape(work, s)
+    ld = k + m
+    for j in range(p):
+        x, y = panel + j * ld + p, panel + j * ld + q
+        a[x], a[y] = a[y], a[x]
+    x, y = panel + p * (ld + 1), panel + q * (ld + 1)
+    a[x], a[y] = a[y], a[x]
+    for i in range(p + 1, q):
+        x, y = panel + p * ld + i, panel + i * ld + q
+        a[x], a[y] = conj_of(method, a[y]), conj_of(method, a[x])
+    a[panel + p * ld + q] = conj_of(method, a[panel + p * ld + q])
+    for i in range(q + 1, ld):
+        x, y = panel + p * ld + i, panel + q * ld + i
+        a[x], a[y] = a[y], a[x]
+    order = order_of(work, s)
+    order[p], order[q] = order[q], order[p]
+
+
+@inner
+def _mark(work, s, j, b):
+    """Note what D has below its diagonal at column j, see `ldl`."""
+    k, m = shape(work, s)
+    if j + 1 < k:
+        work.panels[work.panel[s] + (j + 1) * (k + m) + j] = b
+
+
+@inner
+def _eliminate_one(work, s, j):
+    a, panel, method = work.panels, work.panel[s], work.method
+    k, m = shape(work, s)
+    ld = k + m
+    column = panel + j * ld
+    if method.adjoint:
+        a[column + j] = a[column + j].real
+    pivot = a[column + j]
+    for c in range(j + 1, k):
+        factor = conj_of(method, a[column + c] / pivot)
+        if factor != 0:
+            out = panel + c * ld
+            for i in range(c, ld):
+                a[out + i] -= a[column + i] * factor
+    for i in range(j + 1, ld):
+        a[column + i] /= pivot
+    _mark(work, s, j, 0 * pivot)
+
+
+@inner
+def _eliminate_two(work, s, j):
+    a, panel, method = work.panels, work.panel[s], work.method
+    k, m = shape(work, s)
+    ld = k + m
+    first, second = panel + j * ld, panel + (j + 1) * ld
+    if method.adjoint:
+        a[first + j], a[second + j + 1] = a[first + j].real, a[second + j + 1].real
+    d0, d1, b = a[first + j], a[second + j + 1], a[first + j + 1]
+    for c in range(j + 2, k):
+        x, y = divided(method, a[first + c], a[second + c], d0, d1, b)
+        x, y = conj_of(method, x), conj_of(method, y)
+        out = panel + c * ld
+        for i in range(c, ld):
+            a[out + i] -= a[first + i] * x + a[second + i] * y
+    for i in range(j + 2, ld):
+        a[first + i], a[second + i] = divided(method, a[first + i], a[second + i], d0, d1, b)
+    a[first + j + 1] = 0
+    _mark(work, s, j, b)
+    _mark(work, s, j + 1, 0 * b)
+
+
+@inner
+def _drop(work, s, j):
+    """Take column j, all of which is null, as a pivot of the size of rounding."""
+    a = work.panels
+    k, m = shape(work, s)
+    column = work.panel[s] + j * (k + m)
+    replace_pivot(work, column + j, work.routines.reals[3])
+    a[column + j + 1 : column + k + m] = 0
+    order = order_of(work, s)
+    order[j] = ~order[j]
+    _mark(work, s, j, 0 * a[column])
+
+
+@inner
+def replace_pivot(work, place, least):
+    """Make a pivot at least so large, in its own direction."""
+    a = work.panels
+    x = a[place].real + 0 * a[place] if work.method.adjoint else a[place]
+    size = abs(x)
+    if size < least:
+        a[place] = x / size * least if size > 0 else least + 0 * x
+
+
+@inner
+def eliminate_rest(work, s, done):
+    """Eliminate what can be of the columns of front s from `done` on; returns their number in all.
+
+    Columns are tried in turn, until none of those that are left has a sound pivot.
+    """
+    a, panel, method = work.panels, work.panel[s], work.method
+    k, m = shape(work, s)
+    ld, null, j, failed = k + m, null_bound(work.routines), done, np.int64(0)
+    while failed < k - done:
+        largest, inside, row = _column(a, panel, ld, k, done, j)
+        own = size_of(a[panel + j * (ld + 1)])
+        count = np.int64(0)
+        if largest <= null and own <= null:
+            exchange(work, s, done, j)
+            _drop(work, s, done)
+            count = np.int64(1)
+        elif own >= largest / LARGEST and own > null:
+            exchange(work, s, done, j)
+            _eliminate_one(work, s, done)
+            count = np.int64(1)
+        elif row >= 0 and inside > null:
+            p, q = min(j, row), max(j, row)
+            cp, cq = _beside(a, panel, ld, k, done, p, q), _beside(a, panel, ld, k, done, q, p)
+            if _two_sound(method, a, panel, ld, p, q, cp, cq):
+                exchange(work, s, done, p)
+                exchange(work, s, done + 1, q)
+                _eliminate_two(work, s, done)
+                count = np.int64(2)
+        failed = np.int64(0) if count > 0 else failed + 1
+        done += count
+        j = max(j + 1, done)
+        if j >= k:
+            j = done
+    return done
+
+
+@inner
+def _beside(a, panel, ld, k, done, j, other):
+    """Largest entry of column j off the diagonal and outside row `other`."""
+    best = 0 * abs(a[panel].real)
+    for i in range(done, ld):
+        if i != j and i != other:
+            size = size_of(a[panel + j * ld + i] if i > j else a[panel + i * ld + j])
+            if not size <= best:
+                best = size
+                if size != size:
+                    break
+    return best
+
+
+@inner
+def replace_rest(work, s, done, least):
+    """Eliminate columns of front s from `done` on, and replace pivots below `least` of theirs.
+
+    Returns how many were replaced.
+    """
+    a, panel = work.panels, work.panel[s]
+    k, m = shape(work, s)
+    replaced = 0
+    for j in range(done, k):
+        largest, _, _ = _column(a, panel, k + m, k, j, j)
+        place = panel + j * (k + m + 1)
+        bound = max(least * largest, work.routines.reals[3])
+        if not size_of(a[place]) >= bound:
+            replace_pivot(work, place, bound)
+            replaced += 1
+        _eliminate_one(work, s, j)
+    return replaced

@@ -1,0 +1,144 @@
+"""A plan in which columns belong to the fronts that could eliminate them.
+
+A numeric phase may find that a front has no sound pivots for some of its columns, which its parent
+or an ancestor eliminates in its place. For other values of the pattern these are likely to fail
+there again, and a plan in which they belong to the later front from the beginning needs no exchange
+any more. It is made without a look at the pattern of A: the rows of each front are those that it
+had, and the columns that went through it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from .._jit import jit
+from ..ordering.etree import inverse
+from .plan import make_plan
+from .symbolic import Symbolic
+
+
+class Outcome(NamedTuple):
+    """Which front eliminated which columns; named by their positions in the plan before.
+
+    Attributes
+    ----------
+    counts : (f,) int32 array
+        Columns that each front eliminated.
+    columns, rows : (n,) int32 arrays
+        They, and as many rows, front by front; the same for a method of one triangle.
+    late_pointer : (f + 1,) int64 array
+        Extent of each front's columns in `late_columns`.
+    late_columns, late_rows : int32 arrays
+        Columns and rows that each front had to leave to its parent, its own and its children's.
+    """
+
+    counts: np.ndarray
+    columns: np.ndarray
+    rows: np.ndarray
+    late_pointer: np.ndarray
+    late_columns: np.ndarray
+    late_rows: np.ndarray
+
+
+class Renumbered(NamedTuple):
+    """Fronts after an `Outcome`.
+
+    Attributes
+    ----------
+    front : (f,) int32 array
+        New number of each front, -1 for one that eliminates nothing.
+    start, parent, pointer, rows
+        As in `Plan`.
+    column, row : (n,) int32 arrays
+        New position of each column and of each row.
+    """
+
+    front: np.ndarray
+    start: np.ndarray
+    parent: np.ndarray
+    pointer: np.ndarray
+    rows: np.ndarray
+    column: np.ndarray
+    row: np.ndarray
+
+
+@jit
+def _renumber(parent, count):
+    """New numbers of the fronts that eliminate something, and their parents."""
+    fronts = parent.size
+    front = np.full(fronts, -1, np.int32)
+    above = np.empty(fronts, np.int32)
+    number = 0
+    for s in range(fronts):
+        if count[s] > 0:
+            front[s] = number
+            number += 1
+    tree = np.full(number, -1, np.int32)
+    for s in range(fronts - 1, -1, -1):  # parents first: the nearest one that is left
+        p = parent[s]
+        above[s] = -1 if p < 0 else front[p] if front[p] >= 0 else above[p]
+        if front[s] >= 0:
+            tree[front[s]] = above[s]
+    return front, tree
+
+
+@jit
+def _rows_of_fronts(plan_pointer, plan_rows, outcome, column, row, start, front, found, out):
+    """Ascending rows of the fronts, in `out` where there is room; returns their extents."""
+    pointer = np.zeros(start.size, np.int64)
+    mark = np.full(column.size, -1, np.int32)
+    for s in range(front.size):
+        f = front[s]
+        if f < 0:
+            continue
+        size = 0
+        for p in range(plan_pointer[s], plan_pointer[s + 1]):
+            for q in (column[plan_rows[p]], row[plan_rows[p]]):
+                if mark[q] != f:
+                    mark[q] = f
+                    found[size] = q
+                    size += 1
+        for p in range(outcome.late_pointer[s], outcome.late_pointer[s + 1]):
+            for q in (column[outcome.late_columns[p]], row[outcome.late_rows[p]]):
+                if mark[q] != f:
+                    mark[q] = f
+                    found[size] = q
+                    size += 1
+        pointer[f + 1] = pointer[f] + size
+        if out.size >= pointer[f + 1]:
+            out[pointer[f] : pointer[f + 1]] = np.sort(found[:size])
+    return pointer
+
+
+def renumber(symbolic: Symbolic, outcome: Outcome) -> Renumbered:
+    """The fronts of an analysis after an outcome."""
+    plan, n = symbolic.plan, symbolic.n
+    front, tree = _renumber(plan.parent, outcome.counts)
+    start = np.zeros(tree.size + 1, np.int32)
+    np.cumsum(outcome.counts[outcome.counts > 0], out=start[1:])
+    column, row = inverse(outcome.columns), inverse(outcome.rows)
+    given = plan.pointer, plan.rows, outcome, column, row, start, front, np.empty(n, np.int32)
+    pointer = _rows_of_fronts(*given, np.empty(0, np.int32))
+    rows = np.empty(int(pointer[-1]), np.int32)
+    _rows_of_fronts(*given, rows)
+    return Renumbered(front, start, tree, pointer, rows, column, row)
+
+
+def amended(symbolic: Symbolic, outcome: Outcome, new: Renumbered) -> Symbolic:
+    """The symbolic phase with the fronts of an outcome.
+
+    Parameters
+    ----------
+    symbolic : Symbolic
+    outcome : Outcome
+    new : Renumbered
+        Of these.
+    """
+    perm = symbolic.perm[outcome.columns]
+    row_perm = symbolic.row_perm[outcome.rows]
+    fronts = new.start, new.parent, new.pointer, new.rows
+    of = symbolic.indptr, symbolic.indices, perm, inverse(row_perm), symbolic.method
+    return replace(symbolic, perm=perm, row_perm=row_perm, plan=make_plan(*of, *fronts))

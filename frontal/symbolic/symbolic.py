@@ -120,7 +120,7 @@ def symbolic_phase(
     Raises
     ------
     SingularMatrixError
-        If a matching was needed, and no values of the pattern give a regular matrix.
+        If no choice of values of the pattern gives a regular matrix.
     """
     matched = Matched(None, np.arange(matrix.n, dtype=np.int32))
     if method.scaling:

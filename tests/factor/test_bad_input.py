@@ -70,7 +70,7 @@ def test_singular(why, dtype, kind):
 
 def test_structural_rank_is_told():
     with pytest.raises(frontal.SingularMatrixError, match="rank 3 of 4") as caught:
-        frontal.factorize(SINGULAR["pattern without a matching"], kind="general")
+        frontal.analyze(SINGULAR["pattern without a matching"])
     assert caught.value.rank == 3
 
 

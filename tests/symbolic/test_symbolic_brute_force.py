@@ -212,7 +212,7 @@ def longest_path(parent):
 def test_pairs_cost_little_fill(A):
     """A pair is a node of the graph that is ordered, and its columns are of one front."""
     with fronts_cost():
-        analysis = Analysis.of(canonical(A), choices=Choices("amd", pairs="all"), backend="cpu")
+        analysis = Analysis.of(canonical(A), LU, Choices("amd", pairs="all"), backend="cpu")
     assert analysis.paired
     plain = order(A, "amd").cost
     assert analysis.ordering.cost.nnz <= 2 * plain.nnz

@@ -146,7 +146,7 @@ def _attempt(
         if not given.suits(method):
             raise SymmetryFailure
         scaling = scaling_of(given, analysis.matching) if method.scaling else None
-        if method.indefinite:
+        if scaling is not None and method.indefinite:
             both = np.exp2(np.round((np.log2(scaling.row) + np.log2(scaling.column)) / 2))
             scaling = Scaling(both, both)
         more = {"hermitian": given.hermitian, "progress": progress, "previous": previous}

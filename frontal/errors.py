@@ -72,10 +72,10 @@ class SingularMatrixError(FrontalError, np.linalg.LinAlgError, RuntimeError):
         more = f" and {count - 5} more" if count > 5 else ""
         return cls(
             f"the matrix is singular to working precision: its rank is {n - count} of {n}, and "
-            f"{'columns' if count > 1 else 'column'} {shown}{more} can be had of the others. Likely causes: (a) boundary conditions "
-            "are missing, so that a constant or a rigid motion is free, (b) equations repeat each "
-            "other. Try: fix these unknowns, remove dependent equations, or take singular='allow' "
-            "if the right-hand side is in the range of the matrix",
+            f"column{'s' * (count > 1)} {shown}{more} can be had of the others. Likely causes: "
+            "(a) boundary conditions are missing, so that a constant or a rigid motion is free, "
+            "(b) equations repeat each other. Try: fix these unknowns, remove dependent equations, "
+            "or take singular='allow' if the right-hand side is in the range of the matrix",
             column=int(null_columns[0]),
             rank=n - count,
             null_columns=null_columns,

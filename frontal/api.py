@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 from ._typing import MatrixLike
 from .factor.analysis import Analysis
 from .factor.factor import Factor
-from .matrix import Canonical, canonical
+from .matrix import Canonical
 from .protocol import Progress
 from .symbolic.symbolic import Choices
+from .whole import whole
 
 
 def solve(
@@ -25,6 +26,7 @@ def solve(
     refine: int | None = None,
     check_finite: bool = True,
     return_info: bool = False,
+    triangle: str | None = None,
 ) -> Any:
     """Solve A x = b.
 
@@ -50,6 +52,9 @@ def solve(
         Refuse NaN and infinity in A.
     return_info : bool
         Return (x, SolveInfo).
+    triangle : {"lower", "upper"}, optional
+        What A stores alone of a matrix whose `kind` tells the rest; of a complex one it must be
+        named. By default both triangles are stored.
 
     Returns
     -------
@@ -74,7 +79,7 @@ def solve(
     dtype = np.result_type(_dtype_of(A), _dtype_of(b))
     if not np.issubdtype(_dtype_of(A), np.complexfloating) and dtype.kind == "c":
         dtype = np.finfo(dtype).dtype  # a real factor solves for real and imaginary parts
-    matrix = canonical(A, kind=kind, check_finite=check_finite, dtype=dtype)
+    matrix = whole(A, triangle, kind=kind, check_finite=check_finite, dtype=dtype)
     analysis = _analyze(matrix, kind, ordering, backend, 1, None)
     return Factor(matrix, analysis).solve(b, refine=refine, return_info=return_info)
 
@@ -88,6 +93,7 @@ def analyze(
     reuse: int = 1,
     check_finite: bool = True,
     progress: Progress | None = None,
+    triangle: str | None = None,
 ) -> Analysis:
     """Order A and plan its factorization, once for all matrices of its pattern.
 
@@ -100,6 +106,8 @@ def analyze(
         How many factorizations will follow: more of them justify a slower, better ordering.
     progress : callable, optional
         Called with (phase, done, total).
+    triangle : {"lower", "upper"}, optional
+        As for `solve`.
 
     Returns
     -------
@@ -113,7 +121,7 @@ def analyze(
     >>> analysis.method, analysis.n
     ('cholesky', 512)
     """
-    matrix = canonical(A, kind=kind, check_finite=check_finite)
+    matrix = whole(A, triangle, kind=kind, check_finite=check_finite)
     return _analyze(matrix, kind, ordering, backend, reuse, progress)
 
 
@@ -127,6 +135,7 @@ def factorize(
     reuse: int = 1,
     check_finite: bool = True,
     progress: Progress | None = None,
+    triangle: str | None = None,
 ) -> Factor:
     """Factorize A, to solve with it many times.
 
@@ -135,7 +144,7 @@ def factorize(
     A : sparse matrix or array, (n, n)
     analysis : Analysis, optional
         Of a matrix with the same pattern; the choices below are then taken from it.
-    kind, ordering, backend, reuse, check_finite, progress
+    kind, ordering, backend, reuse, check_finite, progress, triangle
         As for `analyze`.
 
     Returns
@@ -153,8 +162,9 @@ def factorize(
     True
     """
     if analysis is not None:
-        return analysis.factorize(A, check_finite=check_finite, progress=progress)
-    matrix = canonical(A, kind=kind, check_finite=check_finite, ordered=True)
+        options = {"check_finite": check_finite, "progress": progress, "triangle": triangle}
+        return analysis.factorize(A, **options)
+    matrix = whole(A, triangle, kind=kind, check_finite=check_finite, ordered=True)
     analysis = _analyze(matrix, kind, ordering, backend, reuse, progress)
     return Factor(matrix, analysis, progress)
 

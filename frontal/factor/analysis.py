@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from ..matrix import canonical
 from ..protocol import Progress
+from ..whole import whole
 from .analyzed import Analyzed
 from .factor import Factor
 
@@ -43,7 +44,12 @@ class Analysis(Analyzed):
     """
 
     def factorize(
-        self, A: Any, *, check_finite: bool = True, progress: Progress | None = None
+        self,
+        A: Any,
+        *,
+        check_finite: bool = True,
+        progress: Progress | None = None,
+        triangle: str | None = None,
     ) -> Factor:
         """Factorize a matrix of the analyzed pattern.
 
@@ -57,6 +63,8 @@ class Analysis(Analyzed):
             Refuse NaN and infinity.
         progress : callable, optional
             Called with (phase, done, total).
+        triangle : {"lower", "upper"}, optional
+            What A stores alone of a matrix of the analyzed pattern.
 
         Returns
         -------
@@ -79,5 +87,6 @@ class Analysis(Analyzed):
         >>> bool(np.allclose(factor.solve(A @ np.full(100, 4.0)), 1))
         True
         """
-        matrix = canonical(A, kind="general", check_finite=check_finite, ordered=True)
+        given = partial(whole, A, triangle, kind="general", adjoint=self.adjoint)
+        matrix = given(check_finite=check_finite, ordered=True)
         return Factor(self.matching_pattern(matrix), self, progress)

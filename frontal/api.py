@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 from ._typing import MatrixLike
 from .factor.analysis import Analysis
 from .factor.factor import Factor
-from .matrix import Canonical, canonical
+from .matrix import Canonical
 from .protocol import Progress
 from .symbolic.symbolic import Choices
+from .whole import whole
 
 
 def solve(
@@ -26,6 +27,7 @@ def solve(
     check_finite: bool = True,
     singular: str = "raise",
     return_info: bool = False,
+    triangle: str | None = None,
 ) -> Any:
     """Solve A x = b.
 
@@ -54,6 +56,9 @@ def solve(
         As for `factorize`.
     return_info : bool
         Return (x, SolveInfo).
+    triangle : {"lower", "upper"}, optional
+        What A stores alone of a matrix whose `kind` tells the rest; of a complex one it must be
+        named. By default both triangles are stored.
 
     Returns
     -------
@@ -84,7 +89,7 @@ def solve(
     dtype = np.result_type(_dtype_of(A), _dtype_of(b))
     if not np.issubdtype(_dtype_of(A), np.complexfloating) and dtype.kind == "c":
         dtype = np.finfo(dtype).dtype  # a real factor solves for real and imaginary parts
-    matrix = canonical(A, kind=kind, check_finite=check_finite, dtype=dtype)
+    matrix = whole(A, triangle, kind=kind, check_finite=check_finite, dtype=dtype)
     analysis = _analyze(matrix, kind, ordering, backend, 1, None)
     return Factor(matrix, analysis, None, singular).solve(b, refine=refine, return_info=return_info)
 
@@ -98,6 +103,7 @@ def analyze(
     reuse: int = 1,
     check_finite: bool = True,
     progress: Progress | None = None,
+    triangle: str | None = None,
 ) -> Analysis:
     """Order A and plan its factorization, once for all matrices of its pattern.
 
@@ -110,6 +116,8 @@ def analyze(
         How many factorizations will follow: more of them justify a slower, better ordering.
     progress : callable, optional
         Called with (phase, done, total).
+    triangle : {"lower", "upper"}, optional
+        As for `solve`.
 
     Returns
     -------
@@ -123,7 +131,7 @@ def analyze(
     >>> analysis.method, analysis.n
     ('cholesky', 512)
     """
-    matrix = canonical(A, kind=kind, check_finite=check_finite)
+    matrix = whole(A, triangle, kind=kind, check_finite=check_finite)
     return _analyze(matrix, kind, ordering, backend, reuse, progress)
 
 
@@ -138,6 +146,7 @@ def factorize(
     check_finite: bool = True,
     singular: str = "raise",
     progress: Progress | None = None,
+    triangle: str | None = None,
 ) -> Factor:
     """Factorize A, to solve with it many times.
 
@@ -146,7 +155,7 @@ def factorize(
     A : sparse matrix or array, (n, n)
     analysis : Analysis, optional
         Of a matrix with the same pattern; the choices below are then taken from it.
-    kind, ordering, backend, reuse, check_finite, progress
+    kind, ordering, backend, reuse, check_finite, progress, triangle
         As for `analyze`.
     singular : {"raise", "warn", "allow"}
         What is done about a matrix that is singular to working precision: less than 2 eps from one
@@ -178,10 +187,9 @@ def factorize(
     True
     """
     if analysis is not None:
-        return analysis.factorize(
-            A, check_finite=check_finite, singular=singular, progress=progress
-        )
-    matrix = canonical(A, kind=kind, check_finite=check_finite, ordered=True)
+        options = {"check_finite": check_finite, "singular": singular, "progress": progress}
+        return analysis.factorize(A, triangle=triangle, **options)
+    matrix = whole(A, triangle, kind=kind, check_finite=check_finite, ordered=True)
     analysis = _analyze(matrix, kind, ordering, backend, reuse, progress)
     return Factor(matrix, analysis, progress, singular)
 

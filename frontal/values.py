@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from ._jit import jit
 from ._typing import Sparse
+from .triangle import Triangle
 
 _ORDERED = ("csc", "csr", "coo", "bsr")  # formats with one array for all entries and nothing else
 _INT32 = np.iinfo(np.int32).max
@@ -31,12 +32,15 @@ class StoredOrder:
         the format is CSC, by rows with columns ascending if it is CSR, which the pattern tells.
     repeated : bool
         Some values belong to the same entry, which is their sum.
+    triangle : Triangle or None
+        Of what the matrix stores, if that is not the whole: `place` is then in its pattern.
     """
 
     format: str
     shape: tuple[int, ...]
     place: np.ndarray | None = field(default=None, repr=False)
     repeated: bool = False
+    triangle: Triangle | None = None
     _by_rows: np.ndarray | None = field(default=None, init=False, repr=False)
 
     @classmethod
@@ -47,7 +51,7 @@ class StoredOrder:
     @property
     def is_by_columns(self) -> bool:
         """Values are already where they belong."""
-        return self.place is None and self.format == "csc"
+        return self.place is None and self.format == "csc" and self.triangle is None
 
     def is_of(self, A: Any) -> bool:
         """Whether A is an array of values, rather than a matrix."""
@@ -85,6 +89,10 @@ class StoredOrder:
         self, values: np.ndarray, work: np.dtype, indptr: np.ndarray, indices: np.ndarray
     ) -> np.ndarray:
         """Values by columns of a pattern, in the scalar type `work`; perhaps the given array."""
+        if self.triangle is not None:
+            part = self.triangle
+            stored = replace(self, triangle=None)
+            return part.complete(stored.arranged(values, work, part.indptr, part.indices))
         self.require(values)
         values = values.reshape(-1)
         if self.is_by_columns:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from ..matrix import canonical
 from ..protocol import Progress
+from ..whole import whole
 from .analyzed import Analyzed
 from .factor import Factor
 
@@ -49,6 +50,7 @@ class Analysis(Analyzed):
         check_finite: bool = True,
         singular: str = "raise",
         progress: Progress | None = None,
+        triangle: str | None = None,
     ) -> Factor:
         """Factorize a matrix of the analyzed pattern.
 
@@ -64,6 +66,8 @@ class Analysis(Analyzed):
             As for `frontal.factorize`.
         progress : callable, optional
             Called with (phase, done, total).
+        triangle : {"lower", "upper"}, optional
+            What A stores alone of a matrix of the analyzed pattern.
 
         Returns
         -------
@@ -86,5 +90,10 @@ class Analysis(Analyzed):
         >>> bool(np.allclose(factor.solve(A @ np.full(100, 4.0)), 1))
         True
         """
+<<<<<<< HEAD
         matrix = canonical(A, kind="general", check_finite=check_finite, ordered=True)
         return Factor(self.matching_pattern(matrix), self, progress, singular)
+=======
+        given = partial(whole, A, triangle, kind="general", adjoint=self.adjoint)
+        matrix = given(check_finite=check_finite, ordered=True)
+        return Factor(self.matching_pattern(matrix), self, progress)

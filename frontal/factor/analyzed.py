@@ -158,6 +158,16 @@ class Analyzed:
         return self.symbolic.method.name
 
     @property
+    def adjoint(self) -> bool | None:
+        """Of matrices of which one triangle is stored: whether the other is its adjoint.
+
+        None where the analysis does not tell: it is of a complex general matrix.
+        """
+        method = self.symbolic.method
+        known = method.one_triangle or self.dtype.kind != "c"
+        return method.adjoint if known else None
+
+    @property
     def n_fronts(self) -> int:
         """Number of fronts."""
         return self.plan.parent.size
@@ -296,6 +306,7 @@ class Analyzed:
         if not same:
             raise ValueError(
                 f"the pattern differs from the analyzed one ({matrix.indptr[-1]} stored entries "
-                f"against {indptr[-1]}); keep explicit zeros in place, or analyze the matrix"
+                f"against {indptr[-1]}); keep explicit zeros in place, or analyze the matrix. If A "
+                "stores one triangle alone, say so by triangle='lower' or 'upper'"
             )
         return matrix

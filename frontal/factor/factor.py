@@ -98,7 +98,9 @@ class Factor:
 
     __call__ = solve
 
-    def refactorize(self, A: Any, *, check_finite: bool = True) -> Self:
+    def refactorize(
+        self, A: Any, *, check_finite: bool = True, triangle: str | None = None
+    ) -> Self:
         """Factorize new values of the same pattern, in place.
 
         Parameters
@@ -112,6 +114,9 @@ class Factor:
             stays there. LU then keeps the scaling of the last values that came from the host; pass
             ``A.get()`` to have it computed anew when values change by orders of magnitude.
         check_finite : bool
+        triangle : {"lower", "upper"}, optional
+            What a matrix A stores alone. Values alone are those of the triangle, where that was
+            given last.
 
         Raises
         ------
@@ -132,7 +137,8 @@ class Factor:
         >>> bool(np.allclose(factor.solve(2 * A @ np.ones(16)), 1))
         True
         """
-        given, self._order = new_values(A, self._numbers.last(), self._order, check_finite)
+        last, order = self._numbers.last(), self._order
+        given, self._order = new_values(A, last, order, check_finite, triangle)
         self._numbers.renew(given, check_finite)
         return self
 

@@ -34,9 +34,10 @@ ROWS = (
     ("gpu.dense",),
     ("gpu.runtime",),
     ("gpu",),  # whether there is a device
-    ("machine",),
+    ("machine", "whole"),
     ("matrix", "io", "info", "problems", "accuracy"),
     ("method", "symmetry", "values"),
+    ("triangle",),
     ("checked", "errors", "cached", "_jit"),
     ("_disk_cache", "_typing"),
     ("",),  # the names of `frontal` itself

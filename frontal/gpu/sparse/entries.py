@@ -64,7 +64,7 @@ class Entries:
         """See `NumericFactor.values_there`."""
         found = None
         if on_device(A):
-            found = order if order.is_of(A) else None
+            found = order if order.is_of(A) and order.triangle is None else None
         elif getattr(A, "format", "") in ("csc", "csr") and on_device(A.indices):
             found, A = self.order_of(A), A.data
         return None if found is None else (self.arranged(A, found), found)

@@ -90,10 +90,6 @@ class Analysis(Analyzed):
         >>> bool(np.allclose(factor.solve(A @ np.full(100, 4.0)), 1))
         True
         """
-<<<<<<< HEAD
-        matrix = canonical(A, kind="general", check_finite=check_finite, ordered=True)
-        return Factor(self.matching_pattern(matrix), self, progress, singular)
-=======
         given = partial(whole, A, triangle, kind="general", adjoint=self.adjoint)
         matrix = given(check_finite=check_finite, ordered=True)
-        return Factor(self.matching_pattern(matrix), self, progress)
+        return Factor(self.matching_pattern(matrix), self, progress, singular)

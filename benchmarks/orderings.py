@@ -22,7 +22,8 @@ from cpu import files
 from frontal.io import read_matrix
 from frontal.ordering import Graph, adjacency, order
 from frontal.problems import from_name
-from frontal.symbolic.matching import maximum_product_matching, needs_matching
+from frontal.symbolic.diagonal import needs_matching
+from frontal.symbolic.matching import maximum_product_matching
 from harness import MATRICES, RESULTS, commit, is_file, label, load, machine, now, versions
 
 GRIDS = (

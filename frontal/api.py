@@ -24,6 +24,7 @@ def solve(
     backend: str = "auto",
     refine: int | None = None,
     check_finite: bool = True,
+    singular: str = "raise",
     return_info: bool = False,
 ) -> Any:
     """Solve A x = b.
@@ -45,9 +46,12 @@ def solve(
         small problems, and the CPU where the factor does not fit into its memory. ``"gpu"`` insists
         on a GPU, and raises there.
     refine : int, optional
-        Most steps of iterative refinement; by default as many as help.
+        Most steps of iterative refinement; by default as many as help, 0 for none, and then for no
+        warnings either.
     check_finite : bool
         Refuse NaN and infinity in A.
+    singular : {"raise", "warn", "allow"}
+        As for `factorize`.
     return_info : bool
         Return (x, SolveInfo).
 
@@ -56,11 +60,17 @@ def solve(
     x : array of b's shape
         In the common scalar type of A and b.
     info : SolveInfo
-        If `return_info`: backward error, perturbed pivots, where it ran, times.
+        If `return_info`: errors, condition, perturbed pivots, where it ran, times.
 
     Raises
     ------
     SingularMatrixError, NotPositiveDefiniteError, NonFiniteInputError, ValueError, TypeError
+
+    Warns
+    -----
+    IllConditionedWarning
+        If x may have less than two right digits, by its backward error and an estimated condition
+        number that badly scaled rows do not change.
 
     Examples
     --------
@@ -76,7 +86,7 @@ def solve(
         dtype = np.finfo(dtype).dtype  # a real factor solves for real and imaginary parts
     matrix = canonical(A, kind=kind, check_finite=check_finite, dtype=dtype)
     analysis = _analyze(matrix, kind, ordering, backend, 1, None)
-    return Factor(matrix, analysis).solve(b, refine=refine, return_info=return_info)
+    return Factor(matrix, analysis, None, singular).solve(b, refine=refine, return_info=return_info)
 
 
 def analyze(
@@ -126,6 +136,7 @@ def factorize(
     backend: str = "auto",
     reuse: int = 1,
     check_finite: bool = True,
+    singular: str = "raise",
     progress: Progress | None = None,
 ) -> Factor:
     """Factorize A, to solve with it many times.
@@ -137,10 +148,24 @@ def factorize(
         Of a matrix with the same pattern; the choices below are then taken from it.
     kind, ordering, backend, reuse, check_finite, progress
         As for `analyze`.
+    singular : {"raise", "warn", "allow"}
+        What is done about a matrix that is singular to working precision: less than 2 eps from one
+        of less rank, with rows and columns of moderate size. ``"raise"`` refuses it. ``"allow"``
+        solves, if b is in the range of A to 1000 eps, for the x that is zero in
+        `Factor.null_columns`; for another b x is huge along the null space, as inverse iteration
+        wants it. There are no warnings of condition then, for a regular matrix either. ``"warn"``
+        does the same with an `IllConditionedWarning`. `Factor.refactorize` goes on so. A pattern
+        without a regular matrix is always refused.
 
     Returns
     -------
     Factor
+
+    Raises
+    ------
+    SingularMatrixError
+        With the rank and `null_columns`, if they are known.
+    NotPositiveDefiniteError, NonFiniteInputError, ValueError, TypeError
 
     Examples
     --------
@@ -153,10 +178,12 @@ def factorize(
     True
     """
     if analysis is not None:
-        return analysis.factorize(A, check_finite=check_finite, progress=progress)
+        return analysis.factorize(
+            A, check_finite=check_finite, singular=singular, progress=progress
+        )
     matrix = canonical(A, kind=kind, check_finite=check_finite, ordered=True)
     analysis = _analyze(matrix, kind, ordering, backend, reuse, progress)
-    return Factor(matrix, analysis, progress)
+    return Factor(matrix, analysis, progress, singular)
 
 
 def _analyze(

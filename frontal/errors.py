@@ -33,13 +33,24 @@ class SingularMatrixError(FrontalError, np.linalg.LinAlgError, RuntimeError):
     column : int or None
         A column without a pivot, in the matrix's own numbering.
     rank : int or None
-        Structural rank, where that is what fails.
+        The rank, by the pattern or by the values to working precision; None where all that is known
+        is that no accurate solutions could be computed.
+    null_columns : (n - rank,) int array or None
+        Columns that depend on the others, where values make it singular.
     """
 
-    def __init__(self, message: str, *, column: int | None = None, rank: int | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        column: int | None = None,
+        rank: int | None = None,
+        null_columns: np.ndarray | None = None,
+    ) -> None:
         super().__init__(message)
         self.column = column
         self.rank = rank
+        self.null_columns = null_columns
 
     @classmethod
     def structural(cls, n: int, rank: int, column: int) -> SingularMatrixError:
@@ -55,8 +66,24 @@ class SingularMatrixError(FrontalError, np.linalg.LinAlgError, RuntimeError):
         )
 
     @classmethod
+    def of_rank(cls, n: int, null_columns: np.ndarray) -> SingularMatrixError:
+        """The values take combinations of columns to zero, up to rounding."""
+        count, shown = null_columns.size, ", ".join(str(j) for j in null_columns[:5])
+        more = f" and {count - 5} more" if count > 5 else ""
+        return cls(
+            f"the matrix is singular to working precision: its rank is {n - count} of {n}, and "
+            f"column {shown}{more} depends on the others. Likely causes: (a) boundary conditions "
+            "are missing, so that a constant or a rigid motion is free, (b) equations repeat each "
+            "other. Try: fix these unknowns, remove dependent equations, or take singular='allow' "
+            "if the right-hand side is in the range of the matrix",
+            column=int(null_columns[0]),
+            rank=n - count,
+            null_columns=null_columns,
+        )
+
+    @classmethod
     def numerical(cls, column: int | None, detail: str = "") -> SingularMatrixError:
-        """The values make the matrix singular to working precision."""
+        """No accurate solution comes of the values, and nothing proves that there is none."""
         where = "" if column is None else f" at column {column}"
         return cls(
             f"the matrix is singular to working precision{where}{': ' * bool(detail)}{detail}. "
@@ -109,6 +136,30 @@ class NotPositiveDefiniteError(FrontalError, np.linalg.LinAlgError):
             "indefinite or has the opposite sign, (b) it is singular, as without boundary "
             "conditions, (c) rounding, where it is nearly singular. Try: kind='auto' or "
             "kind='general', which go on by LU"
+        )
+
+
+class InertiaUncertainError(FrontalError, ArithmeticError):
+    """Some eigenvalues are too near to zero, or pivots too small, to count signs.
+
+    Attributes
+    ----------
+    positive, negative : int
+        Eigenvalues whose sign is certain.
+    unknown : int
+        The others: of either sign, or zero.
+    """
+
+    def __init__(self, positive: int, negative: int, unknown: int) -> None:
+        super().__init__(positive, negative, unknown)
+        self.positive, self.negative, self.unknown = positive, negative, unknown
+
+    def __str__(self) -> str:
+        return (
+            f"at least {self.positive} eigenvalues are positive and {self.negative} negative, the "
+            f"signs of {self.unknown} are not known. Likely causes: (a) the matrix is singular, or "
+            "nearly so, (b) pivots were replaced. Try: shift the matrix by a little, or take the "
+            "counts that are certain from the attributes"
         )
 
 

@@ -21,8 +21,19 @@ class SolveInfo:
         Largest entry of |b - A x| / (|A| |x| + |b|).
     refinement_steps : int
         Corrections applied.
+    refined : bool
+        The solution was refined as far as needed, and judged; not with ``refine=0``, which gives no
+        warnings.
+    condition : float or None
+        By how much the relative error of x may exceed the precision: an estimate of
+        | |A^-1| (|A||x| + |b|) | / |x|, infinity norm. None if not refined, or A is singular.
+    forward_error : float or None
+        Estimate of |x - x_true| / |x|, infinity norm: `condition` times the backward error or the
+        precision, at most 1. None where `condition` is.
     perturbed_pivots : int
-        Pivots of LU that were replaced because they were tiny.
+        Pivots that were replaced because they were tiny.
+    null_pivots : int
+        n less the rank to working precision, where ``singular`` allows a singular matrix.
     growth : float
         Largest entry of the factors over the largest of the (scaled) matrix.
     nnz_factor : int
@@ -43,7 +54,11 @@ class SolveInfo:
     backward_error: float
     componentwise_error: float
     refinement_steps: int
+    refined: bool
+    condition: float | None
+    forward_error: float | None
     perturbed_pivots: int
+    null_pivots: int
     growth: float
     nnz_factor: int
     flops: float

@@ -42,7 +42,12 @@ _OPTIONS = {
 
 
 def spsolve(
-    A: MatrixLike, b: MatrixLike, permc_spec: str | None = None, use_umfpack: bool = True
+    A: MatrixLike,
+    b: MatrixLike,
+    permc_spec: str | None = None,
+    use_umfpack: bool = True,
+    *,
+    singular: str = "raise",
 ) -> Any:
     """Solve A x = b, as `scipy.sparse.linalg.spsolve`.
 
@@ -55,6 +60,8 @@ def spsolve(
         all others choose an order that reduces the fill.
     use_umfpack : bool
         Ignored.
+    singular : {"raise", "warn", "allow"}
+        As for `frontal.factorize`; SciPy's is ``"raise"``.
 
     Returns
     -------
@@ -83,12 +90,12 @@ def spsolve(
     ordering = _ordering(permc_spec)
     matrix = _compressed(A, ("csc", "csr"), "spsolve requires A be CSC or CSR matrix format")
     if is_sparse(b) and b.ndim == 2 and b.shape[1] != 1:
-        x = factorize(_promoted(matrix, b.dtype), ordering=ordering).solve(b)
-        return type(matrix)(x)
+        factor = _factorized(_promoted(matrix, b.dtype), ordering, singular)
+        return type(matrix)(factor.solve(b))
     dense = checked(b, "b").toarray() if is_sparse(b) else np.asarray(b)
     squeeze = dense.ndim == 2 and dense.shape[1] == 1
     try:
-        factor = factorize(_promoted(matrix, dense.dtype), ordering=ordering)
+        factor = factorize(_promoted(matrix, dense.dtype), ordering=ordering, singular=singular)
         x = _solve(factor, dense, "N")
     except (SingularMatrixError, NonFiniteInputError) as error:
         warn(f"Matrix is exactly singular: {error}", MatrixRankWarning)
@@ -103,6 +110,8 @@ def splu(
     relax: int | None = None,
     panel_size: int | None = None,
     options: dict[str, object] | None = None,
+    *,
+    singular: str = "raise",
 ) -> SparseLU:
     """Factorize A, as `scipy.sparse.linalg.splu`.
 
@@ -115,6 +124,8 @@ def splu(
         Tuning of SuperLU, ignored.
     options : dict, optional
         Options of SuperLU. ``ColPerm`` counts as `permc_spec`, the others are ignored.
+    singular : {"raise", "warn", "allow"}
+        As for `frontal.factorize`; SciPy's is ``"raise"``.
 
     Returns
     -------
@@ -143,15 +154,17 @@ def splu(
         raise TypeError(f"{unknown[0]!r} is no option of SuperLU; these are: {sorted(_OPTIONS)}")
     ordering = _ordering(options["ColPerm"])
     matrix = _compressed(A, ("csc",), "splu converted its input to CSC format")
-    return SparseLU(factorize(matrix, ordering=ordering))
+    return SparseLU(_factorized(matrix, ordering, singular))
 
 
-def factorized(A: MatrixLike) -> Callable[[MatrixLike], Any]:
+def factorized(A: MatrixLike, *, singular: str = "raise") -> Callable[[MatrixLike], Any]:
     """A function that solves A x = b, as `scipy.sparse.linalg.factorized`.
 
     Parameters
     ----------
     A : sparse matrix or array, (n, n)
+    singular : {"raise", "warn", "allow"}
+        As for `frontal.factorize`; SciPy's is ``"raise"``.
 
     Returns
     -------
@@ -171,11 +184,14 @@ def factorized(A: MatrixLike) -> Callable[[MatrixLike], Any]:
     >>> solve(np.array([1, -2, 0])).round(12)
     array([ 1., -2., -2.])
     """
-    return splu(A).solve
+    return splu(A, singular=singular).solve
 
 
 class SparseLU:
     """A factorized matrix with the attributes of SciPy's SuperLU: ``Pr @ A @ Pc == L @ U``.
+
+    Where `factor` is L D L^H with 2x2 pivots, permutations, L and U are those of one more
+    factorization, by LU, when one of them is asked for.
 
     Attributes
     ----------
@@ -208,23 +224,23 @@ class SparseLU:
     @property
     def nnz(self) -> int:
         """Entries stored for L and U, both diagonals included."""
-        stored = self.factor.nnz
+        stored = self._triangles.nnz
         return 2 * stored if self._cholesky else stored + self.shape[0]
 
     @cached_property
     def perm_c(self) -> np.ndarray:
         """Position of each column of A in ``Pr @ A @ Pc``, int32."""
-        return self.factor.perm_c
+        return self._triangles.perm_c
 
     @cached_property
     def perm_r(self) -> np.ndarray:
         """Position of each row of A in ``Pr @ A @ Pc``, int32."""
-        return self.factor.perm_r
+        return self._triangles.perm_r
 
     @cached_property
     def L(self) -> sp.csc_array:
         """Lower factor with unit diagonal."""
-        L = self.factor.L
+        L = self._triangles.L
         if self._cholesky:  # A = (L / d) (d L^H) with d the diagonal of L
             L.data = np.divide(L.data, np.repeat(np.asarray(L.diagonal()), np.diff(L.indptr)))
         return L
@@ -232,10 +248,18 @@ class SparseLU:
     @cached_property
     def U(self) -> sp.csc_array:
         """Upper factor."""
-        U = self.factor.U
+        U = self._triangles.U
         if self._cholesky:
             U.data = U.data * np.asarray(U.diagonal())[U.indices]
         return U
+
+    @cached_property
+    def _triangles(self) -> Factor:
+        """A factor whose L and U are triangular."""
+        factor = self.factor
+        if factor.analysis.method not in ("ldlt", "ldlh") or not factor.has_pairs:
+            return factor
+        return factorize(factor.A, kind="general", singular="allow")
 
     @property
     def _cholesky(self) -> bool:
@@ -255,6 +279,15 @@ def _ordering(permc_spec: object) -> str:
     if isinstance(permc_spec, str) and permc_spec.upper() in _ORDERINGS:
         return _ORDERINGS[permc_spec.upper()]
     raise ValueError(f"invalid value for 'ColPerm' parameter: {permc_spec!r}, choose from {names}")
+
+
+def _factorized(A: Sparse, ordering: str, singular: str) -> Factor:
+    """As `factorize`, with SuperLU's words in the error."""
+    try:
+        return factorize(A, ordering=ordering, singular=singular)
+    except SingularMatrixError as error:
+        of = {name: getattr(error, name) for name in ("column", "rank", "null_columns")}
+        raise SingularMatrixError(f"Factor is exactly singular: {error}", **of) from error
 
 
 def _compressed(A: MatrixLike, formats: tuple[str, ...], message: str) -> Sparse:

@@ -160,6 +160,11 @@ class NumericFactor(Protocol):
         """See `HostFactor`; on the host."""
         ...
 
+    @property
+    def failed(self) -> np.ndarray:
+        """Positions of pivots that bear their columns badly, ascending."""
+        ...
+
     def health(self) -> Health:
         """What the pivots tell."""
         ...

@@ -117,12 +117,13 @@ def hard() -> list[Entry]:
     first = sp.coo_array((np.ones(n), (np.zeros(n, int), np.arange(n))), shape=(n, n))
     arrow = first + first.T + sp.diags_array(np.arange(n) + 30.0)
     both = "solved; NotPositiveDefiniteError with kind='spd'"
+    ill = "IllConditionedWarning"
     shuffled = A[np.roll(np.arange(n), 1)][:, rng.permutation(n)]
     return [
         Entry("not_positive_definite", "real symmetric", "positive diagonal", indefinite, both),
         Entry("zero_diagonal", "real general", "its rows must be permuted", shuffled),
         Entry("tiny_pivots", "real symmetric", "1e-20 on the diagonal beside 1", tiny),
-        Entry("badly_scaled", "real general", "over 24 decades each way", rows @ A @ cols),
+        Entry("badly_scaled", "real general", "over 24 decades each way", rows @ A @ cols, ill),
         Entry("explicit_zeros", "real general", "stored zeros", zeros),
         Entry("duplicates", "real general", "each entry in two parts, to be summed", halves),
         Entry("disconnected", "real SPD", "ten components", blocks),

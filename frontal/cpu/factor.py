@@ -24,6 +24,7 @@ class CpuFactor:
     """See `protocol.NumericFactor`."""
 
     backend, asynchronous = "cpu", False
+    failed = np.empty(0, np.int32)  # columns went where they have pivots
 
     def __init__(
         self, matrix: Canonical, host: HostFactor, scaling: Scaling | None, place: Place

@@ -34,13 +34,14 @@ from .blas import (
 )
 from .cholesky import triangle
 from .delays import LARGEST, order_of
-from .ldl_block import conj_of, divided, factor_block, size_of, times_pivots
+from .ldl_block import conj_of, divided, factor_block, factor_in_order, size_of, times_pivots
 from .ldl_restore import restore_below
 from .team import ASSEMBLE, RESTORE, SOLVE, SOUND, UPDATE
 
 BLOCK = 64  # columns factorized at once
 SMALL = 128  # entries of a panel up to which columns are better eliminated one by one
 _STRIP = 64  # columns of a product whose triangle above the diagonal is not needed
+_NARROW, _FEW = 24, 128  # the same for products with so few columns
 _DEPTH = 256  # columns of L in one product
 ROOM = _STRIP * _DEPTH  # of `Work.scratch` for each thread
 
@@ -92,17 +93,24 @@ def factor_diagonal_block(work, s, done, width, rank):
 
     They come first then, in the order of their elimination, and the others as they were.
     """
-    a, method = work.panels, work.method
+    a, method, null = work.panels, work.method, null_bound(work.routines)
     k, m = shape(work, s)
     ld, area, room = k + m, width * width, work.scratch[rank * work.room :]
     corner = work.panel[s] + done * (ld + 1)
     block, given, turn = room[:area], room[area : 2 * area], _turn(work, rank)
     for j in range(width):
+        turn[j] = j
         for i in range(j, width):
-            x = a[corner + j * ld + i]
-            block[j * width + i] = given[j * width + i] = x
-            block[i * width + j] = given[i * width + j] = conj_of(method, x)
-    found = factor_block(method, block, width, width, turn, null_bound(work.routines))
+            block[j * width + i] = a[corner + j * ld + i]
+    found = width
+    if not factor_in_order(method, block, width, null):
+        for j in range(width):
+            for i in range(j, width):
+                x = a[corner + j * ld + i]
+                block[j * width + i] = given[j * width + i] = x
+                block[i * width + j] = given[i * width + j] = conj_of(method, x)
+        found = factor_block(method, block, width, width, turn, null)
+        _permute_before(work, s, done, width, turn, rank)
     for j in range(width):
         for i in range(j, width):
             if j < found:
@@ -112,16 +120,13 @@ def factor_diagonal_block(work, s, done, width, rank):
         if done + j + 1 < k:
             mark = corner + (j + 1) * ld + j
             a[mark] = block[(j + 1) * width + j] if j < found and j + 1 < width else 0
-    _permute_before(work, s, done, width, turn, rank)
     return found
 
 
 @inner
 def _permute_before(work, s, done, width, turn, rank):
     """Rows of L left of a block, and the names of its columns, as the block was permuted."""
-    a, before = work.panels, work.scratch[rank * work.room :]
-    if not _turns(turn, width):
-        return
+    a, before = work.panels, work.scratch[rank * work.room + 2 * BLOCK * BLOCK :]
     k, m = shape(work, s)
     for j in range(done):
         begin = work.panel[s] + j * (k + m) + done
@@ -262,12 +267,13 @@ def _subtract(work, s, rank, row, rows, column, columns, first, last, target, be
     a, scaled = work.panels, work.scratch[rank * work.room :]
     k, m = shape(work, s)
     ld, item, panel, p = k + m, a.itemsize, work.panel[s], first
+    strips = _NARROW if row == column and columns <= _FEW else _STRIP
     while True:
         end = min(p + _DEPTH, last)
         if end < last and a[panel + end * ld + end - 1] != 0:  # not between the columns of a pivot
             end -= 1
-        for strip in range(0, columns, _STRIP):
-            width = min(_STRIP, columns - strip)
+        for strip in range(0, columns, strips):
+            width = min(strips, columns - strip)
             right = panel + column + strip + p * ld
             times_pivots(
                 work.method, a, right, ld, width, end - p, a, panel + p * (ld + 1), ld, scaled
@@ -275,8 +281,8 @@ def _subtract(work, s, rank, row, rows, column, columns, first, last, target, be
             top = strip if row == column else 0
             left = address(a) + (panel + row + top + p * ld) * item
             gemm(
-                work.routines, NO_TRANS, other_of(work), rows - top, width, end - p, MINUS, left, ld,
-                address(scaled), width, beta, target + (top + strip * ldc) * item, ldc,
+                work.routines, NO_TRANS, other_of(work), rows - top, width, end - p, MINUS, left,
+                ld, address(scaled), width, beta, target + (top + strip * ldc) * item, ldc,
             )  # fmt: skip
         p, beta = end, ONE
         if p >= last:

@@ -11,6 +11,7 @@ import numpy as np
 
 from .._jit import inner
 
+_IN_ORDER = 8.0  # entries of L where no other pivot was sought
 ALPHA = (1 + np.sqrt(17.0)) / 8  # of the bounds of pivots of order 1 and 2, the best compromise
 
 
@@ -140,6 +141,37 @@ def _eliminate_two(method, block, ld, width, j):
             method, block[first + i], block[second + i], d0, d1, b
         )
     block[first + j], block[second + j + 1] = d0, d1
+
+
+@inner
+def factor_in_order(method, block, width, null):
+    """Factor the lower triangle of a block with pivots of order 1 as they come.
+
+    Returns whether that is sound; if not, the block is spoilt, and L is larger than `_IN_ORDER`.
+    """
+    for j in range(width):
+        column = j * width
+        if method.adjoint:
+            block[column + j] = block[column + j].real
+        pivot = block[column + j]
+        size = size_of(pivot)
+        if not size > null:
+            return False
+        largest = 0 * size
+        for i in range(j + 1, width):
+            largest = max(largest, size_of(block[column + i]))
+        if not largest <= _IN_ORDER * size:
+            return False
+        for c in range(j + 1, width):
+            factor = conj_of(method, block[column + c] / pivot)
+            out = c * width
+            for i in range(c, width):
+                block[out + i] -= block[column + i] * factor
+        for i in range(j + 1, width):
+            block[column + i] /= pivot
+    for j in range(1, width):
+        block[j * width + j - 1] = 0
+    return True
 
 
 @inner

@@ -26,10 +26,14 @@ def _column(a, panel, ld, k, done, j):
     """Largest entry of column j off the diagonal, the largest among pivot rows, and its row."""
     best = 0 * abs(a[panel].real)
     inside, row = best, np.int64(-1)
-    for i in range(done, k):
-        if i == j:
-            continue
-        size = size_of(a[panel + j * ld + i] if i > j else a[panel + i * ld + j])
+    for i in range(done, j):
+        size = size_of(a[panel + i * ld + j])
+        if not size <= inside:
+            inside, row = size, i
+            if size != size:
+                break
+    for i in range(j + 1, k):
+        size = size_of(a[panel + j * ld + i])
         if not size <= inside:
             inside, row = size, i
             if size != size:

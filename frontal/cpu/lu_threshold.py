@@ -173,11 +173,9 @@ def replace_rest(work, s, done, least):
             bound = max(least * largest, eps)
             a[column + p] = a[column + p] / size * bound if size > 0 else bound
         if largest <= null:
-            order[j] = ~order[j]
+            order[j], a[column + j] = ~order[j], a[column + p]
             for i in range(j + 1, ld):
                 a[column + i] = 0
-            if p != j:
-                a[column + j] = a[column + p]
             p = j
         pivots[j] = p
         _eliminate_column(a, corner, ld, j, p, ld, k)

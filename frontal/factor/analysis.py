@@ -43,7 +43,12 @@ class Analysis(Analyzed):
     """
 
     def factorize(
-        self, A: Any, *, check_finite: bool = True, progress: Progress | None = None
+        self,
+        A: Any,
+        *,
+        check_finite: bool = True,
+        singular: str = "raise",
+        progress: Progress | None = None,
     ) -> Factor:
         """Factorize a matrix of the analyzed pattern.
 
@@ -55,6 +60,8 @@ class Analysis(Analyzed):
             they are. It takes them in the order in which A stores its own.
         check_finite : bool
             Refuse NaN and infinity.
+        singular : {"raise", "warn", "allow"}
+            As for `frontal.factorize`.
         progress : callable, optional
             Called with (phase, done, total).
 
@@ -80,4 +87,4 @@ class Analysis(Analyzed):
         True
         """
         matrix = canonical(A, kind="general", check_finite=check_finite, ordered=True)
-        return Factor(self.matching_pattern(matrix), self, progress)
+        return Factor(self.matching_pattern(matrix), self, progress, singular)

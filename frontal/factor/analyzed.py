@@ -53,6 +53,8 @@ class Analyzed:
         What was asked for.
     paired : bool
         Columns with tiny diagonal entries were paired, rather than rows moved.
+    tiny : int
+        Columns with tiny diagonal entries, where the pattern is symmetric and rows stay.
     fallback : bool
         Go on by another method where the matrix is not what this one takes for granted.
     first : Analyzed or None
@@ -69,6 +71,7 @@ class Analyzed:
     seconds: dict[str, float]
     choices: Choices = field(repr=False)
     paired: bool = False
+    tiny: int = 0
     fallback: bool = field(default=False, repr=False)
     first: Self | None = field(default=None, repr=False)
     amendments: int = 0
@@ -103,14 +106,11 @@ class Analyzed:
         Raises
         ------
         SingularMatrixError
-            If no choice of values of the pattern gives a regular matrix.
+            If a matching was needed, and no values of the pattern give a regular matrix.
         """
         clock = Clock(progress)
         machine = partial(resolved, backend)
-        method = method or matrix.method
-        if method.indefinite and machine(np.inf) == "gpu":
-            method = LU
-        found = symbolic_phase(matrix, method, choices, machine, clock)
+        found = symbolic_phase(matrix, method or matrix.method, choices, machine, clock)
         return cls(
             symbolic=found.symbolic,
             dtype=matrix.dtype,
@@ -120,6 +120,7 @@ class Analyzed:
             seconds=clock.seconds,
             choices=asked or choices,
             paired=found.paired,
+            tiny=found.tiny,
             fallback=fallback,
         )
 
@@ -250,17 +251,28 @@ class Analyzed:
 
     def amended(self, symbolic: Symbolic) -> Self:
         """The analysis in which columns are in the fronts that have eliminated them."""
-        first = self.first or self
-        return replace(self, symbolic=symbolic, first=first, amendments=self.amendments + 1)
+        more = {"first": self.first or self, "amendments": self.amendments + 1}
+        return replace(self.with_fronts(symbolic), **more)
+
+    def with_fronts(self, symbolic: Symbolic) -> Self:
+        """The same pattern with other fronts."""
+        return replace(self, symbolic=symbolic)
 
     def for_new_values(self) -> Self:
         """What to begin with for other values: amendments do not pile up for ever."""
         return self if self.amendments <= _AMENDMENTS or self.first is None else self.first
 
+    def all_paired(self, matrix: Canonical) -> Self:
+        """The analysis of the same pattern with all pairs tied, where the order gave no pivots."""
+        log.info("no sound pivots in this order: each tiny diagonal entry gets a partner")
+        method = self.symbolic.method
+        more = {"backend": self.backend, "fallback": self.fallback}
+        return self.of(matrix, method, Choices(pairs="all"), **more)
+
     def unpaired(self, matrix: Canonical) -> Self:
         """The analysis of the same pattern with rows moved, where pairs were not enough."""
         log.info("pairs of columns give no sound pivots: moving rows instead")
-        return self.of(matrix, LU, Choices(pairs=False), backend=self.backend)
+        return self.of(matrix, LU, Choices(pairs="none"), backend=self.backend)
 
     def kept(self, matrix: Canonical) -> Canonical:
         """A matrix of this pattern with values of its own: the user may go on to change A."""

@@ -1,165 +1,204 @@
-"""How near to singular a matrix is: its scaled condition, estimated from a few solves."""
+"""How much a solution may err: condition numbers, estimated from a few solves with the factors.
+
+The relative error of x is at most || |A^-1| w || times the precision, for w = |A||x| + |b| and x of
+norm 1 (Skeel 1979; LAPACK's xGERFS). Unlike the condition of A it does not depend on the scaling of
+rows, and counts errors in the units of x: a badly scaled matrix is not called ill-conditioned.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.linalg import LinearOperator, onenormest
 
 from ..accuracy import Errors
-from ..cpu.system import direct
-from ..errors import IllConditionedWarning, SingularMatrixError, warn
-from ..protocol import NumericFactor, relative_pivots
-from ..symbolic.scaling import Scaling
+from ..protocol import NumericFactor
+from ..symbolic.scaling import shifted
+from . import refine
+from .exponent import ZERO, Scaled, exponents
 
-_TINY = 4  # orders up to which the inverse itself is formed
+_TINY = 4  # orders up to which a matrix is formed, where others are estimated
+_TURNS = 3  # of the estimate: at most 5 blocks are solved for
+_SHOWN = 4
+_SMALL = 1e-5  # an error of solutions that is far from what is warned of
+
+Product = Callable[[np.ndarray], np.ndarray]
 
 
-def scaled_condition(
-    A: sp.csc_array, scaling: Scaling | None, solve: Callable[..., np.ndarray]
-) -> float:
-    """1-norm condition number of D_r A D_c, estimated (Hager 1984; Higham 1988).
+class Estimate(NamedTuple):
+    """A condition number, and what it comes from.
+
+    Attributes
+    ----------
+    condition : float
+        Infinite where the factors give no numbers.
+    columns : tuple of int
+        The columns of A that a nearly dependent combination has most of; none if the condition
+        number is small.
+    """
+
+    condition: float
+    columns: tuple[int, ...]
+
+
+def one_norm(
+    product: Product, adjoint: Product, n: int, enough: float = 0.0
+) -> tuple[float, np.ndarray]:
+    """1-norm of a matrix M, estimated from below (Hager 1984; Higham and Tisseur 2000, t = 2).
+
+    It begins with one sum and one alternating sum of columns, and no random numbers.
 
     Parameters
     ----------
-    A : (n, n) sparse array
-    scaling : Scaling or None
-        D_r and D_c; None takes the symmetric scaling to a unit diagonal.
-    solve : callable
-        op(A)^-1 B for a (n, k) block B and ``"N"`` or ``"H"``; with False as its third argument,
-        that of D_r A D_c where there is a `scaling`.
+    product, adjoint : callable
+        M X and M^H X for (n, k) blocks X.
+    n : int
+        Order of M.
+    enough : float
+        No better estimate is sought of a norm that seems to be less.
+
+    Returns
+    -------
+    norm : float
+        NaN where M has entries that are no numbers.
+    signs : (n,) array
+        Of the largest column found: M^H times it is large.
     """
-    n = A.shape[0]
-    if scaling is None:
-        d = 1 / np.sqrt(np.abs(A.diagonal()))
-        row = column = d
-
-        def column_of(x: np.ndarray, trans: str) -> np.ndarray:
-            return solve(x.reshape(-1, 1) / d[:, None], trans)[:, 0] / d
-    else:  # in its own variables, which are of moderate size
-        row, column = scaling.row, scaling.column
-
-        def column_of(x: np.ndarray, trans: str) -> np.ndarray:
-            return solve(x.reshape(-1, 1), trans, False)[:, 0]
-
-    inverse = LinearOperator(
-        (n, n),
-        matvec=lambda x: column_of(x, "N"),
-        rmatvec=lambda x: column_of(x, "H"),
-        dtype=A.dtype,
-    )
-    norm = _magnitude(A, row, column).sum(0).max()
-    with np.errstate(all="ignore"):
-        return float(norm) * _one_norm(inverse, n)
-
-
-def _magnitude(A: sp.csc_array, row: np.ndarray, column: np.ndarray) -> sp.csc_array:
-    """|D_r A D_c|."""
-    return sp.diags_array(row) @ abs(A) @ sp.diags_array(column)
-
-
-def _one_norm(inverse: LinearOperator, n: int) -> float:
+    place = np.arange(n)
     if n <= _TINY:
-        return float(abs(inverse @ np.eye(n)).sum(0).max())
-    # one column at a time begins with no random numbers; Higham's second start guards it
-    alternating = (1 + np.arange(n) / (n - 1)) * np.where(np.arange(n) % 2, -1.0, 1.0)
-    other = 2 / (3 * n) * np.abs(inverse @ alternating.astype(inverse.dtype)).sum()
-    return max(float(onenormest(inverse, t=1)), float(other))
+        X = np.eye(n)
+    else:
+        growing = (1 + place / (n - 1)) * np.where(place % 2, -1.0, 1.0)
+        X = np.stack([np.full(n, 1 / n), growing / (1.5 * n)], axis=1)
+    norm, signs = -1.0, np.zeros(n)
+    for turn in range(_TURNS):
+        Y = product(X)
+        size = np.abs(Y)
+        sums = size.sum(axis=0)
+        j = int(np.argmax(sums))  # of NaN, if there is one
+        if sums[j] < norm:
+            break
+        S = np.where(size > 0, Y / np.where(size > 0, size, 1), 1)
+        norm, signs = float(sums[j]), S[:, j]
+        if turn == _TURNS - 1 or n <= _TINY or not np.isfinite(norm):
+            break
+        Z = adjoint(S)
+        gain = np.abs(Z).max(axis=1)  # a column of M has at least this 1-norm
+        best = np.argpartition(gain, n - 2)[-2:]
+        found = float(gain[best].max())
+        if found <= abs(np.vdot(Z[:, j], X[:, j])):
+            break
+        norm = max(norm, found)
+        if norm <= enough:
+            break
+        X = (place[:, None] == best).astype(np.float64)
+    return norm, signs
 
 
-def witnessed_condition(
-    A: sp.csc_array, scaling: Scaling, solve: Callable[[np.ndarray, str], np.ndarray]
-) -> float:
-    """Lower bound of the condition of D_r A D_c by inverse iteration, infinity norm.
+def solution_condition(
+    factor: NumericFactor,
+    trans: str,
+    X: np.ndarray,
+    B: np.ndarray,
+    errors: Errors,
+    *,
+    roughly: bool = False,
+) -> Estimate:
+    """By how much the relative error of solutions may exceed their precision, infinity norms.
 
-    Each x that `solve` finds proves |D_r A D_c| |x| / |D_r A D_c x|, however x was found: replaced
-    pivots, which an estimate by the factors does not see, cannot make it too large.
-
-    Parameters
-    ----------
-    A, scaling
-        As for `scaled_condition`.
-    solve : callable
-        op(A)^-1 B for a (n, 1) block B and ``"N"`` or ``"H"``, as accurate as can be.
-    """
-    row, column = scaling.row[:, None], scaling.column[:, None]
-    norm = float(_magnitude(A, scaling.row, scaling.column).sum(1).max())
-    b = np.random.default_rng(0).standard_normal((A.shape[0], 1)).astype(A.dtype)
-    found = 0.0
-    with np.errstate(all="ignore"):
-        for _ in range(2):  # by A^-1 A^-H, which leads to the least singular value
-            y = solve((b / row).astype(A.dtype), "N") / column
-            y /= np.abs(y).max()
-            image = np.abs(row * (A @ (column * y))).max()
-            if not np.isfinite(image):
-                break  # an x that overflows is no witness
-            found = max(found, norm / image if image else np.inf)
-            b = solve((y / column).astype(A.dtype), "H") / row
-            b /= np.abs(b).max()
-    return found
-
-
-SolveOnHost = Callable[[np.ndarray, str, None], tuple[np.ndarray, Errors | None, int]]
-
-
-def assess(factor: NumericFactor, solve_on_host: SolveOnHost) -> None:
-    """Refuse a singular matrix, warn of a nearly singular one.
-
-    A matrix is refused where inverse iteration proves a condition number near 1/eps, or where
-    not even refined solutions have a small backward error.
+    One estimate for all columns: of || |op(A)^-1| w ||, where each w_i is the largest of all
+    columns'. Residuals that are larger than the precision of a row count there.
 
     Parameters
     ----------
     factor : NumericFactor
-    solve_on_host : callable
-        As `Solver.solve_on_host`.
+    trans : str
+        op(A).
+    X, B : (n, k) host arrays
+        Solutions and right-hand sides. Without any but zero it is the condition of the scaled
+        matrix.
+    errors : Errors
+        Of X.
+    roughly : bool
+        A condition number that is small is less than it by a factor of about 3.
     """
-    eps, replaced = float(np.finfo(factor.dtype).eps), bool(factor.perturbed)
-    scaling, A = factor.scaling, factor.matrix.A
+    if trans == "T":  # the conjugate of a system with A^H
+        trans, X, B = "H", X.conj(), B.conj()
+    of, error = Scaled.of(factor), float(errors.normwise.max(initial=np.finfo(X.dtype).eps))
+    w, g = _weights(of, trans, X, B, error)
+    solve, adjoint = (_solver(factor, of, one) for one in (trans, "H" if trans == "N" else "N"))
 
-    def by_factors(B: np.ndarray, trans: str, scaled: bool = True) -> np.ndarray:
-        return direct(factor, B, trans, scaled=scaled)
+    def backward(Y: np.ndarray) -> np.ndarray:
+        return w[:, None] * adjoint(g[:, None] * Y)
 
-    condition = scaled_condition(A, scaling, by_factors)
-    if scaling is not None and (replaced or condition * eps > 0.1):
-        # rounding hides from solutions how near to singular A is, where the factors tell it
-        bound = 0.1 if condition * eps >= 10 else 1.0 if replaced else np.inf
-        condition = max(condition, _witnessed(factor, scaling, solve_on_host, bound / eps))
-    if condition * eps > 0.1:
-        warn(
-            f"the matrix is singular to working precision or nearly so: its condition number "
-            f"is about {condition:.0e}; solutions have a small residual and few right digits",
-            IllConditionedWarning,
-        )
+    def forward(Y: np.ndarray) -> np.ndarray:
+        return g[:, None] * solve(w[:, None] * Y)
+
+    with np.errstate(all="ignore"):
+        small = _SMALL / error
+        norm, signs = one_norm(backward, forward, w.size, small if roughly else 0.0)
+        norm = norm if np.isfinite(norm) else np.inf
+        if norm <= small:
+            return Estimate(norm, ())
+        near_null = solve((w * signs)[:, None])[:, 0]
+        return Estimate(norm, _dependent(near_null))
 
 
-def _witnessed(
-    factor: NumericFactor, scaling: Scaling, solve_on_host: SolveOnHost, bound: float
-) -> float:
-    """Condition number proved by refined solutions.
+def _weights(
+    of: Scaled, trans: str, X: np.ndarray, B: np.ndarray, error: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """w of the scaled system, and the sizes of its unknowns in units of x."""
+    (A, magnitude), (row, column) = of.op(trans), of.sides(trans)
+    used = X.any(axis=0) & np.isfinite(X).all(axis=0)
+    if not used.any():
+        return magnitude @ np.ones(row.size), np.ones(row.size)
+    if not used.all():
+        X, B = X[:, used], B[:, used]
+    size = exponents(X).max(axis=0, initial=ZERO)
+    with np.errstate(all="ignore"):
+        Y, C = shifted(X, -size - column[:, None]), shifted(B, row[:, None] - size)
+        w = magnitude @ np.abs(Y) + np.abs(C) + np.abs(C - A @ Y) / error
+        return w.max(axis=1), np.ldexp(1.0, column)
 
-    Raises
-    ------
-    SingularMatrixError
-        If it is above `bound`, or if the factor gives no solutions.
-    """
-    errors: list[float] = []
 
-    def solved(B: np.ndarray, trans: str) -> np.ndarray:
-        X, found, _ = solve_on_host(B, trans, None)
-        if found is not None:
-            errors.append(found.normwise[0])
+def _solver(factor: NumericFactor, of: Scaled, trans: str) -> Product:
+    """Solutions by the factors alone; refined, where replaced pivots hide what A is."""
+    if not (factor.perturbed or factor.nulls.size):
+        return of.solver(factor, trans)
+    system = of.system(factor, trans)
+
+    def solve(B: np.ndarray) -> np.ndarray:
+        X, errors, _ = refine.solve(system, B, None, True)
+        if errors is not None and errors.insufficient(system.eps):
+            X = refine.rescue(system, X, B, errors.normwise)[0]
         return X
 
-    condition = witnessed_condition(factor.matrix.A, scaling, solved)
-    if condition >= bound or not max(errors) <= np.finfo(factor.dtype).eps ** 0.75:
-        raise SingularMatrixError.numerical(smallest_pivot_column(factor))
-    return condition
+    return solve
 
 
-def smallest_pivot_column(factor: NumericFactor) -> int:
-    """Column of A with the smallest pivot for what it came from."""
-    of = factor.matrix, factor.symbolic, factor.scaling
-    return int(factor.symbolic.perm[int(np.argmin(relative_pivots(factor.diagonal(), *of)))])
+def _dependent(v: np.ndarray) -> tuple[int, ...]:
+    """Places of the few largest entries of a vector."""
+    size = np.where(np.isfinite(v), np.abs(v), np.inf)
+    largest = np.argsort(-size, kind="stable")[:_SHOWN]
+    return tuple(int(j) for j in largest if size[j] >= size[largest[0]] / 2)
+
+
+def reciprocal_condition(factor: NumericFactor) -> float:
+    """1 / (|A| |A^-1|) in the 1-norm, estimated; 0 where that is no number."""
+    n = factor.symbolic.n
+    if n == 0:
+        return 1.0
+    of = Scaled.of(factor)
+    row, column = of.row, of.column
+    solve, adjoint = (_solver(factor, of, trans) for trans in "NH")
+    # A^-1 = D_c A'^-1 D_r, with the largest entries of both taken out
+    most = int(row.max()), int(column.max())
+    left, right = np.ldexp(1.0, column - most[1])[:, None], np.ldexp(1.0, row - most[0])[:, None]
+    with np.errstate(all="ignore"):
+        inverse, _ = one_norm(
+            lambda X: left * solve(right * X), lambda X: right * adjoint(left * X), n
+        )
+        norm = np.ldexp(factor.matrix.norms[1], most[0] + most[1])
+        found = 1 / (norm * inverse)
+    return float(min(found, 1.0)) if np.isfinite(found) else 0.0

@@ -10,18 +10,37 @@ from .extract import column_positions, row_positions
 
 
 def slogdet(factor: NumericFactor) -> tuple[np.number, float]:
-    """Sign (or phase) and logarithm of the modulus of det(A)."""
-    diagonal, scaling = factor.diagonal(), factor.scaling
-    size = np.abs(diagonal).astype(np.float64)
+    """Sign (or phase) and logarithm of the modulus of det(A); (0, -inf) with null pivots."""
+    method, scaling = factor.symbolic.method, factor.scaling
+    if factor.nulls.size:
+        return factor.dtype.type(0), -np.inf
+    pivots = _pivots(factor)
+    size = np.abs(pivots).astype(np.float64)
     with np.errstate(divide="ignore"):
         logdet = float(np.log(size).sum())
-    if scaling is None:
-        return diagonal.dtype.type(1), 2 * logdet
-    logdet -= float(np.log(scaling.row).sum() + np.log(scaling.column).sum())
-    phase = np.prod(diagonal / np.where(size > 0, size, 1.0))
-    for perm in (row_positions(factor), column_positions(factor)):
-        phase = phase * permutation_sign(perm)
-    return diagonal.dtype.type(phase), logdet
+    if method.one_triangle and not method.pivots:
+        return pivots.dtype.type(1), 2 * logdet
+    if scaling is not None:
+        logdet -= float(np.log(scaling.row).sum() + np.log(scaling.column).sum())
+    phase = np.prod(pivots / np.where(size > 0, size, 1.0))
+    if method.inertia(factor.dtype):
+        phase = np.sign(np.real(phase))
+    elif not method.one_triangle:  # else rows and columns are moved alike
+        for perm in (row_positions(factor), column_positions(factor)):
+            phase = phase * permutation_sign(perm)
+    return pivots.dtype.type(phase), logdet
+
+
+def _pivots(factor: NumericFactor) -> np.ndarray:
+    """Diagonal of L, U or D; of a 2x2 pivot the determinant over a number, and that number."""
+    pivots, coupling = factor.diagonal(), factor.coupling()
+    first = np.flatnonzero(coupling)
+    if first.size:
+        pivots = pivots.copy()
+        a, b, e = pivots[first], pivots[first + 1], coupling[first]
+        other = e.conj() if factor.symbolic.method.adjoint else e
+        pivots[first], pivots[first + 1] = (a / e) * b - other, e
+    return pivots
 
 
 def logdet(factor: NumericFactor) -> float:

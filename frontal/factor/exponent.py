@@ -10,9 +10,10 @@ borders are left alone, to the bit.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,18 +24,25 @@ from ..errors import IllConditionedWarning, SolutionOverflowError, warn
 from ..protocol import NumericFactor
 from ..symbolic.scaling import shifted
 from . import refine
+from .balance import balance
 
 # Powers of two that stay free: for growth in the sweeps, and for corrections that are smaller than
 # the right-hand side by the precision of x.
 _ABOVE, _BELOW = 32, 11
-_ZERO = -(1 << 20)  # an exponent for zero
+ZERO = -(1 << 20)  # an exponent for zero
 
 
-def _exponents(M: np.ndarray) -> np.ndarray:
+def exponents(M: np.ndarray) -> np.ndarray:
     """Exponents of the larger part of each entry, that of the smallest number for zero."""
     size = np.maximum(np.abs(np.real(M)), np.abs(np.imag(M)))
     exponent = np.frexp(size)[1].astype(np.int64)
-    return np.where(size > 0, exponent, _ZERO)
+    return np.where(size > 0, exponent, ZERO)
+
+
+def _largest_exponents(M: np.ndarray) -> np.ndarray:
+    """Exponent of the largest part of an entry in each column, 0 for a column of zeros."""
+    parts = (np.real(M), np.imag(M)) if M.dtype.kind == "c" else (M,)
+    return np.frexp(np.max([np.abs(part).max(axis=0) for part in parts], axis=0))[1]
 
 
 def near_border(errors: Errors, factor: np.dtype, vectors: np.dtype) -> np.ndarray:
@@ -133,8 +141,9 @@ def _solve_scaled(
     factor: NumericFactor, X: np.ndarray, B: np.ndarray, trans: str, steps: int | None
 ) -> tuple[np.ndarray, Errors, int]:
     """Solutions for host arrays, their errors in the scaled system, and the steps taken."""
-    system, row, column = _scaled_system(factor, trans)
-    size = (_exponents(B) + row[:, None]).max(axis=0, initial=_ZERO)
+    of = Scaled.of(factor)
+    system, (row, column) = of.system(factor, trans), of.sides(trans)
+    size = (exponents(B) + row[:, None]).max(axis=0, initial=ZERO)
     scaled = shifted(B, row[:, None] - size)
     back = column[:, None] + size
     Y = _better(system, shifted(X, -back), system.solve(scaled), scaled)
@@ -158,30 +167,84 @@ def _better(system: HostSystem, X: np.ndarray, Y: np.ndarray, B: np.ndarray) -> 
     return np.where(X_errors.merit(system.eps) < Y_errors.merit(system.eps), X, Y)
 
 
-def _scaled_system(factor: NumericFactor, trans: str) -> tuple[HostSystem, np.ndarray, np.ndarray]:
-    """op(A') in double precision, and the exponents of the scalings of op(A)'s rows and columns."""
-    matrix, scaling = factor.matrix, factor.scaling
-    if scaling is None:
-        size = np.abs(matrix.A.diagonal()).astype(np.float64)
-        row = column = -np.round(np.log2(np.where(size > 0, size, 1.0)) / 2).astype(np.int64)
-    else:
-        row, column = (np.log2(a).astype(np.int64) for a in (scaling.row, scaling.column))
-    both = row[matrix.indices] + np.repeat(column, np.diff(matrix.indptr))
-    A = sp.csc_array(
-        (shifted(matrix.data, both), matrix.indices, matrix.indptr), shape=matrix.shape
-    )
-    A = {"N": A, "T": A.T, "H": A.conj().T}[trans]
-    # the factor is that of A' for LU, and that of A for Cholesky
-    inside = row[:, None] if scaling is None else np.zeros((1, 1), np.int64)
+class Scaled(NamedTuple):
+    """A' = D_r A D_c in double precision, its entries about 1.
 
-    def solve(R: np.ndarray) -> np.ndarray:
-        size = np.where(np.any(R != 0, axis=0), _exponents(R).max(axis=0, initial=_ZERO), 0)
-        Y = direct(factor, shifted(R, -inside - size), trans, scaled=False)
-        return shifted(Y, size - inside)
+    Attributes
+    ----------
+    A, magnitude : sparse arrays
+        A' and |A'|.
+    row, column : (n,) int64 arrays
+        Exponents of D_r and D_c.
+    left, right : (n, 1) or (1, 1) int64 arrays
+        Exponents of the scalings that make A' of the matrix that was factorized: none where that
+        was scaled so, and D_r and D_c for Cholesky.
+    """
 
-    magnitude = abs(A)
-    system = HostSystem(A, float(magnitude.sum(1).max(initial=0.0)), solve, magnitude, True)
-    return (system, row, column) if trans == "N" else (system, column, row)
+    A: sp.csc_array
+    magnitude: sp.csc_array
+    row: np.ndarray
+    column: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+
+    @classmethod
+    def of(cls, factor: NumericFactor) -> Scaled:
+        """The matrix of a factor, as that was scaled or to a diagonal of about 1."""
+        matrix, scaling = factor.matrix, factor.scaling
+        left = right = np.zeros((1, 1), np.int64)
+        if scaling is None:
+            size = np.abs(matrix.A.diagonal()).astype(np.float64)
+            row = column = -np.round(np.log2(np.where(size > 0, size, 1.0)) / 2).astype(np.int64)
+            left = right = row[:, None]
+        else:
+            row, column = (np.log2(a).astype(np.int64) for a in (scaling.row, scaling.column))
+        both = row[matrix.indices] + np.repeat(column, np.diff(matrix.indptr))
+        values = shifted(matrix.data, both)
+        A, magnitude = (
+            sp.csc_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+            for data in (values, np.abs(values))
+        )
+        return cls(A, magnitude, row, column, left, right)
+
+    def balanced(self) -> Scaled:
+        """The same matrix, scaled so that its own scaling does not matter; see `balance`."""
+        row, column = balance(self.A)
+        both = row[self.A.indices] + np.repeat(column, np.diff(self.A.indptr))
+        parts = (self.A.indices, self.A.indptr)
+        A, magnitude = (
+            sp.csc_array((shifted(M.data, both), *parts), shape=M.shape)
+            for M in (self.A, self.magnitude)
+        )
+        left, right = self.left + row[:, None], self.right + column[:, None]
+        return Scaled(A, magnitude, self.row + row, self.column + column, left, right)
+
+    def system(self, factor: NumericFactor, trans: str) -> HostSystem:
+        """op(A'), solved by the factor of A."""
+        A, magnitude = self.op(trans)
+        norm = float(magnitude.sum(1).max(initial=0.0))
+        return HostSystem(A, norm, self.solver(factor, trans), magnitude, True)
+
+    def solver(self, factor: NumericFactor, trans: str) -> Callable[[np.ndarray], np.ndarray]:
+        """Solves with op(A'), by the factor of A."""
+        left, right = (self.left, self.right) if trans == "N" else (self.right, self.left)
+
+        def solve(R: np.ndarray) -> np.ndarray:
+            size = _largest_exponents(R)
+            Y = direct(factor, shifted(R, -left - size), trans, scaled=False)
+            return shifted(Y, size - right)
+
+        return solve
+
+    def op(self, trans: str) -> tuple[sp.sparray, sp.sparray]:
+        """op(A') and its moduli."""
+        if trans == "N":
+            return self.A, self.magnitude
+        return (self.A.T if trans == "T" else self.A.conj().T), self.magnitude.T
+
+    def sides(self, trans: str) -> tuple[np.ndarray, np.ndarray]:
+        """Exponents of the scalings of op(A)'s rows and columns."""
+        return (self.row, self.column) if trans == "N" else (self.column, self.row)
 
 
 def _joined(errors: Errors, found: Errors, columns: np.ndarray) -> Errors:

@@ -1,4 +1,4 @@
-"""L and U as sparse matrices, gathered from the panels of the fronts."""
+"""L, D and U as sparse matrices, gathered from the panels of the fronts."""
 
 from __future__ import annotations
 
@@ -66,8 +66,9 @@ def _interchanged(plan, pivots):
 
 
 def column_positions(factor: NumericFactor) -> np.ndarray:
-    """Position of each column of A in elimination order."""
-    return np.argsort(factor.symbolic.perm).astype(np.int32)
+    """Position of each column of A in elimination order, moved as rows are with one triangle."""
+    before = np.argsort(factor.symbolic.perm).astype(np.int32)
+    return _positions(factor)[before] if factor.symbolic.method.indefinite else before
 
 
 def row_positions(factor: NumericFactor) -> np.ndarray:
@@ -96,15 +97,61 @@ def lower_factor(factor: NumericFactor) -> sp.csc_array:
 
 
 def upper_factor(factor: NumericFactor) -> sp.csc_array:
-    """U in elimination order, of the matrix before it was scaled; the adjoint of L for Cholesky."""
-    scaling = factor.scaling
-    if factor.symbolic.method.one_triangle or scaling is None:
+    """U in elimination order, of the matrix before it was scaled; L^H for Cholesky, D L^H of LDL^H.
+
+    Raises
+    ------
+    ValueError
+        If D has 2x2 blocks.
+    """
+    scaling, method = factor.scaling, factor.symbolic.method
+    if method.indefinite:
+        if factor.coupling().any():
+            raise ValueError(
+                "U = D L^H is not triangular, since D has 2x2 blocks. Try: L and D, or LU by "
+                "kind='general'"
+            )
+        L = lower_factor(factor)
+        return sp.csc_array(block_diagonal(factor) @ (L.conj().T if method.adjoint else L.T))
+    if method.one_triangle:
         return sp.csc_array(lower_factor(factor).conj().T)
     position = _positions(factor)
+    if scaling is None:
+        return sp.csc_array(_triangle(factor, position, True).T)
     U = sp.csc_array(_triangle(factor, position, True).T.tocsc())
     row = scaling.row[_rows(factor, position)]
     column = scaling.column[factor.symbolic.perm]
     return sp.csc_array(sp.diags_array(1 / row) @ U @ sp.diags_array(1 / column)).astype(U.dtype)
+
+
+def block_diagonal(factor: NumericFactor) -> sp.csc_array:
+    """D of LDL^H in elimination order, of the matrix before it was scaled."""
+    method, n = factor.symbolic.method, factor.symbolic.n
+    if not method.indefinite:
+        raise ValueError(f"the factors of {method.name} have no D: take L and U")
+    diagonal, coupling = factor.diagonal(), factor.coupling()
+    coupling = coupling[:-1] if coupling.size else np.zeros(max(0, n - 1), factor.dtype)
+    above = coupling.conj() if method.adjoint else coupling
+    D = sp.diags_array([coupling, diagonal, above], offsets=[-1, 0, 1], shape=(n, n))
+    if factor.scaling is not None:
+        row = sp.diags_array(1 / factor.scaling.row[_rows(factor, _positions(factor))])
+        D = row @ D @ row
+    D = sp.csc_array(D).astype(factor.dtype)
+    D.eliminate_zeros()
+    return D
+
+
+def pivots(factor: NumericFactor) -> np.ndarray:
+    """(n,) pivots in the numbering of A's columns, of the matrix before it was scaled."""
+    found, method = factor.diagonal(), factor.symbolic.method
+    position = column_positions(factor)
+    if not method.pivots:
+        return found[position] ** 2
+    if factor.scaling is not None:
+        row = factor.scaling.row[_rows(factor, _positions(factor))]
+        column = factor.scaling.column[np.argsort(position)]
+        found = (found / row / column).astype(found.dtype)
+    return found[position]
 
 
 def _triangle(factor: NumericFactor, position: np.ndarray, upper: bool) -> sp.csc_array:

@@ -14,6 +14,8 @@ from ..protocol import Progress
 from ..values import StoredOrder
 from . import determinant, extract
 from .analyzed import Analyzed
+from .condition import reciprocal_condition
+from .inertia import Inertia, inertia
 from .lifecycle import Numbers
 from .renewal import new_values
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Factor:
-    """A factorized matrix: A = L L^H, or P_r D_r A D_c P_c = L U.
+    """A factorized matrix: A = L L^H, P D A D P^T = L D L^H, or P_r D_r A D_c P_c = L U.
 
     Made by `frontal.factorize` or `Analysis.factorize`. It keeps the values of A, with which
     residuals are computed: later changes of A are not seen. On a GPU factor and values stay there,
@@ -30,10 +32,14 @@ class Factor:
     """
 
     def __init__(
-        self, matrix: Canonical, analysis: Analyzed, progress: Progress | None = None
+        self,
+        matrix: Canonical,
+        analysis: Analyzed,
+        progress: Progress | None = None,
+        singular: str = "raise",
     ) -> None:
         self._order = matrix.order or StoredOrder.by_columns(matrix.indices.size)
-        self._numbers = Numbers(analysis)
+        self._numbers = Numbers(analysis, singular=singular)
         self._numbers.factorize(analysis.kept(matrix), progress)
 
     def solve(
@@ -49,10 +55,12 @@ class Factor:
         trans : {"N", "T", "H"}
             op(A): the matrix, its transpose or its adjoint.
         refine : int, optional
-            Most steps of iterative refinement; by default as many as help, 0 for none. Where b and
-            the factor are on the GPU, ``refine=0`` without `return_info` neither waits for the
-            device nor looks for NaN in b, and can be captured into a CUDA graph after a first one.
+            Most steps of iterative refinement; by default as many as help, 0 for none, and then
+            for no warnings either. Where b and the factor are on the GPU, ``refine=0`` without
+            `return_info` neither waits for the device nor looks for NaN in b, and can be captured
+            into a CUDA graph after a first one.
         return_info : bool
+            With a condition number and an error of x, which are estimated by a few more solves.
 
         Returns
         -------
@@ -65,14 +73,16 @@ class Factor:
         ValueError, NonFiniteInputError
             If b does not fit, or has NaN or infinity; for another `trans`.
         SingularMatrixError, SolutionOverflowError
-            If no accurate solution could be computed, or its numbers are too large for their type.
+            If A turns out to be singular; if no accurate solution could be computed, or its numbers
+            are too large for their type.
         FactorFreedError, FactorInvalidError
             After `free`, or after a `refactorize` that failed.
 
         Warns
         -----
         IllConditionedWarning
-            If the backward error stays above what is usual, or x is too small for its type.
+            If the backward error stays above 4 eps; if x may have less than two right digits, by
+            its condition number (not with ``singular="allow"``); if x is too small for its type.
 
         Examples
         --------
@@ -172,6 +182,75 @@ class Factor:
         return determinant.logdet(self._numbers.factor)
 
     @property
+    def inertia(self) -> Inertia:
+        """Numbers of positive, negative and zero eigenvalues of A, by Sylvester's law.
+
+        They are exact: a zero eigenvalue is not told from a tiny one, so that `zero` is 0.
+
+        Raises
+        ------
+        InertiaUncertainError
+            If a pivot was replaced, or is too small for its sign to be certain.
+        ValueError
+            If the factor is neither Cholesky's nor LDL^H of a real symmetric or Hermitian matrix.
+
+        Examples
+        --------
+        >>> import frontal
+        >>> frontal.factorize(frontal.problems.poisson2d(10)).inertia
+        Inertia(positive=100, negative=0, zero=0)
+        """
+        return inertia(self._numbers.factor)
+
+    def rcond(self) -> float:
+        """Reciprocal condition number 1 / (|A| |A^-1|), 1-norm, estimated by a few solves.
+
+        Examples
+        --------
+        >>> import frontal, scipy.sparse as sp
+        >>> frontal.factorize(sp.diags_array([1.0, 2.0, 8.0]).tocsc()).rcond()
+        0.125
+        """
+        return reciprocal_condition(self._numbers.factor)
+
+    @property
+    def null_columns(self) -> np.ndarray:
+        """(p,) columns of A that depend on the others, to working precision; empty as a rule.
+
+        Only ``singular="warn"`` and ``"allow"`` make factors of singular matrices.
+        """
+        found = self._numbers.solver.verdict.found
+        return np.empty(0, np.int64) if found is None else found.columns.copy()
+
+    def null_space(self) -> np.ndarray:
+        """Basis N, (n, p), of the vectors that A takes to zero: 1 in one null column, 0 in others.
+
+        The relative distance of A, with rows and columns of moderate size, to a matrix that takes N
+        to zero exactly is at most 2 eps: ``|A N|`` is some roundings of ``|A| |N|``. For a regular
+        matrix it is (n, 0); otherwise ``singular`` must be ``"warn"`` or ``"allow"``.
+
+        Examples
+        --------
+        >>> import frontal, scipy.sparse as sp
+        >>> A = sp.csc_array([[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]])
+        >>> bool(abs(frontal.factorize(A, singular="allow").null_space() - 1).max() < 1e-14)
+        True
+        """
+        found = self._numbers.solver.verdict.found
+        return np.empty((self.shape[0], 0), self.dtype) if found is None else found.basis.copy()
+
+    def diag(self) -> np.ndarray:
+        """The pivots, in the numbering of A's columns: of U, of D, or squares of Cholesky's L.
+
+        Examples
+        --------
+        >>> import frontal, scipy.sparse as sp
+        >>> frontal.factorize(sp.diags_array([4.0, -2.0]).tocsc()).diag()
+        array([ 4., -2.])
+        """
+        return extract.pivots(self._numbers.factor)
+
+    @property
     def perm_c(self) -> np.ndarray:
         """Position of each column of A: ``(Pr @ A @ Pc)`` has column j at ``perm_c[j]``."""
         return extract.column_positions(self._numbers.factor)
@@ -188,8 +267,24 @@ class Factor:
 
     @property
     def U(self) -> sp.csc_array:
-        """Upper factor of ``Pr @ A @ Pc``; the adjoint of L for Cholesky."""
+        """Upper factor of ``Pr @ A @ Pc``; the adjoint of L for Cholesky, D L^H with LDL^H.
+
+        A ValueError if D has 2x2 blocks, as then it is not triangular: take `D`.
+        """
         return extract.upper_factor(self._numbers.factor)
+
+    @property
+    def D(self) -> sp.csc_array:
+        """Block diagonal factor, (n, n): ``Pr @ A @ Pc == L @ D @ L.conj().T`` (``L.T`` for LDL^T).
+
+        Blocks are 1x1 and 2x2. A ValueError for Cholesky and LU.
+        """
+        return extract.block_diagonal(self._numbers.factor)
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether D has 2x2 blocks."""
+        return bool(self._numbers.factor.coupling().any())
 
     def as_linear_operator(self) -> LinearOperator:
         """The inverse of A as an operator, for Krylov methods and eigensolvers."""

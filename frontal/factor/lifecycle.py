@@ -11,13 +11,15 @@ from ..protocol import NumericFactor, Progress
 from .analyzed import Analyzed
 from .policy import ValuesThere, factorize
 from .solve import Solver
+from .verdict import Verdict
 
 
 class Last(NamedTuple):
-    """What the last successful factorization leaves to the next: method, memory, scaling."""
+    """What the last successful factorization leaves to the next."""
 
     analysis: Analyzed
     factor: NumericFactor
+    verdict: Verdict
 
 
 class Numbers:
@@ -33,10 +35,12 @@ class Numbers:
         Scalar type of the factors.
     """
 
-    def __init__(self, analysis: Analyzed, solver: Solver | None = None) -> None:
+    def __init__(
+        self, analysis: Analyzed, solver: Solver | None = None, singular: str = "raise"
+    ) -> None:
         self.analysis, self.seconds = analysis, 0.0
         self.dtype = analysis.dtype if solver is None else solver.dtype
-        self._solver = solver
+        self._solver, self._new = solver, Verdict(singular)
         self._last: Last | None = None  # while there is no factor
         self._error: type[FrontalError] = FactorInvalidError
 
@@ -67,7 +71,7 @@ class Numbers:
 
     def about(self) -> dict[str, Any]:
         """Backend, method, ordering, cost and health of the factorization."""
-        analysis, factor = self.analysis, self.factor
+        analysis, factor, null = self.analysis, self.factor, self.solver.verdict.found
         return {
             "backend": factor.backend,
             "device": factor.device,
@@ -75,6 +79,7 @@ class Numbers:
             "ordering": analysis.ordering.method,
             "dtype": str(self.dtype),
             "perturbed_pivots": factor.perturbed,
+            "null_pivots": 0 if null is None else null.columns.size,
             "growth": self.solver.growth,
             "nnz_factor": analysis.nnz_factor,
             "flops": analysis.flops,
@@ -84,7 +89,7 @@ class Numbers:
 
     def last(self) -> Last:
         """What can be overwritten; raises `FactorFreedError`."""
-        return self._last or Last(self.analysis, self.factor)
+        return self._last or Last(self.analysis, self.factor, self.solver.verdict)
 
     def renew(self, given: Canonical | ValuesThere, check_finite: bool) -> None:
         """Factorize other values in the same memory; if that fails, there is no factor."""
@@ -94,7 +99,7 @@ class Numbers:
             if check_finite and isinstance(given, Canonical):
                 given.refuse_non_finite()
             self.analysis = last.analysis.for_new_values()
-            self.factorize(given, previous=last.factor)
+            self.factorize(given, previous=last.factor, before=last.verdict)
         except BaseException:
             self._solver, self.analysis = None, last.analysis
             raise
@@ -105,10 +110,13 @@ class Numbers:
         given: Canonical | ValuesThere,
         progress: Progress | None = None,
         previous: NumericFactor | None = None,
+        before: Verdict | None = None,
     ) -> None:
         """Factorize by what `analysis` says, or by what takes over from it."""
         began = time.perf_counter()
-        self.analysis, self._solver = factorize(given, self.analysis, progress, previous)
+        self.analysis, self._solver = factorize(
+            given, self.analysis, progress, previous, before or self._new
+        )
         self.dtype = self._solver.dtype
         self.seconds = time.perf_counter() - began
 
@@ -140,9 +148,7 @@ class Numbers:
         return self._twin(analysis, host)
 
     def _twin(self, analysis: Analyzed, factor: NumericFactor) -> Numbers:
-        solver = Solver(factor)
-        solver.assessed = self.solver.assessed
-        twin = Numbers(analysis, solver)
+        twin = Numbers(analysis, Solver(factor, self.solver.verdict.copy()))
         twin.seconds = self.seconds
         return twin
 

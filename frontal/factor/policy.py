@@ -16,12 +16,17 @@ from ..errors import (
 )
 from ..matrix import Canonical
 from ..protocol import Backend, DelayFailure, NumericFactor, PivotFailure, Progress
+from ..symbolic.amended import moved_up
 from ..symbolic.scaling import Scaling, scaling_of
 from ..symmetry import check_promise
 from .analyzed import Analyzed
 from .solve import Solver
+from .verdict import Verdict
 
 log = logging.getLogger("frontal")
+
+_ROUNDS = 2  # in which failed columns of a GPU's factor move up, before the CPU looks for pivots
+_FEW = 40  # failed columns that refinement answers for, if L is not much larger for them
 
 
 class ValuesThere(NamedTuple):
@@ -46,20 +51,32 @@ class SymmetryFailure(Exception):  # noqa: N818 - not an error where LU can go o
     """A method that reads one triangle was given a matrix that has two."""
 
 
+class WeakPivots(Exception):  # noqa: N818 - not an error where columns can go elsewhere
+    """Pivots bear their columns badly; `failed` are their positions."""
+
+    def __init__(self, failed: np.ndarray) -> None:
+        super().__init__(failed)
+        self.failed = failed
+
+
 def factorize(
     given: Canonical | ValuesThere,
     analysis: Analyzed,
     progress: Progress | None = None,
     previous: NumericFactor | None = None,
+    before: Verdict = Verdict(),  # noqa: B008 - only read
 ) -> tuple[Analyzed, Solver]:
     """Factorize, by the first of these that can:
 
     - the method and the backend of the analysis;
-    - LDL^H in the same analysis, where Cholesky was a guess and the matrix is not positive definite;
+    - LDL^H in the same analysis, where Cholesky was a guess and A is not positive definite;
     - LU in the same order, where new values have not the symmetry that was a guess;
+    - a GPU with the columns that failed in other fronts, at last in those where the CPU finds
+      pivots for them;
+    - all columns with tiny diagonal entries paired, where too many columns go to other fronts;
+    - pivots replaced where they still do, and LU with rows moved where that is not accurate;
     - the CPU with an order of its own, where a GPU was not insisted on and has too little memory,
-      or found no accurate pivots;
-    - LU with rows moved, where pairs of columns give no accurate pivots.
+      or found no accurate pivots.
 
     Parameters
     ----------
@@ -69,6 +86,8 @@ def factorize(
     progress : callable, optional
     previous : NumericFactor, optional
         Its memory is used again; it is then no factor any more.
+    before : Verdict
+        On the values before, and what is done about a singular matrix.
 
     Returns
     -------
@@ -77,53 +96,136 @@ def factorize(
     solver : Solver
         With the factor, which is fit for use.
     """
-    delaying = True
+    course = _Course(given, analysis)
     while True:
-        engine = analysis.engine
         try:
-            factor = _attempt(given, analysis, engine, progress, previous, delaying)
-            solver = Solver(factor)
-            _judge(solver)
-            if factor.symbolic is not analysis.symbolic:
-                analysis = analysis.amended(factor.symbolic)
-            return analysis, solver
+            factor = course.attempt(progress, previous)
+            solver = Solver(factor, Verdict(before.singular))
+            solver.examine(before)
+            return course.settled(factor), solver
         except PivotFailure as failure:
-            column = int(analysis.perm[failure.position])
-            given = _on_host(given, analysis)
-            if not analysis.fallback:
-                check_promise(analysis.kind, given.indptr, given.indices, given.data)
-                raise NotPositiveDefiniteError(column) from None
-            log.info("not positive definite at column %d: going on with LDL^H", column)
-            on_gpu = engine.fallback is not None
-            analysis = analysis.as_general(given) if on_gpu else analysis.as_indefinite()
+            course.not_definite(failure.position)
         except SymmetryFailure:
-            given = _on_host(given, analysis)
-            if not analysis.fallback:
-                check_promise(analysis.kind, given.indptr, given.indices, given.data)
-            log.info("not symmetric: going on with LU")
-            analysis = analysis.as_general(given)
+            course.not_symmetric()
+        except WeakPivots as failure:
+            course.move(failure.failed)
         except DelayFailure:
-            log.info("columns without sound pivots pile up: replacing these pivots")
-            delaying = False
+            course.pair_or_replace()
         except MemoryError as error:
-            if engine.fallback is None or requested(analysis.backend) != "auto":
-                raise
-            warn(f"the GPU is too small, the CPU takes over: {error}", PerformanceWarning)
-            given = _on_host(given, analysis)
-            analysis = analysis.analyzed_for(engine.fallback, given)
-        except SingularMatrixError:
-            given = _on_host(given, analysis)
-            if engine.fallback is not None:  # it looks for pivots in tiles, not in whole fronts
-                warn(
-                    "no accurate factor by the pivots that the GPU chose, the CPU takes over",
-                    PerformanceWarning,
-                )
-                analysis = analysis.analyzed_for(engine.fallback, given)
-            elif analysis.paired:
-                analysis = analysis.unpaired(given)
-            else:
-                raise
+            course.too_large(error)
+        except SingularMatrixError as error:
+            course.no_pivots(error)
         previous = None
+
+
+class _Course:
+    """What is factorized and how, and what else to try where that fails.
+
+    Attributes
+    ----------
+    given, analysis
+        As for `factorize`; the analysis that is tried next.
+    """
+
+    def __init__(self, given: Canonical | ValuesThere, analysis: Analyzed) -> None:
+        self.given, self.analysis = given, analysis
+        self._planned = analysis  # before columns moved to other fronts
+        self._delaying, self._rounds = True, 0
+
+    def attempt(self, progress: Progress | None, previous: NumericFactor | None) -> NumericFactor:
+        """A factor as things are."""
+        engine = self.analysis.engine
+        factor = _attempt(self.given, self.analysis, engine, progress, previous, self._delaying)
+        if self._rounds <= _ROUNDS + 1 and not _bears(factor):
+            raise WeakPivots(factor.failed)
+        return factor
+
+    def settled(self, factor: NumericFactor) -> Analyzed:
+        """The analysis that a factor is of."""
+        if factor.symbolic is self._planned.symbolic:
+            return self._planned
+        return self._planned.amended(factor.symbolic)
+
+    def not_definite(self, position: int) -> None:
+        """Go on with LDL^H after Cholesky, if that was not promised to do."""
+        column = int(self.analysis.perm[position])
+        if not self.analysis.fallback:
+            _check_promise(self._on_host(), self.analysis)
+            raise NotPositiveDefiniteError(column) from None
+        log.info("not positive definite at column %d: going on with LDL^H", column)
+        self._begin(self.analysis.as_indefinite())
+
+    def not_symmetric(self) -> None:
+        """Go on with LU, if no symmetry was promised."""
+        given = self._on_host()
+        if not self.analysis.fallback:
+            _check_promise(given, self.analysis)
+        log.info("not symmetric: going on with LU")
+        self._begin(self.analysis.as_general(given))
+
+    def move(self, failed: np.ndarray) -> None:
+        """Give columns without sound pivots to other fronts."""
+        self._rounds += 1
+        symbolic = self.analysis.symbolic
+        if self._rounds <= _ROUNDS:
+            symbolic = moved_up(symbolic, failed)
+        else:
+            on_cpu = self._planned.on("cpu")
+            given, engine = self._on_host(), on_cpu.engine
+            try:
+                symbolic = _attempt(given, on_cpu, engine, None, None, True).symbolic
+            except DelayFailure:
+                return self.pair_or_replace()
+        log.info("%d columns without sound pivots go to other fronts", failed.size)
+        self.analysis = self._planned.with_fronts(symbolic)
+
+    def pair_or_replace(self) -> None:
+        """Answer columns that pile up: by pairs that were thought needless, or other pivots."""
+        if self.analysis.tiny and self.analysis.choices.pairs == "auto":
+            self._begin(self.analysis.all_paired(self._on_host()))
+        else:
+            log.info("columns without sound pivots pile up: replacing these pivots")
+            self._delaying = False
+
+    def too_large(self, error: MemoryError) -> None:
+        """Go over to the CPU, if a GPU was not insisted on."""
+        fallback = self.analysis.engine.fallback
+        if fallback is None or requested(self.analysis.backend) != "auto":
+            raise error
+        warn(f"the GPU is too small, the CPU takes over: {error}", PerformanceWarning)
+        self._begin(self.analysis.analyzed_for(fallback, self._on_host()))
+
+    def no_pivots(self, error: SingularMatrixError) -> None:
+        """Look for pivots otherwise, unless it is proved that there are none."""
+        fallback = self.analysis.engine.fallback
+        if error.rank is not None:  # proved, whatever the factor is
+            raise error
+        if fallback is not None:  # it looks for pivots in tiles, not in whole fronts
+            warn(
+                "no accurate factor by the pivots that the GPU chose, the CPU takes over",
+                PerformanceWarning,
+            )
+            self._begin(self.analysis.analyzed_for(fallback, self._on_host()))
+        elif self.analysis.paired and not self._delaying:
+            self._begin(self.analysis.unpaired(self._on_host()))
+        else:
+            raise error
+
+    def _begin(self, analysis: Analyzed) -> None:
+        """Try another analysis, with all that can be tried with it."""
+        self.analysis = self._planned = analysis
+        self._delaying, self._rounds = True, 0
+
+    def _on_host(self) -> Canonical:
+        """What is given, on the host from now on."""
+        given = self.given
+        if not isinstance(given, Canonical):
+            values = self.analysis.engine.values_on_host(given.array)
+            matrix = self.analysis.symbolic.with_values(values)
+            if given.check_finite:
+                matrix.refuse_non_finite()
+            self.given = given = matrix
+        return given
 
 
 def _attempt(
@@ -139,10 +241,9 @@ def _attempt(
     if isinstance(given, Canonical):
         if not given.suits(method):
             raise SymmetryFailure
-        scaling = scaling_of(given, analysis.matching) if method.scaling else None
-        if method.indefinite:
-            both = np.exp2(np.round((np.log2(scaling.row) + np.log2(scaling.column)) / 2))
-            scaling = Scaling(both, both)
+        scaling = None
+        if method.scaling:
+            scaling = scaling_of(given, analysis.matching, method.one_triangle)
         more = {"hermitian": given.hermitian, "progress": progress, "previous": previous}
         return engine.factorize(given.data, scaling, delaying=delaying, **more)
     factor = engine.factorize(given.array, given.scaling, there=True, previous=previous)
@@ -154,19 +255,13 @@ def _attempt(
     return factor
 
 
-def _on_host(given: Canonical | ValuesThere, analysis: Analyzed) -> Canonical:
-    """What is given, on the host."""
-    if isinstance(given, Canonical):
-        return given
-    matrix = analysis.symbolic.with_values(analysis.engine.values_on_host(given.array))
-    if given.check_finite:
-        matrix.refuse_non_finite()
-    return matrix
+def _bears(factor: NumericFactor) -> bool:
+    """Whether pivots bear their columns, but for a few that refinement answers for."""
+    failed = factor.failed
+    if not failed.size:
+        return True
+    return failed.size <= _FEW and factor.growth() <= np.finfo(factor.dtype).eps ** -0.5
 
 
-def _judge(solver: Solver) -> None:
-    """Assess factors that are suspicious: with pivots that were replaced, or near rounding."""
-    factor = solver.factor
-    near = 1e3 * float(np.finfo(factor.dtype).eps)
-    if factor.perturbed or factor.health().pivot_ratio < near:
-        solver.assess()
+def _check_promise(matrix: Canonical, analysis: Analyzed) -> None:
+    check_promise(analysis.kind, matrix.indptr, matrix.indices, matrix.data)

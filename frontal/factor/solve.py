@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..accuracy import NORMWISE, Errors, Vectors
+from ..accuracy import Errors, Vectors
 from ..cached import cached_property
 from ..cpu.system import HostSystem, componentwise_error, host_system
-from ..errors import IllConditionedWarning, SingularMatrixError, warn
 from ..info import SolveInfo
 from ..matrix import check_finite_rhs, prepare_rhs
 from ..protocol import NumericFactor
 from . import exponent, refine
-from .condition import assess, smallest_pivot_column
+from .condition import Estimate
+from .verdict import Verdict
+
+
+class Solved(NamedTuple):
+    """Solutions where the factor is; their errors, if judged; corrections; what they may err by."""
+
+    X: Vectors
+    errors: Errors | None
+    taken: int
+    estimate: Estimate | None = None
 
 
 class Solver:
@@ -27,12 +36,12 @@ class Solver:
     factor : NumericFactor
     dtype : numpy.dtype
         Scalar type of the factors.
-    assessed : bool
-        The condition of the matrix has been looked at.
+    verdict : Verdict
+        What is known of how near to singular the matrix is.
     """
 
-    def __init__(self, factor: NumericFactor) -> None:
-        self.factor, self.dtype, self.assessed = factor, factor.dtype, False
+    def __init__(self, factor: NumericFactor, verdict: Verdict) -> None:
+        self.factor, self.dtype, self.verdict = factor, factor.dtype, verdict
 
     @cached_property
     def growth(self) -> float:
@@ -46,52 +55,60 @@ class Solver:
         if trans not in ("N", "T", "H"):
             raise ValueError(f"trans is {trans!r}; choose 'N', 'T' or 'H'")
         began, factor = time.perf_counter(), self.factor
-        judged = steps is None or about is not None or not factor.asynchronous
+        reported = about is not None
+        judged = steps is None or reported or not factor.asynchronous
         B = factor.block(b)
         if B is not None:
-            X, errors, taken = self._solve_block(B, trans, steps, judged)
+            X, errors, taken, estimate = self._solve_block(B, trans, steps, judged, reported)
             if errors is not None and not np.isfinite(errors.rhs).all():
                 check_finite_rhs(factor.download(B), b.ndim)
             x = X[:, 0] if b.ndim == 1 else X
         else:
             B, restore = prepare_rhs(b, factor.symbolic.n, self.dtype)
-            X, errors, taken = self.solve_on_host(B, trans, steps, judged)
+            B = factor.upload(B)
+            X, errors, taken, estimate = self._solve_block(B, trans, steps, judged, reported)
+            X, B = factor.download(X), factor.download(B)
             x = restore(X)
         if errors is None:
             return x, None
         exponent.refuse_overflow(errors, X.dtype)
-        if steps is None:
-            self._warn_of(exponent.warned_of_underflow(errors, X.dtype))
+        if steps != 0:
+            judged_errors = exponent.warned_of_underflow(errors, X.dtype)
+            self.verdict.judge(factor, judged_errors, estimate, X.dtype, steps is not None)
         if about is None:
             return x, None
-        return x, self._report(about(), errors, X, B, trans, taken, began)
-
-    def solve_on_host(
-        self, B: np.ndarray, trans: str, steps: int | None, judged: bool = True
-    ) -> tuple[np.ndarray, Errors | None, int]:
-        """As `_solve_block`, for a host array wherever the factor is."""
-        X, errors, taken = self._solve_block(self.factor.upload(B), trans, steps, judged)
-        return self.factor.download(X), errors, taken
+        seconds = time.perf_counter() - began
+        solved = Solved(X, errors, taken, estimate)
+        return x, self._report(about(), solved, B, trans, steps != 0, seconds)
 
     @np.errstate(all="ignore")  # of what is not finite, the errors tell
     def _solve_block(
-        self, B: Vectors, trans: str, steps: int | None, judged: bool
-    ) -> tuple[Vectors, Errors | None, int]:
-        """Solution, errors (None if not judged) and steps for an array that is with the factor."""
+        self, B: Vectors, trans: str, steps: int | None, judged: bool, reported: bool
+    ) -> Solved:
+        """Solutions for an array that is with the factor; `reported` ones are estimated anew."""
         if _is_split(B, self.dtype):
             k = B.shape[1]
             parts = self.factor.empty(2 * k, B.real.dtype)
             parts[:, :k], parts[:, k:] = B.real, B.imag
-            X, errors, taken = self._solve_block(parts, trans, steps, judged)
-            return X[:, :k] + 1j * X[:, k:], errors, taken
+            solved = self._solve_block(parts, trans, steps, judged, reported)
+            return solved._replace(X=solved.X[:, :k] + 1j * solved.X[:, k:])
+        X, errors, taken, _ = self._refined(B, trans, steps, judged)
+        estimate, factor = None, self.factor
+        if errors is not None and steps != 0:
+            estimate = self.verdict.estimated(factor, errors, X, B, trans, reported)
+        X, errors = self.verdict.fixed(factor, X, B, trans, errors)
+        return Solved(X, errors, taken, estimate)
+
+    def _refined(self, B: Vectors, trans: str, steps: int | None, judged: bool) -> Solved:
+        """Solutions by the factor, by refinement and by what helps where that does not."""
         system = self.factor.system(trans, B.dtype)
         X, errors, taken = refine.solve(system, B, steps, judged)
         if errors is None:
-            return X, errors, taken
+            return Solved(X, errors, taken)
         if steps is None and errors.insufficient(float(np.finfo(B.dtype).eps)):
             X, errors, more = self._rescued(X, B, trans, errors)
             taken += more
-        return exponent.mended(self.factor, X, B, trans, steps, errors, taken)
+        return Solved(*exponent.mended(self.factor, X, B, trans, steps, errors, taken))
 
     def _rescued(
         self, X: Vectors, B: Vectors, trans: str, errors: Errors
@@ -107,50 +124,45 @@ class Solver:
         """op(A) X = B for vectors on the host."""
         return host_system(self.factor, trans, dtype)
 
-    def assess(self) -> None:
-        """Refuse a singular matrix, warn of a nearly singular one; see `condition.assess`."""
-        self.assessed = True
-        assess(self.factor, self.solve_on_host)
+    def examine(self, before: Verdict) -> None:
+        """Look for evidence that A is singular, where pivots are small; see `Verdict.examine`."""
 
-    def _warn_of(self, errors: Errors) -> None:
-        worst = float(errors.normwise.max(initial=0.0))
-        eps = float(np.finfo(self.dtype).eps)
-        if not self.assessed and errors.amplification * eps > 0.01:
-            self.assess()
-        if worst <= NORMWISE * eps:
-            return
-        if not np.isfinite(worst) or (self.factor.perturbed and worst > eps**0.75):
-            raise SingularMatrixError.numerical(
-                smallest_pivot_column(self.factor), f"the backward error stays at {worst:.1e}"
-            )
-        warn(
-            f"the backward error of the solution stays at {worst:.1e}; scale the matrix, or "
-            "use float64",
-            IllConditionedWarning,
-        )
+        def backward_error(B: np.ndarray) -> float:
+            with np.errstate(all="ignore"):
+                errors = self._refined(self.factor.upload(B), "N", None, True).errors
+            return np.inf if errors is None else float(errors.normwise.max(initial=0.0))
+
+        self.verdict.examine(self.factor, backward_error, before)
 
     def _report(
         self,
         about: dict[str, Any],
-        errors: Errors,
-        X: Vectors,
+        solved: Solved,
         B: Vectors,
         trans: str,
-        taken: int,
-        began: float,
+        refined: bool,
+        seconds: float,
     ) -> SolveInfo:
-        component = errors.componentwise
+        X, errors, taken, estimate = solved
+        if errors is None:
+            raise ValueError("solutions that were not judged have no report")
+        component, error = errors.componentwise, float(errors.normwise.max(initial=0.0))
         if component is None:  # on the host, where refinement had no use for it
             if _is_split(B, self.dtype):
                 X, B = (np.concatenate([np.real(M), np.imag(M)], axis=1) for M in (X, B))
             system = self.system(trans, X.dtype)
             component = componentwise_error(system, X, B, system.residual(X, B))
+        condition = None if estimate is None else estimate.condition
+        precision = max(error, float(np.finfo(X.dtype).eps))
         return SolveInfo(
             **{name: about[name] for name in about if name != "seconds"},
-            backward_error=float(errors.normwise.max(initial=0.0)),
+            backward_error=error,
             componentwise_error=float(component.max(initial=0.0)),
             refinement_steps=taken,
-            seconds={**about["seconds"], "solve": time.perf_counter() - began},
+            refined=refined,
+            condition=condition,
+            forward_error=None if condition is None else min(1.0, condition * precision),
+            seconds={**about["seconds"], "solve": seconds},
         )
 
 

@@ -15,8 +15,18 @@ import scipy.sparse as sp
 
 from .diffusion import aniso2d, aniso3d, biharmonic2d, heat2d, heat3d, poisson2d, poisson3d
 from .elasticity import elasticity3d
-from .networks import circuit, graph_laplacian, random_geometric
-from .saddle import kkt, stokes2d
+from .indefinite import (
+    conditioned,
+    graded,
+    near_skew,
+    permuted,
+    shifted_laplacian,
+    turned,
+    zero_diagonal,
+)
+from .networks import circuit, graph_laplacian, mna, random_geometric
+from .programs import interior_point, optimal_control
+from .saddle import kkt, oseen2d, repeated_constraint, stokes2d
 from .transport import convdiff2d, convdiff3d
 from .waves import helmholtz2d, helmholtz3d
 
@@ -26,20 +36,32 @@ __all__ = [
     "biharmonic2d",
     "catalogue",
     "circuit",
+    "conditioned",
     "convdiff2d",
     "convdiff3d",
     "elasticity3d",
     "from_name",
+    "graded",
     "graph_laplacian",
     "heat2d",
     "heat3d",
     "helmholtz2d",
     "helmholtz3d",
+    "interior_point",
     "kkt",
+    "mna",
+    "near_skew",
+    "optimal_control",
+    "oseen2d",
+    "permuted",
     "poisson2d",
     "poisson3d",
     "random_geometric",
+    "repeated_constraint",
+    "shifted_laplacian",
     "stokes2d",
+    "turned",
+    "zero_diagonal",
 ]
 
 
@@ -68,6 +90,14 @@ catalogue: dict[str, Callable[..., sp.csc_array]] = {
     "kktreg": partial(kkt, regularization=1e-6),
     "linear_program": partial(kkt, spread=6.0),
     "circuit": circuit,
+    "optimal_control": optimal_control,
+    "interior_point": interior_point,
+    "quadratic_program": partial(interior_point, quadratic=True),
+    "oseen2d": oseen2d,
+    "mna": mna,
+    "zero_diagonal": zero_diagonal,
+    "near_skew": near_skew,
+    "conditioned": conditioned,
 }
 
 

@@ -136,3 +136,52 @@ def circuit(n: int, hubs: int = 3, seed: int = 0) -> sp.csc_array:
     at = rng.choice(n, sources, replace=False)
     B = sp.coo_array((np.ones(sources), (at, np.arange(sources))), shape=(n, sources))
     return csc(sp.block_array([[G, B], [B.T, None]]))
+
+
+def mna(n: int, sources: int | None = None, frequency: float = 0.0, seed: int = 0) -> sp.csc_array:
+    """Modified nodal analysis of resistors, capacitors and voltage sources.
+
+    ``[[G + i f C, B], [B^T, 0]]`` for n node voltages and the currents of voltage sources between
+    two nodes, or a node and ground; B is their incidence. Conductances range over eight decades
+    and capacitances, nodes to ground, over four. Symmetric, complex symmetric with a frequency.
+    Regular, since sources form no loop; n positive eigenvalues without a frequency.
+
+    Parameters
+    ----------
+    n : int
+        Nodes, at least 4.
+    sources : int, optional
+        Voltage sources, at most n / 2; ``n // 5`` by default.
+    frequency : float
+        f.
+    seed : int
+        Of the random numbers.
+
+    Returns
+    -------
+    (n + sources, n + sources) csc_array of float64, or complex128 with a frequency
+
+    Examples
+    --------
+    >>> A = mna(50)
+    >>> A.shape, mna(50, frequency=1e3).dtype.kind
+    ((60, 60), 'c')
+    """
+    sources = n // 5 if sources is None else sources
+    if n < 4 or not 0 <= sources <= n // 2:
+        raise ValueError("n must be at least 4 and sources at most n / 2")
+    rng = np.random.default_rng(seed)
+    i = np.arange(1, n).repeat(2)
+    j = rng.integers(np.maximum(i - 12, 0), i)
+    W = sp.coo_array((10.0 ** rng.uniform(-8, 0, i.size), (i, j)), shape=(n, n))
+    grounded = 10.0 ** rng.uniform(-8, 0, n)
+    G = graph_laplacian(W + W.T, shift=0.0) + sp.diags_array(grounded)
+    if frequency:
+        C = sp.diags_array(10.0 ** rng.uniform(-12, -8, n))
+        G = sp.csc_array(G + 1j * frequency * C)
+    ends = rng.permutation(n)[: 2 * sources].reshape(2, -1)  # no node twice, so no loop
+    signs, number = np.repeat([1.0, -1.0], sources), np.tile(np.arange(sources), 2)
+    to_ground = np.r_[np.zeros(sources, bool), rng.random(sources) < 0.3]
+    signs, at, number = (x[~to_ground] for x in (signs, ends.ravel(), number))
+    B = sp.coo_array((signs, (at, number)), shape=(n, sources))
+    return csc(sp.block_array([[G, B], [B.T, None]]))

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from .tensor import backward_difference, csc, kron, kron_sum, second_difference
 
 
-def stokes2d(n: int) -> sp.csc_array:
+def stokes2d(n: int, *, enclosed: bool = False) -> sp.csc_array:
     """Stokes flow in the unit square between resting walls, on a staggered (MAC) grid.
 
     ``A = [[-h^2 Laplace, h grad], [-h div, 0]]`` for the n (n - 1) velocities on the faces between
@@ -19,6 +19,9 @@ def stokes2d(n: int) -> sp.csc_array:
     ----------
     n : int
         Cells along each axis, at least 2.
+    enclosed : bool
+        Keep the last pressure, so that pressures are known up to a constant: one more row and
+        column, and of the same rank.
 
     Returns
     -------
@@ -31,13 +34,104 @@ def stokes2d(n: int) -> sp.csc_array:
     >>> A.shape, int((A.diagonal() == 0).sum())
     ((175, 175), 63)
     """
+    K, B = _staggered(n, enclosed)
+    return csc(sp.block_array([[K, -B.T], [-B, None]]))
+
+
+def oseen2d(n: int, reynolds: float = 100.0, *, enclosed: bool = False) -> sp.csc_array:
+    """Oseen's equations in the unit square: those of Stokes, in a given wind.
+
+    ``A = [[h^2 (-Laplace + Re w . grad), h grad], [-h div, 0]]`` on the grid of `stokes2d`, w one
+    vortex without divergence, central differences. A symmetric pattern with unsymmetric values,
+    as Picard's iteration for the Navier-Stokes equations meets them. Regular.
+
+    Parameters
+    ----------
+    n : int
+        Cells along each axis, at least 2.
+    reynolds : float
+        Re.
+    enclosed : bool
+        As for `stokes2d`: singular, of the rank of the other.
+
+    Returns
+    -------
+    (3 n^2 - 2 n - 1, 3 n^2 - 2 n - 1) csc_array of float64
+        Velocities along the first axis, along the second axis, pressures.
+
+    Examples
+    --------
+    >>> A = oseen2d(8)
+    >>> A.shape, bool(abs(A - A.T).max() > 0.1)
+    ((175, 175), True)
+    """
+    K, B = _staggered(n, enclosed)
+    wind = sp.block_diag([_convection(n - 1, n), _convection(n, n - 1)])
+    return csc(sp.block_array([[K + reynolds / n * wind, -B.T], [B, None]]))
+
+
+def _staggered(n: int, enclosed: bool) -> tuple[sp.csr_array, sp.csr_array]:
+    """-h^2 Laplace of the velocities between n by n cells, and h div."""
     if n < 2:
         raise ValueError(f"n must be at least 2, not {n!r}")
     across, along = second_difference(n - 1), second_difference(n, ends=3)
     D, identity = backward_difference(n, n - 1), sp.eye_array(n)
-    K = sp.block_diag([kron_sum(across, along), kron_sum(along, across)])
-    B = sp.csr_array(sp.hstack([kron(D, identity), kron(identity, D)]))[:-1]
-    return csc(sp.block_array([[K, -B.T], [-B, None]]))
+    K = sp.csr_array(sp.block_diag([kron_sum(across, along), kron_sum(along, across)]))
+    B = sp.csr_array(sp.hstack([kron(D, identity), kron(identity, D)]))
+    return K, B if enclosed else B[:-1]
+
+
+def _convection(rows: int, cols: int) -> sp.csr_array:
+    """h w . grad on a grid of faces, by central differences."""
+    x, y = ((np.arange(size) + 0.5) * np.pi / size for size in (rows, cols))
+    along = np.outer(np.sin(x) ** 2, np.sin(2 * y)).ravel()
+    across = -np.outer(np.sin(2 * x), np.sin(y) ** 2).ravel()
+    first, second = (
+        sp.diags_array([-0.5, 0.5], offsets=[-1, 1], shape=(size, size)) for size in (rows, cols)
+    )
+    return sp.csr_array(
+        sp.diags_array(along) @ kron(first, sp.eye_array(cols))
+        + sp.diags_array(across) @ kron(sp.eye_array(rows), second)
+    )
+
+
+def repeated_constraint(n: int, repeats: int = 1, seed: int = 0) -> sp.csc_array:
+    """The matrix of `kkt` with some constraints stated again, as sums of two others.
+
+    Singular, of rank n: each repetition adds a row and a column that depend on others, as
+    presolves of optimization leave them. A right-hand side in the range has solutions.
+
+    Parameters
+    ----------
+    n : int
+        Order of the matrix without the repetitions, at least 6.
+    repeats : int
+        How many constraints are added.
+    seed : int
+        Of the random numbers.
+
+    Returns
+    -------
+    (n + repeats, n + repeats) csc_array of float64
+        The repetitions come last.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> A = repeated_constraint(60, repeats=2)
+    >>> A.shape, int(np.linalg.matrix_rank(A.toarray()))
+    ((62, 62), 60)
+    """
+    if n < 6:
+        raise ValueError(f"n must be at least 6, not {n!r}")
+    A, m = kkt(n, seed=seed), n // 3
+    first = np.random.default_rng(seed).integers(0, m - 1, repeats)
+    pair = np.concatenate([first, first + 1])
+    rows = np.tile(np.arange(repeats), 2)
+    combine = sp.coo_array((np.ones(2 * repeats), (rows, pair)), shape=(repeats, m))
+    C = sp.csr_array(combine @ A[n - m :, : n - m])
+    C.resize((repeats, n))
+    return csc(sp.block_array([[A, C.T], [C, None]]))
 
 
 def kkt(n: int, regularization: float = 0.0, spread: float = 0.0, seed: int = 0) -> sp.csc_array:

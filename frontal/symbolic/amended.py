@@ -127,6 +127,28 @@ def renumber(symbolic: Symbolic, outcome: Outcome) -> Renumbered:
     return Renumbered(front, start, tree, pointer, rows, column, row)
 
 
+def moved_up(symbolic: Symbolic, failed: np.ndarray) -> Symbolic:
+    """The symbolic phase in which columns belong to the parents of their fronts.
+
+    Parameters
+    ----------
+    symbolic : Symbolic
+    failed : int array
+        Positions of the columns; those of roots stay.
+    """
+    plan, n = symbolic.plan, symbolic.n
+    front = np.repeat(np.arange(plan.parent.size), np.diff(plan.start))
+    late = np.sort(failed[plan.parent[front[failed]] >= 0]).astype(np.int32)
+    pointer = np.searchsorted(late, plan.start).astype(np.int64)
+    own = np.ones(n, np.bool_)
+    own[late] = False
+    taker = np.where(own, front, plan.parent[front])
+    columns = np.lexsort((np.arange(n), own, taker)).astype(np.int32)  # those taken over first
+    counts = np.bincount(taker, minlength=plan.parent.size).astype(np.int32)
+    outcome = Outcome(counts, columns, columns, pointer, late, late)
+    return amended(symbolic, outcome, renumber(symbolic, outcome))
+
+
 def amended(symbolic: Symbolic, outcome: Outcome, new: Renumbered) -> Symbolic:
     """The symbolic phase with the fronts of an outcome.
 

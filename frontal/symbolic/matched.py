@@ -1,28 +1,34 @@
-"""A large diagonal for LU: rows moved by a matching, or pairs of columns kept together.
+"""A large diagonal where pivots are sought: rows moved by a matching, or columns kept together.
 
-Where the pattern of A is far from symmetric, rows are moved. Where it is symmetric and diagonal
+Where the pattern of A is far from symmetric, LU moves rows. Where it is symmetric and diagonal
 entries are zero or tiny, as in saddle point problems, moved rows would destroy the symmetry and
-cost fill: instead the two columns of each large entry off the diagonal go into one front, in which
-LU may interchange rows (Duff and Pralet 2005).
+cost fill: rows stay, and columns that could get no pivot in their front are tied to their partner
+in a matching (Duff and Pralet 2005), those that `stranded` finds, or all of them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..errors import SingularMatrixError
 from ..matrix import Canonical
+from ..method import Method
 from ..ordering import Ordering, order
 from ..ordering.etree import EliminationTree, inverse
 from ..ordering.graph import Graph, adjacency
-from .matching import Matching, maximum_product_matching, needs_matching, pattern_symmetry
+from .diagonal import MIN_SYMMETRY, pattern_symmetry, tiny_diagonal
+from .matching import Matching, maximum_product_matching
 from .pairs import symmetric_pairs
+from .scaling import equilibrated
+
+Pairs = Literal["auto", "all", "none"]
 
 _SYMMETRIC = 0.99  # share of mirrored entries above which rows stay where they are
+_FEW = 0.01  # share of columns up to which only those that are stranded are tied
 
 
 @dataclass(frozen=True)
@@ -32,43 +38,81 @@ class Matched:
     Attributes
     ----------
     matching : Matching or None
-        None where the diagonal is fine as it is.
+        None where the diagonal is fine as it is, or neither the scaling nor a column needs it.
     column_of_row : (n,) int32 array
         The column that meets each row on the diagonal.
     partner : (n,) int32 array or None
         The other column of each pair, or the column itself; None where there are no pairs.
+    tiny : (n,) bool array or None
+        Columns with tiny diagonal entries, where rows stay where they are.
     """
 
     matching: Matching | None
     column_of_row: np.ndarray
     partner: np.ndarray | None = None
+    tiny: np.ndarray | None = None
+
+    def tied(self, matrix: Canonical, columns: np.ndarray) -> Matched:
+        """The same with these columns tied to their partners, or with all pairs if they are many.
+
+        Raises
+        ------
+        SingularMatrixError
+            If the matrix is structurally singular.
+        """
+        A = as_csc(matrix, matrix.indices)
+        matching = self.matching or _matching(A)
+        partner = symmetric_pairs(matching, A)
+        if columns.size <= _FEW * matrix.n:
+            alone = np.ones(matrix.n, np.bool_)
+            alone[columns] = alone[partner[columns]] = False
+            partner = np.where(alone, self.column_of_row, partner)
+        return replace(self, matching=matching, partner=partner)
 
 
-def match_rows(matrix: Canonical, pairs: bool) -> Matched:
-    """Match a general matrix where it needs that.
+def match_rows(matrix: Canonical, method: Method, pairs: Pairs) -> Matched:
+    """Match a matrix as far as can be told before it is ordered.
 
     Parameters
     ----------
     matrix : Canonical
-    pairs : bool
-        Form pairs, rather than move rows, where the pattern is symmetric.
+    method : Method
+        Of one triangle, or LU.
+    pairs : {"auto", "all", "none"}
+        What is done where the pattern is symmetric and diagonal entries are tiny: nothing yet,
+        all pairs tied, or rows moved, which a method of one triangle cannot do.
 
     Raises
     ------
     SingularMatrixError
         If the matrix is structurally singular.
     """
-    in_place = np.arange(matrix.n, dtype=np.int32)
     A = as_csc(matrix, matrix.indices)
-    if not needs_matching(A):
-        return Matched(None, in_place)
-    matching = maximum_product_matching(A)
-    if matching.rank < matrix.n:
-        column = int(np.flatnonzero(matching.rows < 0)[0])
-        raise SingularMatrixError.structural(matrix.n, matching.rank, column)
-    if pairs and pattern_symmetry(A) >= _SYMMETRIC:
-        return Matched(matching, in_place, symmetric_pairs(matching, A))
+    in_place = Matched(None, np.arange(matrix.n, dtype=np.int32))
+    tiny = tiny_diagonal(A)
+    symmetry = 1.0 if method.one_triangle else pattern_symmetry(A)
+    if not tiny.any() and symmetry >= MIN_SYMMETRY:
+        return in_place
+    if method.one_triangle or (symmetry >= _SYMMETRIC and pairs != "none"):
+        in_place = replace(in_place, tiny=tiny)
+        if pairs == "all":
+            return in_place.tied(matrix, in_place.column_of_row)
+        if not equilibrated(matrix, method.one_triangle).even:
+            return replace(in_place, matching=_matching(A))
+        # whether there is one at all: far faster than the best, of many that are about as good
+        _matching(sp.csc_array(((A.data != 0).astype(float), A.indices, A.indptr), A.shape))
+        return in_place
+    matching = _matching(A)
     return Matched(matching, inverse(matching.rows))
+
+
+def _matching(A: sp.csc_array) -> Matching:
+    """The matching of all columns of A; raises SingularMatrixError if there is none."""
+    matching = maximum_product_matching(A)
+    if matching.rank < A.shape[0]:
+        column = int(np.flatnonzero(matching.rows < 0)[0])
+        raise SingularMatrixError.structural(A.shape[0], matching.rank, column)
+    return matching
 
 
 def as_csc(matrix: Canonical, indices: np.ndarray) -> sp.csc_array:

@@ -25,8 +25,6 @@ from ..checked import checked
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MIN_SYMMETRY = 0.6  # below this share of mirrored entries the matching repays itself in fill
-TINY_DIAGONAL = 1e-8  # of the largest entry of row and column
 MAX_EXPONENT = 700.0  # exp() of it is finite in double precision
 
 
@@ -277,7 +275,7 @@ def _largest(values: NDArray, indptr: NDArray) -> NDArray:
     return largest
 
 
-def _canonical(A: Sparse) -> sp.csc_array:
+def by_columns(A: Sparse) -> sp.csc_array:
     """Return A itself if it is a square CSC matrix without duplicates, else one made of it."""
     A = checked(A, "A")
     if A.format != "csc" or not A.has_canonical_format:
@@ -322,7 +320,7 @@ def maximum_product_matching(A: Sparse) -> Matching:
     >>> bool(abs(S).max() <= 1 + 1e-12), S[matching.rows].diagonal().round(12).tolist()
     (True, [1.0, 1.0, 1.0])
     """
-    A = _canonical(A)
+    A = by_columns(A)
     n = A.shape[0]
     indptr, indices, cost, largest = _graph(A)
     u, v = np.full(n, np.inf), np.zeros(n)
@@ -342,59 +340,3 @@ def maximum_product_matching(A: Sparse) -> Matching:
     middle = (u.min() + u.max() - v.min() - v.max()) / 4 if n else 0.0
     scale = (np.exp(np.clip(w, -MAX_EXPONENT, MAX_EXPONENT)) for w in (u - middle, v + middle))
     return Matching(rows, *scale, rank=int(np.count_nonzero(rows >= 0)))
-
-
-def needs_matching(A: Sparse) -> bool:
-    """Tell whether LU should permute rows by a matching before it orders ``A + A^T``.
-
-    So it should where the pattern is far from symmetric (there the matching saves fill, up to a
-    factor of 80, while above 60 % symmetry it saves none), and where a diagonal entry is zero,
-    missing or below 1e-8 of the largest entries of its row and of its column.
-
-    Parameters
-    ----------
-    A : (n, n) sparse matrix or array
-        Real or complex.
-
-    Examples
-    --------
-    >>> import scipy.sparse as sp
-    >>> needs_matching(sp.csc_array([[4.0, 1.0], [2.0, 3.0]]))
-    False
-    >>> needs_matching(sp.csc_array([[4.0, 1.0], [2.0, 0.0]]))
-    True
-    """
-    A = _canonical(A)
-    size = abs(A)
-    by_row = size.tocsr()
-    bound = np.minimum(_largest(size.data, size.indptr), _largest(by_row.data, by_row.indptr))
-    diagonal = size.diagonal()
-    if not np.all((diagonal > 0) & (diagonal >= TINY_DIAGONAL * bound)):
-        return True
-    return bool(pattern_symmetry(A) < MIN_SYMMETRY)
-
-
-def pattern_symmetry(A: Sparse) -> float:
-    """Return the share of stored off-diagonal entries whose mirror image is stored too.
-
-    Parameters
-    ----------
-    A : (n, n) sparse matrix or array
-        Values do not matter: stored zeros count.
-
-    Returns
-    -------
-    float
-        Between 0 and 1; 1 for a diagonal matrix.
-
-    Examples
-    --------
-    >>> import scipy.sparse as sp
-    >>> pattern_symmetry(sp.csc_array([[1, 2, 0], [3, 0, 0], [4, 5, 0]]))
-    0.5
-    """
-    A = _canonical(A)
-    P = sp.csc_array((np.ones(A.indices.size, np.int8), A.indices, A.indptr), A.shape)
-    diagonal = np.count_nonzero(P.diagonal())
-    mirrored = P.multiply(P.T.tocsc()).nnz - diagonal
-    return float(mirrored / (P.nnz - diagonal)) if P.nnz > diagonal else 1.0

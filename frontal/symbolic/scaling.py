@@ -1,13 +1,18 @@
-"""Row and column scaling of a general matrix, by powers of two so that it rounds nothing."""
+"""Row and column scaling of a matrix, by powers of two so that it rounds nothing.
+
+A method of one triangle scales rows and columns alike: by the geometric means of the factors that
+a matching gives to a row and its column (Duff and Pralet 2005), or until the largest entry of each
+row is near 1 (Ruiz, RAL-TR-2001-034).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
+from .._jit import jit
 from ..cached import cached_property
 from .matching import Matching, maximum_product_matching
 
@@ -15,6 +20,9 @@ if TYPE_CHECKING:
     from ..matrix import Canonical
 
 _LARGEST = 1022  # exponent of a power of two whose inverse is a normal number, too
+FAR = 2.0**-10  # entries below it make a scaling uneven,
+UNEVEN = 0.01  # if they are more than this share of all
+SWEEPS = 10  # each halves the decades between a row's largest entry and 1
 _ZERO = -(1 << 20)  # an exponent for zero, below all sums of others
 
 
@@ -31,24 +39,66 @@ class Scaling:
         return extreme(self.row, self.column)
 
 
-def scaling_of(matrix: Canonical, matching: Matching | None) -> Scaling:
-    """Scaling of a matrix for LU, which begins with that of a matching.
+class Equilibrated(NamedTuple):
+    """A scaling, and whether a matching would hardly give another."""
+
+    scaling: Scaling
+    even: bool
+
+
+def scaling_of(matrix: Canonical, matching: Matching | None, symmetric: bool) -> Scaling:
+    """Scaling of a matrix for a method that seeks pivots, which begins with that of a matching.
 
     Where rows and columns both differ much in size, to make the largest entry of each row and then
-    of each column 1 may leave entries of the diagonal that would be replaced as tiny pivots. A
-    matching is then made for its scaling alone.
+    of each column 1 may leave entries of the diagonal that would be no pivots. A matching is then
+    made for its scaling alone.
+
+    Parameters
+    ----------
+    matrix : Canonical
+    matching : Matching or None
+        Of a matrix of this pattern.
+    symmetric : bool
+        Rows and columns are scaled alike, by one array.
     """
-    of = matrix.indptr, matrix.indices, matrix.data
-    begin = (matching.row_scale, matching.col_scale) if matching else (None, None)
-    row, column = equilibrate(*of, *begin)
-    if matching is None:
-        A = sp.csc_array((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
+    scaling, even = equilibrated(matrix, symmetric, matching)
+    if matching is None and not even:
         with np.errstate(over="ignore", under="ignore"):
-            diagonal = np.abs(A.diagonal()) * row * column
+            diagonal = np.abs(matrix.A.diagonal()) * scaling.row * scaling.column
         if diagonal.min(initial=1.0) < np.sqrt(np.finfo(matrix.dtype).eps):
-            found = maximum_product_matching(A)
-            row, column = equilibrate(*of, found.row_scale, found.col_scale)
-    return Scaling(row, column)
+            found = maximum_product_matching(matrix.A)
+            return equilibrated(matrix, symmetric, found).scaling
+    return scaling
+
+
+def equilibrated(
+    matrix: Canonical, symmetric: bool, matching: Matching | None = None
+) -> Equilibrated:
+    """Scale the largest entry of each row and column to 1, beginning with a matching's scaling.
+
+    The scaling is called even where hardly any entry that is not zero is far below 1.
+    """
+    of = matrix.indptr, matrix.indices
+    size = _modulus(matrix.data)
+    begin = (matching.row_scale, matching.col_scale) if matching else (None, None)
+    if symmetric:
+        both = equilibrate_symmetric(*of, size, *begin)
+        scaling = Scaling(both, both)
+    else:
+        scaling = Scaling(*equilibrate(*of, size, *begin))
+    far = _far_below(*of, size.astype(np.float64), scaling.row, scaling.column)
+    return Equilibrated(scaling, far <= UNEVEN * size.size)
+
+
+@jit
+def _far_below(indptr, indices, size, row, column):
+    """How many entries but zeros are far below 1."""
+    far = 0
+    for j in range(indptr.size - 1):
+        for p in range(indptr[j], indptr[j + 1]):
+            product = size[p] * row[indices[p]] * column[j]
+            far += size[p] > 0 and product < FAR
+    return far
 
 
 def scaled(
@@ -147,3 +197,54 @@ def equilibrate(
     gain = _largest(n, indices, size)
     size -= gain[indices]
     return _powers(by_row - gain, by_column - _largest(n, place, size))
+
+
+@jit
+def _equal_rows(indptr, indices, size, scale):
+    """Change the exponents of rows and columns alike until the largest of each row is near 0."""
+    n = scale.size
+    gain = np.empty(n)
+    for _ in range(SWEEPS):
+        far = 0.0
+        for j in range(n):
+            largest = -np.inf
+            for p in range(indptr[j], indptr[j + 1]):
+                largest = max(largest, size[p] + scale[indices[p]])
+            gain[j] = 0.5 * (largest + scale[j]) if largest > -np.inf else 0.0
+            far = max(far, abs(gain[j]))
+        for j in range(n):
+            scale[j] -= gain[j]
+        if far < 0.25:
+            break
+
+
+def equilibrate_symmetric(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    data: np.ndarray,
+    row: np.ndarray | None = None,
+    column: np.ndarray | None = None,
+) -> np.ndarray:
+    """One scaling of rows and columns that brings the largest entry of each of them near 1.
+
+    Parameters
+    ----------
+    indptr, indices, data : arrays
+        A by columns, (n, n), its moduli symmetric.
+    row, column : (n,) float arrays, optional
+        Scalings whose geometric mean is begun with, such as those of a matching.
+
+    Returns
+    -------
+    (n,) float64 array
+        Powers of two, whose inverses are numbers too.
+    """
+    scale = np.zeros(indptr.size - 1)
+    if row is not None and column is not None:
+        scale = 0.5 * (np.log2(row) + np.log2(column))
+    modulus = _modulus(data).astype(np.float64)
+    number = (modulus > 0) & np.isfinite(modulus)
+    size = np.log2(modulus, where=number, out=np.full(modulus.size, -np.inf))
+    _equal_rows(indptr, indices, size, scale)
+    exponent = np.clip(np.rint(scale), -_LARGEST, _LARGEST).astype(np.int32)
+    return np.ldexp(1.0, exponent)

@@ -14,10 +14,11 @@ from ..matrix import Canonical
 from ..method import Method
 from ..ordering import Ordering, auto
 from ..ordering.etree import EliminationTree, inverse
-from ..ordering.graph import adjacency
+from ..ordering.graph import Graph, adjacency
 from ..ordering.model import pace_of
 from . import supernodes
-from .matched import Matched, as_csc, match_rows, order_matched, tied_columns
+from .diagonal import stranded
+from .matched import Matched, Pairs, as_csc, match_rows, order_matched, tied_columns
 from .matching import Matching
 from .plan import Plan, make_plan
 
@@ -66,14 +67,15 @@ class Choices(NamedTuple):
         The order to use, with ``ordering="given"``.
     reuse : int
         How many factorizations of this pattern will follow: a better ordering pays sooner.
-    pairs : bool
-        Keep a symmetric pattern by pairs of columns, rather than move rows.
+    pairs : {"auto", "all", "none"}
+        Of a symmetric pattern with tiny diagonal entries: which columns are kept in one front with
+        a partner, those that could get no pivot otherwise or all. With ``"none"`` LU moves rows.
     """
 
     ordering: str = "auto"
     perm: np.ndarray | None = None
     reuse: int = 1
-    pairs: bool = True
+    pairs: Pairs = "auto"
 
 
 class Found(NamedTuple):
@@ -83,6 +85,17 @@ class Found(NamedTuple):
     ordering: Ordering
     matching: Matching | None
     paired: bool
+    tiny: int
+
+
+class Fronts(NamedTuple):
+    """An order of elimination, and the fronts that it makes."""
+
+    ordering: Ordering
+    perm: np.ndarray
+    start: np.ndarray
+    parent: np.ndarray
+    updates: np.ndarray
 
 
 def symbolic_phase(
@@ -112,22 +125,17 @@ def symbolic_phase(
     matched = Matched(None, np.arange(matrix.n, dtype=np.int32))
     if method.scaling:
         clock.start("matching")
-        matched = match_rows(matrix, choices.pairs and choices.ordering != "given")
+        given = choices.ordering == "given"  # is not to be changed: LU moves rows instead
+        matched = match_rows(matrix, method, "none" if given else choices.pairs)
     clock.start("graph")
     graph = adjacency(as_csc(matrix, matched.column_of_row[matrix.indices]))
-    clock.start("ordering")
-    work = method.panels  # LU does everything for two triangles
-    likely = machine(np.inf if matrix.n >= auto.FEWEST else 0.0)  # no matter below
-    options = {"reuse": choices.reuse, "perm": choices.perm, **pace_of(likely, work)}
-    chosen = order_matched(graph, matched.partner, choices.ordering, **options)
-    clock.start("symbolic")
-    perm, iperm, parent, count = chosen.tree or EliminationTree.of(graph, chosen.perm)
-    first = supernodes.fundamental_supernodes(parent, count)
-    tie = tied_columns(perm, iperm, matched.partner)
-    cost = MACHINES[machine(work * chosen.cost.flops)].fronts
-    merged = supernodes.amalgamate(first, parent, count, tie, cost)
-    turn, start, tree, updates = supernodes.arrange_fronts(first, *merged)
-    perm = perm[turn]
+    fronts = _fronts(graph, matched.partner, method, choices, machine, clock)
+    alone = _stranded(matrix, matched, fronts)
+    if alone.size and choices.ordering != "given":
+        matched = matched.tied(matrix, alone)
+        same = choices._replace(ordering=fronts.ordering.method)
+        fronts = _fronts(graph, matched.partner, method, same, machine, clock)
+    chosen, perm, start, tree, updates = fronts
     iperm = inverse(perm)
     pointer, rows = supernodes.front_rows(
         graph.indptr, graph.indices, perm, iperm, start, tree, updates
@@ -142,7 +150,41 @@ def symbolic_phase(
     pattern = matrix.indptr.copy(), matrix.indices.copy()
     symbolic = Symbolic(matrix.n, method, *pattern, perm, inverse(row_rank), plan)
     ordering = replace(chosen, tree=None)  # the plan has taken its place
-    return Found(symbolic, ordering, matched.matching, matched.partner is not None)
+    tiny = 0 if matched.tiny is None else int(np.count_nonzero(matched.tiny))
+    return Found(symbolic, ordering, matched.matching, matched.partner is not None, tiny)
+
+
+def _fronts(
+    graph: Graph,
+    partner: np.ndarray | None,
+    method: Method,
+    choices: Choices,
+    machine: Callable[[float], str],
+    clock: Clock,
+) -> Fronts:
+    """Order a graph, build its elimination tree, and merge columns into fronts."""
+    clock.start("ordering")
+    work = method.panels  # LU does everything for two triangles
+    likely = machine(np.inf if graph.n >= auto.FEWEST else 0.0)  # no matter below
+    options = {"reuse": choices.reuse, "perm": choices.perm, **pace_of(likely, work)}
+    chosen = order_matched(graph, partner, choices.ordering, **options)
+    clock.start("symbolic")
+    perm, iperm, parent, count = chosen.tree or EliminationTree.of(graph, chosen.perm)
+    first = supernodes.fundamental_supernodes(parent, count)
+    tie = tied_columns(perm, iperm, partner)
+    cost = MACHINES[machine(work * chosen.cost.flops)].fronts
+    merged = supernodes.amalgamate(first, parent, count, tie, cost)
+    turn, start, tree, updates = supernodes.arrange_fronts(first, *merged)
+    return Fronts(chosen, perm[turn], start, tree, updates)
+
+
+def _stranded(matrix: Canonical, matched: Matched, fronts: Fronts) -> np.ndarray:
+    """Columns that would get no pivot in these fronts, and that may be tied to others."""
+    if matched.tiny is None or matched.partner is not None:
+        return np.empty(0, np.int32)
+    A = as_csc(matrix, matrix.indices)
+    _, alone = stranded(A, matched.tiny, inverse(fronts.perm), fronts.start)
+    return np.flatnonzero(alone)
 
 
 Progress = Callable[[str, float, float], None]
@@ -165,7 +207,8 @@ class Clock:
 
     def stop(self) -> None:
         if self._phase:
-            self.seconds[self._phase] = time.perf_counter() - self._since
+            earlier = self.seconds.get(self._phase, 0.0)
+            self.seconds[self._phase] = earlier + time.perf_counter() - self._since
             if self._progress:
                 self._progress(self._phase, 1.0, 1.0)
             self._phase = ""

@@ -13,7 +13,7 @@ import frontal
 import frontal.gpu.runtime.device
 from frontal import backends as backend
 from frontal import errors, problems
-from frontal.factor import policy
+from frontal.factor.solve import Solver
 from frontal.gpu.sparse.backend import GpuBackend
 
 from ..gpu.sparse.test_gpu_system import matrix, put
@@ -239,15 +239,15 @@ def test_arrays_of_a_device_and_a_factor_on_the_host(device):
 
 
 def test_the_cpu_takes_over_where_the_pivots_of_the_gpu_do_not_do(monkeypatch):
-    judge, judged = policy._judge, []
+    examine, judged = Solver.examine, []
 
-    def first_time(solver):
+    def first_time(solver, before):
         judged.append(solver.factor.backend == "gpu")
         if judged == [True]:
             raise frontal.SingularMatrixError("tiny pivots")
-        judge(solver)
+        examine(solver, before)
 
-    monkeypatch.setattr(policy, "_judge", first_time)
+    monkeypatch.setattr(Solver, "examine", first_time)
     a = matrix("general", "f8")
     with pytest.warns(errors.PerformanceWarning, match="the CPU takes over"):
         factor = frontal.factorize(a, kind="general", backend="gpu")

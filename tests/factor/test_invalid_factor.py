@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import frontal
 from frontal import errors
 from frontal.cpu import backend as cpu
-from frontal.factor import policy
+from frontal.factor.solve import Solver
 from frontal.gpu.sparse.backend import GpuBackend
 
 from ..gpu.sparse.test_gpu_system import chosen, matrix, put  # noqa: F401
@@ -125,11 +125,11 @@ def test_an_interrupt_while_the_factor_is_judged(device, monkeypatch, where):
     a = matrix("general", "f8")
     factor = frontal.factorize(a, kind="general", backend=where)
 
-    def interrupted(solver):
+    def interrupted(solver, before):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(policy, "_judge", interrupted)
+        patch.setattr(Solver, "examine", interrupted)
         with pytest.raises(KeyboardInterrupt):
             factor.refactorize(2 * a)
     refuses(factor, device)

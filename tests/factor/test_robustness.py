@@ -63,8 +63,12 @@ def test_refactorize_may_turn_indefinite():
 
 @pytest.mark.parametrize("kind", ["spd", "general"])
 def test_nearly_singular_is_told(kind):
-    A = sp.csc_array(np.array([[1.0, 1.0], [1.0, 1.0 + 4e-16]]))
+    A = sp.csc_array(np.array([[1.0, 1.0], [1.0, 1.0 + 1e-14]]))
+    factor = frontal.factorize(A, kind=kind)
     with pytest.warns(frontal.IllConditionedWarning, match="condition number"):
+        factor.solve([1.0, 2.0])
+    A.data[-1] = 1 + 4e-16
+    with pytest.raises(frontal.SingularMatrixError, match="its rank is 1 of 2"):
         frontal.factorize(A, kind=kind)
 
 

@@ -21,7 +21,7 @@ import frontal
 from frontal import linalg
 from frontal.io import read_matrix, write_matrix
 from frontal.ordering import order
-from frontal.symbolic.matching import needs_matching
+from frontal.symbolic.diagonal import needs_matching
 
 ROOT = Path(__file__).resolve().parents[2]
 HUGE = 10**8

@@ -54,7 +54,11 @@ def assert_same(result, reference, tolerance=1e-12):
 @pytest.mark.parametrize("name", ["spsolve", "splu", "factorized"])
 def test_signatures(name):
     parameters = [
-        [(p.name, p.default, p.kind) for p in inspect.signature(f).parameters.values()]
+        [
+            (p.name, p.default, p.kind)
+            for p in inspect.signature(f).parameters.values()
+            if p.name != "singular"
+        ]
         for f in (getattr(ours, name), getattr(theirs, name))
     ]
     assert parameters[0] == parameters[1]
@@ -131,7 +135,7 @@ def test_singular(why):
         assert np.isnan(result).all()
         assert caught == warned == [theirs.MatrixRankWarning]
     for function in (ours.splu, ours.factorized):
-        with pytest.raises(RuntimeError, match="singular"):
+        with pytest.raises(RuntimeError, match="Factor is exactly singular"):
             function(A)
     with pytest.raises(RuntimeError, match="singular"):
         ours.spsolve(A, sp.csc_array(np.eye(4)))

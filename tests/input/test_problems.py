@@ -12,12 +12,17 @@ from frontal import problems
 from frontal.problems import tensor
 
 SMALL = {"graph": 60, "kkt": 60, "kktreg": 60, "linear_program": 60, "circuit": 100}
+SMALL |= {"interior_point": 60, "quadratic_program": 60, "mna": 50, "zero_diagonal": 60}
+SMALL |= {"conditioned": 60}
 SPD = {
     *("poisson2d", "poisson2d9", "poisson3d", "poisson3d27", "aniso2d", "aniso3d", "heat2d"),
     *("heat3d", "biharmonic2d", "elasticity3d", "graph"),
 }
-INDEFINITE = {"stokes2d", "kkt", "kktreg", "linear_program"}
-GENERAL = {"convdiff2d", "convdiff3d", "circuit"}
+INDEFINITE = {
+    *("stokes2d", "kkt", "kktreg", "linear_program", "optimal_control", "interior_point"),
+    *("quadratic_program", "mna", "zero_diagonal", "conditioned"),
+}
+GENERAL = {"convdiff2d", "convdiff3d", "circuit", "oseen2d", "near_skew"}
 COMPLEX = {"helmholtz2d", "helmholtz3d"}
 each = pytest.mark.parametrize("name", problems.catalogue)
 
@@ -55,7 +60,7 @@ def test_kind(name):
     else:
         np.testing.assert_array_equal(A, A.T)
         values = np.linalg.eigvalsh(A)
-        assert np.abs(values).min() > 1e-8
+        assert np.abs(values).min() > 1e-9
         assert (values[0] > 0) == (name in SPD)
 
 

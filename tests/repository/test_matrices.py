@@ -13,7 +13,8 @@ import scipy.sparse as sp
 
 import frontal
 from frontal import errors
-from frontal.symbolic.matching import maximum_product_matching, needs_matching, pattern_symmetry
+from frontal.symbolic.diagonal import needs_matching, pattern_symmetry
+from frontal.symbolic.matching import maximum_product_matching
 
 from ..conftest import scaled_residual
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from frontal.symbolic.matching import maximum_product_matching, needs_matching, pattern_symmetry
+from frontal.symbolic.diagonal import needs_matching, pattern_symmetry
+from frontal.symbolic.matching import maximum_product_matching
 from frontal.symbolic.pairs import symmetric_pairs
 
 EPS = np.finfo(float).eps

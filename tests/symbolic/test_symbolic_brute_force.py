@@ -14,7 +14,9 @@ import frontal
 from frontal import problems
 from frontal.cpu import backend as cpu
 from frontal.cpu.layout import Layout
+from frontal.factor.analysis import Analysis
 from frontal.matrix import canonical
+from frontal.method import LU
 from frontal.ordering import order
 from frontal.ordering.components import Components
 from frontal.ordering.etree import EliminationTree
@@ -23,6 +25,7 @@ from frontal.symbolic.matched import match_rows
 from frontal.symbolic.matching import Matching
 from frontal.symbolic.pairs import symmetric_pairs
 from frontal.symbolic.supernodes import arrange_fronts
+from frontal.symbolic.symbolic import Choices
 
 from ..conftest import fronts_cost
 
@@ -209,13 +212,13 @@ def longest_path(parent):
 def test_pairs_cost_little_fill(A):
     """A pair is a node of the graph that is ordered, and its columns are of one front."""
     with fronts_cost():
-        analysis = frontal.analyze(A, ordering="amd")
+        analysis = Analysis.of(canonical(A), LU, Choices("amd", pairs="all"), backend="cpu")
     assert analysis.paired
     plain = order(A, "amd").cost
     assert analysis.ordering.cost.nnz <= 2 * plain.nnz
     lower = (analysis.nnz_factor + analysis.n) // 2
     assert analysis.ordering.cost.nnz <= lower <= 1.6 * analysis.ordering.cost.nnz
-    partner = match_rows(canonical(A), pairs=True).partner
+    partner = match_rows(canonical(A), LU, "all").partner
     front_of = np.repeat(np.arange(analysis.n_fronts), analysis.front_sizes()[0])
     place = np.argsort(analysis.perm)
     assert np.array_equal(front_of[place], front_of[place[partner]])

@@ -71,7 +71,6 @@ def storage_of(pattern, cpu):
 def factored(device, a, kind):
     analysis = frontal.analyze(a, kind=kind)
     values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
-    tiny = 0.0 if kind == "spd" else 1e-3
     cpu = CpuBackend(analysis.symbolic).factorize(values, None)
     pattern = Pattern(device, analysis.plan, analysis.symbolic.method, fewest=0)
     return cpu, pattern, Solver(pattern, storage_of(pattern, cpu))

@@ -1,0 +1,52 @@
+"""Numbers of positive and negative eigenvalues, by those of D (Sylvester's law of inertia)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..errors import InertiaUncertainError
+from ..protocol import NumericFactor
+
+
+class Inertia(NamedTuple):
+    """Numbers of positive, negative and zero eigenvalues."""
+
+    positive: int
+    negative: int
+    zero: int
+
+
+def inertia(factor: NumericFactor) -> Inertia:
+    """See `Factor.inertia`."""
+    method, n = factor.symbolic.method, factor.symbolic.n
+    if method.one_triangle and not method.pivots:
+        return Inertia(n, 0, 0)
+    if not method.inertia(factor.dtype):
+        raise ValueError(
+            f"the inertia is that of D, and the method is {method.name}. Try: kind='symmetric' or "
+            "'hermitian' for a matrix that is; complex symmetric ones have none"
+        )
+    value, known = eigenvalues_of_pivots(factor), np.ones(n, bool)
+    known[factor.nulls] = False
+    known &= np.abs(value) > n * np.finfo(factor.dtype).eps  # NaN is not
+    positive, negative = (int((known & (side * value > 0)).sum()) for side in (1, -1))
+    # A differs from the factorized matrix by one of this rank
+    positive, negative = (max(0, count - factor.perturbed) for count in (positive, negative))
+    unknown = n - positive - negative
+    if unknown:
+        raise InertiaUncertainError(positive, negative, unknown)
+    return Inertia(positive, negative, 0)
+
+
+def eigenvalues_of_pivots(factor: NumericFactor) -> np.ndarray:
+    """(n,) eigenvalues of the 1x1 and 2x2 blocks of D, of the matrix as it was scaled."""
+    value, coupling = np.real(factor.diagonal()).astype(np.float64), factor.coupling()
+    first = np.flatnonzero(coupling)
+    a, b, e = value[first], value[first + 1], np.abs(coupling[first]).astype(np.float64)
+    middle, radius = (a + b) / 2, np.hypot((a - b) / 2, e)
+    large = middle + np.where(middle < 0, -radius, radius)
+    # (a/e) b - e, since products of both may be no numbers
+    value[first], value[first + 1] = large, ((a / e) * b - e) * (e / large)
+    return value

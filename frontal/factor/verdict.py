@@ -1,0 +1,255 @@
+"""What is said of a factor and of its solutions: evidence of singularity, warnings, errors.
+
+A solution passes without a word if its backward error is a few roundings and the error that this
+leaves in x, by a condition number that was estimated, is small. The estimate is made at a first
+solution, and again where pivots or solutions change in size, after a refactorization too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ..accuracy import NORMWISE, Errors, System, Vectors
+from ..errors import IllConditionedWarning, SingularMatrixError, warn
+from ..protocol import NumericFactor, relative_pivots
+from .condition import Estimate, solution_condition
+from .nullspace import NullSpace, null_space
+
+SINGULAR = ("raise", "warn", "allow")
+_WORST = 0.01  # relative error of a solution that needs no warning
+_CONSISTENT = 1000  # roundings; a larger part of b outside of the range of A is meant
+_FIXES = 2
+
+
+@dataclass
+class Verdict:
+    """What is known of how near a factorized matrix is to a singular one.
+
+    Attributes
+    ----------
+    singular : {"raise", "warn", "allow"}
+        What is done about a singular matrix.
+    perturbed, pivot_ratio
+        Of the factor, as far as it was examined.
+    estimates : dict
+        By transposition and by the decade of |A||x|/|b|: what was estimated at such a solution.
+    nulls : dict
+        By op(A): its null space, if that was sought.
+    """
+
+    singular: str = "raise"
+    perturbed: int = 0
+    pivot_ratio: float = np.nan
+    estimates: dict[tuple[bool, int], Estimate] = field(default_factory=dict)
+    nulls: dict[str, NullSpace | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.singular not in SINGULAR:
+            raise ValueError(f"singular is {self.singular!r}; choose 'raise', 'warn' or 'allow'")
+
+    def copy(self) -> Verdict:
+        """For a copy of the factor."""
+        return replace(self, estimates=dict(self.estimates), nulls=dict(self.nulls))
+
+    @property
+    def found(self) -> NullSpace | None:
+        """The null space of A, if there is one."""
+        return self.nulls.get("N")
+
+    # --- of a factor -------------------------------------------------------------------------
+
+    def examine(
+        self,
+        factor: NumericFactor,
+        backward_error: Callable[[np.ndarray], float],
+        before: Verdict,
+    ) -> None:
+        """Look for evidence that A is singular, where pivots make that likely.
+
+        Parameters
+        ----------
+        factor : NumericFactor
+        backward_error : callable
+            Of a refined solution, for a right-hand side (n, 1) on the host.
+        before : Verdict
+            Of other values of the pattern: what it knows holds where pivots are alike.
+
+        Raises
+        ------
+        SingularMatrixError
+            If A is singular, with its rank, unless `singular` says otherwise; and without a rank
+            if the factor gives no solutions.
+        """
+        self.perturbed, self.pivot_ratio = factor.perturbed, factor.health().pivot_ratio
+        alike = self.perturbed == before.perturbed and _alike(self.pivot_ratio, before.pivot_ratio)
+        if alike:
+            self.estimates = before.estimates
+        eps, n = float(np.finfo(factor.dtype).eps), factor.symbolic.n
+        sound = self.pivot_ratio >= eps**0.5 and not self.perturbed and not factor.nulls.size
+        known = alike and before.nulls.get("N", before) is None and not factor.nulls.size
+        if n == 0 or sound:
+            return
+        if known:
+            self.nulls["N"] = None
+            return
+        self.seek_nulls(factor)
+        if self.found is None:
+            _demand_solutions(factor, backward_error)
+
+    def seek_nulls(self, factor: NumericFactor) -> None:
+        """Find the null space of A; raise or warn, as `singular` says, if there is one."""
+        self.nulls = {"N": null_space(factor)}
+        if self.found is None or self.singular == "allow":
+            return
+        columns, n = self.found.columns, factor.symbolic.n
+        if self.singular == "raise":
+            raise SingularMatrixError.of_rank(n, columns)
+        warn(
+            f"the matrix is singular to working precision, of rank {n - columns.size} of {n}: "
+            "solutions are zero in Factor.null_columns where b is in its range, and else huge",
+            IllConditionedWarning,
+        )
+
+    # --- of solutions ------------------------------------------------------------------------
+
+    def fixed(
+        self, factor: NumericFactor, X: Vectors, B: Vectors, trans: str, errors: Errors | None
+    ) -> tuple[Vectors, Errors | None]:
+        """Of a singular system the solution that is zero in null columns, where there is one."""
+        if self.found is None or not B.shape[1]:
+            return X, errors
+        if trans not in self.nulls:
+            self.nulls[trans] = null_space(factor, trans)
+        null = self.nulls[trans]
+        system: System = factor.system(trans, B.dtype)
+        if null is None:
+            return X, errors
+
+        def taken_off(Y: Vectors) -> Vectors:
+            return factor.upload(np.asfortranarray(null.fixed(factor.download(Y))))
+
+        Y = taken_off(X)
+        for _ in range(_FIXES):
+            R, found = system.measure(Y, B)
+            if not found.insufficient(system.eps):
+                break
+            Y = taken_off(system.corrected(Y, R))
+        R, found = system.measure(Y, B)
+        better = found.normwise <= _CONSISTENT * system.eps
+        if errors is None:
+            errors = system.measure(X, B)[1]
+        return system.chosen(better, Y, X), found.chosen(better, errors)
+
+    def judge(
+        self,
+        factor: NumericFactor,
+        errors: Errors,
+        estimate: Estimate | None,
+        dtype: np.dtype,
+        limited: bool,
+    ) -> None:
+        """Raise, warn or say nothing of solutions.
+
+        Parameters
+        ----------
+        factor : NumericFactor
+        errors : Errors
+        estimate : Estimate or None
+            See `estimated`.
+        dtype : numpy.dtype
+            Of the solutions.
+        limited : bool
+            The number of corrections was.
+        """
+        worst = float(errors.normwise.max(initial=0.0))
+        eps = float(np.finfo(factor.dtype).eps)
+        replaced = factor.perturbed or factor.nulls.size
+        lost = replaced and worst > eps**0.75 and not limited
+        if self.found is not None:
+            lost = worst > _CONSISTENT * eps
+        if not np.isfinite(worst) or lost:
+            raise SingularMatrixError.numerical(
+                smallest_pivot_column(factor), f"the backward error stays at {worst:.1e}"
+            )
+        if worst > NORMWISE * eps and self.found is None:
+            advice = "allow more refinement" if limited else "scale the matrix, or use float64"
+            warn(
+                f"the backward error of the solution stays at {worst:.1e}; {advice}",
+                IllConditionedWarning,
+            )
+        elif estimate is not None and self.singular != "allow":
+            _warn_of_condition(estimate, max(worst, float(np.finfo(dtype).eps)))
+
+    def estimated(
+        self,
+        factor: NumericFactor,
+        errors: Errors,
+        X: Vectors,
+        B: Vectors,
+        trans: str,
+        anew: bool = False,
+    ) -> Estimate | None:
+        """The condition number that holds for solutions, from before or made `anew`."""
+        if not X.size or not np.isfinite(errors.normwise).all() or self.found is not None:
+            return None
+        decade = _decade(errors.amplification)
+        key = trans != "N", decade
+        for near in (decade, decade - 1, decade + 1):
+            if not anew and (key[0], near) in self.estimates:
+                return self.estimates[key[0], near]
+        x, b = factor.download(X), factor.download(B)
+        eps = float(np.finfo(x.dtype).eps)
+        estimate = solution_condition(factor, trans, x, b, errors, roughly=not anew)
+        self.estimates[key] = estimate
+        if estimate.condition * eps > 0.1 and "N" not in self.nulls and self._weak(factor):
+            self.seek_nulls(factor)
+        return estimate
+
+    def _weak(self, factor: NumericFactor) -> bool:
+        """Whether pivots, too, make it likely that A is singular."""
+        return (
+            bool(factor.perturbed or factor.nulls.size)
+            or not self.pivot_ratio >= np.finfo(factor.dtype).eps ** 0.5
+        )
+
+
+def _decade(amplification: float) -> int:
+    return round(np.log10(amplification)) if amplification > 0 else -400
+
+
+def _alike(a: float, b: float) -> bool:
+    return bool(b <= 10 * a and a <= 10 * b)
+
+
+def _demand_solutions(factor: NumericFactor, backward_error: Callable[[np.ndarray], float]) -> None:
+    """Refuse a factor with small pivots that gives no solutions."""
+    b = np.random.default_rng(0).standard_normal((factor.symbolic.n, 1)).astype(factor.dtype)
+    rows = 1.0 if factor.scaling is None else factor.scaling.row[:, None]
+    with np.errstate(all="ignore"):
+        b = np.asfortranarray((b / rows).astype(factor.dtype))
+    b[~np.isfinite(b)] = 0
+    if not backward_error(b) <= np.finfo(factor.dtype).eps ** 0.75:
+        raise SingularMatrixError.numerical(smallest_pivot_column(factor))
+
+
+def _warn_of_condition(estimate: Estimate, precision: float) -> None:
+    if estimate.condition * precision <= _WORST:
+        return
+    columns = ", ".join(str(j) for j in estimate.columns)
+    warn(
+        f"the matrix is nearly singular for this right-hand side: the condition number of the "
+        f"solution is about {estimate.condition:.0e}, so that its relative error may be "
+        f"{min(estimate.condition * precision, 1.0):.0e} though its residual is small. A nearly "
+        f"dependent combination of columns has most of column {columns}. Try: float64, other "
+        "equations for these unknowns, or singular='allow' if that is meant",
+        IllConditionedWarning,
+    )
+
+
+def smallest_pivot_column(factor: NumericFactor) -> int:
+    """Column of A with the smallest pivot for what it came from."""
+    of = factor.matrix, factor.symbolic, factor.scaling, factor.coupling()
+    return int(factor.symbolic.perm[int(np.argmin(relative_pivots(factor.diagonal(), *of)))])

@@ -1,0 +1,164 @@
+"""The diagonal of a matrix: which entries are tiny, and which columns get no pivot from it.
+
+A column whose diagonal entry is tiny need not be paired with another: elimination of a neighbour
+fills its diagonal, and in its own front a neighbour makes a 2x2 pivot with it, or gives LU a row.
+Only a column without either is *stranded*: it must have a partner in its front, or be delayed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._jit import jit
+from .matching import by_columns
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from .._typing import Sparse
+
+MIN_SYMMETRY = 0.6  # below this share of mirrored entries the matching repays itself in fill
+TINY_DIAGONAL = 1e-8  # of the largest entry of row and column
+
+
+@jit
+def _tiny_diagonal(indptr, indices, size):
+    n = indptr.size - 1
+    diagonal, by_row, by_column = np.zeros(n), np.zeros(n), np.zeros(n)
+    for j in range(n):
+        for p in range(indptr[j], indptr[j + 1]):
+            i = indices[p]
+            by_row[i] = max(by_row[i], size[p])
+            by_column[j] = max(by_column[j], size[p])
+            if i == j:
+                diagonal[j] = size[p]
+    bound = TINY_DIAGONAL * np.minimum(by_row, by_column)
+    return ~((diagonal > 0) & (diagonal >= bound))
+
+
+def tiny_diagonal(A: sp.csc_array) -> NDArray[np.bool_]:
+    """Columns whose diagonal entry is 0, missing or below 1e-8 of the largest of row and column.
+
+    Parameters
+    ----------
+    A : (n, n) csc_array
+        Without duplicates, real or complex.
+
+    Returns
+    -------
+    (n,) bool array
+    """
+    with np.errstate(over="ignore"):
+        size = np.abs(A.data).astype(np.float64, copy=False)
+    return _tiny_diagonal(A.indptr, A.indices, size)
+
+
+@jit
+def _stranded(indptr, indices, data, tiny, place, start):
+    n = tiny.size
+    front = np.empty(n, np.int32)
+    for s in range(start.size - 1):
+        front[start[s] : start[s + 1]] = s
+    early, stranded = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+    for j in range(n):
+        if not tiny[j]:
+            continue
+        early[j] = stranded[j] = True
+        for p in range(indptr[j], indptr[j + 1]):
+            i = indices[p]
+            if i == j or data[p] == 0:
+                continue
+            if place[i] < place[j]:
+                early[j] = stranded[j] = False
+                break
+            if front[place[i]] == front[place[j]]:
+                stranded[j] = False
+    return early, stranded
+
+
+def stranded(
+    A: sp.csc_array, tiny: NDArray[np.bool_], place: NDArray[np.int32], start: NDArray[np.int32]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Columns with tiny diagonal entries that elimination leaves as they are.
+
+    Parameters
+    ----------
+    A : (n, n) csc_array
+        Of symmetric pattern. Stored zeros are no entries.
+    tiny : (n,) bool array
+        As `tiny_diagonal` says.
+    place : (n,) int32 array
+        When each column is eliminated.
+    start : (fronts + 1,) int32 array
+        First pivot column of each front, in elimination order.
+
+    Returns
+    -------
+    early : (n,) bool array
+        Columns before all their neighbours: the pivot is the diagonal entry of A.
+    stranded : (n,) bool array
+        Those of them that have no neighbour among the pivot columns of their front.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp
+    >>> A = sp.csc_array([[0.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 1.0, 0.0]])
+    >>> order, fronts = np.arange(3, dtype=np.int32), np.array([0, 1, 3], np.int32)
+    >>> early, alone = stranded(A, tiny_diagonal(A), order, fronts)
+    >>> early.tolist(), alone.tolist()
+    ([True, False, False], [True, False, False])
+    """
+    return _stranded(A.indptr, A.indices, A.data, tiny, place, start)
+
+
+def needs_matching(A: Sparse) -> bool:
+    """Tell whether LU should permute rows by a matching before it orders ``A + A^T``.
+
+    So it should where the pattern is far from symmetric (there the matching saves fill, up to a
+    factor of 80, while above 60 % symmetry it saves none), and where a diagonal entry is zero,
+    missing or below 1e-8 of the largest entries of its row and of its column.
+
+    Parameters
+    ----------
+    A : (n, n) sparse matrix or array
+        Real or complex.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> needs_matching(sp.csc_array([[4.0, 1.0], [2.0, 3.0]]))
+    False
+    >>> needs_matching(sp.csc_array([[4.0, 1.0], [2.0, 0.0]]))
+    True
+    """
+    A = by_columns(A)
+    return bool(tiny_diagonal(A).any() or pattern_symmetry(A) < MIN_SYMMETRY)
+
+
+def pattern_symmetry(A: Sparse) -> float:
+    """Return the share of stored off-diagonal entries whose mirror image is stored too.
+
+    Parameters
+    ----------
+    A : (n, n) sparse matrix or array
+        Values do not matter: stored zeros count.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; 1 for a diagonal matrix.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> pattern_symmetry(sp.csc_array([[1, 2, 0], [3, 0, 0], [4, 5, 0]]))
+    0.5
+    """
+    A = by_columns(A)
+    P = sp.csc_array((np.ones(A.indices.size, np.int8), A.indices, A.indptr), A.shape)
+    diagonal = np.count_nonzero(P.diagonal())
+    mirrored = P.multiply(P.T.tocsc()).nnz - diagonal
+    return float(mirrored / (P.nnz - diagonal)) if P.nnz > diagonal else 1.0

@@ -1,0 +1,162 @@
+"""LDL^T, LDL^H and LU on the CPU: pivots that bear their columns, and columns that are delayed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import frontal
+from frontal import problems
+from frontal.cpu import factorize as numeric
+from frontal.cpu import ldl
+from frontal.cpu.system import direct
+from frontal.method import LDLH, LDLT, LU
+from frontal.symbolic.amended import moved_up
+
+from ..conftest import fronts_cost, scaled_residual
+
+METHODS = [(LDLT, "f4"), (LDLT, "f8"), (LDLT, "c16"), (LDLH, "c8"), (LDLH, "c16"), (LU, "f8")]
+APART = -1.0  # seconds a front: the more the better
+
+
+def matrix_of(method, dtype, n, density, seed, zeros=0.5):
+    """A random matrix of the method's symmetry, with zeros on the diagonal."""
+    rng = np.random.default_rng(seed)
+    pattern = rng.random((n, n)) < density
+    pattern |= pattern.T | np.eye(n, dtype=bool) | np.eye(n, k=1, dtype=bool)
+    pattern |= pattern.T
+    a = rng.standard_normal((n, n)) * pattern
+    if np.dtype(dtype).kind == "c":
+        a = a + 1j * rng.standard_normal((n, n)) * pattern
+    if method.one_triangle:
+        a = a + (a.conj().T if method.adjoint else a.T)
+    np.fill_diagonal(a, np.where(rng.random(n) < zeros, 0, a.diagonal().real))
+    column, row = np.nonzero(pattern.T)
+    pointer = np.searchsorted(column, np.arange(n + 1))
+    return sp.csc_array((a[row, column].astype(dtype), row, pointer), shape=(n, n))
+
+
+def factored(A, method, **choices):
+    kind = {LU: "general", LDLT: "symmetric", LDLH: "hermitian"}[method]
+    return frontal.factorize(A, kind=kind, backend="cpu", **choices)
+
+
+def residuals(factor, A, refine=None):
+    b = np.cos(np.arange(A.shape[0])).astype(A.dtype)
+    ops = {"N": A, "T": A.T, "H": A.conj().T}
+    return [scaled_residual(op, factor.solve(b, t, refine=refine), b) for t, op in ops.items()]
+
+
+@pytest.mark.parametrize(("method", "dtype"), METHODS)
+@pytest.mark.parametrize(("n", "density"), [(7, 0.5), (60, 0.08), (260, 0.012), (200, 0.6)])
+def test_matrices_with_zeros_on_the_diagonal(method, dtype, n, density):
+    A = matrix_of(method, dtype, n, density, n)
+    eps = np.finfo(A.dtype).eps
+    factor = factored(A, method)
+    for again in (factor, factor.refactorize(A)):
+        assert again.info["perturbed_pivots"] == 0
+        assert max(residuals(again, A)) <= 4 * eps
+        assert max(residuals(again, A, refine=0)) <= 1e4 * eps
+
+
+@pytest.mark.parametrize(("method", "dtype"), METHODS)
+def test_columns_go_up_and_stay_there(method, dtype):
+    """In the order of the matrix, with a front for each few columns, many have no pivot there."""
+    A = matrix_of(method, dtype, 120, 0.03, 3, zeros=0.9)
+    with fronts_cost(APART):
+        factor = factored(A, method, ordering="natural")
+    first = factor.analysis
+    assert first.amendments == 1 or method is LU  # which pairs columns where the order is given
+    symbolic = factor._numbers.factor.symbolic
+    assert symbolic is first.symbolic
+    factor.refactorize(A)
+    assert factor.analysis is first
+    assert max(residuals(factor, A)) <= 4 * np.finfo(A.dtype).eps
+    assert factor._numbers.factor.panels.size == factor._numbers.factor.panel[-1]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(("method", "dtype"), METHODS)
+def test_threads_give_the_same_bits(monkeypatch, method, dtype, threads):
+    A = matrix_of(method, dtype, 900, 0.004, 1, zeros=0.3)
+    monkeypatch.setattr("frontal.cpu.backend._INLINE_FLOPS", 0)
+    found = []
+    for count in (1, threads):
+        monkeypatch.setenv("FRONTAL_NUM_THREADS", str(count))
+        found.append(factored(A, method)._numbers.factor)
+    one, other = found
+    assert np.array_equal(one.symbolic.perm, other.symbolic.perm)
+    np.testing.assert_array_equal(one.pivots, other.pivots)
+    np.testing.assert_array_equal(one.diagonal(), other.diagonal())
+    b = np.cos(np.arange(900.0)).astype(dtype)[:, None]
+    np.testing.assert_array_equal(direct(one, b, "N"), direct(other, b, "N"))
+
+
+def bordered(k, m, weak, seed):
+    """A front of k columns, `weak` of them with entries in the border alone, below one of m."""
+    rng = np.random.default_rng(seed)
+    a = rng.standard_normal((k + m, k + m))
+    a[:k, :k] += 4 * np.sqrt(k) * np.diag(rng.choice([-1.0, 1.0], k))
+    a[weak, :k] = a[:k, weak] = 0
+    a[weak, weak] = 1e-5
+    a[k:, k:] += 20 * np.sqrt(k + m) * np.eye(m)
+    return sp.csc_array(a + a.T)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("k", "m"), [(40, 30), (200, 120), (500, 300)])
+def test_what_fails_in_a_block_is_undone(monkeypatch, k, m, threads):
+    """Columns that L21 refuses, in the middle of blocks: the others keep their pivots."""
+    monkeypatch.setattr("frontal.cpu.backend._INLINE_FLOPS", 0)
+    monkeypatch.setenv("FRONTAL_NUM_THREADS", str(threads))
+    weak = np.arange(5, k, 37)
+    A = bordered(k, m, weak, k)
+    pattern = A.toarray() != 0
+    pattern[:k, :k] = True
+    with fronts_cost(APART):
+        analysis = frontal.analyze(A, kind="symmetric", ordering="natural", backend="cpu")
+    factor = analysis.factorize(A)
+    assert factor.growth <= ldl.LARGEST
+    assert max(residuals(factor, A, refine=0)) <= 1e-14
+    signs = np.sign(scipy.linalg.eigvalsh(A.toarray()))
+    numbers = factor._numbers.factor
+    d, e = numbers.diagonal(), numbers.coupling()
+    j = np.flatnonzero(e)
+    alone = np.setdiff1d(np.arange(d.size), np.append(j, j + 1))
+    assert (d[alone] > 0).sum() + j.size == (signs > 0).sum()
+    assert numeric._TILE == 256  # so that the largest of these has several tiles
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([LDLT, LU]))
+def test_plans_are_amended(seed, method):
+    """Whichever columns move to their parents, the plan is one for the same matrix."""
+    rng = np.random.default_rng(seed)
+    A = sp.csc_array(problems.poisson2d(7) + 1e-3 * sp.eye_array(49))
+    kind = "general" if method is LU else "symmetric"
+    analysis = frontal.analyze(A, kind=kind, ordering="amd", backend="cpu")
+    symbolic = analysis.symbolic
+    for _ in range(2):
+        symbolic = moved_up(symbolic, rng.choice(49, int(rng.integers(0, 20)), replace=False))
+        plan = symbolic.plan
+        assert plan.start[-1] == 49
+        assert np.all(np.diff(plan.start) > 0)
+        assert np.all(plan.parent[:-1] > np.arange(plan.parent.size - 1)) or -1 in plan.parent
+        np.testing.assert_array_equal(np.sort(symbolic.perm), np.arange(49))
+    factor = analysis.amended(symbolic).factorize(A)
+    assert max(residuals(factor, A, refine=0)) <= 1e-14
+
+
+def test_null_columns_are_found():
+    """The Laplacian of a graph with two parts, and a constraint that is there twice."""
+    graph = problems.poisson2d(6).tolil()
+    graph.setdiag(0)
+    graph = sp.csgraph.laplacian(sp.csr_array(abs(graph)))
+    A = sp.block_diag([graph, graph], format="csc")
+    for kind in ("symmetric", "general"):
+        factor = frontal.analyze(A, kind=kind, backend="cpu").engine.factorize(A.data, None)
+        assert factor.nulls.size == 2, kind

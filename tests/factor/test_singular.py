@@ -1,0 +1,147 @@
+"""Singular matrices: refused with evidence, or solved where that is asked for."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.sparse.linalg import eigsh, splu
+
+import frontal
+from frontal import linalg, problems
+
+
+def laplacian(k):
+    """Of the graph of a grid: constants are its null space."""
+    A = problems.poisson2d(k)
+    return sp.csc_array(A - sp.diags_array(A.sum(axis=1)))
+
+
+def low_rank(n, rank, dtype):
+    rng = np.random.default_rng(rank)
+    X, Y = rng.standard_normal((n, rank)), rng.standard_normal((rank, n))
+    return sp.csc_array((X @ Y + 1j * X @ Y[:, ::-1] if dtype == "c16" else X @ Y).astype(dtype))
+
+
+SCALES = 2.0 ** np.random.default_rng(0).integers(-60, 60, (2, 81))
+CASES = {
+    "grids": (sp.block_diag([laplacian(6), laplacian(4), laplacian(9)], "csc"), 3),
+    "low rank": (low_rank(40, 36, "f8"), 4),
+    "single precision": (low_rank(40, 38, "f4"), 2),
+    "complex": (low_rank(40, 39, "c16"), 1),
+    "scaled": (
+        sp.csc_array(sp.diags_array(SCALES[0]) @ laplacian(9) @ sp.diags_array(SCALES[1])),
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_rank_and_null_columns(name):
+    A, p = CASES[name]
+    n = A.shape[0]
+    with pytest.raises(frontal.SingularMatrixError, match=f"rank is {n - p} of {n}") as caught:
+        frontal.factorize(A)
+    error = caught.value
+    assert (error.rank, error.column) == (n - p, error.null_columns[0])
+    assert error.null_columns.shape == (p,)
+    factor = frontal.factorize(A, singular="allow")
+    N = factor.null_space()
+    np.testing.assert_array_equal(N[factor.null_columns], np.eye(p))
+    eps = np.finfo(A.dtype).eps
+    if name == "scaled":
+        np.testing.assert_allclose(N[:, 0] * SCALES[1], N[0, 0] * SCALES[1][0], rtol=1e-9)
+    else:
+        assert abs(A @ N).max() <= 20 * eps * (abs(A) @ abs(N)).max()
+        size = np.linalg.svd(A.toarray(), compute_uv=False)
+        others = np.delete(A.toarray(), error.null_columns, axis=1)
+        assert (size > 100 * eps * size[0]).sum() == n - p
+        assert np.linalg.svd(others, compute_uv=False)[-1] > 100 * eps * size[0]
+
+
+@pytest.mark.parametrize("trans", ["N", "T", "H"])
+@pytest.mark.parametrize("name", ["grids", "low rank", "complex"])
+def test_consistent_and_other_right_hand_sides(name, trans):
+    A, p = CASES[name]
+    op = {"N": A, "T": A.T, "H": A.conj().T}[trans]
+    rng, n = np.random.default_rng(0), A.shape[0]
+    factor = frontal.factorize(A, singular="allow")
+    B = np.column_stack([op @ rng.standard_normal((n, 2)), rng.standard_normal(n)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        X, info = factor.solve(
+            B + 1j * B[:, ::-1] if name == "grids" else B, trans, return_info=True
+        )
+    X = X.real if name == "grids" else X
+    R, norm = np.abs(op @ X - B).max(axis=0), abs(op).sum(axis=1).max()
+    consistent = slice(1, 2) if name == "grids" else slice(0, 2)
+    assert np.abs(X[:, consistent]).max() < 1e3
+    assert (R[consistent] <= 1e-14 * norm * np.abs(X[:, consistent]).max()).all()
+    assert np.abs(X[:, 2]).max() > 1e12
+    assert R[2] <= 1e-15 * norm * np.abs(X[:, 2]).max()
+    assert (info.null_pivots, info.condition) == (p, None)
+    if trans == "N":
+        assert not X[factor.null_columns, consistent].any()
+
+
+def test_the_coarse_grid_of_a_multigrid_method():
+    """A graph Laplacian, with right-hand sides that are consistent up to rounding."""
+    A = laplacian(30)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        factor = frontal.factorize(A, singular="allow")
+        b = np.random.default_rng(0).standard_normal(900)
+        b -= b.mean()
+        for k in range(3):
+            x = factor.refactorize((k + 1) * A).solve(b)
+            assert np.abs((k + 1) * (A @ x) - b).max() <= 1e-13
+            assert np.abs(x).max() < 1e3
+
+
+def test_what_is_done_is_remembered_and_told_once():
+    A, b = laplacian(8), np.arange(64.0) - 31.5
+    with pytest.warns(frontal.IllConditionedWarning, match="rank 63 of 64") as caught:
+        x = frontal.solve(A, b, singular="warn")
+    assert len(caught) == 1
+    with pytest.raises(frontal.SingularMatrixError):
+        frontal.analyze(A).factorize(A)
+    np.testing.assert_allclose(A @ x, b, atol=1e-12)
+    with pytest.raises(ValueError, match="choose 'raise', 'warn' or 'allow'"):
+        frontal.factorize(A, singular="never")
+    np.testing.assert_allclose(A @ linalg.splu(A, singular="allow").solve(b), b, atol=1e-12)
+    with pytest.raises(RuntimeError, match="Factor is exactly singular"):
+        linalg.splu(A)
+    assert frontal.factorize(problems.poisson2d(5), singular="allow").null_space().shape == (25, 0)
+
+
+MODES = 4 * np.sin(np.pi * np.arange(1, 41) / 82) ** 2
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e-15, 1e-12])
+@pytest.mark.parametrize("mode", [0, 2])
+def test_eigenvectors_at_an_eigenvalue(mode, shift):
+    """Inverse iteration and Lanczos' method, as with SuperLU."""
+    A, sigma = problems.poisson2d(40), 2 * MODES[mode] * (1 + shift)
+    B = sp.csc_array(A - sigma * sp.eye_array(1600))
+    v0 = np.random.default_rng(3).standard_normal(1600)
+    errors = []
+    for ours in (True, False):
+        if ours:
+            factor = frontal.factorize(B, singular="allow")
+            solve, inverse = factor.solve, factor.as_linear_operator()
+        else:
+            solve = splu(B).solve
+        y = v0
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for _ in range(2):
+                y = solve(y)
+                y /= np.linalg.norm(y)
+        errors.append(np.linalg.norm(A @ y - (y @ (A @ y)) * y))
+    assert errors[0] <= 2 * errors[1] + 1e-15
+    found = eigsh(A, 3, sigma=sigma, OPinv=inverse, return_eigenvectors=False, v0=v0)
+    exact = np.add.outer(MODES, MODES).ravel()
+    exact = exact[np.argsort(abs(exact - sigma))[:3]]
+    np.testing.assert_allclose(np.sort(found), np.sort(exact), rtol=1e-11)

@@ -16,7 +16,7 @@ from ..errors import (
 )
 from ..matrix import Canonical
 from ..protocol import Backend, DelayFailure, NumericFactor, PivotFailure, Progress
-from ..symbolic.amended import moved_up
+from ..symbolic.amended import movable, moved_up
 from ..symbolic.scaling import Scaling, scaling_of
 from ..symmetry import check_promise
 from .analyzed import Analyzed
@@ -257,7 +257,7 @@ def _attempt(
 
 def _bears(factor: NumericFactor) -> bool:
     """Whether pivots bear their columns, but for a few that refinement answers for."""
-    failed = factor.failed
+    failed = movable(factor.symbolic, factor.failed)
     if not failed.size:
         return True
     return failed.size <= _FEW and factor.growth() <= np.finfo(factor.dtype).eps ** -0.5

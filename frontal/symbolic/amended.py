@@ -127,6 +127,13 @@ def renumber(symbolic: Symbolic, outcome: Outcome) -> Renumbered:
     return Renumbered(front, start, tree, pointer, rows, column, row)
 
 
+def movable(symbolic: Symbolic, columns: np.ndarray) -> np.ndarray:
+    """Those of some columns, by position, whose front has a parent."""
+    plan = symbolic.plan
+    front = np.searchsorted(plan.start, columns, "right") - 1
+    return columns[plan.parent[front] >= 0]
+
+
 def moved_up(symbolic: Symbolic, failed: np.ndarray) -> Symbolic:
     """The symbolic phase in which columns belong to the parents of their fronts.
 
@@ -138,7 +145,7 @@ def moved_up(symbolic: Symbolic, failed: np.ndarray) -> Symbolic:
     """
     plan, n = symbolic.plan, symbolic.n
     front = np.repeat(np.arange(plan.parent.size), np.diff(plan.start))
-    late = np.sort(failed[plan.parent[front[failed]] >= 0]).astype(np.int32)
+    late = np.sort(movable(symbolic, failed)).astype(np.int32)
     pointer = np.searchsorted(late, plan.start).astype(np.int64)
     own = np.ones(n, np.bool_)
     own[late] = False

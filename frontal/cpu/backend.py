@@ -31,6 +31,7 @@ from .settle import Place, settle
 from .threads import run_team
 
 _INLINE_FLOPS = CPU.least_flops
+_ROOM = 2  # times the panels, for those of fronts that take columns over; more is better avoided
 _LEAST_ROOM = 1 << 16  # entries, and names, for columns that are delayed: untouched, it is free
 _UNCHECKED_BYTES = 1 << 24  # so little is taken without a look at the system's memory
 
@@ -91,7 +92,8 @@ class CpuBackend:
                 run(work, *cut, rank == 0, rank, np.zeros(1, np.int32))
 
         if alone:
-            member(0)
+            with single_threaded_blas():
+                run(work, *cut, True, 0, np.zeros(1, np.int32))
         else:
             run_team(member, threads, state, symbolic.plan.parent.size, progress)
         if state[team.FAILURE] == team.CRAMPED:
@@ -115,7 +117,7 @@ class CpuBackend:
         """All that a factorization reads and writes."""
         plan, method, dtype = self.symbolic.plan, self.symbolic.method, values.dtype
         size, fronts, n = int(layout.panel[-1]), plan.parent.size, self.symbolic.n
-        room = size // 2 + _LEAST_ROOM if method.pivots else 0
+        room = _ROOM * size + _LEAST_ROOM if method.pivots else 0
         blocks = layout.shared + threads * layout.own
         panels, arena = _storage(size, room, blocks, dtype, previous)
         state = np.zeros(team.STATE_SIZE, np.int64)

@@ -99,7 +99,9 @@ def factorize(
     course = _Course(given, analysis)
     while True:
         try:
-            factor = course.attempt(progress, previous)
+            of = course.given, course.analysis, course.analysis.engine
+            factor = _attempt(*of, progress, previous, course.delaying)
+            course.refuse_weak(factor)
             solver = Solver(factor, Verdict(before.singular))
             solver.examine(before)
             return course.settled(factor), solver
@@ -125,20 +127,19 @@ class _Course:
     ----------
     given, analysis
         As for `factorize`; the analysis that is tried next.
+    delaying : bool
+        As for `Backend.factorize`.
     """
 
     def __init__(self, given: Canonical | ValuesThere, analysis: Analyzed) -> None:
         self.given, self.analysis = given, analysis
         self._planned = analysis  # before columns moved to other fronts
-        self._delaying, self._rounds = True, 0
+        self.delaying, self._rounds = True, 0
 
-    def attempt(self, progress: Progress | None, previous: NumericFactor | None) -> NumericFactor:
-        """A factor as things are."""
-        engine = self.analysis.engine
-        factor = _attempt(self.given, self.analysis, engine, progress, previous, self._delaying)
+    def refuse_weak(self, factor: NumericFactor) -> None:
+        """Raise where pivots do not bear their columns, and these can still go elsewhere."""
         if self._rounds <= _ROUNDS + 1 and not _bears(factor):
             raise WeakPivots(factor.failed)
-        return factor
 
     def settled(self, factor: NumericFactor) -> Analyzed:
         """The analysis that a factor is of."""
@@ -185,7 +186,7 @@ class _Course:
             self._begin(self.analysis.all_paired(self._on_host()))
         else:
             log.info("columns without sound pivots pile up: replacing these pivots")
-            self._delaying = False
+            self.delaying = False
 
     def too_large(self, error: MemoryError) -> None:
         """Go over to the CPU, if a GPU was not insisted on."""
@@ -206,7 +207,7 @@ class _Course:
                 PerformanceWarning,
             )
             self._begin(self.analysis.analyzed_for(fallback, self._on_host()))
-        elif self.analysis.paired and not self._delaying:
+        elif self.analysis.paired and not self.delaying:
             self._begin(self.analysis.unpaired(self._on_host()))
         else:
             raise error
@@ -214,7 +215,7 @@ class _Course:
     def _begin(self, analysis: Analyzed) -> None:
         """Try another analysis, with all that can be tried with it."""
         self.analysis = self._planned = analysis
-        self._delaying, self._rounds = True, 0
+        self.delaying, self._rounds = True, 0
 
     def _on_host(self) -> Canonical:
         """What is given, on the host from now on."""

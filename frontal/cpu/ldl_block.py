@@ -101,11 +101,13 @@ def _find(block, ld, width, j, last, null):
         if r >= last:  # a column that was set aside
             return -1, -1
         other, next_row = _largest(block, ld, width, r, j)
-        if not other > size:
+        its = size_of(block[r * ld + r])
+        if its >= ALPHA * other:
+            return r, r
+        if not other > size:  # both diagonal entries are small for the one between
             return p, r
-        p, r, size = r, next_row, other
-        own = size_of(block[p * ld + p])
-    return p, p
+        p, r, size, own = r, next_row, other, its
+    return -1, -1  # NaN
 
 
 @inner

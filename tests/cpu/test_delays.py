@@ -160,3 +160,16 @@ def test_null_columns_are_found():
     for kind in ("symmetric", "general"):
         factor = frontal.analyze(A, kind=kind, backend="cpu").engine.factorize(A.data, None)
         assert factor.nulls.size == 2, kind
+
+
+def test_a_pair_with_a_sound_diagonal_entry_is_none():
+    """Rook pivoting takes that entry alone: with its partner it would be nearly singular."""
+    n = 14
+    A = np.diag(np.where(np.arange(n) % 2, 2.0, -2.0))
+    A[0, 0], A[0, 1], A[1, 0], A[1, 1] = 1e-6, 1e-3, 1e-3, 1 + 1e-10
+    A[2:, 0] = A[0, 2:] = 1e-4 * np.cos(np.arange(2.0, n))
+    A[2:, 1] = A[1, 2:] = 1e-4
+    analysis = frontal.analyze(sp.csc_array(A), kind="symmetric", ordering="natural", backend="cpu")
+    assert analysis.n_fronts == 1
+    factor = analysis.engine.factorize(sp.csc_array(A).data, None)
+    assert factor.growth() <= 10

@@ -28,6 +28,7 @@ PROBLEMS = (
     "p2d:30", "p2d:300", "p2d:500", "p2d:1000", "p2d:2000",
     "p3d:30", "p3d:50", "p3d:64", "p3d:100", "p27:40", "el27:20", "el27:30",
     "cd2d:500", "cd2d:1000", "cd3d:40", "cd3d:55", "hz3d:30",
+    "ind3d:40", "ind3d:55",
 )  # fmt: skip
 LEAST = 5.0  # seconds without which no entry is begun
 ABOUT = "import gpu_worker, json; print(json.dumps(gpu_worker.Worker().about()))"

@@ -115,7 +115,7 @@ class Frontal:
         import frontal
 
         self.api, self.A, self.device, self.order = frontal, A, device, entry.order
-        self.kind = "spd" if kind == "spd" else "general"
+        self.kind = kind
         self.values = device.xp.asarray(A.data)
         self.on_host: list[str] = []
         self.analysis: Any = None
@@ -213,7 +213,6 @@ class CuDSS:
                 return order
         import frontal
 
-        kind = "spd" if kind == "spd" else "general"
         return frontal.analyze(A, kind=kind, ordering=Frontal.ordering, reuse=10).perm
 
     def from_scratch(self, kind: str) -> gpu_scratch.CuDSS:

@@ -17,6 +17,7 @@ from frontal import problems
 LETTERS = {"s": np.float32, "d": np.float64, "c": np.complex64, "z": np.complex128}
 SHIFT = 0.1  # on the diagonal of the 27-point Laplacian, which is singular without
 COUPLING = np.array([[2.0, 0.5, 0.5], [0.5, 2.0, 0.5], [0.5, 0.5, 2.0]])
+BELOW = 0.63  # a shift among the lower eigenvalues of the Laplacian
 WAVE = 0.6 + 0.05j  # squared wave number times squared width, damped
 
 
@@ -38,6 +39,11 @@ def damped_waves(n: int) -> sp.csc_array:
     return sp.csc_array(problems.poisson3d(n) - WAVE * sp.eye_array(n**3, format="csc"))
 
 
+def shifted(n: int) -> sp.csc_array:
+    """Return the 7-point Laplacian on n³ points less a shift: symmetric, indefinite."""
+    return sp.csc_array(problems.poisson3d(n) - BELOW * sp.eye_array(n**3, format="csc"))
+
+
 @dataclass(frozen=True)
 class Grid:
     """How to make a problem, what the matrix is, and an edge at which it is a warm-up."""
@@ -55,6 +61,7 @@ GRIDS = {
     "cd2d": Grid(problems.convdiff2d, "general", 40),
     "cd3d": Grid(problems.convdiff3d, "general", 12),
     "hz3d": Grid(damped_waves, "symmetric", 12),
+    "ind3d": Grid(shifted, "symmetric", 12),
 }
 
 

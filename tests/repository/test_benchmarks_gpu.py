@@ -58,6 +58,7 @@ def record(problem, solver, refactor, solve, **more):
         ("cd2d:9", 81, 369, "general"),
         ("cd3d:5", 125, 725, "general"),
         ("hz3d:5", 125, 725, "symmetric"),
+        ("ind3d:5", 125, 725, "symmetric"),
     ],
 )
 def test_grids(name, rows, nnz, kind):
@@ -66,7 +67,7 @@ def test_grids(name, rows, nnz, kind):
     A, told = grids.make(name)
     assert (A.shape, A.nnz, told) == ((rows, rows), nnz, kind)
     assert A.has_sorted_indices
-    assert A.dtype == (np.complex128 if kind == "symmetric" else np.float64)
+    assert A.dtype == (np.complex128 if name.startswith("hz") else np.float64)
     dense = A.toarray()
     assert (np.abs(dense - dense.T).max() == 0) == (kind != "general")
     if kind == "spd":

@@ -15,10 +15,11 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-from harness import commit, machine, now, versions
 from rich.console import Console
 from rich.table import Table
 from threadpoolctl import threadpool_limits
+
+from harness import commit, machine, now, versions
 from trust_judge import VIOLATIONS, Judgement, judge
 from trust_systems import System, system
 
@@ -85,7 +86,7 @@ def show(record: dict, console: Console) -> None:
     """Print counts by kind of problem, and what is wrong."""
     columns = ("systems", "solved", "warned", "refused", "false alarm", *VIOLATIONS)
     table = Table("problem", *columns)
-    for name, counts in sorted(record["kinds"].items()) + [("all", record["counts"])]:
+    for name, counts in [*sorted(record["kinds"].items()), ("all", record["counts"])]:
         table.add_row(name, *(str(counts.get(c, 0)) for c in columns))
     console.print(table)
     for one in record["offenders"][:SHOWN]:

@@ -13,9 +13,9 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 from scipy.sparse.csgraph import structural_rank
-from trust_systems import System
 
 import frontal
+from trust_systems import System
 
 FORWARD = 0.1  # relative error of x that must not pass without a word
 BACKWARD = 4  # roundings

@@ -21,6 +21,7 @@ FORWARD = 0.1  # relative error of x that must not pass without a word
 BACKWARD = 4  # roundings
 REFUSED = 0.2  # refusals begin at this condition, times the rounding: 1e15 in double precision
 ALARM = 2e-6  # warnings should not come below this one: 1e10 in double precision
+_SETTLED = 1e-3  # corrections of a reference
 VIOLATIONS = (
     "silent forward error",
     "silent backward error",
@@ -123,23 +124,24 @@ def solution(A: sp.csc_array, b: np.ndarray) -> np.ndarray | None:
     dense = S.toarray()
     for factorize in (_double, _eliminated):
         solve = factorize(dense)
-        y = None if solve is None else _refined(S, b, solve)
+        y = None if solve is None else _refined(S, b, solve, column)
         if y is not None:
             return y * column
     return None
 
 
-def _refined(S: sp.csr_array, b: np.ndarray, solve) -> np.ndarray | None:
-    """Refine until corrections are small and shrink; None if they do not."""
+def _refined(S: sp.csr_array, b: np.ndarray, solve, column: np.ndarray) -> np.ndarray | None:
+    """Refine until corrections are small, scaled by columns or not; None if they do not shrink."""
     y, last = solve(b), np.inf
     for _ in range(8):
         correction = solve(b - S @ y)
-        size, whole = np.abs(correction).max(), np.abs(y).max()
-        if not np.isfinite(size) or size > 0.2 * last:
-            return None
+        sizes = [np.abs(correction * by).max() / (np.abs(y * by).max() or 1) for by in (1, column)]
+        size = max(sizes)
         y = y + correction
-        if size <= 1e-6 * whole:
+        if size <= _SETTLED:
             return y
+        if not size <= 0.2 * last:
+            return None
         last = size
     return None
 

@@ -77,7 +77,7 @@ def judge(system: System, backend: str = "cpu", inertia: bool = False) -> Judgem
                 found.violations["unexpected error"] = str(others[0].message)[:200]
             if told:
                 found.outcome = "warned"
-                _judge_warning(system.A, str(told[0].message), found)
+                _judge_warning(system, str(told[0].message), found)
             else:
                 _judge_solution(system, x, found)
     if inertia:
@@ -254,9 +254,22 @@ def _judge_refusal(A: sp.csc_array, error: frontal.SingularMatrixError, found: J
         found.violations["wrong rank"] = f"{error.rank} of {n}, not {least} to {most}"
 
 
-def _judge_warning(A: sp.csc_array, message: str, found: Judgement) -> None:
-    condition = _condition(singular_values(A))
-    if condition < ALARM / np.finfo(A.dtype).eps:
+def _judge_warning(system: System, message: str, found: Judgement) -> None:
+    """See whether the condition of the solution, | |A^-1| (|A||x| + |b|) | / |x|, explains it."""
+    A, b = _extended(system.A), _extended(system.b)
+    x = solution(A, b)
+    row, column = equilibrated(A)
+    dense = (sp.diags_array(row) @ A @ sp.diags_array(column)).toarray()
+    with np.errstate(all="ignore"):
+        try:
+            inverse = np.linalg.inv(dense.astype(np.result_type(system.A.dtype, np.float64)))
+        except np.linalg.LinAlgError:
+            return
+        if x is None or not np.abs(x).max() > 0:
+            return
+        change = column * (np.abs(inverse) @ (row * (abs(A) @ np.abs(x) + np.abs(b))))
+        condition = float(change.max() / np.abs(x).max())
+    if condition < ALARM / np.finfo(system.A.dtype).eps:
         found.false_alarm = f"condition {condition:.2g}: {message}"[:120]
 
 

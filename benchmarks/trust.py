@@ -55,7 +55,8 @@ def run(seed: int, numbers: range, backend: str, seconds: float = np.inf) -> dic
                 count[found.outcome] += 1
                 count.update(found.violations.keys())
                 count["false alarm"] += bool(found.false_alarm)
-            counts[f"inertia {found.inertia}"] += bool(found.inertia)
+            if found.inertia:
+                counts[f"inertia {found.inertia}"] += 1
             if found.violations:
                 offenders.append(described(number, one, found))
             if found.false_alarm:
@@ -85,7 +86,7 @@ def failures(record: dict) -> int:
 def show(record: dict, console: Console) -> None:
     """Print counts by kind of problem, and what is wrong."""
     columns = ("systems", "solved", "warned", "refused", "false alarm", *VIOLATIONS)
-    table = Table("problem", *columns)
+    table = Table("problem", *columns, padding=0)
     for name, counts in [*sorted(record["kinds"].items()), ("all", record["counts"])]:
         table.add_row(name, *(str(counts.get(c, 0)) for c in columns))
     console.print(table)

@@ -223,15 +223,15 @@ def equilibrated(A: sp.csc_array, power: float = 0.5) -> tuple[np.ndarray, np.nd
     return two ** np.round(row), two ** np.round(column)
 
 
-def singular_values(A: sp.csc_array) -> np.ndarray:
-    """Those of the equilibrated matrix, by the scaling of the less condition."""
+def singular_values(A: sp.csc_array) -> list[np.ndarray]:
+    """Those of the matrix equilibrated in two ways, that of the less condition first."""
     found = []
     for power in (0.5, 1.0):
         row, column = equilibrated(A, power)
         S = (sp.diags_array(row) @ _extended(A) @ sp.diags_array(column)).toarray()
         dense = S.astype(np.complex128 if A.dtype.kind == "c" else np.float64)
         found.append(np.linalg.svd(dense, compute_uv=False))
-    return max(found, key=lambda s: s[-1] / s[0] if s[0] else 0.0)
+    return sorted(found, key=_condition)
 
 
 def _condition(size: np.ndarray) -> float:
@@ -240,8 +240,8 @@ def _condition(size: np.ndarray) -> float:
 
 def _judge_refusal(A: sp.csc_array, error: frontal.SingularMatrixError, found: Judgement) -> None:
     eps, n = float(np.finfo(A.dtype).eps), A.shape[0]
-    size = singular_values(A)
-    condition = _condition(size)
+    sizes = singular_values(A)
+    condition = _condition(sizes[0])
     if condition < REFUSED / eps:
         found.violations["refused a regular matrix"] = f"condition {condition:.2g}: {error}"[:120]
     if error.rank is None:
@@ -249,7 +249,8 @@ def _judge_refusal(A: sp.csc_array, error: frontal.SingularMatrixError, found: J
     if "structurally" in str(error):
         least = most = structural_rank(sp.csr_array(A))
     else:  # what is between is a matter of taste
-        least, most = ((size > c * eps * size[0]).sum() for c in (100 * n, 0.1))
+        least = min((size > 100 * n * eps * size[0]).sum() for size in sizes)
+        most = max((size > 0.1 * eps * size[0]).sum() for size in sizes)
     if not least <= error.rank <= most:
         found.violations["wrong rank"] = f"{error.rank} of {n}, not {least} to {most}"
 

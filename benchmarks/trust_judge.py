@@ -289,6 +289,9 @@ def _judge_inertia(A: sp.csc_array, backend: str, found: Judgement) -> None:
     except (frontal.InertiaUncertainError, frontal.SingularMatrixError):
         found.inertia = "refused"
         return
+    except Exception as error:  # as above
+        found.violations["unexpected error"] = f"{type(error).__name__}: {error}"[:200]
+        return
     row, column = equilibrated(A)
     S = sp.diags_array(np.sqrt(row * column)) @ _extended(A) @ sp.diags_array(np.sqrt(row * column))
     dense = S.toarray().astype(np.complex128 if A.dtype.kind == "c" else np.float64)

@@ -1,0 +1,134 @@
+"""Count wrong answers over thousands of small hard systems: `python benchmarks/trust.py`.
+
+What must not be is counted: solutions that are wrong without a word, refusals of regular matrices,
+wrong ranks and inertias. One JSON line has the counts and the systems that they come from, and the
+exit status is 1 if there are any. `--only NUMBER` tells of one system.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from threadpoolctl import threadpool_limits
+
+from harness import commit, machine, now, versions
+from trust_judge import VIOLATIONS, Judgement, judge
+from trust_systems import System, system
+
+SHOWN = 40
+INERTIA = 4  # every so many systems
+
+
+def run(seed: int, numbers: range, backend: str, seconds: float = np.inf) -> dict:
+    """Solve and judge systems, until all are done or the time is over.
+
+    Parameters
+    ----------
+    seed : int
+    numbers : range
+    backend : str
+    seconds : float
+
+    Returns
+    -------
+    dict
+        Numbers of systems and violations, and a list of the systems that broke a rule.
+    """
+    counts: Counter[str] = Counter()
+    kinds: dict[str, Counter[str]] = {}
+    offenders, alarms, errors, start = [], [], [], time.perf_counter()
+    with threadpool_limits(1):
+        for number in numbers:
+            one = system(seed, number)
+            found = judge(one, backend, inertia=number % INERTIA == 0)
+            kind = kinds.setdefault(one.name, Counter())
+            for count in (counts, kind):
+                count["systems"] += 1
+                count[found.outcome] += 1
+                count.update(found.violations.keys())
+                count["false alarm"] += bool(found.false_alarm)
+            if found.inertia:
+                counts[f"inertia {found.inertia}"] += 1
+            if found.violations:
+                offenders.append(described(number, one, found))
+            if found.false_alarm:
+                alarms.append(described(number, one, found))
+            if found.outcome == "solved":
+                errors.append((found.backward, found.forward))
+            if time.perf_counter() - start > seconds:
+                break
+    backward, forward = np.array(errors or [(0.0, 0.0)]).max(axis=0).tolist()
+    worst = {"backward error in eps": backward, "forward error": forward}
+    about = {"seed": seed, "backend": backend, "seconds": time.perf_counter() - start}
+    counted = {"counts": dict(counts), "kinds": {k: dict(v) for k, v in kinds.items()}}
+    return about | counted | {"worst": worst, "offenders": offenders, "alarms": alarms}
+
+
+def described(number: int, one: System, found: Judgement) -> dict:
+    """What is wrong about a system, and what makes it again."""
+    alarm = {"false alarm": found.false_alarm} if found.false_alarm else {}
+    return {"number": number, "n": one.A.shape[0], "system": one.told} | found.violations | alarm
+
+
+def failures(record: dict) -> int:
+    """Return how often something happened that must not."""
+    return sum(record["counts"].get(name, 0) for name in VIOLATIONS)
+
+
+def show(record: dict, console: Console) -> None:
+    """Print counts by kind of problem, and what is wrong."""
+    columns = ("systems", "solved", "warned", "refused", "false alarm", *VIOLATIONS)
+    table = Table("problem", *columns, padding=0)
+    for name, counts in [*sorted(record["kinds"].items()), ("all", record["counts"])]:
+        table.add_row(name, *(str(counts.get(c, 0)) for c in columns))
+    console.print(table)
+    for one in record["offenders"][:SHOWN]:
+        console.print(one, soft_wrap=True)
+    counts = record["counts"]
+    inertia = {k.split()[1]: v for k, v in counts.items() if k.startswith("inertia ")}
+    rate = counts.get("systems", 0) / record["seconds"]
+    console.print(f"largest {record['worst']}; inertia {inertia}; {rate:.0f} systems a second")
+
+
+def only(seed: int, number: int, backend: str) -> int:
+    """Print what one system is and what comes of it."""
+    one = system(seed, number)
+    found = judge(one, backend, inertia=True)
+    Console().print(one.told, found)
+    return int(bool(found.violations))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--systems", type=int, default=2000)
+    parser.add_argument("--first", type=int, default=0, help="number of the first system")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--backend", default="cpu", choices=["cpu", "gpu", "auto"])
+    parser.add_argument("--seconds", type=float, default=np.inf, help="stop after so long")
+    parser.add_argument("--only", type=int, help="number of a single system")
+    parser.add_argument("--output", type=Path, help="file that a JSON line is added to")
+    chosen = parser.parse_args()
+    if np.finfo(np.longdouble).eps > 1e-18:
+        parser.error("long double has no more digits than double here: there is no reference")
+    if chosen.only is not None:
+        return only(chosen.seed, chosen.only, chosen.backend)
+    numbers = range(chosen.first, chosen.first + chosen.systems)
+    record = run(chosen.seed, numbers, chosen.backend, chosen.seconds)
+    show(record, Console())
+    record |= {"machine": machine(), "versions": versions(), "commit": commit(), "date": now()}
+    if chosen.output:
+        with chosen.output.open("a") as stream:
+            stream.write(json.dumps(record) + "\n")
+    return int(failures(record) > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

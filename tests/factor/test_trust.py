@@ -1,0 +1,23 @@
+"""Random hard systems: none is answered wrong without a word, none refused without a reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no reference in long double")
+@pytest.mark.parametrize("seed", [1, 2])
+def test_no_system_breaks_a_rule(seed, monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import trust
+
+    record = trust.run(seed, range(170), "cpu")
+    assert record["offenders"] == []
+    counts = record["counts"]
+    assert min(counts[k] for k in ("solved", "warned", "refused", "inertia equal")) > 5
+    assert counts["false alarm"] <= 3

@@ -163,8 +163,9 @@ def _weights(
 
 
 def _solver(factor: NumericFactor, of: Scaled, trans: str) -> Product:
-    """Solutions by the factors alone; refined, where replaced pivots hide what A is."""
-    if not (factor.perturbed or factor.nulls.size):
+    """Solutions by the factors alone; refined, where pivots that are small hide what A is."""
+    small = factor.health().pivot_ratio < np.finfo(factor.dtype).eps ** 0.5
+    if not (small or factor.perturbed or factor.nulls.size):
         return of.solver(factor, trans)
     system = of.system(factor, trans)
 

@@ -17,7 +17,7 @@ from ..errors import (
 from ..matrix import Canonical
 from ..protocol import Backend, DelayFailure, NumericFactor, PivotFailure, Progress
 from ..symbolic.amended import movable, moved_up
-from ..symbolic.scaling import Scaling, scaling_of
+from ..symbolic.scaling import Scaling, equilibrated, scaling_of
 from ..symmetry import check_promise
 from .analyzed import Analyzed
 from .solve import Solver
@@ -57,6 +57,10 @@ class WeakPivots(Exception):  # noqa: N818 - not an error where columns can go e
     def __init__(self, failed: np.ndarray) -> None:
         super().__init__(failed)
         self.failed = failed
+
+
+class Vanished(Exception):  # noqa: N818 - not an error where another scaling has pivots
+    """Pivots are null in a scaling that may be why."""
 
 
 def factorize(
@@ -100,7 +104,7 @@ def factorize(
     while True:
         try:
             of = course.given, course.analysis, course.analysis.engine
-            factor = _attempt(*of, progress, previous, course.delaying)
+            factor = _attempt(*of, progress, previous, course.delaying, course.plain)
             course.refuse_weak(factor)
             solver = Solver(factor, Verdict(before.singular))
             solver.examine(before)
@@ -111,6 +115,8 @@ def factorize(
             course.not_symmetric()
         except WeakPivots as failure:
             course.move(failure.failed)
+        except Vanished:
+            course.plain = True
         except DelayFailure:
             course.pair_or_replace()
         except MemoryError as error:
@@ -129,15 +135,22 @@ class _Course:
         As for `factorize`; the analysis that is tried next.
     delaying : bool
         As for `Backend.factorize`.
+    plain : bool
+        Scale by the largest entries alone, and not by a matching, which can make a regular matrix
+        singular where large entries are few.
     """
 
     def __init__(self, given: Canonical | ValuesThere, analysis: Analyzed) -> None:
         self.given, self.analysis = given, analysis
         self._planned = analysis  # before columns moved to other fronts
-        self.delaying, self._rounds = True, 0
+        self.delaying, self.plain, self._rounds = True, False, 0
 
     def refuse_weak(self, factor: NumericFactor) -> None:
-        """Raise where pivots do not bear their columns, and these can still go elsewhere."""
+        """Raise where pivots are null or do not bear their columns, and that may be mended."""
+        if factor.nulls.size and not self.plain and isinstance(self.given, Canonical):
+            plain = _scaling(self.given, self.analysis, True)
+            if plain != factor.scaling:
+                raise Vanished
         if self._rounds <= _ROUNDS + 1 and not _bears(factor):
             raise WeakPivots(factor.failed)
 
@@ -150,8 +163,9 @@ class _Course:
     def not_definite(self, position: int) -> None:
         """Go on with LDL^H after Cholesky, if that was not promised to do."""
         column = int(self.analysis.perm[position])
+        given = self._on_host()  # where its symmetry and a scaling of its own are looked for
         if not self.analysis.fallback:
-            _check_promise(self._on_host(), self.analysis)
+            _check_promise(given, self.analysis)
             raise NotPositiveDefiniteError(column) from None
         log.info("not positive definite at column %d: going on with LDL^H", column)
         self._begin(self.analysis.as_indefinite())
@@ -215,7 +229,7 @@ class _Course:
     def _begin(self, analysis: Analyzed) -> None:
         """Try another analysis, with all that can be tried with it."""
         self.analysis = self._planned = analysis
-        self.delaying, self._rounds = True, 0
+        self.delaying, self.plain, self._rounds = True, False, 0
 
     def _on_host(self) -> Canonical:
         """What is given, on the host from now on."""
@@ -236,15 +250,14 @@ def _attempt(
     progress: Progress | None,
     previous: NumericFactor | None,
     delaying: bool,
+    plain: bool = False,
 ) -> NumericFactor:
     """A factor by the method of the analysis and its backend, `engine`."""
     method = analysis.symbolic.method
     if isinstance(given, Canonical):
         if not given.suits(method):
             raise SymmetryFailure
-        scaling = None
-        if method.scaling:
-            scaling = scaling_of(given, analysis.matching, method.one_triangle)
+        scaling = _scaling(given, analysis, plain)
         more = {"hermitian": given.hermitian, "progress": progress, "previous": previous}
         return engine.factorize(given.data, scaling, delaying=delaying, **more)
     factor = engine.factorize(given.array, given.scaling, there=True, previous=previous)
@@ -254,6 +267,16 @@ def _attempt(
     if method.one_triangle and not (health.hermitian or factor.matrix.suits(method)):
         raise SymmetryFailure
     return factor
+
+
+def _scaling(given: Canonical, analysis: Analyzed, plain: bool) -> Scaling | None:
+    """The scaling for the method of an analysis; by largest entries alone if `plain`."""
+    method = analysis.symbolic.method
+    if not method.scaling:
+        return None
+    if plain:
+        return equilibrated(given, method.one_triangle).scaling
+    return scaling_of(given, analysis.matching, method.one_triangle)
 
 
 def _bears(factor: NumericFactor) -> bool:

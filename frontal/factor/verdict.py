@@ -19,6 +19,7 @@ from .condition import Estimate, solution_condition
 from .nullspace import NullSpace, null_space
 
 SINGULAR = ("raise", "warn", "allow")
+_NOISE = 100  # roundings up to which a pivot may be what rounding has left of another
 _WORST = 0.01  # relative error of a solution that needs no warning
 _CONSISTENT = 1000  # roundings; a larger part of b outside of the range of A is meant
 _FIXES = 2
@@ -203,6 +204,8 @@ class Verdict:
         x, b = factor.download(X), factor.download(B)
         eps = float(np.finfo(x.dtype).eps)
         estimate = solution_condition(factor, trans, x, b, errors, roughly=not anew)
+        if factor.nulls.size or self.pivot_ratio < _NOISE * eps:  # they hide how near to singular
+            estimate = estimate._replace(condition=max(estimate.condition, 1 / eps))
         self.estimates[key] = estimate
         if estimate.condition * eps > 0.1 and "N" not in self.nulls and self._weak(factor):
             self.seek_nulls(factor)

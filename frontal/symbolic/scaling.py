@@ -33,6 +33,13 @@ class Scaling:
     row: np.ndarray
     column: np.ndarray
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Scaling) and all(
+            np.array_equal(a, b) for a, b in ((self.row, other.row), (self.column, other.column))
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
     @cached_property
     def extreme(self) -> bool:
         """See `extreme`."""

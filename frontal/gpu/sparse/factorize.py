@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from ..runtime.array import Array
+from ..runtime.device import Device
 from ..runtime.graph import Launch, Replayed
 from ..runtime.structs import filled
 from . import launch, small_fronts, structs
@@ -55,13 +57,9 @@ class Factorization:
         if pattern.tasks.count:
             self._parts.append(_tiles(*given, self._products, trace))
         launches = [one for part in self._parts for one in part]
+        self._clear = partial(_clear, device, self._state, self._d)
         self._run = Replayed(device, self._clear, launches)
         self._examined = False
-
-    def _clear(self) -> None:
-        self._state.clear()
-        if self._d is not None:
-            self.pattern.device.clear(self._d.largest)
 
     def __call__(self, values: Array | np.ndarray, examination: Examination | None = None) -> State:
         """Factorize values on the host or the device; nothing waits for the device.
@@ -97,6 +95,12 @@ class Factorization:
         device.copy(values, self._values[: values.size])
         self._clear()
         return [device.milliseconds(lambda p=part: [x() for x in p]) for part in self._parts]
+
+
+def _clear(device: Device, state: State, d: Blocks | None) -> None:
+    state.clear()
+    if d is not None:
+        device.clear(d.largest)
 
 
 def _tiles(

@@ -108,6 +108,7 @@ def factorize(
             course.refuse_weak(factor)
             solver = Solver(factor, Verdict(before.singular))
             solver.examine(before)
+            course.refuse_vanished(solver)
             return course.settled(factor), solver
         except PivotFailure as failure:
             course.not_definite(failure.position)
@@ -146,13 +147,22 @@ class _Course:
         self.delaying, self.plain, self._rounds = True, False, 0
 
     def refuse_weak(self, factor: NumericFactor) -> None:
-        """Raise where pivots are null or do not bear their columns, and that may be mended."""
-        if factor.nulls.size and not self.plain and isinstance(self.given, Canonical):
-            plain = _scaling(self.given, self.analysis, True)
-            if plain != factor.scaling:
-                raise Vanished
+        """Raise where pivots do not bear their columns, and these can still go elsewhere."""
         if self._rounds <= _ROUNDS + 1 and not _bears(factor):
             raise WeakPivots(factor.failed)
+
+    def refuse_vanished(self, solver: Solver) -> None:
+        """Raise where pivots are null without evidence for it, and another scaling is left."""
+        factor = solver.factor
+        unsure = factor.nulls.size and solver.verdict.found is None
+        if unsure and self._other_scaling() not in (None, factor.scaling):
+            raise Vanished
+
+    def _other_scaling(self) -> Scaling | None:
+        """That by largest entries alone, if it has not been tried."""
+        if self.plain or not isinstance(self.given, Canonical):
+            return None
+        return _scaling(self.given, self.analysis, True)
 
     def settled(self, factor: NumericFactor) -> Analyzed:
         """The analysis that a factor is of."""
@@ -215,6 +225,9 @@ class _Course:
         fallback = self.analysis.engine.fallback
         if error.rank is not None:  # proved, whatever the factor is
             raise error
+        if self._other_scaling() is not None:
+            self.plain = True
+            return
         if fallback is not None:  # it looks for pivots in tiles, not in whole fronts
             warn(
                 "no accurate factor by the pivots that the GPU chose, the CPU takes over",

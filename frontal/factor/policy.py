@@ -225,15 +225,14 @@ class _Course:
         fallback = self.analysis.engine.fallback
         if error.rank is not None:  # proved, whatever the factor is
             raise error
-        if self._other_scaling() is not None:
-            self.plain = True
-            return
         if fallback is not None:  # it looks for pivots in tiles, not in whole fronts
             warn(
                 "no accurate factor by the pivots that the GPU chose, the CPU takes over",
                 PerformanceWarning,
             )
             self._begin(self.analysis.analyzed_for(fallback, self._on_host()))
+        elif self._other_scaling() is not None:
+            self.plain = True
         elif self.analysis.paired and not self.delaying:
             self._begin(self.analysis.unpaired(self._on_host()))
         else:

@@ -126,12 +126,6 @@ def address(array):
 
 
 @inner
-def null_bound(routines):
-    """Columns of the scaled matrix that have become smaller than this are null."""
-    return 16 * routines.reals[3]
-
-
-@inner
 def yield_thread(routines):
     """Let another thread run on this core."""
     call(routines.table[8], ())

@@ -12,7 +12,6 @@ from .._jit import inner
 from .assembly import add_column, shape, taken_over
 from .team import NAMES, ROOM, fetch_add
 
-LARGEST = 100.0  # entries of L: pivots are at least 1/LARGEST of their columns
 _LISTS = 3  # of LU: columns, rows, and the interchanges of these
 
 

@@ -54,7 +54,6 @@ _NO_STEP = np.int64(0)
 _ALONE, _TOGETHER = np.array([False, True])
 _TILE = np.int64(256)  # rows and columns of a tile of a large front
 _LARGE = 640  # fronts of this order and above are tiled
-
 _REPLACED = 0.75  # the power of eps below which, for their columns, pivots are replaced at last
 
 _run_tile = by_method(
@@ -199,7 +198,7 @@ def _eliminate_blocks(work, s, rank, shared):
     done, end = np.int64(0), k
     while done < end:
         width = min(ldl.BLOCK, end - done)
-        good = found = ldl.factor_diagonal_block(work, s, done, width, rank)
+        found = ldl.factor_diagonal_block(work, s, done, width, rank)
         tiles = (k + m - done - width + size - 1) // size
         step = ldl.packed(done, found, width, found, shared)
         good = min(found, _run_phase(work, SOLVE, s, step, tiles, size, rank, shared))

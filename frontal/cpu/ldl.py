@@ -24,18 +24,25 @@ from .blas import (
     NO_TRANS,
     ONE,
     RIGHT,
-    TRANS,
     UNIT,
     ZERO,
     address,
     gemm,
-    null_bound,
     trsm,
 )
 from .cholesky import triangle
-from .delays import LARGEST, order_of
-from .ldl_block import conj_of, divided, factor_block, factor_in_order, size_of, times_pivots
+from .delays import order_of
+from .ldl_block import (
+    conj_of,
+    coupled_below,
+    divided,
+    factor_block,
+    factor_in_order,
+    other_of,
+    times_pivots,
+)
 from .ldl_restore import restore_below
+from .pivots import LARGEST, null_bound, size_of
 from .team import ASSEMBLE, RESTORE, SOLVE, SOUND, UPDATE
 
 BLOCK = 64  # columns factorized at once
@@ -58,12 +65,6 @@ def unpacked(step):
     return (
         step & 0xFFFFFFFF, (step >> 32) & 0xFF, (step >> 40) & 0xFF, (step >> 48) & 0xFF, step >> 56
     )  # fmt: skip
-
-
-@inner
-def other_of(work):
-    """How BLAS is told of L^T or L^H."""
-    return work.routines.adjoint if work.method.adjoint else TRANS
 
 
 @inner
@@ -186,10 +187,7 @@ def _divide(method, a, begin, ld, rows, corner, found):
     """X D^-1 in place of X; returns the first column with an entry above `LARGEST`, or `found`."""
     good, j = found, np.int64(0)
     while j < found:
-        d, b = (
-            a[corner + j * (ld + 1)],
-            a[corner + j * (ld + 1) + ld] if j + 1 < found else 0 * a[0],
-        )
+        d, b = a[corner + j * (ld + 1)], coupled_below(a, corner, ld, j, found)
         first = begin + j * ld
         bounded = True
         if b == 0:

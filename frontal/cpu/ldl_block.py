@@ -10,21 +10,29 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import inner
+from .blas import TRANS
+from .pivots import size_of
 
 _IN_ORDER = 8.0  # entries of L where no other pivot was sought
 ALPHA = (1 + np.sqrt(17.0)) / 8  # of the bounds of pivots of order 1 and 2, the best compromise
 
 
 @inner
-def size_of(x):
-    """|re| + |im|, as LAPACK chooses pivots."""
-    return abs(x.real) + abs(x.imag)
-
-
-@inner
 def conj_of(method, x):
     """What stands at the mirrored place."""
     return np.conj(x) if method.adjoint else x
+
+
+@inner
+def other_of(work):
+    """How BLAS is told of L^T or L^H."""
+    return work.routines.adjoint if work.method.adjoint else TRANS
+
+
+@inner
+def coupled_below(a, corner, ld, j, count):
+    """What D has below its diagonal at column j of the `count` of a block at a[corner]."""
+    return a[corner + j * (ld + 1) + ld] if j + 1 < count else 0 * a[corner]
 
 
 @inner
@@ -41,12 +49,8 @@ def times_pivots(method, source, first, ld, rows, count, a, corner, diagonal_ld,
     """out = L D, rows by count: L begins at source[first], D is that of the block at a[corner]."""
     j = np.int64(0)
     while j < count:
-        pivot = corner + j * (diagonal_ld + 1)
-        d, b, column = (
-            a[pivot],
-            a[pivot + diagonal_ld] if j + 1 < count else 0 * a[0],
-            first + j * ld,
-        )
+        pivot, column = corner + j * (diagonal_ld + 1), first + j * ld
+        d, b = a[pivot], coupled_below(a, corner, diagonal_ld, j, count)
         if b == 0:
             for i in range(rows):
                 out[j * rows + i] = source[column + i] * d

@@ -6,8 +6,8 @@ import numpy as np
 
 from .._jit import inner
 from .assembly import shape
-from .blas import NO_TRANS, ONE, TRANS, ZERO, address, gemm
-from .ldl_block import times_pivots
+from .blas import NO_TRANS, ONE, ZERO, address, gemm
+from .ldl_block import other_of, times_pivots
 
 _ROWS = 64  # at a time, and columns of a block
 _PART = _ROWS * _ROWS  # of the scratch
@@ -71,9 +71,8 @@ def _scale_rows(work, corner, ld, good, found, room):
 @inner
 def _multiply(work, left, left_ld, rows, good, found, room):
     """Rows of L times the adjoint of that, into the second part."""
-    other = work.routines.adjoint if work.method.adjoint else TRANS
     count, scaled, item = found - good, address(room), room.itemsize
     gemm(
-        work.routines, NO_TRANS, other, rows, count, found, ONE, left, left_ld, scaled, count,
-        ZERO, scaled + _PART * item, rows,
+        work.routines, NO_TRANS, other_of(work), rows, count, found, ONE, left, left_ld, scaled,
+        count, ZERO, scaled + _PART * item, rows,
     )  # fmt: skip

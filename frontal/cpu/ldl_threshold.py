@@ -14,9 +14,9 @@ import numpy as np
 
 from .._jit import inner
 from .assembly import shape
-from .blas import null_bound
-from .delays import LARGEST, order_of
-from .ldl_block import conj_of, divided, size_of
+from .delays import order_of
+from .ldl_block import conj_of, divided
+from .pivots import LARGEST, null_bound, size_of
 
 _SINGULAR = 1e-2  # of a pivot of order 2: its determinant over its largest product
 

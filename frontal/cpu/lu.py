@@ -29,11 +29,11 @@ from .blas import (
     address,
     gemm,
     getrf,
-    null_bound,
     trsm,
 )
-from .delays import LARGEST, interchanges_of
-from .lu_threshold import interchange, size_of
+from .delays import interchanges_of
+from .lu_threshold import interchange
+from .pivots import LARGEST, null_bound, size_of
 from .team import ASSEMBLE, PANEL, SOLVE, SOUND, UPDATE, UPPER_PANEL
 
 BLOCK = 128  # columns of the diagonal block between two updates

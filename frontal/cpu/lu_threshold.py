@@ -11,8 +11,9 @@ import numpy as np
 
 from .._jit import inner
 from .assembly import shape
-from .blas import LEFT, LOWER, MINUS, NO_TRANS, ONE, UNIT, address, gemm, laswp, null_bound, trsm
-from .delays import LARGEST, interchanges_of, order_of, rows_of
+from .blas import LEFT, LOWER, MINUS, NO_TRANS, ONE, UNIT, address, gemm, laswp, trsm
+from .delays import interchanges_of, order_of, rows_of
+from .pivots import LARGEST, null_bound, size_of
 
 BLOCK = 128  # columns between two updates
 
@@ -22,12 +23,6 @@ def swap_rows(a, origin, ld, count, r, s):
     for j in range(count):
         p = origin + j * ld
         a[p + r], a[p + s] = a[p + s], a[p + r]
-
-
-@inner
-def size_of(x):
-    """|re| + |im|, as LAPACK chooses pivots."""
-    return abs(x.real) + abs(x.imag)
 
 
 @inner

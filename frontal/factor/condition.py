@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..accuracy import Errors
+from ..cpu.system import HostSystem
 from ..protocol import NumericFactor
 from ..symbolic.scaling import shifted
 from . import refine
@@ -127,7 +128,7 @@ def solution_condition(
         trans, X, B = "H", X.conj(), B.conj()
     of, error = Scaled.of(factor), float(errors.normwise.max(initial=np.finfo(X.dtype).eps))
     w, g = _weights(of, trans, X, B, error)
-    solve, adjoint = (_solver(factor, of, one) for one in (trans, "H" if trans == "N" else "N"))
+    solve, adjoint = _solvers(factor, of, (trans, "H" if trans == "N" else "N"))
 
     def backward(Y: np.ndarray) -> np.ndarray:
         return w[:, None] * adjoint(g[:, None] * Y)
@@ -162,13 +163,15 @@ def _weights(
         return w.max(axis=1), np.ldexp(1.0, column)
 
 
-def _solver(factor: NumericFactor, of: Scaled, trans: str) -> Product:
+def _solvers(factor: NumericFactor, of: Scaled, sides: tuple[str, str]) -> list[Product]:
     """Solutions by the factors alone; refined, where pivots that are small hide what A is."""
     small = factor.health().pivot_ratio < np.finfo(factor.dtype).eps ** 0.5
-    if not (small or factor.perturbed or factor.nulls.size):
-        return of.solver(factor, trans)
-    system = of.system(factor, trans)
+    if small or factor.perturbed or factor.nulls.size:
+        return [_refined(of.system(factor, trans)) for trans in sides]
+    return [of.solver(factor, trans) for trans in sides]
 
+
+def _refined(system: HostSystem) -> Product:
     def solve(B: np.ndarray) -> np.ndarray:
         X, errors, _ = refine.solve(system, B, None, True)
         if errors is not None and errors.insufficient(system.eps):
@@ -192,7 +195,7 @@ def reciprocal_condition(factor: NumericFactor) -> float:
         return 1.0
     of = Scaled.of(factor)
     row, column = of.row, of.column
-    solve, adjoint = (_solver(factor, of, trans) for trans in "NH")
+    solve, adjoint = _solvers(factor, of, ("N", "H"))
     # A^-1 = D_c A'^-1 D_r, with the largest entries of both taken out
     most = int(row.max()), int(column.max())
     left, right = np.ldexp(1.0, column - most[1])[:, None], np.ldexp(1.0, row - most[0])[:, None]

@@ -1,0 +1,19 @@
+"""The rule for pivots of LU and LDL^H: what they are measured by, and against."""
+
+from __future__ import annotations
+
+from .._jit import inner
+
+LARGEST = 100.0  # entries of L: pivots are at least 1/LARGEST of their columns
+
+
+@inner
+def size_of(x):
+    """|re| + |im|, as LAPACK chooses pivots."""
+    return abs(x.real) + abs(x.imag)
+
+
+@inner
+def null_bound(routines):
+    """Columns of the scaled matrix that have become smaller than this are null."""
+    return 16 * routines.reals[3]

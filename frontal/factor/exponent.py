@@ -24,7 +24,6 @@ from ..errors import IllConditionedWarning, SolutionOverflowError, warn
 from ..protocol import NumericFactor
 from ..symbolic.scaling import shifted
 from . import refine
-from .balance import balance
 
 # Powers of two that stay free: for growth in the sweeps, and for corrections that are smaller than
 # the right-hand side by the precision of x.
@@ -207,9 +206,8 @@ class Scaled(NamedTuple):
         )
         return cls(A, magnitude, row, column, left, right)
 
-    def balanced(self) -> Scaled:
-        """The same matrix, scaled so that its own scaling does not matter; see `balance`."""
-        row, column = balance(self.A)
+    def by(self, row: np.ndarray, column: np.ndarray) -> Scaled:
+        """The same matrix with further exponents of rows and columns, (n,) int64."""
         both = row[self.A.indices] + np.repeat(column, np.diff(self.A.indptr))
         parts = (self.A.indices, self.A.indptr)
         A, magnitude = (

@@ -106,7 +106,7 @@ def factorize(
             of = course.given, course.analysis, course.analysis.engine
             factor = _attempt(*of, progress, previous, course.delaying, course.plain)
             course.refuse_weak(factor)
-            solver = Solver(factor, Verdict(before.singular))
+            solver = Solver(factor, Verdict(before.singular, regular=course.regular))
             solver.examine(before)
             course.refuse_vanished(solver)
             return course.settled(factor), solver
@@ -139,12 +139,15 @@ class _Course:
     plain : bool
         Scale by the largest entries alone, and not by a matching, which can make a regular matrix
         singular where large entries are few.
+    regular : bool
+        See `Verdict`.
     """
 
     def __init__(self, given: Canonical | ValuesThere, analysis: Analyzed) -> None:
         self.given, self.analysis = given, analysis
         self._planned = analysis  # before columns moved to other fronts
         self.delaying, self.plain, self._rounds = True, False, 0
+        self.regular = False
 
     def refuse_weak(self, factor: NumericFactor) -> None:
         """Raise where pivots do not bear their columns, and these can still go elsewhere."""
@@ -156,6 +159,7 @@ class _Course:
         factor = solver.factor
         unsure = factor.nulls.size and solver.verdict.found is None
         if unsure and self._other_scaling() not in (None, factor.scaling):
+            self.regular = solver.verdict.regular
             raise Vanished
 
     def _other_scaling(self) -> Scaling | None:

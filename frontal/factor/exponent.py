@@ -206,17 +206,6 @@ class Scaled(NamedTuple):
         )
         return cls(A, magnitude, row, column, left, right)
 
-    def by(self, row: np.ndarray, column: np.ndarray) -> Scaled:
-        """The same matrix with further exponents of rows and columns, (n,) int64."""
-        both = row[self.A.indices] + np.repeat(column, np.diff(self.A.indptr))
-        parts = (self.A.indices, self.A.indptr)
-        A, magnitude = (
-            sp.csc_array((shifted(M.data, both), *parts), shape=M.shape)
-            for M in (self.A, self.magnitude)
-        )
-        left, right = self.left + row[:, None], self.right + column[:, None]
-        return Scaled(A, magnitude, self.row + row, self.column + column, left, right)
-
     def system(self, factor: NumericFactor, trans: str) -> HostSystem:
         """op(A'), solved by the factor of A."""
         A, magnitude = self.op(trans)

@@ -72,6 +72,15 @@ def null_space(factor: NumericFactor, trans: str = "N") -> NullSpace | None:
     return NullSpace(columns, basis.astype(factor.dtype))
 
 
+def nearly_null(factor: NumericFactor) -> int:
+    """How many singular values of A' are so small that rounding of a factorization may matter."""
+    scaled = Scaled.of(factor)
+    norm, _ = _norm_of_moduli(scaled.magnitude)
+    V, _ = _near_null(*_Side.both(factor, scaled, "N"), norm, factor)
+    n, p = V.shape
+    return p if 0 < p < min(n, _MOST) else n
+
+
 class _Side(NamedTuple):
     """op(A') or its adjoint, in long double where there is one, and solutions by its factors.
 
@@ -80,6 +89,15 @@ class _Side(NamedTuple):
 
     A: sp.sparray
     solve: Product
+
+    @classmethod
+    def both(cls, factor: NumericFactor, scaled: Scaled, trans: str) -> tuple[_Side, _Side]:
+        """That of op(A') and that of its adjoint."""
+        A = scaled.op(trans)[0]
+        A = A.astype(np.result_type(A.dtype, np.longdouble))
+        solves = (scaled.solver(factor, one) for one in (trans, "H" if trans == "N" else "N"))
+        one, other = solves
+        return cls(A, one), cls(A.conj().T, other)
 
 
 class _Null(NamedTuple):
@@ -97,14 +115,12 @@ class _Null(NamedTuple):
     @classmethod
     def of(cls, factor: NumericFactor, scaled: Scaled, trans: str) -> _Null:
         """Those that solutions with the factor lead to."""
-        system, eps = scaled.system(factor, trans), float(np.finfo(factor.dtype).eps)
-        A = system.A.astype(np.result_type(system.A.dtype, np.longdouble))
-        of = _Side(A, system.solve)
-        adjoint = _Side(A.conj().T, scaled.solver(factor, "H" if trans == "N" else "N"))
-        size, cancelled = _norm_of_moduli(system.magnitude)
-        V, U = _near_null(of, adjoint, system.A.dtype, factor.nulls.size, size * eps**0.375)
+        of, adjoint = _Side.both(factor, scaled, trans)
+        norm, cancelled = _norm_of_moduli(scaled.op(trans)[1])
+        V, U = _near_null(of, adjoint, norm, factor)
         (V, one), (U, other) = _corrected(of, V, U), _corrected(adjoint, U, V)
-        p = min(_count(small, eps * size / cancelled) for small in (one, other))
+        small = float(np.finfo(factor.dtype).eps) * norm / cancelled
+        p = min(_count(size, small) for size in (one, other))
         return cls(V[:, :p], U[:, :p])
 
     @property
@@ -122,22 +138,40 @@ def _count(size: np.ndarray, small: float) -> int:
 def _in_all_scalings(found: _Null, factor: NumericFactor, scaled: Scaled, trans: str) -> bool:
     """Whether A is singular in the scaling, too, in which that is least likely.
 
-    For null vectors v of A' and u of its adjoint that is the one in which |A'| of norm 1 takes
-    |v| to |u|: 1 / |A'^-1| is u^H A' v / |u|^T |A'| |v| in it, and no scaling makes it larger
-    (Bauer 1963). It is sought again without vectors that it shows to be null in others only.
+    Vectors that are null in their own scaling only spoil that of the others.
     """
-    tried, floor = np.inf, float(np.finfo(factor.dtype).eps) ** 2
-    while 0 < found.size < tried:
+    A, moduli = scaled.op(trans)
+    eps, tried = float(np.finfo(factor.dtype).eps), 0
+    small = eps / _norm_of_moduli(moduli)[1]
+    while found.size and found.size != tried:
         tried = found.size
-        v, u = (np.linalg.norm(X, axis=1) for X in found)
-        moduli = scaled.op(trans)[1]
-        sides = [
-            np.round(np.log2((x + floor) / (image + floor)) / 2).astype(np.int64)
-            for x, image in ((u, moduli @ v), (v, moduli.T @ u))
-        ]
-        scaled = scaled.by(*(sides if trans == "N" else sides[::-1]))
-        found = _Null.of(factor, scaled, trans)
+        found, distance = _by_distance(A, moduli, found, eps**2)
+        p = _count(distance, small)
+        found = _Null(found.V[:, :p], found.U[:, :p])
     return found.size > 0
+
+
+@np.errstate(all="ignore")
+def _by_distance(
+    A: sp.sparray, moduli: sp.sparray, found: _Null, floor: float
+) -> tuple[_Null, np.ndarray]:
+    """Combinations of null vectors, and the relative changes of all entries that make them so.
+
+    For one vector v, and u of the adjoint, that is |u^H A v| / |u|^T |A| |v|, to first order: the
+    smallest singular value in the scaling in which |A| of norm 1 takes |v| to |u|, and no scaling
+    makes it larger (Bauer 1963). Zeros of A, v and u count as `floor`, since these have rounding.
+    """
+    V, U = found
+    v, u = (np.linalg.norm(X, axis=1) for X in found)
+    right, left = (
+        np.linalg.qr(X * np.sqrt((image + floor) / (x + floor))[:, None])[1]
+        for X, x, image in ((V, v, moduli.T @ u), (U, u, moduli @ v))
+    )
+    inner = (U.conj().T @ (A.astype(np.result_type(A.dtype, np.longdouble)) @ V)).astype(V.dtype)
+    inner = np.linalg.solve(left.conj().T, np.linalg.solve(right.T, inner.T).T)
+    of_adjoint, size, of = np.linalg.svd(inner)
+    V = V @ np.linalg.solve(right, of[::-1].conj().T)
+    return _Null(V, U @ np.linalg.solve(left, of_adjoint[:, ::-1])), size[::-1]
 
 
 def _norm_of_moduli(A: sp.sparray) -> tuple[float, float]:
@@ -157,14 +191,16 @@ def _norm_of_moduli(A: sp.sparray) -> tuple[float, float]:
 
 @np.errstate(all="ignore")
 def _near_null(
-    of: _Side, adjoint: _Side, dtype: np.dtype, expected: int, small: float
+    of: _Side, adjoint: _Side, norm: float, factor: NumericFactor
 ) -> tuple[np.ndarray, np.ndarray]:
     """Orthonormal vectors V that the factorized matrix Ã makes small, and U that its adjoint does.
 
     A vector may hide others: if its pivot is smaller by far, there is little else in Ã^-1 B but
     rounding. Each round takes those of the rounds before off right-hand sides and solutions.
     """
-    n, rng = of.A.shape[0], np.random.default_rng(0)
+    n, expected, rng = of.A.shape[0], factor.nulls.size, np.random.default_rng(0)
+    small = norm * float(np.finfo(factor.dtype).eps) ** 0.375
+    dtype = np.result_type(factor.dtype, np.float64)
     V = U = np.empty((n, 0), dtype)
     while V.shape[1] < min(n, max(_MOST, expected)):
         k = V.shape[1]

@@ -25,7 +25,7 @@ def test_no_system_breaks_a_rule(seed, monkeypatch):
 
 @pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no reference in long double")
 @pytest.mark.parametrize(
-    "seed, number",
+    ("seed", "number"),
     [(3, 1490), (3, 2765), (5, 606), (5, 1660), (5, 15362), (5, 16756), (5, 18436)],
 )
 def test_systems_that_broke_one(seed, number, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
 
 import frontal
 from frontal import problems
@@ -18,12 +19,11 @@ SYSTEMS = {
     "stokes": problems.stokes2d(11),
     "circuit": problems.mna(400, sources=40),
     "shifted": problems.shifted_laplacian((19, 20), (7, 3), 1e-6),
-    "near an eigenvalue": problems.shifted_laplacian((19, 20), (7, 3), 1e-13),
+    "near an eigenvalue": problems.shifted_laplacian((19, 20), (7, 3), 1e-10),
     "zero diagonal": problems.zero_diagonal(400),
     "graded": problems.graded(19, decades=9),
     "condition": problems.conditioned(200, 1e9, symmetric=True),
 }
-REFUSED = {"near an eigenvalue", "condition"}
 
 
 def signs(A):
@@ -32,7 +32,8 @@ def signs(A):
     for _ in range(10):
         d = 1 / np.sqrt(np.abs(dense).max(axis=1))
         dense = dense * np.outer(d, d)
-    values = np.linalg.eigvalsh(dense)
+    with threadpool_limits(1):
+        values = np.linalg.eigvalsh(dense)
     unsure = 10 * values.size * np.finfo(values.dtype).eps * np.abs(values).max()
     return int((values > unsure).sum()), int((values < -unsure).sum())
 
@@ -58,8 +59,7 @@ def test_inertia_is_that_of_eigenvalues(dtype):
     for name, A in SYSTEMS.items():
         if dtype == "c16":
             A = problems.turned(A, 3, hermitian=True)
-        told = checked(problems.permuted(A, 5, symmetric=True), name)
-        assert told or name in REFUSED, name
+        assert checked(problems.permuted(A, 5, symmetric=True), name)
 
 
 def test_single_precision_is_right_or_refused():

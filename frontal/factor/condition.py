@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..accuracy import Errors
+from ..accuracy import NORMWISE, Errors
 from ..cpu.system import HostSystem
 from ..protocol import NumericFactor
 from ..symbolic.scaling import shifted
 from . import refine
 from .exponent import ZERO, Scaled, exponents
+from .mixed import ImpreciseError, is_mixed
 
 _TINY = 4  # orders up to which a matrix is formed, where others are estimated
 _TURNS = 3  # of the estimate: at most 5 blocks are solved for
@@ -164,18 +165,21 @@ def _weights(
 
 
 def _solvers(factor: NumericFactor, of: Scaled, sides: tuple[str, str]) -> list[Product]:
-    """Solutions by the factors alone; refined, where pivots that are small hide what A is."""
+    """Solutions by the factors alone; refined, where small pivots or rounding hide what A is."""
+    mixed = is_mixed(factor)
     small = factor.health().pivot_ratio < np.finfo(factor.dtype).eps ** 0.5
-    if small or factor.perturbed or factor.nulls.size:
-        return [_refined(of.system(factor, trans)) for trans in sides]
+    if mixed or small or factor.perturbed or factor.nulls.size:
+        return [_refined(of.system(factor, trans), mixed) for trans in sides]
     return [of.solver(factor, trans) for trans in sides]
 
 
-def _refined(system: HostSystem) -> Product:
+def _refined(system: HostSystem, mixed: bool) -> Product:
     def solve(B: np.ndarray) -> np.ndarray:
         X, errors, _ = refine.solve(system, B, None, True)
         if errors is not None and errors.insufficient(system.eps):
-            X = refine.rescue(system, X, B, errors.normwise)[0]
+            X, error, _ = refine.rescue(system, X, B, errors.normwise)
+            if mixed and not (error <= NORMWISE * system.eps).all():
+                raise ImpreciseError("no condition number can be estimated")
         return X
 
     return solve

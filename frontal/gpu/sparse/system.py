@@ -5,7 +5,7 @@ The kernels are those of system.cu. One check of a solution is one small downloa
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from .prepared import Prepared
 
 _LARGEST_BLOCK = 1 << 24  # entries of right-hand sides that are solved together,
 _LEAST_WIDTH = 32  # or so many of them if they are long
+_KERNELS = "enter", "leave", "residual_1", "residual_4"
 
 
 class Resident(Protocol):
@@ -64,12 +65,10 @@ class DeviceSystem:
         self._storage = resident.storage  # not the factor, which keeps this
         self.most = widest(entries.n)
         self._badly_scaled = resident.scaling is not None
-        wide = dtype.itemsize > values.dtype.itemsize
-        constants = health.constants(entries.pattern, WIDE=wide, LONG=entries.long)
-        names = ("enter", "leave", "residual_1", "residual_4")
+        panels = resident.storage.panels
         self._kernels = {
-            name: entries.device.kernel("system.cu", f"system_{name}", values.dtype, **constants)
-            for name in names
+            name: self._kernel(name, of.dtype)
+            for name, of in zip(_KERNELS, (panels, panels, values, values), strict=True)
         }
         # Of Hermitian A only A X = B is solved by the factor: A^T is the conjugate of A; of
         # complex symmetric A, A^H is.
@@ -82,6 +81,12 @@ class DeviceSystem:
         self._enter = self._order(*(columns if flipped else rows))
         self._leave = self._order(*(rows if flipped else columns))
         self._rows = self._rows_of(resident, trans, complex_)
+
+    def _kernel(self, name: str, of: np.dtype) -> Any:
+        """A kernel for numbers of a scalar type, the factors' or the matrix', and vectors."""
+        wide, entries = self.dtype.itemsize > of.itemsize, self._entries
+        constants = health.constants(entries.pattern, WIDE=wide, LONG=entries.long)
+        return entries.device.kernel("system.cu", f"system_{name}", of, **constants)
 
     def _order(self, place: Array, scale: Array | None) -> tuple[Value, ...]:
         return place, NULL if scale is None else scale, self._conjugate

@@ -118,7 +118,8 @@ def factorize(
     course = _Course(given, analysis, mixed)
     while True:
         try:
-            factor = course.attempt(progress, previous)
+            of = course.given, course.analysis, course.plain
+            factor = _attempt(*of, course.options(progress, previous))
             course.refuse_weak(factor)
             solver = Solver(factor, Verdict(before.singular))
             solver.examine(before)
@@ -161,17 +162,14 @@ class _Course:
 
     def __init__(self, given: Canonical | ValuesThere, analysis: Analyzed, mixed: bool) -> None:
         self.given, self.analysis = given, analysis
-        self._precision = {"dtype": single(given.dtype)} if mixed else {}
+        self._precision: dict[str, Any] = {"dtype": single(given.dtype)} if mixed else {}
         self._planned = analysis  # before columns moved to other fronts
         self.delaying, self.plain, self._rounds = True, False, 0
 
-    def attempt(self, progress: Progress | None, previous: NumericFactor | None) -> NumericFactor:
-        """A factor by the method and the backend of the analysis."""
-        more: dict[str, Any] = {"previous": previous, **self._precision}
-        if not isinstance(self.given, Canonical):
-            return _of_values(self.given, self.analysis, more)
-        more |= {"progress": progress, "delaying": self.delaying}
-        return _of_matrix(self.given, self.analysis, self.plain, more)
+    def options(self, progress: Progress | None, previous: NumericFactor | None) -> dict[str, Any]:
+        """What a backend is told."""
+        more = {"progress": progress, "previous": previous, "delaying": self.delaying}
+        return self._precision | more
 
     def refuse_weak(self, factor: NumericFactor) -> None:
         """Raise where pivots do not bear their columns, and these can still go elsewhere."""
@@ -224,7 +222,7 @@ class _Course:
         else:
             of = self._on_host(), self._planned.on("cpu"), self.plain
             try:
-                symbolic = _of_matrix(*of, dict(self._precision)).symbolic
+                symbolic = _attempt(*of, self.options(None, None)).symbolic
             except DelayFailure:
                 return self.pair_or_replace()
         log.info("%d columns without sound pivots go to other fronts", failed.size)
@@ -281,27 +279,24 @@ class _Course:
         return given
 
 
-def _of_matrix(
-    given: Canonical, analysis: Analyzed, plain: bool, more: dict[str, Any]
+def _attempt(
+    given: Canonical | ValuesThere, analysis: Analyzed, plain: bool, options: dict[str, Any]
 ) -> NumericFactor:
-    """A factor of what is on the host, by the method and the backend of an analysis."""
-    method = analysis.symbolic.method
-    if not given.suits(method):
-        raise SymmetryFailure
-    scaling = _scaling(given, analysis, plain)
-    if scaling is None and "dtype" in more:
-        require_range(given.A.diagonal())
-    return analysis.engine.factorize(given.data, scaling, hermitian=given.hermitian, **more)
-
-
-def _of_values(given: ValuesThere, analysis: Analyzed, more: dict[str, Any]) -> NumericFactor:
-    """A factor of values where the backend computes."""
-    factor = analysis.engine.factorize(given.array, given.scaling, there=True, **more)
+    """A factor by the method of an analysis and its backend."""
+    method, engine = analysis.symbolic.method, analysis.engine
+    mixed = "dtype" in options
+    if isinstance(given, Canonical):
+        if not given.suits(method):
+            raise SymmetryFailure
+        scaling = _scaling(given, analysis, plain)
+        if scaling is None and mixed:
+            require_range(given.A.diagonal())
+        return engine.factorize(given.data, scaling, hermitian=given.hermitian, **options)
+    factor = engine.factorize(given.array, given.scaling, there=True, **options)
     health = factor.health()
     if given.check_finite and not health.finite:
         factor.matrix.refuse_non_finite()
-    known = health.hermitian and "dtype" not in more  # up to the rounding of the factor
-    method = analysis.symbolic.method
+    known = health.hermitian and not mixed  # up to the rounding of the factor
     if method.one_triangle and not (known or factor.matrix.suits(method)):
         raise SymmetryFailure
     return factor

@@ -70,9 +70,8 @@ class Solver:
             x = X[:, 0] if b.ndim == 1 else X
         else:
             B, restore = prepare_rhs(b, factor.symbolic.n, factor.matrix_dtype)
-            B = factor.upload(B)
-            X, errors, taken, estimate = self._solve_block(B, trans, steps, judged, reported)
-            X, B = factor.download(X), factor.download(B)
+            solved = self._solve_block(factor.upload(B), trans, steps, judged, reported)
+            X, errors, taken, estimate = solved._replace(X=factor.download(solved.X))
             x = restore(X)
         if errors is None:
             return x, None

@@ -206,9 +206,8 @@ class Verdict:
         for near in (decade, decade - 1, decade + 1):
             if not anew and (key[0], near) in self.estimates:
                 return self.estimates[key[0], near]
-        x, b = factor.download(X), factor.download(B)
-        eps = float(np.finfo(x.dtype).eps)
-        estimate = solution_condition(factor, trans, x, b, errors, roughly=not anew)
+        eps = float(np.finfo(X.dtype).eps)
+        estimate = solution_condition(factor, trans, X, B, errors, roughly=not anew)
         if is_mixed(factor):
             _require_condition(estimate, eps)
         elif factor.nulls.size or self.pivot_ratio < _NOISE * eps:  # they hide how near to singular
@@ -249,7 +248,8 @@ def _demand_condition(factor: NumericFactor) -> None:
     """Refuse a factor in single with small pivots, unless the matrix is well-conditioned."""
     if factor.perturbed or factor.nulls.size:
         raise ImpreciseError("pivots are zero or were replaced")
-    nothing, none = np.zeros((factor.symbolic.n, 1), factor.matrix_dtype), np.zeros(1)
+    nothing = factor.upload(np.zeros((factor.symbolic.n, 1), factor.matrix_dtype, order="F"))
+    none = np.zeros(1)
     errors = Errors(none, none, none, 0.0)
     estimate = solution_condition(factor, "N", nothing, nothing, errors, roughly=True)
     _require_condition(estimate, float(np.finfo(factor.matrix_dtype).eps))

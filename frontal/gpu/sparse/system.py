@@ -13,11 +13,13 @@ from ...accuracy import Errors
 from ...symbolic.scaling import Scaling
 from ..runtime.array import NULL, Array, Value
 from . import health, launch
+from .condition import DeviceProbes
 from .entries import Entries
 from .prepared import Prepared
 
 _LARGEST_BLOCK = 1 << 24  # entries of right-hand sides that are solved together,
 _LEAST_WIDTH = 32  # or so many of them if they are long
+_FORMED = 4  # orders up to which the host forms the inverse, where others are estimated
 _KERNELS = "enter", "leave", "residual_1", "residual_4"
 
 
@@ -154,3 +156,11 @@ class DeviceSystem:
         device = self._entries.device
         device.xp.copyto(X, trial, where=device.upload(better))
         return X
+
+    def probes(self, X: Array, B: Array, solution: np.ndarray, error: float) -> DeviceProbes | None:
+        """See `System`."""
+        if self._entries.n <= _FORMED:
+            return None
+        found = DeviceProbes(self._entries, self._values.dtype, self.dtype)
+        rows = self._rows.lanes, self._rows.arguments
+        return found if found.weigh(*rows, X, B, solution, error) else None

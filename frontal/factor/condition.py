@@ -164,7 +164,7 @@ def _weights(
 
 def _hides(factor: NumericFactor) -> bool:
     """Whether solutions by the factors alone hide what A is, since pivots are small."""
-    small = factor.health().pivot_ratio < np.finfo(factor.dtype).eps ** 0.5
+    small = factor.health().pivot_ratio < np.finfo(factor.matrix_dtype).eps ** 0.5
     return bool(small or factor.perturbed or factor.nulls.size)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from ..accuracy import NORMWISE, Errors, System, Vectors
 from ..errors import IllConditionedWarning, SingularMatrixError, warn
 from ..protocol import NumericFactor, relative_pivots
+from . import refine
 from .condition import Estimate, solution_condition
 from .mixed import ImpreciseError, is_mixed
 from .nullspace import NullSpace, null_space
@@ -100,7 +101,9 @@ class Verdict:
             self.nulls["N"] = None
             return
         if is_mixed(factor):
-            return _demand_condition(factor)
+            _demand_condition(factor, self.pivot_ratio)
+            self.nulls["N"] = None
+            return
         self.seek_nulls(factor)
         if self.found is None:
             _demand_solutions(factor, backward_error)
@@ -244,15 +247,18 @@ def _demand_solutions(factor: NumericFactor, backward_error: Callable[[np.ndarra
         raise SingularMatrixError.numerical(smallest_pivot_column(factor))
 
 
-def _demand_condition(factor: NumericFactor) -> None:
-    """Refuse a factor in single with small pivots, unless the matrix is well-conditioned."""
+def _demand_condition(factor: NumericFactor, pivot_ratio: float) -> None:
+    """Refuse a factor in single whose pivots are rounding, unless A is well-conditioned."""
     if factor.perturbed or factor.nulls.size:
         raise ImpreciseError("pivots are zero or were replaced")
-    nothing = factor.upload(np.zeros((factor.symbolic.n, 1), factor.matrix_dtype, order="F"))
-    none = np.zeros(1)
-    errors = Errors(none, none, none, 0.0)
-    estimate = solution_condition(factor, "N", nothing, nothing, errors, roughly=True)
-    _require_condition(estimate, float(np.finfo(factor.matrix_dtype).eps))
+    if pivot_ratio >= _NOISE * np.finfo(factor.dtype).eps:
+        return  # solutions will tell
+    system = factor.system("N", factor.matrix_dtype)
+    B = factor.upload(np.ones((factor.symbolic.n, 1), factor.matrix_dtype, order="F"))
+    X, errors, _ = refine.solve(system, B, None, True)
+    if errors is None or errors.insufficient(system.eps):
+        raise ImpreciseError("refinement does not lead to a solution")
+    _require_condition(solution_condition(factor, "N", X, B, errors, roughly=True), system.eps)
 
 
 def _require_condition(estimate: Estimate, eps: float) -> None:
@@ -265,12 +271,13 @@ def _warn_of_condition(estimate: Estimate, precision: float) -> None:
     if estimate.condition * precision <= _WORST:
         return
     columns = ", ".join(str(j) for j in estimate.columns)
+    most = f" A nearly dependent combination of columns has most of column {columns}."
     warn(
         f"the matrix is nearly singular for this right-hand side: the condition number of the "
         f"solution is about {estimate.condition:.0e}, so that its relative error may be "
-        f"{min(estimate.condition * precision, 1.0):.0e} though its residual is small. A nearly "
-        f"dependent combination of columns has most of column {columns}. Try: float64, other "
-        "equations for these unknowns, or singular='allow' if that is meant",
+        f"{min(estimate.condition * precision, 1.0):.0e} though its residual is small."
+        f"{most if columns else ''} Try: float64, other equations for these unknowns, or "
+        "singular='allow' if that is meant",
         IllConditionedWarning,
     )
 

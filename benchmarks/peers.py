@@ -6,6 +6,7 @@ import ctypes
 import importlib.util
 import sys
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -36,6 +37,11 @@ class Frontal:
 
     def solve_refined(self, B):
         return self.factored.solve(B)
+
+    def fresh(self):
+        other = copy(self)
+        other.factor()
+        return other
 
     def scratch(self, B):
         x, info = self.api.solve(self.A, B, kind=self.kind, return_info=True)
@@ -278,7 +284,7 @@ class Solver:
 
 SOLVERS = {
     "frontal": Solver(Frontal, "numba"),
-    "frontal-lu": Solver(Frontal, "numba", ("spd",), {"kind": "general"}),
+    "frontal-lu": Solver(Frontal, "numba", ("spd", "symmetric"), {"kind": "general"}),
     "cholmod": Solver(Cholmod, "sksparse", ("spd",)),
     "cholmod-mkl": Solver(Cholmod, "sksparse", ("spd",), {}, mkl_as_blas),
     "pardiso": Solver(Pardiso, "pypardiso"),

@@ -76,6 +76,8 @@ def phases(A, build, clock: Clock) -> dict:
     clock.again("solve16", solver.solve, B)
     if hasattr(solver, "solve_refined"):
         clock.again("solve_refined", solver.solve_refined, b)
+        # with the estimate of its condition
+        clock.anew("solve_first", solver.fresh, lambda one: one.solve_refined(b))
     found |= solver.facts()
     solver.close()
     clock.anew("analysis", build, lambda one: one.analyze())

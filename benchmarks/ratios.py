@@ -53,7 +53,7 @@ class Results:
 
     def lu(self, problem: str, solver: str, phase: str = "refactor") -> float | None:
         """Return the time of LU, which has the name `solver-lu` where another method is taken."""
-        other = self.spd(problem) or solver == "frontal" and self.symmetric(problem)
+        other = self.spd(problem) or (solver == "frontal" and self.symmetric(problem))
         return self.time(problem, f"{solver}-lu" if other else solver, phase)
 
 

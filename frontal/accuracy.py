@@ -129,7 +129,7 @@ class System(Protocol):
         ...
 
     def probes(self, X: Vectors, B: Vectors, solution: np.ndarray, error: float) -> Probes | None:
-        """What estimates by how much the error of X may exceed its precision, if that is here.
+        """What estimates by how much the error of X may exceed its precision; None for X = 0.
 
         The weight of a row is the largest (|op(A)| |x| + |b| + |b - op(A) x| / error) / |x|_max of
         the columns.
@@ -154,12 +154,18 @@ class Gains(NamedTuple):
 
 
 class Probes(Protocol):
-    """Blocks of two vectors by which the 1-norm of W M is estimated, and the weights W."""
+    """Blocks of two vectors by which the 1-norm of W M is estimated, and the weights W.
 
-    @property
-    def n(self) -> int:
-        """Order of M."""
-        ...
+    Attributes
+    ----------
+    width : int
+        Columns that products with M are better made for together.
+    complete : bool
+        The block to begin with is the unit matrix.
+    """
+
+    width: int
+    complete: bool
 
     def first(self) -> Vectors:
         """A sum of the columns of the unit matrix, and an alternating one."""

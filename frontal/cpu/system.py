@@ -14,6 +14,7 @@ from ..accuracy import Errors
 from ..matrix import Canonical
 from ..symbolic.scaling import Scaling
 from ..symbolic.symbolic import Symbolic
+from .probes import HostProbes
 
 
 class Sweeps(Protocol):
@@ -123,9 +124,18 @@ class HostSystem:
         """See `System`."""
         return np.where(better, trial, X)
 
-    def probes(self, X: np.ndarray, B: np.ndarray, solution: np.ndarray, error: float) -> None:
-        """See `System`; on the host that is done in variables of moderate size."""
-        return None
+    def probes(
+        self, X: np.ndarray, B: np.ndarray, solution: np.ndarray, error: float
+    ) -> HostProbes | None:
+        """See `System`."""
+        used = (solution > 0) & np.isfinite(solution)
+        if not used.any():
+            return None
+        if not used.all():
+            X, B, solution = X[:, used], B[:, used], solution[used]
+        with np.errstate(all="ignore"):
+            weights = self.magnitude @ np.abs(X) + np.abs(B) + np.abs(self.residual(X, B)) / error
+            return HostProbes((weights / solution).max(axis=1).astype(np.float64))
 
 
 def host_system(factor: Sweeps, trans: str, dtype: np.dtype) -> HostSystem:

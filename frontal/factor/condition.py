@@ -13,13 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from ..accuracy import NORMWISE, Errors, System, Vectors
+from ..cpu.probes import HostProbes
 from ..cpu.system import HostSystem
 from ..protocol import NumericFactor
 from ..symbolic.scaling import shifted
 from . import refine
 from .exponent import ZERO, Scaled, exponents, near_border
 from .mixed import ImpreciseError, is_mixed
-from .one_norm import HostProbes, Product, one_norm
+from .one_norm import Product, one_norm
 
 _SHOWN = 4
 _SMALL = 1e-5  # an error of solutions that is far from what is warned of
@@ -78,7 +79,7 @@ def solution_condition(
     small = _SMALL / of.error
     enough = small if roughly else 0.0
     with np.errstate(all="ignore"):
-        norm, near_null = _there(of, enough) or _on_host(of, enough)
+        norm, near_null = _as_it_is(of, enough) or _scaled(of, enough)
     norm = norm if np.isfinite(norm) else np.inf
     return Estimate(norm, () if norm <= small else _dependent(near_null()))
 
@@ -98,8 +99,8 @@ class _Solution(NamedTuple):
         return float(self.errors.normwise.max(initial=np.finfo(self.X.dtype).eps))
 
 
-def _there(of: _Solution, enough: float) -> _Found | None:
-    """The estimate where the factor is; None where only the host can tell.
+def _as_it_is(of: _Solution, enough: float) -> _Found | None:
+    """The estimate where the factor is, of A as it is; None where that does not tell.
 
     That is so near the borders of the exponent, and where solutions have to be mended.
     """
@@ -111,7 +112,7 @@ def _there(of: _Solution, enough: float) -> _Found | None:
         return None
     systems = [factor.system(one, X.dtype) for one in _sides(trans)]
     try:
-        solve, adjoint = (_solver_there(one, X.shape[1], is_mixed(factor)) for one in systems)
+        solve, adjoint = (_solver_there(one, probes.width, is_mixed(factor)) for one in systems)
         norm, signs = one_norm(probes, adjoint, solve, enough)
     except _UnsureError:
         return None
@@ -125,8 +126,8 @@ def _there(of: _Solution, enough: float) -> _Found | None:
     return norm, near_null
 
 
-def _on_host(of: _Solution, enough: float) -> _Found:
-    """The estimate in variables of moderate size."""
+def _scaled(of: _Solution, enough: float) -> _Found:
+    """The estimate on the host, in variables of moderate size."""
     factor, trans = of.factor, of.trans
     X, B = factor.download(of.X), factor.download(of.B)
     if trans == "T":  # the conjugate of a system with A^H

@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..accuracy import Gains, Probes, Vectors
+from ..accuracy import Probes, Vectors
 
-_TINY = 4  # orders up to which all columns are formed
 _TURNS = 3  # at most 5 blocks of products are formed
 
 Product = Callable[[Vectors], Vectors]
@@ -46,7 +45,7 @@ def one_norm(probes: Probes, product: Product, adjoint: Product, enough: float =
         if sums[j] < found.value:
             break
         found = Norm(float(sums[j]), S[:, j : j + 1])
-        if turn == _TURNS - 1 or probes.n <= _TINY or not np.isfinite(found.value):
+        if turn == _TURNS - 1 or probes.complete or not np.isfinite(found.value):
             break
         gains = probes.gains(adjoint(S), X)
         if not np.isfinite(gains.largest):
@@ -58,40 +57,3 @@ def one_norm(probes: Probes, product: Product, adjoint: Product, enough: float =
             break
         X = probes.units(*gains.rows)
     return found
-
-
-class HostProbes:
-    """`Probes` on the host.
-
-    Parameters
-    ----------
-    weights : (n,) array
-    """
-
-    def __init__(self, weights: np.ndarray) -> None:
-        self.n, self._weights = weights.size, weights[:, None]
-
-    def first(self) -> np.ndarray:
-        """See `Probes`; all columns if they are few."""
-        n, place = self.n, np.arange(self.n)
-        if n <= _TINY:
-            return np.eye(n)
-        growing = (1 + place / (n - 1)) * np.where(place % 2, -1.0, 1.0)
-        return np.stack([np.full(n, 1 / n), growing / (1.5 * n)], axis=1)
-
-    def units(self, first: int, second: int) -> np.ndarray:
-        """See `Probes`."""
-        return (np.arange(self.n)[:, None] == (first, second)).astype(np.float64)
-
-    def signs(self, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """See `Probes`."""
-        size = np.abs(Y)
-        sums = (self._weights * size).sum(axis=0)
-        return sums, self._weights * np.where(size > 0, Y / np.where(size > 0, size, 1), 1)
-
-    def gains(self, Z: np.ndarray, X: np.ndarray) -> Gains:
-        """See `Probes`."""
-        gain = np.abs(Z).max(axis=1)
-        first, second = np.argpartition(gain, self.n - 2)[-2:].tolist()
-        own = np.abs((Z.conj() * X).sum(axis=0))
-        return Gains(float(gain.max()), (first, second), own)

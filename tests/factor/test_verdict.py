@@ -11,7 +11,8 @@ import scipy.sparse as sp
 import frontal
 from frontal import problems
 from frontal.cpu.factor import CpuFactor
-from frontal.factor.one_norm import HostProbes, one_norm
+from frontal.cpu.probes import HostProbes
+from frontal.factor.one_norm import one_norm
 
 from .test_pivots import of_condition, orthogonal, told
 

@@ -27,10 +27,15 @@ class DeviceProbes:
         Scalar type of the matrix.
     dtype : numpy.dtype
         Scalar type of the vectors.
+    width : int
+        Right-hand sides that the device was prepared for.
     """
 
-    def __init__(self, entries: Entries, values: np.dtype, dtype: np.dtype) -> None:
+    complete = False
+
+    def __init__(self, entries: Entries, values: np.dtype, dtype: np.dtype, width: int) -> None:
         self.n, self._device, self._dtype = entries.n, entries.device, dtype
+        self.width = width
         more = {"WIDE": dtype.itemsize > values.itemsize, "LONG": entries.long}
         self._of = values, {name: 1 for name, value in more.items() if value}
         self._blocks = launch.system_blocks(self.n, self._device.limits)

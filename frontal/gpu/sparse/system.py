@@ -161,6 +161,6 @@ class DeviceSystem:
         """See `System`."""
         if self._entries.n <= _FORMED:
             return None
-        found = DeviceProbes(self._entries, self._values.dtype, self.dtype)
+        found = DeviceProbes(self._entries, self._values.dtype, self.dtype, X.shape[1])
         rows = self._rows.lanes, self._rows.arguments
         return found if found.weigh(*rows, X, B, solution, error) else None

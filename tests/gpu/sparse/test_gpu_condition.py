@@ -23,13 +23,13 @@ def chosen(device, monkeypatch):
 @pytest.fixture
 def only_there(monkeypatch):
     """The host estimates nothing."""
-    monkeypatch.setattr(condition, "_on_host", None)
+    monkeypatch.setattr(condition, "_scaled", None)
 
 
 def on_host(factor, *solution):
     """The estimate that the host would have made."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(condition, "_there", lambda *_: None)
+        patch.setattr(condition, "_as_it_is", lambda *_: None)
         return condition.solution_condition(factor, *solution)
 
 
@@ -50,7 +50,7 @@ def test_estimates_are_those_of_the_host(device, kind, dtype):
         errors = replace(errors, residual=1e-3 * errors.norm * errors.solution)
         of = trans, X, B, errors
         wanted = on_host(factor, *of).condition
-        found = condition._there(condition._Solution(factor, *of), 0.0)
+        found = condition._as_it_is(condition._Solution(factor, *of), 0.0)
         assert found is not None
         assert found[0] == pytest.approx(wanted, rel=1e4 * eps(dtype))
 

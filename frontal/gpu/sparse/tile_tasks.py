@@ -80,13 +80,13 @@ def tile_tasks(tree: Fronts) -> Tasks:
 
 
 def followed_tiles(tree: Fronts) -> np.ndarray:
-    """How many diagonal tiles of each front others follow while they are factored (Cholesky).
+    """How many diagonal tiles of each front others follow while they are factored; none by LU.
 
     All that other diagonal tiles wait for; and where a level has few fronts, the last one for
     the update rows. With many, clearing the messages costs more than their earlier arrival saves.
     """
     schedule = tree.schedule
-    if tree.method.pivots:
+    if not tree.method.one_triangle:
         return np.zeros(len(tree.k), np.int64)
     fronts = np.bincount(schedule.level[~schedule.small], minlength=schedule.levels)
     last = (fronts[schedule.level] < _NARROW) & (tree.m > 0)
@@ -103,8 +103,8 @@ def _order(tree: Fronts, tasks: np.ndarray, level: np.ndarray) -> np.ndarray:
 
     Tiles that are under way together shall share their operands in the cache: large fronts go by
     _WIDE columns of L together, row after row, and by squares of _SQUARE tiles of the contribution
-    block. In other fronts what all wait for, the diagonal tile, comes first in its column; with
-    Cholesky, where the tile left of it goes on with it, in that one's.
+    block. In other fronts what all wait for, the diagonal tile, comes first in its column; without
+    LU, where the tile left of it goes on with it, in that one's.
     """
     front, i, j, group = tasks[:, 0], tasks[:, 1], tasks[:, 2], tasks[:, 4]
     tiles, pivots = tree.tiles[front], tree.pivot_tiles[front]

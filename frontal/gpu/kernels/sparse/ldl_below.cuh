@@ -23,20 +23,17 @@ template <class T> __device__ inline void interchange_columns(T *tile, const int
     __syncthreads();
 }
 
-// L = X·D⁻¹ for a tile X = L·D; both go to global memory, and to `largest` the size of the largest
-// entry of each column of L, which tells of pivots too small for it. A row and every other column a
-// thread. L goes to `kept`, too, if that is not null.
-template <class T>
-__device__ __noinline__ void put_divided(const T *tile, const ColumnInverse<T> *inverse,
-    Matrix<T> product, Matrix<T> lower, float *largest, int w, T *kept) {
-    constexpr int LD = tile_ld<T>;
+// L = X·D⁻¹ for columns first…last−1 of a tile X = L·D, an entry of L being divided(row, column,
+// x). Both go to global memory, and to `largest` the size of the largest entry of each column of L,
+// which tells of pivots too small for it. A row and every other column a thread.
+template <class T, class Divided>
+__device__ __forceinline__ void put_divided(const T *tile, int first, int last, Matrix<T> product,
+    Matrix<T> lower, float *largest, Divided divided) {
     int r = threadIdx.x % TILE_ROWS;
 #pragma unroll 4
-    for (int c = threadIdx.x / TILE_ROWS; c < w; c += 2) {
-        ColumnInverse<T> by = inverse[c];
-        T x = tile[r + c * LD], l = fma_(by.other, tile[r + by.partner * LD], by.own * x);
+    for (int c = first + threadIdx.x / TILE_ROWS; c < last; c += 2) {
+        T x = tile[r + c * tile_ld<T>], l = divided(r, c, x);
         if (r < lower.rows) product(r, c) = x, lower(r, c) = l;
-        if (kept) kept[r + c * LD] = l;
         unsigned most = __reduce_max_sync(full_warp, r < lower.rows ? size_of(l) : 0u);
         if (threadIdx.x % 32 == 0 && most)
             atomicMax(reinterpret_cast<int *>(largest + c), (int)most);

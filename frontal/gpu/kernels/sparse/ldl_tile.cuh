@@ -4,20 +4,20 @@
 // Columns go 8 at a time (4 of complex<double>), 16 between two updates of the rest by products.
 // First as if no interchange were needed: every thread factors the block on the diagonal itself, in
 // registers, and solves for one row below it. That stands if no entry of L is larger than
-// MULTIPLIER and no pivot too small. Else nothing of it was written, and columns are eliminated one
-// or two at a time, to the next multiple of 16, by the largest entry of all that is left of the
-// tile: on the diagonal, or else beside it, where a block of order 2 is taken (Bunch, Parlett,
+// MULTIPLIER and no pivot too small, and these columns of L are sent to those who follow
+// (tile_follow.cuh). Else nothing of it was written, nor is anything sent from then on, and columns
+// are eliminated one or two at a time, to the next multiple of 16, by the largest entry of all that
+// is left of the tile: on the diagonal, or else beside it, where a block of order 2 is taken (Bunch, Parlett,
 // "Direct methods for solving symmetric indefinite systems of linear equations", 1971). So entries
 // of L in the tile are bounded, and no block crosses its end. A pivot is replaced if all that is
 // left of the tile is too small. Pivots that are looked at when all is computed: Duff, Hogg, Lopez,
 // "A new sparse LDLᵀ solver using a posteriori threshold pivoting" (2020).
 //
-// Above the diagonal goes D·Lᴴ, the second factor of updates. What is left is known by its lower
-// triangle alone, which keeps it symmetric to the last bit.
+// What is left is known by its lower triangle alone, which keeps it symmetric to the last bit.
 #pragma once
 #include "dense/getf2.cuh"
 #include "dense/potrf_tile.cuh"
-#include "sparse/pivot_blocks.cuh"
+#include "sparse/tile_follow.cuh"
 
 #ifndef MULTIPLIER
 #define MULTIPLIER 8
@@ -70,9 +70,9 @@ template <class T> struct LdlTile {
     int small_pivots;
 
     // Factor the leading n×n of the tile, of rows and columns of the identity beyond, of which the
-    // lower triangle is there; L and D(j,j) take its place. Returns how many pivots were replaced,
-    // to every thread. From barrier to barrier.
-    __device__ int factor(T *tile, int n, PivotBounds<real_t<T>> bounds) {
+    // lower triangle is there; L and D(j,j) take its place. Columns go to `sent`, if that is not
+    // null. Returns how many pivots were replaced, to every thread. From barrier to barrier.
+    __device__ int factor(T *tile, int n, PivotBounds<real_t<T>> bounds, T *sent) {
         if (threadIdx.x < TILE_ROWS) {
             at[threadIdx.x] = threadIdx.x;
             coupling[threadIdx.x] = zero<T>(), largest[threadIdx.x] = 0;
@@ -83,9 +83,15 @@ template <class T> struct LdlTile {
         for (int p = 0; p < n;) {
             int end = p + PANEL, q = p;
 #pragma unroll 1
-            while (q < min_(end, n) && without_interchanges(tile, p, q, bounds)) q += NB;
-            if (q >= min_(end, n)) update_rest(tile, p), p = end;
-            else p = with_interchanges(tile, n, p, q, bounds);
+            for (; q < end && without_interchanges(tile, p, q, bounds); q += NB)
+                if (sent) send_columns<NB>(sent, tile, q);
+            if (q == end) {
+                update_rest(tile, p), p = end;
+                continue;
+            }
+            if (sent) send_nothing(sent, q, end);
+            sent = nullptr;
+            p = with_interchanges(tile, n, p, q, bounds);
         }
         if (threadIdx.x < TILE_ROWS) place[at[threadIdx.x]] = threadIdx.x;
         __syncthreads();
@@ -93,6 +99,11 @@ template <class T> struct LdlTile {
     }
 
   private:
+    // An entry of L·D below D.
+    __device__ static T scaled(const T *tile, int row, int k) {
+        return tile[row + k * LD] * tile[k * (LD + 1)];
+    }
+
     // Columns q… and their rows from q on take the product of columns p…q−1; a row a thread.
     __device__ void update_columns(T *tile, int p, int q) {
         int row = threadIdx.x % TILE_ROWS, first = q + threadIdx.x / TILE_ROWS * (NB / 2);
@@ -102,9 +113,9 @@ template <class T> struct LdlTile {
             for (int j = 0; j < NB / 2; ++j) y[j] = tile[row + (first + j) * LD];
 #pragma unroll 4
             for (int k = p; k < q; ++k) {
-                T x = -tile[row + k * LD];
-#pragma unroll
-                for (int j = 0; j < NB / 2; ++j) y[j] = fma_(x, tile[k + (first + j) * LD], y[j]);
+                T x = -scaled(tile, row, k);
+                broadcast<0, NB / 2>(tile + first + k * LD,
+                    [&](int j, T v) { y[j] = fma_(x, mirrored(v), y[j]); });
             }
 #pragma unroll
             for (int j = 0; j < NB / 2; ++j)
@@ -113,7 +124,7 @@ template <class T> struct LdlTile {
         __syncthreads();
     }
 
-    // Columns q… of L, and rows q… of D·Lᴴ right of the next 16, if that needs no interchange.
+    // Columns q… of L, if that needs no interchange.
     __device__ bool without_interchanges(T *tile, int p, int q, PivotBounds<real_t<T>> bounds) {
         int row = threadIdx.x;
         bool mine = row >= q && row < TILE_ROWS, good = true;
@@ -130,7 +141,6 @@ template <class T> struct LdlTile {
             for (int k = 0; k < NB; ++k) {
                 if (row > q + k) tile[row + (q + k) * LD] = x[k];
                 else if (row == q + k) tile[row * (LD + 1)] = top.l[k][k];
-                if (row >= q + NB) tile[q + k + row * LD] = mirrored(x[k] * top.l[k][k]);
             }
         }
         __syncthreads();
@@ -147,8 +157,8 @@ template <class T> struct LdlTile {
             int j0 = after + 16 * j, i0 = j0 + 16 * i;
             WarpProduct<T, 16, 16> part;
             part.clear();
-            part.template add<PANEL, false, true, false, false>(
-                tile + i0 + p * LD, LD, tile + p + j0 * LD, LD);
+            part.template add<PANEL, false, false, false, conjugates>(tile + i0 + p * LD, LD,
+                tile + j0 + p * LD, LD, ScaledBy<T>{tile + p * (LD + 1), LD + 1});
             part.each([&](int r, int c, T &v) {
                 T &entry = tile[i0 + r + (j0 + c) * LD];
                 entry = entry - v;
@@ -164,7 +174,8 @@ template <class T> struct LdlTile {
         int r = threadIdx.x % TILE_ROWS, half = threadIdx.x / TILE_ROWS;
         for (int c = q + NB + half; c <= r && p < q; c += 2) {
             T sum = tile[r + c * LD];
-            for (int k = p; k < q; ++k) sum = fma_(-tile[r + k * LD], tile[k + c * LD], sum);
+            for (int k = p; k < q; ++k)
+                sum = fma_(-scaled(tile, r, k), mirrored(tile[c + k * LD]), sum);
             tile[r + c * LD] = sum;
         }
         __syncthreads();

@@ -23,20 +23,31 @@ template <class T> __device__ inline void interchange_columns(T *tile, const int
     __syncthreads();
 }
 
-// L = X·D⁻¹ for columns first…last−1 of a tile X = L·D, an entry of L being divided(row, column,
-// x). Both go to global memory, and to `largest` the size of the largest entry of each column of L,
-// which tells of pivots too small for it. A row and every other column a thread.
+// L = X·D⁻¹ for a tile X = L·D, an entry of L being divided(row, column, x). This thread's row of
+// columns begin, begin + step, … before those that the matrices do not have and before `end`; by
+// whole warps. Both go to global memory, and to `largest` the size of the largest entry of each
+// column of L, which tells of pivots too small for it.
 template <class T, class Divided>
-__device__ __forceinline__ void put_divided(const T *tile, int first, int last, Matrix<T> product,
-    Matrix<T> lower, float *largest, Divided divided) {
-    int r = threadIdx.x % TILE_ROWS;
+__device__ __noinline__ void put_divided(const T *tile, int begin, int step, int end,
+    Matrix<T> product, Matrix<T> lower, float *largest, Divided divided) {
+    constexpr int EACH = 8;
+    int r = threadIdx.x % TILE_ROWS, lane = threadIdx.x % 32;
+    bool mine = r < lower.rows;
+    end = min_(end, lower.cols);
+#pragma unroll 1
+    for (; begin < end; begin += EACH * step) {
+        float most = 0;
 #pragma unroll 4
-    for (int c = first + threadIdx.x / TILE_ROWS; c < last; c += 2) {
-        T x = tile[r + c * tile_ld<T>], l = divided(r, c, x);
-        if (r < lower.rows) product(r, c) = x, lower(r, c) = l;
-        unsigned most = __reduce_max_sync(full_warp, r < lower.rows ? size_of(l) : 0u);
-        if (threadIdx.x % 32 == 0 && most)
-            atomicMax(reinterpret_cast<int *>(largest + c), (int)most);
+        for (int e = 0; e < EACH; ++e) {
+            int c = begin + e * step;
+            T x = tile[r + c * tile_ld<T>], l = divided(r, c, x);
+            if (mine && c < end) product(r, c) = x, lower(r, c) = l;
+            unsigned size = __reduce_max_sync(full_warp, mine ? size_of(l) : 0u);
+            if (lane == e) most = __uint_as_float(size);
+        }
+        int own = begin + lane * step;
+        if (lane < EACH && own < end && !(most <= 0))
+            atomicMax(reinterpret_cast<int *>(largest + own), __float_as_int(most));
     }
 }
 

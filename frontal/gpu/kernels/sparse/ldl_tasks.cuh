@@ -48,15 +48,15 @@ struct Below {
         largest = tasks.largest + f.tree->start[f.s] + task.j * SIZE;
     }
     template <class Divided>
-    __device__ __forceinline__ void put(int first, int last, Divided divided) const {
-        put_divided(assembled(), first, min_(last, lower.cols), product, lower, largest, divided);
+    __device__ void put(int begin, int step, int end, Divided divided) const {
+        put_divided(assembled(), begin, step, end, product, lower, largest, divided);
     }
 };
 
-// L·D takes the place of one that others read up to two levels below; by two threads.
+// L·D takes the place of one that others read up to two levels below; by the last two threads.
 __device__ inline void wait_for_place(const Task &task, const Tasks &tasks) {
-    int below = 2 + threadIdx.x;
-    if (threadIdx.x < 2 && task.level >= below)
+    int below = 1 + threads - (int)threadIdx.x;
+    if (below <= 3 && task.level >= below)
         wait_for(tasks.level + task.level - below, tasks.level_count[task.level - below]);
 }
 
@@ -72,21 +72,30 @@ __device__ __noinline__ int follow(const Task &task, const Tasks &tasks, bool ne
     Matrix<T> stored = f.lower(i).at(0, i * SIZE);
     Below below(task, tasks);
     T *reciprocals = scratch();
+    auto divided = [=](int, int c, T x) { return reciprocals[c] * x; };
     Follower<T> follower{assembled(), work(), task.sent + task.j * SIZE * SIZE, below.lower};
     follower.begin();
-    wait_for_place(task, tasks);
+    int p = 0;
+    bool came;
 #pragma unroll 1
-    for (int p = 0; p < w; p += 16) {
+    for (;; p += 16) {
         follower.arrive(p);
-        if (!follower.came(p)) return p;
+        came = follower.came(p);
+        if (!came) break;
         if (threadIdx.x < 16) reciprocals[p + threadIdx.x] = work()[(p + threadIdx.x) * (ld + 1)];
-        if (next && p + 16 == LAST && threadIdx.x == threads - 1)
-            wait_for(tasks.upper_done + f.tree->tile_row[f.s] + i, 1);
         if (next && p == LAST) Square<T>::fetch(work(), stored);
-        follower.solve(p);
-        below.put(p, p + 16, [&](int, int c, T x) { return reciprocals[c] * x; });
-        if (p + 16 < w) follower.prepare(p + 16);
+        follower.solve(p, [&] {
+            if (p > 0) below.put(p - 16, 1, p, divided);
+            else wait_for_place(task, tasks);
+            if (next && p + 16 == LAST && threadIdx.x == threads - 1)
+                wait_for(tasks.upper_done + f.tree->tile_row[f.s] + i, 1);
+        });
+        if (p + 16 >= w) break;
+        follower.prepare(p + 16);
     }
+    int end = came ? w : p;
+    if (end > 0) below.put((end - 1) / 16 * 16 + threadIdx.x / SIZE, 2, end, divided);
+    if (!came) return p;
     publish(task, tasks, task.j);
     if (next)
         Square<T>::subtract(work(), assembled(), stored.rows, ScaledBy<T>{reciprocals, 1});
@@ -124,7 +133,7 @@ __device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks, 
     auto blocks = reinterpret_cast<ColumnInverse<T> *>(scratch());
     if (threadIdx.x < w) blocks[threadIdx.x].set(tasks.diagonal + first, tasks.coupling + first);
     __syncthreads();
-    Below(task, tasks).put(p, w, [&](int r, int c, T x) {
+    Below(task, tasks).put(p + threadIdx.x / SIZE, 2, w, [=](int r, int c, T x) {
         ColumnInverse<T> by = blocks[c];
         return fma_(by.other, tile[r + by.partner * ld], by.own * x);
     });

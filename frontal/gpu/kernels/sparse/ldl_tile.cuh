@@ -27,18 +27,13 @@
 template <class T, int N> struct DiagonalLdl {
     T l[N][N];
 
-    __device__ void load(const T *block, int ld) {
-#pragma unroll
-        for (int j = 0; j < N; ++j)
-#pragma unroll
-            for (int i = j; i < N; ++i) l[i][j] = block[i + j * ld];
-    }
-
     // Factor without interchanges, columns still to be divided by their pivots, and overwrite a row
     // by that of L; returns whether pivots and L are good. Of a row of the block itself, entries
-    // from its diagonal on may be anything, and are not looked at unless `below`.
+    // from its diagonal on may be anything, and are not looked at unless `below`. Entries are
+    // compared by the upper halves of their bits, as integers, so that no pivot waits for that.
     __device__ bool factor(T (&x)[N], bool below, PivotBounds<real_t<T>> bounds) {
         bool good = true;
+        unsigned most = 0, own = 0;
 #pragma unroll
         for (int k = 0; k < N; ++k) {
             l[k][k] = pivot_value(l[k][k]);
@@ -47,15 +42,15 @@ template <class T, int N> struct DiagonalLdl {
 #pragma unroll
             for (int j = k + 1; j < N; ++j) {
                 T m = mirrored(l[j][k] * inverse);
-                good = good && abs1(m) <= MULTIPLIER;
+                most = max(most, magnitude(abs1(m)).high);
 #pragma unroll
                 for (int i = j; i < N; ++i) l[i][j] = fma_(-l[i][k], m, l[i][j]);
                 x[j] = fma_(-x[k], m, x[j]);
             }
             x[k] = x[k] * inverse;
-            good = good && (!below || abs1(x[k]) <= MULTIPLIER);
+            own = max(own, magnitude(abs1(x[k])).high);
         }
-        return good;
+        return good && max(most, below ? own : 0) <= magnitude(real_t<T>(MULTIPLIER)).high;
     }
 };
 
@@ -104,22 +99,25 @@ template <class T> struct LdlTile {
         return tile[row + k * LD] * tile[k * (LD + 1)];
     }
 
-    // Columns q… and their rows from q on take the product of columns p…q−1; a row a thread.
+    // Columns q… and their rows from q on take the product of columns p…q−1, a row a thread, while
+    // other threads send.
     __device__ void update_columns(T *tile, int p, int q) {
-        int row = threadIdx.x % TILE_ROWS, first = q + threadIdx.x / TILE_ROWS * (NB / 2);
-        if (row >= q) {
-            T y[NB / 2];
+        int row = threadIdx.x;
+        if (row >= q && row < TILE_ROWS) {
+            T y[NB];
 #pragma unroll
-            for (int j = 0; j < NB / 2; ++j) y[j] = tile[row + (first + j) * LD];
+            for (int j = 0; j < NB; ++j) y[j] = tile[row + (q + j) * LD];
+#pragma unroll 1
+            for (; p < q; p += NB) {
 #pragma unroll 4
-            for (int k = p; k < q; ++k) {
-                T x = -scaled(tile, row, k);
-                broadcast<0, NB / 2>(tile + first + k * LD,
-                    [&](int j, T v) { y[j] = fma_(x, mirrored(v), y[j]); });
+                for (int k = 0; k < NB; ++k) {
+                    T x = -scaled(tile, row, p + k);
+                    broadcast<0, NB>(tile + q + (p + k) * LD,
+                        [&](int j, T v) { y[j] = fma_(x, mirrored(v), y[j]); });
+                }
             }
 #pragma unroll
-            for (int j = 0; j < NB / 2; ++j)
-                if (row >= first + j) tile[row + (first + j) * LD] = y[j];
+            for (int j = 0; j < NB; ++j) tile[row + (q + j) * LD] = y[j];
         }
         __syncthreads();
     }
@@ -131,7 +129,7 @@ template <class T> struct LdlTile {
         DiagonalLdl<T, NB> top;
         T x[NB];
         if (q > p) update_columns(tile, p, q);
-        top.load(tile + q * (LD + 1), LD);
+        load_lower(top.l, tile + q * (LD + 1), LD);
 #pragma unroll
         for (int k = 0; k < NB; ++k) x[k] = mine ? tile[row + (q + k) * LD] : zero<T>();
         good = top.factor(x, mine && row >= q + NB, bounds);

@@ -17,17 +17,14 @@ __device__ inline int first_sent(int p) { return p / 8 * 8; }
 template <int N, class T> __device__ inline void send_columns(T *sent, const T *tile, int p) {
     int row = (int)threadIdx.x - TILE_ROWS;
     if (row < first_sent(p)) return;
-    T v[N];  // all are loaded before one is stored
+    T v[N], own = tile[row * (tile_ld<T> + 1)];  // all are loaded before one is stored
 #pragma unroll
     for (int k = 0; k < N; ++k) v[k] = tile[row + (p + k) * tile_ld<T>];
+    if constexpr (conjugates) own = from_real<T>(pivot_reciprocal(real(own)));
+    else own = pivot_reciprocal(own);
 #pragma unroll
-    for (int k = 0; k < N; ++k) {
-        if (row == p + k) {
-            if constexpr (conjugates) v[k] = from_real<T>(pivot_reciprocal(real(v[k])));
-            else v[k] = pivot_reciprocal(v[k]);
-        }
-        send(sent + row + (p + k) * TILE_ROWS, v[k]);
-    }
+    for (int k = 0; k < N; ++k)
+        send(sent + row + (p + k) * TILE_ROWS, row == p + k ? own : v[k]);
 }
 
 // Send that columns p…last−1 will not come, by the same threads.
@@ -126,8 +123,8 @@ template <class T> struct Follower {
     __device__ bool came(int p) const {
         return !(lower[(p + 15) * (tile_ld<T> + 1)] == zero<T>());
     }
-    // Then those of X are there for all.
-    __device__ void solve(int p) {
+    // Then those of X are there for all. The threads that have no row do `other` meanwhile.
+    template <class Other = Nothing> __device__ void solve(int p, Other other = {}) {
         int r = threadIdx.x;
         if (r < TILE_ROWS) {
             T x[16], *row = tile + r + p * tile_ld<T>,
@@ -141,7 +138,7 @@ template <class T> struct Follower {
                 row[k * tile_ld<T>] = x[k];
                 if (k < columns) *to = x[k];
             }
-        }
+        } else other();
         __syncthreads();
     }
     // What can be done before columns p…p+15 of L are there.

@@ -66,6 +66,11 @@ def front_tiles(dtype: npt.DTypeLike, method: Method, limits: Limits) -> TilesPl
     return two if wanted and two.shared + _OWN <= limits.shared_block else one
 
 
-def front_pivots(fronts: int) -> tuple[int, int]:
-    """Blocks and threads of front_pivots.cu: a block each front."""
-    return fronts, TILE_THREADS
+def front_rows(pieces: int) -> tuple[int, int]:
+    """Blocks and threads of front_rows: a block each piece of rows left of a diagonal tile."""
+    return pieces, TILE_THREADS
+
+
+def front_pivots(pieces: int) -> tuple[int, int]:
+    """Blocks and threads of front_pivots, of the same list."""
+    return pieces, FRONT_TILE

@@ -39,9 +39,9 @@ __device__ __noinline__ void put_divided(const T *tile, int begin, int step, int
         float most = 0;
 #pragma unroll 4
         for (int e = 0; e < EACH; ++e) {
-            int c = begin + e * step;
+            int c = min_(begin + e * step, end - 1);  // nothing is known of those beyond
             T x = tile[r + c * tile_ld<T>], l = divided(r, c, x);
-            if (mine && c < end) product(r, c) = x, lower(r, c) = l;
+            if (mine && begin + e * step < end) product(r, c) = x, lower(r, c) = l;
             unsigned size = __reduce_max_sync(full_warp, mine ? size_of(l) : 0u);
             if (lane == e) most = __uint_as_float(size);
         }

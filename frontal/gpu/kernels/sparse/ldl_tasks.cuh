@@ -72,7 +72,7 @@ __device__ __noinline__ int follow(const Task &task, const Tasks &tasks, bool ne
     Matrix<T> stored = f.lower(i).at(0, i * SIZE);
     Below below(task, tasks);
     T *reciprocals = scratch();
-    auto divided = [=](int, int c, T x) { return reciprocals[c] * x; };
+    auto divided = [](int, int c, T x) { return scratch()[c] * x; };
     Follower<T> follower{assembled(), work(), task.sent + task.j * SIZE * SIZE, below.lower};
     follower.begin();
     int p = 0;
@@ -129,13 +129,12 @@ __device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks, 
     int j = task.j, w = f.rows(j), first = f.tree->start[f.s] + j * SIZE;
     solve_rest(task, tasks, p);
     wait_for_place(task, tasks);
-    const T *tile = assembled();
     auto blocks = reinterpret_cast<ColumnInverse<T> *>(scratch());
     if (threadIdx.x < w) blocks[threadIdx.x].set(tasks.diagonal + first, tasks.coupling + first);
     __syncthreads();
-    Below(task, tasks).put(p + threadIdx.x / SIZE, 2, w, [=](int r, int c, T x) {
-        ColumnInverse<T> by = blocks[c];
-        return fma_(by.other, tile[r + by.partner * ld], by.own * x);
+    Below(task, tasks).put(p + threadIdx.x / SIZE, 2, w, [](int r, int c, T x) {
+        auto by = reinterpret_cast<const ColumnInverse<T> *>(scratch())[c];
+        return fma_(by.other, assembled()[r + by.partner * ld], by.own * x);
     });
     publish(task, tasks, j);
 }

@@ -47,11 +47,20 @@ struct Below {
         lower = f.lower(task.i).at(0, task.j * SIZE, SIZE, w);
         largest = tasks.largest + f.tree->start[f.s] + task.j * SIZE;
     }
-    template <class Divided>
-    __device__ void put(int begin, int step, int end, Divided divided) const {
-        put_divided(assembled(), begin, step, end, product, lower, largest, divided);
-    }
 };
+
+// Put columns first… before `end` there: by all threads, or by half of them.
+template <class Divided>
+__device__ __noinline__ void put(Below to, int first, int end, Divided divided) {
+    int begin = first + threadIdx.x / SIZE;
+    put_divided<2>(assembled(), begin, end, to.product, to.lower, divided);
+    tell_largest<threads>(assembled(), first, end, to.largest, divided);
+}
+template <class Divided>
+__device__ __noinline__ void put_by_half(Below to, int first, int end, Divided divided) {
+    put_divided<1>(assembled(), first, end, to.product, to.lower, divided);
+    tell_largest<threads / 2>(assembled(), first, end, to.largest, divided);
+}
 
 // L·D takes the place of one that others read up to two levels below; by the last two threads.
 __device__ inline void wait_for_place(const Task &task, const Tasks &tasks) {
@@ -85,7 +94,7 @@ __device__ __noinline__ int follow(const Task &task, const Tasks &tasks, bool ne
         if (threadIdx.x < 16) reciprocals[p + threadIdx.x] = work()[(p + threadIdx.x) * (ld + 1)];
         if (next && p == LAST) Square<T>::fetch(work(), stored);
         follower.solve(p, [&] {
-            if (p > 0) below.put(p - 16, 1, p, divided);
+            if (p > 0) put_by_half(below, p - 16, p, divided);
             else wait_for_place(task, tasks);
             if (next && p + 16 == LAST && threadIdx.x == threads - 1)
                 wait_for(tasks.upper_done + f.tree->tile_row[f.s] + i, 1);
@@ -94,7 +103,7 @@ __device__ __noinline__ int follow(const Task &task, const Tasks &tasks, bool ne
         follower.prepare(p + 16);
     }
     int end = came ? w : p;
-    if (end > 0) below.put((end - 1) / 16 * 16 + threadIdx.x / SIZE, 2, end, divided);
+    if (end > 0) put(below, (end - 1) / 16 * 16, end, divided);
     if (!came) return p;
     publish(task, tasks, task.j);
     if (next)
@@ -102,18 +111,21 @@ __device__ __noinline__ int follow(const Task &task, const Tasks &tasks, bool ne
     return w;
 }
 
-// The tile from column p on as L·D, when the diagonal tile and its inverse are there; work() has the
-// columns before p of its factor, with rows as they were sent.
+// The tile from column p on as L·D, when the diagonal tile and its inverse are there, with D⁻¹ in
+// scratch(); work() has the columns before p of its factor, with rows as they were sent.
 __device__ __noinline__ void solve_rest(const Task &task, const Tasks &tasks, int p) {
     const Front<T> &f = task.front;
-    int j = task.j, w = f.rows(j);
+    int j = task.j, w = f.rows(j), first = f.tree->start[f.s] + j * SIZE;
     T *tile = assembled(), *inverse = work();
+    auto blocks = reinterpret_cast<ColumnInverse<T> *>(scratch());
 #pragma unroll 1
     for (int c = p + 16; p && c < SIZE; c += 16) subtract_left(tile, work(), c, p);
+    wait_for_place(task, tasks);
     wait_for_diagonal(task, tasks);
     const T *kept = tasks.inverses + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE;
     fetch_tile(inverse, Matrix<const T>{kept, w, w, w});
-    interchange_columns(tile, tasks.pivots + f.tree->start[f.s] + j * SIZE, w);
+    if (threadIdx.x < w) blocks[threadIdx.x].set(tasks.diagonal + first, tasks.coupling + first);
+    interchange_columns(tile, tasks.pivots + first, w);
     for (int e = threadIdx.x; e < p * SIZE; e += threads) tile[e % SIZE + e / SIZE * ld] = zero<T>();
     copy_async_wait<0>();
     __syncthreads();
@@ -126,17 +138,13 @@ __device__ __noinline__ void solve_rest(const Task &task, const Tasks &tasks, in
 // L(i,j) and L(i,j)·D from column p on.
 __device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks, int p) {
     const Front<T> &f = task.front;
-    int j = task.j, w = f.rows(j), first = f.tree->start[f.s] + j * SIZE;
     solve_rest(task, tasks, p);
-    wait_for_place(task, tasks);
-    auto blocks = reinterpret_cast<ColumnInverse<T> *>(scratch());
-    if (threadIdx.x < w) blocks[threadIdx.x].set(tasks.diagonal + first, tasks.coupling + first);
     __syncthreads();
-    Below(task, tasks).put(p + threadIdx.x / SIZE, 2, w, [](int r, int c, T x) {
+    put(Below(task, tasks), p, f.rows(task.j), [](int r, int c, T x) {
         auto by = reinterpret_cast<const ColumnInverse<T> *>(scratch())[c];
         return fma_(by.other, assembled()[r + by.partner * ld], by.own * x);
     });
-    publish(task, tasks, j);
+    publish(task, tasks, task.j);
 }
 
 // The tile whose factor is L(i,i), after that.

@@ -27,6 +27,12 @@
 template <class T, int N> struct DiagonalLdl {
     T l[N][N];
 
+    // The upper half of the bits of a magnitude.
+    __device__ static unsigned size(T a) {
+        if constexpr (is_complex<T>) return magnitude(abs1(a)).high;
+        else return magnitude(a).high;
+    }
+
     // Factor without interchanges, columns still to be divided by their pivots, and overwrite a row
     // by that of L; returns whether pivots and L are good. Of a row of the block itself, entries
     // from its diagonal on may be anything, and are not looked at unless `below`. Entries are
@@ -42,13 +48,13 @@ template <class T, int N> struct DiagonalLdl {
 #pragma unroll
             for (int j = k + 1; j < N; ++j) {
                 T m = mirrored(l[j][k] * inverse);
-                most = max(most, magnitude(abs1(m)).high);
+                most = max(most, size(m));
 #pragma unroll
                 for (int i = j; i < N; ++i) l[i][j] = fma_(-l[i][k], m, l[i][j]);
                 x[j] = fma_(-x[k], m, x[j]);
             }
             x[k] = x[k] * inverse;
-            own = max(own, magnitude(abs1(x[k])).high);
+            own = max(own, size(x[k]));
         }
         return good && max(most, below ? own : 0) <= magnitude(real_t<T>(MULTIPLIER)).high;
     }
@@ -61,7 +67,6 @@ template <class T> struct LdlTile {
     int at[TILE_ROWS];         // which row of the tile comes to each place,
     int place[TILE_ROWS];      // and where each row goes
     float largest[TILE_ROWS];  // infinite where a pivot was replaced
-    unsigned best[2][4];
     int small_pivots;
 
     // Factor the leading n×n of the tile, of rows and columns of the identity beyond, of which the
@@ -109,7 +114,7 @@ template <class T> struct LdlTile {
             for (int j = 0; j < NB; ++j) y[j] = tile[row + (q + j) * LD];
 #pragma unroll 1
             for (; p < q; p += NB) {
-#pragma unroll 4
+#pragma unroll
                 for (int k = 0; k < NB; ++k) {
                     T x = -scaled(tile, row, p + k);
                     broadcast<0, NB>(tile + q + (p + k) * LD,
@@ -136,10 +141,8 @@ template <class T> struct LdlTile {
         if (!__syncthreads_and(good)) return false;
         if (mine) {
 #pragma unroll
-            for (int k = 0; k < NB; ++k) {
-                if (row > q + k) tile[row + (q + k) * LD] = x[k];
-                else if (row == q + k) tile[row * (LD + 1)] = top.l[k][k];
-            }
+            for (int k = 0; k < NB; ++k)  // above the diagonal may be anything
+                tile[row + (q + k) * LD] = row == q + k ? top.l[k][k] : x[k];
         }
         __syncthreads();
         return true;
@@ -165,25 +168,6 @@ template <class T> struct LdlTile {
         __syncthreads();
     }
 
-    // The same as far as the next multiple of 16, or of n, with the largest pivots; columns p…q−1
-    // are done. Returns the first column that is left.
-    __device__ __noinline__ int with_interchanges(
-        T *tile, int n, int p, int q, PivotBounds<real_t<T>> bounds) {
-        int r = threadIdx.x % TILE_ROWS, half = threadIdx.x / TILE_ROWS;
-        for (int c = q + NB + half; c <= r && p < q; c += 2) {
-            T sum = tile[r + c * LD];
-            for (int k = p; k < q; ++k)
-                sum = fma_(-scaled(tile, r, k), mirrored(tile[c + k * LD]), sum);
-            tile[r + c * LD] = sum;
-        }
-        __syncthreads();
-        for (int c = q + half; c < r; c += 2) tile[c + r * LD] = mirrored(tile[r + c * LD]);
-        __syncthreads();
-        do q += eliminate(tile, n, q, bounds);
-        while (q < n && q % PANEL);
-        return q;
-    }
-
     // A magnitude and its place, as one number; the least place among equals.
     __device__ static unsigned key(T a, int r, int c) {
         return (size_of(a) & ~4095u) | (4095 - (TILE_ROWS * r + c));
@@ -192,41 +176,73 @@ template <class T> struct LdlTile {
     __device__ static int row(unsigned key) { return (4095 - (int)(key & 4095)) / TILE_ROWS; }
     __device__ static int column(unsigned key) { return (4095 - (int)(key & 4095)) % TILE_ROWS; }
 
-    // The largest entries from column j on: on the diagonal, and below it (0 for none).
-    __device__ void search(const T *tile, int n, int j, unsigned &diagonal, unsigned &below) {
-        int r = threadIdx.x % TILE_ROWS;
-        diagonal = below = 0;
-        for (int c = j + threadIdx.x / TILE_ROWS; c <= r && r < n; c += 2) {
-            unsigned found = key(tile[r + c * LD], r, c);
+    // The largest entries that are left, on the diagonal and below it; 0 for none.
+    struct Candidates {
+        unsigned diagonal, below;
+
+        __device__ void look(T a, int r, int c) {
+            unsigned found = key(a, r, c);
             if (c == r) diagonal = found;
             else below = max(below, found);
         }
-        diagonal = __reduce_max_sync(full_warp, diagonal);
-        below = __reduce_max_sync(full_warp, below);
-        if (threadIdx.x % 32 == 0)
-            best[0][threadIdx.x / 32] = diagonal, best[1][threadIdx.x / 32] = below;
-        __syncthreads();
+    };
+    Candidates best[2][4];
+
+    // Tell those of this thread; after a barrier take those of all. Columns take turns.
+    __device__ void tell(Candidates own, int turn) {
+        own.diagonal = __reduce_max_sync(full_warp, own.diagonal);
+        own.below = __reduce_max_sync(full_warp, own.below);
+        if (threadIdx.x % 32 == 0) best[turn][threadIdx.x / 32] = own;
+    }
+    __device__ Candidates take(int turn) const {
+        Candidates found = best[turn][0];
 #pragma unroll
-        for (int w = 0; w < 4; ++w)
-            diagonal = max(diagonal, best[0][w]), below = max(below, best[1][w]);
+        for (int w = 1; w < 4; ++w)
+            found.diagonal = max(found.diagonal, best[turn][w].diagonal),
+            found.below = max(found.below, best[turn][w].below);
+        return found;
     }
 
-    // Interchange rows and columns a and b.
+    // The same as far as the next multiple of 16, or of n, with the largest pivots; columns p…q−1
+    // are done. Returns the first column that is left.
+    __device__ __noinline__ int with_interchanges(
+        T *tile, int n, int p, int q, PivotBounds<real_t<T>> bounds) {
+        int r = threadIdx.x % TILE_ROWS, turn = 0;
+        Candidates own{0, 0};
+        for (int c = q + threadIdx.x / TILE_ROWS; c <= r && r < n; c += 2) {
+            T sum = tile[r + c * LD];
+            for (int k = c < q + NB ? q : p; k < q; ++k)
+                sum = fma_(-scaled(tile, r, k), mirrored(tile[c + k * LD]), sum);
+            tile[r + c * LD] = sum, own.look(sum, r, c);
+        }
+        tell(own, turn);
+        __syncthreads();
+        do q += eliminate(tile, n, q, turn, bounds), turn = 1 - turn;
+        while (q < n && q % PANEL);
+        __syncthreads();
+        return q;
+    }
+
+    // Interchange rows and columns a and b ≥ a of what is known by its lower triangle, and rows of
+    // L. From barrier to barrier if anything moves.
     __device__ void swap(T *tile, int a, int b) {
         if (a == b) return;
-        T *own = tile + threadIdx.x % TILE_ROWS * LD;
-        bool mine = threadIdx.x < TILE_ROWS;
-        if (mine) {
-            T v = own[a];
-            own[a] = own[b], own[b] = v;
-        }
+        int c = threadIdx.x;
         __syncthreads();
-        own = tile + threadIdx.x % TILE_ROWS;
-        if (mine) {
-            T v = own[a * LD];
-            own[a * LD] = own[b * LD], own[b * LD] = v;
+        if (c < TILE_ROWS) {
+            bool across = a < c && c <= b;  // from a column to a row
+            T *one = c < a    ? tile + a + c * LD
+                     : c == a ? tile + a * (LD + 1)
+                              : tile + c + a * LD,
+              *other = c < a    ? one + (b - a)
+                       : c == a ? tile + b * (LD + 1)
+                       : c < b  ? tile + b + c * LD
+                       : c == b ? one
+                                : tile + c + b * LD;
+            T v = *one, w = *other;
+            *one = across ? mirrored(w) : w, *other = across ? mirrored(v) : v;
         }
-        if (threadIdx.x == 0) {
+        if (c == 0) {
             int v = at[a];
             at[a] = at[b], at[b] = v;
         }
@@ -234,25 +250,26 @@ template <class T> struct LdlTile {
     }
 
     // Eliminate one column or two from column j on; returns how many.
-    __device__ int eliminate(T *tile, int n, int j, PivotBounds<real_t<T>> bounds) {
+    __device__ int eliminate(T *tile, int n, int j, int turn, PivotBounds<real_t<T>> bounds) {
         constexpr float alpha = 0.6403882f;  // (1 + √17)/8
-        unsigned diagonal, below;
-        search(tile, n, j, diagonal, below);
-        real_t<T> on = size(diagonal), beside = size(below);
+        Candidates found = take(turn);
+        real_t<T> on = size(found.diagonal), beside = size(found.below);
         bool small = !(max_(on, beside) >= bounds.least);
         int order = small || !(on < alpha * beside) ? 1 : 2;
-        if (order == 2) swap(tile, j, column(below)), swap(tile, j + 1, row(below));
-        else if (!small) swap(tile, j, row(diagonal));
-        eliminate(tile, n, j, order, small, bounds);
+        if (order == 2) swap(tile, j, column(found.below)), swap(tile, j + 1, row(found.below));
+        else if (!small) swap(tile, j, row(found.diagonal));
+        eliminate(tile, n, j, order, small, 1 - turn, bounds);
         return order;
     }
 
-    // By a pivot of this order, which is replaced if it is too small.
-    __device__ void eliminate(
-        T *tile, int n, int j, int order, bool small, PivotBounds<real_t<T>> bounds) {
+    // By a pivot of this order, which is replaced if it is too small, and tell of what is left.
+    // Until the next barrier nobody else may look at columns of L.
+    __device__ void eliminate(T *tile, int n, int j, int order, bool small, int turn,
+        PivotBounds<real_t<T>> bounds) {
         int r = threadIdx.x % TILE_ROWS, first = j + order;
         const T *column = tile + j * LD;
         T pivot = pivot_value(column[j]), b = zero<T>(), x = column[r], y = zero<T>(), l, next = y;
+        Candidates own{0, 0};
         if (small) pivot = enlarged(pivot, bounds.instead);
         if (order == 2) {
             b = column[j + 1], y = column[r + LD];
@@ -263,8 +280,9 @@ template <class T> struct LdlTile {
         for (int c = first + threadIdx.x / TILE_ROWS; c <= r && r < n; c += 2) {
             T sum = fma_(-l, mirrored(column[c]), tile[r + c * LD]);
             if (order == 2) sum = fma_(-next, mirrored(column[c + LD]), sum);
-            tile[r + c * LD] = sum, tile[c + r * LD] = mirrored(sum);
+            tile[r + c * LD] = sum, own.look(sum, r, c);
         }
+        tell(own, turn);
         __syncthreads();
         if (r >= first && r < n && threadIdx.x < TILE_ROWS) {
             tile[r + j * LD] = l;

@@ -12,8 +12,8 @@
 using T = SCALAR;
 constexpr int SIZE = FRONT_TILE, threads = TILE_THREADS, EACH = sizeof(T) < 16 ? 16 : 8;
 
-extern "C" __global__ void __launch_bounds__(threads)
-    front_rows(const __grid_constant__ Fronts tree, const int4 *list, const int *places, T *factor) {
+extern "C" __global__ void __launch_bounds__(threads) front_rows(
+    const __grid_constant__ Fronts tree, const int4 *list, const int *places, T *factor) {
     int4 task = list[blockIdx.x];
     int s = task.x, i = task.y, first = task.z, row = threadIdx.x % SIZE;
     int w = min_(SIZE, pivots_of(tree, s) - i * SIZE);

@@ -26,8 +26,8 @@ template <class T> __device__ inline void interchange_columns(T *tile, const int
 // L = X·D⁻¹ for a tile X = L·D, both to global memory: this thread's row of columns begin, begin +
 // STEP, … before `end`. An entry of L is divided(row, column, x).
 template <int STEP, class T, class Divided>
-__device__ __forceinline__ void put_divided(const T *tile, int begin, int end, Matrix<T> product,
-    Matrix<T> lower, Divided divided) {
+__device__ __forceinline__ void put_divided(
+    const T *tile, int begin, int end, Matrix<T> product, Matrix<T> lower, Divided divided) {
     constexpr int EACH = sizeof(T) < 16 ? 8 : 4, LD = tile_ld<T>;
     int r = threadIdx.x % TILE_ROWS;
 #pragma unroll 1

@@ -106,8 +106,7 @@ __device__ __noinline__ int follow(const Task &task, const Tasks &tasks, bool ne
     if (end > 0) put(below, (end - 1) / 16 * 16, end, divided);
     if (!came) return p;
     publish(task, tasks, task.j);
-    if (next)
-        Square<T>::subtract(work(), assembled(), stored.rows, ScaledBy<T>{reciprocals, 1});
+    if (next) Square<T>::subtract(work(), assembled(), stored.rows, ScaledBy<T>{reciprocals, 1});
     return w;
 }
 
@@ -126,7 +125,8 @@ __device__ __noinline__ void solve_rest(const Task &task, const Tasks &tasks, in
     fetch_tile(inverse, Matrix<const T>{kept, w, w, w});
     if (threadIdx.x < w) blocks[threadIdx.x].set(tasks.diagonal + first, tasks.coupling + first);
     interchange_columns(tile, tasks.pivots + first, w);
-    for (int e = threadIdx.x; e < p * SIZE; e += threads) tile[e % SIZE + e / SIZE * ld] = zero<T>();
+    for (int e = threadIdx.x; e < p * SIZE; e += threads)
+        tile[e % SIZE + e / SIZE * ld] = zero<T>();
     copy_async_wait<0>();
     __syncthreads();
     TileTimesInverse<T> rest;

@@ -7,11 +7,11 @@
 // MULTIPLIER and no pivot too small, and these columns of L are sent to those who follow
 // (tile_follow.cuh). Else nothing of it was written, nor is anything sent from then on, and columns
 // are eliminated one or two at a time, to the next multiple of 16, by the largest entry of all that
-// is left of the tile: on the diagonal, or else beside it, where a block of order 2 is taken (Bunch, Parlett,
-// "Direct methods for solving symmetric indefinite systems of linear equations", 1971). So entries
-// of L in the tile are bounded, and no block crosses its end. A pivot is replaced if all that is
-// left of the tile is too small. Pivots that are looked at when all is computed: Duff, Hogg, Lopez,
-// "A new sparse LDLᵀ solver using a posteriori threshold pivoting" (2020).
+// is left of the tile: on the diagonal, or else beside it, where a block of order 2 is taken
+// (Bunch, Parlett, "Direct methods for solving symmetric indefinite systems of linear equations",
+// 1971). So entries of L in the tile are bounded, and no block crosses its end. A pivot is replaced
+// if all that is left of the tile is too small. Pivots that are looked at when all is computed:
+// Duff, Hogg, Lopez, "A new sparse LDLᵀ solver using a posteriori threshold pivoting" (2020).
 //
 // What is left is known by its lower triangle alone, which keeps it symmetric to the last bit.
 #pragma once
@@ -264,8 +264,8 @@ template <class T> struct LdlTile {
 
     // By a pivot of this order, which is replaced if it is too small, and tell of what is left.
     // Until the next barrier nobody else may look at columns of L.
-    __device__ void eliminate(T *tile, int n, int j, int order, bool small, int turn,
-        PivotBounds<real_t<T>> bounds) {
+    __device__ void eliminate(
+        T *tile, int n, int j, int order, bool small, int turn, PivotBounds<real_t<T>> bounds) {
         int r = threadIdx.x % TILE_ROWS, first = j + order;
         const T *column = tile + j * LD;
         T pivot = pivot_value(column[j]), b = zero<T>(), x = column[r], y = zero<T>(), l, next = y;
@@ -277,10 +277,22 @@ template <class T> struct LdlTile {
             l = fma_(y, inverse.below, x * inverse.first),
             next = fma_(x, inverse.above, y * inverse.second);
         } else l = x * pivot_reciprocal(pivot);
-        for (int c = first + threadIdx.x / TILE_ROWS; c <= r && r < n; c += 2) {
-            T sum = fma_(-l, mirrored(column[c]), tile[r + c * LD]);
-            if (order == 2) sum = fma_(-next, mirrored(column[c + LD]), sum);
-            tile[r + c * LD] = sum, own.look(sum, r, c);
+        constexpr int EACH = 4;  // entries at once, the last one again where there are fewer
+#pragma unroll 1
+        for (int begin = first + threadIdx.x / TILE_ROWS; begin <= r && r < n; begin += 2 * EACH) {
+            int last = r - ((r - begin) & 1);
+            T sum[EACH];
+#pragma unroll
+            for (int e = 0; e < EACH; ++e) {
+                int c = min_(begin + 2 * e, last);
+                sum[e] = fma_(-l, mirrored(column[c]), tile[r + c * LD]);
+                if (order == 2) sum[e] = fma_(-next, mirrored(column[c + LD]), sum[e]);
+            }
+#pragma unroll
+            for (int e = 0; e < EACH; ++e) {
+                int c = min_(begin + 2 * e, last);
+                tile[r + c * LD] = sum[e], own.look(sum[e], r, c);
+            }
         }
         tell(own, turn);
         __syncthreads();

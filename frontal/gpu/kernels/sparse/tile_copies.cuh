@@ -30,8 +30,7 @@ template <class T> __device__ inline void keep_inverse(const T *inverse, T *kept
 
 // tile ← a matrix and zeros beyond it, by asynchronous copies. Columns of one of 64×64 begin at
 // multiples of 16 bytes.
-template <class T, class Source>
-__device__ inline void fetch_tile(T *tile, Matrix<Source> source) {
+template <class T, class Source> __device__ inline void fetch_tile(T *tile, Matrix<Source> source) {
     constexpr int ld = tile_ld<T>, wide = Pack16<T>::count;
     if (source.rows == TILE_ROWS && source.cols == TILE_ROWS) {
 #pragma unroll 8

@@ -23,8 +23,7 @@ template <int N, class T> __device__ inline void send_columns(T *sent, const T *
     if constexpr (conjugates) own = from_real<T>(pivot_reciprocal(real(own)));
     else own = pivot_reciprocal(own);
 #pragma unroll
-    for (int k = 0; k < N; ++k)
-        send(sent + row + (p + k) * TILE_ROWS, row == p + k ? own : v[k]);
+    for (int k = 0; k < N; ++k) send(sent + row + (p + k) * TILE_ROWS, row == p + k ? own : v[k]);
 }
 
 // Send that columns p…last−1 will not come, by the same threads.
@@ -120,9 +119,7 @@ template <class T> struct Follower {
         __syncthreads();
     }
     // Whether they came, for LDL.
-    __device__ bool came(int p) const {
-        return !(lower[(p + 15) * (tile_ld<T> + 1)] == zero<T>());
-    }
+    __device__ bool came(int p) const { return !(lower[(p + 15) * (tile_ld<T> + 1)] == zero<T>()); }
     // Then those of X are there for all. The threads that have no row do `other` meanwhile.
     template <class Other = Nothing> __device__ void solve(int p, Other other = {}) {
         int r = threadIdx.x;

@@ -152,7 +152,10 @@ def _tiles(
     arguments = (tree, struct, storage.panels, blocks, values)
     found = [Launch(kernel, min(plan.blocks, tasks.count), plan.threads, arguments, plan.shared)]
     if storage.pivots is not None:
+        pieces = len(tasks.left)
+        kernel = device.kernel("front_pivots.cu", "front_rows", dtype, **pattern.method.constants)
+        arguments = (tree, tasks.left, storage.pivots, storage.panels)
+        found.append(Launch(kernel, *launch.front_rows(pieces), arguments))
         kernel = device.kernel("front_pivots.cu", "front_pivots", dtype, **pattern.method.constants)
-        arguments = (tree, tasks.fronts, storage.pivots, storage.panels)
-        found.append(Launch(kernel, *launch.front_pivots(len(tasks.fronts)), arguments))
+        found.append(Launch(kernel, *launch.front_pivots(pieces), arguments[:3]))
     return found

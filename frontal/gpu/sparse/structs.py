@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 FRONT_TILE = TILE
 NO_POSITION = 0x7FFFFFFF
 PART_BIT = 1 << 30
-TILE_THREADS = 128
+TILE_THREADS, PIVOT_COLUMNS = 128, 1024
 LIMIT = 100
 SMALL_THREADS, SMALL_PANEL, SMALL_CHILDREN, MAP_BYTES = 64, 16, 4, 64
 ENTRY_BITS = 6
@@ -233,6 +233,7 @@ HEADER = Header(
         "NO_POSITION": (NO_POSITION, "Beyond all positions of pivots; see report_failure."),
         "LIMIT": (LIMIT, "Of entries of L in L·D·Lᴴ: 1/u of threshold pivoting."),
         "PART_BIT": (PART_BIT, "Of a task's level: whether it is one of U."),
+        "PIVOT_COLUMNS": (PIVOT_COLUMNS, "Columns whose rows a block interchanges; whole tiles."),
         "TILE_THREADS": (TILE_THREADS, "Threads of a block of front_tiles.cu and front_pivots.cu."),
         "SMALL_THREADS": (SMALL_THREADS, "Threads of a block of front_small.cu."),
         "SMALL_PANEL": (SMALL_PANEL, "Columns of a panel of a small front."),

@@ -16,7 +16,7 @@ from ..errors import (
 )
 from ..matrix import Canonical
 from ..protocol import Backend, DelayFailure, NumericFactor, PivotFailure, Progress
-from ..symbolic.amended import movable, moved_up
+from ..symbolic.amended import movable, moved_up, taken_over_last
 from ..symbolic.scaling import Scaling, equilibrated, scaling_of
 from ..symmetry import check_promise
 from .analyzed import Analyzed
@@ -25,7 +25,8 @@ from .verdict import Verdict
 
 log = logging.getLogger("frontal")
 
-_ROUNDS = 2  # in which failed columns of a GPU's factor move up, before the CPU looks for pivots
+_MOST = 4  # rounds in which failed columns of a GPU's factor move up
+_ON_CPU = 3  # the one in which the CPU looks for pivots
 _FEW = 40  # failed columns that refinement answers for, if L is not much larger for them
 
 
@@ -148,7 +149,7 @@ class _Course:
 
     def refuse_weak(self, factor: NumericFactor) -> None:
         """Raise where pivots do not bear their columns, and these can still go elsewhere."""
-        if self._rounds <= _ROUNDS + 1 and not _bears(factor):
+        if self._rounds < _MOST and not _bears(factor):
             raise WeakPivots(factor.failed)
 
     def refuse_vanished(self, solver: Solver) -> None:
@@ -189,18 +190,21 @@ class _Course:
         self._begin(self.analysis.as_general(given))
 
     def move(self, failed: np.ndarray) -> None:
-        """Give columns without sound pivots to other fronts."""
+        """Give columns without sound pivots to other fronts; at first, values their own scaling."""
+        if not isinstance(self.given, Canonical):
+            self._on_host()
+            return
         self._rounds += 1
         symbolic = self.analysis.symbolic
-        if self._rounds <= _ROUNDS:
+        if self._rounds != _ON_CPU:
             symbolic = moved_up(symbolic, failed)
         else:
             on_cpu = self._planned.on("cpu")
-            given, engine = self._on_host(), on_cpu.engine
             try:
-                symbolic = _attempt(given, on_cpu, engine, None, None, True).symbolic
+                symbolic = _attempt(self.given, on_cpu, on_cpu.engine, None, None, True).symbolic
             except DelayFailure:
                 return self.pair_or_replace()
+            symbolic = taken_over_last(symbolic, self._planned.symbolic)
         log.info("%d columns without sound pivots go to other fronts", failed.size)
         self.analysis = self._planned.with_fronts(symbolic)
 

@@ -17,6 +17,7 @@ import numpy as np
 from .._jit import jit
 from ..ordering.etree import inverse
 from .plan import make_plan
+from .supernodes import TILE
 from .symbolic import Symbolic
 
 
@@ -128,31 +129,57 @@ def renumber(symbolic: Symbolic, outcome: Outcome) -> Renumbered:
 
 
 def movable(symbolic: Symbolic, columns: np.ndarray) -> np.ndarray:
-    """Those of some columns, by position, whose front has a parent."""
+    """Those of some columns, by position, whose front has a parent, or tiles behind theirs."""
     plan = symbolic.plan
     front = np.searchsorted(plan.start, columns, "right") - 1
-    return columns[plan.parent[front] >= 0]
+    begin, end = plan.start[front], plan.start[front + 1]
+    behind = (columns - begin) // TILE < (end - begin - 1) // TILE
+    return columns[(plan.parent[front] >= 0) | behind]
 
 
 def moved_up(symbolic: Symbolic, failed: np.ndarray) -> Symbolic:
     """The symbolic phase in which columns belong to the parents of their fronts.
 
+    There they come last, since where pivots are sought in tiles, all that others add to them is
+    then in their own tile. Those of roots become the last ones, too.
+
     Parameters
     ----------
     symbolic : Symbolic
     failed : int array
-        Positions of the columns; those of roots stay.
+        Positions of the columns.
     """
-    plan, n = symbolic.plan, symbolic.n
-    front = np.repeat(np.arange(plan.parent.size), np.diff(plan.start))
-    late = np.sort(movable(symbolic, failed)).astype(np.int32)
-    pointer = np.searchsorted(late, plan.start).astype(np.int64)
-    own = np.ones(n, np.bool_)
-    own[late] = False
-    taker = np.where(own, front, plan.parent[front])
-    columns = np.lexsort((np.arange(n), own, taker)).astype(np.int32)  # those taken over first
-    counts = np.bincount(taker, minlength=plan.parent.size).astype(np.int32)
-    outcome = Outcome(counts, columns, columns, pointer, late, late)
+    plan, late = symbolic.plan, np.zeros(symbolic.n, np.bool_)
+    late[movable(symbolic, failed)] = True
+    front = _front_of_columns(symbolic)
+    leaves = late & (plan.parent[front] >= 0)
+    return _arranged(symbolic, np.where(leaves, plan.parent[front], front), late, leaves)
+
+
+def taken_over_last(symbolic: Symbolic, before: Symbolic) -> Symbolic:
+    """The symbolic phase in which columns come last in fronts that were not theirs before."""
+    position = inverse(before.perm)[symbolic.perm]
+    old, front = _front_of_columns(before)[position], _front_of_columns(symbolic)
+    own = np.maximum.reduceat(old, symbolic.plan.start[:-1])  # others come from below
+    late = old != own[front]
+    return _arranged(symbolic, front, late, np.zeros_like(late)) if late.any() else symbolic
+
+
+def _front_of_columns(symbolic: Symbolic) -> np.ndarray:
+    plan = symbolic.plan
+    return np.repeat(np.arange(plan.parent.size), np.diff(plan.start))
+
+
+def _arranged(
+    symbolic: Symbolic, taker: np.ndarray, late: np.ndarray, leaves: np.ndarray
+) -> Symbolic:
+    """The symbolic phase in which fronts have the columns that they take, `late` ones last."""
+    n, start = symbolic.n, symbolic.plan.start
+    columns = np.lexsort((np.arange(n), late, taker)).astype(np.int32)
+    counts = np.bincount(taker, minlength=start.size - 1).astype(np.int32)
+    gone = np.flatnonzero(leaves).astype(np.int32)
+    pointer = np.searchsorted(gone, start).astype(np.int64)
+    outcome = Outcome(counts, columns, columns, pointer, gone, gone)
     return amended(symbolic, outcome, renumber(symbolic, outcome))
 
 

@@ -97,6 +97,17 @@ def test_columns_go_up_once_and_stay_there(attempts, phase):
         np.testing.assert_allclose(y, x, rtol=1e-9)
 
 
+def test_columns_of_a_root_go_to_its_last_tile(attempts):
+    """All rows are there, but none that is large in the tile where their turn is at first."""
+    a = np.random.default_rng(3).uniform(-1, 1, (150, 150)) + 20 * np.eye(150)
+    a[:100, [3, 5]] *= 1e-13
+    factor = on_device(a)
+    assert [len(attempt.failed) for attempt in attempts] == [2, 0]
+    assert factor.analysis.n_fronts == 1
+    assert factor.growth < 10
+    assert factor.solve(a @ np.ones(150), refine=0, return_info=True)[1].backward_error <= 1e-15
+
+
 def test_fronts_of_the_host_take_over_on_the_device(attempts):
     """Columns that moving up does not help at once: the plan that the host has found."""
     a = problems.stokes2d(14)

@@ -8,7 +8,8 @@
 // pivoting). Else nothing of it was written, and one warp looks for the largest pivots, two rows a
 // lane in registers: between two pivots there is no barrier.
 // Pivots that are looked at when all is computed: Duff, Hogg, Lopez, "A new sparse LDLᵀ solver
-// using a posteriori threshold pivoting" (2020). Tiny pivots are replaced as getf2.cuh says.
+// using a posteriori threshold pivoting" (2020). A pivot is replaced if its column is null in all
+// rows that are left of the tile.
 #pragma once
 #include "dense/getf2.cuh"
 #include "dense/potrf_tile.cuh"

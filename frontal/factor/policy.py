@@ -15,17 +15,19 @@ from ..errors import (
     warn,
 )
 from ..matrix import Canonical
+from ..method import LU
 from ..protocol import Backend, DelayFailure, NumericFactor, PivotFailure, Progress
 from ..symbolic.amended import movable, moved_up, taken_over_last
 from ..symbolic.scaling import Scaling, equilibrated, scaling_of
 from ..symmetry import check_promise
 from .analyzed import Analyzed
+from .extract import row_at
 from .solve import Solver
 from .verdict import Verdict
 
 log = logging.getLogger("frontal")
 
-_MOST = 4  # rounds in which failed columns of a GPU's factor move up
+_MOST = 5  # rounds in which failed columns of a GPU's factor move up
 _ON_CPU = 3  # the one in which the CPU looks for pivots
 _FEW = 40  # failed columns that refinement answers for, if L is not much larger for them
 
@@ -53,11 +55,12 @@ class SymmetryFailure(Exception):  # noqa: N818 - not an error where LU can go o
 
 
 class WeakPivots(Exception):  # noqa: N818 - not an error where columns can go elsewhere
-    """Pivots bear their columns badly; `failed` are their positions."""
+    """Pivots bear their columns badly: positions of these in the plan, and of rows they lie in."""
 
-    def __init__(self, failed: np.ndarray) -> None:
-        super().__init__(failed)
-        self.failed = failed
+    def __init__(self, factor: NumericFactor) -> None:
+        super().__init__()
+        self.rows = row_at(factor)[factor.failed]
+        self.columns = self.rows if factor.symbolic.method.one_triangle else factor.failed
 
 
 class Vanished(Exception):  # noqa: N818 - not an error where another scaling has pivots
@@ -116,7 +119,7 @@ def factorize(
         except SymmetryFailure:
             course.not_symmetric()
         except WeakPivots as failure:
-            course.move(failure.failed)
+            course.move(failure)
         except Vanished:
             course.plain = True
         except DelayFailure:
@@ -150,7 +153,7 @@ class _Course:
     def refuse_weak(self, factor: NumericFactor) -> None:
         """Raise where pivots do not bear their columns, and these can still go elsewhere."""
         if self._rounds < _MOST and not _bears(factor):
-            raise WeakPivots(factor.failed)
+            raise WeakPivots(factor)
 
     def refuse_vanished(self, solver: Solver) -> None:
         """Raise where pivots are null without evidence for it, and another scaling is left."""
@@ -189,7 +192,7 @@ class _Course:
         log.info("not symmetric: going on with LU")
         self._begin(self.analysis.as_general(given))
 
-    def move(self, failed: np.ndarray) -> None:
+    def move(self, failed: WeakPivots) -> None:
         """Give columns without sound pivots to other fronts; at first, values their own scaling."""
         if not isinstance(self.given, Canonical):
             self._on_host()
@@ -197,15 +200,16 @@ class _Course:
         self._rounds += 1
         symbolic = self.analysis.symbolic
         if self._rounds != _ON_CPU:
-            symbolic = moved_up(symbolic, failed)
+            symbolic = moved_up(symbolic, failed.columns, failed.rows)
         else:
             on_cpu = self._planned.on("cpu")
             try:
                 symbolic = _attempt(self.given, on_cpu, on_cpu.engine, None, None, True).symbolic
             except DelayFailure:
                 return self.pair_or_replace()
-            symbolic = taken_over_last(symbolic, self._planned.symbolic)
-        log.info("%d columns without sound pivots go to other fronts", failed.size)
+            if symbolic.method == LU:
+                symbolic = taken_over_last(symbolic, self._planned.symbolic)
+        log.info("%d columns without sound pivots go to other fronts", failed.columns.size)
         self.analysis = self._planned.with_fronts(symbolic)
 
     def pair_or_replace(self) -> None:

@@ -108,6 +108,35 @@ def test_columns_of_a_root_go_to_its_last_tile(attempts):
     assert factor.solve(a @ np.ones(150), refine=0, return_info=True)[1].backward_error <= 1e-15
 
 
+def test_rows_go_along(attempts):
+    """The one that a column has its pivot in: the row of its own number is another one's."""
+    order = np.arange(300)
+    order[[0, 7]] = order[[7, 0]]
+    a = weak_pivots(1e-12).toarray()
+    a[7, :40] *= 1e-9
+    a[7, 7] = 4.0
+    a[:40, 7] *= 1e-9
+    a[0, 7], a[7, 7] = 4.0, 1e-9
+    a[0, 0], a[7, 0] = 1e-14, 1e-12
+    analysis = frontal.analyze(
+        weak_pivots(1.0), kind="general", ordering=np.arange(300), backend="gpu"
+    )
+    factor = analysis.factorize(sp.csc_array(a))
+    assert [len(attempt.failed) for attempt in attempts] == [5, 0]
+    assert factor.growth < 100
+
+
+def test_columns_of_symmetric_pivots_go_up_after_interchanges(attempts):
+    """Positions after them are told; what moves are columns at positions before."""
+    a = problems.stokes2d(14)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", frontal.PerformanceWarning)
+        frontal.factorize(a, kind="symmetric", backend="gpu")
+    assert len(attempts[0].failed) > 10
+    assert len(attempts) == 2
+    assert not attempts[1].failed.size
+
+
 def test_fronts_of_the_host_take_over_on_the_device(attempts):
     """Columns that moving up does not help at once: the plan that the host has found."""
     a = problems.stokes2d(14)

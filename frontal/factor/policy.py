@@ -79,8 +79,8 @@ def factorize(
     - the method and the backend of the analysis;
     - LDL^H in the same analysis, where Cholesky was a guess and A is not positive definite;
     - LU in the same order, where new values have not the symmetry that was a guess;
-    - a GPU with the columns that failed in other fronts, at last in those where the CPU finds
-      pivots for them;
+    - a GPU with a scaling of its own for values that are there, then with the columns that failed
+      in other places, at last in the fronts where the CPU finds pivots for them;
     - all columns with tiny diagonal entries paired, where too many columns go to other fronts;
     - pivots replaced where they still do, and LU with rows moved where that is not accurate;
     - the CPU with an order of its own, where a GPU was not insisted on and has too little memory,
@@ -209,7 +209,7 @@ class _Course:
                 return self.pair_or_replace()
             if symbolic.method == LU:
                 symbolic = taken_over_last(symbolic, self._planned.symbolic)
-        log.info("%d columns without sound pivots go to other fronts", failed.columns.size)
+        log.info("%d columns without sound pivots are eliminated later", failed.columns.size)
         self.analysis = self._planned.with_fronts(symbolic)
 
     def pair_or_replace(self) -> None:

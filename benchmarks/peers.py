@@ -210,6 +210,36 @@ class Pardiso(Peer):
         }
 
 
+class Mumps(Peer):
+    """MUMPS in sequence through python-mumps, ordered by METIS where it has that; LU or LDLᵀ.
+
+    Its threshold is 0.01, as ours.
+    """
+
+    def __init__(self, A, spd: bool, symmetric: bool = False):
+        import mumps
+
+        self.context, self.A, self.symmetric = mumps.Context(), sp.coo_array(A), symmetric
+        has = mumps.possible_orderings()
+        self.ordering = "metis" if "metis" in has else "auto"
+
+    def analyze(self):
+        self.context.set_matrix(self.A, symmetric=self.symmetric)
+        self.context.analyze(ordering=self.ordering)
+
+    def factor(self):
+        self.context.factor(reuse_analysis=True, pivot_tol=0.01)
+
+    refactor = factor
+
+    def solve(self, B):
+        return self.context.solve(B)
+
+    def facts(self):
+        found = self.context.mumps_instance.infog
+        return {"nnz_factor": int(found[29]), "ordering": self.ordering, "delayed": int(found[13])}
+
+
 def upper_triangle(A):
     """Return the upper triangle with every diagonal entry stored, as PARDISO wants it."""
     coo = sp.triu(A, format="coo")
@@ -254,5 +284,7 @@ SOLVERS = {
     "pardiso": Solver(Pardiso, "pypardiso"),
     "pardiso-lu": Solver(Pardiso, "pypardiso", ("spd",), {"structure": "general"}),
     "pardiso-sym": Solver(Pardiso, "pypardiso", ("symmetric",), {"structure": "symmetric"}),
+    "mumps": Solver(Mumps, "mumps", ("symmetric", "general"), threaded=False),
+    "mumps-sym": Solver(Mumps, "mumps", ("symmetric",), {"symmetric": True}, threaded=False),
     "superlu": Solver(SuperLU, "scipy", threaded=False),
 }

@@ -123,6 +123,10 @@ class HostSystem:
         """See `System`."""
         return np.where(better, trial, X)
 
+    def probes(self, X: np.ndarray, B: np.ndarray, solution: np.ndarray, error: float) -> None:
+        """See `System`; on the host that is done in variables of moderate size."""
+        return None
+
 
 def host_system(factor: Sweeps, trans: str, dtype: np.dtype) -> HostSystem:
     """op(A) X = B for vectors of a scalar type on the host, wherever the factor is."""

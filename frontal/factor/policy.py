@@ -16,12 +16,13 @@ from ..errors import (
 )
 from ..matrix import Canonical
 from ..method import LU
-from ..protocol import Backend, DelayFailure, NumericFactor, PivotFailure, Progress
+from ..protocol import DelayFailure, NumericFactor, PivotFailure, Progress
 from ..symbolic.amended import movable, moved_up, taken_over_last
 from ..symbolic.scaling import Scaling, equilibrated, scaling_of
 from ..symmetry import check_promise
 from .analyzed import Analyzed
 from .extract import row_at
+from .mixed import ImpreciseError, require_range, single
 from .solve import Solver
 from .verdict import Verdict
 
@@ -49,6 +50,11 @@ class ValuesThere(NamedTuple):
     scaling: Scaling | None
     check_finite: bool
 
+    @property
+    def dtype(self) -> np.dtype:
+        """Scalar type of the values."""
+        return np.dtype(self.array.dtype)
+
 
 class SymmetryFailure(Exception):  # noqa: N818 - not an error where LU can go on
     """A method that reads one triangle was given a matrix that has two."""
@@ -73,6 +79,8 @@ def factorize(
     progress: Progress | None = None,
     previous: NumericFactor | None = None,
     before: Verdict = Verdict(),  # noqa: B008 - only read
+    *,
+    mixed: bool = False,
 ) -> tuple[Analyzed, Solver]:
     """Factorize, by the first of these that can:
 
@@ -96,6 +104,8 @@ def factorize(
         Its memory is used again; it is then no factor any more.
     before : Verdict
         On the values before, and what is done about a singular matrix.
+    mixed : bool
+        In single precision, values of double.
 
     Returns
     -------
@@ -103,18 +113,25 @@ def factorize(
         That of the method and the backend that could.
     solver : Solver
         With the factor, which is fit for use.
+
+    Raises
+    ------
+    ImpreciseError
+        If a factor in single precision tells that one in double has to decide.
     """
-    course = _Course(given, analysis)
+    course = _Course(given, analysis, mixed)
     while True:
         try:
-            of = course.given, course.analysis, course.analysis.engine
-            factor = _attempt(*of, progress, previous, course.delaying, course.plain)
+            of = course.given, course.analysis, course.plain
+            factor = _attempt(*of, course.options(progress, previous))
             course.refuse_weak(factor)
             solver = Solver(factor, Verdict(before.singular))
             solver.examine(before)
             course.refuse_vanished(solver)
             return course.settled(factor), solver
         except PivotFailure as failure:
+            if mixed:
+                raise ImpreciseError("a pivot of Cholesky is not positive") from None
             course.not_definite(failure.position)
         except SymmetryFailure:
             course.not_symmetric()
@@ -127,6 +144,8 @@ def factorize(
         except MemoryError as error:
             course.too_large(error)
         except SingularMatrixError as error:
+            if mixed:
+                raise ImpreciseError("the matrix seems to be singular") from None
             course.no_pivots(error)
         previous = None
 
@@ -145,10 +164,16 @@ class _Course:
         singular where large entries are few.
     """
 
-    def __init__(self, given: Canonical | ValuesThere, analysis: Analyzed) -> None:
+    def __init__(self, given: Canonical | ValuesThere, analysis: Analyzed, mixed: bool) -> None:
         self.given, self.analysis = given, analysis
+        self._precision: dict[str, Any] = {"dtype": single(given.dtype)} if mixed else {}
         self._planned = analysis  # before columns moved to other fronts
         self.delaying, self.plain, self._rounds = True, False, 0
+
+    def options(self, progress: Progress | None, previous: NumericFactor | None) -> dict[str, Any]:
+        """What a backend is told."""
+        more = {"progress": progress, "previous": previous, "delaying": self.delaying}
+        return self._precision | more
 
     def refuse_weak(self, factor: NumericFactor) -> None:
         """Raise where pivots do not bear their columns, and these can still go elsewhere."""
@@ -202,9 +227,9 @@ class _Course:
         if self._rounds != _ON_CPU:
             symbolic = moved_up(symbolic, failed.columns, failed.rows)
         else:
-            on_cpu = self._planned.on("cpu")
+            of = self.given, self._planned.on("cpu"), self.plain
             try:
-                symbolic = _attempt(self.given, on_cpu, on_cpu.engine, None, None, True).symbolic
+                symbolic = _attempt(*of, self.options(None, None)).symbolic
             except DelayFailure:
                 return self.pair_or_replace()
             if symbolic.method == LU:
@@ -264,27 +289,24 @@ class _Course:
 
 
 def _attempt(
-    given: Canonical | ValuesThere,
-    analysis: Analyzed,
-    engine: Backend,
-    progress: Progress | None,
-    previous: NumericFactor | None,
-    delaying: bool,
-    plain: bool = False,
+    given: Canonical | ValuesThere, analysis: Analyzed, plain: bool, options: dict[str, Any]
 ) -> NumericFactor:
-    """A factor by the method of the analysis and its backend, `engine`."""
-    method = analysis.symbolic.method
+    """A factor by the method of an analysis and its backend."""
+    method, engine = analysis.symbolic.method, analysis.engine
+    mixed = "dtype" in options
     if isinstance(given, Canonical):
         if not given.suits(method):
             raise SymmetryFailure
         scaling = _scaling(given, analysis, plain)
-        more = {"hermitian": given.hermitian, "progress": progress, "previous": previous}
-        return engine.factorize(given.data, scaling, delaying=delaying, **more)
-    factor = engine.factorize(given.array, given.scaling, there=True, previous=previous)
+        if scaling is None and mixed:
+            require_range(given.A.diagonal())
+        return engine.factorize(given.data, scaling, hermitian=given.hermitian, **options)
+    factor = engine.factorize(given.array, given.scaling, there=True, **options)
     health = factor.health()
     if given.check_finite and not health.finite:
         factor.matrix.refuse_non_finite()
-    if method.one_triangle and not (health.hermitian or factor.matrix.suits(method)):
+    known = health.hermitian and not mixed  # up to the rounding of the factor
+    if method.one_triangle and not (known or factor.matrix.suits(method)):
         raise SymmetryFailure
     return factor
 

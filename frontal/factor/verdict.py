@@ -16,6 +16,7 @@ from ..accuracy import NORMWISE, Errors, System, Vectors
 from ..errors import IllConditionedWarning, SingularMatrixError, warn
 from ..protocol import NumericFactor, relative_pivots
 from .condition import Estimate, solution_condition
+from .mixed import ImpreciseError, is_mixed
 from .nullspace import NullSpace, null_space
 
 SINGULAR = ("raise", "warn", "allow")
@@ -83,6 +84,8 @@ class Verdict:
         SingularMatrixError
             If A is singular, with its rank, unless `singular` says otherwise; and without a rank
             if the factor gives no solutions.
+        ImpreciseError
+            If a factor of lower precision than A has small pivots, and A may be ill-conditioned.
         """
         self.perturbed, self.pivot_ratio = factor.perturbed, factor.health().pivot_ratio
         alike = self.perturbed == before.perturbed and _alike(self.pivot_ratio, before.pivot_ratio)
@@ -96,6 +99,8 @@ class Verdict:
         if known:
             self.nulls["N"] = None
             return
+        if is_mixed(factor):
+            return _demand_condition(factor)
         self.seek_nulls(factor)
         if self.found is None:
             _demand_solutions(factor, backward_error)
@@ -166,7 +171,7 @@ class Verdict:
             The number of corrections was.
         """
         worst = float(errors.normwise.max(initial=0.0))
-        eps = float(np.finfo(factor.dtype).eps)
+        eps = float(np.finfo(factor.matrix_dtype).eps)
         replaced = factor.perturbed or factor.nulls.size
         lost = replaced and worst > eps**0.75 and not limited
         if self.found is not None:
@@ -201,10 +206,11 @@ class Verdict:
         for near in (decade, decade - 1, decade + 1):
             if not anew and (key[0], near) in self.estimates:
                 return self.estimates[key[0], near]
-        x, b = factor.download(X), factor.download(B)
-        eps = float(np.finfo(x.dtype).eps)
-        estimate = solution_condition(factor, trans, x, b, errors, roughly=not anew)
-        if factor.nulls.size or self.pivot_ratio < _NOISE * eps:  # they hide how near to singular
+        eps = float(np.finfo(X.dtype).eps)
+        estimate = solution_condition(factor, trans, X, B, errors, roughly=not anew)
+        if is_mixed(factor):
+            _require_condition(estimate, eps)
+        elif factor.nulls.size or self.pivot_ratio < _NOISE * eps:  # they hide how near to singular
             estimate = estimate._replace(condition=max(estimate.condition, 1 / eps))
         self.estimates[key] = estimate
         if estimate.condition * eps > 0.1 and "N" not in self.nulls and self._weak(factor):
@@ -236,6 +242,23 @@ def _demand_solutions(factor: NumericFactor, backward_error: Callable[[np.ndarra
     b[~np.isfinite(b)] = 0
     if not backward_error(b) <= np.finfo(factor.dtype).eps ** 0.75:
         raise SingularMatrixError.numerical(smallest_pivot_column(factor))
+
+
+def _demand_condition(factor: NumericFactor) -> None:
+    """Refuse a factor in single with small pivots, unless the matrix is well-conditioned."""
+    if factor.perturbed or factor.nulls.size:
+        raise ImpreciseError("pivots are zero or were replaced")
+    nothing = factor.upload(np.zeros((factor.symbolic.n, 1), factor.matrix_dtype, order="F"))
+    none = np.zeros(1)
+    errors = Errors(none, none, none, 0.0)
+    estimate = solution_condition(factor, "N", nothing, nothing, errors, roughly=True)
+    _require_condition(estimate, float(np.finfo(factor.matrix_dtype).eps))
+
+
+def _require_condition(estimate: Estimate, eps: float) -> None:
+    """Leave what has to be warned of to a factor in double."""
+    if not estimate.condition * eps <= _WORST:
+        raise ImpreciseError(f"the condition number is about {estimate.condition:.0e}")
 
 
 def _warn_of_condition(estimate: Estimate, precision: float) -> None:

@@ -49,6 +49,11 @@ class GpuFactor:
         self._systems: dict[tuple[str, np.dtype], DeviceSystem] = {}
 
     @property
+    def matrix_dtype(self) -> np.dtype:
+        """See `NumericFactor`."""
+        return np.dtype(self.values.dtype)
+
+    @property
     def memory(self) -> int:
         """Bytes of the factor on the device."""
         return self.storage.nbytes
@@ -109,7 +114,10 @@ class GpuFactor:
     def growth(self) -> float:
         """See `NumericFactor`."""
         entries = self.entries
-        of = entries.pointer, self.values, entries.lanes
+        values = self.values
+        if values.dtype != self.dtype:
+            values = values.astype(self.dtype)
+        of = entries.pointer, values, entries.lanes
         largest, norm = health.growth(self.pattern, self.storage, *of)
         size = norm if self.scaling is None else 1.0
         return largest / size if size else 0.0
@@ -136,7 +144,7 @@ class GpuFactor:
     def profile(self) -> FactorProfile:
         """See `NumericFactor`."""
         return profile(
-            self.pattern, self.place.scaled(), tiny_pivot(self.dtype, self.pattern.method)
+            self.pattern, self.place.scaled(self.dtype), tiny_pivot(self.dtype, self.pattern.method)
         )
 
     # --- vectors -----------------------------------------------------------------------------
@@ -154,9 +162,9 @@ class GpuFactor:
         device, n = self.entries.device, self.entries.n
         if not (device.cuda and type(b) is device.xp.ndarray) and not on_device(b):
             return None
-        b, work = device.xp.asarray(b), self.dtype
+        b, work = device.xp.asarray(b), self.matrix_dtype
         if b.dtype != work:
-            work = working_dtype(np.result_type(self.values.dtype, b.dtype), "b")
+            work = working_dtype(np.result_type(work, b.dtype), "b")
         if b.ndim not in (1, 2) or b.shape[0] != n:
             raise ValueError(
                 f"b has shape {b.shape} and the matrix {(n, n)}: b must be ({n},) or ({n}, k)"
@@ -174,8 +182,8 @@ class GpuFactor:
         if self.entries.device.capturing():
             raise ValueError(
                 "a graph is being captured, and b would have to be copied, into memory that is "
-                f"not kept for the graph. Try: b of {self.dtype} in Fortran order, with at most "
-                f"{widest(self.entries.n)} columns"
+                f"not kept for the graph. Try: b of {self.matrix_dtype} in Fortran order, with at "
+                f"most {widest(self.entries.n)} columns"
             )
 
     def empty(self, k: int, dtype: np.dtype) -> Array:

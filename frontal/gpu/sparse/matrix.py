@@ -61,8 +61,12 @@ class DeviceMatrix:
             values = self.entries.device.download(self.values)
         return self.entries.symbolic.with_values(values, self.hermitian)
 
-    def scaled(self) -> Array:
-        """The values that are factorized."""
+    def scaled(self, dtype: np.dtype) -> Array:
+        """The values that are factorized, in the scalar type of the factors."""
+        values = self._scaled()
+        return values if values.dtype == dtype else values.astype(dtype)
+
+    def _scaled(self) -> Array:
         row, column = self.scales
         if row is None or column is None or not self.entries.nnz:
             return self.values

@@ -15,18 +15,21 @@ from ..errors import (
     warn,
 )
 from ..matrix import Canonical
+from ..method import LU
 from ..protocol import DelayFailure, NumericFactor, PivotFailure, Progress
-from ..symbolic.amended import movable, moved_up
+from ..symbolic.amended import movable, moved_up, taken_over_last
 from ..symbolic.scaling import Scaling, equilibrated, scaling_of
 from ..symmetry import check_promise
 from .analyzed import Analyzed
+from .extract import row_at
 from .mixed import ImpreciseError, require_range, single
 from .solve import Solver
 from .verdict import Verdict
 
 log = logging.getLogger("frontal")
 
-_ROUNDS = 2  # in which failed columns of a GPU's factor move up, before the CPU looks for pivots
+_MOST = 5  # rounds in which failed columns of a GPU's factor move up
+_ON_CPU = 3  # the one in which the CPU looks for pivots
 _FEW = 40  # failed columns that refinement answers for, if L is not much larger for them
 
 
@@ -58,11 +61,12 @@ class SymmetryFailure(Exception):  # noqa: N818 - not an error where LU can go o
 
 
 class WeakPivots(Exception):  # noqa: N818 - not an error where columns can go elsewhere
-    """Pivots bear their columns badly; `failed` are their positions."""
+    """Pivots bear their columns badly: positions of these in the plan, and of rows they lie in."""
 
-    def __init__(self, failed: np.ndarray) -> None:
-        super().__init__(failed)
-        self.failed = failed
+    def __init__(self, factor: NumericFactor) -> None:
+        super().__init__()
+        self.rows = row_at(factor)[factor.failed]
+        self.columns = self.rows if factor.symbolic.method.one_triangle else factor.failed
 
 
 class Vanished(Exception):  # noqa: N818 - not an error where another scaling has pivots
@@ -83,8 +87,8 @@ def factorize(
     - the method and the backend of the analysis;
     - LDL^H in the same analysis, where Cholesky was a guess and A is not positive definite;
     - LU in the same order, where new values have not the symmetry that was a guess;
-    - a GPU with the columns that failed in other fronts, at last in those where the CPU finds
-      pivots for them;
+    - a GPU with a scaling of its own for values that are there, then with the columns that failed
+      in other places, at last in the fronts where the CPU finds pivots for them;
     - all columns with tiny diagonal entries paired, where too many columns go to other fronts;
     - pivots replaced where they still do, and LU with rows moved where that is not accurate;
     - the CPU with an order of its own, where a GPU was not insisted on and has too little memory,
@@ -132,7 +136,7 @@ def factorize(
         except SymmetryFailure:
             course.not_symmetric()
         except WeakPivots as failure:
-            course.move(failure.failed)
+            course.move(failure)
         except Vanished:
             course.plain = True
         except DelayFailure:
@@ -173,8 +177,8 @@ class _Course:
 
     def refuse_weak(self, factor: NumericFactor) -> None:
         """Raise where pivots do not bear their columns, and these can still go elsewhere."""
-        if self._rounds <= _ROUNDS + 1 and not _bears(factor):
-            raise WeakPivots(factor.failed)
+        if self._rounds < _MOST and not _bears(factor):
+            raise WeakPivots(factor)
 
     def refuse_vanished(self, solver: Solver) -> None:
         """Raise where pivots are null without evidence for it, and another scaling is left."""
@@ -213,19 +217,24 @@ class _Course:
         log.info("not symmetric: going on with LU")
         self._begin(self.analysis.as_general(given))
 
-    def move(self, failed: np.ndarray) -> None:
-        """Give columns without sound pivots to other fronts."""
+    def move(self, failed: WeakPivots) -> None:
+        """Give columns without sound pivots to other fronts; at first, values their own scaling."""
+        if not isinstance(self.given, Canonical):
+            self._on_host()
+            return
         self._rounds += 1
         symbolic = self.analysis.symbolic
-        if self._rounds <= _ROUNDS:
-            symbolic = moved_up(symbolic, failed)
+        if self._rounds != _ON_CPU:
+            symbolic = moved_up(symbolic, failed.columns, failed.rows)
         else:
-            of = self._on_host(), self._planned.on("cpu"), self.plain
+            of = self.given, self._planned.on("cpu"), self.plain
             try:
                 symbolic = _attempt(*of, self.options(None, None)).symbolic
             except DelayFailure:
                 return self.pair_or_replace()
-        log.info("%d columns without sound pivots go to other fronts", failed.size)
+            if symbolic.method == LU:
+                symbolic = taken_over_last(symbolic, self._planned.symbolic)
+        log.info("%d columns without sound pivots are eliminated later", failed.columns.size)
         self.analysis = self._planned.with_fronts(symbolic)
 
     def pair_or_replace(self) -> None:

@@ -65,7 +65,7 @@ class GpuBackend:
         dtype: np.dtype | None = None,
         tiny: float | None = None,
     ) -> GpuFactor:
-        """See `protocol.Backend`; pivots below `tiny` of their columns are replaced."""
+        """See `protocol.Backend`; pivots below `tiny` are replaced, if columns go on elsewhere."""
         dtype = np.dtype(values.dtype if dtype is None else dtype)
         before = previous if isinstance(previous, GpuFactor) else None
         with quoting_memory(self._device, lambda: memory.required(self.pattern, dtype)):
@@ -91,7 +91,7 @@ class GpuBackend:
             storage = before.storage
         else:
             fresh = memory.allocate(pattern, given.dtype)
-            storage = Prepared(fresh.panels, fresh.inverses, fresh.pivots, fresh.blocks)
+            storage = Prepared(**vars(fresh))
         if storage.factorization is None or storage.factorization.tiny != tiny:
             storage.factorization = Factorization(pattern, storage, given.size, tiny)
         state = storage.factorization(given, matrix.examination)

@@ -18,6 +18,8 @@ from .profile import FactorProfile, profile
 from .structs import LIMIT
 from .system import DeviceSystem, widest
 
+_SMALL = 0.1  # pivots, for the largest entry of the matrix
+
 
 class GpuFactor:
     """See `protocol.NumericFactor`.
@@ -82,24 +84,28 @@ class GpuFactor:
 
     @property
     def largest_multiplier(self) -> float:
-        """Largest entry of L in L D L^H by pivots that were sought in a part of their columns.
+        """Largest entry of L by pivots that were sought in a part of their columns.
 
-        Infinite where a pivot was replaced.
+        Infinite where a pivot was replaced; of LU 0 if all are sound.
         """
         return float(self._examined[4])
 
     @property
     def failed(self) -> np.ndarray:
-        """Ascending positions of pivots of L D L^H that are too small for their columns.
+        """Ascending positions of pivots that are too small for their columns.
 
         Entries of L are larger than 1/u = 100 there, or the pivot was replaced: the column belongs
-        into the parent of its front.
+        into the parent of its front. Of LU, those with large pivots are left out if there are
+        others, whose rows of U make columns behind them large where they would not be.
         """
-        blocks = self.storage.blocks
-        if blocks is None or self.largest_multiplier <= LIMIT:
+        if self.storage.largest is None or self.largest_multiplier <= LIMIT:
             return np.empty(0, np.int32)
-        largest = self.pattern.device.download(blocks.largest)
-        return np.flatnonzero(~(largest <= LIMIT)).astype(np.int32)
+        largest = self.pattern.device.download(self.storage.largest)
+        failed = np.flatnonzero(~(largest <= LIMIT)).astype(np.int32)
+        if self.storage.blocks is None:
+            small = np.abs(self.diagonal()[failed]) <= _SMALL * self._examined[2]
+            failed = failed[small] if small.any() else failed
+        return failed
 
     def health(self) -> Health:
         """See `NumericFactor`; looked at on the device, with the factorization."""

@@ -180,46 +180,10 @@ __device__ inline void wait_for_diagonal(const Task &task, const Tasks &tasks) {
 
 #if LDL
 #include "sparse/ldl_tasks.cuh"
-#elif !LU
+#elif LU
+#include "sparse/lu_tasks.cuh"
+#else
 #include "sparse/cholesky_tasks.cuh"
-#endif
-
-#if LU
-// For LU, where rows go: pivots[start + …] holds the place of each row of a diagonal tile until all
-// is done (front_pivots makes LAPACK's interchanges of it).
-__device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
-    const Front<T> &f = task.front;
-    int j = task.j, w = f.rows(j), row = threadIdx.x % SIZE;
-    T *block = work(), *lower = assembled(), *ones = scratch(), *scales = ones + SIZE,
-      *upper = scales + SIZE;
-    LuTile<T> &lu = *reinterpret_cast<LuTile<T> *>(upper + (TWO_INVERSES ? tile_elements<T> : 0));
-    // Columns of the scaled matrix have entries up to 1, but for the last tile of a root none below
-    // it.
-    bool all = f.m == 0 && j == f.pivot_tiles - 1;
-    int replaced = lu.factor(block, w, {tasks.tiny, real_t<T>(all ? 0 : 1)});
-    int *place = tasks.pivots + f.tree->start[f.s] + j * SIZE;
-    if (threadIdx.x < w) place[threadIdx.x] = lu.place[threadIdx.x];
-    if (threadIdx.x < SIZE)
-        ones[row] = one<T>(), scales[row] = pivot_reciprocal(block[row * (ld + 1)]);
-    __syncthreads();
-    if constexpr (TWO_INVERSES) invert_both(block, lower, upper, ones, scales, w);
-    else invert_lower(block, lower, ones, w);
-    long long offset = f.tree->inverse[f.s] + (long long)j * SIZE * SIZE;
-    keep_inverse(lower, tasks.inverses + offset, w);
-    if constexpr (!TWO_INVERSES) {
-        __syncthreads();
-        invert_lower<true>(block, lower, scales, w);
-        upper = lower;
-    }
-    keep_inverse(upper, tasks.upper_inverses + offset, w);
-    if (threadIdx.x == 0 && replaced) atomicAdd(tasks.outcome + 1, replaced);
-    publish(task, tasks, j);
-    publish(task, tasks, j, true);
-    Matrix<T> target = f.lower(j).at(0, j * SIZE);
-#pragma unroll 8
-    for (int c = threadIdx.x / SIZE; c < w; c += threads / SIZE)
-        if (row < w) target(row, c) = block[row + c * ld];
-}
 #endif
 
 #if !LDL
@@ -239,12 +203,17 @@ __device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks) 
     Matrix<T> target =
         (LU && task.part == UPPER_PART && !within ? f.upper(i) : f.lower(within ? j : i));
     target = target.at(0, (within ? i : j) * SIZE);
+    bool large = false;
     below.each([&](int r, int c, T &v) {
         if (r < m && c < w) (within ? target(c, r) : target(r, c)) = v;
+        if (LU) large |= !(abs1(v) <= LIMIT);
     });
+#if LU
+    if (large && task.part == LOWER_PART)
+        tell_large(below, tasks.largest + f.tree->start[f.s] + j * SIZE, w);
+#endif
     publish(task, tasks, j, LU && task.part == UPPER_PART);
 }
-
 #endif
 
 // Store what is assembled less the product, for others: `flag` grows by one.

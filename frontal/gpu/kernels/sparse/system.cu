@@ -217,20 +217,20 @@ __device__ inline PivotSize pivot_size(const T *diagonal, const T *coupling, int
 // Maxima, out[0]: of |a|/|d|² for pivots d of Cholesky and the entries a of A that they came from
 // (column perm[c] for pivot c), or else of 1/|d|; out[1]: of |d|; out[2]: of the parts of A's
 // `count` values; out[3]: of |a - b̄| for values a and those b of the transposed entry, at
-// `mirror`, which may be null, or of |a - b| where that is the symmetry; out[4]: with D, of
-// `largest`. A thread owns pivots and values; static shared memory: five norms.
+// `mirror`, which may be null, or of |a - b| where that is the symmetry; out[4]: but for
+// Cholesky, of `largest`. A thread owns pivots and values; static shared memory: five norms.
 extern "C" __global__ void __launch_bounds__(threads) system_health(
     const __grid_constant__ Fronts tree, int fronts, int n, T *panels, const long long *pointer,
     const int *index, const int *perm, const T *values, long long count, const Position *mirror,
     const T *d, const T *coupling, const float *largest, Bits *out) {
-    Bits best[LDL ? 5 : 4] = {};
+    Bits best[CHOLESKY ? 4 : 5] = {};
     long long first = (long long)blockIdx.x * threads + threadIdx.x,
               step = (long long)gridDim.x * threads;
     for (long long c = first; c < n; c += step) {
+        if constexpr (!CHOLESKY) best[4] = max(best[4], bits((double)largest[c]));
         if constexpr (LDL) {
             PivotSize size = pivot_size(d, coupling, (int)c);
-            best[0] = max(best[0], bits(1 / size.small)), best[1] = max(best[1], bits(size.large)),
-            best[4] = max(best[4], bits((double)largest[c]));
+            best[0] = max(best[0], bits(1 / size.small)), best[1] = max(best[1], bits(size.large));
             continue;
         }
         double d = modulus(pivot_of(tree, fronts, (int)c, panels));

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import structural_rank
 
 import frontal
+from frontal.symbolic.matching import maximum_product_matching
 from trust_systems import System
 
 FORWARD = 0.1  # relative error of x that must not pass without a word
@@ -223,14 +224,37 @@ def equilibrated(A: sp.csc_array, power: float = 0.5) -> tuple[np.ndarray, np.nd
     return two ** np.round(row), two ** np.round(column)
 
 
+def balanced(A: sp.csc_array) -> tuple[np.ndarray, np.ndarray]:
+    """Powers of two that bring the logarithms of all entries near to zero (Curtis and Reid)."""
+    C, n = sp.coo_array(abs(A)), A.shape[0]
+    there = C.data > 0
+    (i, j), size = C.coords, C.data[there].astype(np.longdouble)
+    sides, logs = (i[there], j[there]), np.log2(size).astype(np.float64)
+    scale, counts = (
+        [np.zeros(n), np.zeros(n)],
+        [np.maximum(np.bincount(k, minlength=n), 1) for k in sides],
+    )
+    for turn in range(100):
+        one = turn % 2
+        left = logs + scale[0][sides[0]] + scale[1][sides[1]]
+        scale[one] -= np.bincount(sides[one], left, n) / counts[one]
+    return tuple(np.longdouble(2) ** np.round(side) for side in scale)
+
+
+def matched(A: sp.csc_array) -> tuple[np.ndarray, np.ndarray]:
+    """Scalings of a matching, by which no entry is above 1 and those of the matching are 1."""
+    found = maximum_product_matching(sp.csc_array(A.astype(np.result_type(A.dtype, np.float64))))
+    return found.row_scale.astype(np.longdouble), found.col_scale.astype(np.longdouble)
+
+
 def singular_values(A: sp.csc_array) -> list[np.ndarray]:
-    """Those of the matrix equilibrated in two ways, that of the less condition first."""
+    """Those of the matrix in several scalings, that of the least condition first."""
     found = []
-    for power in (0.5, 1.0):
-        row, column = equilibrated(A, power)
+    for row, column in (equilibrated(A), equilibrated(A, 1.0), balanced(A), matched(A)):
         S = (sp.diags_array(row) @ _extended(A) @ sp.diags_array(column)).toarray()
         dense = S.astype(np.complex128 if A.dtype.kind == "c" else np.float64)
-        found.append(np.linalg.svd(dense, compute_uv=False))
+        if np.isfinite(dense).all() and dense.any():
+            found.append(np.linalg.svd(dense, compute_uv=False))
     return sorted(found, key=_condition)
 
 

@@ -24,7 +24,6 @@ from ..errors import IllConditionedWarning, SolutionOverflowError, warn
 from ..protocol import NumericFactor
 from ..symbolic.scaling import shifted
 from . import refine
-from .balance import balance
 
 # Powers of two that stay free: for growth in the sweeps, and for corrections that are smaller than
 # the right-hand side by the precision of x.
@@ -206,18 +205,6 @@ class Scaled(NamedTuple):
             for data in (values, np.abs(values))
         )
         return cls(A, magnitude, row, column, left, right)
-
-    def balanced(self) -> Scaled:
-        """The same matrix, scaled so that its own scaling does not matter; see `balance`."""
-        row, column = balance(self.A)
-        both = row[self.A.indices] + np.repeat(column, np.diff(self.A.indptr))
-        parts = (self.A.indices, self.A.indptr)
-        A, magnitude = (
-            sp.csc_array((shifted(M.data, both), *parts), shape=M.shape)
-            for M in (self.A, self.magnitude)
-        )
-        left, right = self.left + row[:, None], self.right + column[:, None]
-        return Scaled(A, magnitude, self.row + row, self.column + column, left, right)
 
     def system(self, factor: NumericFactor, trans: str) -> HostSystem:
         """op(A'), solved by the factor of A."""

@@ -1,8 +1,8 @@
 """Vectors that A takes to rounding: the evidence that it is singular, and what is free in x.
 
 A matrix is called singular if A', which is A in rows and columns of moderate size, takes a vector
-of norm 1 to less than 2 precisions of its norm: the relative distance to a singular
-matrix is less than that, whatever the factors are. They only help to find the vector.
+of norm 1 to less than 2 precisions of its norm, and if the same holds in all other scalings: what a
+scaling does is no property of A. The factors only help to find the vector.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from ..cpu.system import HostSystem
 from ..protocol import NumericFactor
 from ..symbolic.scaling import shifted
-from .condition import Product
 from .exponent import Scaled
+from .one_norm import Product
 
-_ROUNDINGS = 2  # a vector that is less than so many makes A singular
+_ROUNDINGS = 4  # a vector that is less than so many makes A singular
 _MORE = 8  # others are counted then, if they are less than so many
 _CORRECTIONS = 4
 _MOST = 64  # vectors that are sought, unless the factor knows of more
@@ -47,9 +46,9 @@ class NullSpace(NamedTuple):
 
 
 def null_space(factor: NumericFactor, trans: str = "N") -> NullSpace | None:
-    """The null space of op(A), where solutions with the factors find one; None for a regular A.
+    """The null space of op(A), where solutions with the factor find one; else None.
 
-    What is null must be so in the scaling of the factor and when balanced: each may be bad.
+    It has no columns where a scaling shows that A is regular, though the factor's does not.
     """
     n = factor.symbolic.n
     if n == 0:
@@ -58,14 +57,13 @@ def null_space(factor: NumericFactor, trans: str = "N") -> NullSpace | None:
         found = null_space(factor, "H")
         return None if found is None else found._replace(basis=found.basis.conj())
     scaled = Scaled.of(factor)
-    sides = [_Sought.of(factor, one, trans) for one in (scaled, scaled.balanced())]
-    found = [
-        (one.confirmed(other), one.column) for one, other in zip(sides, sides[::-1], strict=True)
-    ]
-    V, column = max(found, key=lambda pair: pair[0].shape[1])
-    p = V.shape[1]
-    if p == 0:
+    found = _Null.of(factor, scaled, trans)
+    if not found.size:
         return None
+    V, column = found.V, scaled.sides(trans)[1]
+    if not _in_all_scalings(found, factor, scaled, trans):
+        V = V[:, :0]
+    p = V.shape[1]
     order = scipy.linalg.qr(V.conj().T, mode="r", pivoting=True)[1]
     columns = np.sort(order[:p])
     basis = np.linalg.solve(V[columns].T, V.T).T
@@ -74,67 +72,141 @@ def null_space(factor: NumericFactor, trans: str = "N") -> NullSpace | None:
     return NullSpace(columns, basis.astype(factor.dtype))
 
 
-class _Sought(NamedTuple):
-    """Null vectors of op(A') for one scaling.
+def nearly_null(factor: NumericFactor) -> int:
+    """How many singular values of A' are so small that rounding of a factorization may matter."""
+    scaled = Scaled.of(factor)
+    norm, _ = _norm_of_moduli(scaled.magnitude)
+    V, _ = _near_null(*_Side.both(factor, scaled, "N"), norm, factor)
+    n, p = V.shape
+    return p if 0 < p < min(n, _MOST) else n
+
+
+class _Side(NamedTuple):
+    """op(A') or its adjoint, in long double where there is one, and solutions by its factors.
+
+    In working precision rounding in A' V would count as a part of it.
+    """
+
+    A: sp.sparray
+    solve: Product
+
+    @classmethod
+    def both(cls, factor: NumericFactor, scaled: Scaled, trans: str) -> tuple[_Side, _Side]:
+        """That of op(A') and that of its adjoint."""
+        A = scaled.op(trans)[0]
+        A = A.astype(np.result_type(A.dtype, np.longdouble))
+        solves = (scaled.solver(factor, one) for one in (trans, "H" if trans == "N" else "N"))
+        one, other = solves
+        return cls(A, one), cls(A.conj().T, other)
+
+
+class _Null(NamedTuple):
+    """Null vectors of op(A') for one scaling: orthonormal, (n, p).
 
     Attributes
     ----------
-    column : (n,) int64 array
-        Exponents of the scaling of columns.
-    precise : (n, n) sparse array
-        op(A') in long double, where there is one: rounding in A' V would count as a part of it.
-    small : float
-        One rounding of A' v for a null vector v.
-    V : (n, p) array
-        Orthonormal.
+    V, U : (n, p) arrays
+        Of op(A') and of its adjoint.
     """
 
-    column: np.ndarray
-    precise: sp.sparray
-    small: float
     V: np.ndarray
+    U: np.ndarray
 
     @classmethod
-    def of(cls, factor: NumericFactor, scaled: Scaled, trans: str) -> _Sought:
+    def of(cls, factor: NumericFactor, scaled: Scaled, trans: str) -> _Null:
         """Those that solutions with the factor lead to."""
-        system, eps = scaled.system(factor, trans), float(np.finfo(factor.dtype).eps)
-        adjoint = scaled.solver(factor, "H" if trans == "N" else "N")
-        precise = system.A.astype(np.result_type(system.A.dtype, np.longdouble))
-        small = eps * _two_norm(system)
-        V, U = _near_null(system, adjoint, precise, factor.nulls.size, small / eps**0.625)
-        V, size = _corrected(system, precise, V, U)
-        return cls(scaled.sides(trans)[1], precise, small, _null(V, size, small))
+        of, adjoint = _Side.both(factor, scaled, trans)
+        norm, cancelled = _norm_of_moduli(scaled.op(trans)[1])
+        V, U = _near_null(of, adjoint, norm, factor)
+        (V, one), (U, other) = _corrected(of, V, U), _corrected(adjoint, U, V)
+        small = float(np.finfo(factor.dtype).eps) * norm / cancelled
+        p = min(_count(size, small) for size in (one, other))
+        return cls(V[:, :p], U[:, :p])
 
-    def confirmed(self, other: _Sought) -> np.ndarray:
-        """Null vectors here among those of another scaling."""
-        with np.errstate(all="ignore"):
-            shift = (other.column - self.column)[:, None]
-            V, size = _ordered(self.precise, shifted(other.V, shift))
-        return _null(V, size, self.small)
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return self.V.shape[1]
 
 
-def _null(V: np.ndarray, size: np.ndarray, small: float) -> np.ndarray:
-    """The first vectors, if they are null."""
+def _count(size: np.ndarray, small: float) -> int:
+    """How many vectors are null, by the norms of their images in ascending order."""
     certain = size.size > 0 and size[0] <= _ROUNDINGS * small
-    return V[:, size <= _MORE * small] if certain else V[:, :0]
+    return int((size <= _MORE * small).sum()) if certain else 0
+
+
+def _in_all_scalings(found: _Null, factor: NumericFactor, scaled: Scaled, trans: str) -> bool:
+    """Whether A is singular in the scaling, too, in which that is least likely.
+
+    Vectors that are null in their own scaling only spoil that of the others.
+    """
+    A, moduli = scaled.op(trans)
+    eps, tried = float(np.finfo(factor.dtype).eps), 0
+    small = eps / _norm_of_moduli(moduli)[1]
+    while found.size and found.size != tried:
+        tried = found.size
+        found, distance = _by_distance(A, moduli, found, eps**2)
+        p = _count(distance, small)
+        found = _Null(found.V[:, :p], found.U[:, :p])
+    return found.size > 0
+
+
+@np.errstate(all="ignore")
+def _by_distance(
+    A: sp.sparray, moduli: sp.sparray, found: _Null, floor: float
+) -> tuple[_Null, np.ndarray]:
+    """Combinations of null vectors, and the relative changes of all entries that make them so.
+
+    For one vector v, and u of the adjoint, that is |u^H A v| / |u|^T |A| |v|, to first order: the
+    smallest singular value in the scaling in which |A| of norm 1 takes |v| to |u|, and no scaling
+    makes it larger (Bauer 1963). Zeros of A, v and u count as `floor`, since these have rounding.
+    """
+    V, U = found
+    v, u = (np.linalg.norm(X, axis=1) for X in found)
+    right, left = (
+        np.linalg.qr(X * np.sqrt((image + floor) / (x + floor))[:, None])[1]
+        for X, x, image in ((V, v, moduli.T @ u), (U, u, moduli @ v))
+    )
+    inner = (U.conj().T @ (A.astype(np.result_type(A.dtype, np.longdouble)) @ V)).astype(V.dtype)
+    inner = np.linalg.solve(left.conj().T, np.linalg.solve(right.T, inner.T).T)
+    of_adjoint, size, of = np.linalg.svd(inner)
+    V = V @ np.linalg.solve(right, of[::-1].conj().T)
+    return _Null(V, U @ np.linalg.solve(left, of_adjoint[:, ::-1])), size[::-1]
+
+
+def _norm_of_moduli(A: sp.sparray) -> tuple[float, float]:
+    """2-norm of |A|, and by how much it may exceed that of any A of the pattern."""
+    z = np.ones((A.shape[0], 1))
+    norm = float(np.sqrt(np.asarray(A.power(2).sum(axis=0)).max(initial=0.0)))
+    with np.errstate(all="ignore"):
+        for _ in range(4):
+            image = A @ z
+            size = float(np.linalg.norm(image) / np.linalg.norm(z))
+            norm = max(norm, size) if np.isfinite(size) else norm
+            z = A.T @ image
+            z = z / (z.max() or 1.0)
+    most = [np.diff(M.tocsc().indptr).max() for M in (A, A.T)]
+    return norm, float(min(A.shape[0] ** 0.5, (most[0] * most[1]) ** 0.25))
 
 
 @np.errstate(all="ignore")
 def _near_null(
-    system: HostSystem, adjoint: Product, precise: sp.sparray, expected: int, small: float
+    of: _Side, adjoint: _Side, norm: float, factor: NumericFactor
 ) -> tuple[np.ndarray, np.ndarray]:
     """Orthonormal vectors V that the factorized matrix Ã makes small, and U that its adjoint does.
 
     A vector may hide others: if its pivot is smaller by far, there is little else in Ã^-1 B but
     rounding. Each round takes those of the rounds before off right-hand sides and solutions.
     """
-    n, rng = system.A.shape[0], np.random.default_rng(0)
-    V = U = np.empty((n, 0), system.A.dtype)
+    n, expected, rng = of.A.shape[0], factor.nulls.size, np.random.default_rng(0)
+    small = norm * float(np.finfo(factor.dtype).eps) ** 0.375
+    dtype = np.result_type(factor.dtype, np.float64)
+    V = U = np.empty((n, 0), dtype)
     while V.shape[1] < min(n, max(_MOST, expected)):
         k = V.shape[1]
-        B = rng.standard_normal((n, max(2, k, expected + 1 - k))).astype(V.dtype)
-        right = _ordered(precise, np.hstack([V, _deflated(system.solve, B, U, V)]))
-        left = _ordered(precise.conj().T, np.hstack([U, _deflated(adjoint, B, V, U)]))
+        B = rng.standard_normal((n, max(2, k, expected + 1 - k))).astype(dtype)
+        right = _ordered(of.A, np.hstack([V, _deflated(of.solve, B, U, V)]))
+        left = _ordered(adjoint.A, np.hstack([U, _deflated(adjoint.solve, B, V, U)]))
         found = min(int((size <= small).sum()) for _, size in (right, left))
         if found <= k:
             break
@@ -149,9 +221,7 @@ def _deflated(solve: Product, B: np.ndarray, U: np.ndarray, V: np.ndarray) -> np
 
 
 @np.errstate(all="ignore")
-def _corrected(
-    system: HostSystem, precise: sp.sparray, V: np.ndarray, U: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _corrected(of: _Side, V: np.ndarray, U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Null vectors of A' = Ã - E from those of Ã, and the norms of A' V, in ascending order.
 
     E may be a replaced pivot. V - Ã^-1 A' V = Ã^-1 E V is no larger than V, where neither holds
@@ -159,11 +229,11 @@ def _corrected(
     """
     found = V, np.full(V.shape[1], np.inf)
     for _ in range(_CORRECTIONS + 1):
-        trial = _ordered(precise, V)
+        trial = _ordered(of.A, V)
         if trial[1].size < U.shape[1] or not (trial[1] < found[1] / 2).any():
             break
         found = trial
-        V = found[0] - _deflated(system.solve, (precise @ found[0]).astype(V.dtype), U, found[0])
+        V = found[0] - _deflated(of.solve, (of.A @ found[0]).astype(V.dtype), U, found[0])
     return found
 
 
@@ -178,17 +248,3 @@ def _ordered(A: sp.sparray, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     turned = np.linalg.svd((image / peak).astype(V.dtype), full_matrices=False)[2]
     V = V @ turned[::-1].conj().T
     return V, np.linalg.norm((A @ V).astype(V.dtype), axis=0)
-
-
-def _two_norm(system: HostSystem) -> float:
-    """2-norm, from below."""
-    A, z = system.A, np.ones((system.A.shape[0], 1))
-    norm = float(np.sqrt(np.asarray(abs(A).power(2).sum(axis=0)).max(initial=0.0)))
-    with np.errstate(all="ignore"):
-        for _ in range(4):
-            image = A @ z
-            size = float(np.linalg.norm(image) / np.linalg.norm(z))
-            norm = max(norm, size) if np.isfinite(size) else norm
-            z = A.conj().T @ image
-            z = z / (np.abs(z).max() or 1.0)
-    return norm

@@ -125,7 +125,7 @@ def factorize(
             of = course.given, course.analysis, course.plain
             factor = _attempt(*of, course.options(progress, previous))
             course.refuse_weak(factor)
-            solver = Solver(factor, Verdict(before.singular))
+            solver = Solver(factor, Verdict(before.singular, regular=course.regular))
             solver.examine(before)
             course.refuse_vanished(solver)
             return course.settled(factor), solver
@@ -162,6 +162,8 @@ class _Course:
     plain : bool
         Scale by the largest entries alone, and not by a matching, which can make a regular matrix
         singular where large entries are few.
+    regular : bool
+        See `Verdict`.
     """
 
     def __init__(self, given: Canonical | ValuesThere, analysis: Analyzed, mixed: bool) -> None:
@@ -169,6 +171,7 @@ class _Course:
         self._precision: dict[str, Any] = {"dtype": single(given.dtype)} if mixed else {}
         self._planned = analysis  # before columns moved to other fronts
         self.delaying, self.plain, self._rounds = True, False, 0
+        self.regular = False
 
     def options(self, progress: Progress | None, previous: NumericFactor | None) -> dict[str, Any]:
         """What a backend is told."""
@@ -185,6 +188,7 @@ class _Course:
         factor = solver.factor
         unsure = factor.nulls.size and solver.verdict.found is None
         if unsure and self._other_scaling() not in (None, factor.scaling):
+            self.regular = solver.verdict.regular
             raise Vanished
 
     def _other_scaling(self) -> Scaling | None:

@@ -41,6 +41,8 @@ class Verdict:
         By transposition and by the decade of |A||x|/|b|: what was estimated at such a solution.
     nulls : dict
         By op(A): its null space, if that was sought.
+    regular : bool
+        A scaling has shown that A is not singular, whatever pivots are.
     """
 
     singular: str = "raise"
@@ -48,6 +50,7 @@ class Verdict:
     pivot_ratio: float = np.nan
     estimates: dict[tuple[bool, int], Estimate] = field(default_factory=dict)
     nulls: dict[str, NullSpace | None] = field(default_factory=dict)
+    regular: bool = False
 
     def __post_init__(self) -> None:
         if self.singular not in SINGULAR:
@@ -104,13 +107,18 @@ class Verdict:
             _demand_condition(factor, self.pivot_ratio)
             self.nulls["N"] = None
             return
-        self.seek_nulls(factor)
+        if self.regular:
+            self.nulls["N"] = None
+        else:
+            self.seek_nulls(factor)
         if self.found is None:
             _demand_solutions(factor, backward_error)
 
     def seek_nulls(self, factor: NumericFactor) -> None:
         """Find the null space of A; raise or warn, as `singular` says, if there is one."""
-        self.nulls = {"N": null_space(factor)}
+        found = null_space(factor)
+        self.regular = found is not None and not found.columns.size
+        self.nulls = {"N": None if self.regular else found}
         if self.found is None or self.singular == "allow":
             return
         columns, n = self.found.columns, factor.symbolic.n

@@ -21,3 +21,16 @@ def test_no_system_breaks_a_rule(seed, monkeypatch):
     counts = record["counts"]
     assert min(counts[k] for k in ("solved", "warned", "refused", "inertia equal")) > 5
     assert counts["false alarm"] <= 3
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no reference in long double")
+@pytest.mark.parametrize(
+    ("seed", "number"),
+    [(3, 1490), (3, 2765), (5, 606), (5, 1660), (5, 15362), (5, 16756), (5, 18436)],
+)
+def test_systems_that_broke_one(seed, number, monkeypatch):
+    """Regular in a scaling that is not the factor's; ranks and inertias of single precision."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import trust
+
+    assert trust.run(seed, range(number, number + 1), "cpu")["offenders"] == []

@@ -6,6 +6,7 @@ import ctypes
 import importlib.util
 import sys
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -36,6 +37,11 @@ class Frontal:
 
     def solve_refined(self, B):
         return self.factored.solve(B)
+
+    def fresh(self):
+        other = copy(self)
+        other.factor()
+        return other
 
     def scratch(self, B):
         x, info = self.api.solve(self.A, B, kind=self.kind, return_info=True)
@@ -210,6 +216,36 @@ class Pardiso(Peer):
         }
 
 
+class Mumps(Peer):
+    """MUMPS in sequence through python-mumps, ordered by METIS where it has that; LU or LDLᵀ.
+
+    Its threshold is 0.01, as ours.
+    """
+
+    def __init__(self, A, spd: bool, symmetric: bool = False):
+        import mumps
+
+        self.context, self.A, self.symmetric = mumps.Context(), sp.coo_array(A), symmetric
+        has = mumps.possible_orderings()
+        self.ordering = "metis" if "metis" in has else "auto"
+
+    def analyze(self):
+        self.context.set_matrix(self.A, symmetric=self.symmetric)
+        self.context.analyze(ordering=self.ordering)
+
+    def factor(self):
+        self.context.factor(reuse_analysis=True, pivot_tol=0.01)
+
+    refactor = factor
+
+    def solve(self, B):
+        return self.context.solve(B)
+
+    def facts(self):
+        found = self.context.mumps_instance.infog
+        return {"nnz_factor": int(found[29]), "ordering": self.ordering, "delayed": int(found[13])}
+
+
 def upper_triangle(A):
     """Return the upper triangle with every diagonal entry stored, as PARDISO wants it."""
     coo = sp.triu(A, format="coo")
@@ -248,11 +284,13 @@ class Solver:
 
 SOLVERS = {
     "frontal": Solver(Frontal, "numba"),
-    "frontal-lu": Solver(Frontal, "numba", ("spd",), {"kind": "general"}),
+    "frontal-lu": Solver(Frontal, "numba", ("spd", "symmetric"), {"kind": "general"}),
     "cholmod": Solver(Cholmod, "sksparse", ("spd",)),
     "cholmod-mkl": Solver(Cholmod, "sksparse", ("spd",), {}, mkl_as_blas),
     "pardiso": Solver(Pardiso, "pypardiso"),
     "pardiso-lu": Solver(Pardiso, "pypardiso", ("spd",), {"structure": "general"}),
     "pardiso-sym": Solver(Pardiso, "pypardiso", ("symmetric",), {"structure": "symmetric"}),
+    "mumps": Solver(Mumps, "mumps", ("symmetric", "general"), threaded=False),
+    "mumps-sym": Solver(Mumps, "mumps", ("symmetric",), {"symmetric": True}, threaded=False),
     "superlu": Solver(SuperLU, "scipy", threaded=False),
 }

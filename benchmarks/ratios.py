@@ -39,14 +39,22 @@ class Results:
         found = [(t, s) for s in peers if (t := self.time(problem, s, phase))]
         return min(found)[::-1] if found else ("–", None)
 
+    def _is(self, problem: str, kind: str) -> bool:
+        kinds = {r.get("kind") for (name, _, _), r in self.records.items() if name == problem}
+        return kind in kinds
+
     def spd(self, problem: str) -> bool:
         """Tell whether the matrix is Hermitian with a positive diagonal."""
-        kinds = {r.get("kind") for (name, _, _), r in self.records.items() if name == problem}
-        return "spd" in kinds
+        return self._is(problem, "spd")
+
+    def symmetric(self, problem: str) -> bool:
+        """Tell whether the matrix is symmetric and not definite."""
+        return self._is(problem, "symmetric")
 
     def lu(self, problem: str, solver: str, phase: str = "refactor") -> float | None:
-        """Return the time of LU, which on these matrices is asked for by the name `solver-lu`."""
-        return self.time(problem, f"{solver}-lu" if self.spd(problem) else solver, phase)
+        """Return the time of LU, which has the name `solver-lu` where another method is taken."""
+        other = self.spd(problem) or (solver == "frontal" and self.symmetric(problem))
+        return self.time(problem, f"{solver}-lu" if other else solver, phase)
 
 
 def in_3d(_: Results, problem: str) -> bool:
@@ -59,6 +67,12 @@ def after_ordering(results: Results, problem: str) -> float | None:
     names = [name for name, _ in stages]
     later = stages[names.index("ordering") + 1 :] if "ordering" in names else []
     return sum(time for _, time in later) or None
+
+
+def first_estimate(results: Results, problem: str) -> float | None:
+    """Return the seconds by which a first solution takes longer than others."""
+    times = [results.time(problem, "frontal", name) for name in ("solve_first", "solve_refined")]
+    return None if None in times else max(times[0] - times[1], 1e-9)
 
 
 def estimate(results: Results, problem: str) -> float | None:
@@ -114,6 +128,13 @@ RATIOS = (
         at_least=True,
     ),
     Ratio(
+        "LDLᵀ refactorization / the best of PARDISO's (type -2, 6) and MUMPS's (SYM=2)",
+        1.2,
+        lambda r, p: r.time(p, "frontal", "refactor"),
+        lambda r, p: r.best(p, "refactor", ("pardiso-sym", "mumps-sym"))[1],
+        where=Results.symmetric,
+    ),
+    Ratio(
         "refactorization on one thread / on two, 3-D",
         1.6,
         lambda r, p: r.time(p, "frontal", "refactor", 1),
@@ -126,6 +147,12 @@ RATIOS = (
         0.2,
         after_ordering,
         lambda r, p: r.time(p, "frontal", "metis"),
+    ),
+    Ratio(
+        "estimate of the condition at a first solution / refactorization",
+        0.5,
+        first_estimate,
+        lambda r, p: r.time(p, "frontal", "refactor"),
     ),
     Ratio(
         "solve / CHOLMOD's",

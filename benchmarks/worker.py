@@ -34,9 +34,11 @@ def read(problem: str):
 
 
 def kind_of(A) -> str:
-    """Return "spd" (Hermitian, positive diagonal), "symmetric" (complex ones too) or "general"."""
-    diagonal = A.diagonal()
-    if same(A, A.conj().T) and diagonal.real.min() > 0:
+    """Return "spd" (Hermitian, positive diagonal), "symmetric" (complex ones too) or "general".
+
+    A shifted Laplacian is told from a definite one by its smoothest vector.
+    """
+    if same(A, A.conj().T) and min(A.diagonal().real.min(), A.sum().real) > 0:
         return "spd"
     return "symmetric" if same(A, A.T) else "general"
 
@@ -74,6 +76,8 @@ def phases(A, build, clock: Clock) -> dict:
     clock.again("solve16", solver.solve, B)
     if hasattr(solver, "solve_refined"):
         clock.again("solve_refined", solver.solve_refined, b)
+        # with the estimate of its condition
+        clock.anew("solve_first", solver.fresh, lambda one: one.solve_refined(b))
     found |= solver.facts()
     solver.close()
     clock.anew("analysis", build, lambda one: one.analyze())

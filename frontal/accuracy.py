@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -126,4 +126,59 @@ class System(Protocol):
 
     def chosen(self, better: np.ndarray, trial: Vectors, X: Vectors) -> Vectors:
         """Columns of `trial` where `better`, else those of X, which may be overwritten."""
+        ...
+
+    def probes(self, X: Vectors, B: Vectors, solution: np.ndarray, error: float) -> Probes | None:
+        """What estimates by how much the error of X may exceed its precision; None for X = 0.
+
+        The weight of a row is the largest (|op(A)| |x| + |b| + |b - op(A) x| / error) / |x|_max of
+        the columns.
+
+        Parameters
+        ----------
+        X, B : (n, k) arrays
+        solution : (k,) float array
+            Largest modulus of each column of X.
+        error : float
+            Precision of X.
+        """
+        ...
+
+
+class Gains(NamedTuple):
+    """What a step of `Probes` finds: the largest two rows of |Z|, and |z^H x| for each column."""
+
+    largest: float
+    rows: tuple[int, int]
+    own: np.ndarray
+
+
+class Probes(Protocol):
+    """Blocks of two vectors by which the 1-norm of W M is estimated, and the weights W.
+
+    Attributes
+    ----------
+    width : int
+        Columns that products with M are better made for together.
+    complete : bool
+        The block to begin with is the unit matrix.
+    """
+
+    width: int
+    complete: bool
+
+    def first(self) -> Vectors:
+        """A sum of the columns of the unit matrix, and an alternating one."""
+        ...
+
+    def units(self, first: int, second: int) -> Vectors:
+        """Two columns of the unit matrix."""
+        ...
+
+    def signs(self, Y: Vectors) -> tuple[np.ndarray, Vectors]:
+        """1-norms of the columns of W Y, and W times their signs, which may be in Y's place."""
+        ...
+
+    def gains(self, Z: Vectors, X: Vectors) -> Gains:
+        """What `one_norm` needs of Z and X."""
         ...

@@ -14,7 +14,8 @@ class SolveInfo:
     backend, device : str
         ``"cpu"`` or ``"gpu"``, and what it ran on.
     method, ordering, dtype : str
-        ``"cholesky"`` or ``"lu"``, the ordering taken, the factor's scalar type.
+        ``"cholesky"`` or ``"lu"``, the ordering taken, the factor's scalar type: single
+        where ``precision="mixed"`` was enough.
     backward_error : float
         max over right-hand sides of |b - A x| / (|A| |x| + |b|), infinity norm.
     componentwise_error : float

@@ -22,7 +22,7 @@ class Method:
     panels : int
         Dense panels that stay of a front: 1 for [L11; L21] alone, 2 with U12.
     pivots : bool
-        Rows are interchanged inside fronts, and tiny pivots replaced.
+        Rows are interchanged inside fronts, and columns without a sound pivot go to other fronts.
     scaling : bool
         Rows and columns are scaled before, alike for a method of one triangle.
     adjoint : bool
@@ -69,6 +69,8 @@ class Method:
         return {"LDL": 1, "ADJOINT": int(self.adjoint)} if self.pivots else {}
 
 
+NULL = 16  # roundings of the scaled matrix: columns that have become smaller than this are null
+
 CHOLESKY = Method("cholesky", panels=1, pivots=False, scaling=False)
 LU = Method("lu", panels=2, pivots=True, scaling=True)
 LDLT = Method("ldlt", panels=1, pivots=True, scaling=True, adjoint=False)
@@ -76,8 +78,9 @@ LDLH = Method("ldlh", panels=1, pivots=True, scaling=True)
 
 
 def tiny_pivot(dtype: np.dtype, method: Method = LU) -> float:
-    """What pivots are compared with, relative to their columns, before they are replaced."""
-    return float(np.finfo(dtype).eps ** (0.75 if method.indefinite else 0.5))
+    """What a GPU replaces pivots below, if columns of the scaled matrix go on in other rows."""
+    eps = float(np.finfo(dtype).eps)
+    return eps**0.75 if method.indefinite else NULL * eps
 
 
 def symmetric_method(dtype: np.dtype, hermitian: bool) -> Method:

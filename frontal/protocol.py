@@ -141,6 +141,11 @@ class NumericFactor(Protocol):
         ...
 
     @property
+    def matrix_dtype(self) -> np.dtype:
+        """Scalar type of the matrix, of residuals and solutions; that of the factors or higher."""
+        ...
+
+    @property
     def memory(self) -> int:
         """Bytes of the factors."""
         ...
@@ -264,6 +269,7 @@ class Backend(Protocol):
         progress: Progress | None = None,
         previous: NumericFactor | None = None,
         delaying: bool = True,
+        dtype: np.dtype | None = None,
     ) -> NumericFactor:
         """Factorize a matrix.
 
@@ -281,6 +287,8 @@ class Backend(Protocol):
             Its memory is used again; it is then no factor any more.
         delaying : bool
             Columns without a sound pivot may go to other fronts; else their pivots are replaced.
+        dtype : numpy.dtype, optional
+            Scalar type of the factors, if not that of the values, which are scaled before.
 
         Raises
         ------

@@ -74,13 +74,14 @@ class CpuBackend:
         progress: Progress | None = None,
         previous: NumericFactor | None = None,
         delaying: bool = True,
+        dtype: np.dtype | None = None,
     ) -> CpuFactor:
         """See `protocol.Backend`."""
         symbolic, given = self.symbolic, values
         if scaling is not None:
             of = symbolic.indptr, symbolic.indices
             values = scaled(*of, values, scaling.row, scaling.column)
-        values = np.require(values, requirements=["C", "W"])
+        values = np.require(values, dtype, requirements=["C", "W"])
         alone = self._flops <= _INLINE_FLOPS
         threads = 1 if alone else self.threads
         layout = self.layout(threads)

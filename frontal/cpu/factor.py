@@ -46,6 +46,11 @@ class CpuFactor:
         return self.panels.dtype
 
     @property
+    def matrix_dtype(self) -> np.dtype:
+        """See `NumericFactor`."""
+        return self.matrix.dtype
+
+    @property
     def memory(self) -> int:
         """Bytes of the factors."""
         return self.panels.nbytes

@@ -104,7 +104,7 @@ def factor_diagonal_block(work, s, done, width, rank):
         for i in range(j, width):
             block[j * width + i] = a[corner + j * ld + i]
     found = width
-    if not factor_in_order(method, block, width, null):
+    if not factor_in_order(work, block, width, null, room[2 * area :]):
         for j in range(width):
             for i in range(j, width):
                 x = a[corner + j * ld + i]
@@ -191,8 +191,9 @@ def _divide(method, a, begin, ld, rows, corner, found):
         first = begin + j * ld
         bounded = True
         if b == 0:
+            inverse = 1 / d
             for i in range(first, first + rows):
-                a[i] /= d
+                a[i] *= inverse
                 bounded &= size_of(a[i]) <= LARGEST  # false for NaN
         else:
             other = a[corner + (j + 1) * (ld + 1)]

@@ -10,9 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import inner
-from .blas import TRANS
+from .blas import MINUS, NO_TRANS, ONE, TRANS, address, gemm
 from .pivots import size_of
 
+_STEP = 16  # columns that are taken off the others together
 _IN_ORDER = 8.0  # entries of L where no other pivot was sought
 ALPHA = (1 + np.sqrt(17.0)) / 8  # of the bounds of pivots of order 1 and 2, the best compromise
 
@@ -150,12 +151,37 @@ def _eliminate_two(method, block, ld, width, j):
 
 
 @inner
-def factor_in_order(method, block, width, null):
+def factor_in_order(work, block, width, null, scaled):
     """Factor the lower triangle of a block with pivots of order 1 as they come.
 
     Returns whether that is sound; if not, the block is spoilt, and L is larger than `_IN_ORDER`.
     """
-    for j in range(width):
+    first, item, begin = np.int64(0), block.itemsize, address(block)
+    while first < width:
+        last = min(first + _STEP, width)
+        if not _columns_in_order(work.method, block, width, first, last, null):
+            return False
+        rows = width - last
+        for j in range(first, last):
+            pivot, column = block[j * (width + 1)], j * width + last
+            for i in range(rows):
+                scaled[(j - first) * rows + i] = block[column + i] * pivot
+        if rows > 0:  # both triangles, of which one is not looked at
+            gemm(
+                work.routines, NO_TRANS, other_of(work), rows, rows, last - first, MINUS,
+                begin + (first * width + last) * item, width, address(scaled), rows, ONE,
+                begin + last * (width + 1) * item, width,
+            )  # fmt: skip
+        first = last
+    for j in range(1, width):
+        block[j * width + j - 1] = 0
+    return True
+
+
+@inner
+def _columns_in_order(method, block, width, first, last, null):
+    """Columns [first, last) of a block, of which those before are taken off."""
+    for j in range(first, last):
         column = j * width
         if method.adjoint:
             block[column + j] = block[column + j].real
@@ -168,15 +194,14 @@ def factor_in_order(method, block, width, null):
             largest = max(largest, size_of(block[column + i]))
         if not largest <= _IN_ORDER * size:
             return False
-        for c in range(j + 1, width):
-            factor = conj_of(method, block[column + c] / pivot)
+        inverse = 1 / pivot
+        for c in range(j + 1, last):
+            factor = conj_of(method, block[column + c] * inverse)
             out = c * width
             for i in range(c, width):
                 block[out + i] -= block[column + i] * factor
         for i in range(j + 1, width):
-            block[column + i] /= pivot
-    for j in range(1, width):
-        block[j * width + j - 1] = 0
+            block[column + i] *= inverse
     return True
 
 

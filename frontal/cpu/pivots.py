@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .._jit import inner
+from ..method import NULL
 
 LARGEST = 100.0  # entries of L: pivots are at least 1/LARGEST of their columns
 
@@ -16,4 +17,4 @@ def size_of(x):
 @inner
 def null_bound(routines):
     """Columns of the scaled matrix that have become smaller than this are null."""
-    return 16 * routines.reals[3]
+    return NULL * routines.reals[3]

@@ -14,6 +14,7 @@ from ..accuracy import Errors
 from ..matrix import Canonical
 from ..symbolic.scaling import Scaling
 from ..symbolic.symbolic import Symbolic
+from .probes import HostProbes
 
 
 class Sweeps(Protocol):
@@ -122,6 +123,19 @@ class HostSystem:
     def chosen(self, better: np.ndarray, trial: np.ndarray, X: np.ndarray) -> np.ndarray:
         """See `System`."""
         return np.where(better, trial, X)
+
+    def probes(
+        self, X: np.ndarray, B: np.ndarray, solution: np.ndarray, error: float
+    ) -> HostProbes | None:
+        """See `System`."""
+        used = (solution > 0) & np.isfinite(solution)
+        if not used.any():
+            return None
+        if not used.all():
+            X, B, solution = X[:, used], B[:, used], solution[used]
+        with np.errstate(all="ignore"):
+            weights = self.magnitude @ np.abs(X) + np.abs(B) + np.abs(self.residual(X, B)) / error
+            return HostProbes((weights / solution).max(axis=1).astype(np.float64))
 
 
 def host_system(factor: Sweeps, trans: str, dtype: np.dtype) -> HostSystem:

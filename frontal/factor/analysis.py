@@ -51,6 +51,7 @@ class Analysis(Analyzed):
         singular: str = "raise",
         progress: Progress | None = None,
         triangle: str | None = None,
+        precision: str = "full",
     ) -> Factor:
         """Factorize a matrix of the analyzed pattern.
 
@@ -68,6 +69,8 @@ class Analysis(Analyzed):
             Called with (phase, done, total).
         triangle : {"lower", "upper"}, optional
             What A stores alone of a matrix of the analyzed pattern.
+        precision : {"full", "mixed"}
+            As for `frontal.factorize`.
 
         Returns
         -------
@@ -92,4 +95,4 @@ class Analysis(Analyzed):
         """
         given = partial(whole, A, triangle, kind="general", adjoint=self.adjoint)
         matrix = given(check_finite=check_finite, ordered=True)
-        return Factor(self.matching_pattern(matrix), self, progress, singular)
+        return Factor(self.matching_pattern(matrix), self, progress, singular, precision)

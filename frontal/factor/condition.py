@@ -12,19 +12,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..accuracy import Errors
+from ..accuracy import NORMWISE, Errors, System, Vectors
+from ..cpu.probes import HostProbes
 from ..cpu.system import HostSystem
 from ..protocol import NumericFactor
 from ..symbolic.scaling import shifted
 from . import refine
-from .exponent import ZERO, Scaled, exponents
+from .exponent import ZERO, Scaled, exponents, near_border
+from .mixed import ImpreciseError, is_mixed
+from .one_norm import Product, one_norm
 
-_TINY = 4  # orders up to which a matrix is formed, where others are estimated
-_TURNS = 3  # of the estimate: at most 5 blocks are solved for
 _SHOWN = 4
 _SMALL = 1e-5  # an error of solutions that is far from what is warned of
 
-Product = Callable[[np.ndarray], np.ndarray]
+_Found = tuple[float, Callable[[], np.ndarray]]  # a norm, and a combination of columns: a null one
+
+
+class _UnsureError(Exception):
+    """Solutions where the factor is are not good enough."""
 
 
 class Estimate(NamedTuple):
@@ -43,65 +48,11 @@ class Estimate(NamedTuple):
     columns: tuple[int, ...]
 
 
-def one_norm(
-    product: Product, adjoint: Product, n: int, enough: float = 0.0
-) -> tuple[float, np.ndarray]:
-    """1-norm of a matrix M, estimated from below (Hager 1984; Higham and Tisseur 2000, t = 2).
-
-    It begins with one sum and one alternating sum of columns, and no random numbers.
-
-    Parameters
-    ----------
-    product, adjoint : callable
-        M X and M^H X for (n, k) blocks X.
-    n : int
-        Order of M.
-    enough : float
-        No better estimate is sought of a norm that seems to be less.
-
-    Returns
-    -------
-    norm : float
-        NaN where M has entries that are no numbers.
-    signs : (n,) array
-        Of the largest column found: M^H times it is large.
-    """
-    place = np.arange(n)
-    if n <= _TINY:
-        X = np.eye(n)
-    else:
-        growing = (1 + place / (n - 1)) * np.where(place % 2, -1.0, 1.0)
-        X = np.stack([np.full(n, 1 / n), growing / (1.5 * n)], axis=1)
-    norm, signs = -1.0, np.zeros(n)
-    for turn in range(_TURNS):
-        Y = product(X)
-        size = np.abs(Y)
-        sums = size.sum(axis=0)
-        j = int(np.argmax(sums))  # of NaN, if there is one
-        if sums[j] < norm:
-            break
-        S = np.where(size > 0, Y / np.where(size > 0, size, 1), 1)
-        norm, signs = float(sums[j]), S[:, j]
-        if turn == _TURNS - 1 or n <= _TINY or not np.isfinite(norm):
-            break
-        Z = adjoint(S)
-        gain = np.abs(Z).max(axis=1)  # a column of M has at least this 1-norm
-        best = np.argpartition(gain, n - 2)[-2:]
-        found = float(gain[best].max())
-        if found <= abs(np.vdot(Z[:, j], X[:, j])):
-            break
-        norm = max(norm, found)
-        if norm <= enough:
-            break
-        X = (place[:, None] == best).astype(np.float64)
-    return norm, signs
-
-
 def solution_condition(
     factor: NumericFactor,
     trans: str,
-    X: np.ndarray,
-    B: np.ndarray,
+    X: Vectors,
+    B: Vectors,
     errors: Errors,
     *,
     roughly: bool = False,
@@ -116,7 +67,7 @@ def solution_condition(
     factor : NumericFactor
     trans : str
         op(A).
-    X, B : (n, k) host arrays
+    X, B : (n, k) arrays, with the factor
         Solutions and right-hand sides. Without any but zero it is the condition of the scaled
         matrix.
     errors : Errors
@@ -124,26 +75,74 @@ def solution_condition(
     roughly : bool
         A condition number that is small is less than it by a factor of about 3.
     """
-    if trans == "T":  # the conjugate of a system with A^H
-        trans, X, B = "H", X.conj(), B.conj()
-    of, error = Scaled.of(factor), float(errors.normwise.max(initial=np.finfo(X.dtype).eps))
-    w, g = _weights(of, trans, X, B, error)
-    solve, adjoint = _solvers(factor, of, (trans, "H" if trans == "N" else "N"))
-
-    def backward(Y: np.ndarray) -> np.ndarray:
-        return w[:, None] * adjoint(g[:, None] * Y)
-
-    def forward(Y: np.ndarray) -> np.ndarray:
-        return g[:, None] * solve(w[:, None] * Y)
-
+    of = _Solution(factor, trans, X, B, errors)
+    small = _SMALL / of.error
+    enough = small if roughly else 0.0
     with np.errstate(all="ignore"):
-        small = _SMALL / error
-        norm, signs = one_norm(backward, forward, w.size, small if roughly else 0.0)
-        norm = norm if np.isfinite(norm) else np.inf
-        if norm <= small:
-            return Estimate(norm, ())
-        near_null = solve((w * signs)[:, None])[:, 0]
-        return Estimate(norm, _dependent(near_null))
+        norm, near_null = _as_it_is(of, enough) or _scaled(of, enough)
+    norm = norm if np.isfinite(norm) else np.inf
+    return Estimate(norm, () if norm <= small else _dependent(near_null()))
+
+
+class _Solution(NamedTuple):
+    """What `solution_condition` is asked of."""
+
+    factor: NumericFactor
+    trans: str
+    X: Vectors
+    B: Vectors
+    errors: Errors
+
+    @property
+    def error(self) -> float:
+        """The precision of X."""
+        return float(self.errors.normwise.max(initial=np.finfo(self.X.dtype).eps))
+
+
+def _as_it_is(of: _Solution, enough: float) -> _Found | None:
+    """The estimate where the factor is, of A as it is; None where that does not tell.
+
+    That is so near the borders of the exponent, and where solutions have to be mended.
+    """
+    factor, trans, X, B, errors = of
+    if _hides(factor) or near_border(errors, factor.dtype, X.dtype).any():
+        return None
+    probes = factor.system(trans, X.dtype).probes(X, B, errors.solution, of.error)
+    if probes is None:
+        return None
+    systems = [factor.system(one, X.dtype) for one in _sides(trans)]
+    try:
+        solve, adjoint = (_solver_there(one, probes.width, is_mixed(factor)) for one in systems)
+        norm, signs = one_norm(probes, adjoint, solve, enough)
+    except _UnsureError:
+        return None
+    if not np.isfinite(norm):
+        return None
+
+    def near_null() -> np.ndarray:
+        column = Scaled.of(factor).sides(trans)[1]
+        return shifted(factor.download(solve(signs))[:, 0], -column)
+
+    return norm, near_null
+
+
+def _scaled(of: _Solution, enough: float) -> _Found:
+    """The estimate on the host, in variables of moderate size."""
+    factor, trans = of.factor, of.trans
+    X, B = factor.download(of.X), factor.download(of.B)
+    if trans == "T":  # the conjugate of a system with A^H
+        X, B = X.conj(), B.conj()
+    scaled, sides = Scaled.of(factor), _sides(trans)
+    w, g = _weights(scaled, sides[0], X, B, of.error)
+    solve, adjoint = _solvers(factor, scaled, sides)
+    g = g[:, None]
+    norm, signs = one_norm(HostProbes(w), lambda Y: adjoint(g * Y), lambda Y: g * solve(Y), enough)
+    return norm, lambda: solve(signs)[:, 0]
+
+
+def _sides(trans: str) -> tuple[str, str]:
+    """Solves with op(A), but for conjugates, and with its adjoint."""
+    return ("N", "H") if trans == "N" else ("H", "N")
 
 
 def _weights(
@@ -160,22 +159,54 @@ def _weights(
     with np.errstate(all="ignore"):
         Y, C = shifted(X, -size - column[:, None]), shifted(B, row[:, None] - size)
         w = magnitude @ np.abs(Y) + np.abs(C) + np.abs(C - A @ Y) / error
+        w /= np.abs(shifted(X, -size)).max(axis=0)
         return w.max(axis=1), np.ldexp(1.0, column)
 
 
+def _hides(factor: NumericFactor) -> bool:
+    """Whether solutions by the factors alone hide what A is, since pivots are small."""
+    small = factor.health().pivot_ratio < np.finfo(factor.matrix_dtype).eps ** 0.5
+    return bool(small or factor.perturbed or factor.nulls.size)
+
+
 def _solvers(factor: NumericFactor, of: Scaled, sides: tuple[str, str]) -> list[Product]:
-    """Solutions by the factors alone; refined, where pivots that are small hide what A is."""
-    small = factor.health().pivot_ratio < np.finfo(factor.dtype).eps ** 0.5
-    if small or factor.perturbed or factor.nulls.size:
-        return [_refined(of.system(factor, trans)) for trans in sides]
+    """Solutions by the factors alone; refined, where small pivots or rounding hide what A is."""
+    mixed = is_mixed(factor)
+    if mixed or _hides(factor):
+        return [_refined(of.system(factor, trans), mixed) for trans in sides]
     return [of.solver(factor, trans) for trans in sides]
 
 
-def _refined(system: HostSystem) -> Product:
+def _solver_there(system: System, width: int, mixed: bool) -> Product:
+    """The same where the factor is, for no more columns at once than it is prepared for."""
+
+    def refined(B: Vectors) -> Vectors:
+        X, errors, _ = refine.solve(system, B, None, True)
+        if errors is None or errors.insufficient(system.eps):
+            raise _UnsureError
+        return X
+
+    one = refined if mixed else system.solve
+
+    def solve(B: Vectors) -> Vectors:
+        n, k = B.shape
+        if k <= width:
+            return one(B)
+        X = system.empty(n, k)
+        for j in range(k):
+            X[:, j : j + 1] = one(B[:, j : j + 1])
+        return X
+
+    return solve
+
+
+def _refined(system: HostSystem, mixed: bool) -> Product:
     def solve(B: np.ndarray) -> np.ndarray:
         X, errors, _ = refine.solve(system, B, None, True)
         if errors is not None and errors.insufficient(system.eps):
-            X = refine.rescue(system, X, B, errors.normwise)[0]
+            X, error, _ = refine.rescue(system, X, B, errors.normwise)
+            if mixed and not (error <= NORMWISE * system.eps).all():
+                raise ImpreciseError("no condition number can be estimated")
         return X
 
     return solve
@@ -198,11 +229,11 @@ def reciprocal_condition(factor: NumericFactor) -> float:
     solve, adjoint = _solvers(factor, of, ("N", "H"))
     # A^-1 = D_c A'^-1 D_r, with the largest entries of both taken out
     most = int(row.max()), int(column.max())
-    left, right = np.ldexp(1.0, column - most[1])[:, None], np.ldexp(1.0, row - most[0])[:, None]
+    left, right = np.ldexp(1.0, column - most[1]), np.ldexp(1.0, row - most[0])[:, None]
     with np.errstate(all="ignore"):
-        inverse, _ = one_norm(
-            lambda X: left * solve(right * X), lambda X: right * adjoint(left * X), n
-        )
+        inverse = one_norm(
+            HostProbes(left), lambda X: solve(right * X), lambda X: right * adjoint(X)
+        ).value
         norm = np.ldexp(factor.matrix.norms[1], most[0] + most[1])
         found = 1 / (norm * inverse)
     return float(min(found, 1.0)) if np.isfinite(found) else 0.0

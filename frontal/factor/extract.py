@@ -76,6 +76,11 @@ def row_positions(factor: NumericFactor) -> np.ndarray:
     return _positions(factor)[np.argsort(factor.symbolic.row_perm)]
 
 
+def row_at(factor: NumericFactor) -> np.ndarray:
+    """(n,) position before the interchanges of the row that is at each position after them."""
+    return np.argsort(_positions(factor))
+
+
 def _positions(factor: NumericFactor) -> np.ndarray:
     return _interchanged(factor.symbolic.plan, factor.pivots)
 

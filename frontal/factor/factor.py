@@ -17,6 +17,7 @@ from .analyzed import Analyzed
 from .condition import reciprocal_condition
 from .inertia import Inertia, inertia
 from .lifecycle import Numbers
+from .mixed import require_double
 from .renewal import new_values
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ class Factor:
     Made by `frontal.factorize` or `Analysis.factorize`. It keeps the values of A, with which
     residuals are computed: later changes of A are not seen. On a GPU factor and values stay there,
     and so do right-hand sides and solutions that are there. Pickles hold everything on the host.
+
+    With ``precision="mixed"`` the factors are in single, L, U, D and `diag` too, until something
+    needs them in double: then they are computed anew, once. Determinants and inertia do.
     """
 
     def __init__(
@@ -37,9 +41,12 @@ class Factor:
         analysis: Analyzed,
         progress: Progress | None = None,
         singular: str = "raise",
+        precision: str = "full",
     ) -> None:
+        if precision == "mixed":
+            require_double(matrix.dtype)
         self._order = matrix.order or StoredOrder.by_columns(matrix.indices.size)
-        self._numbers = Numbers(analysis, singular=singular)
+        self._numbers = Numbers(analysis, singular=singular, precision=precision)
         self._numbers.factorize(analysis.kept(matrix), progress)
 
     def solve(
@@ -71,7 +78,8 @@ class Factor:
         Raises
         ------
         ValueError, NonFiniteInputError
-            If b does not fit, or has NaN or infinity; for another `trans`.
+            If b does not fit, or has NaN or infinity; for another `trans`, and for ``refine=0``
+            with ``precision="mixed"``.
         SingularMatrixError, SolutionOverflowError
             If A turns out to be singular; if no accurate solution could be computed, or its numbers
             are too large for their type.
@@ -93,7 +101,12 @@ class Factor:
         True
         """
         about = (lambda: self.info) if return_info else None
-        x, info = self._numbers.solver.solve(b, trans, refine, about)
+        if refine == 0 and self._numbers.precision == "mixed":
+            raise ValueError(
+                "refine=0 gives what the factor does, and with precision='mixed' that is single. "
+                "Try: refine=None, or precision='full'"
+            )
+        x, info = self._numbers.answer(lambda solver: solver.solve(b, trans, refine, about))
         return x if info is None else (x, info)
 
     __call__ = solve
@@ -138,7 +151,10 @@ class Factor:
         True
         """
         last, order = self._numbers.last(), self._order
-        given, self._order = new_values(A, last, order, check_finite, triangle)
+        given, order = new_values(A, last, order, check_finite, triangle)
+        if self._numbers.precision == "mixed":
+            require_double(given.dtype)
+        self._order = order
         self._numbers.renew(given, check_finite)
         return self
 
@@ -154,7 +170,7 @@ class Factor:
 
     @property
     def dtype(self) -> np.dtype:
-        """Scalar type of the factors."""
+        """Scalar type of the factors: single where ``precision="mixed"`` was enough."""
         return self._numbers.dtype
 
     @property
@@ -181,11 +197,11 @@ class Factor:
         >>> [float(x) for x in frontal.factorize(sp.csc_array([[0.0, 2.0], [1.0, 1.0]])).slogdet()]
         [-1.0, 0.6931471805599453]
         """
-        return determinant.slogdet(self._numbers.factor)
+        return self._numbers.answer(lambda solver: determinant.slogdet(solver.factor), True)
 
     def logdet(self) -> float:
         """Natural logarithm of det(A); a ValueError if that is not positive."""
-        return determinant.logdet(self._numbers.factor)
+        return self._numbers.answer(lambda solver: determinant.logdet(solver.factor), True)
 
     @property
     def inertia(self) -> Inertia:
@@ -206,7 +222,7 @@ class Factor:
         >>> frontal.factorize(frontal.problems.poisson2d(10)).inertia
         Inertia(positive=100, negative=0, zero=0)
         """
-        return inertia(self._numbers.factor)
+        return self._numbers.answer(lambda solver: inertia(solver.factor), True)
 
     def rcond(self) -> float:
         """Reciprocal condition number 1 / (|A| |A^-1|), 1-norm, estimated by a few solves.
@@ -217,7 +233,7 @@ class Factor:
         >>> frontal.factorize(sp.diags_array([1.0, 2.0, 8.0]).tocsc()).rcond()
         0.125
         """
-        return reciprocal_condition(self._numbers.factor)
+        return self._numbers.answer(lambda solver: reciprocal_condition(solver.factor))
 
     @property
     def null_columns(self) -> np.ndarray:
@@ -296,7 +312,8 @@ class Factor:
         """The inverse of A as an operator, for Krylov methods and eigensolvers."""
         one, other = self.solve, partial(self.solve, trans="H")
         operations = {"matvec": one, "matmat": one, "rmatvec": other, "rmatmat": other}
-        return LinearOperator(self.shape, dtype=self.dtype, **operations)
+        dtype = self._numbers.factor.matrix_dtype
+        return LinearOperator(self.shape, dtype=dtype, **operations)
 
     def profile(self) -> Any:
         """Factorize once more, with clocks: a `FactorProfile` by level and by size of the fronts.

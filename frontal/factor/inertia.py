@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..cpu.probes import HostProbes
 from ..errors import InertiaUncertainError
 from ..protocol import NumericFactor
-from .condition import one_norm
 from .exponent import Scaled
 from .nullspace import nearly_null
+from .one_norm import one_norm
 
 _SURE = 0.1  # of 1, where an eigenvalue may have changed its sign
 
@@ -59,7 +60,11 @@ def _rounding_changes(factor: NumericFactor) -> float:
         return 0.0
     solve = scaled.solver(factor, "N")
     with np.errstate(all="ignore"):
-        return one_norm(lambda X: X - scaled.A @ solve(X), lambda X: X - solve(scaled.A @ X), n)[0]
+        return one_norm(
+            HostProbes(np.ones(n)),
+            lambda X: X - scaled.A @ solve(X),
+            lambda X: X - solve(scaled.A @ X),
+        ).value
 
 
 def eigenvalues_of_pivots(factor: NumericFactor) -> np.ndarray:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 from ..errors import FactorFreedError, FactorInvalidError, FrontalError
 from ..matrix import Canonical
 from ..protocol import NumericFactor, Progress
 from .analyzed import Analyzed
+from .mixed import ImpreciseError, require_precision
 from .policy import ValuesThere, factorize
 from .solve import Solver
 from .verdict import Verdict
+
+log = logging.getLogger("frontal")
+
+T = TypeVar("T")
 
 
 class Last(NamedTuple):
@@ -33,11 +40,19 @@ class Numbers:
         Time of the factorization.
     dtype : numpy.dtype
         Scalar type of the factors.
+    precision : {"full", "mixed"}
+        As it was asked for; "mixed" may have been given up.
     """
 
     def __init__(
-        self, analysis: Analyzed, solver: Solver | None = None, singular: str = "raise"
+        self,
+        analysis: Analyzed,
+        solver: Solver | None = None,
+        singular: str = "raise",
+        precision: str = "full",
     ) -> None:
+        require_precision(precision)
+        self.precision, self._single = precision, precision == "mixed"
         self.analysis, self.seconds = analysis, 0.0
         self.dtype = analysis.dtype if solver is None else solver.dtype
         self._solver, self._new = solver, Verdict(singular)
@@ -113,12 +128,49 @@ class Numbers:
         before: Verdict | None = None,
     ) -> None:
         """Factorize by what `analysis` says, or by what takes over from it."""
-        began = time.perf_counter()
-        self.analysis, self._solver = factorize(
-            given, self.analysis, progress, previous, before or self._new
-        )
+        began, before = time.perf_counter(), before or self._new
+        of = given, self.analysis, progress
+        if self._single:
+            try:
+                self._take(factorize(*of, previous, before, mixed=True), began)
+                return
+            except ImpreciseError as reason:
+                log.info("%s in single precision: going on in double", reason)
+            previous, before = None, Verdict(before.singular)
+        self._take(factorize(*of, previous, before), began)
+        self._single = False
+
+    def _take(self, found: tuple[Analyzed, Solver], began: float) -> None:
+        self.analysis, self._solver = found
         self.dtype = self._solver.dtype
         self.seconds = time.perf_counter() - began
+
+    def answer(self, question: Callable[[Solver], T], certain: bool = False) -> T:
+        """What the factor answers, where one in single has no answer by one in double.
+
+        Parameters
+        ----------
+        question : callable
+        certain : bool
+            Only a factor in double will do.
+        """
+        solver = self.solver
+        if not (certain and solver.mixed):
+            try:
+                return question(solver)
+            except ImpreciseError as reason:
+                log.info("%s in single precision: going on in double", reason)
+        self._to_double(solver)
+        return question(self.solver)
+
+    def _to_double(self, solver: Solver) -> None:
+        """Factorize the same values in double; if that fails, the factor is as before."""
+        single, self._single = self._single, False
+        try:
+            self.factorize(solver.factor.matrix, before=Verdict(solver.verdict.singular))
+        except BaseException:
+            self._single = single
+            raise
 
     def free(self) -> None:
         """Give the memory back; later use is an error."""
@@ -149,7 +201,7 @@ class Numbers:
 
     def _twin(self, analysis: Analyzed, factor: NumericFactor) -> Numbers:
         twin = Numbers(analysis, Solver(factor, self.solver.verdict.copy()))
-        twin.seconds = self.seconds
+        twin.precision, twin._single, twin.seconds = self.precision, self._single, self.seconds
         return twin
 
     def __getstate__(self) -> dict[str, Any]:

@@ -15,8 +15,8 @@ import scipy.sparse as sp
 
 from ..protocol import NumericFactor
 from ..symbolic.scaling import shifted
-from .condition import Product
 from .exponent import Scaled
+from .one_norm import Product
 
 _ROUNDINGS = 4  # a vector that is less than so many makes A singular
 _MORE = 8  # others are counted then, if they are less than so many

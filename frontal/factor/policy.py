@@ -15,17 +15,21 @@ from ..errors import (
     warn,
 )
 from ..matrix import Canonical
-from ..protocol import Backend, DelayFailure, NumericFactor, PivotFailure, Progress
-from ..symbolic.amended import movable, moved_up
+from ..method import LU
+from ..protocol import DelayFailure, NumericFactor, PivotFailure, Progress
+from ..symbolic.amended import movable, moved_up, taken_over_last
 from ..symbolic.scaling import Scaling, equilibrated, scaling_of
 from ..symmetry import check_promise
 from .analyzed import Analyzed
+from .extract import row_at
+from .mixed import ImpreciseError, require_range, single
 from .solve import Solver
 from .verdict import Verdict
 
 log = logging.getLogger("frontal")
 
-_ROUNDS = 2  # in which failed columns of a GPU's factor move up, before the CPU looks for pivots
+_MOST = 5  # rounds in which failed columns of a GPU's factor move up
+_ON_CPU = 3  # the one in which the CPU looks for pivots
 _FEW = 40  # failed columns that refinement answers for, if L is not much larger for them
 
 
@@ -46,17 +50,23 @@ class ValuesThere(NamedTuple):
     scaling: Scaling | None
     check_finite: bool
 
+    @property
+    def dtype(self) -> np.dtype:
+        """Scalar type of the values."""
+        return np.dtype(self.array.dtype)
+
 
 class SymmetryFailure(Exception):  # noqa: N818 - not an error where LU can go on
     """A method that reads one triangle was given a matrix that has two."""
 
 
 class WeakPivots(Exception):  # noqa: N818 - not an error where columns can go elsewhere
-    """Pivots bear their columns badly; `failed` are their positions."""
+    """Pivots bear their columns badly: positions of these in the plan, and of rows they lie in."""
 
-    def __init__(self, failed: np.ndarray) -> None:
-        super().__init__(failed)
-        self.failed = failed
+    def __init__(self, factor: NumericFactor) -> None:
+        super().__init__()
+        self.rows = row_at(factor)[factor.failed]
+        self.columns = self.rows if factor.symbolic.method.one_triangle else factor.failed
 
 
 class Vanished(Exception):  # noqa: N818 - not an error where another scaling has pivots
@@ -69,14 +79,16 @@ def factorize(
     progress: Progress | None = None,
     previous: NumericFactor | None = None,
     before: Verdict = Verdict(),  # noqa: B008 - only read
+    *,
+    mixed: bool = False,
 ) -> tuple[Analyzed, Solver]:
     """Factorize, by the first of these that can:
 
     - the method and the backend of the analysis;
     - LDL^H in the same analysis, where Cholesky was a guess and A is not positive definite;
     - LU in the same order, where new values have not the symmetry that was a guess;
-    - a GPU with the columns that failed in other fronts, at last in those where the CPU finds
-      pivots for them;
+    - a GPU with a scaling of its own for values that are there, then with the columns that failed
+      in other places, at last in the fronts where the CPU finds pivots for them;
     - all columns with tiny diagonal entries paired, where too many columns go to other fronts;
     - pivots replaced where they still do, and LU with rows moved where that is not accurate;
     - the CPU with an order of its own, where a GPU was not insisted on and has too little memory,
@@ -92,6 +104,8 @@ def factorize(
         Its memory is used again; it is then no factor any more.
     before : Verdict
         On the values before, and what is done about a singular matrix.
+    mixed : bool
+        In single precision, values of double.
 
     Returns
     -------
@@ -99,23 +113,30 @@ def factorize(
         That of the method and the backend that could.
     solver : Solver
         With the factor, which is fit for use.
+
+    Raises
+    ------
+    ImpreciseError
+        If a factor in single precision tells that one in double has to decide.
     """
-    course = _Course(given, analysis)
+    course = _Course(given, analysis, mixed)
     while True:
         try:
-            of = course.given, course.analysis, course.analysis.engine
-            factor = _attempt(*of, progress, previous, course.delaying, course.plain)
+            of = course.given, course.analysis, course.plain
+            factor = _attempt(*of, course.options(progress, previous))
             course.refuse_weak(factor)
             solver = Solver(factor, Verdict(before.singular, regular=course.regular))
             solver.examine(before)
             course.refuse_vanished(solver)
             return course.settled(factor), solver
         except PivotFailure as failure:
+            if mixed:
+                raise ImpreciseError("a pivot of Cholesky is not positive") from None
             course.not_definite(failure.position)
         except SymmetryFailure:
             course.not_symmetric()
         except WeakPivots as failure:
-            course.move(failure.failed)
+            course.move(failure)
         except Vanished:
             course.plain = True
         except DelayFailure:
@@ -123,6 +144,8 @@ def factorize(
         except MemoryError as error:
             course.too_large(error)
         except SingularMatrixError as error:
+            if mixed:
+                raise ImpreciseError("the matrix seems to be singular") from None
             course.no_pivots(error)
         previous = None
 
@@ -143,16 +166,22 @@ class _Course:
         See `Verdict`.
     """
 
-    def __init__(self, given: Canonical | ValuesThere, analysis: Analyzed) -> None:
+    def __init__(self, given: Canonical | ValuesThere, analysis: Analyzed, mixed: bool) -> None:
         self.given, self.analysis = given, analysis
+        self._precision: dict[str, Any] = {"dtype": single(given.dtype)} if mixed else {}
         self._planned = analysis  # before columns moved to other fronts
         self.delaying, self.plain, self._rounds = True, False, 0
         self.regular = False
 
+    def options(self, progress: Progress | None, previous: NumericFactor | None) -> dict[str, Any]:
+        """What a backend is told."""
+        more = {"progress": progress, "previous": previous, "delaying": self.delaying}
+        return self._precision | more
+
     def refuse_weak(self, factor: NumericFactor) -> None:
         """Raise where pivots do not bear their columns, and these can still go elsewhere."""
-        if self._rounds <= _ROUNDS + 1 and not _bears(factor):
-            raise WeakPivots(factor.failed)
+        if self._rounds < _MOST and not _bears(factor):
+            raise WeakPivots(factor)
 
     def refuse_vanished(self, solver: Solver) -> None:
         """Raise where pivots are null without evidence for it, and another scaling is left."""
@@ -192,20 +221,24 @@ class _Course:
         log.info("not symmetric: going on with LU")
         self._begin(self.analysis.as_general(given))
 
-    def move(self, failed: np.ndarray) -> None:
-        """Give columns without sound pivots to other fronts."""
+    def move(self, failed: WeakPivots) -> None:
+        """Give columns without sound pivots to other fronts; at first, values their own scaling."""
+        if not isinstance(self.given, Canonical):
+            self._on_host()
+            return
         self._rounds += 1
         symbolic = self.analysis.symbolic
-        if self._rounds <= _ROUNDS:
-            symbolic = moved_up(symbolic, failed)
+        if self._rounds != _ON_CPU:
+            symbolic = moved_up(symbolic, failed.columns, failed.rows)
         else:
-            on_cpu = self._planned.on("cpu")
-            given, engine = self._on_host(), on_cpu.engine
+            of = self.given, self._planned.on("cpu"), self.plain
             try:
-                symbolic = _attempt(given, on_cpu, engine, None, None, True).symbolic
+                symbolic = _attempt(*of, self.options(None, None)).symbolic
             except DelayFailure:
                 return self.pair_or_replace()
-        log.info("%d columns without sound pivots go to other fronts", failed.size)
+            if symbolic.method == LU:
+                symbolic = taken_over_last(symbolic, self._planned.symbolic)
+        log.info("%d columns without sound pivots are eliminated later", failed.columns.size)
         self.analysis = self._planned.with_fronts(symbolic)
 
     def pair_or_replace(self) -> None:
@@ -260,27 +293,24 @@ class _Course:
 
 
 def _attempt(
-    given: Canonical | ValuesThere,
-    analysis: Analyzed,
-    engine: Backend,
-    progress: Progress | None,
-    previous: NumericFactor | None,
-    delaying: bool,
-    plain: bool = False,
+    given: Canonical | ValuesThere, analysis: Analyzed, plain: bool, options: dict[str, Any]
 ) -> NumericFactor:
-    """A factor by the method of the analysis and its backend, `engine`."""
-    method = analysis.symbolic.method
+    """A factor by the method of an analysis and its backend."""
+    method, engine = analysis.symbolic.method, analysis.engine
+    mixed = "dtype" in options
     if isinstance(given, Canonical):
         if not given.suits(method):
             raise SymmetryFailure
         scaling = _scaling(given, analysis, plain)
-        more = {"hermitian": given.hermitian, "progress": progress, "previous": previous}
-        return engine.factorize(given.data, scaling, delaying=delaying, **more)
-    factor = engine.factorize(given.array, given.scaling, there=True, previous=previous)
+        if scaling is None and mixed:
+            require_range(given.A.diagonal())
+        return engine.factorize(given.data, scaling, hermitian=given.hermitian, **options)
+    factor = engine.factorize(given.array, given.scaling, there=True, **options)
     health = factor.health()
     if given.check_finite and not health.finite:
         factor.matrix.refuse_non_finite()
-    if method.one_triangle and not (health.hermitian or factor.matrix.suits(method)):
+    known = health.hermitian and not mixed  # up to the rounding of the factor
+    if method.one_triangle and not (known or factor.matrix.suits(method)):
         raise SymmetryFailure
     return factor
 

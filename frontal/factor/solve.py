@@ -16,6 +16,7 @@ from ..matrix import check_finite_rhs, prepare_rhs
 from ..protocol import NumericFactor
 from . import exponent, refine
 from .condition import Estimate
+from .mixed import ImpreciseError, is_mixed
 from .verdict import Verdict
 
 
@@ -38,10 +39,14 @@ class Solver:
         Scalar type of the factors.
     verdict : Verdict
         What is known of how near to singular the matrix is.
+    mixed : bool
+        The factors are of a lower precision than the matrix. Methods raise `ImpreciseError` then,
+        where solutions by such a factor are not certain.
     """
 
     def __init__(self, factor: NumericFactor, verdict: Verdict) -> None:
         self.factor, self.dtype, self.verdict = factor, factor.dtype, verdict
+        self.mixed = is_mixed(factor)
 
     @cached_property
     def growth(self) -> float:
@@ -64,10 +69,9 @@ class Solver:
                 check_finite_rhs(factor.download(B), b.ndim)
             x = X[:, 0] if b.ndim == 1 else X
         else:
-            B, restore = prepare_rhs(b, factor.symbolic.n, self.dtype)
-            B = factor.upload(B)
-            X, errors, taken, estimate = self._solve_block(B, trans, steps, judged, reported)
-            X, B = factor.download(X), factor.download(B)
+            B, restore = prepare_rhs(b, factor.symbolic.n, factor.matrix_dtype)
+            solved = self._solve_block(factor.upload(B), trans, steps, judged, reported)
+            X, errors, taken, estimate = solved._replace(X=factor.download(solved.X))
             x = restore(X)
         if errors is None:
             return x, None
@@ -93,6 +97,8 @@ class Solver:
             solved = self._solve_block(parts, trans, steps, judged, reported)
             return solved._replace(X=solved.X[:, :k] + 1j * solved.X[:, k:])
         X, errors, taken, _ = self._refined(B, trans, steps, judged)
+        if self.mixed and errors is not None:
+            _require_solutions(errors, steps, float(np.finfo(B.dtype).eps))
         estimate, factor = None, self.factor
         if errors is not None and steps != 0:
             estimate = self.verdict.estimated(factor, errors, X, B, trans, reported)
@@ -164,6 +170,13 @@ class Solver:
             forward_error=None if condition is None else min(1.0, condition * precision),
             seconds={**about["seconds"], "solve": seconds},
         )
+
+
+def _require_solutions(errors: Errors, steps: int | None, eps: float) -> None:
+    """Leave to a factor in double what one in single does not solve, unless b is no number."""
+    enough = not errors.insufficient(eps) if steps is None else np.isfinite(errors.normwise).all()
+    if np.isfinite(errors.rhs).all() and not enough:
+        raise ImpreciseError(f"the backward error stays at {errors.normwise.max():.1e}")
 
 
 def _is_split(B: Vectors, dtype: np.dtype) -> bool:

@@ -15,7 +15,9 @@ import numpy as np
 from ..accuracy import NORMWISE, Errors, System, Vectors
 from ..errors import IllConditionedWarning, SingularMatrixError, warn
 from ..protocol import NumericFactor, relative_pivots
+from . import refine
 from .condition import Estimate, solution_condition
+from .mixed import ImpreciseError, is_mixed
 from .nullspace import NullSpace, null_space
 
 SINGULAR = ("raise", "warn", "allow")
@@ -86,6 +88,8 @@ class Verdict:
         SingularMatrixError
             If A is singular, with its rank, unless `singular` says otherwise; and without a rank
             if the factor gives no solutions.
+        ImpreciseError
+            If a factor of lower precision than A has small pivots, and A may be ill-conditioned.
         """
         self.perturbed, self.pivot_ratio = factor.perturbed, factor.health().pivot_ratio
         alike = self.perturbed == before.perturbed and _alike(self.pivot_ratio, before.pivot_ratio)
@@ -97,6 +101,10 @@ class Verdict:
         if n == 0 or sound:
             return
         if known:
+            self.nulls["N"] = None
+            return
+        if is_mixed(factor):
+            _demand_condition(factor, self.pivot_ratio)
             self.nulls["N"] = None
             return
         if self.regular:
@@ -174,7 +182,7 @@ class Verdict:
             The number of corrections was.
         """
         worst = float(errors.normwise.max(initial=0.0))
-        eps = float(np.finfo(factor.dtype).eps)
+        eps = float(np.finfo(factor.matrix_dtype).eps)
         replaced = factor.perturbed or factor.nulls.size
         lost = replaced and worst > eps**0.75 and not limited
         if self.found is not None:
@@ -209,10 +217,11 @@ class Verdict:
         for near in (decade, decade - 1, decade + 1):
             if not anew and (key[0], near) in self.estimates:
                 return self.estimates[key[0], near]
-        x, b = factor.download(X), factor.download(B)
-        eps = float(np.finfo(x.dtype).eps)
-        estimate = solution_condition(factor, trans, x, b, errors, roughly=not anew)
-        if factor.nulls.size or self.pivot_ratio < _NOISE * eps:  # they hide how near to singular
+        eps = float(np.finfo(X.dtype).eps)
+        estimate = solution_condition(factor, trans, X, B, errors, roughly=not anew)
+        if is_mixed(factor):
+            _require_condition(estimate, eps)
+        elif factor.nulls.size or self.pivot_ratio < _NOISE * eps:  # they hide how near to singular
             estimate = estimate._replace(condition=max(estimate.condition, 1 / eps))
         self.estimates[key] = estimate
         if estimate.condition * eps > 0.1 and "N" not in self.nulls and self._weak(factor):
@@ -246,16 +255,37 @@ def _demand_solutions(factor: NumericFactor, backward_error: Callable[[np.ndarra
         raise SingularMatrixError.numerical(smallest_pivot_column(factor))
 
 
+def _demand_condition(factor: NumericFactor, pivot_ratio: float) -> None:
+    """Refuse a factor in single whose pivots are rounding, unless A is well-conditioned."""
+    if factor.perturbed or factor.nulls.size:
+        raise ImpreciseError("pivots are zero or were replaced")
+    if pivot_ratio >= _NOISE * np.finfo(factor.dtype).eps:
+        return  # solutions will tell
+    system = factor.system("N", factor.matrix_dtype)
+    B = factor.upload(np.ones((factor.symbolic.n, 1), factor.matrix_dtype, order="F"))
+    X, errors, _ = refine.solve(system, B, None, True)
+    if errors is None or errors.insufficient(system.eps):
+        raise ImpreciseError("refinement does not lead to a solution")
+    _require_condition(solution_condition(factor, "N", X, B, errors, roughly=True), system.eps)
+
+
+def _require_condition(estimate: Estimate, eps: float) -> None:
+    """Leave what has to be warned of to a factor in double."""
+    if not estimate.condition * eps <= _WORST:
+        raise ImpreciseError(f"the condition number is about {estimate.condition:.0e}")
+
+
 def _warn_of_condition(estimate: Estimate, precision: float) -> None:
     if estimate.condition * precision <= _WORST:
         return
     columns = ", ".join(str(j) for j in estimate.columns)
+    most = f" A nearly dependent combination of columns has most of column {columns}."
     warn(
         f"the matrix is nearly singular for this right-hand side: the condition number of the "
         f"solution is about {estimate.condition:.0e}, so that its relative error may be "
-        f"{min(estimate.condition * precision, 1.0):.0e} though its residual is small. A nearly "
-        f"dependent combination of columns has most of column {columns}. Try: float64, other "
-        "equations for these unknowns, or singular='allow' if that is meant",
+        f"{min(estimate.condition * precision, 1.0):.0e} though its residual is small."
+        f"{most if columns else ''} Try: float64, other equations for these unknowns, or "
+        "singular='allow' if that is meant",
         IllConditionedWarning,
     )
 

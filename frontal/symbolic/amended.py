@@ -17,6 +17,7 @@ import numpy as np
 from .._jit import jit
 from ..ordering.etree import inverse
 from .plan import make_plan
+from .supernodes import TILE
 from .symbolic import Symbolic
 
 
@@ -127,32 +128,84 @@ def renumber(symbolic: Symbolic, outcome: Outcome) -> Renumbered:
     return Renumbered(front, start, tree, pointer, rows, column, row)
 
 
+def _tiles_behind(symbolic: Symbolic) -> np.ndarray:
+    """Of each column, how many tiles of pivots its front has behind that of the column."""
+    start = symbolic.plan.start
+    k = np.diff(start)
+    own = np.arange(symbolic.n) - np.repeat(start[:-1], k)
+    return np.repeat((k - 1) // TILE, k) - own // TILE
+
+
 def movable(symbolic: Symbolic, columns: np.ndarray) -> np.ndarray:
-    """Those of some columns, by position, whose front has a parent."""
-    plan = symbolic.plan
-    front = np.searchsorted(plan.start, columns, "right") - 1
-    return columns[plan.parent[front] >= 0]
+    """Those of some columns, by position, whose front has a parent, or tiles behind theirs."""
+    front = _front_of_columns(symbolic)[columns]
+    return columns[(symbolic.plan.parent[front] >= 0) | (_tiles_behind(symbolic)[columns] > 0)]
 
 
-def moved_up(symbolic: Symbolic, failed: np.ndarray) -> Symbolic:
-    """The symbolic phase in which columns belong to the parents of their fronts.
+def moved_up(symbolic: Symbolic, failed: np.ndarray, rows: np.ndarray | None = None) -> Symbolic:
+    """The symbolic phase in which columns are eliminated later.
+
+    Where pivots are sought in tiles, they come last in their fronts: all that others add to them is
+    then in their own tile. Those that are in the last tile already belong to the parent of their
+    front, and come last there.
 
     Parameters
     ----------
     symbolic : Symbolic
     failed : int array
-        Positions of the columns; those of roots stay.
+        Positions of the columns.
+    rows : int array, optional
+        Of LU: a row of the same tile for each of them, that goes along; its own if not given.
     """
-    plan, n = symbolic.plan, symbolic.n
-    front = np.repeat(np.arange(plan.parent.size), np.diff(plan.start))
-    late = np.sort(movable(symbolic, failed)).astype(np.int32)
-    pointer = np.searchsorted(late, plan.start).astype(np.int64)
-    own = np.ones(n, np.bool_)
-    own[late] = False
-    taker = np.where(own, front, plan.parent[front])
-    columns = np.lexsort((np.arange(n), own, taker)).astype(np.int32)  # those taken over first
-    counts = np.bincount(taker, minlength=plan.parent.size).astype(np.int32)
-    outcome = Outcome(counts, columns, columns, pointer, late, late)
+    plan, late = symbolic.plan, np.zeros(symbolic.n, np.bool_)
+    late[movable(symbolic, failed)] = True
+    front = _front_of_columns(symbolic)
+    leaves = late & (plan.parent[front] >= 0) & (_tiles_behind(symbolic) == 0)
+    beside = np.arange(symbolic.n, dtype=np.int32)
+    if rows is not None:
+        moved, rows = failed[late[failed]], rows[late[failed]]
+        own, others = np.setdiff1d(moved, rows), np.setdiff1d(rows, moved)  # as many in each tile
+        beside[own], beside[others] = others, own
+    taker = np.where(leaves, plan.parent[front], front)
+    return _arranged(symbolic, taker, late, leaves, beside)
+
+
+def taken_over_last(symbolic: Symbolic, before: Symbolic) -> Symbolic:
+    """The symbolic phase in which columns come last in fronts that were not theirs before.
+
+    It is for pivots of LU that are sought in tiles; see `moved_up`. Fronts of one tile stay.
+    """
+    position = inverse(before.perm)[symbolic.perm]
+    old, front = _front_of_columns(before)[position], _front_of_columns(symbolic)
+    own = np.maximum.reduceat(old, symbolic.plan.start[:-1])  # others come from below
+    late = (old != own[front]) & (np.diff(symbolic.plan.start)[front] > TILE)
+    beside = np.arange(symbolic.n, dtype=np.int32)
+    none = np.zeros_like(late)
+    return _arranged(symbolic, front, late, none, beside) if late.any() else symbolic
+
+
+def _front_of_columns(symbolic: Symbolic) -> np.ndarray:
+    plan = symbolic.plan
+    return np.repeat(np.arange(plan.parent.size), np.diff(plan.start))
+
+
+def _arranged(
+    symbolic: Symbolic,
+    taker: np.ndarray,
+    late: np.ndarray,
+    leaves: np.ndarray,
+    beside: np.ndarray,
+) -> Symbolic:
+    """The symbolic phase in which fronts have the columns that they take, `late` ones last.
+
+    Rows go where the columns go that they are `beside`.
+    """
+    n, start = symbolic.n, symbolic.plan.start
+    columns = np.lexsort((np.arange(n), late, taker)).astype(np.int32)
+    counts = np.bincount(taker, minlength=start.size - 1).astype(np.int32)
+    gone = np.flatnonzero(leaves).astype(np.int32)
+    pointer = np.searchsorted(gone, start).astype(np.int64)
+    outcome = Outcome(counts, columns, beside[columns], pointer, gone, beside[gone])
     return amended(symbolic, outcome, renumber(symbolic, outcome))
 
 

@@ -141,7 +141,11 @@ def test_plans_are_amended(seed, method):
     analysis = frontal.analyze(A, kind=kind, ordering="amd", backend="cpu")
     symbolic = analysis.symbolic
     for _ in range(2):
-        symbolic = moved_up(symbolic, rng.choice(49, int(rng.integers(0, 20)), replace=False))
+        failed, start = rng.choice(49, int(rng.integers(0, 20)), replace=False), symbolic.plan.start
+        first = np.searchsorted(start, failed, "right") - 1  # of LU, with the next rows
+        first, last = start[first], start[first + 1]
+        rows = first + (failed - first + 1) % (last - first) if method is LU else failed
+        symbolic = moved_up(symbolic, failed, rows)
         plan = symbolic.plan
         assert plan.start[-1] == 49
         assert np.all(np.diff(plan.start) > 0)

@@ -1,4 +1,7 @@
-"""Replaced pivots keep their sign and phase: the smallest change of A that makes them pivots."""
+"""Replaced pivots keep their sign and phase: the smallest change of A that makes them pivots.
+
+They are the last resort: on the device a part of the first factor, before columns move.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ import frontal.gpu.runtime.device
 from frontal.cpu.backend import CpuBackend
 from frontal.gpu.sparse import backend as gpu_backend
 from frontal.gpu.sparse.pattern import Pattern
+from frontal.matrix import canonical
 from frontal.protocol import DelayFailure
 
 from ..conftest import fronts_cost, scaled_residual
@@ -42,19 +46,22 @@ def systems(pivot, tied=False):
         yield sp.csc_array((values, row, np.searchsorted(column, np.arange(n + 1))), shape=(n, n))
 
 
-def check(where, pivot):
-    good, bad = systems(pivot)
+def analyzed(good, where, sizes):
     with fronts_cost(APART):
         analysis = frontal.analyze(good, kind="general", ordering="natural", backend=where)
-    assert analysis.front_sizes()[0].tolist() == [1, 1, 1, 20, 20]
-    factor = analysis.factorize(bad)
-    assert (factor.info["backend"], factor.info["perturbed_pivots"]) == (where, 1)
-    found = factor.U.diagonal()[factor.perm_c[2]]
-    wanted = pivot / abs(pivot) if pivot else 1.0
-    assert abs(found) > 1e-13
-    np.testing.assert_allclose(found / abs(found), wanted, atol=1e-12)
+    assert analysis.front_sizes()[0].tolist() == sizes
+    return analysis
+
+
+def solves(factor, bad):
     b = np.cos(np.arange(43.0))
     assert scaled_residual(bad, factor.solve(b), b) <= 1e-14
+
+
+def keeps_its_phase(found, pivot, least):
+    wanted = pivot / abs(pivot) if pivot else 1.0
+    assert abs(found) > least
+    np.testing.assert_allclose(found / abs(found), wanted, atol=1e-12)
 
 
 @pytest.fixture
@@ -72,7 +79,11 @@ def cramped(monkeypatch):
 
 @pytest.mark.parametrize("pivot", PIVOTS)
 def test_on_the_host(cramped, pivot):
-    check("cpu", pivot)
+    good, bad = systems(pivot)
+    factor = analyzed(good, "cpu", [1, 1, 1, 20, 20]).factorize(bad)
+    assert factor.info["perturbed_pivots"] == 1
+    keeps_its_phase(factor.U.diagonal()[factor.perm_c[2]], pivot, 1e-13)
+    solves(factor, bad)
 
 
 @pytest.fixture
@@ -90,25 +101,34 @@ def on_device(device, monkeypatch):
 @pytest.mark.parametrize("small", [0, 64])
 def test_on_a_device(on_device, small, pivot):
     on_device(small)
-    check("gpu", pivot)
+    good, bad = systems(pivot)
+    analysis = analyzed(good, "gpu", [1, 1, 1, 20, 20])
+    first = analysis.engine.factorize(analysis.matching_pattern(canonical(bad)).data, None)
+    assert first.perturbed == 1
+    keeps_its_phase(first.diagonal()[2], pivot, 1e-15)
+    check_moved(analysis.factorize(bad), bad)
 
 
-def check_two(where):
-    good, bad = systems(0.0, tied=True)
-    with fronts_cost(APART):
-        analysis = frontal.analyze(good, kind="general", ordering="natural", backend=where)
-    assert analysis.front_sizes()[0].tolist() == [1, 2, 20, 20]
-    factor = analysis.factorize(bad)
-    assert (factor.info["backend"], factor.info["perturbed_pivots"]) == (where, 2)
-    b = np.cos(np.arange(43.0))
-    assert scaled_residual(bad, factor.solve(b), b) <= 1e-14
+def check_moved(factor, bad):
+    """Columns are with others: no pivot is replaced any more."""
+    assert factor.info["backend"] == "gpu"
+    assert factor.info["perturbed_pivots"] == 0
+    assert factor.analysis.amendments == 1
+    solves(factor, bad)
 
 
 def test_each_counts_on_the_host(cramped):
-    check_two("cpu")
+    good, bad = systems(0.0, tied=True)
+    factor = analyzed(good, "cpu", [1, 2, 20, 20]).factorize(bad)
+    assert factor.info["perturbed_pivots"] == 2
+    solves(factor, bad)
 
 
 @pytest.mark.parametrize("small", [0, 64])
 def test_each_counts_on_a_device(on_device, small):
     on_device(small)
-    check_two("gpu")
+    good, bad = systems(0.0, tied=True)
+    analysis = analyzed(good, "gpu", [1, 2, 20, 20])
+    first = analysis.engine.factorize(analysis.matching_pattern(canonical(bad)).data, None)
+    assert first.perturbed == first.failed.size == 2
+    check_moved(analysis.factorize(bad), bad)

@@ -62,10 +62,11 @@ class GpuBackend:
         progress: Progress | None = None,
         previous: NumericFactor | None = None,
         delaying: bool = True,
+        dtype: np.dtype | None = None,
         tiny: float | None = None,
     ) -> GpuFactor:
-        """See `protocol.Backend`; pivots below `tiny` of their columns are replaced."""
-        dtype = np.dtype(values.dtype)
+        """See `protocol.Backend`; pivots below `tiny` are replaced, if columns go on elsewhere."""
+        dtype = np.dtype(values.dtype if dtype is None else dtype)
         before = previous if isinstance(previous, GpuFactor) else None
         with quoting_memory(self._device, lambda: memory.required(self.pattern, dtype)):
             scales = before.scales if before is not None and before.scaling is scaling else None
@@ -73,7 +74,7 @@ class GpuBackend:
                 self.entries, values, scaling, scales, there=there, hermitian=hermitian
             )
             least = tiny_pivot(dtype, self.symbolic.method) if tiny is None else tiny
-            storage, outcome = self._compute(matrix, least, before)
+            storage, outcome = self._compute(matrix, dtype, least, before)
         fronts = len(self.pattern.k)
         if progress:
             progress("factorization", fronts, fronts)
@@ -82,15 +83,15 @@ class GpuBackend:
         return GpuFactor(matrix, storage, outcome.replaced, outcome.examined)
 
     def _compute(
-        self, matrix: DeviceMatrix, tiny: float, before: GpuFactor | None
+        self, matrix: DeviceMatrix, dtype: np.dtype, tiny: float, before: GpuFactor | None
     ) -> tuple[Prepared, Outcome]:
         """Factorize, in the memory of the factor before if that fits; waits for the outcome."""
-        given, pattern = matrix.scaled(), self.pattern
+        given, pattern = matrix.scaled(dtype), self.pattern
         if before is not None and before.pattern is pattern and before.dtype == given.dtype:
             storage = before.storage
         else:
             fresh = memory.allocate(pattern, given.dtype)
-            storage = Prepared(fresh.panels, fresh.inverses, fresh.pivots, fresh.blocks)
+            storage = Prepared(**vars(fresh))
         if storage.factorization is None or storage.factorization.tiny != tiny:
             storage.factorization = Factorization(pattern, storage, given.size, tiny)
         state = storage.factorization(given, matrix.examination)

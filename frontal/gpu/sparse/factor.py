@@ -18,6 +18,8 @@ from .profile import FactorProfile, profile
 from .structs import LIMIT
 from .system import DeviceSystem, widest
 
+_SMALL = 0.1  # pivots, for the largest entry of the matrix
+
 
 class GpuFactor:
     """See `protocol.NumericFactor`.
@@ -45,6 +47,11 @@ class GpuFactor:
         self.device, self.dtype = matrix.entries.device.name, np.dtype(storage.panels.dtype)
         self._examined = examined
         self._systems: dict[tuple[str, np.dtype], DeviceSystem] = {}
+
+    @property
+    def matrix_dtype(self) -> np.dtype:
+        """See `NumericFactor`."""
+        return np.dtype(self.values.dtype)
 
     @property
     def memory(self) -> int:
@@ -77,24 +84,28 @@ class GpuFactor:
 
     @property
     def largest_multiplier(self) -> float:
-        """Largest entry of L in L D L^H by pivots that were sought in a part of their columns.
+        """Largest entry of L by pivots that were sought in a part of their columns.
 
-        Infinite where a pivot was replaced.
+        Infinite where a pivot was replaced; of LU 0 if all are sound.
         """
         return float(self._examined[4])
 
     @property
     def failed(self) -> np.ndarray:
-        """Ascending positions of pivots of L D L^H that are too small for their columns.
+        """Ascending positions of pivots that are too small for their columns.
 
         Entries of L are larger than 1/u = 100 there, or the pivot was replaced: the column belongs
-        into the parent of its front.
+        into the parent of its front. Of LU, those with large pivots are left out if there are
+        others, whose rows of U make columns behind them large where they would not be.
         """
-        blocks = self.storage.blocks
-        if blocks is None or self.largest_multiplier <= LIMIT:
+        if self.storage.largest is None or self.largest_multiplier <= LIMIT:
             return np.empty(0, np.int32)
-        largest = self.pattern.device.download(blocks.largest)
-        return np.flatnonzero(~(largest <= LIMIT)).astype(np.int32)
+        largest = self.pattern.device.download(self.storage.largest)
+        failed = np.flatnonzero(~(largest <= LIMIT)).astype(np.int32)
+        if self.storage.blocks is None:
+            small = np.abs(self.diagonal()[failed]) <= _SMALL * self._examined[2]
+            failed = failed[small] if small.any() else failed
+        return failed
 
     def health(self) -> Health:
         """See `NumericFactor`; looked at on the device, with the factorization."""
@@ -103,7 +114,10 @@ class GpuFactor:
     def growth(self) -> float:
         """See `NumericFactor`."""
         entries = self.entries
-        of = entries.pointer, self.values, entries.lanes
+        values = self.values
+        if values.dtype != self.dtype:
+            values = values.astype(self.dtype)
+        of = entries.pointer, values, entries.lanes
         largest, norm = health.growth(self.pattern, self.storage, *of)
         size = norm if self.scaling is None else 1.0
         return largest / size if size else 0.0
@@ -130,7 +144,7 @@ class GpuFactor:
     def profile(self) -> FactorProfile:
         """See `NumericFactor`."""
         return profile(
-            self.pattern, self.place.scaled(), tiny_pivot(self.dtype, self.pattern.method)
+            self.pattern, self.place.scaled(self.dtype), tiny_pivot(self.dtype, self.pattern.method)
         )
 
     # --- vectors -----------------------------------------------------------------------------
@@ -148,9 +162,9 @@ class GpuFactor:
         device, n = self.entries.device, self.entries.n
         if not (device.cuda and type(b) is device.xp.ndarray) and not on_device(b):
             return None
-        b, work = device.xp.asarray(b), self.dtype
+        b, work = device.xp.asarray(b), self.matrix_dtype
         if b.dtype != work:
-            work = working_dtype(np.result_type(self.values.dtype, b.dtype), "b")
+            work = working_dtype(np.result_type(work, b.dtype), "b")
         if b.ndim not in (1, 2) or b.shape[0] != n:
             raise ValueError(
                 f"b has shape {b.shape} and the matrix {(n, n)}: b must be ({n},) or ({n}, k)"
@@ -168,8 +182,8 @@ class GpuFactor:
         if self.entries.device.capturing():
             raise ValueError(
                 "a graph is being captured, and b would have to be copied, into memory that is "
-                f"not kept for the graph. Try: b of {self.dtype} in Fortran order, with at most "
-                f"{widest(self.entries.n)} columns"
+                f"not kept for the graph. Try: b of {self.matrix_dtype} in Fortran order, with at "
+                f"most {widest(self.entries.n)} columns"
             )
 
     def empty(self, k: int, dtype: np.dtype) -> Array:

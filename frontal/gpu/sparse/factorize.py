@@ -15,7 +15,7 @@ from . import launch, small_fronts, structs
 from .pattern import Pattern
 from .storage import Blocks, State, Storage
 
-Examination = Callable[[Array, Blocks | None, Array, Array, bool], Launch]
+Examination = Callable[[Array, Blocks | None, Array | None, Array, Array, bool], Launch]
 
 _MULTIPLIER = 8  # larger entries of L in a diagonal tile ask for interchanges
 
@@ -32,7 +32,7 @@ class Factorization:
     entries : int
         Number of values of a matrix.
     tiny : float
-        Pivots below this are made that large.
+        Pivots below this are made that large, if there are other rows that have their columns.
     trace : device array (tasks, 4) of int64, optional
         Gets the nanoseconds at which each task began, was assembled, was summed and ended.
     """
@@ -46,7 +46,7 @@ class Factorization:
         trace: Array | None = None,
     ) -> None:
         self.pattern, self.tiny = pattern, tiny
-        self._panels, self._d = storage.panels, storage.blocks
+        self._numbers = storage.panels, storage.blocks, storage.largest
         device, dtype = pattern.device, storage.panels.dtype
         self._values = device.xp.empty(max(entries, 1), dtype)
         self._blocks = device.xp.empty(max(pattern.schedule.blocks, 1), dtype)
@@ -57,7 +57,7 @@ class Factorization:
         if pattern.tasks.count:
             self._parts.append(_tiles(*given, self._products, trace))
         launches = [one for part in self._parts for one in part]
-        self._clear = partial(_clear, device, self._state, self._d)
+        self._clear = partial(_clear, device, self._state, storage.largest)
         self._run = Replayed(device, self._clear, launches)
         self._examined = False
 
@@ -67,8 +67,8 @@ class Factorization:
         Parameters
         ----------
         examination : callable, optional
-            Given the panels, D, the values, five numbers to be filled, and whether this is not the
-            first time: what looks at the factor before anybody waits for it.
+            Given the panels, D, what tells of pivots, the values, five numbers to be filled, and
+            whether this is not the first time: what looks at the factor before anybody waits.
 
         Returns
         -------
@@ -80,7 +80,7 @@ class Factorization:
         again = self._run.runs > 0
         look = None
         if examination is not None and not self._examined and values.size:
-            look = examination(self._panels, self._d, kept, self._state.examined, again)
+            look = examination(*self._numbers, kept, self._state.examined, again)
         if look is not None and again:  # from now on a part of the graph
             self._run.append(look)
             self._examined = True
@@ -97,10 +97,10 @@ class Factorization:
         return [device.milliseconds(lambda p=part: [x() for x in p]) for part in self._parts]
 
 
-def _clear(device: Device, state: State, d: Blocks | None) -> None:
+def _clear(device: Device, state: State, largest: Array | None) -> None:
     state.clear()
-    if d is not None:
-        device.clear(d.largest)
+    if largest is not None:
+        device.clear(largest)
 
 
 def _tiles(
@@ -134,8 +134,7 @@ def _tiles(
         first_sent=tasks.first_sent,
         products=products,
         product=tasks.product,
-        pivots=storage.pivots,
-        **structs.of_blocks(storage.blocks),
+        **storage.of_pivots,
         outcome=state.outcome,
         tiny=tiny,
         trace=trace,
@@ -152,7 +151,10 @@ def _tiles(
     arguments = (tree, struct, storage.panels, blocks, values)
     found = [Launch(kernel, min(plan.blocks, tasks.count), plan.threads, arguments, plan.shared)]
     if storage.pivots is not None:
+        pieces = len(tasks.left)
+        kernel = device.kernel("front_pivots.cu", "front_rows", dtype, **pattern.method.constants)
+        arguments = (tree, tasks.left, storage.pivots, storage.panels)
+        found.append(Launch(kernel, *launch.front_rows(pieces), arguments))
         kernel = device.kernel("front_pivots.cu", "front_pivots", dtype, **pattern.method.constants)
-        arguments = (tree, tasks.fronts, storage.pivots, storage.panels)
-        found.append(Launch(kernel, *launch.front_pivots(len(tasks.fronts)), arguments))
+        found.append(Launch(kernel, *launch.front_pivots(pieces), arguments[:3]))
     return found

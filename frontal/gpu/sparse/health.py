@@ -40,6 +40,7 @@ def examination(
     pattern: Pattern,
     panels: Array,
     d: Blocks | None,
+    largest: Array | None,
     pointer: Array,
     index: Array,
     perm: Array,
@@ -54,15 +55,15 @@ def examination(
     mirror : device array (nnz,) or None
         Where the value of the transposed entry is, for each value. None: symmetry is no matter.
     found : device array (5,) of float64
-        Zero at first; gets what `health_of` understands, and the largest of D's `largest`.
+        Zero at first; gets what `health_of` understands, and the largest of `largest`.
     """
     n = int(pattern.plan.start[-1])
     long = mirror is not None and mirror.dtype.itemsize > 4
     variant = constants(pattern, LONG=long)
     kernel = pattern.device.kernel("system.cu", "system_health", panels.dtype, **variant)
     where = NULL if mirror is None else mirror
-    blocks_of_d = tuple(d) if d else (NULL,) * 3
-    of = pointer, index, perm, values, np.int64(values.size), where, *blocks_of_d, found
+    pivots = *(d or (NULL, NULL)), NULL if largest is None else largest
+    of = pointer, index, perm, values, np.int64(values.size), where, *pivots, found
     blocks = launch.system_blocks(max(n, values.size), pattern.device.limits)
     return Launch(kernel, blocks, launch.SYSTEM_THREADS, (*_fronts(pattern, panels), *of))
 

@@ -61,8 +61,12 @@ class DeviceMatrix:
             values = self.entries.device.download(self.values)
         return self.entries.symbolic.with_values(values, self.hermitian)
 
-    def scaled(self) -> Array:
-        """The values that are factorized."""
+    def scaled(self, dtype: np.dtype) -> Array:
+        """The values that are factorized, in the scalar type of the factors."""
+        values = self._scaled()
+        return values if values.dtype == dtype else values.astype(dtype)
+
+    def _scaled(self) -> Array:
         row, column = self.scales
         if row is None or column is None or not self.entries.nnz:
             return self.values
@@ -84,7 +88,13 @@ class DeviceMatrix:
         return device.upload(scaled(of.indptr, of.indices, values, scaling.row, scaling.column))
 
     def examination(
-        self, panels: Array, d: Blocks | None, values: Array, found: Array, again: bool
+        self,
+        panels: Array,
+        d: Blocks | None,
+        largest: Array | None,
+        values: Array,
+        found: Array,
+        again: bool,
     ) -> Launch:
         """What looks at a new factor and the values that it is of; see `health.examination`.
 
@@ -94,4 +104,4 @@ class DeviceMatrix:
         of = entries.pointer, entries.index, entries.perm, values
         # by rows and by columns, the entries of one triangle are the other's mirror images
         mirror = entries.by_rows[2] if again and entries.pattern.method.one_triangle else None
-        return health.examination(entries.pattern, panels, d, *of, mirror, found)
+        return health.examination(entries.pattern, panels, d, largest, *of, mirror, found)

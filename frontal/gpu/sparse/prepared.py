@@ -35,4 +35,5 @@ class Prepared(Storage):
         """The same numbers in other memory, with nothing prepared."""
         pivots = None if self.pivots is None else self.pivots.copy()
         blocks = None if self.blocks is None else self.blocks.copy()
-        return Prepared(self.panels.copy(), self.inverses.copy(), pivots, blocks)
+        largest = None if self.largest is None else self.largest.copy()
+        return Prepared(self.panels.copy(), self.inverses.copy(), pivots, blocks, largest)

@@ -34,8 +34,7 @@ def _structs(
         blocks=blocks,
         inverses=storage.inverses,
         upper_inverses=storage.upper_inverses,
-        pivots=storage.pivots,
-        **structs.of_blocks(storage.blocks),
+        **storage.of_pivots,
         outcome=state.outcome,
         tiny=tiny,
     )
@@ -56,7 +55,7 @@ def launches(
     values : device array
         A's entries, in the order of the plan.
     tiny : float
-        Pivots below this are made that large.
+        Pivots below this are made that large, if other fronts have rows of their columns.
     state : State
         Gets the outcome, and which fronts are finished.
     """

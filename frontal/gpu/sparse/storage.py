@@ -14,20 +14,16 @@ from .pattern import Pattern
 
 
 class Blocks(NamedTuple):
-    """D of L D L^H, and what tells whether its pivots are sound.
+    """D of L D L^H.
 
     Attributes
     ----------
     diagonal, coupling : device arrays (n,)
         D(j,j), and D(j+1,j) of 2x2 pivots, 0 elsewhere; in elimination order.
-    largest : device array (n,) of float32
-        Largest entry of each column of L below its diagonal tile, in small fronts of all of it;
-        infinite where a pivot was replaced.
     """
 
     diagonal: Array
     coupling: Array
-    largest: Array
 
     def copy(self) -> Blocks:
         """The same numbers in other memory."""
@@ -48,12 +44,17 @@ class Storage:
         LAPACK's row interchanges of each front, from 1.
     blocks : Blocks or None
         Of L D L^H.
+    largest : device array (n,) of float32, or None
+        With pivots: largest entry of each column of L below its diagonal tile, in small fronts of
+        all of it; LU tells of those alone that are larger than LIMIT. Infinite where a pivot was
+        replaced.
     """
 
     panels: Array
     inverses: Array
     pivots: Array | None
     blocks: Blocks | None = None
+    largest: Array | None = None
 
     @property
     def upper_inverses(self) -> Array:
@@ -63,9 +64,15 @@ class Storage:
         return self.inverses[self.inverses.size // 2 :]
 
     @property
+    def of_pivots(self) -> dict[str, Array | None]:
+        """Fields of structs: interchanges, D, and what tells of pivots."""
+        d = zip(("diagonal", "coupling"), self.blocks or (None, None), strict=True)
+        return {"pivots": self.pivots, "largest": self.largest, **dict(d)}
+
+    @property
     def nbytes(self) -> int:
         """Bytes in all."""
-        arrays = [self.panels, self.inverses, self.pivots, *(self.blocks or ())]
+        arrays = [self.panels, self.inverses, self.pivots, self.largest, *(self.blocks or ())]
         return sum(x.nbytes for x in arrays if x is not None)
 
 
@@ -89,14 +96,13 @@ def allocate(pattern: Pattern, dtype: np.dtype) -> Storage:
     available = device.free_memory()
     if needed > available:
         raise FactorMemoryError(needed, available)
-    xp, n = device.xp, int(pattern.plan.start[-1])
+    xp, n, method = device.xp, int(pattern.plan.start[-1]), pattern.method
     return Storage(
         xp.empty(max(panels, 1), dtype),
         xp.empty(max(inverses, 1), dtype),
-        xp.empty(n, np.int32) if pattern.method.pivots else None,
-        Blocks(xp.empty(n, dtype), xp.empty(n, dtype), xp.zeros(n, np.float32))
-        if pattern.method.indefinite
-        else None,
+        xp.empty(n, np.int32) if method.pivots else None,
+        Blocks(xp.empty(n, dtype), xp.empty(n, dtype)) if method.indefinite else None,
+        xp.zeros(n, np.float32) if method.pivots else None,
     )
 
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...symbolic.supernodes import TILE
 from ..runtime.structs import Header, Struct
-
-if TYPE_CHECKING:
-    from ..runtime.array import Array
 
 FRONT_TILE = TILE
 NO_POSITION = 0x7FFFFFFF
 PART_BIT = 1 << 30
-TILE_THREADS = 128
+TILE_THREADS, PIVOT_COLUMNS = 128, 1024
 LIMIT = 100
 SMALL_THREADS, SMALL_PANEL, SMALL_CHILDREN, MAP_BYTES = 64, 16, 4, 64
 ENTRY_BITS = 6
@@ -22,7 +17,7 @@ SYSTEM_THREADS = 256
 
 
 _D = "LDL: D(j,j), and D(j+1,j) of 2×2 pivots, zero elsewhere."
-_LARGEST = "LDL: of each column of L, below its tile (of small fronts: all of it)."
+_LARGEST = "Of each column of L, below its tile (of small fronts: all of it); of LU beyond LIMIT."
 
 
 def _same(kind: str, *names: str) -> dict[str, str]:
@@ -117,11 +112,6 @@ OUTPUTS = Struct(
         "outcome": "See report_failure; then how many pivots were replaced.",
     },
 )
-
-
-def of_blocks(blocks: tuple[Array, Array, Array] | None) -> dict[str, Array | None]:
-    """The fields of D, of `storage.Blocks` or of none."""
-    return dict(zip(("diagonal", "coupling", "largest"), blocks or (None,) * 3, strict=True))
 
 
 # --- front_tiles.cu ------------------------------------------------------------------------------
@@ -231,8 +221,9 @@ HEADER = Header(
     {
         "FRONT_TILE": (FRONT_TILE, "Rows and columns of a tile of a front."),
         "NO_POSITION": (NO_POSITION, "Beyond all positions of pivots; see report_failure."),
-        "LIMIT": (LIMIT, "Of entries of L in L·D·Lᴴ: 1/u of threshold pivoting."),
+        "LIMIT": (LIMIT, "Of entries of L: 1/u of threshold pivoting."),
         "PART_BIT": (PART_BIT, "Of a task's level: whether it is one of U."),
+        "PIVOT_COLUMNS": (PIVOT_COLUMNS, "Columns whose rows a block interchanges; whole tiles."),
         "TILE_THREADS": (TILE_THREADS, "Threads of a block of front_tiles.cu and front_pivots.cu."),
         "SMALL_THREADS": (SMALL_THREADS, "Threads of a block of front_small.cu."),
         "SMALL_PANEL": (SMALL_PANEL, "Columns of a panel of a small front."),

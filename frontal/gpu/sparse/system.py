@@ -5,7 +5,7 @@ The kernels are those of system.cu. One check of a solution is one small downloa
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -13,11 +13,14 @@ from ...accuracy import Errors
 from ...symbolic.scaling import Scaling
 from ..runtime.array import NULL, Array, Value
 from . import health, launch
+from .condition import DeviceProbes
 from .entries import Entries
 from .prepared import Prepared
 
 _LARGEST_BLOCK = 1 << 24  # entries of right-hand sides that are solved together,
 _LEAST_WIDTH = 32  # or so many of them if they are long
+_FORMED = 4  # orders up to which the host forms the inverse, where others are estimated
+_KERNELS = "enter", "leave", "residual_1", "residual_4"
 
 
 class Resident(Protocol):
@@ -64,12 +67,10 @@ class DeviceSystem:
         self._storage = resident.storage  # not the factor, which keeps this
         self.most = widest(entries.n)
         self._badly_scaled = resident.scaling is not None
-        wide = dtype.itemsize > values.dtype.itemsize
-        constants = health.constants(entries.pattern, WIDE=wide, LONG=entries.long)
-        names = ("enter", "leave", "residual_1", "residual_4")
+        panels = resident.storage.panels
         self._kernels = {
-            name: entries.device.kernel("system.cu", f"system_{name}", values.dtype, **constants)
-            for name in names
+            name: self._kernel(name, of.dtype)
+            for name, of in zip(_KERNELS, (panels, panels, values, values), strict=True)
         }
         # Of Hermitian A only A X = B is solved by the factor: A^T is the conjugate of A; of
         # complex symmetric A, A^H is.
@@ -82,6 +83,12 @@ class DeviceSystem:
         self._enter = self._order(*(columns if flipped else rows))
         self._leave = self._order(*(rows if flipped else columns))
         self._rows = self._rows_of(resident, trans, complex_)
+
+    def _kernel(self, name: str, of: np.dtype) -> Any:
+        """A kernel for numbers of a scalar type, the factors' or the matrix', and vectors."""
+        wide, entries = self.dtype.itemsize > of.itemsize, self._entries
+        constants = health.constants(entries.pattern, WIDE=wide, LONG=entries.long)
+        return entries.device.kernel("system.cu", f"system_{name}", of, **constants)
 
     def _order(self, place: Array, scale: Array | None) -> tuple[Value, ...]:
         return place, NULL if scale is None else scale, self._conjugate
@@ -149,3 +156,11 @@ class DeviceSystem:
         device = self._entries.device
         device.xp.copyto(X, trial, where=device.upload(better))
         return X
+
+    def probes(self, X: Array, B: Array, solution: np.ndarray, error: float) -> DeviceProbes | None:
+        """See `System`."""
+        if self._entries.n <= _FORMED:
+            return None
+        found = DeviceProbes(self._entries, self._values.dtype, self.dtype, X.shape[1])
+        rows = self._rows.lanes, self._rows.arguments
+        return found if found.weigh(*rows, X, B, solution, error) else None

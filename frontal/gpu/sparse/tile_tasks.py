@@ -32,8 +32,8 @@ class Tasks:
         Entries of A by task: extents, positions among the values, places in the tile.
     level_count : device array
         Tasks of each level.
-    fronts : device array
-        The fronts that the tasks belong to.
+    left : device array (pieces, 4)
+        See `left_of_diagonals`.
     first_sent : device array
         See `first_sent`.
     product : device array
@@ -46,7 +46,7 @@ class Tasks:
     source: Array
     place: Array
     level_count: Array
-    fronts: Array
+    left: Array
     first_sent: Array
     product: Array
 
@@ -73,20 +73,36 @@ def tile_tasks(tree: Fronts) -> Tasks:
         upload(source),
         upload(place),
         upload(counts.astype(np.int32)),
-        upload(fronts.astype(np.int32)),
+        upload(left_of_diagonals(tree)),
         upload(first_sent(tree).astype(np.int32)),
         upload(schedule.product),
     )
 
 
+def left_of_diagonals(tree: Fronts) -> np.ndarray:
+    """Pieces of rows left of diagonal tiles, one at least of each: front, tile, first column, 0."""
+    front = np.repeat(np.arange(len(tree.k)), np.where(tree.schedule.small, 0, tree.pivot_tiles))
+    tile = _counted(front)
+    pieces = np.maximum(-(-tile * TILE // structs.PIVOT_COLUMNS), 1)
+    front, tile = np.repeat(front, pieces), np.repeat(tile, pieces)
+    first = _counted(front * (int(tile.max(initial=0)) + 1) + tile) * structs.PIVOT_COLUMNS
+    return np.stack([front, tile, first, np.zeros_like(first)], axis=1).astype(np.int32)
+
+
+def _counted(names: np.ndarray) -> np.ndarray:
+    """Number of each entry among those like it, which lie together."""
+    begins = np.flatnonzero(np.diff(names, prepend=-1))
+    return np.arange(names.size) - np.repeat(begins, np.diff(np.append(begins, names.size)))
+
+
 def followed_tiles(tree: Fronts) -> np.ndarray:
-    """How many diagonal tiles of each front others follow while they are factored (Cholesky).
+    """How many diagonal tiles of each front others follow while they are factored; none by LU.
 
     All that other diagonal tiles wait for; and where a level has few fronts, the last one for
     the update rows. With many, clearing the messages costs more than their earlier arrival saves.
     """
     schedule = tree.schedule
-    if tree.method.pivots:
+    if not tree.method.one_triangle:
         return np.zeros(len(tree.k), np.int64)
     fronts = np.bincount(schedule.level[~schedule.small], minlength=schedule.levels)
     last = (fronts[schedule.level] < _NARROW) & (tree.m > 0)
@@ -103,8 +119,8 @@ def _order(tree: Fronts, tasks: np.ndarray, level: np.ndarray) -> np.ndarray:
 
     Tiles that are under way together shall share their operands in the cache: large fronts go by
     _WIDE columns of L together, row after row, and by squares of _SQUARE tiles of the contribution
-    block. In other fronts what all wait for, the diagonal tile, comes first in its column; with
-    Cholesky, where the tile left of it goes on with it, in that one's.
+    block. In other fronts what all wait for, the diagonal tile, comes first in its column; without
+    LU, where the tile left of it goes on with it, in that one's.
     """
     front, i, j, group = tasks[:, 0], tasks[:, 1], tasks[:, 2], tasks[:, 4]
     tiles, pivots = tree.tiles[front], tree.pivot_tiles[front]

@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import frontal
+from frontal.gpu.runtime.graph import Launch
+from frontal.gpu.sparse import launch
 from frontal.gpu.sparse.pattern import Pattern
 from frontal.gpu.sparse.schedule import contribution_entries, make_schedule
 from frontal.method import CHOLESKY, LDLT, LU
@@ -79,3 +82,28 @@ def test_deep_trees(device):
         level, part = tasks[:, 3] & ((1 << 30) - 1), tasks[:, 3] >> 30
         np.testing.assert_array_equal(np.unique(level), np.arange(n))
         assert part.any() == (method.panels == 2)
+
+
+def test_rows_of_wide_fronts_are_interchanged_by_pieces(device):
+    n, tile, rng = 1100, 64, np.random.default_rng(0)
+    ones = sp.csc_array(np.ones((n, n)))
+    plan = frontal.analyze(ones, kind="spd", ordering="natural").plan
+    pattern, dtype = Pattern(device, plan, LU, 0, 1), np.dtype(float)
+    firsts = range(0, n, tile)
+    given = [rng.permutation(min(tile, n - first)) for first in firsts]
+    given[3] = np.arange(tile)
+    panel = rng.standard_normal((n, int(pattern.layout(dtype).ld[0]))).T
+    there, pivots = device.upload(panel.T.ravel()), device.upload(np.concatenate(given, dtype="i4"))
+    tree, left, constants = pattern.struct(dtype), pattern.tasks.left, LU.constants
+    rows = device.kernel("front_pivots.cu", "front_rows", dtype, **constants)
+    Launch(rows, *launch.front_rows(len(left)), (tree, left, pivots, there))()
+    told = device.kernel("front_pivots.cu", "front_pivots", dtype, **constants)
+    Launch(told, *launch.front_pivots(len(left)), (tree, left, pivots))()
+    found, interchanges = device.download(pivots), np.arange(n)
+    for j, p in enumerate(found - 1):
+        interchanges[[j, p]] = interchanges[[p, j]]
+    for first, place in zip(firsts, given, strict=True):
+        end = first + len(place)
+        np.testing.assert_array_equal(interchanges[first:end][place], np.arange(first, end))
+        panel[first:end, :first] = panel[first:end, :first][np.argsort(place)]
+    np.testing.assert_array_equal(device.download(there).reshape(n, -1).T, panel)

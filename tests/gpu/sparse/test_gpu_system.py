@@ -245,15 +245,20 @@ def test_scaling_of_values_on_the_device_is_kept(device):
     a = matrix("general", "f8")
     factor = frontal.factorize(a, kind="general", backend="gpu")
     before = factor._numbers.factor.scaling
-    rows = 2.0 ** np.random.default_rng(0).integers(-20, 20, 81)
-    changed = sp.csc_array(sp.diags_array(rows) @ a)
-    factor.refactorize(put(device, changed.data))
-    assert factor._numbers.factor.scaling is before
-    x, info = factor.solve(changed @ np.ones(81), return_info=True)
-    np.testing.assert_allclose(x, 1, rtol=1e-8)
-    assert info.componentwise_error < 1e-12
-    factor.refactorize(changed.data)
-    np.testing.assert_allclose(factor._numbers.factor.scaling.row * rows, before.row)
+    for most in (2, 20):
+        rows = 2.0 ** np.random.default_rng(0).integers(-most, most, 81)
+        changed = sp.csc_array(sp.diags_array(rows) @ a)
+        factor.refactorize(put(device, changed.data))
+        kept = factor._numbers.factor.scaling is before
+        assert kept == (most == 2)  # but for a scaling that pivots suffer from
+        assert (factor.info["backend"], factor.analysis.amendments) == ("gpu", 0)
+        x, info = factor.solve(changed @ np.ones(81), return_info=True)
+        np.testing.assert_allclose(x, 1, rtol=1e-8)
+        assert info.componentwise_error < 1e-12
+        factor.refactorize(changed.data)
+        np.testing.assert_allclose(factor._numbers.factor.scaling.row * rows, before.row)
+        factor.refactorize(a.data)
+        before = factor._numbers.factor.scaling
 
 
 @pytest.mark.parametrize("kind", ["spd", "general"])

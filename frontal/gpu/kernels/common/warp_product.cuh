@@ -25,6 +25,16 @@ template <bool CONJ, class T> __device__ inline T conj_if(T a) {
     else return a;
 }
 
+// op(B) as it is, or diag(d)·op(B) with d(k) at d[k*step]; for WarpProduct::add.
+struct Unscaled {
+    template <class T> __device__ T operator()(T b, int) const { return b; }
+};
+template <class T> struct ScaledBy {
+    const T *d;
+    int step;
+    __device__ T operator()(T b, int k) const { return d[k * step] * b; }
+};
+
 // FMA: lanes form an 8×4 grid; a lane owns groups of V rows and of V columns, V elements being 16
 // bytes where the shape allows, so that it reads both operands by 16-byte loads.
 template <class T, int M, int N> struct WarpProduct {
@@ -38,14 +48,17 @@ template <class T, int M, int N> struct WarpProduct {
         for (int i = 0; i < TM * TN; ++i) c[i / TN][i % TN] = zero<T>();
     }
 
-    template <int K, bool A_ALONG_K, bool B_ALONG_K, bool CONJ_A, bool CONJ_B>
-    __device__ void add(const T *a, int lda, const T *b, int ldb) {
+    template <int K, bool A_ALONG_K, bool B_ALONG_K, bool CONJ_A, bool CONJ_B,
+        class Scale = Unscaled>
+    __device__ void add(const T *a, int lda, const T *b, int ldb, Scale scale = {}) {
         int lane = threadIdx.x & 31;
 #pragma unroll 8
         for (int k = 0; k < K; ++k) {
             T x[TM], y[TN];
             load<TM, VM, 8, A_ALONG_K>(x, a, lda, lane >> 2, k);
             load<TN, VN, 4, B_ALONG_K>(y, b, ldb, lane & 3, k);
+#pragma unroll
+            for (int j = 0; j < TN; ++j) y[j] = scale(y[j], k);
 #pragma unroll
             for (int i = 0; i < TM; ++i)
 #pragma unroll
@@ -153,14 +166,18 @@ template <int M, int N> struct WarpProduct<double, M, N> {
             for (int j = 0; j < TN; ++j) mma_16x8x4(c[i][j], f.x[i], f.y[j]);
     }
 
-    template <int K, bool A_ALONG_K, bool B_ALONG_K, bool CONJ_A, bool CONJ_B>
-    __device__ void add(const double *a, int lda, const double *b, int ldb) {
+    template <int K, bool A_ALONG_K, bool B_ALONG_K, bool CONJ_A, bool CONJ_B,
+        class Scale = Unscaled>
+    __device__ void add(const double *a, int lda, const double *b, int ldb, Scale scale = {}) {
         Fragments f[2];
         f[0].template load<A_ALONG_K, B_ALONG_K>(a, lda, b, ldb, 0);
 #pragma unroll
         for (int k = 0; k < K; k += 4) {
             if (k + 4 < K)
                 f[(k / 4 + 1) % 2].template load<A_ALONG_K, B_ALONG_K>(a, lda, b, ldb, k + 4);
+#pragma unroll
+            for (int j = 0; j < TN; ++j)
+                f[k / 4 % 2].y[j] = scale(f[k / 4 % 2].y[j], k + (threadIdx.x & 3));
             multiply(f[k / 4 % 2]);
         }
     }
@@ -219,8 +236,9 @@ template <int M, int N> struct WarpProduct<complex<double>, M, N> {
             re[i / 4 / TN][i / 4 % TN][i % 4] = im[i / 4 / TN][i / 4 % TN][i % 4] = 0;
     }
 
-    template <int K, bool A_ALONG_K, bool B_ALONG_K, bool CONJ_A, bool CONJ_B>
-    __device__ void add(const T *a, int lda, const T *b, int ldb) {
+    template <int K, bool A_ALONG_K, bool B_ALONG_K, bool CONJ_A, bool CONJ_B,
+        class Scale = Unscaled>
+    __device__ void add(const T *a, int lda, const T *b, int ldb, Scale scale = {}) {
 #pragma unroll
         for (int k = 0; k < K; k += 8) {
             double y_re[TN][2], y_im[TN][2];
@@ -228,6 +246,8 @@ template <int M, int N> struct WarpProduct<complex<double>, M, N> {
             for (int j = 0; j < TN; ++j) {
                 T y[2];
                 fragment_b<B_ALONG_K>(y, b, ldb, 8 * j, k);
+#pragma unroll
+                for (int e = 0; e < 2; ++e) y[e] = scale(y[e], k + (threadIdx.x & 3) + 4 * e);
 #pragma unroll
                 for (int e = 0; e < 2; ++e)
                     y_re[j][e] = y[e].re, y_im[j][e] = CONJ_B ? -y[e].im : y[e].im;

@@ -15,23 +15,23 @@ template <class T, int ROWS> constexpr int shared_ld = ROWS + leading_pad<T, fal
 template <class T> constexpr int tile_ld = shared_ld<T, TILE_ROWS>;
 template <class T> constexpr int tile_elements = TILE_ROWS * tile_ld<T>;
 
+// The lower triangle of an N×N block whose columns begin at multiples of 16 bytes.
+template <int N, class T> __device__ inline void load_lower(T (&l)[N][N], const T *block, int ld) {
+    constexpr int wide = Pack16<T>::count;
+#pragma unroll
+    for (int j = 0; j < N; ++j)
+#pragma unroll
+        for (int i = j / wide * wide; i < N; i += wide) {
+            auto pack = *reinterpret_cast<const Pack16<T> *>(block + i + j * ld);
+#pragma unroll
+            for (int e = 0; e < wide; ++e)
+                if (i + e >= j) l[i + e][j] = pack.v[e];
+        }
+}
+
 // The lower triangle of an 8×8 block, in the registers of each thread.
 template <class T> struct Eight {
     T l[8][8];
-
-    // Columns begin at multiples of 16 bytes.
-    __device__ void load(const T *block, int ld) {
-        constexpr int wide = Pack16<T>::count;
-#pragma unroll
-        for (int j = 0; j < 8; ++j)
-#pragma unroll
-            for (int i = j / wide * wide; i < 8; i += wide) {
-                auto pack = *reinterpret_cast<const Pack16<T> *>(block + i + j * ld);
-#pragma unroll
-                for (int e = 0; e < wide; ++e)
-                    if (i + e >= j) l[i + e][j] = pack.v[e];
-            }
-    }
 
     // Factor M·D·Mᴴ, whose columns are then scaled by their pivots, and overwrite a row x with its
     // row of the Cholesky factor. Returns the first column without a pivot, from 1, or 0.
@@ -61,7 +61,7 @@ template <int LD, class T> __device__ inline int factor_eight(T *tile, int rows,
     int row = threadIdx.x;
     bool mine = row >= p && row < rows;
     Eight<T> top;
-    top.load(tile + p + p * LD, LD);
+    load_lower(top.l, tile + p + p * LD, LD);
     T x[8];
 #pragma unroll
     for (int k = 0; k < 8; ++k) x[k] = mine ? tile[row + (p + k) * LD] : zero<T>();

@@ -11,9 +11,9 @@
 // nobody waits for flags.
 //
 // Cholesky is left-looking: before a panel is eliminated, its columns take the products of all
-// panels before. LU and LDL, whose rows are interchanged, are right-looking. LDL begins without
-// interchanges; where that is not good enough, small_pivots.cuh goes on. Sums are taken in a fixed
-// order.
+// panels before. LU (small_lu.cuh) and LDL, whose rows are interchanged, are right-looking. LDL begins
+// without interchanges; where that is not good enough, small_pivots.cuh goes on. Sums are taken in
+// a fixed order.
 //   list   the level's fronts from `first` on: `large` of up to 64 rows, `medium` of up to 32, then
 //          `small` of up to 16
 #include "sparse/small_front.cuh"
@@ -238,149 +238,7 @@ template <int ORDER> __device__ inline void factor(const Small<ORDER> &f) {
 }
 #endif
 #if LU
-constexpr int LATER = 1 << 29;  // position of rows that are no candidates for pivots
-
-// The better of two warps' candidates, as its number.
-__device__ inline int better(const Candidate &a, const Candidate &b) {
-    if (a.position < 0 || b.position < 0) return a.position < 0;
-    if (a.high != b.high) return b.high > a.high;
-    if (a.low != b.low) return b.low > a.low;
-    return b.position < a.position;
-}
-
-// The largest `size` among the threads of a front.
-template <int ORDER> __device__ inline R largest(const Small<ORDER> &f, R size) {
-    using Tile = SmallTile<T, ORDER>;
-#pragma unroll
-    for (int mask = (ORDER < 32 ? ORDER : 32) / 2; mask > 0; mask /= 2)
-        size = max_(size, shuffle_xor(size, mask));
-    if constexpr (Tile::warps == 1) return size;
-    R *sizes = reinterpret_cast<R *>(f.tile.scales);
-    if (f.lane % 32 == 0) sizes[f.tile.warp()] = size;
-    f.tile.sync();
-    return max_(sizes[0], sizes[1]);
-}
-
-// Eliminate w columns of a panel; this thread's row has `position` in it, LATER below the pivots'
-// rows, −1 where there is no row. On return positions are places in the factors; `pivot` is
-// LAPACK's interchange of this row. Returns how many pivots were replaced: with `careful` those
-// that are less than `tiny` of their columns, else those that are zero, and `weak` says whether
-// care was needed. See getf2.cuh.
-template <int ORDER>
-__device__ inline int eliminate(const Small<ORDER> &f, T (&a)[NB], int row, int w, int most,
-    int &position, int &pivot, bool careful, bool &weak) {
-    constexpr int LANES = ORDER < 32 ? ORDER : 32, warps = SmallTile<T, ORDER>::warps;
-    auto &tile = f.tile;
-    int warp = tile.warp(), count = 0;
-    columns<0, NB>(most, [&](auto index) {
-        constexpr int k = decltype(index)::value;
-        if (k >= most) return;
-        T *rows = tile.rows + k % 2 * warps * NB;
-        Candidate *offers = tile.candidates + k % 2 * warps;
-        bool active = k < w && position >= k, candidate = active && position < LATER;
-        Magnitude size = magnitude(abs1(a[k]));
-        PivotBounds<R> bounds(
-            f.to.tiny, careful ? largest(f, active && !candidate ? abs1(a[k]) : R(0)) : R(0));
-        unsigned high;
-        int winner = pivot_lane<R, LANES>(candidate, size, position, high);
-        bool small = !(abs1(a[k]) >= bounds.least);
-        T value = small ? replaced(a[k], bounds.instead) : a[k], own = pivot_reciprocal(value);
-        if (f.lane % LANES == max_(winner, 0)) {
-            offers[warp] = Candidate{size.high, size.low, winner < 0 ? -1 : position, small};
-            if (winner >= 0) put_row<k>(rows + warp * NB, a, own);
-        }
-        tile.sync();
-        int from = warps > 1 ? better(offers[0], offers[1]) : 0, target = offers[from].position;
-        bool mine = candidate && position == target;
-        const T *source = rows + from * NB;
-        if (mine && small) a[k] = value;
-        T minus = zero<T>();
-        if (active && !mine)
-            minus = -(source[k] * a[k]), a[k] = -minus, weak |= !(f.to.tiny * abs1(minus) <= 1);
-        broadcast<k + 1, NB>(source, [&](int j, T v) { a[j] = fma_(minus, v, a[j]); });
-        if (k >= w) return;
-        if (row == k) pivot = target;
-        position = mine ? k : position == k ? target : position;
-        count += offers[from].spare;
-        weak |= active && !candidate && offers[from].spare;
-    });
-    return count;
-}
-
-// Put the eliminated panel back, pivots' rows in their places, and move these rows elsewhere too.
-template <int ORDER>
-__device__ inline void interchange(const Small<ORDER> &f, T (&a)[NB], int p, int w, int position) {
-    auto &tile = f.tile;
-    bool moves = position >= 0 && position < LATER;
-    int place = moves ? p + position : f.lane;
-    T *target = tile.panel(p / NB) + place;
-    if (position >= 0) {
-#pragma unroll
-        for (int j = 0; j < NB; ++j)
-            target[j * Small<ORDER>::Tile::LD] = moves || j < w ? a[j] : zero<T>();
-    }
-    if constexpr (ORDER > NB) {
-        for (int c = 0; c < f.order(); c += NB) {
-            if (c == p) continue;
-            const T *from = tile.panel(c / NB) + f.lane;
-            T *to = tile.panel(c / NB) + place;
-#pragma unroll
-            for (int j = 0; j < NB; ++j) a[j] = from[j * Small<ORDER>::Tile::LD];
-            tile.sync();
-#pragma unroll
-            for (int j = 0; j < NB; ++j)
-                if (moves) to[j * Small<ORDER>::Tile::LD] = a[j];
-        }
-    }
-    tile.sync();
-}
-
-// Rows p…p+w−1 of U right of the panel, a column a thread: U12 = L11⁻¹·A12.
-template <int ORDER> __device__ inline void solve_upper(const Small<ORDER> &f, int p, int w) {
-    constexpr int LD = Small<ORDER>::Tile::LD;
-    auto &tile = f.tile;
-    int c = p + NB + f.lane;
-    if (c < f.order()) {
-        const T *lower = tile.panel(p / NB) + p;
-        T *column = tile.data + p + c * LD, x[NB];
-#pragma unroll
-        for (int i = 0; i < NB; ++i) x[i] = column[i];
-#pragma unroll
-        for (int k = 0; k < NB; ++k) {
-            if (k >= w) break;
-            column[k] = x[k];
-#pragma unroll
-            for (int i = k + 1; i < NB; ++i) x[i] = fma_(-lower[i + k * LD], x[k], x[i]);
-        }
-    }
-    tile.sync();
-}
-
-template <int ORDER> __device__ inline void factor(const Small<ORDER> &f) {
-    for (int p = 0; p == 0 || p < f.k(); p += NB) {
-        T a[NB];
-        int w = min_(NB, f.k() - p), row = f.lane - p, most = f.tile.most(w), position, pivot,
-            count;
-        for (bool careful = false, weak = true; weak; careful = true) {  // twice at most
-            position = row < 0 || f.lane >= f.order() ? -1 : f.lane < f.k() ? row : LATER;
-            pivot = 0, weak = false;
-            f.load(a, p);
-            count = eliminate(f, a, row, w, most, position, pivot, careful, weak);
-            weak = !careful && f.tile.any(weak);
-        }
-        if (f.lane == 0 && count) atomicAdd(f.to.outcome + 1, count);
-        if (row >= 0 && row < w) f.to.pivots[f.tile.front.start + f.lane] = p + pivot + 1;
-        if (w < NB) f.put_columns(a, p, w);
-        interchange(f, a, p, w, position);
-        if constexpr (ORDER > NB) {
-            solve_upper(f, p, w);
-            if (p + NB < f.k()) f.update(p + NB, p + NB, f.order(), p, p + NB);
-            else f.put_rest(p);
-        }
-    }
-    put_factors(f);
-    f.put_inverses();
-}
+#include "sparse/small_lu.cuh"
 #endif
 
 // Front `index` of the list, where it exists; fronts of half a warp go along empty where not.

@@ -7,12 +7,13 @@
 //   C = A(i,j) + Σ children − Σ_{p<j} L(i,p)·L(j,p)ᴴ;   i = j: L(j,j), and its inverse V;
 //   i > j: L(i,j) = C·Vᴴ;   j a tile of update rows: C is a tile of the contribution block.
 // Without LU the task (i, i) sums up p < i-1 only and stores C; the task (i, i-1), when it has
-// L(i,i-1), subtracts the square of it and makes L(i,i), which all others wait for. With D the
-// second factor is L·D, kept beside L while the front is worked on, and L(i,j) = C·Vᴴ·D⁻¹, with the
-// columns of C interchanged as those of the diagonal tile. With Cholesky columns of L(j,j) are sent
-// as soon as they are known: L(i,j) follows (tile_follow.cuh) and does not wait for V, except where
-// there would be too many messages. For LU the second factor is U(p,j), and there
-// are tasks for the transpose of U with the factors exchanged: C·Vᵀ with V the inverse of L(j,j).
+// L(i,i-1), subtracts the square of it and makes L(i,i), which all others wait for. Columns of
+// L(j,j) are sent as soon as they are known: L(i,j) follows (tile_follow.cuh) and does not wait for
+// V, except where there would be too many messages. With D the second factor is L·D, kept beside L
+// while the front is worked on; where the diagonal tile needs interchanges L(i,j) waits for V, and
+// is C·Vᴴ·D⁻¹ with columns of C interchanged as those of the diagonal tile.
+// For LU the second factor is U(p,j), and there are tasks for the transpose of U with the factors
+// exchanged: C·Vᵀ with V the inverse of L(j,j).
 //
 // Deadlock: tasks lie in the list after all that they wait for, and are taken by tickets
 // (scheduler.cuh); who sends columns waits for no follower. Flags, zero at first: done[row] counts
@@ -29,8 +30,6 @@
 // slices.
 #include "sparse/front_gather.cuh"
 #include "sparse/getf2_tile.cuh"
-#include "sparse/ldl_below.cuh"
-#include "sparse/ldl_tile.cuh"
 #include "common/scheduler.cuh"
 #include "common/tile.cuh"
 #include "sparse/tile_copies.cuh"
@@ -179,69 +178,12 @@ __device__ inline void wait_for_diagonal(const Task &task, const Tasks &tasks) {
     __syncthreads();
 }
 
-// Those that do not follow wait for the inverses alone, so they go out before L. This function and
-// those after it are kept apart, since all in one would not fit the registers; spilled ones are
-// dear here, where shared memory leaves little of the first-level cache.
-__device__ __noinline__ void finish_cholesky(const Task &task, const Tasks &tasks) {
-    const Front<T> &f = task.front;
-    int j = task.i, w = f.rows(j);
-    T *block = work(), *inverse = assembled();
-    auto scales = reinterpret_cast<real_t<T> *>(scratch());
-    int failed = potrf_tile(block, inverse, scales, w, [&](int p) {
-        if (task.i < task.sent_tiles) send_eight(task.sent + task.i * SIZE * SIZE, block, p);
-    });
-    keep_inverse(inverse, tasks.inverses + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w);
-    if (threadIdx.x == 0 && failed)
-        report_failure(tasks.outcome, f.tree->start[f.s] + j * SIZE + failed - 1);
-    publish(task, tasks, j);
-    Matrix<T> target = f.lower(j).at(0, j * SIZE);
-#pragma unroll 8
-    for (int e = threadIdx.x; e < SIZE * SIZE; e += threads) {
-        int r = e % SIZE, c = e / SIZE;
-        if (r >= c && r < w) target(r, c) = block[r + c * ld];
-    }
-}
-
 #if LDL
 #include "sparse/ldl_tasks.cuh"
-#endif
-
-#if LU
-// For LU, where rows go: pivots[start + …] holds the place of each row of a diagonal tile until all
-// is done (front_pivots makes LAPACK's interchanges of it).
-__device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
-    const Front<T> &f = task.front;
-    int j = task.j, w = f.rows(j), row = threadIdx.x % SIZE;
-    T *block = work(), *lower = assembled(), *ones = scratch(), *scales = ones + SIZE,
-      *upper = scales + SIZE;
-    LuTile<T> &lu = *reinterpret_cast<LuTile<T> *>(upper + (TWO_INVERSES ? tile_elements<T> : 0));
-    // Columns of the scaled matrix have entries up to 1, but for the last tile of a root none below
-    // it.
-    bool all = f.m == 0 && j == f.pivot_tiles - 1;
-    int replaced = lu.factor(block, w, {tasks.tiny, real_t<T>(all ? 0 : 1)});
-    int *place = tasks.pivots + f.tree->start[f.s] + j * SIZE;
-    if (threadIdx.x < w) place[threadIdx.x] = lu.place[threadIdx.x];
-    if (threadIdx.x < SIZE)
-        ones[row] = one<T>(), scales[row] = pivot_reciprocal(block[row * (ld + 1)]);
-    __syncthreads();
-    if constexpr (TWO_INVERSES) invert_both(block, lower, upper, ones, scales, w);
-    else invert_lower(block, lower, ones, w);
-    long long offset = f.tree->inverse[f.s] + (long long)j * SIZE * SIZE;
-    keep_inverse(lower, tasks.inverses + offset, w);
-    if constexpr (!TWO_INVERSES) {
-        __syncthreads();
-        invert_lower<true>(block, lower, scales, w);
-        upper = lower;
-    }
-    keep_inverse(upper, tasks.upper_inverses + offset, w);
-    if (threadIdx.x == 0 && replaced) atomicAdd(tasks.outcome + 1, replaced);
-    publish(task, tasks, j);
-    publish(task, tasks, j, true);
-    Matrix<T> target = f.lower(j).at(0, j * SIZE);
-#pragma unroll 8
-    for (int c = threadIdx.x / SIZE; c < w; c += threads / SIZE)
-        if (row < w) target(row, c) = block[row + c * ld];
-}
+#elif LU
+#include "sparse/lu_tasks.cuh"
+#else
+#include "sparse/cholesky_tasks.cuh"
 #endif
 
 #if !LDL
@@ -250,7 +192,8 @@ __device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks) 
     const Front<T> &f = task.front;
     int i = task.i, j = task.j, w = f.rows(j), m = f.rows(i);
     const T *kept = LU && task.part == LOWER_PART ? tasks.upper_inverses : tasks.inverses;
-    fetch_tile(assembled(), kept + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w, w);
+    kept += f.tree->inverse[f.s] + (long long)j * SIZE * SIZE;
+    fetch_tile(assembled(), Matrix<const T>{kept, w, w, w});
     copy_async_wait<0>();
     __syncthreads();
     TileTimesInverse<T> below;
@@ -260,53 +203,16 @@ __device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks) 
     Matrix<T> target =
         (LU && task.part == UPPER_PART && !within ? f.upper(i) : f.lower(within ? j : i));
     target = target.at(0, (within ? i : j) * SIZE);
+    bool large = false;
     below.each([&](int r, int c, T &v) {
         if (r < m && c < w) (within ? target(c, r) : target(r, c)) = v;
+        if (LU) large |= !(abs1(v) <= LIMIT);
     });
-    publish(task, tasks, j, LU && task.part == UPPER_PART);
-}
-
+#if LU
+    if (large && task.part == LOWER_PART)
+        tell_large(below, tasks.largest + f.tree->start[f.s] + j * SIZE, w);
 #endif
-
-#if !LU && !LDL
-// L(i,j), following the factor of the diagonal tile.
-__device__ __noinline__ void follow(const Task &task, const Tasks &tasks) {
-    const Front<T> &f = task.front;
-    int j = task.j, w = f.rows(j);
-    Matrix<T> target = f.lower(task.i).at(0, j * SIZE, SIZE, w);
-    Follower<T> follower{assembled(), work(), task.sent + j * SIZE * SIZE, target};
-    follower.begin();
-#pragma unroll 1
-    for (int p = 0; p < w; p += 16) {
-        follower.arrive(p);
-        follower.solve(p);
-        if (p + 16 < w) follower.prepare(p + 16);
-    }
-    publish(task, tasks, j);
-}
-
-// L(i,i-1), and the tile whose factor is L(i,i): what the task (i,i) has stored less the square of
-// L(i,i-1). What is stored is fetched into the tile that takes the factor which is followed, when
-// of this the last columns alone are in use.
-__device__ __noinline__ void prepare_diagonal(const Task &task, const Tasks &tasks) {
-    constexpr int LAST = SIZE - 16;
-    const Front<T> &f = task.front;
-    int i = task.i, j = task.j, row = f.tree->tile_row[f.s] + i;
-    Matrix<T> target = f.lower(i).at(0, j * SIZE, SIZE, SIZE);
-    Follower<T> follower{assembled(), work(), task.sent + j * SIZE * SIZE, target};
-    follower.begin();
-#pragma unroll 1
-    for (int p = 0; p < LAST; p += 16) {
-        follower.arrive(p);
-        if (p + 16 == LAST && threadIdx.x == threads - 1) wait_for(tasks.upper_done + row, 1);
-        follower.solve(p);
-        follower.prepare(p + 16);
-    }
-    follower.arrive(LAST);
-    Square<T>::fetch(work(), f.lower(i).at(0, i * SIZE));
-    follower.solve(LAST);
-    if (threadIdx.x == 0) release(tasks.done + row, i);
-    Square<T>::subtract(work(), assembled(), f.rows(i));
+    publish(task, tasks, j, LU && task.part == UPPER_PART);
 }
 #endif
 
@@ -331,13 +237,13 @@ __device__ inline void finish_contribution(
         tile, block.tile(task.i - f.pivot_tiles, task.j - f.pivot_tiles), tasks.finished + f.s);
 }
 
-// Whether L(i,j) follows the factor of the diagonal tile, which then takes work().
+// Whether L(i,j) follows the factor of the diagonal tile.
 __device__ inline bool follows(const Task &task) {
-    return CHOLESKY && task.i > task.j && task.j < task.sent_tiles;
+    return !LU && task.i > task.j && task.j < task.sent_tiles;
 }
 
-// Subtract the product from what is assembled: into work(), in its place if it will follow, or
-// where others will take it.
+// Subtract the product from what is assembled: into work(), in its place if the factor or the
+// inverse of the diagonal tile will take work(), or where others will take it.
 __device__ __noinline__ void sum_up(const Task &task, const Tasks &tasks, T *blocks) {
     const Front<T> &f = task.front;
     int j = task.j;
@@ -351,7 +257,8 @@ __device__ __noinline__ void sum_up(const Task &task, const Tasks &tasks, T *blo
             tile, f.lower(j).at(0, j * SIZE), tasks.upper_done + f.tree->tile_row[f.s] + j);
     // The interchanges are those of the diagonal tile.
     if (LU && task.part == UPPER_PART) wait_for_diagonal(task, tasks);
-    subtract(tile, task, tasks, follows(task) ? assembled() : work());
+    bool stays = follows(task) || (LDL && task.i > j);
+    subtract(tile, task, tasks, stays ? assembled() : work());
 }
 
 __device__ inline void run(const Task &task, const Tasks &tasks, T *blocks, const T *values) {
@@ -367,10 +274,12 @@ __device__ inline void run(const Task &task, const Tasks &tasks, T *blocks, cons
     if (i == j && j) return;
     bool next = i == j + 1 && i < pivots;
     if (i > j) {
-        wait_for_diagonal(task, tasks);
-        finish_below(task, tasks, next);
+        int done = follows(task) ? follow(task, tasks, next) : 0;
+        if (done < task.front.rows(j)) {
+            finish_below(task, tasks, done);
+            if (next) prepare_diagonal(task, tasks);
+        }
         if (!next) return;
-        prepare_diagonal(task, tasks);
     }
     return finish_ldl(task, tasks);
 #else

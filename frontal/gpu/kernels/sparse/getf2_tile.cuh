@@ -8,7 +8,8 @@
 // pivoting). Else nothing of it was written, and one warp looks for the largest pivots, two rows a
 // lane in registers: between two pivots there is no barrier.
 // Pivots that are looked at when all is computed: Duff, Hogg, Lopez, "A new sparse LDLᵀ solver
-// using a posteriori threshold pivoting" (2020). Tiny pivots are replaced as getf2.cuh says.
+// using a posteriori threshold pivoting" (2020). A pivot is replaced if its column is null in all
+// rows that are left of the tile.
 #pragma once
 #include "dense/getf2.cuh"
 #include "dense/potrf_tile.cuh"
@@ -76,14 +77,13 @@ template <class T> struct LuTile {
     int place[TILE_ROWS];  // where each row of the tile goes
     int moved[TILE_ROWS];  // where each row goes by the columns at hand
     alignas(16) T exchange[2 * NB];
-    int small_pivots;
+    unsigned replaced[TILE_ROWS / 32];  // bits of columns whose pivots were too small
 
-    // Factor the leading n×n of the tile, of rows and columns of the identity beyond. Returns how
-    // many pivots were replaced because they are too small, to every thread. From barrier to
-    // barrier.
-    __device__ int factor(T *tile, int n, PivotBounds<real_t<T>> bounds) {
+    // Factor the leading n×n of the tile, of rows and columns of the identity beyond. From barrier
+    // to barrier.
+    __device__ void factor(T *tile, int n, PivotBounds<real_t<T>> bounds) {
         if (threadIdx.x < TILE_ROWS) place[threadIdx.x] = threadIdx.x;
-        if (threadIdx.x == 0) small_pivots = 0;
+        if (threadIdx.x < TILE_ROWS / 32) replaced[threadIdx.x] = 0;
         __syncthreads();
 #pragma unroll 1
         for (int p = 0; p < n; p += PANEL_COLUMNS) {
@@ -95,7 +95,6 @@ template <class T> struct LuTile {
             }
             update_rest(tile, p);
         }
-        return small_pivots;
     }
 
   private:
@@ -185,7 +184,8 @@ template <class T> struct LuTile {
     // Columns q…, by the first warp: lane l has rows l and l + 32 of the tile.
     __device__ void factor_columns(T *tile, int n, int q, PivotBounds<real_t<T>> bounds) {
         T a[2][NB];
-        int position[2], count = 0, lane = threadIdx.x, steps = min_(NB, n - q);
+        int position[2], lane = threadIdx.x, steps = min_(NB, n - q);
+        unsigned small = 0;
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
             int row = lane + 32 * h;
@@ -197,7 +197,7 @@ template <class T> struct LuTile {
         __syncwarp();
         columns<0, NB>(steps, [&](auto index) {
             constexpr int k = decltype(index)::value;
-            if (k < steps) count += eliminate_column<k>(a, position, bounds);
+            if (k < steps) small |= eliminate_column<k>(a, position, bounds) << k;
         });
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
@@ -207,25 +207,27 @@ template <class T> struct LuTile {
 #pragma unroll
             for (int k = 0; k < NB; ++k) tile[to + (q + k) * LD] = a[h][k];
         }
-        if (lane == 0) small_pivots += count;
+        if (lane == 0) replaced[q / 32] |= small << q % 32;
     }
 
     // Column K of them; returns whether its pivot was replaced.
     template <int K>
-    __device__ int eliminate_column(
+    __device__ unsigned eliminate_column(
         T (&a)[2][NB], int (&position)[2], PivotBounds<real_t<T>> bounds) {
         OwnCandidate<T> own = own_candidate<K>(a, position);
         unsigned high;
         int winner = pivot_lane<real_t<T>, 32>(own.position >= 0, own.size, own.position, high);
-        bool mine = (int)threadIdx.x == winner, small = !(abs1(own.value) >= bounds.least);
-        if (small) own.value = replaced(own.value, bounds.instead);
+        bool mine = (int)threadIdx.x == winner;
+        int small = !(abs1(own.value) >= bounds.least);
+        if (small) own.value = ::replaced(own.value, bounds.instead);
         T inverse = pivot_reciprocal(own.value), *row = exchange + K % 2 * NB;
         if (mine) {
 #pragma unroll
             for (int h = 0; h < 2; ++h)
                 if (own.row == h) a[h][K] = own.value, put_row<K>(row, a[h], inverse);
         }
-        int target = shuffle(own.position, winner), count = shuffle((int)small, winner);
+        int target = shuffle(own.position, winner);
+        small = shuffle(small, winner);
         __syncwarp();
         T minus[2];
 #pragma unroll
@@ -239,7 +241,7 @@ template <class T> struct LuTile {
 #pragma unroll
             for (int h = 0; h < 2; ++h) a[h][j] = fma_(minus[h], v, a[h][j]);
         });
-        return count;
+        return small;
     }
 
     // Move the rows of the columns beside columns q….

@@ -23,23 +23,43 @@ template <class T> __device__ inline void interchange_columns(T *tile, const int
     __syncthreads();
 }
 
-// L = X·D⁻¹ for a tile X = L·D; both go to global memory, and to `largest` the size of the largest
-// entry of each column of L, which tells of pivots too small for it. A row and every other column a
-// thread. L goes to `kept`, too, if that is not null.
-template <class T>
-__device__ __noinline__ void put_divided(const T *tile, const ColumnInverse<T> *inverse,
-    Matrix<T> product, Matrix<T> lower, float *largest, int w, T *kept) {
-    constexpr int LD = tile_ld<T>;
+// L = X·D⁻¹ for a tile X = L·D, both to global memory: this thread's row of columns begin, begin +
+// STEP, … before `end`. An entry of L is divided(row, column, x).
+template <int STEP, class T, class Divided>
+__device__ __forceinline__ void put_divided(
+    const T *tile, int begin, int end, Matrix<T> product, Matrix<T> lower, Divided divided) {
+    constexpr int EACH = sizeof(T) < 16 ? 8 : 4, LD = tile_ld<T>;
     int r = threadIdx.x % TILE_ROWS;
-#pragma unroll 4
-    for (int c = threadIdx.x / TILE_ROWS; c < w; c += 2) {
-        ColumnInverse<T> by = inverse[c];
-        T x = tile[r + c * LD], l = fma_(by.other, tile[r + by.partner * LD], by.own * x);
-        if (r < lower.rows) product(r, c) = x, lower(r, c) = l;
-        if (kept) kept[r + c * LD] = l;
-        unsigned most = __reduce_max_sync(full_warp, r < lower.rows ? size_of(l) : 0u);
-        if (threadIdx.x % 32 == 0 && most)
-            atomicMax(reinterpret_cast<int *>(largest + c), (int)most);
+#pragma unroll 1
+    for (; begin < end; begin += EACH * STEP) {
+        T *x_to = &product(r, begin), *l_to = &lower(r, begin), x[EACH], l[EACH];
+#pragma unroll
+        for (int e = 0; e < EACH; ++e) {  // all are loaded before one is stored
+            int c = min_(begin + e * STEP, end - 1);
+            x[e] = tile[r + c * LD], l[e] = divided(r, c, x[e]);
+        }
+#pragma unroll
+        for (int e = 0; e < EACH; ++e) {
+            if (r < lower.rows && begin + e * STEP < end) *x_to = x[e], *l_to = l[e];
+            x_to += STEP * product.ld, l_to += STEP * lower.ld;
+        }
+    }
+}
+
+// To `largest` the size of the largest entry of each column of this L, which tells of pivots too
+// small for it: columns first… before `end`, by so many threads, 16 columns at a time.
+template <int THREADS, class T, class Divided>
+__device__ __forceinline__ void tell_largest(
+    const T *tile, int first, int end, float *largest, Divided divided) {
+    constexpr int ROWS = TILE_ROWS * 16 / THREADS;
+    int thread = threadIdx.x % THREADS, r = thread / 16 * ROWS;
+#pragma unroll 1
+    for (int c = first + thread % 16; c < end; c += 16) {
+        unsigned most = 0;
+#pragma unroll 8
+        for (int e = r; e < r + ROWS; ++e)
+            most = max(most, size_of(divided(e, c, tile[e + c * tile_ld<T>])));
+        if (most) atomicMax(reinterpret_cast<int *>(largest + c), (int)most);
     }
 }
 

@@ -3,7 +3,9 @@
 #include "sparse/ldl_below.cuh"
 #include "sparse/ldl_tile.cuh"
 #include "sparse/tile_copies.cuh"
+#include "sparse/tile_follow.cuh"
 #include "sparse/tile_inverse.cuh"
+#include "sparse/tile_square.cuh"
 
 // Where rows go is kept as for LU.
 __device__ __noinline__ void finish_ldl(const Task &task, const Tasks &tasks) {
@@ -13,7 +15,8 @@ __device__ __noinline__ void finish_ldl(const Task &task, const Tasks &tasks) {
     T *block = work(), *inverse = assembled(), *ones = scratch();
     LdlTile<T> &ldl = *reinterpret_cast<LdlTile<T> *>(ones + SIZE);
     bool all = f.m == 0 && j == f.pivot_tiles - 1;
-    int replaced = ldl.factor(block, w, {tasks.tiny, real_t<T>(all ? 0 : 1)});
+    T *sent = j < task.sent_tiles ? task.sent + j * SIZE * SIZE : nullptr;
+    int replaced = ldl.factor(block, w, {tasks.tiny, real_t<T>(all ? 0 : 1)}, sent);
     if (threadIdx.x < w) {
         tasks.pivots[c] = ldl.place[row], tasks.coupling[c] = ldl.coupling[row];
         tasks.diagonal[c] = pivot_value(block[row * (ld + 1)]);
@@ -32,36 +35,127 @@ __device__ __noinline__ void finish_ldl(const Task &task, const Tasks &tasks) {
             target(row, k) = row == k ? pivot_value(block[row * (ld + 1)]) : block[row + k * ld];
 }
 
-// L(i,j) and L(i,j)·D. The product takes the place of one that others read up to two levels below.
-// If `next`, L goes to assembled(), too, and L·D stays in work().
-__device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks, bool next) {
-    const Front<T> &f = task.front;
-    int i = task.i, j = task.j, w = f.rows(j), first = f.tree->start[f.s] + j * SIZE;
-    fetch_tile(
-        assembled(), tasks.inverses + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w, w);
-    if (threadIdx.x < 2 && task.level >= 2 + threadIdx.x)
-        wait_for(tasks.level + task.level - 2 - threadIdx.x,
-            tasks.level_count[task.level - 2 - threadIdx.x]);
-    interchange_columns(work(), tasks.pivots + first, w);
-    copy_async_wait<0>();
-    __syncthreads();
-    TileTimesInverse<T> below;
-    below.multiply(work(), assembled());
-    __syncwarp();  // a warp has rows of its own
-    below.each([&](int r, int c, T &v) { work()[r + c * ld] = v; });
-    auto inverse = reinterpret_cast<ColumnInverse<T> *>(scratch());
-    if (threadIdx.x < w) inverse[threadIdx.x].set(tasks.diagonal + first, tasks.coupling + first);
-    __syncthreads();
-    put_divided(work(), inverse, second_factor(task, i).at(0, j * SIZE), f.lower(i).at(0, j * SIZE),
-        tasks.largest + first, w, next ? assembled() : nullptr);
-    publish(task, tasks, j);
+// Where L(i,j), L(i,j)·D and the largest entries of columns of L go.
+struct Below {
+    Matrix<T> product, lower;
+    float *largest;
+
+    __device__ Below(const Task &task, const Tasks &tasks) {
+        const Front<T> &f = task.front;
+        int w = f.rows(task.j);
+        product = second_factor(task, task.i).at(0, task.j * SIZE, SIZE, w);
+        lower = f.lower(task.i).at(0, task.j * SIZE, SIZE, w);
+        largest = tasks.largest + f.tree->start[f.s] + task.j * SIZE;
+    }
+};
+
+// Put columns first… before `end` there: by all threads, or by half of them.
+template <class Divided>
+__device__ __noinline__ void put(Below to, int first, int end, Divided divided) {
+    int begin = first + threadIdx.x / SIZE;
+    put_divided<2>(assembled(), begin, end, to.product, to.lower, divided);
+    tell_largest<threads>(assembled(), first, end, to.largest, divided);
+}
+template <class Divided>
+__device__ __noinline__ void put_by_half(Below to, int first, int end, Divided divided) {
+    put_divided<1>(assembled(), first, end, to.product, to.lower, divided);
+    tell_largest<threads / 2>(assembled(), first, end, to.largest, divided);
 }
 
-// The tile whose factor is L(i,i): what the task (i,i) has stored less L·D·Lᴴ of L(i,i-1).
+// L·D takes the place of one that others read up to two levels below; by the last two threads.
+__device__ inline void wait_for_place(const Task &task, const Tasks &tasks) {
+    int below = 1 + threads - (int)threadIdx.x;
+    if (below <= 3 && task.level >= below)
+        wait_for(tasks.level + task.level - below, tasks.level_count[task.level - below]);
+}
+
+// L(i,j), following the factor of the diagonal tile while that needs no interchange; and if `next`,
+// the tile whose factor is L(i,i): what the task (i,i) has stored less L·D·Lᴴ of L(i,i-1), fetched
+// when of the factor that is followed the last columns alone are in use. Returns the first column
+// that is left, if there is one; then the tile has the product with those before it subtracted from
+// 16 columns.
+__device__ __noinline__ int follow(const Task &task, const Tasks &tasks, bool next) {
+    constexpr int LAST = SIZE - 16;
+    const Front<T> &f = task.front;
+    int i = task.i, w = f.rows(task.j);
+    Matrix<T> stored = f.lower(i).at(0, i * SIZE);
+    Below below(task, tasks);
+    T *reciprocals = scratch();
+    auto divided = [](int, int c, T x) { return scratch()[c] * x; };
+    Follower<T> follower{assembled(), work(), task.sent + task.j * SIZE * SIZE, below.lower};
+    follower.begin();
+    int p = 0;
+    bool came;
+#pragma unroll 1
+    for (;; p += 16) {
+        follower.arrive(p);
+        came = follower.came(p);
+        if (!came) break;
+        if (threadIdx.x < 16) reciprocals[p + threadIdx.x] = work()[(p + threadIdx.x) * (ld + 1)];
+        if (next && p == LAST) Square<T>::fetch(work(), stored);
+        follower.solve(p, [&] {
+            if (p > 0) put_by_half(below, p - 16, p, divided);
+            else wait_for_place(task, tasks);
+            if (next && p + 16 == LAST && threadIdx.x == threads - 1)
+                wait_for(tasks.upper_done + f.tree->tile_row[f.s] + i, 1);
+        });
+        if (p + 16 >= w) break;
+        follower.prepare(p + 16);
+    }
+    int end = came ? w : p;
+    if (end > 0) put(below, (end - 1) / 16 * 16, end, divided);
+    if (!came) return p;
+    publish(task, tasks, task.j);
+    if (next) Square<T>::subtract(work(), assembled(), stored.rows, ScaledBy<T>{reciprocals, 1});
+    return w;
+}
+
+// The tile from column p on as L·D, when the diagonal tile and its inverse are there, with D⁻¹ in
+// scratch(); work() has the columns before p of its factor, with rows as they were sent.
+__device__ __noinline__ void solve_rest(const Task &task, const Tasks &tasks, int p) {
+    const Front<T> &f = task.front;
+    int j = task.j, w = f.rows(j), first = f.tree->start[f.s] + j * SIZE;
+    T *tile = assembled(), *inverse = work();
+    auto blocks = reinterpret_cast<ColumnInverse<T> *>(scratch());
+#pragma unroll 1
+    for (int c = p + 16; p && c < SIZE; c += 16) subtract_left(tile, work(), c, p);
+    wait_for_place(task, tasks);
+    wait_for_diagonal(task, tasks);
+    const T *kept = tasks.inverses + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE;
+    fetch_tile(inverse, Matrix<const T>{kept, w, w, w});
+    if (threadIdx.x < w) blocks[threadIdx.x].set(tasks.diagonal + first, tasks.coupling + first);
+    interchange_columns(tile, tasks.pivots + first, w);
+    for (int e = threadIdx.x; e < p * SIZE; e += threads)
+        tile[e % SIZE + e / SIZE * ld] = zero<T>();
+    copy_async_wait<0>();
+    __syncthreads();
+    TileTimesInverse<T> rest;
+    rest.multiply(tile, inverse);
+    __syncwarp();  // a warp has rows of its own
+    rest.each([&](int r, int c, T &v) { tile[r + c * ld] = v; });
+}
+
+// L(i,j) and L(i,j)·D from column p on.
+__device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks, int p) {
+    const Front<T> &f = task.front;
+    solve_rest(task, tasks, p);
+    __syncthreads();
+    put(Below(task, tasks), p, f.rows(task.j), [](int r, int c, T x) {
+        auto by = reinterpret_cast<const ColumnInverse<T> *>(scratch())[c];
+        return fma_(by.other, assembled()[r + by.partner * ld], by.own * x);
+    });
+    publish(task, tasks, task.j);
+}
+
+// The tile whose factor is L(i,i), after that.
 __device__ __noinline__ void prepare_diagonal(const Task &task, const Tasks &tasks) {
     const Front<T> &f = task.front;
     int i = task.i;
+    Below below(task, tasks);
     if (threadIdx.x == 0) wait_for(tasks.upper_done + f.tree->tile_row[f.s] + i, 1);
+    fetch_tile(work(), below.product);
+    fetch_tile(assembled(), below.lower);
+    copy_async_wait<0>();
     __syncthreads();
     subtract_product(work(), assembled(), f.lower(i).at(0, i * SIZE));
 }

@@ -44,15 +44,16 @@ template <class T> struct ColumnInverse {
 
     // For this thread's column of a tile, by the tile's parts of D.
     __device__ void set(const T *diagonal, const T *coupling) {
-        int c = threadIdx.x;
+        int c = threadIdx.x;  // what most need is loaded together
+        T here = diagonal[c], next = coupling[c], before = c > 0 ? coupling[c - 1] : zero<T>();
         partner = c, other = zero<T>();
-        if (!(coupling[c] == zero<T>())) {
-            BlockInverse<T> block(diagonal[c], coupling[c], diagonal[c + 1]);
+        if (!(next == zero<T>())) {
+            BlockInverse<T> block(here, next, diagonal[c + 1]);
             own = block.first, other = block.below, partner = c + 1;
-        } else if (c > 0 && !(coupling[c - 1] == zero<T>())) {
-            BlockInverse<T> block(diagonal[c - 1], coupling[c - 1], diagonal[c]);
+        } else if (!(before == zero<T>())) {
+            BlockInverse<T> block(diagonal[c - 1], before, here);
             own = block.second, other = block.above, partner = c - 1;
-        } else own = pivot_reciprocal(diagonal[c]);
+        } else own = pivot_reciprocal(here);
     }
 };
 

@@ -17,10 +17,12 @@
 constexpr int FRONT_TILE = 64;
 // Beyond all positions of pivots; see report_failure.
 constexpr int NO_POSITION = 0x7fffffff;
-// Of entries of L in L·D·Lᴴ: 1/u of threshold pivoting.
+// Of entries of L: 1/u of threshold pivoting.
 constexpr int LIMIT = 100;
 // Of a task's level: whether it is one of U.
 constexpr int PART_BIT = 0x40000000;
+// Columns whose rows a block interchanges; whole tiles.
+constexpr int PIVOT_COLUMNS = 1024;
 // Threads of a block of front_tiles.cu and front_pivots.cu.
 constexpr int TILE_THREADS = 128;
 // Threads of a block of front_small.cu.
@@ -113,7 +115,7 @@ template <class T> struct SmallOutputs {
     // LDL: D(j,j), and D(j+1,j) of 2×2 pivots, zero elsewhere.
     T *diagonal;
     T *coupling;
-    // LDL: of each column of L, below its tile (of small fronts: all of it).
+    // Of each column of L, below its tile (of small fronts: all of it); of LU beyond LIMIT.
     float *largest;
     // See report_failure; then how many pivots were replaced.
     int *outcome;
@@ -154,7 +156,7 @@ template <class T> struct TileTasks {
     // LDL: D(j,j), and D(j+1,j) of 2×2 pivots, zero elsewhere.
     T *diagonal;
     T *coupling;
-    // LDL: of each column of L, below its tile (of small fronts: all of it).
+    // Of each column of L, below its tile (of small fronts: all of it); of LU beyond LIMIT.
     float *largest;
     // See report_failure; then how many pivots were replaced.
     int *outcome;

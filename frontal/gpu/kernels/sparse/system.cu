@@ -7,57 +7,12 @@
 // right-hand sides" (1964), by components; Rigal, Gaches, "On the compatibility of a given solution
 // with the data of a linear system" (1967), by norms.
 //
-// Vectors are n×width, column-major without gaps, of type V: the factor's scalar T, or with WIDE
-// its double-precision counterpart. Norms are kept as bits: non-negative floats are ordered as
-// their bits are, so that maxima need no order of threads, and NaN is above them all.
+// Norms are kept as bits: non-negative floats are ordered as their bits are, so that maxima need no
+// order of threads, and NaN is above them all.
 #include "sparse/pivot_blocks.cuh"
+#include "sparse/rows.cuh"
 
-#ifndef WIDE
-#define WIDE 0
-#endif
-#ifndef LONG
-#define LONG 0
-#endif
-
-using T = SCALAR;
-template <class S> struct scalar_of {
-    using wide = double;
-};
-template <class S> struct scalar_of<complex<S>> {
-    using wide = complex<double>;
-};
-template <bool Wide> struct vector_of {
-    using type = T;
-};
-template <> struct vector_of<true> {
-    using type = scalar_of<T>::wide;
-};
-template <bool Long> struct position_of {
-    using type = int;
-};
-template <> struct position_of<true> {
-    using type = long long;
-};
-using V = vector_of<WIDE>::type;
-using R = real_t<V>;
-using Position = position_of<LONG>::type;
 using Bits = unsigned long long;
-
-constexpr int threads = SYSTEM_THREADS;
-
-template <class To, class From> __device__ inline To as(From a) {
-    if constexpr (is_complex<From>) return To{(real_t<To>)a.re, (real_t<To>)a.im};
-    else return (To)a;
-}
-// A power of two is multiplied in double precision, as NumPy does.
-template <class To, class From> __device__ inline To times(double s, From a) {
-    if constexpr (is_complex<From>) return To{(real_t<To>)(s * a.re), (real_t<To>)(s * a.im)};
-    else return (To)(s * a);
-}
-__device__ inline float modulus(float a) { return fabsf(a); }
-__device__ inline double modulus(double a) { return fabs(a); }
-__device__ inline float modulus(complex<float> a) { return hypotf(a.re, a.im); }
-__device__ inline double modulus(complex<double> a) { return hypot(a.re, a.im); }
 
 __device__ inline Bits bits(double a) { return (Bits)__double_as_longlong(fabs(a)); }
 __device__ inline unsigned bits(float a) { return __float_as_uint(fabsf(a)); }
@@ -67,16 +22,6 @@ __device__ inline Bits wide(unsigned a) { return bits((double)__uint_as_float(a)
 template <class S> __device__ inline auto part_bits(S a) {
     if constexpr (is_complex<S>) return max(bits(a.re), bits(a.im));
     else return bits(a);
-}
-
-template <class S> __device__ inline S sum_of_team(S a, int lanes) {
-    for (int flip = lanes / 2; flip > 0; flip /= 2) {
-        if constexpr (is_complex<S>) {
-            S other{__shfl_xor_sync(~0u, a.re, flip), __shfl_xor_sync(~0u, a.im, flip)};
-            a = a + other;
-        } else a = a + __shfl_xor_sync(~0u, a, flip);
-    }
-    return a;
 }
 
 // Maxima of a block's threads into out[where(i)], for i < N, as doubles' bits.
@@ -92,19 +37,6 @@ __device__ __forceinline__ void collect(const Own (&own)[N], Bits *out, Where wh
     if (threadIdx.x < N && where(threadIdx.x) >= 0)
         atomicMax(&out[where(threadIdx.x)], best[threadIdx.x]);
 }
-
-// The rows of op(A), one by one for a team of `lanes` threads, a power of two up to 32: row i has
-// the entries pointer[i]..pointer[i+1], their columns, and their positions among the values of A
-// (in that very order if `position` is null). All threads of a warp make the same number of steps.
-struct Teams {
-    int lanes, lane;
-    long long row, step;
-    __device__ Teams(int lanes) : lanes(lanes), lane(threadIdx.x % lanes) {
-        row = ((long long)blockIdx.x * blockDim.x + threadIdx.x) / lanes;
-        step = (long long)gridDim.x * blockDim.x / lanes;
-    }
-    __device__ long long rounds(int n) const { return (n + step - 1) / step; }
-};
 
 // The factor's vectors have the 2^shift right-hand sides of a row side by side, of which `width`
 // count.
@@ -285,20 +217,20 @@ __device__ inline PivotSize pivot_size(const T *diagonal, const T *coupling, int
 // Maxima, out[0]: of |a|/|d|² for pivots d of Cholesky and the entries a of A that they came from
 // (column perm[c] for pivot c), or else of 1/|d|; out[1]: of |d|; out[2]: of the parts of A's
 // `count` values; out[3]: of |a - b̄| for values a and those b of the transposed entry, at
-// `mirror`, which may be null, or of |a - b| where that is the symmetry; out[4]: with D, of
-// `largest`. A thread owns pivots and values; static shared memory: five norms.
+// `mirror`, which may be null, or of |a - b| where that is the symmetry; out[4]: but for
+// Cholesky, of `largest`. A thread owns pivots and values; static shared memory: five norms.
 extern "C" __global__ void __launch_bounds__(threads) system_health(
     const __grid_constant__ Fronts tree, int fronts, int n, T *panels, const long long *pointer,
     const int *index, const int *perm, const T *values, long long count, const Position *mirror,
     const T *d, const T *coupling, const float *largest, Bits *out) {
-    Bits best[LDL ? 5 : 4] = {};
+    Bits best[CHOLESKY ? 4 : 5] = {};
     long long first = (long long)blockIdx.x * threads + threadIdx.x,
               step = (long long)gridDim.x * threads;
     for (long long c = first; c < n; c += step) {
+        if constexpr (!CHOLESKY) best[4] = max(best[4], bits((double)largest[c]));
         if constexpr (LDL) {
             PivotSize size = pivot_size(d, coupling, (int)c);
-            best[0] = max(best[0], bits(1 / size.small)), best[1] = max(best[1], bits(size.large)),
-            best[4] = max(best[4], bits((double)largest[c]));
+            best[0] = max(best[0], bits(1 / size.small)), best[1] = max(best[1], bits(size.large));
             continue;
         }
         double d = modulus(pivot_of(tree, fronts, (int)c, panels));

@@ -28,23 +28,21 @@ template <class T> __device__ inline void keep_inverse(const T *inverse, T *kept
     }
 }
 
-// tile ← the w×w matrix with this leading dimension, by asynchronous copies. Columns of one of 64
-// begin at multiples of 16 bytes.
-template <class T>
-__device__ inline void fetch_tile(T *tile, const T *source, int source_ld, int w) {
+// tile ← a matrix and zeros beyond it, by asynchronous copies. Columns of one of 64×64 begin at
+// multiples of 16 bytes.
+template <class T, class Source> __device__ inline void fetch_tile(T *tile, Matrix<Source> source) {
     constexpr int ld = tile_ld<T>, wide = Pack16<T>::count;
-    if (w == TILE_ROWS) {
+    if (source.rows == TILE_ROWS && source.cols == TILE_ROWS) {
 #pragma unroll 8
         for (int e = threadIdx.x * wide; e < TILE_ENTRIES; e += COPIERS * wide) {
             int r = e % TILE_ROWS, c = e / TILE_ROWS;
-            copy_async<16>(tile + r + c * ld, source + r + (long long)c * source_ld, true);
+            copy_async<16>(tile + r + c * ld, &source(r, c), true);
         }
     } else {
         for (int e = threadIdx.x; e < TILE_ENTRIES; e += COPIERS) {
             int r = e % TILE_ROWS, c = e / TILE_ROWS;
-            bool valid = r < w && c < w;
-            copy_async<sizeof(T)>(
-                tile + r + c * ld, source + (valid ? r + (long long)c * source_ld : 0), valid);
+            bool valid = r < source.rows && c < source.cols;
+            copy_async<sizeof(T)>(tile + r + c * ld, valid ? &source(r, c) : source.data, valid);
         }
     }
     copy_async_commit();

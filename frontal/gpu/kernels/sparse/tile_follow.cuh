@@ -2,23 +2,35 @@
 // comes from: its columns arrive as messages (messages.cuh), and B follows at a short distance, 16
 // columns at a time. The product of the columns before is subtracted from them, 16 rows a warp, and
 // they are solved for, a row a thread. By 128 threads.
+//
+// With LDL the diagonal of L is one, and the reciprocals of D are sent in its place. That goes on
+// as long as the diagonal tile needs no interchange; where it does, zeros are sent instead.
 #pragma once
 #include "common/messages.cuh"
-#include "dense/potrf_tile.cuh"
+#include "sparse/pivot_blocks.cuh"
 
-// Send columns p…p+7 of a factored tile, from row p on, to sent[i + 64·j]; with the reciprocals of
-// its diagonal. By the threads that have no row to factor.
-template <class T> __device__ inline void send_eight(T *sent, const T *tile, int p) {
+// The first row of columns from p on that is sent; no less is wanted.
+__device__ inline int first_sent(int p) { return p / 8 * 8; }
+
+// Send N columns of a factored tile to sent[i + 64·j], with the reciprocals of its diagonal (or of
+// D). By the threads that have no row to factor.
+template <int N, class T> __device__ inline void send_columns(T *sent, const T *tile, int p) {
     int row = (int)threadIdx.x - TILE_ROWS;
-    if (row < p) return;
-    T v[8];  // all are loaded before one is stored
+    if (row < first_sent(p)) return;
+    T v[N], own = tile[row * (tile_ld<T> + 1)];  // all are loaded before one is stored
 #pragma unroll
-    for (int k = 0; k < 8; ++k) v[k] = tile[row + (p + k) * tile_ld<T>];
+    for (int k = 0; k < N; ++k) v[k] = tile[row + (p + k) * tile_ld<T>];
+    if constexpr (conjugates) own = from_real<T>(pivot_reciprocal(real(own)));
+    else own = pivot_reciprocal(own);
 #pragma unroll
-    for (int k = 0; k < 8; ++k) {
-        if (row == p + k) v[k] = from_real<T>(pivot_reciprocal(real(v[k])));
-        send(sent + row + (p + k) * TILE_ROWS, v[k]);
-    }
+    for (int k = 0; k < N; ++k) send(sent + row + (p + k) * TILE_ROWS, row == p + k ? own : v[k]);
+}
+
+// Send that columns p…last−1 will not come, by the same threads.
+template <class T> __device__ inline void send_nothing(T *sent, int p, int last) {
+    int row = (int)threadIdx.x - TILE_ROWS;
+    if (row < first_sent(p)) return;
+    for (; p < last; ++p) send(sent + row + p * TILE_ROWS, zero<T>());
 }
 
 // Columns p…p+15 of L, from row p on, as they are sent. A thread has eight entries of them.
@@ -66,31 +78,32 @@ template <class T> __device__ inline void solve_sixteen(T (&x)[16], const T *low
     columns<0, 16>(16, [&](auto index) {
         constexpr int k = decltype(index)::value;
         broadcast<k, 16>(lower + p + (p + k) * tile_ld<T>, [&](int j, T v) {
-            if (j == k) x[k] = real(v) * x[k];
-            else x[j] = fma_(-x[k], conj(v), x[j]);
+            if (j != k) x[j] = fma_(-x[k], mirrored(v), x[j]);
+            else if (CHOLESKY) x[k] = real(v) * x[k];
         });
     });
 }
 
-// Columns p…p+15 of the tile minus the product of those before them and rows p…p+15 of L, 16 rows a
+// Columns p…p+15 of the tile minus the product of the first `depth` and rows p…p+15 of L, 16 rows a
 // warp.
-template <class T> __device__ inline void subtract_left(T *tile, const T *lower, int p) {
+template <class T> __device__ inline void subtract_left(T *tile, const T *lower, int p, int depth) {
     constexpr int ld = tile_ld<T>;
     T *rows = tile + threadIdx.x / 32 * 16;
     WarpProduct<T, 16, 16> sum;
     sum.clear();
 #pragma unroll 1
-    for (int k = 0; k < p; k += 16)
-        sum.template add<16, false, false, false, true>(rows + k * ld, ld, lower + p + k * ld, ld);
+    for (int k = 0; k < depth; k += 16)
+        sum.template add<16, false, false, false, conjugates>(
+            rows + k * ld, ld, lower + p + k * ld, ld);
     sum.each([&](int i, int j, T &v) {
         T &entry = rows[i + (p + j) * ld];
         entry = entry - v;
     });
 }
 
-// Overwrites the tile by X, and the target by the rows and columns of X that it has: begin(), and
-// for each p arrive(p), solve(p) and, but for the last, prepare(p + 16). `lower` gets L as it is
-// sent.
+// Overwrites the tile by X, and with Cholesky the target by the rows and columns of X that it has:
+// begin(), and for each p arrive(p), solve(p) and, but for the last, prepare(p + 16). `lower` gets L
+// as it is sent.
 template <class T> struct Follower {
     T *tile, *lower;
     const T *sent;
@@ -105,13 +118,15 @@ template <class T> struct Follower {
         arrival.take_all(sent, p, lower);
         __syncthreads();
     }
-    // Then those of X are there for all.
-    __device__ void solve(int p) {
+    // Whether they came, for LDL.
+    __device__ bool came(int p) const { return !(lower[(p + 15) * (tile_ld<T> + 1)] == zero<T>()); }
+    // Then those of X are there for all. The threads that have no row do `other` meanwhile.
+    template <class Other = Nothing> __device__ void solve(int p, Other other = {}) {
         int r = threadIdx.x;
         if (r < TILE_ROWS) {
             T x[16], *row = tile + r + p * tile_ld<T>,
                      *to = target.data + r + (long long)p * target.ld;
-            int columns = r < target.rows ? target.cols - p : 0;
+            int columns = CHOLESKY && r < target.rows ? target.cols - p : 0;
 #pragma unroll
             for (int k = 0; k < 16; ++k) x[k] = row[k * tile_ld<T>];
             solve_sixteen(x, lower, p);
@@ -120,12 +135,12 @@ template <class T> struct Follower {
                 row[k * tile_ld<T>] = x[k];
                 if (k < columns) *to = x[k];
             }
-        }
+        } else other();
         __syncthreads();
     }
     // What can be done before columns p…p+15 of L are there.
     __device__ void prepare(int p) {
         arrival.ask(sent, p);
-        subtract_left(tile, lower, p);
+        subtract_left(tile, lower, p, p);
     }
 };

@@ -1,8 +1,9 @@
-// C − X·Xᴴ for a tile C of 64×64 in global memory and a tile X in shared memory, by 128 threads:
-// the ten 16×16 blocks on and below the diagonal. C is fetched while the last 16 columns of another
-// tile are still in use in its place.
+// C − X·Xᴴ, or C − X·E·Xᴴ with a diagonal E, for a tile C of 64×64 in global memory and a tile X in
+// shared memory, by 128 threads: the ten 16×16 blocks on and below the diagonal. C is fetched while
+// the last 16 columns of another tile are still in use in its place.
 #pragma once
 #include "dense/potrf_tile.cuh"
+#include "sparse/front.cuh"
 
 template <class T> struct Square {
     static constexpr int BLOCK = 16, ld = tile_ld<T>;
@@ -22,14 +23,16 @@ template <class T> struct Square {
         copy_async_commit();
     }
     // tile ← what was fetched, of some rows and as many columns and of the identity beyond, less
-    // the square of x. From barrier to barrier.
-    __device__ static void subtract(T *tile, const T *x, int rows) {
+    // the square of x, scaled between. From barrier to barrier.
+    template <class Scale = Unscaled>
+    __device__ static void subtract(T *tile, const T *x, int rows, Scale scale = {}) {
         copy_async_wait<0>();
         __syncwarp();
         each_block([&](int i, int j) {
             WarpProduct<T, BLOCK, BLOCK> sum;
             sum.clear();
-            sum.template add<TILE_ROWS, false, false, false, true>(x + i, ld, x + j, ld);
+            sum.template add<TILE_ROWS, false, false, false, conjugates>(
+                x + i, ld, x + j, ld, scale);
             const T *from = fetched(tile, i, j);  // loaded before anything is stored
             sum.each([&](int r, int c, T &v) { v = from[r + c * ld] - v; });
             T *to = tile + i + j * ld;

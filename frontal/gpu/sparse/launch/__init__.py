@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .fronts import TilesPlan, front_pivots, front_tiles
+from .fronts import TilesPlan, front_pivots, front_rows, front_tiles
 from .small_fronts import FEWEST_BLOCKS, SmallLaunch, small_fronts, small_tile
 from .solves import (
     SolvePlan,
@@ -21,6 +21,7 @@ __all__ = [
     "TilesPlan",
     "front_pivots",
     "front_places",
+    "front_rows",
     "front_solve",
     "front_solve_small",
     "front_tiles",

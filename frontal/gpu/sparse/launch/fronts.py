@@ -51,7 +51,7 @@ def front_tiles(dtype: npt.DTypeLike, method: Method, limits: Limits) -> TilesPl
     if not method.one_triangle:  # and reciprocals
         scratch += 64 + -(-lu // dtype.itemsize)
     elif method.pivots:  # LdlTile, or inverses of pivots
-        ldl = 128 + -(-(3 * 256 + 48) // dtype.itemsize)  # LdlTile and ones
+        ldl = 128 + -(-(3 * 256 + 80) // dtype.itemsize)  # LdlTile and ones
         inverses = 64 * (2 * dtype.itemsize + max(dtype.itemsize, 4))
         scratch += max(ldl, -(-inverses // dtype.itemsize))
     most = 1 if dtype.char == "D" else 3 if method.one_triangle else 2
@@ -66,6 +66,11 @@ def front_tiles(dtype: npt.DTypeLike, method: Method, limits: Limits) -> TilesPl
     return two if wanted and two.shared + _OWN <= limits.shared_block else one
 
 
-def front_pivots(fronts: int) -> tuple[int, int]:
-    """Blocks and threads of front_pivots.cu: a block each front."""
-    return fronts, TILE_THREADS
+def front_rows(pieces: int) -> tuple[int, int]:
+    """Blocks and threads of front_rows: a block each piece of rows left of a diagonal tile."""
+    return pieces, TILE_THREADS
+
+
+def front_pivots(pieces: int) -> tuple[int, int]:
+    """Blocks and threads of front_pivots, of the same list."""
+    return pieces, FRONT_TILE

@@ -1,0 +1,69 @@
+"""Mixed precision: factors in single, answers in double, and when a factor in double takes over.
+
+A factor in single precision is half as large and made in half the time. It need only lead to a
+solution: residuals, their norms and condition numbers are those of the matrix in double. Nothing
+is said against a matrix or a solution by such a factor, as rounding makes matrices of condition
+1e7 singular in single: where it does not lead to a solution that needs no warning, a factor in
+double decides.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..protocol import NumericFactor
+
+PRECISIONS = ("full", "mixed")
+_SINGLE = {np.dtype(np.float64): np.float32, np.dtype(np.complex128): np.complex64}
+_RANGE = 2.0**60  # numbers and their inverses are safe in single, products of two too
+
+
+class ImpreciseError(Exception):
+    """A factor in single precision is not good enough; never seen by users."""
+
+
+def require_precision(precision: str) -> None:
+    """Refuse what is no precision.
+
+    Raises
+    ------
+    ValueError
+    """
+    if precision not in PRECISIONS:
+        raise ValueError(f"precision is {precision!r}; choose 'full' or 'mixed'")
+
+
+def require_double(dtype: np.dtype) -> None:
+    """Refuse values in single, which have no other precision to be mixed with.
+
+    Raises
+    ------
+    ValueError
+    """
+    if np.dtype(dtype) not in _SINGLE:
+        raise ValueError(
+            f"precision='mixed' factorizes a matrix of double precision in single, and the matrix "
+            f"is {dtype} already. Try: A.astype('float64'), or precision='full'"
+        )
+
+
+def single(dtype: np.dtype) -> np.dtype:
+    """The single precision type of one of double."""
+    return np.dtype(_SINGLE[np.dtype(dtype)])
+
+
+def is_mixed(factor: NumericFactor) -> bool:
+    """Whether a factor is in a lower precision than its matrix."""
+    return factor.dtype != factor.matrix_dtype
+
+
+def require_range(diagonal: np.ndarray) -> None:
+    """Refuse a matrix for Cholesky, which is not scaled, if it is too large or small for single.
+
+    Raises
+    ------
+    ImpreciseError
+    """
+    size = np.abs(diagonal)
+    if not (size.max(initial=1.0) <= _RANGE and size.min(initial=1.0) >= 1 / _RANGE):
+        raise ImpreciseError("diagonal entries are out of range")

@@ -1,0 +1,76 @@
+// The rows of a matrix op(A) beside vectors: their types, and the threads that read them.
+//
+// Vectors are n×width, column-major without gaps, of type V: the factor's scalar T, or with WIDE
+// its double-precision counterpart.
+#pragma once
+#include "common/scalar.cuh"
+#include "sparse/structs.cuh"
+
+#ifndef WIDE
+#define WIDE 0
+#endif
+#ifndef LONG
+#define LONG 0
+#endif
+
+using T = SCALAR;
+template <class S> struct scalar_of {
+    using wide = double;
+};
+template <class S> struct scalar_of<complex<S>> {
+    using wide = complex<double>;
+};
+template <bool Wide> struct vector_of {
+    using type = T;
+};
+template <> struct vector_of<true> {
+    using type = scalar_of<T>::wide;
+};
+template <bool Long> struct position_of {
+    using type = int;
+};
+template <> struct position_of<true> {
+    using type = long long;
+};
+using V = vector_of<WIDE>::type;
+using R = real_t<V>;
+using Position = position_of<LONG>::type;
+
+constexpr int threads = SYSTEM_THREADS;
+
+template <class To, class From> __device__ inline To as(From a) {
+    if constexpr (is_complex<From>) return To{(real_t<To>)a.re, (real_t<To>)a.im};
+    else return (To)a;
+}
+// A power of two is multiplied in double precision, as NumPy does.
+template <class To, class From> __device__ inline To times(double s, From a) {
+    if constexpr (is_complex<From>) return To{(real_t<To>)(s * a.re), (real_t<To>)(s * a.im)};
+    else return (To)(s * a);
+}
+__device__ inline float modulus(float a) { return fabsf(a); }
+__device__ inline double modulus(double a) { return fabs(a); }
+__device__ inline float modulus(complex<float> a) { return hypotf(a.re, a.im); }
+__device__ inline double modulus(complex<double> a) { return hypot(a.re, a.im); }
+
+template <class S> __device__ inline S sum_of_team(S a, int lanes) {
+    for (int flip = lanes / 2; flip > 0; flip /= 2) {
+        if constexpr (is_complex<S>) {
+            S other{__shfl_xor_sync(~0u, a.re, flip), __shfl_xor_sync(~0u, a.im, flip)};
+            a = a + other;
+        } else a = a + __shfl_xor_sync(~0u, a, flip);
+    }
+    return a;
+}
+
+// The rows of op(A), one by one for a team of `lanes` threads, a power of two up to 32: row i has
+// the entries pointer[i]..pointer[i+1], their columns, and their positions among the values of A
+// (in that very order if `position` is null). All threads of a warp make the same number of steps.
+struct Teams {
+    int lanes, lane;
+    long long row, step;
+    __device__ Teams(int lanes) : lanes(lanes), lane(threadIdx.x % lanes) {
+        row = ((long long)blockIdx.x * blockDim.x + threadIdx.x) / lanes;
+        step = (long long)gridDim.x * blockDim.x / lanes;
+    }
+    __device__ long long rounds(int n) const { return (n + step - 1) / step; }
+};

@@ -1,0 +1,105 @@
+"""Estimates of condition numbers on the device: the vectors of `accuracy.Probes`.
+
+The kernels are those of condition.cu. A step is one small download.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...accuracy import Gains
+from ..runtime.array import Array, Value
+from . import launch
+from .entries import Entries
+
+
+class DeviceProbes:
+    """See `Probes`.
+
+    Parameters
+    ----------
+    entries : Entries
+        Of the matrix.
+    values : numpy.dtype
+        Scalar type of the matrix.
+    dtype : numpy.dtype
+        Scalar type of the vectors.
+    width : int
+        Right-hand sides that the device was prepared for.
+    """
+
+    complete = False
+
+    def __init__(self, entries: Entries, values: np.dtype, dtype: np.dtype, width: int) -> None:
+        self.n, self._device, self._dtype = entries.n, entries.device, dtype
+        self.width = width
+        more = {"WIDE": dtype.itemsize > values.itemsize, "LONG": entries.long}
+        self._of = values, {name: 1 for name, value in more.items() if value}
+        self._blocks = launch.system_blocks(self.n, self._device.limits)
+        self._weights = self._device.xp.empty(self.n, np.float64)
+
+    def weigh(
+        self,
+        lanes: int,
+        rows: Sequence[Value],
+        X: Array,
+        B: Array,
+        solution: np.ndarray,
+        error: float,
+    ) -> bool:
+        """Compute the weights; whether there is a solution to compute them of.
+
+        Parameters
+        ----------
+        lanes : int
+            Threads that read a row of op(A) together.
+        rows : sequence
+            What kernels need to know of the rows.
+        X, B, solution, error
+            See `System.probes`.
+        """
+        used = (solution > 0) & np.isfinite(solution)
+        if not used.any():
+            return False
+        scale = self._device.upload(np.where(used, 1 / np.where(used, solution, 1.0), 0.0))
+        sizes = np.int32(self.n), np.int32(X.shape[1]), np.int32(lanes)
+        arguments = (*sizes, *rows, X, B, scale, np.float64(1 / error), self._weights)
+        blocks = launch.system_blocks(self.n * lanes, self._device.limits)
+        self._launch("weights", arguments, blocks)
+        return True
+
+    def first(self) -> Array:
+        """See `Probes`."""
+        return self.units(-1, -1)
+
+    def units(self, first: int, second: int) -> Array:
+        """See `Probes`."""
+        X = self._device.xp.empty((self.n, 2), self._dtype, order="F")
+        self._launch("vectors", (np.int32(self.n), np.int32(first), np.int32(second), X))
+        return X
+
+    def signs(self, Y: Array) -> tuple[np.ndarray, Array]:
+        """See `Probes`; waits."""
+        sums = self._device.xp.empty((self._blocks, 2), np.float64)
+        self._launch("signs", (np.int32(self.n), self._weights, Y, sums))
+        return self._device.download(sums).sum(axis=0), Y
+
+    def gains(self, Z: Array, X: Array) -> Gains:
+        """See `Probes`; waits."""
+        found = self._device.xp.empty((self._blocks, 8), np.float64)
+        self._launch("gains", (np.int32(self.n), Z, X, found))
+        found = self._device.download(found)
+        size, row, dots = found[:, :2].ravel(), found[:, 2:4].ravel(), found[:, 4:].sum(axis=0)
+        own = np.hypot(dots[::2], dots[1::2])
+        if not np.isfinite(own).all():  # a maximum does not tell
+            return Gains(np.nan, (0, 0), own)
+        first, second = np.lexsort((row, -size))[:2]
+        return Gains(float(size[first]), (int(row[first]), int(row[second])), own)
+
+    def _launch(self, name: str, arguments: Sequence[Any], blocks: int | None = None) -> None:
+        values, constants = self._of
+        kernel = self._device.kernel("condition.cu", f"condition_{name}", values, **constants)
+        kernel((blocks or self._blocks,), (launch.SYSTEM_THREADS,), arguments)

@@ -1,8 +1,8 @@
 """Vectors that A takes to rounding: the evidence that it is singular, and what is free in x.
 
 A matrix is called singular if A', which is A in rows and columns of moderate size, takes a vector
-of norm 1 to less than 2 precisions of its norm, and if the same holds in all other scalings: what a
-scaling does is no property of A. The factors only help to find the vector.
+of norm 1 to a few precisions of its norm at most, and if the same holds in all other scalings: what
+a scaling does is no property of A. The factors only help to find the vector.
 """
 
 from __future__ import annotations

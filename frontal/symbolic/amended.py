@@ -138,6 +138,8 @@ def _tiles_behind(symbolic: Symbolic) -> np.ndarray:
 
 def movable(symbolic: Symbolic, columns: np.ndarray) -> np.ndarray:
     """Those of some columns, by position, whose front has a parent, or tiles behind theirs."""
+    if not columns.size:  # as most often: what follows looks at all columns
+        return columns
     front = _front_of_columns(symbolic)[columns]
     return columns[(symbolic.plan.parent[front] >= 0) | (_tiles_behind(symbolic)[columns] > 0)]
 

@@ -17,7 +17,8 @@ __device__ inline int first_sent(int p) { return p / 8 * 8; }
 template <int N, class T> __device__ inline void send_columns(T *sent, const T *tile, int p) {
     int row = (int)threadIdx.x - TILE_ROWS;
     if (row < first_sent(p)) return;
-    T v[N], own = tile[row * (tile_ld<T> + 1)];  // all are loaded before one is stored
+    // All are loaded before one is stored. Of rows behind, the diagonal is still being computed.
+    T v[N], own = row < p + N ? tile[row * (tile_ld<T> + 1)] : one<T>();
 #pragma unroll
     for (int k = 0; k < N; ++k) v[k] = tile[row + (p + k) * tile_ld<T>];
     if constexpr (conjugates) own = from_real<T>(pivot_reciprocal(real(own)));

@@ -114,8 +114,7 @@ template <int ORDER> __device__ inline void solve_upper(const Small<ORDER> &f, i
 }
 
 // To `largest`, from the panel's first column on, what `weak` says of this row.
-__device__ inline void tell_weak(
-    float *largest, const T (&a)[NB], int position, unsigned weak) {
+__device__ inline void tell_weak(float *largest, const T (&a)[NB], int position, unsigned weak) {
 #pragma unroll
     for (int k = 0; k < NB; ++k) {
         unsigned size = position == k ? 0x7f800000u : size_of(a[k]);
@@ -127,7 +126,9 @@ template <int ORDER> __device__ inline void factor(const Small<ORDER> &f) {
     for (int p = 0; p == 0 || p < f.k(); p += NB) {
         T a[NB];
         int w = min_(NB, f.k() - p), row = f.lane - p, pivot = 0,
-            position = row < 0 || f.lane >= f.order() ? -1 : f.lane < f.k() ? row : LATER,
+            position = row < 0 || f.lane >= f.order() ? -1
+                       : f.lane < f.k()               ? row
+                                                      : LATER,
             first = f.tile.front.start + p;
         unsigned weak = 0;
         f.load(a, p);

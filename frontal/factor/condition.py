@@ -119,9 +119,9 @@ def _as_it_is(of: _Solution, enough: float) -> _Found | None:
     if not np.isfinite(norm):
         return None
 
-    def near_null() -> np.ndarray:
+    def near_null() -> np.ndarray:  # whose largest entries alone are looked at
         column = Scaled.of(factor).sides(trans)[1]
-        return shifted(factor.download(solve(signs))[:, 0], -column)
+        return shifted(factor.download(systems[0].solve(signs))[:, 0], -column)
 
     return norm, near_null
 

@@ -69,6 +69,8 @@ class Method:
         return {"LDL": 1, "ADJOINT": int(self.adjoint)} if self.pivots else {}
 
 
+# Of pivots but Cholesky's, on every backend.
+LARGEST = 100  # entries of L: pivots are at least 1/LARGEST of their columns
 NULL = 16  # roundings of the scaled matrix: columns that have become smaller than this are null
 
 CHOLESKY = Method("cholesky", panels=1, pivots=False, scaling=False)

@@ -161,20 +161,19 @@ def factor_in_order(work, block, width, null, scaled):
         last = min(first + _STEP, width)
         if not _columns_in_order(work.method, block, width, first, last, null):
             return False
-        rows = width - last
-        for j in range(first, last):
-            pivot, column = block[j * (width + 1)], j * width + last
-            for i in range(rows):
-                scaled[(j - first) * rows + i] = block[column + i] * pivot
+        for j in range(max(first, 1), last):
+            block[j * width + j - 1] = 0
+        rows, corner, below = width - last, first * (width + 1), first * width + last
         if rows > 0:  # both triangles, of which one is not looked at
+            times_pivots(
+                work.method, block, below, width, rows, last - first, block, corner, width, scaled
+            )
             gemm(
                 work.routines, NO_TRANS, other_of(work), rows, rows, last - first, MINUS,
-                begin + (first * width + last) * item, width, address(scaled), rows, ONE,
+                begin + below * item, width, address(scaled), rows, ONE,
                 begin + last * (width + 1) * item, width,
             )  # fmt: skip
         first = last
-    for j in range(1, width):
-        block[j * width + j - 1] = 0
     return True
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from .._jit import inner
+from ..method import LARGEST as _LARGEST
 from ..method import NULL
 
-LARGEST = 100.0  # entries of L: pivots are at least 1/LARGEST of their columns
+LARGEST = float(_LARGEST)
 
 
 @inner

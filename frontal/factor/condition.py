@@ -105,7 +105,7 @@ def _as_it_is(of: _Solution, enough: float) -> _Found | None:
     That is so near the borders of the exponent, and where solutions have to be mended.
     """
     factor, trans, X, B, errors = of
-    if _hides(factor) or near_border(errors, factor.dtype, X.dtype).any():
+    if hides(factor) or near_border(errors, factor.dtype, X.dtype).any():
         return None
     probes = factor.system(trans, X.dtype).probes(X, B, errors.solution, of.error)
     if probes is None:
@@ -163,16 +163,16 @@ def _weights(
         return w.max(axis=1), np.ldexp(1.0, column)
 
 
-def _hides(factor: NumericFactor) -> bool:
+def hides(factor: NumericFactor) -> bool:
     """Whether solutions by the factors alone hide what A is, since pivots are small."""
-    small = factor.health().pivot_ratio < np.finfo(factor.matrix_dtype).eps ** 0.5
+    small = not factor.health().pivot_ratio >= np.finfo(factor.matrix_dtype).eps ** 0.5
     return bool(small or factor.perturbed or factor.nulls.size)
 
 
 def _solvers(factor: NumericFactor, of: Scaled, sides: tuple[str, str]) -> list[Product]:
     """Solutions by the factors alone; refined, where small pivots or rounding hide what A is."""
     mixed = is_mixed(factor)
-    if mixed or _hides(factor):
+    if mixed or hides(factor):
         return [_refined(of.system(factor, trans), mixed) for trans in sides]
     return [of.solver(factor, trans) for trans in sides]
 

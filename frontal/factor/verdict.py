@@ -16,7 +16,7 @@ from ..accuracy import NORMWISE, Errors, System, Vectors
 from ..errors import IllConditionedWarning, SingularMatrixError, warn
 from ..protocol import NumericFactor, relative_pivots
 from . import refine
-from .condition import Estimate, solution_condition
+from .condition import Estimate, hides, solution_condition
 from .mixed import ImpreciseError, is_mixed
 from .nullspace import NullSpace, null_space
 
@@ -224,16 +224,9 @@ class Verdict:
         elif factor.nulls.size or self.pivot_ratio < _NOISE * eps:  # they hide how near to singular
             estimate = estimate._replace(condition=max(estimate.condition, 1 / eps))
         self.estimates[key] = estimate
-        if estimate.condition * eps > 0.1 and "N" not in self.nulls and self._weak(factor):
+        if estimate.condition * eps > 0.1 and "N" not in self.nulls and hides(factor):
             self.seek_nulls(factor)
         return estimate
-
-    def _weak(self, factor: NumericFactor) -> bool:
-        """Whether pivots, too, make it likely that A is singular."""
-        return (
-            bool(factor.perturbed or factor.nulls.size)
-            or not self.pivot_ratio >= np.finfo(factor.dtype).eps ** 0.5
-        )
 
 
 def _decade(amplification: float) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...method import LARGEST
 from ...symbolic.supernodes import TILE
 from ..runtime.structs import Header, Struct
 
@@ -9,7 +10,7 @@ FRONT_TILE = TILE
 NO_POSITION = 0x7FFFFFFF
 PART_BIT = 1 << 30
 TILE_THREADS, PIVOT_COLUMNS = 128, 1024
-LIMIT = 100
+LIMIT = LARGEST
 SMALL_THREADS, SMALL_PANEL, SMALL_CHILDREN, MAP_BYTES = 64, 16, 4, 64
 ENTRY_BITS = 6
 SOLVE_WARPS, SMALL_ROWS, SMALL_LD = 8, 128, 132

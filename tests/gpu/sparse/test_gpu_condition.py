@@ -70,7 +70,7 @@ def test_columns_of_a_nearly_singular_matrix(device, only_there):
     B = numeric.upload(np.asfortranarray(rng.standard_normal((n, 1))))
     X = system.solve(B)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(condition, "_hides", lambda _: False)
+        patch.setattr(condition, "hides", lambda _: False)
         found = estimate(numeric, "N", X, B, system.measure(X, B)[1])
     assert set(found.columns) == {31, 77}
     assert found.condition > 1e8

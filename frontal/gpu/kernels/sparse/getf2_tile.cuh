@@ -31,8 +31,10 @@ template <class T, int N> struct DiagonalLu {
             for (int i = 0; i < N; ++i) lu[i][j] = block[i + j * ld];
     }
 
-    // Factor in place without interchanges; returns whether the pivots and L are good.
-    __device__ bool factor(PivotBounds<real_t<T>> bounds) {
+    // Factor in place without interchanges; returns whether the pivots are good. `most` grows to
+    // the largest entry of L, by the upper halves of their bits, as integers, so that no pivot
+    // waits for comparisons.
+    __device__ bool factor(unsigned &most, PivotBounds<real_t<T>> bounds) {
         bool good = true;
 #pragma unroll
         for (int k = 0; k < N; ++k) {
@@ -41,7 +43,7 @@ template <class T, int N> struct DiagonalLu {
 #pragma unroll
             for (int i = k + 1; i < N; ++i) {
                 lu[i][k] = lu[i][k] * inverse[k];
-                good = good && abs1(lu[i][k]) <= MULTIPLIER;
+                most = max(most, upper_size(lu[i][k]));
 #pragma unroll
                 for (int j = k + 1; j < N; ++j) lu[i][j] = fma_(-lu[i][k], lu[k][j], lu[i][j]);
             }
@@ -49,17 +51,15 @@ template <class T, int N> struct DiagonalLu {
         return good;
     }
 
-    // Overwrite a row by its solution x of x·U = row; returns whether it is a good row of L.
-    __device__ bool solve_row(T (&x)[N]) const {
-        bool good = true;
+    // Overwrite a row by its solution x of x·U = row, a row of L.
+    __device__ void solve_row(T (&x)[N], unsigned &most) const {
 #pragma unroll
         for (int k = 0; k < N; ++k) {
             x[k] = x[k] * inverse[k];
-            good = good && abs1(x[k]) <= MULTIPLIER;
+            most = max(most, upper_size(x[k]));
 #pragma unroll
             for (int j = k + 1; j < N; ++j) x[j] = fma_(-x[k], lu[k][j], x[j]);
         }
-        return good;
     }
 
     // Overwrite a column by its solution x of L·x = column.
@@ -141,9 +141,11 @@ template <class T> struct LuTile {
             for (int k = 0; k < NB; ++k) x[k] = tile[line + (q + k) * LD];
         }
         if ((line | 31) >= q) {  // the other warps have no line that is left
-            good = top.factor(bounds);
+            unsigned most = 0;
+            good = top.factor(most, bounds);
             if (mine && upper) top.solve_column(x);
-            if (mine && !upper) good = top.solve_row(x) && good;
+            if (mine && !upper) top.solve_row(x, most);
+            good = good && most <= upper_size(real_t<T>(MULTIPLIER));
         }
         if (!__syncthreads_and(good)) return false;
         if (mine) put_line(tile, line, q, upper, x);

@@ -5,14 +5,16 @@
 // registers, from one broadcast read, so there is nothing to exchange between pivots; then thread r
 // solves for row r below it, and another for column r beside it. That stands if no entry of L is
 // larger than MULTIPLIER and no pivot too small (threshold pivoting; with MULTIPLIER 1 partial
-// pivoting). Else nothing of it was written, and one warp looks for the largest pivots, two rows a
-// lane in registers: between two pivots there is no barrier.
+// pivoting), and these columns of L and rows of U are sent to those who follow (tile_follow.cuh).
+// Else nothing of it was written, nor is anything sent from then on, and one warp looks for the
+// largest pivots, two rows a lane in registers: between two pivots there is no barrier.
 // Pivots that are looked at when all is computed: Duff, Hogg, Lopez, "A new sparse LDLᵀ solver
 // using a posteriori threshold pivoting" (2020). A pivot is replaced if its column is null in all
 // rows that are left of the tile.
 #pragma once
 #include "dense/getf2.cuh"
 #include "dense/potrf_tile.cuh"
+#include "sparse/tile_follow.cuh"
 
 #ifndef MULTIPLIER
 #define MULTIPLIER 8
@@ -79,19 +81,24 @@ template <class T> struct LuTile {
     alignas(16) T exchange[2 * NB];
     unsigned replaced[TILE_ROWS / 32];  // bits of columns whose pivots were too small
 
-    // Factor the leading n×n of the tile, of rows and columns of the identity beyond. From barrier
-    // to barrier.
-    __device__ void factor(T *tile, int n, PivotBounds<real_t<T>> bounds) {
+    // Factor the leading n×n of the tile, of rows and columns of the identity beyond. Columns of L
+    // and of the transpose of U, one 64×64 after the other, go to `sent`, if that is not null; of
+    // panels, all columns do. From barrier to barrier.
+    __device__ void factor(T *tile, int n, PivotBounds<real_t<T>> bounds, T *sent) {
+        int line = threadIdx.x % TILE_ROWS;
+        if (sent && threadIdx.x >= TILE_ROWS) sent += TILE_ROWS * TILE_ROWS;
         if (threadIdx.x < TILE_ROWS) place[threadIdx.x] = threadIdx.x;
         if (threadIdx.x < TILE_ROWS / 32) replaced[threadIdx.x] = 0;
         __syncthreads();
 #pragma unroll 1
         for (int p = 0; p < n; p += PANEL_COLUMNS) {
 #pragma unroll 1
-            for (int q = p; q < min_(p + PANEL_COLUMNS, n); q += NB) {
+            for (int q = p, end = p + PANEL_COLUMNS; q < (sent ? end : min_(end, n)); q += NB) {
                 if (q > p) update_columns(tile, p, q);
-                if (!without_interchanges(tile, p, q, bounds))
-                    with_interchanges(tile, n, p, q, bounds);
+                if (without_interchanges(tile, p, q, bounds, sent)) continue;
+                if (sent) send_nothing(sent, line, q, end);
+                sent = nullptr;
+                with_interchanges(tile, n, p, q, bounds);
             }
             update_rest(tile, p);
         }
@@ -129,7 +136,8 @@ template <class T> struct LuTile {
     }
 
     // Columns and rows q… of the factors, if that needs no interchange.
-    __device__ bool without_interchanges(T *tile, int p, int q, PivotBounds<real_t<T>> bounds) {
+    __device__ bool without_interchanges(
+        T *tile, int p, int q, PivotBounds<real_t<T>> bounds, T *sent) {
         int line = threadIdx.x % TILE_ROWS;
         bool upper = threadIdx.x >= TILE_ROWS, mine = line >= q + NB, good = true;
         DiagonalLu<T, NB> top;
@@ -148,8 +156,10 @@ template <class T> struct LuTile {
             good = good && most <= upper_size(real_t<T>(MULTIPLIER));
         }
         if (!__syncthreads_and(good)) return false;
-        if (mine) put_line(tile, line, q, upper, x);
-        else if (line == q) {
+        if (mine) {
+            put_line(tile, line, q, upper, x);
+            if (sent) send_row(sent, line, q, x, one<T>());
+        } else if (line == q) {
 #pragma unroll
             for (int j = 0; j < NB; ++j)
 #pragma unroll
@@ -157,6 +167,13 @@ template <class T> struct LuTile {
                     if (upper == i < j) tile[q + i + (q + j) * LD] = top.lu[i][j];
         }
         __syncthreads();
+        if (sent && !mine && line >= first_sent(q)) {
+            T own = upper ? pivot_reciprocal(tile[line * (LD + 1)]) : one<T>();
+#pragma unroll
+            for (int k = 0; k < NB; ++k)
+                x[k] = tile[upper ? q + k + line * LD : line + (q + k) * LD];
+            send_row(sent, line, q, x, own);
+        }
         return true;
     }
 

@@ -83,7 +83,7 @@ template <class T> struct LdlTile {
                 update_rest(tile, p), p = end;
                 continue;
             }
-            if (sent) send_nothing(sent, q, end);
+            if (sent) send_nothing(sent, (int)threadIdx.x - TILE_ROWS, q, end);
             sent = nullptr;
             p = with_interchanges(tile, n, p, q, bounds);
         }

@@ -29,8 +29,7 @@ template <class T, int N> struct DiagonalLu {
     __device__ void load(const T *block, int ld) {
 #pragma unroll
         for (int j = 0; j < N; ++j)
-#pragma unroll
-            for (int i = 0; i < N; ++i) lu[i][j] = block[i + j * ld];
+            broadcast<0, N>(block + j * ld, [&](int i, T v) { lu[i][j] = v; });
     }
 
     // Factor in place without interchanges; returns whether the pivots are good. `most` grows to
@@ -127,12 +126,11 @@ template <class T> struct LuTile {
     // Rows q… of a column right of them, less the product of rows p…q−1.
     __device__ void load_column(T (&x)[NB], const T *tile, int column, int p, int q) const {
         const T *from = tile + column * LD;
-#pragma unroll
-        for (int i = 0; i < NB; ++i) x[i] = from[q + i];
+        broadcast<0, NB>(from + q, [&](int i, T v) { x[i] = v; });
 #pragma unroll 4
         for (int k = p; k < q; ++k)
-#pragma unroll
-            for (int i = 0; i < NB; ++i) x[i] = fma_(-tile[q + i + k * LD], from[k], x[i]);
+            broadcast<0, NB>(
+                tile + q + k * LD, [&](int i, T v) { x[i] = fma_(-v, from[k], x[i]); });
     }
 
     // Columns and rows q… of the factors, if that needs no interchange.
@@ -178,8 +176,12 @@ template <class T> struct LuTile {
     }
 
     __device__ void put_line(T *tile, int line, int q, bool upper, const T (&x)[NB]) const {
+        if (upper) {
+            put_row<0>(tile + q + line * LD, x, x[0]);
+        } else {
 #pragma unroll
-        for (int k = 0; k < NB; ++k) tile[upper ? q + k + line * LD : line + (q + k) * LD] = x[k];
+            for (int k = 0; k < NB; ++k) tile[line + (q + k) * LD] = x[k];
+        }
     }
 
     // The same with the largest pivots.

@@ -106,6 +106,15 @@ def test_bad_scaling_is_not_bad_condition(kind):
     assert info.condition <= 1e5
 
 
+def test_an_inverse_whose_entries_reach_the_smallest_numbers():
+    """Their moduli have no reciprocals."""
+    A = sp.csc_array(sp.eye_array(500) + 0.2j * sp.eye_array(500, k=-1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        info = frontal.solve(A, np.ones(500), return_info=True)[1]
+    assert info.condition <= 4
+
+
 def test_no_small_pivot_and_a_huge_condition():
     A = sp.csc_array(sp.eye_array(60) - 2 * sp.eye_array(60, k=1))
     with pytest.warns(frontal.IllConditionedWarning, match="most of column 0, 1"):

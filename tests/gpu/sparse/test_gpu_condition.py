@@ -76,6 +76,15 @@ def test_columns_of_a_nearly_singular_matrix(device, only_there):
     assert found.condition > 1e8
 
 
+@pytest.mark.parametrize("below", [0.1, 0.1j])
+def test_an_inverse_whose_entries_reach_the_smallest_numbers(device, only_there, below):
+    a = sp.csc_array(sp.eye_array(400) + below * sp.eye_array(400, k=-1))
+    b = np.ones(400)
+    x, info = frontal.solve(a, b, kind="general", backend="gpu", return_info=True)
+    assert np.abs(a @ x - b).max() <= 1e-15
+    assert 1 <= info.condition <= 4
+
+
 def test_a_first_solution_moves_numbers_of_blocks(device, only_there, monkeypatch):
     factor = frontal.factorize(matrix("spd", "f8", 40), kind="spd", backend="gpu")
     moved, download = [], device.download

@@ -8,7 +8,7 @@ rows, and counts errors in the units of x: a badly scaled matrix is not called i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -200,19 +200,26 @@ def _solvers(
     if not (hidden or is_mixed(factor)):
         return [of.solver(factor, trans) for trans in sides]
 
-    def by_gmres(system: HostSystem, X: np.ndarray, B: np.ndarray, errors: Errors) -> np.ndarray:
+    systems = (of.system(factor, trans) for trans in sides)
+    return [_refined(one, _by_gmres(one, is_mixed(factor))) for one in systems]
+
+
+def _by_gmres(
+    system: HostSystem, mixed: bool
+) -> Callable[[np.ndarray, np.ndarray, Errors], np.ndarray]:
+    def mend(X: np.ndarray, B: np.ndarray, errors: Errors) -> np.ndarray:
         X, error, _ = refine.rescue(system, X, B, errors.normwise)
-        if is_mixed(factor) and not (error <= NORMWISE * system.eps).all():
+        if mixed and not (error <= NORMWISE * system.eps).all():
             raise ImpreciseError("no condition number can be estimated")
         return X
 
-    return [_refined(of.system(factor, trans), by_gmres) for trans in sides]
+    return mend
 
 
 def _solver_there(system: System, width: int, mixed: bool) -> Product:
     """The same where the factor is, for no more columns at once than it is prepared for."""
 
-    def unsure(*_: Any) -> Vectors:
+    def unsure(*_: object) -> Vectors:
         raise _UnsureError
 
     one = _refined(system, unsure) if mixed else system.solve
@@ -229,14 +236,14 @@ def _solver_there(system: System, width: int, mixed: bool) -> Product:
     return solve
 
 
-def _refined(system: Any, otherwise: Callable[[Any, Vectors, Vectors, Errors], Vectors]) -> Product:
+def _refined(system: System, otherwise: Callable[[Vectors, Vectors, Errors], Vectors]) -> Product:
     """Refined solutions, and what else there is for those that are not good enough."""
 
     def solve(B: Vectors) -> Vectors:
         X, errors, _ = refine.solve(system, B, None, True)
         if errors is None or not errors.insufficient(system.eps):
             return X
-        return otherwise(system, X, B, errors)
+        return otherwise(X, B, errors)
 
     return solve
 

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
 
 import frontal
 import frontal.gpu.runtime.device
@@ -14,6 +15,8 @@ import frontal.gpu.runtime.device
 def chosen(device, monkeypatch):
     """Give `backend="gpu"` the device of the test."""
     monkeypatch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
+    with threadpool_limits(1):
+        yield
 
 
 def paths(count, n):

@@ -9,6 +9,7 @@ from threadpoolctl import threadpool_limits
 
 import frontal
 import frontal.gpu.runtime.device
+from frontal.factor import nullspace
 
 
 @pytest.fixture(autouse=True)
@@ -27,9 +28,10 @@ def paths(count, n):
 
 
 @pytest.mark.parametrize("kind", ["symmetric", "general"])
-@pytest.mark.parametrize(("count", "n"), [(1, 90), (70, 2)])
-def test_null_spaces_and_solutions(device, kind, count, n):
+@pytest.mark.parametrize(("count", "n"), [(1, 90), (3, 20)])
+def test_null_spaces_and_solutions(device, monkeypatch, kind, count, n):
     """Of one body, and of more than are sought where no pivot says so."""
+    monkeypatch.setattr(nullspace, "_MOST", 2)
     A, rng = paths(count, n), np.random.default_rng(0)
     with pytest.raises(frontal.SingularMatrixError) as caught:
         frontal.factorize(A, kind=kind, backend="gpu")

@@ -47,3 +47,17 @@ def test_null_spaces_and_solutions(device, monkeypatch, kind, count, n):
     assert (info.backend, info.null_pivots) == ("gpu", count)
     assert np.abs(A @ x - b).max() <= 1e-13
     assert not x[factor.null_columns].any()
+
+
+def test_columns_that_are_null_together(device):
+    """Replaced pivots whose rows reach each other leave a factor that solves for nothing else."""
+    A = frontal.problems.repeated_constraint(60, 2)
+    with pytest.raises(frontal.SingularMatrixError) as caught:
+        frontal.factorize(A, kind="general", backend="gpu")
+    assert caught.value.rank == 60
+    with pytest.warns(frontal.PerformanceWarning, match="takes over"):
+        factor = frontal.factorize(A, kind="general", backend="gpu", singular="allow")
+    x, info = factor.solve(A @ np.ones(62), return_info=True)
+    assert info.null_pivots == 2
+    assert np.abs(A @ x - A @ np.ones(62)).max() <= 1e-13
+    assert np.abs(x).max() <= 10

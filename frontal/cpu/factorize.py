@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .._jit import inner, jit
+from .._jit import allocating, inner, jit
 from ..method import CHOLESKY, LDLH, LDLT, LU, Method
 from . import cholesky, ldl, ldl_restore, ldl_threshold, lu, lu_threshold
 from .assembly import Work, add_entries, block_offset, shape, taken_over
@@ -301,7 +301,7 @@ def _take_part(work, low, root, top, leader, rank, info):
     fetch_add(state, QUIT, 1)
 
 
-@inner
+@allocating
 def _work(method, rest):
     return Work(method, *rest)
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._jit import inner
+from .._jit import inner, view
 from .assembly import assemble, block_offset, shape
 from .blas import (
     LOWER,
@@ -83,7 +83,7 @@ def run_tile(work, kind, s, step, tile, size, rank):
     return SOUND
 
 
-@inner
+@view
 def _turn(work, rank):
     return work.turn[2 * rank * BLOCK : (2 * rank + 1) * BLOCK]
 

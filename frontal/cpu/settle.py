@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._jit import inner, jit
+from .._jit import allocating, inner, jit
 from ..protocol import HostFactor, panel_offsets
 from ..symbolic.amended import Outcome, amended, renumber
 from ..symbolic.symbolic import Symbolic
@@ -162,7 +162,7 @@ def _tell(plan, delays, pivots, one_triangle, outcome, made, null):
         first = last
 
 
-@inner
+@allocating
 def _arrange_rows(s, columns, rows, order, stamp, number):
     """Rows of a front beside the columns of their names where these are there, and their order."""
     k = rows.size

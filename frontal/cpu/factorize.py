@@ -11,11 +11,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .._jit import allocating, inner, jit
+from .._jit import inner, jit
 from ..method import CHOLESKY, LDLH, LDLT, LU, Method
 from . import cholesky, ldl, ldl_restore, ldl_threshold, lu, lu_threshold
 from .assembly import Work, add_entries, block_offset, shape, taken_over
 from .blas import yield_thread
+from .borrowed import borrow
 from .constants import by_method
 from .delays import add_delayed, make_list, order_of, receive
 from .team import (
@@ -301,29 +302,28 @@ def _take_part(work, low, root, top, leader, rank, info):
     fetch_add(state, QUIT, 1)
 
 
-@allocating
-def _work(method, rest):
-    return Work(method, *rest)
-
-
 @jit
 def _run_cholesky(rest, low, root, top, leader, rank, info):
-    _take_part(_work(CHOLESKY, rest), low, root, top, leader, rank, info)
+    work = Work(CHOLESKY, *rest)
+    _take_part(borrow(work), low, root, top, leader, rank, info)
 
 
 @jit
 def _run_lu(rest, low, root, top, leader, rank, info):
-    _take_part(_work(LU, rest), low, root, top, leader, rank, info)
+    work = Work(LU, *rest)
+    _take_part(borrow(work), low, root, top, leader, rank, info)
 
 
 @jit
 def _run_ldlt(rest, low, root, top, leader, rank, info):
-    _take_part(_work(LDLT, rest), low, root, top, leader, rank, info)
+    work = Work(LDLT, *rest)
+    _take_part(borrow(work), low, root, top, leader, rank, info)
 
 
 @jit
 def _run_ldlh(rest, low, root, top, leader, rank, info):
-    _take_part(_work(LDLH, rest), low, root, top, leader, rank, info)
+    work = Work(LDLH, *rest)
+    _take_part(borrow(work), low, root, top, leader, rank, info)
 
 
 _RUN: dict[Method, Callable[..., None]] = {

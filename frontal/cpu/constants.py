@@ -59,8 +59,8 @@ def by_method(**functions: Callable[..., Any]) -> Callable[..., Any]:
     Parameters
     ----------
     **functions : compiled functions
-        By the method's name. The first argument of each is `Borrowed`, with an attribute ``method``;
-        no other method's code is compiled with it.
+        By the method's name. The first argument of each is `Borrowed`, with an attribute
+        ``method``; no other method's code is compiled with it.
     """
 
     def chosen(work: Any, *others: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from .._jit import inner, jit
 from ..method import CHOLESKY, LDLH, LDLT, LU, Method
-from . import cholesky, ldl, ldl_restore, ldl_threshold, lu, lu_threshold
+from . import cholesky, ldl, ldl_restore, ldl_threshold, ldl_windows, lu, lu_threshold
 from .assembly import Work, add_entries, block_offset, shape, taken_over
 from .blas import yield_thread
 from .borrowed import borrow
@@ -180,9 +180,11 @@ def _eliminate_ldl(work, s, rank, shared, info):
         for j in range(k):
             order[j] = j
     done = np.int64(0)
-    if k * (k + m) > ldl.SMALL:
+    if k + m > ldl_windows.LARGEST:
         done = _eliminate_blocks(work, s, rank, shared)
-    done = ldl_threshold.eliminate_rest(work, s, done)
+    elif k > ldl_windows.WIDTH:
+        done = ldl_windows.eliminate_windows(work, s, rank)
+    done = ldl_threshold.eliminate_rest(work, s, done, k)
     if done < k and _must_finish(work, s):
         least = _replacement(work, s)
         fetch_add(work.state, PERTURBED, ldl_threshold.replace_rest(work, s, done, least))

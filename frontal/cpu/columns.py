@@ -37,6 +37,14 @@ def add(a, out, b, at, count):
 
 
 @inner
+def add_scattered(out, base, places, first, b, at):
+    """out[base + places[i]] += b[at + i] for i >= first."""
+    base, at = np.uint64(base), np.uint64(at)
+    for i in range(np.uint64(first), np.uint64(places.size)):
+        out[base + np.uint64(places[i])] += b[at + i]
+
+
+@inner
 def multiply(a, at, count, factor):
     """a[at + i] *= factor for i < count."""
     at = np.uint64(at)

@@ -14,7 +14,7 @@ import numpy as np
 from .._jit import inner, jit
 from ..method import CHOLESKY, LDLH, LDLT, LU, Method
 from . import cholesky, ldl, ldl_restore, ldl_threshold, ldl_windows, lu, lu_threshold
-from .assembly import Work, add_entries, block_offset, shape, taken_over
+from .assembly import Work, add_entries, shape, taken_over
 from .blas import yield_thread
 from .borrowed import borrow
 from .constants import by_method
@@ -53,6 +53,7 @@ from .team import (
 
 _NO_STEP = np.int64(0)
 _ALONE, _TOGETHER = np.array([False, True])
+_LOOSE, _FIRM = _ALONE, _TOGETHER
 _TILE = np.int64(256)  # rows and columns of a tile of a large front
 _LARGE = 640  # fronts of this order and above are tiled
 _REPLACED = 0.75  # the power of eps below which, for their columns, pivots are replaced at last
@@ -141,13 +142,17 @@ def _eliminate_cholesky(work, s, rank, shared, info):
 @inner
 def _eliminate_lu(work, s, rank, shared, info):
     """The pivot columns of front s that have sound pivots; returns whether there was room."""
-    k, _ = shape(work, s)
+    k, m = shape(work, s)
     done = k
-    if not _eliminate(work, s, rank, shared, info, lu.BLOCK, lu.factor_diagonal_block):
+    if k + m <= lu_threshold.SMALL:
+        good = lu_threshold.eliminate_by_threshold(work, s, _FIRM) == k
+    else:
+        good = _eliminate(work, s, rank, shared, info, lu.BLOCK, lu.factor_diagonal_block)
+    if not good:
         if not make_list(work, s):
             return False
         _assemble_front(work, s, rank, shared)
-        done = lu_threshold.eliminate_by_threshold(work, s)
+        done = lu_threshold.eliminate_by_threshold(work, s, _LOOSE)
         if done < k and _must_finish(work, s):
             least = _replacement(work, s)
             fetch_add(work.state, PERTURBED, lu_threshold.replace_rest(work, s, done, least))
@@ -242,10 +247,8 @@ def _factor_front(work, s, rank, shared, info):
     shared = shared and k + m >= _LARGE
     _assemble_front(work, s, rank, shared)
     fetch_add(work.state, PROGRESS, 1)
-    if not work.method.pivots and k * (k + m) <= cholesky.SMALL:
-        clear = work.plan.child_pointer[s + 1] == work.plan.child_pointer[s]
-        block, origin = block_offset(work, s, rank), work.panel[s]
-        info[0] = cholesky.factor_small(work.panels, origin, k, m, work.arena, block, clear)
+    if not work.method.pivots and k + m <= cholesky.SMALL:
+        info[0] = cholesky.factor_small(work, s, rank)
         return info[0] == 0
     if not _eliminate_front(work, s, rank, shared, info):
         return False

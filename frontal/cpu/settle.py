@@ -110,8 +110,18 @@ def _settle_in_place(plan, delays, offset, panels, pivots, coupling, null):
         for j in range(last - first):
             if j > 0:
                 coupling[first + j - 1] = panels[offset[s] + j * ld + j - 1]
-        _unmark(pivots[first:last], null[first:last])
-        _as_interchanges(pivots[first:last], at, place)
+        order = pivots[first:last]
+        _unmark(order, null[first:last])
+        if not _in_order(order):
+            _as_interchanges(order, at, place)
+
+
+@inner
+def _in_order(order):
+    good = True
+    for j in range(order.size):
+        good &= order[j] == j
+    return good
 
 
 @inner

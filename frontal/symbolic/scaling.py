@@ -93,7 +93,7 @@ def equilibrated(
         scaling = Scaling(both, both)
     else:
         scaling = Scaling(*equilibrate(*of, size, *begin))
-    far = _far_below(*of, size.astype(np.float64), scaling.row, scaling.column)
+    far = _far_below(*of, size, scaling.row, scaling.column)
     return Equilibrated(scaling, far <= UNEVEN * size.size)
 
 
@@ -103,7 +103,7 @@ def _far_below(indptr, indices, size, row, column):
     far = 0
     for j in range(indptr.size - 1):
         for p in range(indptr[j], indptr[j + 1]):
-            product = size[p] * row[indices[p]] * column[j]
+            product = np.float64(size[p]) * row[indices[p]] * column[j]
             far += size[p] > 0 and product < FAR
     return far
 
@@ -116,8 +116,16 @@ def scaled(
         by_row, by_column = (np.log2(a).astype(np.int64) for a in (row, column))
         exponent = by_row[indices] + np.repeat(by_column, np.diff(indptr))
         return shifted(data, exponent).astype(data.dtype, copy=False)
-    factors = row[indices] * np.repeat(column, np.diff(indptr))
-    return (data * factors).astype(data.dtype, copy=False)
+    out = np.empty_like(data)
+    _multiply(indptr, indices, data, row, column, out)
+    return out
+
+
+@jit
+def _multiply(indptr, indices, data, row, column, out):
+    for j in range(indptr.size - 1):
+        for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
+            out[p] = data[p] * (row[np.uint32(indices[p])] * column[j])
 
 
 def extreme(row: np.ndarray, column: np.ndarray) -> bool:
@@ -215,8 +223,8 @@ def _equal_rows(indptr, indices, size, scale):
         far = 0.0
         for j in range(n):
             largest = -np.inf
-            for p in range(indptr[j], indptr[j + 1]):
-                largest = max(largest, size[p] + scale[indices[p]])
+            for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
+                largest = max(largest, size[p] + scale[np.uint32(indices[p])])
             gain[j] = 0.5 * (largest + scale[j]) if largest > -np.inf else 0.0
             far = max(far, abs(gain[j]))
         for j in range(n):
@@ -249,9 +257,10 @@ def equilibrate_symmetric(
     scale = np.zeros(indptr.size - 1)
     if row is not None and column is not None:
         scale = 0.5 * (np.log2(row) + np.log2(column))
-    modulus = _modulus(data).astype(np.float64)
-    number = (modulus > 0) & np.isfinite(modulus)
-    size = np.log2(modulus, where=number, out=np.full(modulus.size, -np.inf))
+    modulus = _modulus(data).astype(np.float64, copy=False)
+    with np.errstate(divide="ignore"):
+        size = np.log2(modulus)
+    size[~(size < np.inf)] = -np.inf
     _equal_rows(indptr, indices, size, scale)
     exponent = np.clip(np.rint(scale), -_LARGEST, _LARGEST).astype(np.int32)
     return np.ldexp(1.0, exponent)

@@ -10,7 +10,7 @@ from .._jit import inner
 from ..method import Method
 from ..symbolic.plan import Plan
 from .blas import Routines
-from .columns import add, add_scattered, clear
+from .columns import add, add_row, add_scattered, clear
 
 
 class Delays(NamedTuple):
@@ -161,9 +161,7 @@ def _extend_add(work, s, c, low, high, rank):
             add_column(panels, panel + column * (k + m), relative, above, arena, origin + j * size)
             continue
         if not work.method.one_triangle:
-            for i in range(inner):
-                where = upper + np.int64(relative[i]) * m + column - k
-                panels[where] += arena[origin + j * size + i]
+            add_row(panels, upper + column - k, m, relative, inner, arena, origin + j * size)
             above = inner
         add_column(arena, block + column * m, relative, above, arena, origin + j * size)
 

@@ -24,7 +24,7 @@ from .blas import (
     potrf,
     trsm,
 )
-from .columns import multiply, subtract
+from .columns import clear, multiply, subtract
 from .team import ASSEMBLE, PANEL, SOLVE, SOUND, UPDATE
 
 BLOCK = 256  # columns of a diagonal block factorized by one potrf
@@ -181,6 +181,7 @@ def factor_small(work, s, rank):
 def _eliminate_column(a, panel, ld, j, last):
     """Column j, and its product off those up to `last`; False if its pivot is not positive."""
     column = panel + j * ld
+    clear(a, column, j)  # above the diagonal are products
     pivot = a[column + j].real
     if not pivot > 0:
         return False

@@ -45,6 +45,14 @@ def add_scattered(out, base, places, first, b, at):
 
 
 @inner
+def add_row(out, base, ld, places, count, b, at):
+    """out[base + places[i] * ld] += b[at + i] for i < count."""
+    base, ld, at = np.uint64(base), np.uint64(ld), np.uint64(at)
+    for i in range(np.uint64(count)):
+        out[base + np.uint64(places[i]) * ld] += b[at + i]
+
+
+@inner
 def multiply(a, at, count, factor):
     """a[at + i] *= factor for i < count."""
     at = np.uint64(at)

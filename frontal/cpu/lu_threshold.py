@@ -12,7 +12,7 @@ import numpy as np
 from .._jit import inner
 from .assembly import shape
 from .blas import LEFT, LOWER, MINUS, NO_TRANS, ONE, UNIT, address, gemm, laswp, trsm
-from .columns import multiply, subtract
+from .columns import multiply, subtract, within
 from .delays import interchanges_of, order_of, rows_of
 from .pivots import LARGEST, null_bound, size_of
 
@@ -31,11 +31,11 @@ def swap_rows(a, origin, ld, count, r, s):
 @inner
 def _largest(a, begin, first, last):
     """Place in [first, last) of the largest entry, a NaN if there is one; `first` for none."""
-    best = first
+    best, largest = first, size_of(a[begin + first])
     for i in range(first + 1, last):
         size = size_of(a[begin + i])
-        if size > size_of(a[begin + best]) or size != size:
-            best = i
+        if size > largest or size != size:
+            best, largest = i, size
     return best
 
 
@@ -50,6 +50,15 @@ def _exchange_columns(work, s, i, j):
         a[x + r], a[y + r] = a[y + r], a[x + r]
     order = order_of(work, s)
     order[i], order[j] = order[j], order[i]
+
+
+@inner
+def _bears(a, column, p, candidates, rows, null):
+    """Whether the largest of the candidates, in row p, is a pivot for the whole column."""
+    size, below, count = size_of(a[column + p]), column + candidates, rows - candidates
+    if not within(a, below, count, size * LARGEST):
+        return False
+    return size > null or (size == size and not within(a, below, count, null))
 
 
 @inner
@@ -90,8 +99,9 @@ def _eliminate_block(work, s, done, width, interchanges, firm):
     corner = work.panel[s] + done * (ld + 1)
     j, last = np.int64(0), width
     while j < last:
-        p, size, largest = _sizes(a, corner + j * ld, j, k - done, ld - done)
-        if largest > null and size >= largest / LARGEST:
+        column = corner + j * ld
+        p = _largest(a, column, j, k - done)
+        if _bears(a, column, p, k - done, ld - done, null):
             interchanges[done + j] = p + 1
             _eliminate_column(a, corner, ld, j, p, ld - done, width)
             j += 1

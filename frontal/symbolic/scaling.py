@@ -145,11 +145,25 @@ def shifted(M: np.ndarray, exponent: np.ndarray) -> np.ndarray:
     return out
 
 
-def _largest(n: int, index: np.ndarray, exponent: np.ndarray) -> np.ndarray:
-    """Largest exponent of each row or column, 0 for an empty one."""
-    largest = np.full(n, _ZERO)
-    np.maximum.at(largest, index, exponent)
-    return np.where(largest > _ZERO // 2, largest, 0)
+@jit
+def _gains(indptr, indices, size, by_row, by_column):
+    """Exponents of the largest entry of each row, and then of each column; 0 for empty ones."""
+    n = indptr.size - 1
+    of_row, of_column = np.full(n, _ZERO), np.zeros(n, np.int64)
+    for j in range(n):
+        for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
+            i = np.uint32(indices[p])
+            of_row[i] = max(of_row[i], size[p] + by_row[i] + by_column[j])
+    for i in range(n):
+        if of_row[i] <= _ZERO // 2:
+            of_row[i] = 0
+    for j in range(n):
+        largest = _ZERO
+        for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
+            i = np.uint32(indices[p])
+            largest = max(largest, size[p] + by_row[i] + by_column[j] - of_row[i])
+        of_column[j] = largest if largest > _ZERO // 2 else 0
+    return of_row, of_column
 
 
 def _exponents(x: np.ndarray) -> np.ndarray:
@@ -206,12 +220,10 @@ def equilibrate(
         np.zeros(n, np.int64) if a is None else np.where(a > 0, _exponents(a), 0)
         for a in (row, column)
     )
-    place = np.repeat(np.arange(n), np.diff(indptr))
     # exponents are added: the product of the powers may be no number
-    size = _exponents(_modulus(data)) + by_row[indices] + by_column[place]
-    gain = _largest(n, indices, size)
-    size -= gain[indices]
-    return _powers(by_row - gain, by_column - _largest(n, place, size))
+    size = _exponents(_modulus(data))
+    of_row, of_column = _gains(indptr, indices, size, by_row, by_column)
+    return _powers(by_row - of_row, by_column - of_column)
 
 
 @jit

@@ -6,8 +6,6 @@ which is felt where fronts are small.
 
 from __future__ import annotations
 
-from typing import Any
-
 from numba import types
 from numba.core import cgutils
 from numba.core.typing.templates import AttributeTemplate
@@ -19,7 +17,7 @@ from .._jit import intrinsic
 class Borrowed(types.CPointer):
     """Pointer to a named tuple, with its attributes; they are not changed while it lives."""
 
-    def field(self, name: str) -> tuple[int, Any]:
+    def field(self, name: str) -> tuple[int, types.Type]:
         """Place and type of an attribute."""
         place = self.dtype.fields.index(name)
         return place, self.dtype.types[place]
@@ -32,12 +30,12 @@ register_model(Borrowed)(models.PointerModel)
 class _Attributes(AttributeTemplate):
     key = Borrowed
 
-    def generic_resolve(self, kind: Any, name: str) -> Any:
+    def generic_resolve(self, kind, name):
         return kind.field(name)[1] if name in kind.dtype.fields else None
 
 
 @lower_getattr_generic(Borrowed)
-def _load(context: Any, builder: Any, kind: Any, pointer: Any, name: str) -> Any:
+def _load(context, builder, kind, pointer, name):
     place, of = kind.field(name)
     where = cgutils.gep_inbounds(builder, pointer, 0, place)
     return context.data_model_manager[of].load_from_data_pointer(builder, where)

@@ -102,9 +102,9 @@ def _far_below(indptr, indices, size, row, column):
     """How many entries but zeros are far below 1."""
     far = 0
     for j in range(indptr.size - 1):
-        for p in range(indptr[j], indptr[j + 1]):
-            product = np.float64(size[p]) * row[indices[p]] * column[j]
-            far += size[p] > 0 and product < FAR
+        for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
+            product = np.float64(size[p]) * row[np.uint32(indices[p])] * column[j]
+            far += (size[p] > 0) & (product < FAR)
     return far
 
 

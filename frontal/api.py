@@ -42,8 +42,8 @@ def solve(
         ``"auto"`` tries Cholesky on a Hermitian matrix with a positive diagonal, takes LDL^T or
         LDL^H for other symmetric ones, else LU; ``"spd"`` insists on Cholesky.
     ordering : str or (n,) int array
-        ``"auto"``, ``"amd"``, ``"metis"``, ``"nesdis"``, ``"rcm"``, ``"natural"``, or a
-        permutation: entry k is the column eliminated k-th.
+        ``"auto"``, ``"amd"``, ``"dissection"``, ``"metis"``, ``"nesdis"``, ``"rcm"``,
+        ``"natural"``, or a permutation: entry k is the column eliminated k-th.
     backend : {"auto", "cpu", "gpu"}
         ``"auto"`` is what ``FRONTAL_BACKEND`` says; without it a GPU that is there, for all but
         small problems, and the CPU where the factor does not fit into its memory. ``"gpu"`` insists

@@ -240,8 +240,8 @@ class FactorMemoryError(FrontalError, MemoryError):
             f"the factorization needs {self.required / 2**30:.2f} GiB and "
             f"{self.available / 2**30:.2f} GiB are available. Likely causes: (a) an ordering with "
             "much fill, (b) other programs or earlier factors hold the memory. Try: "
-            "ordering='metis' or 'nesdis', a float32 or complex64 matrix (refinement makes up for "
-            "part of the precision), backend='cpu' where a GPU is what is too small "
+            "ordering='dissection' or 'nesdis', a float32 or complex64 matrix (refinement makes up "
+            "for part of the precision), backend='cpu' where a GPU is what is too small "
             "(backend='auto' goes there by itself), free() of factors that are done with"
         )
 

@@ -19,6 +19,7 @@ from ..machine import CPU, thread_count
 from . import auto, band, metis
 from .auto import Candidates
 from .components import Components
+from .dissection import dissect
 from .etree import Cost, EliminationTree
 from .graph import Graph, adjacency
 from .metis import MetisNotFoundError
@@ -26,7 +27,7 @@ from .model import Model
 
 __all__ = ["METHODS", "Graph", "MetisNotFoundError", "Ordering", "adjacency", "order"]
 
-METHODS = ("auto", "amd", "metis", "nesdis", "rcm", "natural", "given")
+METHODS = ("auto", "amd", "dissection", "metis", "nesdis", "rcm", "natural", "given")
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,24 +77,25 @@ def order(
     graph : Graph or (n, n) SciPy sparse array
         The pattern of A + Aᵀ, or A.
     method : str
-        ``"amd"``, approximate minimum degree; ``"metis"``, nested dissection by METIS;
-        ``"nesdis"``, METIS's separators with constrained minimum degree between them, or METIS's
-        own order where that is better; ``"rcm"``, reverse Cuthill-McKee; ``"natural"``;
-        ``"given"``, the order `perm`; ``"auto"``: minimum degree, and what else should pay by a
-        model of ordering and factorization times.
+        ``"amd"``, approximate minimum degree; ``"dissection"``, nested dissection on threads;
+        ``"metis"``, nested dissection by METIS; ``"nesdis"``, METIS's separators with constrained
+        minimum degree between them, or METIS's own order where that is better; ``"rcm"``, reverse
+        Cuthill-McKee; ``"natural"``; ``"given"``, the order `perm`; ``"auto"``: minimum degree, and
+        what else should pay by a model of ordering and factorization times.
     perm : (n,) int array, optional
         The order to use; ``perm[k]`` is eliminated k-th.
     reuse : float
         Number of factorizations to come: more of them justify a slower, better ordering.
     time_limit : float, optional
-        Seconds after which METIS is ended. ``"auto"`` then goes on without it.
+        Seconds after which a dissection is ended. ``"auto"`` then goes on without it.
     rate, bandwidth : float
         Flops a second of a factorization and bytes of factor a second, on the machine that will
         compute it.
     room : float
-        Bytes of factor, 16 an entry, from which on ``"auto"`` tries METIS whatever it takes.
+        Bytes of factor, 16 an entry, from which on ``"auto"`` dissects whatever it takes.
     threads : int, optional
-        How many METIS processes may run at once; default `frontal.machine.thread_count`.
+        How many threads dissect; default `frontal.machine.thread_count`. The order is the same
+        for any number.
 
     Returns
     -------
@@ -107,7 +109,7 @@ def order(
     MetisNotFoundError
         If METIS is asked for by name and pymetis is not installed (an ImportError).
     OrderingTimeout
-        If ``"metis"`` or ``"nesdis"`` takes longer than the limit.
+        If ``"dissection"``, ``"metis"`` or ``"nesdis"`` takes longer than the limit.
 
     Examples
     --------
@@ -131,6 +133,8 @@ def order(
         auto.choose(found, time_limit, threads or thread_count())
     elif method == "amd":
         found.add_amd()
+    elif method == "dissection":
+        found.add(method, dissect(Components(graph), 1, threads or thread_count(), time_limit))
     elif method in ("metis", "nesdis"):
         with metis.Run(Components(graph)) as run:
             found.add("metis", run.result(time_limit))

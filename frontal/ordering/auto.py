@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import time
 
 import numpy as np
 
 from ..errors import OrderingTimeout
-from ..machine import METIS
 from . import metis
 from .amd import amd
 from .components import Components
+from .dissection import dissect
 from .etree import Cost, EliminationTree
 from .graph import Graph, dense_limit
-from .model import Model, dissected, metis_seconds
+from .model import Model, dissected, dissection_seconds, metis_seconds
 from .nested_dissection import constrained_amd
 
 FLOOR = 1e8  # flops of minimum degree below which nothing else is worth a look
-FEWEST = 2000  # nodes from which METIS may win
-METIS_DEFAULT = -1  # imbalance
-IMBALANCES = (400, 500)  # of METIS; 0.65 to 1.1 times the flops of its default 200
-IMBALANCE_GAIN = 0.08  # of the flops, by the better of two runs, in the mean over 17 graphs
-IMBALANCE_SHARE = 0.4  # of METIS's time, for a run beside it: half a core at worst
+FEWEST = 2000  # nodes from which dissection may win
+SEEDS = 4  # dissections, the best of which has about 0.88 times the flops of one
+SEED_GAIN = 0.06  # of the flops, by one more
+METIS_GAIN = 0.08  # of the flops: more on expanders and near hubs, less on meshes
 CONSTRAINED_GAIN = 0.02  # of the flops, by constrained minimum degree
 CONSTRAINED_SHARE = 0.3  # of METIS's time, for that and counting
 
@@ -68,50 +66,41 @@ class Candidates:
 def choose(found: Candidates, time_limit: float | None, threads: int) -> None:
     """Fill `found` with minimum degree and, as far as they should pay, dissections.
 
-    A METIS that fails or is not done in time is given up: minimum degree is there.
+    A dissection that fails or is not done in time is given up: minimum degree is there.
     """
     deadline = np.inf if time_limit is None else time.monotonic() + time_limit
     n = found.graph.n
     found.add_amd()
     if found.cost.flops < FLOOR or n < FEWEST:
         return
-    hoped = found.model.seconds(dissected(found.cost, n))
-    saving = found.seconds - hoped
-    crowded = found.model.crowded(found.cost)
-    if (saving < METIS.start and not crowded) or not metis.available():
-        return
     components = Components(found.graph)
-    price = metis_seconds(components)
-    if saving < price and not crowded:
-        return
-    imbalances = _imbalances(IMBALANCE_GAIN * hoped / price, threads)
+    saving = found.seconds - found.model.seconds(dissected(found.cost, n))
+    crowded = found.model.crowded(found.cost)
     try:
-        _dissect(found, components, imbalances, threads, deadline)
+        if crowded or saving > dissection_seconds(components, threads):
+            _dissect(found, components, threads, deadline)
+            if metis.available():
+                _try_metis(found, components, crowded, deadline)
     except (OrderingTimeout, RuntimeError) as error:
         log.warning("%s. Going on with the ordering %r", error, found.method)
+
+
+def _dissect(found: Candidates, components: Components, threads: int, deadline: float) -> None:
+    """Add dissections, as many as should pay."""
+    price = dissection_seconds(components, threads)
+    for seed in range(1, SEEDS + 1):
+        perm = dissect(components, seed, threads, deadline - time.monotonic())
+        found.add("dissection", perm, f"dissection {seed}" if seed > 1 else "")
+        if SEED_GAIN * found.seconds < price:
+            break
+
+
+def _try_metis(found: Candidates, components: Components, crowded: bool, deadline: float) -> None:
+    """Add METIS's order, and a better one inside its separators, if they should pay."""
+    price = metis_seconds(components)
+    if METIS_GAIN * found.seconds < price and not crowded:
+        return
+    with metis.Run(components) as run:
+        found.add("metis", run.result(deadline - time.monotonic()))
     if found.method == "metis" and CONSTRAINED_GAIN * found.seconds > CONSTRAINED_SHARE * price:
         found.add_constrained()
-
-
-def _imbalances(gain: float, threads: int) -> tuple[int, ...]:
-    """Imbalances for METIS, where one more run should save `gain` times what it takes."""
-    if gain > 1:
-        return METIS_DEFAULT, *IMBALANCES
-    return METIS_DEFAULT, *(IMBALANCES[: threads - 1] if gain > IMBALANCE_SHARE else ())
-
-
-def _dissect(
-    found: Candidates,
-    components: Components,
-    imbalances: tuple[int, ...],
-    threads: int,
-    deadline: float,
-) -> None:
-    """Add METIS's orders for some imbalances, as many at once as there are threads."""
-    with contextlib.ExitStack() as stack:
-        runs: list[metis.Run] = []
-        for k, imbalance in enumerate(imbalances):
-            for ahead in imbalances[len(runs) : k + threads]:
-                runs.append(stack.enter_context(metis.Run(components, ahead)))
-            perm = runs[k].result(deadline - time.monotonic())
-            found.add("metis", perm, f"metis {imbalance}" if k else "metis")

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..machine import CPU, MACHINES, METIS
+from ..machine import CPU, DISSECTION, MACHINES, METIS, DissectionCost
 from .components import Components
+from .dissection.split import LEAF
 from .etree import Cost
 
 ENTRY = 16  # bytes of an entry and its index
@@ -66,14 +67,31 @@ def pace_of(backend: str, work: int) -> dict[str, float]:
     return {"rate": rate, "bandwidth": bandwidth, "room": room}
 
 
-def metis_seconds(components: Components) -> float:
-    """Expected time of METIS; it runs through all levels of coarsening in near-equal time."""
-    total = METIS.start
+def _levels_seconds(components: Components, cost: DissectionCost, coarsest: float) -> np.ndarray:
+    """Time on one core: of each component, and of a level of it."""
+    seconds = []
     for part in components.compressed:
         graph = part.graph
-        levels = np.log2(max(graph.n / METIS_COARSEST, 2.0))
-        total += levels * (METIS.node * graph.n + METIS.neighbour * graph.nnz)
-    return float(total)
+        levels = max(float(np.log2(max(graph.n / coarsest, 1.0))), 1.0)
+        level = cost.node * graph.n + cost.neighbour * graph.nnz
+        seconds.append((levels * level, level))
+    return np.array(seconds).reshape(-1, 2).sum(axis=0)
+
+
+def metis_seconds(components: Components) -> float:
+    """Expected time of METIS; it runs through all levels of coarsening in near-equal time."""
+    return METIS.start + float(_levels_seconds(components, METIS, METIS_COARSEST)[0])
+
+
+def dissection_seconds(components: Components, threads: int) -> float:
+    """Expected time of `dissect`: halves are bisected side by side, which the first ones are not.
+
+    All parts of a depth take one time together; the parts of which the largest is in turn take
+    two such times, one after the other, whatever the threads.
+    """
+    total, level = _levels_seconds(components, DISSECTION, LEAF)
+    chain = min(total, 2 * level)
+    return DISSECTION.start + float(chain + (total - chain) / threads)
 
 
 def dissected(amd: Cost, n: int) -> Cost:

@@ -38,27 +38,37 @@ _LEFT_OUT = shutil.ignore_patterns(
 _OUTCOMES = {0: "SURVIVED", 1: "killed"}
 
 
-def imported(path: Path) -> set[str]:
-    """Last names of the modules that a file may import."""
+def dotted(path: Path, tree: Path) -> str:
+    """The name of the module that a file is."""
+    parts = path.relative_to(tree).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
+
+
+def imported(path: Path, tree: Path) -> set[str]:
+    """Names of what a file imports: modules, and what may be modules or names in them."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom | ast.Import):
-            names |= {alias.name.split(".")[-1] for alias in node.names}
-            names.add((getattr(node, "module", None) or "").split(".")[-1])
+        if isinstance(node, ast.ImportFrom):
+            package = path.relative_to(tree).parts[: -node.level] if node.level else ()
+            module = ".".join((*package, *([node.module] if node.module else [])))
+            names |= {module} | {f"{module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
     return names
 
 
 def stale(tree: Path, changed: Iterable[str]) -> set[str]:
     """Names of the modules whose compiled code may differ once some files have changed."""
-    modules = {path: imported(path) for path in (tree / "frontal").rglob("*.py")}
-    last = {Path(name).stem for name in changed if name.endswith(".py")}
+    modules = {
+        dotted(path, tree): imported(path, tree) for path in (tree / "frontal").rglob("*.py")
+    }
+    last = {dotted(tree / name, tree) for name in changed if name.endswith(".py")}
     while True:
-        more = {path.stem for path, names in modules.items() if names & last} - last
+        more = {name for name, names in modules.items() if names & last} - last
         if not more:
             break
         last |= more
-    paths = [path.relative_to(tree).with_suffix("") for path in modules if path.stem in last]
-    return {".".join(path.parts).removesuffix(".__init__") for path in paths} - {"frontal"}
+    return last - {"frontal"}
 
 
 class Tree:

@@ -71,7 +71,7 @@ class TestProcess:
             order(graph, "metis", time_limit=0.02)
         assert time.perf_counter() - start < 2
         assert gone(pids[0])
-        found = order(graph, reuse=1e6, time_limit=0.0, threads=1)
+        found = order(graph, reuse=1e6, time_limit=0.0)
         assert (found.method, list(found.tried)) == ("amd", ["amd"])
 
     def test_is_killed_by_an_interrupt(self, graph, monkeypatch, interruptible):

@@ -39,4 +39,4 @@ class Pattern(Fronts):
     @cached_property
     def messages(self) -> int:
         """Numbers that blocks send each other during a factorization."""
-        return int(first_sent(self)[-1]) * TILE * TILE
+        return int(first_sent(self)[-1]) * self.method.panels * TILE * TILE

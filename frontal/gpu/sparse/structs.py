@@ -152,7 +152,7 @@ TILE_TASKS = Struct(
     },
     {
         "list": "{front, i, j, level + PART_BIT·part}",
-        "sent": "Factors of diagonal tiles as messages, 64×64 each.",
+        "sent": "Factors of diagonal tiles as messages, 64×64 each; for LU two of them.",
         "first_sent": "Number of each front's first of them, and one more.",
         "products": "LDL: L·D of fronts at work, and where that of each front lies.",
         "diagonal": _D,

@@ -96,14 +96,12 @@ def _counted(names: np.ndarray) -> np.ndarray:
 
 
 def followed_tiles(tree: Fronts) -> np.ndarray:
-    """How many diagonal tiles of each front others follow while they are factored; none by LU.
+    """How many diagonal tiles of each front others follow while they are factored.
 
     All that other diagonal tiles wait for; and where a level has few fronts, the last one for
     the update rows. With many, clearing the messages costs more than their earlier arrival saves.
     """
     schedule = tree.schedule
-    if not tree.method.one_triangle:
-        return np.zeros(len(tree.k), np.int64)
     fronts = np.bincount(schedule.level[~schedule.small], minlength=schedule.levels)
     last = (fronts[schedule.level] < _NARROW) & (tree.m > 0)
     return np.where(schedule.small, 0, tree.pivot_tiles - ~last)

@@ -18,7 +18,7 @@ from frontal.method import LU
 from ...conftest import fronts_cost
 from ...emulation.borders import DTYPES
 from ...factor.test_pivots import EPS, of_condition, told, weak_pivots
-from .test_gpu_fronts import factors
+from .test_gpu_fronts import bordered, check_solutions, factors, multipliers
 
 
 @pytest.fixture(autouse=True)
@@ -184,6 +184,26 @@ def test_columns_whose_large_entries_are_below(device, k, small, dtype):
     np.testing.assert_array_equal(factor.failed, np.flatnonzero(far > 100))
     assert factor.largest_multiplier == pytest.approx(far.max(), rel=1e-6)
     assert factor.perturbed == 0
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_interchanges_after_columns_that_others_follow(device, dtype):
+    """In no diagonal tile but some, from their first, second, …, last 16 columns on."""
+    a = (bordered("f8", "general").toarray() + 1000 * np.eye(520)).astype(dtype)
+    a *= np.exp(0.3j) if np.dtype(dtype).kind == "c" else 1
+    starts = [0, 170, 300, 520]
+    # in tiles from 0, 64, 128; 170, 234, 298; 300, 364, 428, 492 on
+    first = np.array([8, 152, 210, 286, 298, 317, 364, 489])
+    order = frontal.analyze(sp.csc_array(a), kind="general", ordering="natural").perm
+    a[order[first]], a[order[first + 1]] = a[order[first + 1]], a[order[first]]
+    a = sp.csc_array(a)
+    analysis, _, gpu = factors(device, a, "general", 1e-8, 0, "natural")
+    np.testing.assert_array_equal(analysis.plan.start, starts)
+    wanted = np.arange(520) - np.repeat(starts[:3], np.diff(starts))
+    wanted[first] += 1
+    np.testing.assert_array_equal(gpu.pivots, wanted)
+    assert multipliers(gpu) <= 1
+    check_solutions(analysis, a, gpu)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -27,6 +27,12 @@ __device__ inline Magnitude magnitude(double a) {
     return {(unsigned)__double2hiint(a) & 0x7fffffffu, (unsigned)__double2loint(a)};
 }
 
+// The upper half of |re| + |im|.
+template <class T> __device__ inline unsigned upper_size(T a) {
+    if constexpr (is_complex<T>) return magnitude(abs1(a)).high;
+    else return magnitude(a).high;
+}
+
 __device__ inline float magnitude_value(Magnitude m, float) { return __uint_as_float(m.high); }
 __device__ inline double magnitude_value(Magnitude m, double) {
     return __hiloint2double((int)m.high, (int)m.low);

@@ -1,5 +1,6 @@
 // How tasks of front_tiles.cu end for L·Lᴴ; a part of that file.
 #pragma once
+#include "sparse/rest_tasks.cuh"
 #include "sparse/tile_copies.cuh"
 #include "sparse/tile_follow.cuh"
 #include "sparse/tile_square.cuh"
@@ -13,7 +14,7 @@ __device__ __noinline__ void finish_cholesky(const Task &task, const Tasks &task
     T *block = work(), *inverse = assembled();
     auto scales = reinterpret_cast<real_t<T> *>(scratch());
     int failed = potrf_tile(block, inverse, scales, w, [&](int p) {
-        if (j < task.sent_tiles) send_columns<8>(task.sent + j * SIZE * SIZE, block, p);
+        if (j < task.sent_tiles) send_columns<8>(messages(task, j), block, p);
     });
     keep_inverse(inverse, tasks.inverses + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w);
     if (threadIdx.x == 0 && failed)
@@ -32,7 +33,7 @@ __device__ __noinline__ void follow(const Task &task, const Tasks &tasks) {
     const Front<T> &f = task.front;
     int j = task.j, w = f.rows(j);
     Matrix<T> target = f.lower(task.i).at(0, j * SIZE, SIZE, w);
-    Follower<T> follower{assembled(), work(), task.sent + j * SIZE * SIZE, target};
+    Follower<T> follower{assembled(), work(), messages(task, j), target};
     follower.begin();
 #pragma unroll 1
     for (int p = 0; p < w; p += 16) {
@@ -51,7 +52,7 @@ __device__ __noinline__ void prepare_diagonal(const Task &task, const Tasks &tas
     const Front<T> &f = task.front;
     int i = task.i, j = task.j, row = f.tree->tile_row[f.s] + i;
     Matrix<T> target = f.lower(i).at(0, j * SIZE, SIZE, SIZE);
-    Follower<T> follower{assembled(), work(), task.sent + j * SIZE * SIZE, target};
+    Follower<T> follower{assembled(), work(), messages(task, j), target};
     follower.begin();
 #pragma unroll 1
     for (int p = 0; p < LAST; p += 16) {
@@ -65,4 +66,17 @@ __device__ __noinline__ void prepare_diagonal(const Task &task, const Tasks &tas
     follower.solve(LAST);
     if (threadIdx.x == 0) release(tasks.done + row, i);
     Square<T>::subtract(work(), assembled(), f.rows(i));
+}
+
+// L(i,j), when the inverse of the diagonal tile is there.
+__device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks) {
+    const Front<T> &f = task.front;
+    int j = task.j;
+    TileTimesInverse<T> below;
+    multiply_rest(below, task, tasks, tasks.inverses, false, 0);
+    Matrix<T> target = f.lower(task.i).at(0, j * SIZE, SIZE, f.rows(j));
+    below.each([&](int r, int c, T &v) {
+        if (r < target.rows && c < target.cols) target(r, c) = v;
+    });
+    publish(task, tasks, j);
 }

@@ -13,7 +13,8 @@
 // while the front is worked on; where the diagonal tile needs interchanges L(i,j) waits for V, and
 // is C·Vᴴ·D⁻¹ with columns of C interchanged as those of the diagonal tile.
 // For LU the second factor is U(p,j), and there are tasks for the transpose of U with the factors
-// exchanged: C·Vᵀ with V the inverse of L(j,j).
+// exchanged: C·Vᵀ with V the inverse of L(j,j). They and those of L follow as far as the diagonal
+// tile needs no interchange.
 //
 // Deadlock: tasks lie in the list after all that they wait for, and are taken by tickets
 // (scheduler.cuh); who sends columns waits for no follower. Flags, zero at first: done[row] counts
@@ -52,6 +53,8 @@ using Product = Tile<T, SIZE, SIZE, 8, 2, 2, 4, same_type<T, double>>;
 constexpr int slices = Product::template elements_of<NoTrans, (LU ? NoTrans : ConjTrans)>;
 constexpr int work_elements = slices > tile_elements<T> ? slices : tile_elements<T>;
 
+constexpr int MESSAGES = (LU ? 2 : 1) * SIZE * SIZE;  // of a diagonal tile
+
 using Tasks = TileTasks<T>;
 
 // One task, as all threads know it.
@@ -67,6 +70,9 @@ __device__ inline T *work() { return shared_memory<T>(); }
 __device__ inline T *assembled() { return work() + work_elements; }
 // Scratch: 64 reals, or what LU takes.
 __device__ inline T *scratch() { return assembled() + tile_elements<T>; }
+
+// Those of diagonal tile j: of L, and for LU behind them of the transpose of U.
+__device__ inline T *messages(const Task &task, int j) { return task.sent + j * MESSAGES; }
 
 __device__ inline void stamp(const Tasks &tasks, int task, int phase) {
     if (TRACE && threadIdx.x == 0) tasks.trace[4 * task + phase] = nanoseconds();
@@ -150,18 +156,15 @@ __device__ __forceinline__ void accumulate(Product &tile, const Task &task, cons
     }
 }
 
-// block = assembled − tile, with the columns of a tile of U interchanged as the rows of the
-// diagonal tile were. What a partial tile has too much are rows and columns of the identity, or
-// zeros.
-__device__ inline void subtract(Product &tile, const Task &task, const Tasks &tasks, T *block) {
+// block = assembled − tile. What a partial tile has too much are rows and columns of the identity,
+// or zeros.
+__device__ inline void subtract(Product &tile, const Task &task, T *block) {
     const Front<T> &f = task.front;
     int rows = f.rows(task.i), cols = f.rows(task.j), diagonal = task.i == task.j;
-    const int *place = tasks.pivots + f.tree->start[f.s] + f.first(task.j);
-    bool moves = LU && task.part == UPPER_PART;
     tile.each([&](int r, int c, T &v) {
         bool inside = r < rows && c < cols;
         v = inside ? assembled()[r + c * ld] - v : diagonal && r == c ? one<T>() : zero<T>();
-        block[r + (moves && inside ? place[c] : c) * ld] = v;
+        block[r + c * ld] = v;
     });
     __syncthreads();
 }
@@ -178,42 +181,13 @@ __device__ inline void wait_for_diagonal(const Task &task, const Tasks &tasks) {
     __syncthreads();
 }
 
+#include "sparse/rest_tasks.cuh"
 #if LDL
 #include "sparse/ldl_tasks.cuh"
 #elif LU
 #include "sparse/lu_tasks.cuh"
 #else
 #include "sparse/cholesky_tasks.cuh"
-#endif
-
-#if !LDL
-// L(i,j), or its like of the transpose of U.
-__device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks) {
-    const Front<T> &f = task.front;
-    int i = task.i, j = task.j, w = f.rows(j), m = f.rows(i);
-    const T *kept = LU && task.part == LOWER_PART ? tasks.upper_inverses : tasks.inverses;
-    kept += f.tree->inverse[f.s] + (long long)j * SIZE * SIZE;
-    fetch_tile(assembled(), Matrix<const T>{kept, w, w, w});
-    copy_async_wait<0>();
-    __syncthreads();
-    TileTimesInverse<T> below;
-    below.multiply(work(), assembled());
-    // In U11, which is not transposed.
-    bool within = LU && task.part == UPPER_PART && i < f.pivot_tiles;
-    Matrix<T> target =
-        (LU && task.part == UPPER_PART && !within ? f.upper(i) : f.lower(within ? j : i));
-    target = target.at(0, (within ? i : j) * SIZE);
-    bool large = false;
-    below.each([&](int r, int c, T &v) {
-        if (r < m && c < w) (within ? target(c, r) : target(r, c)) = v;
-        if (LU) large |= !(abs1(v) <= LIMIT);
-    });
-#if LU
-    if (large && task.part == LOWER_PART)
-        tell_large(below, tasks.largest + f.tree->start[f.s] + j * SIZE, w);
-#endif
-    publish(task, tasks, j, LU && task.part == UPPER_PART);
-}
 #endif
 
 // Store what is assembled less the product, for others: `flag` grows by one.
@@ -237,13 +211,13 @@ __device__ inline void finish_contribution(
         tile, block.tile(task.i - f.pivot_tiles, task.j - f.pivot_tiles), tasks.finished + f.s);
 }
 
-// Whether L(i,j) follows the factor of the diagonal tile.
+// Whether L(i,j), or its like of U, follows the factor of the diagonal tile.
 __device__ inline bool follows(const Task &task) {
-    return !LU && task.i > task.j && task.j < task.sent_tiles;
+    return task.i > task.j && task.j < task.sent_tiles;
 }
 
-// Subtract the product from what is assembled: into work(), in its place if the factor or the
-// inverse of the diagonal tile will take work(), or where others will take it.
+// Subtract the product from what is assembled: into work(), in its place beside a diagonal tile,
+// whose factor or inverse will take work(), or where others will take it.
 __device__ __noinline__ void sum_up(const Task &task, const Tasks &tasks, T *blocks) {
     const Front<T> &f = task.front;
     int j = task.j;
@@ -255,10 +229,7 @@ __device__ __noinline__ void sum_up(const Task &task, const Tasks &tasks, T *blo
     if (!LU && task.i == j && j)
         return store_difference(
             tile, f.lower(j).at(0, j * SIZE), tasks.upper_done + f.tree->tile_row[f.s] + j);
-    // The interchanges are those of the diagonal tile.
-    if (LU && task.part == UPPER_PART) wait_for_diagonal(task, tasks);
-    bool stays = follows(task) || (LDL && task.i > j);
-    subtract(tile, task, tasks, stays ? assembled() : work());
+    subtract(tile, task, task.i > j ? assembled() : work());
 }
 
 __device__ inline void run(const Task &task, const Tasks &tasks, T *blocks, const T *values) {
@@ -270,6 +241,8 @@ __device__ inline void run(const Task &task, const Tasks &tasks, T *blocks, cons
     if (j >= pivots) return;
 #if LU
     if (i == j) return finish_lu(task, tasks);
+    int done = follows(task) ? follow(task, tasks) : 0;
+    if (done < task.front.rows(j)) finish_beside(task, tasks, done);
 #elif LDL
     if (i == j && j) return;
     bool next = i == j + 1 && i < pivots;
@@ -288,9 +261,6 @@ __device__ inline void run(const Task &task, const Tasks &tasks, T *blocks, cons
     if (next) prepare_diagonal(task, tasks);
     if (next || i == j) return finish_cholesky(task, tasks);
     if (follows(task)) return follow(task, tasks);
-#endif
-#if !LDL
-    if (!LU || task.part == LOWER_PART) wait_for_diagonal(task, tasks);
     finish_below(task, tasks);
 #endif
 }
@@ -303,7 +273,7 @@ extern "C" __global__ void __launch_bounds__(threads, residents)
         int4 item = tasks.list[task.number];
         task.front.set(tree, item.x, factor);
         int sent = tasks.first_sent[item.x];
-        task.sent = tasks.sent + (long long)sent * (SIZE * SIZE);
+        task.sent = tasks.sent + (long long)sent * MESSAGES;
         task.sent_tiles = tasks.first_sent[item.x + 1] - sent;
         if (LDL) task.product = tasks.products + tasks.product[item.x];
         task.i = item.y, task.j = item.z, task.level = item.w % PART_BIT,

@@ -5,14 +5,16 @@
 // registers, from one broadcast read, so there is nothing to exchange between pivots; then thread r
 // solves for row r below it, and another for column r beside it. That stands if no entry of L is
 // larger than MULTIPLIER and no pivot too small (threshold pivoting; with MULTIPLIER 1 partial
-// pivoting). Else nothing of it was written, and one warp looks for the largest pivots, two rows a
-// lane in registers: between two pivots there is no barrier.
+// pivoting), and these columns of L and rows of U are sent to those who follow (tile_follow.cuh).
+// Else nothing of it was written, nor is anything sent from then on, and one warp looks for the
+// largest pivots, two rows a lane in registers: between two pivots there is no barrier.
 // Pivots that are looked at when all is computed: Duff, Hogg, Lopez, "A new sparse LDLᵀ solver
 // using a posteriori threshold pivoting" (2020). A pivot is replaced if its column is null in all
 // rows that are left of the tile.
 #pragma once
 #include "dense/getf2.cuh"
 #include "dense/potrf_tile.cuh"
+#include "sparse/tile_follow.cuh"
 
 #ifndef MULTIPLIER
 #define MULTIPLIER 8
@@ -27,12 +29,13 @@ template <class T, int N> struct DiagonalLu {
     __device__ void load(const T *block, int ld) {
 #pragma unroll
         for (int j = 0; j < N; ++j)
-#pragma unroll
-            for (int i = 0; i < N; ++i) lu[i][j] = block[i + j * ld];
+            broadcast<0, N>(block + j * ld, [&](int i, T v) { lu[i][j] = v; });
     }
 
-    // Factor in place without interchanges; returns whether the pivots and L are good.
-    __device__ bool factor(PivotBounds<real_t<T>> bounds) {
+    // Factor in place without interchanges; returns whether the pivots are good. `most` grows to
+    // the largest entry of L, by the upper halves of their bits, as integers, so that no pivot
+    // waits for comparisons.
+    __device__ bool factor(unsigned &most, PivotBounds<real_t<T>> bounds) {
         bool good = true;
 #pragma unroll
         for (int k = 0; k < N; ++k) {
@@ -41,7 +44,7 @@ template <class T, int N> struct DiagonalLu {
 #pragma unroll
             for (int i = k + 1; i < N; ++i) {
                 lu[i][k] = lu[i][k] * inverse[k];
-                good = good && abs1(lu[i][k]) <= MULTIPLIER;
+                most = max(most, upper_size(lu[i][k]));
 #pragma unroll
                 for (int j = k + 1; j < N; ++j) lu[i][j] = fma_(-lu[i][k], lu[k][j], lu[i][j]);
             }
@@ -49,17 +52,15 @@ template <class T, int N> struct DiagonalLu {
         return good;
     }
 
-    // Overwrite a row by its solution x of x·U = row; returns whether it is a good row of L.
-    __device__ bool solve_row(T (&x)[N]) const {
-        bool good = true;
+    // Overwrite a row by its solution x of x·U = row, a row of L.
+    __device__ void solve_row(T (&x)[N], unsigned &most) const {
 #pragma unroll
         for (int k = 0; k < N; ++k) {
             x[k] = x[k] * inverse[k];
-            good = good && abs1(x[k]) <= MULTIPLIER;
+            most = max(most, upper_size(x[k]));
 #pragma unroll
             for (int j = k + 1; j < N; ++j) x[j] = fma_(-x[k], lu[k][j], x[j]);
         }
-        return good;
     }
 
     // Overwrite a column by its solution x of L·x = column.
@@ -79,19 +80,24 @@ template <class T> struct LuTile {
     alignas(16) T exchange[2 * NB];
     unsigned replaced[TILE_ROWS / 32];  // bits of columns whose pivots were too small
 
-    // Factor the leading n×n of the tile, of rows and columns of the identity beyond. From barrier
-    // to barrier.
-    __device__ void factor(T *tile, int n, PivotBounds<real_t<T>> bounds) {
+    // Factor the leading n×n of the tile, of rows and columns of the identity beyond. Columns of L
+    // and of the transpose of U, one 64×64 after the other, go to `sent`, if that is not null; of
+    // panels, all columns do. From barrier to barrier.
+    __device__ void factor(T *tile, int n, PivotBounds<real_t<T>> bounds, T *sent) {
+        int line = threadIdx.x % TILE_ROWS;
+        if (sent && threadIdx.x >= TILE_ROWS) sent += TILE_ROWS * TILE_ROWS;
         if (threadIdx.x < TILE_ROWS) place[threadIdx.x] = threadIdx.x;
         if (threadIdx.x < TILE_ROWS / 32) replaced[threadIdx.x] = 0;
         __syncthreads();
 #pragma unroll 1
         for (int p = 0; p < n; p += PANEL_COLUMNS) {
 #pragma unroll 1
-            for (int q = p; q < min_(p + PANEL_COLUMNS, n); q += NB) {
+            for (int q = p, end = p + PANEL_COLUMNS; q < (sent ? end : min_(end, n)); q += NB) {
                 if (q > p) update_columns(tile, p, q);
-                if (!without_interchanges(tile, p, q, bounds))
-                    with_interchanges(tile, n, p, q, bounds);
+                if (without_interchanges(tile, p, q, bounds, sent)) continue;
+                if (sent) send_nothing(sent, line, q, end);
+                sent = nullptr;
+                with_interchanges(tile, n, p, q, bounds);
             }
             update_rest(tile, p);
         }
@@ -120,16 +126,16 @@ template <class T> struct LuTile {
     // Rows q… of a column right of them, less the product of rows p…q−1.
     __device__ void load_column(T (&x)[NB], const T *tile, int column, int p, int q) const {
         const T *from = tile + column * LD;
-#pragma unroll
-        for (int i = 0; i < NB; ++i) x[i] = from[q + i];
+        broadcast<0, NB>(from + q, [&](int i, T v) { x[i] = v; });
 #pragma unroll 4
         for (int k = p; k < q; ++k)
-#pragma unroll
-            for (int i = 0; i < NB; ++i) x[i] = fma_(-tile[q + i + k * LD], from[k], x[i]);
+            broadcast<0, NB>(
+                tile + q + k * LD, [&](int i, T v) { x[i] = fma_(-v, from[k], x[i]); });
     }
 
     // Columns and rows q… of the factors, if that needs no interchange.
-    __device__ bool without_interchanges(T *tile, int p, int q, PivotBounds<real_t<T>> bounds) {
+    __device__ bool without_interchanges(
+        T *tile, int p, int q, PivotBounds<real_t<T>> bounds, T *sent) {
         int line = threadIdx.x % TILE_ROWS;
         bool upper = threadIdx.x >= TILE_ROWS, mine = line >= q + NB, good = true;
         DiagonalLu<T, NB> top;
@@ -141,13 +147,17 @@ template <class T> struct LuTile {
             for (int k = 0; k < NB; ++k) x[k] = tile[line + (q + k) * LD];
         }
         if ((line | 31) >= q) {  // the other warps have no line that is left
-            good = top.factor(bounds);
+            unsigned most = 0;
+            good = top.factor(most, bounds);
             if (mine && upper) top.solve_column(x);
-            if (mine && !upper) good = top.solve_row(x) && good;
+            if (mine && !upper) top.solve_row(x, most);
+            good = good && most <= upper_size(real_t<T>(MULTIPLIER));
         }
         if (!__syncthreads_and(good)) return false;
-        if (mine) put_line(tile, line, q, upper, x);
-        else if (line == q) {
+        if (mine) {
+            put_line(tile, line, q, upper, x);
+            if (sent) send_row(sent, line, q, x, one<T>());
+        } else if (line == q) {
 #pragma unroll
             for (int j = 0; j < NB; ++j)
 #pragma unroll
@@ -155,12 +165,23 @@ template <class T> struct LuTile {
                     if (upper == i < j) tile[q + i + (q + j) * LD] = top.lu[i][j];
         }
         __syncthreads();
+        if (sent && !mine && line >= first_sent(q)) {
+            T own = upper ? pivot_reciprocal(tile[line * (LD + 1)]) : one<T>();
+#pragma unroll
+            for (int k = 0; k < NB; ++k)
+                x[k] = tile[upper ? q + k + line * LD : line + (q + k) * LD];
+            send_row(sent, line, q, x, own);
+        }
         return true;
     }
 
     __device__ void put_line(T *tile, int line, int q, bool upper, const T (&x)[NB]) const {
+        if (upper) {
+            put_row<0>(tile + q + line * LD, x, x[0]);
+        } else {
 #pragma unroll
-        for (int k = 0; k < NB; ++k) tile[upper ? q + k + line * LD : line + (q + k) * LD] = x[k];
+            for (int k = 0; k < NB; ++k) tile[line + (q + k) * LD] = x[k];
+        }
     }
 
     // The same with the largest pivots.

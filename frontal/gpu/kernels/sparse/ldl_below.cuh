@@ -4,25 +4,6 @@
 #include "dense/potrf_tile.cuh"
 #include "sparse/pivot_blocks.cuh"
 
-// Move column c < w of the tile to place[c]. Ends with a barrier if anything moves.
-template <class T> __device__ inline void interchange_columns(T *tile, const int *place, int w) {
-    constexpr int LD = tile_ld<T>, EACH = 8, ROWS = 16;
-    int own = threadIdx.x < w ? place[threadIdx.x] : (int)threadIdx.x;
-    if (!__syncthreads_or(own != threadIdx.x)) return;
-    int first = threadIdx.x / ROWS * EACH;
-#pragma unroll 1
-    for (int r = threadIdx.x % ROWS; r < TILE_ROWS; r += ROWS) {
-        T v[EACH];
-#pragma unroll
-        for (int e = 0; e < EACH; ++e) v[e] = tile[r + (first + e) * LD];
-        __syncthreads();
-#pragma unroll
-        for (int e = 0; e < EACH; ++e)
-            if (first + e < w) tile[r + place[first + e] * LD] = v[e];
-    }
-    __syncthreads();
-}
-
 // L = X·D⁻¹ for a tile X = L·D, both to global memory: this thread's row of columns begin, begin +
 // STEP, … before `end`. An entry of L is divided(row, column, x).
 template <int STEP, class T, class Divided>

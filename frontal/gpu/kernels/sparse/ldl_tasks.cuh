@@ -2,9 +2,9 @@
 #pragma once
 #include "sparse/ldl_below.cuh"
 #include "sparse/ldl_tile.cuh"
+#include "sparse/rest_tasks.cuh"
 #include "sparse/tile_copies.cuh"
 #include "sparse/tile_follow.cuh"
-#include "sparse/tile_inverse.cuh"
 #include "sparse/tile_square.cuh"
 
 // Where rows go is kept as for LU.
@@ -15,7 +15,7 @@ __device__ __noinline__ void finish_ldl(const Task &task, const Tasks &tasks) {
     T *block = work(), *inverse = assembled(), *ones = scratch();
     LdlTile<T> &ldl = *reinterpret_cast<LdlTile<T> *>(ones + SIZE);
     bool all = f.m == 0 && j == f.pivot_tiles - 1;
-    T *sent = j < task.sent_tiles ? task.sent + j * SIZE * SIZE : nullptr;
+    T *sent = j < task.sent_tiles ? messages(task, j) : nullptr;
     int replaced = ldl.factor(block, w, {tasks.tiny, real_t<T>(all ? 0 : 1)}, sent);
     if (threadIdx.x < w) {
         tasks.pivots[c] = ldl.place[row], tasks.coupling[c] = ldl.coupling[row];
@@ -82,29 +82,19 @@ __device__ __noinline__ int follow(const Task &task, const Tasks &tasks, bool ne
     Below below(task, tasks);
     T *reciprocals = scratch();
     auto divided = [](int, int c, T x) { return scratch()[c] * x; };
-    Follower<T> follower{assembled(), work(), task.sent + task.j * SIZE * SIZE, below.lower};
-    follower.begin();
-    int p = 0;
-    bool came;
-#pragma unroll 1
-    for (;; p += 16) {
-        follower.arrive(p);
-        came = follower.came(p);
-        if (!came) break;
+    Follower<T> follower{assembled(), work(), messages(task, task.j), below.lower};
+    auto arrived = [&](int p) {
         if (threadIdx.x < 16) reciprocals[p + threadIdx.x] = work()[(p + threadIdx.x) * (ld + 1)];
         if (next && p == LAST) Square<T>::fetch(work(), stored);
-        follower.solve(p, [&] {
-            if (p > 0) put_by_half(below, p - 16, p, divided);
-            else wait_for_place(task, tasks);
-            if (next && p + 16 == LAST && threadIdx.x == threads - 1)
-                wait_for(tasks.upper_done + f.tree->tile_row[f.s] + i, 1);
-        });
-        if (p + 16 >= w) break;
-        follower.prepare(p + 16);
-    }
-    int end = came ? w : p;
+    };
+    int end = follower.follow(w, arrived, [&](int p) {
+        if (p > 0) put_by_half(below, p - 16, p, divided);
+        else wait_for_place(task, tasks);
+        if (next && p + 16 == LAST && threadIdx.x == threads - 1)
+            wait_for(tasks.upper_done + f.tree->tile_row[f.s] + i, 1);
+    });
     if (end > 0) put(below, (end - 1) / 16 * 16, end, divided);
-    if (!came) return p;
+    if (end < w) return end;
     publish(task, tasks, task.j);
     if (next) Square<T>::subtract(work(), assembled(), stored.rows, ScaledBy<T>{reciprocals, 1});
     return w;
@@ -113,26 +103,16 @@ __device__ __noinline__ int follow(const Task &task, const Tasks &tasks, bool ne
 // The tile from column p on as L·D, when the diagonal tile and its inverse are there, with D⁻¹ in
 // scratch(); work() has the columns before p of its factor, with rows as they were sent.
 __device__ __noinline__ void solve_rest(const Task &task, const Tasks &tasks, int p) {
-    const Front<T> &f = task.front;
-    int j = task.j, w = f.rows(j), first = f.tree->start[f.s] + j * SIZE;
-    T *tile = assembled(), *inverse = work();
+    int first = task.front.tree->start[task.front.s] + task.j * SIZE;
     auto blocks = reinterpret_cast<ColumnInverse<T> *>(scratch());
-#pragma unroll 1
-    for (int c = p + 16; p && c < SIZE; c += 16) subtract_left(tile, work(), c, p);
     wait_for_place(task, tasks);
-    wait_for_diagonal(task, tasks);
-    const T *kept = tasks.inverses + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE;
-    fetch_tile(inverse, Matrix<const T>{kept, w, w, w});
-    if (threadIdx.x < w) blocks[threadIdx.x].set(tasks.diagonal + first, tasks.coupling + first);
-    interchange_columns(tile, tasks.pivots + first, w);
-    for (int e = threadIdx.x; e < p * SIZE; e += threads)
-        tile[e % SIZE + e / SIZE * ld] = zero<T>();
-    copy_async_wait<0>();
-    __syncthreads();
     TileTimesInverse<T> rest;
-    rest.multiply(tile, inverse);
+    multiply_rest(rest, task, tasks, tasks.inverses, true, p, [&] {
+        if (threadIdx.x < task.front.rows(task.j))
+            blocks[threadIdx.x].set(tasks.diagonal + first, tasks.coupling + first);
+    });
     __syncwarp();  // a warp has rows of its own
-    rest.each([&](int r, int c, T &v) { tile[r + c * ld] = v; });
+    rest.each([&](int r, int c, T &v) { assembled()[r + c * ld] = v; });
 }
 
 // L(i,j) and L(i,j)·D from column p on.

@@ -27,12 +27,6 @@
 template <class T, int N> struct DiagonalLdl {
     T l[N][N];
 
-    // The upper half of the bits of a magnitude.
-    __device__ static unsigned size(T a) {
-        if constexpr (is_complex<T>) return magnitude(abs1(a)).high;
-        else return magnitude(a).high;
-    }
-
     // Factor without interchanges, columns still to be divided by their pivots, and overwrite a row
     // by that of L; returns whether pivots and L are good. Of a row of the block itself, entries
     // from its diagonal on may be anything, and are not looked at unless `below`. Entries are
@@ -48,15 +42,15 @@ template <class T, int N> struct DiagonalLdl {
 #pragma unroll
             for (int j = k + 1; j < N; ++j) {
                 T m = mirrored(l[j][k] * inverse);
-                most = max(most, size(m));
+                most = max(most, upper_size(m));
 #pragma unroll
                 for (int i = j; i < N; ++i) l[i][j] = fma_(-l[i][k], m, l[i][j]);
                 x[j] = fma_(-x[k], m, x[j]);
             }
             x[k] = x[k] * inverse;
-            own = max(own, size(x[k]));
+            own = max(own, upper_size(x[k]));
         }
-        return good && max(most, below ? own : 0) <= magnitude(real_t<T>(MULTIPLIER)).high;
+        return good && max(most, below ? own : 0) <= upper_size(real_t<T>(MULTIPLIER));
     }
 };
 
@@ -89,7 +83,7 @@ template <class T> struct LdlTile {
                 update_rest(tile, p), p = end;
                 continue;
             }
-            if (sent) send_nothing(sent, q, end);
+            if (sent) send_nothing(sent, (int)threadIdx.x - TILE_ROWS, q, end);
             sent = nullptr;
             p = with_interchanges(tile, n, p, q, bounds);
         }

@@ -5,8 +5,8 @@
 // host of columns with entries beyond LIMIT, which belong into the parent of the front.
 #pragma once
 #include "sparse/getf2_tile.cuh"
+#include "sparse/rest_tasks.cuh"
 #include "sparse/tile_copies.cuh"
-#include "sparse/tile_inverse.cuh"
 
 // Where rows go: pivots[start + …] holds the place of each row of a diagonal tile until all is done
 // (front_pivots makes LAPACK's interchanges of it). A column that is null in the tile, and has a
@@ -18,7 +18,8 @@ __device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
       *upper = scales + SIZE;
     LuTile<T> &lu = *reinterpret_cast<LuTile<T> *>(upper + (TWO_INVERSES ? tile_elements<T> : 0));
     bool all = f.m == 0 && j == f.pivot_tiles - 1;
-    lu.factor(block, w, {tasks.tiny, real_t<T>(all ? 0 : 1)});
+    T *sent = j < task.sent_tiles ? messages(task, j) : nullptr;
+    lu.factor(block, w, {tasks.tiny, real_t<T>(all ? 0 : 1)}, sent);
     if (threadIdx.x < w) {
         int c = f.tree->start[f.s] + j * SIZE + row;
         tasks.pivots[c] = lu.place[row];
@@ -46,11 +47,89 @@ __device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
         if (row < w) target(row, c) = block[row + c * ld];
 }
 
-// To `largest`, by columns, the sizes of entries beyond LIMIT of a tile of L with w columns.
-__device__ inline void tell_large(TileTimesInverse<T> &below, float *largest, int w) {
-    below.each([&](int, int c, T &v) {
-        unsigned size = size_of(v);
-        if (c < w && !(__uint_as_float(size) <= LIMIT))
-            atomicMax(reinterpret_cast<int *>(largest + c), (int)size);
+// Where entries of L(i,j), or of its like of the transpose of U, go, and the largest ones of L.
+struct Beside {
+    T *data;
+    int rows, cols, down, right;
+    bool upper, within;  // within U11, which is not transposed
+    float *largest;
+
+    __device__ Beside(const Task &task, const Tasks &tasks) {
+        const Front<T> &f = task.front;
+        int i = task.i, j = task.j;
+        upper = task.part == UPPER_PART, within = upper && i < f.pivot_tiles;
+        Matrix<T> target = upper && !within ? f.upper(i) : f.lower(within ? j : i);
+        data = target.at(0, (within ? i : j) * SIZE).data, rows = f.rows(i), cols = f.rows(j);
+        down = within ? target.ld : 1, right = within ? 1 : target.ld;
+        largest = tasks.largest + f.tree->start[f.s] + j * SIZE;
+    }
+    __device__ void put(int r, int c, T v) const {
+        if (r < rows && c < cols) data[(long long)r * down + (long long)c * right] = v;
+    }
+    // Whether the host has to hear of this entry; then it is told of it.
+    __device__ bool large(T v) const { return !upper && !(abs1(v) <= LIMIT); }
+    __device__ void tell(int c, T v) const {
+        if (large(v) && c < cols) atomicMax(reinterpret_cast<int *>(largest + c), (int)size_of(v));
+    }
+};
+
+// Put 16 columns from `first` on of the tile there, by so many threads; those of U11 as rows.
+template <int THREADS>
+__device__ __noinline__ void put(const Task &task, const Tasks &tasks, int first) {
+    constexpr int EACH = sizeof(T) < 16 ? 8 : 4;
+    Beside to(task, tasks);
+    int across = to.within ? 16 : SIZE, thread = threadIdx.x % THREADS, a = thread % across,
+        b = thread / across, step = THREADS / across;
+    int r = to.within ? b : a, c = first + (to.within ? a : b);
+    int down = to.within ? step : 0, right = to.within ? 0 : step;
+#pragma unroll 1
+    for (int n = 0; n < 16 * SIZE / THREADS; n += EACH) {
+        T v[EACH];
+        bool large = false;
+#pragma unroll
+        for (int e = 0; e < EACH; ++e) {  // all are loaded before one is stored
+            v[e] = assembled()[r + e * down + (c + e * right) * ld];
+            large |= to.large(v[e]);
+        }
+#pragma unroll
+        for (int e = 0; e < EACH; ++e) to.put(r + e * down, c + e * right, v[e]);
+        if (large) {
+#pragma unroll 1
+            for (int e = 0; e < EACH; ++e)
+                to.tell(c + e * right, assembled()[r + e * down + (c + e * right) * ld]);
+        }
+        r += EACH * down, c += EACH * right;
+    }
+}
+
+// L(i,j), or its like of the transpose of U, following the factor of the diagonal tile while that
+// needs no interchange. Returns the first column that is left, if there is one.
+__device__ __noinline__ int follow(const Task &task, const Tasks &tasks) {
+    bool upper = task.part == UPPER_PART;
+    int w = task.front.rows(task.j);
+    const T *sent = messages(task, task.j) + (upper ? 0 : SIZE * SIZE);
+    Follower<T> follower{assembled(), work(), sent, {}};
+    int end = follower.follow(
+        w, [](int) {},
+        [&](int p) {
+            if (p > 0) put<threads / 2>(task, tasks, p - 16);
+        });
+    if (end > 0) put<threads>(task, tasks, (end - 1) / 16 * 16);
+    if (end == w) publish(task, tasks, task.j, upper);
+    return end;
+}
+
+// The same from column p on.
+__device__ __noinline__ void finish_beside(const Task &task, const Tasks &tasks, int p) {
+    bool upper = task.part == UPPER_PART;
+    TileTimesInverse<T> rest;
+    multiply_rest(rest, task, tasks, upper ? tasks.inverses : tasks.upper_inverses, upper, p);
+    Beside to(task, tasks);
+    bool large = false;
+    rest.each([&](int r, int c, T &v) {
+        if (c >= p) to.put(r, c, v);
+        large |= to.large(v);
     });
+    if (large) rest.each([&](int, int c, T &v) { to.tell(c, v); });
+    publish(task, tasks, task.j, upper);
 }

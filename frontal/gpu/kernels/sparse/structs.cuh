@@ -145,7 +145,7 @@ template <class T> struct TileTasks {
     int *upper_done;
     T *inverses;
     T *upper_inverses;
-    // Factors of diagonal tiles as messages, 64×64 each.
+    // Factors of diagonal tiles as messages, 64×64 each; for LU two of them.
     T *sent;
     // Number of each front's first of them, and one more.
     const int *first_sent;

@@ -4,16 +4,26 @@
 // they are solved for, a row a thread. By 128 threads.
 //
 // With LDL the diagonal of L is one, and the reciprocals of D are sent in its place. That goes on
-// as long as the diagonal tile needs no interchange; where it does, zeros are sent instead.
+// as long as the diagonal tile needs no interchange; where it does, zeros are sent instead. For LU
+// the same is done with L, whose ones are sent, and with the transpose of U; X·Lᵀ = B is then for
+// transposes.
 #pragma once
 #include "common/messages.cuh"
+#include "common/tile.cuh"
 #include "sparse/pivot_blocks.cuh"
 
 // The first row of columns from p on that is sent; no less is wanted.
 __device__ inline int first_sent(int p) { return p / 8 * 8; }
 
-// Send N columns of a factored tile to sent[i + 64·j], with the reciprocals of its diagonal (or of
-// D). By the threads that have no row to factor.
+// Send a row of columns p…p+N−1 to sent[i + 64·j], with `own` in the place of the diagonal.
+template <int N, class T>
+__device__ inline void send_row(T *sent, int row, int p, const T (&v)[N], T own) {
+#pragma unroll
+    for (int k = 0; k < N; ++k) send(sent + row + (p + k) * TILE_ROWS, row == p + k ? own : v[k]);
+}
+
+// Send N columns of a factored tile, with the reciprocals of its diagonal (or of D). By the threads
+// that have no row to factor.
 template <int N, class T> __device__ inline void send_columns(T *sent, const T *tile, int p) {
     int row = (int)threadIdx.x - TILE_ROWS;
     if (row < first_sent(p)) return;
@@ -23,13 +33,11 @@ template <int N, class T> __device__ inline void send_columns(T *sent, const T *
     for (int k = 0; k < N; ++k) v[k] = tile[row + (p + k) * tile_ld<T>];
     if constexpr (conjugates) own = from_real<T>(pivot_reciprocal(real(own)));
     else own = pivot_reciprocal(own);
-#pragma unroll
-    for (int k = 0; k < N; ++k) send(sent + row + (p + k) * TILE_ROWS, row == p + k ? own : v[k]);
+    send_row(sent, row, p, v, own);
 }
 
-// Send that columns p…last−1 will not come, by the same threads.
-template <class T> __device__ inline void send_nothing(T *sent, int p, int last) {
-    int row = (int)threadIdx.x - TILE_ROWS;
+// Send a row of what says that columns p…last−1 will not come.
+template <class T> __device__ inline void send_nothing(T *sent, int row, int p, int last) {
     if (row < first_sent(p)) return;
     for (; p < last; ++p) send(sent + row + p * TILE_ROWS, zero<T>());
 }
@@ -81,6 +89,7 @@ template <class T> __device__ inline void solve_sixteen(T (&x)[16], const T *low
         broadcast<k, 16>(lower + p + (p + k) * tile_ld<T>, [&](int j, T v) {
             if (j != k) x[j] = fma_(-x[k], mirrored(v), x[j]);
             else if (CHOLESKY) x[k] = real(v) * x[k];
+            else if (LU) x[k] = v * x[k];
         });
     });
 }
@@ -103,8 +112,8 @@ template <class T> __device__ inline void subtract_left(T *tile, const T *lower,
 }
 
 // Overwrites the tile by X, and with Cholesky the target by the rows and columns of X that it has:
-// begin(), and for each p arrive(p), solve(p) and, but for the last, prepare(p + 16). `lower` gets L
-// as it is sent.
+// begin(), and for each p arrive(p), solve(p) and, but for the last, prepare(p + 16); or follow().
+// `lower` gets L as it is sent.
 template <class T> struct Follower {
     T *tile, *lower;
     const T *sent;
@@ -119,7 +128,7 @@ template <class T> struct Follower {
         arrival.take_all(sent, p, lower);
         __syncthreads();
     }
-    // Whether they came, for LDL.
+    // Whether they came, without Cholesky.
     __device__ bool came(int p) const { return !(lower[(p + 15) * (tile_ld<T> + 1)] == zero<T>()); }
     // Then those of X are there for all. The threads that have no row do `other` meanwhile.
     template <class Other = Nothing> __device__ void solve(int p, Other other = {}) {
@@ -143,5 +152,21 @@ template <class T> struct Follower {
     __device__ void prepare(int p) {
         arrival.ask(sent, p);
         subtract_left(tile, lower, p, p);
+    }
+    // Columns of X before w, or as far as L comes. Returns the first that is left; then it and 15
+    // more have the product of those before them subtracted. arrived(p) is called by all threads
+    // when columns p…p+15 of L are there, and other(p) as by solve.
+    template <class Arrived, class Other>
+    __device__ int follow(int w, Arrived arrived, Other other) {
+        begin();
+#pragma unroll 1
+        for (int p = 0;; p += 16) {
+            arrive(p);
+            if (!came(p)) return p;
+            arrived(p);
+            solve(p, [&] { other(p); });
+            if (p + 16 >= w) return w;
+            prepare(p + 16);
+        }
     }
 };

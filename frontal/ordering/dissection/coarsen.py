@@ -1,0 +1,171 @@
+"""Coarsening: nodes that attract each other most become one.
+
+Each free node proposes to its best free neighbour, and those that propose to each other are
+matched: no result depends on the order in which nodes are looked at. An edge attracts by
+``edge^2 / (weight * weight)``, equal ones by a hash of the edge.
+
+References: G. Karypis, V. Kumar, SIAM J. Sci. Comput. 20 (1998), multilevel bisection; M. S.
+Gilbert, K. Madduri, E. G. Boman, S. Rajamanickam, arXiv 2304.13194, pairs at distance two.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._jit import inner
+from .graph import Weighted, edge_hash
+
+ROUNDS = 6  # of proposals; later ones match few
+HEAVIEST = 0.015  # of the weight of a graph that a node of a coarser one may have
+MATCHED = np.int32(2**31 - 1)  # weight of a node that nobody may propose to
+LEFT_OVER = 0.15  # of all nodes that were not matched, from which distant pairs are sought
+
+
+@inner
+def _propose(graph, free, mate, open_weight, proposal, heaviest, seed):
+    """Best free neighbour of each free node, -1 where it has none."""
+    for k in range(free.size):
+        v = free[k]
+        if proposal[v] >= 0 and mate[proposal[v]] < 0:
+            continue  # it was the best of more
+        best, best_hash = np.int32(-1), np.int64(-1)
+        best_edge, best_weight = 0.0, 1.0
+        room = heaviest - graph.weight[v]
+        for p in range(graph.begin[v], graph.begin[v + 1]):
+            u = graph.near[p]
+            weight = open_weight[u]
+            edge = np.float64(graph.edge[p])
+            edge *= edge
+            code = edge_hash(u, v, seed)
+            this, that = edge * best_weight, best_edge * weight
+            better = this > that or (this == that and code > best_hash)
+            if weight <= room and better:
+                best, best_edge, best_weight, best_hash = u, edge, np.float64(weight), code
+        proposal[v] = best
+
+
+@inner
+def _accept(free, mate, open_weight, proposal):
+    """Match mutual proposals; returns how many nodes may still be matched, first in `free`."""
+    for k in range(free.size):
+        v = free[k]
+        u = proposal[v]
+        if u >= 0 and proposal[u] == v:
+            mate[v] = u
+            open_weight[v] = MATCHED
+    left = 0
+    for k in range(free.size):
+        v = free[k]
+        if mate[v] < 0 and proposal[v] >= 0:
+            free[left] = v
+            left += 1
+    return left
+
+
+@inner
+def _pair_at_distance_two(graph, mate, heaviest):
+    """Match free nodes that have the same best neighbour, two by two."""
+    n = mate.size
+    waiting = np.full(n, -1, np.int32)
+    for v in range(n):
+        if mate[v] >= 0:
+            continue
+        best, best_rating = -1, -1.0
+        for p in range(graph.begin[v], graph.begin[v + 1]):
+            edge = np.float64(graph.edge[p])
+            rating = edge * edge / graph.weight[graph.near[p]]
+            if rating > best_rating:
+                best, best_rating = graph.near[p], rating
+        if best < 0:
+            continue
+        u = waiting[best]
+        if u >= 0 and graph.weight[u] + graph.weight[v] <= heaviest:
+            mate[u], mate[v] = v, u
+            waiting[best] = -1
+        else:
+            waiting[best] = v
+
+
+@inner
+def _match(graph, heaviest, seed):
+    """The node that each node is merged with, or itself."""
+    n = graph.weight.size
+    mate = np.full(n, -1, np.int32)
+    proposal = np.full(n, -1, np.int32)
+    free = np.arange(n).astype(np.int32)
+    open_weight = graph.weight.copy()
+    left = n
+    for _ in range(ROUNDS):
+        _propose(graph, free[:left], mate, open_weight, proposal, heaviest, seed)
+        left = _accept(free[:left], mate, open_weight, proposal)
+        if left == 0:
+            break
+    alone = 0
+    for v in range(n):
+        alone += mate[v] < 0
+    if alone > LEFT_OVER * n:
+        _pair_at_distance_two(graph, mate, heaviest)
+    for v in range(n):
+        if mate[v] < 0:
+            mate[v] = v
+    return mate
+
+
+@inner
+def _append_neighbours(graph, v, own, coarse_of, place, base, near, edge, count):
+    """Add the coarse neighbours of fine node v to a row that begins at `base`; its new length."""
+    for p in range(graph.begin[v], graph.begin[v + 1]):
+        c = coarse_of[graph.near[p]]
+        if c == own:
+            continue
+        q = place[c]
+        if q < 0:
+            place[c] = count
+            near[base + count] = c
+            edge[base + count] = graph.edge[p]
+            count += 1
+        else:
+            edge[base + q] += graph.edge[p]
+    return count
+
+
+@inner
+def _contract(graph, mate):
+    """The graph whose nodes are the pairs, and the coarse node of each node."""
+    n = mate.size
+    coarse_of = np.empty(n, np.int32)
+    coarse = 0
+    for v in range(n):
+        if mate[v] >= v:
+            coarse_of[v] = coarse_of[mate[v]] = coarse
+            coarse += 1
+    begin = np.empty(coarse + 1, np.int64)
+    near = np.empty(graph.near.size, np.int32)
+    edge = np.empty(graph.near.size, np.int32)
+    weight = np.empty(coarse, np.int32)
+    place = np.full(coarse, -1, np.int32)
+    begin[0] = 0
+    c = 0
+    for v in range(n):
+        u = mate[v]
+        if u < v:
+            continue
+        base = begin[c]
+        count = _append_neighbours(graph, v, c, coarse_of, place, base, near, edge, 0)
+        weight[c] = graph.weight[v]
+        if u != v:
+            count = _append_neighbours(graph, u, c, coarse_of, place, base, near, edge, count)
+            weight[c] += graph.weight[u]
+        for q in range(base, base + count):
+            place[near[q]] = -1
+        begin[c + 1] = base + count
+        c += 1
+    used = begin[coarse]
+    return Weighted(begin, near[:used].copy(), edge[:used].copy(), weight), coarse_of
+
+
+@inner
+def coarser(graph, total, seed):
+    """A graph of about half the nodes, and the node of it that each node belongs to."""
+    heaviest = max(np.int64(HEAVIEST * total), 2)
+    return _contract(graph, _match(graph, heaviest, seed))

@@ -1,0 +1,308 @@
+"""Fiduccia and Mattheyses on a vertex separator: nodes leave it for a side, losing moves included.
+
+A node that goes to one side pulls its neighbours on the other into the separator. In a pass each
+node moves once at most, the best move first, also where the separator grows; in the end the moves
+after the best state are undone. The work is proportional to the edges around the separator.
+
+References: C. M. Fiduccia, R. M. Mattheyses, 19th DAC (1982); C. Ashcraft, J. W. H. Liu, SIAM J.
+Matrix Anal. Appl. 19 (1998), and G. Karypis's METIS, for separators of nodes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..._jit import inlined, inner
+from .graph import SEPARATOR
+
+PASSES = 4  # at most
+PATIENCE = 100  # moves without a better state that end a pass
+ABSENT = -1
+
+# Columns of `Work.state`. What a move reads of a node lies together, in half a cache line.
+INSIDE = 0  # and 1: weight of its neighbours on either side
+PLACE = 2  # and 3: where it is in the heap of either side
+WEIGHT, RANK, MOVED = 4, 5, 6
+COLUMNS = 8
+# Entries of `Work.sizes`, after the lengths of both heaps.
+MEMBERS, PULLED, MOVES, PASS = 2, 3, 4, 5
+
+
+class Work(NamedTuple):
+    """Room for the refinement of graphs up to n nodes.
+
+    Attributes
+    ----------
+    state : (n, COLUMNS) int32 array
+        What is known of nodes that are, or were, in the separator.
+    heap : (2, n) int32 array
+        Nodes that may move to either side, the best first.
+    member : (n,) int32 array
+        Nodes of the separator.
+    pulled, history, until : int32 arrays
+        Nodes pulled in and moved in this pass, and how many were pulled in until then.
+    sizes : (6,) int64 array
+        Lengths of `heap`, `member`, `pulled`, `history`, and the number of the pass.
+    """
+
+    state: np.ndarray
+    heap: np.ndarray
+    member: np.ndarray
+    pulled: np.ndarray
+    history: np.ndarray
+    until: np.ndarray
+    sizes: np.ndarray
+
+
+@inner
+def make_work(n):
+    """Room for graphs of up to n nodes."""
+    return Work(
+        np.zeros((n, COLUMNS), np.int32),
+        np.empty((2, n), np.int32),
+        np.empty(n, np.int32),
+        np.empty(2 * n, np.int32),  # a node is pulled before it moves, and once more after
+        np.empty(n, np.int32),
+        np.empty(n + 1, np.int32),
+        np.zeros(6, np.int64),
+    )
+
+
+# Arrays go one by one to functions that are compiled into `_run_pass`: calls and tuples would count
+# references to them, half of the time.
+
+
+@inlined
+def _gain(state, side, v):
+    """By how much the separator gets lighter if v goes to a side."""
+    return state[v, WEIGHT] - state[v, INSIDE + 1 - side]
+
+
+@inlined
+def _sift(state, heap, count, side, v, hole):
+    """Put v where it belongs in a heap, from a place that is free on."""
+    size, gain = count[side], _gain(state, side, v)
+    while hole > 0:  # towards the root
+        above = (hole - 1) >> 1
+        u = heap[side, above]
+        other = _gain(state, side, u)
+        if other > gain or (other == gain and u < v):
+            break
+        heap[side, hole] = u
+        state[u, PLACE + side] = hole
+        hole = above
+    while True:  # towards the leaves
+        below = 2 * hole + 1
+        if below >= size:
+            break
+        u = heap[side, below]
+        other = _gain(state, side, u)
+        if below + 1 < size:
+            w = heap[side, below + 1]
+            second = _gain(state, side, w)
+            if second > other or (second == other and w < u):
+                below, u, other = below + 1, w, second
+        if gain > other or (gain == other and v < u):
+            break
+        heap[side, hole] = u
+        state[u, PLACE + side] = hole
+        hole = below
+    heap[side, hole] = v
+    state[v, PLACE + side] = hole
+
+
+@inlined
+def _push(state, heap, count, side, v):
+    count[side] += 1
+    _sift(state, heap, count, side, v, count[side] - 1)
+
+
+@inlined
+def _drop(state, heap, count, side, v):
+    """Take v out of a heap, if it is there."""
+    hole = state[v, PLACE + side]
+    if hole == ABSENT:
+        return
+    state[v, PLACE + side] = ABSENT
+    count[side] -= 1
+    last = heap[side, count[side]]
+    if last != v:
+        _sift(state, heap, count, side, last, hole)
+
+
+@inlined
+def _change(state, heap, count, v, side, amount):
+    """A neighbour of v, a node of the separator, came to a side, or left it."""
+    state[v, INSIDE + side] += amount
+    place = state[v, PLACE + 1 - side]
+    if place != ABSENT:
+        _sift(state, heap, count, 1 - side, v, place)
+
+
+@inlined
+def _join(begin, near, node, where, state, member, count, v):
+    """Make v a member of the separator, in no heap."""
+    zero = one = 0
+    for p in range(begin[v], begin[v + 1]):
+        u = near[p]
+        if where[u] == 0:
+            zero += node[u]
+        elif where[u] == 1:
+            one += node[u]
+    state[v, INSIDE], state[v, INSIDE + 1] = zero, one
+    state[v, PLACE] = state[v, PLACE + 1] = ABSENT
+    state[v, WEIGHT], state[v, RANK] = node[v], count[MEMBERS]
+    where[v] = SEPARATOR
+    member[count[MEMBERS]] = v
+    count[MEMBERS] += 1
+
+
+@inlined
+def _leave(where, state, member, count, v, side):
+    """Take v out of the separator."""
+    count[MEMBERS] -= 1
+    last = member[count[MEMBERS]]
+    member[state[v, RANK]] = last
+    state[last, RANK] = state[v, RANK]
+    where[v] = side
+
+
+@inlined
+def _pull(begin, near, node, where, weight, state, heap, member, pulled, count, u):
+    """Pull u from its side into the separator."""
+    side = where[u]
+    _join(begin, near, node, where, state, member, count, u)
+    weight[side] -= node[u]
+    weight[SEPARATOR] += node[u]
+    for p in range(begin[u], begin[u + 1]):
+        x = near[p]
+        if where[x] == SEPARATOR:
+            _change(state, heap, count, x, side, -node[u])
+    if state[u, MOVED] != count[PASS]:
+        _push(state, heap, count, 0, u)
+        _push(state, heap, count, 1, u)
+    pulled[count[PULLED]] = u
+    count[PULLED] += 1
+
+
+@inlined
+def _move(begin, near, node, where, weight, state, heap, member, pulled, count, v, side):
+    """Move v from the separator to a side, and pull in its neighbours on the other."""
+    _drop(state, heap, count, 0, v)
+    _drop(state, heap, count, 1, v)
+    _leave(where, state, member, count, v, side)
+    state[v, MOVED] = count[PASS]
+    weight[SEPARATOR] -= node[v]
+    weight[side] += node[v]
+    for p in range(begin[v], begin[v + 1]):
+        u = near[p]
+        if where[u] == SEPARATOR:
+            _change(state, heap, count, u, side, node[v])
+        elif where[u] == 1 - side:
+            _pull(begin, near, node, where, weight, state, heap, member, pulled, count, u)
+
+
+@inlined
+def _undo(begin, near, node, where, weight, state, member, pulled, history, until, count):
+    """Undo the last move."""
+    count[MOVES] -= 1
+    v = history[count[MOVES]]
+    side = where[v]
+    first = until[count[MOVES]]
+    while count[PULLED] > first:
+        count[PULLED] -= 1
+        u = pulled[count[PULLED]]
+        _leave(where, state, member, count, u, 1 - side)
+        weight[SEPARATOR] -= node[u]
+        weight[1 - side] += node[u]
+        for p in range(begin[u], begin[u + 1]):
+            x = near[p]
+            if where[x] == SEPARATOR:
+                state[x, INSIDE + 1 - side] += node[u]
+    _join(begin, near, node, where, state, member, count, v)
+    weight[side] -= node[v]
+    weight[SEPARATOR] += node[v]
+    for p in range(begin[v], begin[v + 1]):
+        x = near[p]
+        if where[x] == SEPARATOR:
+            state[x, INSIDE + side] -= node[v]
+
+
+@inlined
+def _next(weight, state, heap, count, most):
+    """The best move that leaves no side too heavy: (node, side), -1 where there is none."""
+    while count[0] + count[1] > 0:
+        side = np.int64(weight[1] < weight[0])  # of equal moves the one to the lighter side
+        if count[side] == 0:
+            side = 1 - side
+        elif count[1 - side] > 0 and weight[1 - side] <= most:
+            there = heap[1 - side, 0]
+            better = _gain(state, 1 - side, there) > _gain(state, side, heap[side, 0])
+            if better and weight[1 - side] + state[there, WEIGHT] <= most:
+                side = 1 - side
+        v = heap[side, 0]
+        if weight[side] + state[v, WEIGHT] <= most:
+            return v, side
+        _drop(state, heap, count, side, v)
+    return np.int32(-1), np.int64(0)
+
+
+@inner
+def is_better(weight, other, most):
+    """Whether one state is better than another: overweight, separator, balance, in this order."""
+    over = max(max(weight[0], weight[1]) - most, 0)
+    other_over = max(max(other[0], other[1]) - most, 0)
+    if over != other_over:
+        return over < other_over
+    if weight[SEPARATOR] != other[SEPARATOR]:
+        return weight[SEPARATOR] < other[SEPARATOR]
+    return abs(weight[0] - weight[1]) < abs(other[0] - other[1])
+
+
+@inner
+def _run_pass(graph, where, weight, work, most):
+    """One pass; whether it found a better state."""
+    begin, near, node = graph.begin, graph.near, graph.weight
+    state, heap, member, pulled, history, until, count = work
+    count[0] = count[1] = count[PULLED] = count[MOVES] = until[0] = 0
+    count[PASS] += 1
+    for k in range(count[MEMBERS]):
+        for side in range(2):
+            _push(state, heap, count, side, member[k])
+    best, best_moves = weight.copy(), 0
+    patience = min(PATIENCE, 2 * count[MEMBERS] + 5)
+    while count[MOVES] - best_moves < patience:
+        v, side = _next(weight, state, heap, count, most)
+        if v < 0:
+            break
+        _move(begin, near, node, where, weight, state, heap, member, pulled, count, v, side)
+        history[count[MOVES]] = v
+        count[MOVES] += 1
+        until[count[MOVES]] = count[PULLED]
+        if is_better(weight, best, most):
+            best[:] = weight
+            best_moves = count[MOVES]
+    for side in range(2):
+        for k in range(count[side]):
+            state[heap[side, k], PLACE + side] = ABSENT
+    while count[MOVES] > best_moves:
+        _undo(begin, near, node, where, weight, state, member, pulled, history, until, count)
+    return best_moves > 0
+
+
+@inner
+def refine(graph, where, weight, work, most):
+    """Make a separator lighter, and no side heavier than `most`, where it can.
+
+    `where` has the side of each node and `weight` the weights of sides and separator.
+    """
+    begin, near, node = graph.begin, graph.near, graph.weight
+    work.sizes[MEMBERS] = 0
+    for v in range(where.size):
+        if where[v] == SEPARATOR:
+            _join(begin, near, node, where, work.state, work.member, work.sizes, v)
+    for _ in range(PASSES):
+        if not _run_pass(graph, where, weight, work, most):
+            break

@@ -1,0 +1,130 @@
+"""Nested dissection: separators that separate, the same order on any threads, and an end."""
+
+from __future__ import annotations
+
+import importlib
+import signal
+import threading
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from frontal.errors import OrderingTimeout
+from frontal.ordering import adjacency, order
+from frontal.ordering.components import Components
+from frontal.ordering.dissection import dissect
+from frontal.ordering.dissection.graph import SEPARATOR, Weighted
+from frontal.ordering.dissection.split import LEAF, split
+from frontal.ordering.graph import Graph, induced
+
+from .test_ordering import is_permutation, patterns, stencil
+
+module = importlib.import_module("frontal.ordering.dissection.dissect")
+
+
+def weighted(graph: Graph, seed: int = 0) -> Weighted:
+    """The graph with node weights of 1 to 3."""
+    weights = np.random.default_rng(seed).integers(1, 4, graph.n).astype(np.int32)
+    return Weighted(graph.indptr, graph.indices, np.ones(graph.nnz, np.int32), weights)
+
+
+def star(n: int) -> sp.csc_array:
+    """A node next to all others."""
+    row = sp.csc_array((np.ones(n), (np.zeros(n, int), np.arange(n))), shape=(n, n))
+    return sp.csc_array(row + row.T)
+
+
+GRAPHS = {
+    "grid": stencil(50, 40),
+    "solid": stencil(14, 13, 12),
+    "two grids": sp.block_diag([stencil(30, 30), stencil(25, 20)]),
+    "chain": stencil(3000),
+    "star": star(3000),
+    "clique": sp.csc_array(np.ones((450, 450))),
+    "no edges": sp.csc_array((900, 900)),
+    "wheel": stencil(2500) + star(2500),
+}
+
+
+@pytest.mark.parametrize("A", GRAPHS.values(), ids=GRAPHS.keys())
+def test_no_edge_joins_the_sides_of_a_separator(A):
+    graph = adjacency(A)
+    names = np.arange(graph.n, dtype=np.int32)[::-1].copy() + 7
+    zero, zero_names, one, one_names, separator = split(weighted(graph), names, 3)
+    assert np.array_equal(
+        np.sort(np.concatenate([zero_names, one_names, separator])), np.sort(names)
+    )
+    where = np.full(graph.n, SEPARATOR)
+    where[graph.n + 6 - zero_names], where[graph.n + 6 - one_names] = 0, 1
+    rows = np.repeat(np.arange(graph.n), graph.degree)
+    assert set(where[rows] + 3 * where[graph.indices]) <= {0, 4, 8, 2, 5, 6, 7}  # not 1, 3
+    for side, part in ((0, zero), (1, one)):
+        inside = np.flatnonzero(where == side)
+        expected = induced(graph, inside)
+        assert np.array_equal(part.begin, expected.indptr)
+        assert np.array_equal(part.near, expected.indices)
+        assert np.array_equal(part.weight, weighted(graph).weight[inside])
+
+
+@pytest.mark.parametrize(("A", "most"), [(stencil(60, 60), 60), (stencil(15, 15, 15), 225)])
+def test_separators_of_grids_are_as_small_as_a_layer(A, most):
+    graph = adjacency(A)
+    unit = weighted(graph)._replace(weight=np.ones(graph.n, np.int32))
+    found = [split(unit, np.arange(graph.n, dtype=np.int32), seed) for seed in range(1, 6)]
+    assert max(max(len(one[1]), len(one[3])) for one in found) <= 0.6 * graph.n
+    assert min(len(one[4]) for one in found) <= most
+    assert max(len(one[4]) for one in found) <= 1.5 * most
+
+
+@given(patterns(), st.integers(1, 2**31))
+@settings(max_examples=15, deadline=None)
+def test_threads_change_nothing(A, seed):
+    graph = adjacency(A)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "GRAIN", 100)  # many parts
+        found = [dissect(Components(graph), seed, threads) for threads in (1, 2, 7)]
+    assert is_permutation(found[0], graph.n)
+    assert np.array_equal(found[0], found[1])
+    assert np.array_equal(found[0], found[2])
+
+
+@pytest.mark.parametrize(
+    ("A", "share"),
+    [
+        (stencil(120, 120), 1.05),
+        (stencil(20, 20, 20), 0.85),
+        (stencil(9, 9, 9, box=True, unknowns=3), 0.85),
+    ],
+    ids=["plane", "solid", "three unknowns a node"],
+)
+def test_dissection_costs_what_it_should_beside_minimum_degree(A, share):
+    found = order(A, "dissection")
+    assert found.cost.flops <= share * order(A, "amd").cost.flops
+    assert found.method == "dissection"
+
+
+def test_small_parts_are_ordered_with_regard_to_what_is_around_them(monkeypatch):
+    """Leaves that know nothing of the separators around them cost a third more."""
+    graph = adjacency(stencil(90, 90))
+    at_once = order(graph, "dissection").cost.flops
+    monkeypatch.setattr(module, "GRAIN", LEAF)
+    assert order(graph, "dissection").cost.flops <= 1.15 * at_once
+
+
+def test_ends_in_time_and_by_an_interrupt(interruptible):
+    graph = adjacency(stencil(40, 40, 40))
+    with pytest.raises(OrderingTimeout, match="time limit"):
+        order(graph, "dissection", time_limit=0.0)
+    before = threading.active_count()
+    alarm = threading.Timer(
+        0.02, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)
+    )
+    alarm.start()
+    with pytest.raises(KeyboardInterrupt):
+        order(adjacency(stencil(400, 400)), "dissection")
+    alarm.join()
+    assert threading.active_count() == before
+    assert order(graph, reuse=1e6, time_limit=0.0).method == "amd"

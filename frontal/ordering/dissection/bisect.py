@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import inner
+from ..._jit import allocating
 from .coarsen import coarser
 from .graph import scrambled
 from .improve import make_work, refine
@@ -18,7 +18,7 @@ STALLED = 0.95  # of its nodes that a coarser graph has, from which on coarsenin
 LARGEST_SIDE = 0.6  # of the weight
 
 
-@inner
+@allocating
 def _coarsened(graph, total, seed, stop):
     """The graph and coarser ones, and the maps between them."""
     graphs, maps = [graph], [np.empty(0, np.int32)]
@@ -32,7 +32,7 @@ def _coarsened(graph, total, seed, stop):
     return graphs, maps
 
 
-@inner
+@allocating
 def bisect(graph, seed, stop):
     """Side of each node: 0, 1 or `SEPARATOR`; ends early where ``stop[0]`` becomes nonzero."""
     total = np.int64(0)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import inner
+from ..._jit import allocating
 from .graph import Weighted, edge_hash
 
 ROUNDS = 6  # of proposals; later ones match few
@@ -21,7 +21,7 @@ MATCHED = np.int32(2**31 - 1)  # weight of a node that nobody may propose to
 LEFT_OVER = 0.15  # of all nodes that were not matched, from which distant pairs are sought
 
 
-@inner
+@allocating
 def _propose(graph, free, mate, open_weight, proposal, heaviest, seed):
     """Best free neighbour of each free node, -1 where it has none."""
     for k in range(free.size):
@@ -44,7 +44,7 @@ def _propose(graph, free, mate, open_weight, proposal, heaviest, seed):
         proposal[v] = best
 
 
-@inner
+@allocating
 def _accept(free, mate, open_weight, proposal):
     """Match mutual proposals; returns how many nodes may still be matched, first in `free`."""
     for k in range(free.size):
@@ -62,7 +62,7 @@ def _accept(free, mate, open_weight, proposal):
     return left
 
 
-@inner
+@allocating
 def _pair_at_distance_two(graph, mate, heaviest):
     """Match free nodes that have the same best neighbour, two by two."""
     n = mate.size
@@ -86,7 +86,7 @@ def _pair_at_distance_two(graph, mate, heaviest):
             waiting[best] = v
 
 
-@inner
+@allocating
 def _match(graph, heaviest, seed):
     """The node that each node is merged with, or itself."""
     n = graph.weight.size
@@ -111,7 +111,7 @@ def _match(graph, heaviest, seed):
     return mate
 
 
-@inner
+@allocating
 def _append_neighbours(graph, v, own, coarse_of, place, base, near, edge, count):
     """Add the coarse neighbours of fine node v to a row that begins at `base`; its new length."""
     for p in range(graph.begin[v], graph.begin[v + 1]):
@@ -129,7 +129,7 @@ def _append_neighbours(graph, v, own, coarse_of, place, base, near, edge, count)
     return count
 
 
-@inner
+@allocating
 def _contract(graph, mate):
     """The graph whose nodes are the pairs, and the coarse node of each node."""
     n = mate.size
@@ -164,7 +164,7 @@ def _contract(graph, mate):
     return Weighted(begin, near[:used].copy(), edge[:used].copy(), weight), coarse_of
 
 
-@inner
+@allocating
 def coarser(graph, total, seed):
     """A graph of about half the nodes, and the node of it that each node belongs to."""
     heaviest = max(np.int64(HEAVIEST * total), 2)

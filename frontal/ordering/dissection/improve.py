@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._jit import inlined, inner
+from ..._jit import allocating, inlined
 from .graph import SEPARATOR
 
 PASSES = 4  # at most
@@ -56,7 +56,7 @@ class Work(NamedTuple):
     sizes: np.ndarray
 
 
-@inner
+@allocating
 def make_work(n):
     """Room for graphs of up to n nodes."""
     return Work(
@@ -249,7 +249,7 @@ def _next(weight, state, heap, count, most):
     return np.int32(-1), np.int64(0)
 
 
-@inner
+@allocating
 def is_better(weight, other, most):
     """Whether one state is better than another: overweight, separator, balance, in this order."""
     over = max(max(weight[0], weight[1]) - most, 0)
@@ -261,7 +261,7 @@ def is_better(weight, other, most):
     return abs(weight[0] - weight[1]) < abs(other[0] - other[1])
 
 
-@inner
+@allocating
 def _run_pass(graph, where, weight, work, most):
     """One pass; whether it found a better state."""
     begin, near, node = graph.begin, graph.near, graph.weight
@@ -292,7 +292,7 @@ def _run_pass(graph, where, weight, work, most):
     return best_moves > 0
 
 
-@inner
+@allocating
 def refine(graph, where, weight, work, most):
     """Make a separator lighter, and no side heavier than `most`, where it can.
 

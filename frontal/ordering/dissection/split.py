@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import inner, jit
+from ..._jit import allocating, jit
 from .bisect import bisect
 from .graph import SEPARATOR, Weighted, scrambled
 
 LEAF = 240  # nodes of a part that is dissected no further
 
 
-@inner
+@allocating
 def _side(graph, names, where, side, label):
     """The graph of one side, and the names of its nodes."""
     count, entries = 0, 0

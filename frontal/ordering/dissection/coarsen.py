@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import allocating
+from ..._jit import allocating, inner
 from .graph import Weighted, edge_hash
 
 ROUNDS = 6  # of proposals; later ones match few
@@ -21,7 +21,7 @@ MATCHED = np.int32(2**31 - 1)  # weight of a node that nobody may propose to
 LEFT_OVER = 0.15  # of all nodes that were not matched, from which distant pairs are sought
 
 
-@allocating
+@inner
 def _propose(graph, free, mate, open_weight, proposal, heaviest, seed):
     """Best free neighbour of each free node, -1 where it has none."""
     for k in range(free.size):
@@ -44,7 +44,7 @@ def _propose(graph, free, mate, open_weight, proposal, heaviest, seed):
         proposal[v] = best
 
 
-@allocating
+@inner
 def _accept(free, mate, open_weight, proposal):
     """Match mutual proposals; returns how many nodes may still be matched, first in `free`."""
     for k in range(free.size):
@@ -111,7 +111,7 @@ def _match(graph, heaviest, seed):
     return mate
 
 
-@allocating
+@inner
 def _append_neighbours(graph, v, own, coarse_of, place, base, near, edge, count):
     """Add the coarse neighbours of fine node v to a row that begins at `base`; its new length."""
     for p in range(graph.begin[v], graph.begin[v + 1]):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._jit import allocating, jit
+from ..._jit import inner, jit
 
 SEPARATOR = 2  # beside 0 and 1, the sides of a bisection
 
@@ -41,7 +41,7 @@ def scrambled(a, b):
     return np.int64(x >> np.uint64(32))
 
 
-@allocating
+@inner
 def edge_hash(u, v, seed):
     """A hash of an edge, the same from both its ends; sum and product are one pair's alone."""
     total, product = np.uint64(np.int64(u) + v), np.uint64(np.int64(u) * v)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import allocating
+from ..._jit import allocating, inner
 from .graph import SEPARATOR, scrambled
 from .improve import is_better, refine
 
@@ -48,7 +48,7 @@ def _grow(graph, half, seed, where):
     return weight
 
 
-@allocating
+@inner
 def _cut_gains(graph, where, gain):
     """By how much the cut gets lighter if a node changes sides."""
     for v in range(where.size):
@@ -58,7 +58,7 @@ def _cut_gains(graph, where, gain):
             gain[v] += graph.edge[p] if other else -graph.edge[p]
 
 
-@allocating
+@inner
 def _flip(graph, where, gain, v):
     """Let v change sides."""
     where[v] = 1 - where[v]
@@ -68,7 +68,7 @@ def _flip(graph, where, gain, v):
         gain[u] += -2 * graph.edge[p] if where[u] == where[v] else 2 * graph.edge[p]
 
 
-@allocating
+@inner
 def _best_flip(graph, where, gain, fixed, weight, total, most):
     """The node whose change of sides makes the lightest cut and no side too heavy; -1: none."""
     best = -1

@@ -79,7 +79,7 @@ H200 = Machine(
 )
 # Of 40 graphs, within 1.6x. METIS is started as a process, and fed.
 METIS = DissectionCost(start=0.05, node=1.35e-7, neighbour=4.85e-8)
-DISSECTION = DissectionCost(start=0.001, node=2.0e-7, neighbour=7.5e-8)
+DISSECTION = DissectionCost(start=0.001, node=5e-8, neighbour=1.1e-7)
 
 MACHINES = {"cpu": CPU, "gpu": H200}  # by the name of a backend
 

@@ -22,7 +22,9 @@ BESIDE_THREADS = 4  # from which on a dissection begins beside minimum degree
 BESIDE_NODES = 20_000  # that take minimum degree 20 milliseconds
 SEEDS = 4  # dissections, the best of which has about 0.88 times the flops of one
 SEED_GAIN = 0.06  # of the flops, by one more
-METIS_GAIN = 0.08  # of the flops: more on expanders and near hubs, less on meshes
+METIS_GAIN = 0.08  # of the flops, on meshes
+HARD = 2.0  # times the flops that were hoped for: an expander, or hubs
+HARD_GAIN = 0.35  # of the flops, by METIS on these
 CONSTRAINED_GAIN = 0.02  # of the flops, by constrained minimum degree
 CONSTRAINED_SHARE = 0.3  # of METIS's time, for that and counting
 
@@ -77,9 +79,9 @@ def choose(found: Candidates, time_limit: float | None, threads: int) -> None:
             return
         try:
             if dissections.should_pay():
-                dissections.add(deadline)
+                hard = dissections.add(deadline) > HARD
                 if metis.available():
-                    _try_metis(found, components, deadline)
+                    _try_metis(found, components, HARD_GAIN if hard else METIS_GAIN, deadline)
         except (OrderingTimeout, RuntimeError) as error:
             log.warning("%s. Going on with the ordering %r", error, found.method)
 
@@ -103,8 +105,9 @@ class _Dissections:
             price -= time.monotonic() - self.since
         return found.model.crowded(found.cost) or found.seconds - hoped > price
 
-    def add(self, deadline: float) -> None:
-        """Add as many as should pay."""
+    def add(self, deadline: float) -> float:
+        """Add as many as should pay; their flops over those that were hoped for."""
+        hoped = dissected(self.found.cost, self.found.graph.n).flops
         price = dissection_seconds(self.components, self.threads)
         for seed in range(1, SEEDS + 1):
             run, self.run = self.run, None
@@ -113,6 +116,7 @@ class _Dissections:
             self.found.add("dissection", perm, f"dissection {seed}" if seed > 1 else "")
             if SEED_GAIN * self.found.seconds < price:
                 break
+        return self.found.tried["dissection"].flops / hoped
 
     def __enter__(self) -> _Dissections:
         return self
@@ -122,10 +126,10 @@ class _Dissections:
             self.run.cancel()
 
 
-def _try_metis(found: Candidates, components: Components, deadline: float) -> None:
-    """Add METIS's order, and a better one inside its separators, if they should pay."""
+def _try_metis(found: Candidates, components: Components, gain: float, deadline: float) -> None:
+    """Add METIS's order, and a better one inside its separators, if a `gain` of flops pays."""
     price = metis_seconds(components)
-    if METIS_GAIN * found.seconds < price:
+    if gain * found.seconds < price:
         return
     with metis.Run(components) as run:
         found.add("metis", run.result(deadline - time.monotonic()))

@@ -53,7 +53,7 @@ FINE = {
     "saddle": problems.stokes2d(8),
     "complex": problems.convdiff2d(12) * (1 + 1j),
     "1e4": conditioned(1e4),
-    "1e6": conditioned(1e6, positive=False),
+    "1e5": conditioned(1e5, positive=False),
     "1e6 complex": conditioned(1e6, dtype="c16"),
 }
 
@@ -75,7 +75,7 @@ def test_a_factor_in_single_gives_double_solutions(name, made):
     assert wanted.condition / 30 <= info.condition <= 30 * wanted.condition
 
 
-@pytest.mark.parametrize("condition", [1e9, 1e13, 1e15])
+@pytest.mark.parametrize("condition", [1e9, 1e12, 1e15])
 def test_ill_conditioned_ones_get_the_verdict_of_double(condition, made):
     a = conditioned(condition, positive=False)
     b, told = a @ np.ones(a.shape[0]), []

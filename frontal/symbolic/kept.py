@@ -6,6 +6,7 @@ included. Many processes may share a folder: files appear whole, and one that is
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import os
@@ -104,7 +105,8 @@ def _read(path: Path, key: str, matrix: Canonical) -> Found | None:
             np.array_equal(of.indptr, matrix.indptr) and np.array_equal(of.indices, matrix.indices)
         ):
             raise ValueError("it is of another pattern")
-        os.utime(path)  # used last
+        with contextlib.suppress(OSError):  # of another user's file
+            os.utime(path)  # used last
         return found
     except FileNotFoundError:
         return None

@@ -19,7 +19,7 @@ from frontal.symbolic.matching import maximum_product_matching
 from trust_systems import System
 
 FORWARD = 0.1  # relative error of x that must not pass without a word
-BACKWARD = 4  # roundings
+BACKWARD = 5  # roundings: four, and what those of the solver's own residual may hide
 REFUSED = 0.2  # refusals begin at this condition, times the rounding: 1e15 in double precision
 ALARM = 2e-6  # warnings should not come below this one: 1e10 in double precision
 _SETTLED = 1e-3  # corrections of a reference
@@ -27,7 +27,9 @@ VIOLATIONS = (
     "silent forward error",
     "silent backward error",
     "refused a regular matrix",
+    "no rank",
     "wrong rank",
+    "wrong null columns",
     "wrong inertia",
     "unexpected error",
 )
@@ -78,7 +80,7 @@ def judge(system: System, backend: str = "cpu", inertia: bool = False) -> Judgem
                 found.violations["unexpected error"] = str(others[0].message)[:200]
             if told:
                 found.outcome = "warned"
-                _judge_warning(system, str(told[0].message), found)
+                _judge_warning(system, x, str(told[0].message), found)
             else:
                 _judge_solution(system, x, found)
     if inertia:
@@ -269,19 +271,41 @@ def _judge_refusal(A: sp.csc_array, error: frontal.SingularMatrixError, found: J
     if condition < REFUSED / eps:
         found.violations["refused a regular matrix"] = f"condition {condition:.2g}: {error}"[:120]
     if error.rank is None:
+        found.violations["no rank"] = str(error)[:120]
         return
     if "structurally" in str(error):
         least = most = structural_rank(sp.csr_array(A))
     else:  # what is between is a matter of taste
         least = min((size > 100 * n * eps * size[0]).sum() for size in sizes)
         most = max((size > 0.1 * eps * size[0]).sum() for size in sizes)
+    certain = least == most == error.rank
+    if error.null_columns.size != n - error.rank or (certain and not _independent(A, error)):
+        found.violations["wrong null columns"] = str(error.null_columns)[:120]
     if not least <= error.rank <= most:
         found.violations["wrong rank"] = f"{error.rank} of {n}, not {least} to {most}"
 
 
-def _judge_warning(system: System, message: str, found: Judgement) -> None:
-    """See whether the condition of the solution, | |A^-1| (|A||x| + |b|) | / |x|, explains it."""
-    A, b = _extended(system.A), _extended(system.b)
+def _independent(A: sp.csc_array, error: frontal.SingularMatrixError) -> bool:
+    """Whether the columns that are not null columns are linearly independent."""
+    others = sp.csc_array(A, copy=True)
+    nulls = np.isin(np.arange(A.shape[0]), error.null_columns)
+    others.data[np.repeat(nulls, np.diff(A.indptr))] = 0
+    others.eliminate_zeros()
+    if "structurally" in str(error):
+        return structural_rank(sp.csr_array(others)) == error.rank
+    if error.rank == 0:
+        return True
+    least = 10 * float(np.finfo(A.dtype).eps)
+    return any(size[error.rank - 1] > least * size[0] for size in singular_values(others))
+
+
+def _judge_warning(system: System, given: np.ndarray, message: str, found: Judgement) -> None:
+    """See whether the condition of the solution explains it.
+
+    That is | |A^-1| (|A||x| + |b| + |r| / eps) | / |x| with the residual r that is left, which is
+    large in small rows of a badly scaled matrix.
+    """
+    A, b, eps = _extended(system.A), _extended(system.b), np.finfo(system.A.dtype).eps
     x = solution(A, b)
     row, column = equilibrated(A)
     dense = (sp.diags_array(row) @ A @ sp.diags_array(column)).toarray()
@@ -292,9 +316,10 @@ def _judge_warning(system: System, message: str, found: Judgement) -> None:
             return
         if x is None or not np.abs(x).max() > 0:
             return
-        change = column * (np.abs(inverse) @ (row * (abs(A) @ np.abs(x) + np.abs(b))))
+        errors = abs(A) @ np.abs(x) + np.abs(b) + np.abs(b - A @ _extended(given)) / eps
+        change = column * (np.abs(inverse) @ (row * errors))
         condition = float(change.max() / np.abs(x).max())
-    if condition < ALARM / np.finfo(system.A.dtype).eps:
+    if condition < ALARM / eps:
         found.false_alarm = f"condition {condition:.2g}: {message}"[:120]
 
 

@@ -36,7 +36,8 @@ class SingularMatrixError(FrontalError, np.linalg.LinAlgError, RuntimeError):
         The rank, by the pattern or by the values to working precision; None where all that is known
         is that no accurate solutions could be computed.
     null_columns : (n - rank,) int array or None
-        Columns that depend on the others, where values make it singular.
+        Columns that depend on the others; where the pattern makes it singular, that find no rows of
+        their own. None where the rank is.
     """
 
     def __init__(
@@ -53,8 +54,9 @@ class SingularMatrixError(FrontalError, np.linalg.LinAlgError, RuntimeError):
         self.null_columns = null_columns
 
     @classmethod
-    def structural(cls, n: int, rank: int, column: int) -> SingularMatrixError:
+    def structural(cls, n: int, null_columns: np.ndarray) -> SingularMatrixError:
         """No choice of values makes a matrix of this pattern regular."""
+        rank, column = n - null_columns.size, int(null_columns[0])
         return cls(
             f"the matrix is structurally singular: its pattern has rank {rank} of {n}, and "
             f"column {column} finds no row of its own. Likely causes: (a) an empty row or column, "
@@ -63,6 +65,7 @@ class SingularMatrixError(FrontalError, np.linalg.LinAlgError, RuntimeError):
             "condition, or take the unknown out",
             column=column,
             rank=rank,
+            null_columns=null_columns,
         )
 
     @classmethod

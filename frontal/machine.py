@@ -68,7 +68,7 @@ CPU = Machine(
     rate=4e10,
     bandwidth=1e9,
     least_flops=2e7,  # a millisecond: it ends before a thread could help
-    fronts=FrontCost(front=1.0e-6, entry=0.6e-9, rate=3.0e10, half=12.0),
+    fronts=FrontCost(front=0.2e-6, entry=0.2e-9, rate=1.0e10, half=2.0),
 )
 H200 = Machine(
     rate=3e13,  # within 1.3x of grids that take it 4 ms or more
@@ -79,7 +79,7 @@ H200 = Machine(
 )
 # Of 40 graphs, within 1.6x. METIS is started as a process, and fed.
 METIS = DissectionCost(start=0.05, node=1.35e-7, neighbour=4.85e-8)
-DISSECTION = DissectionCost(start=0.001, node=2.0e-7, neighbour=7.5e-8)
+DISSECTION = DissectionCost(start=0.001, node=5e-8, neighbour=1.1e-7)
 
 MACHINES = {"cpu": CPU, "gpu": H200}  # by the name of a backend
 

@@ -13,6 +13,7 @@ from .symbolic.plan import Plan
 from .symbolic.scaling import Scaling
 from .symbolic.symbolic import Progress as Progress
 from .symbolic.symbolic import Symbolic
+from .symmetry import diagonal_of
 from .values import StoredOrder
 
 
@@ -99,7 +100,8 @@ def relative_pivots(
     """Pivots over the size of what they came from: diag(A) for Cholesky, 1 for a scaled matrix."""
     pivots = np.abs(diagonal)
     if scaling is None:
-        return pivots**2 / np.abs(matrix.A.diagonal()[symbolic.perm])
+        own = diagonal_of(matrix.indptr, matrix.indices, matrix.data)
+        return pivots**2 / np.abs(own[symbolic.perm])
     j = np.flatnonzero(coupling)
     if j.size:  # of order 2: about the smaller one of its singular values
         b, d0, d1 = coupling[j], diagonal[j], diagonal[j + 1]

@@ -43,6 +43,20 @@ def compare_triangles(indptr, indices, data, conjugate, tolerance):
     return POSITIVE_DIAGONAL if positive == n else SYMMETRIC
 
 
+@jit
+def diagonal_of(indptr, indices, data):
+    """Diagonal of a matrix by columns whose rows ascend; SciPy would check the whole of it."""
+    n = indptr.size - 1
+    out = np.zeros(n, data.dtype)
+    for j in range(n):
+        for p in range(indptr[j], indptr[j + 1]):
+            if indices[p] >= j:
+                if indices[p] == j:
+                    out[j] = data[p]
+                break
+    return out
+
+
 def is_symmetric(
     indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, adjoint: bool = True
 ) -> bool:

@@ -10,6 +10,7 @@ from .._jit import inner
 from ..method import Method
 from ..symbolic.plan import Plan
 from .blas import Routines
+from .columns import add, add_row, add_scattered, clear
 
 
 class Delays(NamedTuple):
@@ -132,12 +133,10 @@ def add_column(out, base, relative, first, source, origin):
     if size == first:
         return
     shift = relative[first] - first
-    if relative[size - 1] - (size - 1) == shift:  # consecutive rows: a plain vector sum
-        for i in range(first, size):
-            out[base + shift + i] += source[origin + i]
+    if relative[size - 1] - (size - 1) == shift:  # consecutive rows
+        add(out, base + shift + first, source, origin + first, size - first)
     else:
-        for i in range(first, size):
-            out[base + np.int64(relative[i])] += source[origin + i]
+        add_scattered(out, base, relative, first, source, origin)
 
 
 @inner
@@ -162,9 +161,7 @@ def _extend_add(work, s, c, low, high, rank):
             add_column(panels, panel + column * (k + m), relative, above, arena, origin + j * size)
             continue
         if not work.method.one_triangle:
-            for i in range(inner):
-                where = upper + np.int64(relative[i]) * m + column - k
-                panels[where] += arena[origin + j * size + i]
+            add_row(panels, upper + column - k, m, relative, inner, arena, origin + j * size)
             above = inner
         add_column(arena, block + column * m, relative, above, arena, origin + j * size)
 
@@ -177,16 +174,16 @@ def assemble(work, s, tile, size, rank):
     low, high = tile * size, min((tile + 1) * size, k + m)
     first, last = plan.child_pointer[s], plan.child_pointer[s + 1]
     panel = work.panel[s]
-    panels[panel + min(low, k) * (k + m) : panel + min(high, k) * (k + m)] = 0
+    clear(panels, panel + min(low, k) * (k + m), (min(high, k) - min(low, k)) * (k + m))
     if not work.method.one_triangle and high > k:
         upper = panel + k * (k + m) - k
         for i in range(k):
-            panels[upper + i * m + max(low, k) : upper + i * m + high] = 0
+            clear(panels, upper + i * m + max(low, k), high - max(low, k))
     if last > first:
         block = block_offset(work, s, rank) - k * m - k
         for j in range(max(low, k), high):
             top = j if work.method.one_triangle else k
-            arena[block + j * m + top : block + j * m + k + m] = 0
+            clear(arena, block + j * m + top, k + m - top)
     for p in range(first, last):
         _extend_add(work, s, np.int64(plan.children[p]), low, high, rank)
 

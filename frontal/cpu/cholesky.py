@@ -24,10 +24,13 @@ from .blas import (
     potrf,
     trsm,
 )
+from .columns import clear, multiply, subtract
 from .team import ASSEMBLE, PANEL, SOLVE, SOUND, UPDATE
 
 BLOCK = 256  # columns of a diagonal block factorized by one potrf
-SMALL = 32  # entries of a panel up to which plain loops beat four calls of BLAS
+SMALL = 128  # rows of a front whose columns are eliminated one by one,
+_WINDOW = 16  # with so many between two updates
+_STRIP = 24  # columns of a product whose triangle above the diagonal is not needed
 
 
 @inner
@@ -155,34 +158,47 @@ def _update_block(routines, panel, k, m, tile, size, item, beta, block):
 
 
 @inner
-def factor_small(a, origin, k, m, blocks, block, clear):
-    """Whole front with a tiny panel, in plain loops; returns 0, or the column that fails from 1.
+def factor_small(work, s, rank):
+    """Whole front of few rows; returns 0, or the column that fails from 1."""
+    a, panel, routines = work.panels, work.panel[s], work.routines
+    k, m = shape(work, s)
+    ld, item = k + m, a.itemsize
+    begin = address(a) + panel * item
+    for first in range(0, k, _WINDOW):
+        last = min(first + _WINDOW, k)
+        for j in range(first, last):
+            if not _eliminate_column(a, panel, ld, j, last):
+                return j + 1
+        left, out = begin + (last + first * ld) * item, begin + last * (ld + 1) * item
+        _subtract(routines, ld - last, k - last, last - first, left, ld, ONE, out, ld, item)
+    block = address(work.arena) + block_offset(work, s, rank) * item
+    beta = ONE if work.plan.child_pointer[s + 1] > work.plan.child_pointer[s] else ZERO
+    _subtract(routines, m, m, k, begin + k * item, ld, beta, block, m, item)
+    return np.int64(0)
 
-    The contribution block, at `block` of `blocks`, is cleared first if `clear`. Few arguments:
-    those of a call for a front this small are felt.
-    """
-    ld = k + m
-    for j in range(k):
-        column = origin + j * ld
-        pivot = a[column + j].real
-        if not pivot > 0:
-            return j + 1
-        root = np.sqrt(pivot)
-        a[column + j] = root
-        for i in range(j + 1, ld):
-            a[column + i] /= root
-        for c in range(j + 1, k):
-            factor = np.conj(a[column + c])
-            for i in range(c, ld):
-                a[origin + c * ld + i] -= a[column + i] * factor
-    for c in range(m):
-        out = block + c * m
-        if clear:
-            for i in range(c, m):
-                blocks[out + i] = 0
-        for j in range(k):
-            below = origin + j * ld + k
-            factor = np.conj(a[below + c])
-            for i in range(c, m):
-                blocks[out + i] -= a[below + i] * factor
-    return 0
+
+@inner
+def _eliminate_column(a, panel, ld, j, last):
+    """Column j, and its product off those up to `last`; False if its pivot is not positive."""
+    column = panel + j * ld
+    clear(a, column, j)  # above the diagonal are products
+    pivot = a[column + j].real
+    if not pivot > 0:
+        return False
+    root = np.sqrt(pivot)
+    a[column + j] = root
+    multiply(a, column + j + 1, ld - j - 1, 1 / root)
+    for c in range(j + 1, last):
+        subtract(a, panel + c * ld + c, a, column + c, ld - c, np.conj(a[column + c]))
+    return True
+
+
+@inner
+def _subtract(routines, rows, columns, k, a, lda, beta, c, ldc, item):
+    """Lower part of C = beta C - A B^H, rows by columns, where B are the first rows of A."""
+    for j in range(0, columns, _STRIP):
+        left, width = a + j * item, min(_STRIP, columns - j)
+        gemm(
+            routines, NO_TRANS, routines.adjoint, rows - j, width, k, MINUS, left, lda, left, lda,
+            beta, c + j * (ldc + 1) * item, ldc,
+        )  # fmt: skip

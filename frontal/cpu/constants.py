@@ -59,8 +59,8 @@ def by_method(**functions: Callable[..., Any]) -> Callable[..., Any]:
     Parameters
     ----------
     **functions : compiled functions
-        By the method's name. The first argument of each has an attribute ``method``; no other
-        method's code is compiled with it.
+        By the method's name. The first argument of each is `Borrowed`, with an attribute
+        ``method``; no other method's code is compiled with it.
     """
 
     def chosen(work: Any, *others: Any) -> Any:
@@ -68,8 +68,7 @@ def by_method(**functions: Callable[..., Any]) -> Callable[..., Any]:
 
     @overload(chosen, strict=False)
     def choose(work: Any, *others: Any) -> Callable[..., Any]:
-        method = dict(zip(work.fields, work.types, strict=True))["method"].method
-        dispatcher: Any = functions[method.name]
-        return dispatcher.py_func  # itself: a call between would copy all of `work`
+        dispatcher: Any = functions[work.field("method")[1].method.name]
+        return dispatcher.py_func
 
     return chosen

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._jit import inner
+from .._jit import inner, view
 from .assembly import add_column, shape, taken_over
 from .team import NAMES, ROOM, fetch_add
 
 _LISTS = 3  # of LU: columns, rows, and the interchanges of these
 
 
-@inner
+@view
 def order_of(work, s):
     """Names of the columns of front s, or their numbers in the front where it has no list."""
     k, _ = shape(work, s)
@@ -26,7 +26,7 @@ def order_of(work, s):
     return work.pivots[first : first + k]
 
 
-@inner
+@view
 def rows_of(work, s):
     """Names of the rows of a front of LU that has a list."""
     k, _ = shape(work, s)
@@ -34,7 +34,7 @@ def rows_of(work, s):
     return work.delays.names[at : at + k]
 
 
-@inner
+@view
 def interchanges_of(work, s):
     """Where LU records the interchanges of the rows of front s."""
     k, _ = shape(work, s)

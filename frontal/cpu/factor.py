@@ -15,7 +15,7 @@ from .blas import routines
 from .blas_limit import single_threaded_blas
 from .settle import Place
 from .system import host_system
-from .triangular import divide, sweep
+from .triangular import diagonal_of_panels, divide, sweep
 
 _SOLVE_WIDTH = 32  # right-hand sides solved together
 
@@ -72,11 +72,7 @@ class CpuFactor:
     def diagonal(self) -> np.ndarray:
         """See `NumericFactor`."""
         if self._diagonal is None:
-            plan = self.symbolic.plan
-            k = np.diff(plan.start)
-            step = np.repeat(k + np.diff(plan.pointer) + 1, k)
-            local = np.arange(plan.start[-1]) - np.repeat(plan.start[:-1], k)
-            self._diagonal = self.panels[np.repeat(self.panel[:-1], k) + local * step]
+            self._diagonal = diagonal_of_panels(self.symbolic.plan, self.panel, self.panels)
         return self._diagonal
 
     def coupling(self) -> np.ndarray:

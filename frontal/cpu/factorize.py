@@ -13,9 +13,10 @@ import numpy as np
 
 from .._jit import inner, jit
 from ..method import CHOLESKY, LDLH, LDLT, LU, Method
-from . import cholesky, ldl, ldl_restore, ldl_threshold, lu, lu_threshold
-from .assembly import Work, add_entries, block_offset, shape, taken_over
+from . import cholesky, ldl, ldl_restore, ldl_threshold, ldl_windows, lu, lu_threshold
+from .assembly import Work, add_entries, shape, taken_over
 from .blas import yield_thread
+from .borrowed import borrow
 from .constants import by_method
 from .delays import add_delayed, make_list, order_of, receive
 from .team import (
@@ -52,6 +53,7 @@ from .team import (
 
 _NO_STEP = np.int64(0)
 _ALONE, _TOGETHER = np.array([False, True])
+_LOOSE, _FIRM = _ALONE, _TOGETHER
 _TILE = np.int64(256)  # rows and columns of a tile of a large front
 _LARGE = 640  # fronts of this order and above are tiled
 _REPLACED = 0.75  # the power of eps below which, for their columns, pivots are replaced at last
@@ -140,13 +142,17 @@ def _eliminate_cholesky(work, s, rank, shared, info):
 @inner
 def _eliminate_lu(work, s, rank, shared, info):
     """The pivot columns of front s that have sound pivots; returns whether there was room."""
-    k, _ = shape(work, s)
+    k, m = shape(work, s)
     done = k
-    if not _eliminate(work, s, rank, shared, info, lu.BLOCK, lu.factor_diagonal_block):
+    if k + m <= lu_threshold.SMALL:
+        good = lu_threshold.eliminate_by_threshold(work, s, _FIRM) == k
+    else:
+        good = _eliminate(work, s, rank, shared, info, lu.BLOCK, lu.factor_diagonal_block)
+    if not good:
         if not make_list(work, s):
             return False
         _assemble_front(work, s, rank, shared)
-        done = lu_threshold.eliminate_by_threshold(work, s)
+        done = lu_threshold.eliminate_by_threshold(work, s, _LOOSE)
         if done < k and _must_finish(work, s):
             least = _replacement(work, s)
             fetch_add(work.state, PERTURBED, lu_threshold.replace_rest(work, s, done, least))
@@ -179,9 +185,11 @@ def _eliminate_ldl(work, s, rank, shared, info):
         for j in range(k):
             order[j] = j
     done = np.int64(0)
-    if k * (k + m) > ldl.SMALL:
+    if k + m > ldl_windows.LARGEST:
         done = _eliminate_blocks(work, s, rank, shared)
-    done = ldl_threshold.eliminate_rest(work, s, done)
+    elif k > ldl_windows.WIDTH:
+        done = ldl_windows.eliminate_windows(work, s, rank)
+    done = ldl_threshold.eliminate_rest(work, s, done, k)
     if done < k and _must_finish(work, s):
         least = _replacement(work, s)
         fetch_add(work.state, PERTURBED, ldl_threshold.replace_rest(work, s, done, least))
@@ -239,10 +247,8 @@ def _factor_front(work, s, rank, shared, info):
     shared = shared and k + m >= _LARGE
     _assemble_front(work, s, rank, shared)
     fetch_add(work.state, PROGRESS, 1)
-    if not work.method.pivots and k * (k + m) <= cholesky.SMALL:
-        clear = work.plan.child_pointer[s + 1] == work.plan.child_pointer[s]
-        block, origin = block_offset(work, s, rank), work.panel[s]
-        info[0] = cholesky.factor_small(work.panels, origin, k, m, work.arena, block, clear)
+    if not work.method.pivots and k + m <= cholesky.SMALL:
+        info[0] = cholesky.factor_small(work, s, rank)
         return info[0] == 0
     if not _eliminate_front(work, s, rank, shared, info):
         return False
@@ -301,29 +307,28 @@ def _take_part(work, low, root, top, leader, rank, info):
     fetch_add(state, QUIT, 1)
 
 
-@inner
-def _work(method, rest):
-    return Work(method, *rest)
-
-
 @jit
 def _run_cholesky(rest, low, root, top, leader, rank, info):
-    _take_part(_work(CHOLESKY, rest), low, root, top, leader, rank, info)
+    work = Work(CHOLESKY, *rest)
+    _take_part(borrow(work), low, root, top, leader, rank, info)
 
 
 @jit
 def _run_lu(rest, low, root, top, leader, rank, info):
-    _take_part(_work(LU, rest), low, root, top, leader, rank, info)
+    work = Work(LU, *rest)
+    _take_part(borrow(work), low, root, top, leader, rank, info)
 
 
 @jit
 def _run_ldlt(rest, low, root, top, leader, rank, info):
-    _take_part(_work(LDLT, rest), low, root, top, leader, rank, info)
+    work = Work(LDLT, *rest)
+    _take_part(borrow(work), low, root, top, leader, rank, info)
 
 
 @jit
 def _run_ldlh(rest, low, root, top, leader, rank, info):
-    _take_part(_work(LDLH, rest), low, root, top, leader, rank, info)
+    work = Work(LDLH, *rest)
+    _take_part(borrow(work), low, root, top, leader, rank, info)
 
 
 _RUN: dict[Method, Callable[..., None]] = {

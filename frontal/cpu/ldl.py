@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._jit import inner
+from .._jit import inner, view
 from .assembly import assemble, block_offset, shape
 from .blas import (
     LOWER,
@@ -31,22 +31,22 @@ from .blas import (
     trsm,
 )
 from .cholesky import triangle
+from .columns import multiply, within
 from .delays import order_of
 from .ldl_block import (
     conj_of,
     coupled_below,
-    divided,
+    divide_two,
     factor_block,
     factor_in_order,
     other_of,
     times_pivots,
 )
 from .ldl_restore import restore_below
-from .pivots import LARGEST, null_bound, size_of
+from .pivots import LARGEST, null_bound
 from .team import ASSEMBLE, RESTORE, SOLVE, SOUND, UPDATE
 
 BLOCK = 64  # columns factorized at once
-SMALL = 128  # entries of a panel up to which columns are better eliminated one by one
 _STRIP = 64  # columns of a product whose triangle above the diagonal is not needed
 _NARROW, _FEW = 24, 128  # the same for products with so few columns
 _DEPTH = 256  # columns of L in one product
@@ -83,7 +83,7 @@ def run_tile(work, kind, s, step, tile, size, rank):
     return SOUND
 
 
-@inner
+@view
 def _turn(work, rank):
     return work.turn[2 * rank * BLOCK : (2 * rank + 1) * BLOCK]
 
@@ -189,19 +189,13 @@ def _divide(method, a, begin, ld, rows, corner, found):
     while j < found:
         d, b = a[corner + j * (ld + 1)], coupled_below(a, corner, ld, j, found)
         first = begin + j * ld
-        bounded = True
         if b == 0:
-            inverse = 1 / d
-            for i in range(first, first + rows):
-                a[i] *= inverse
-                bounded &= size_of(a[i]) <= LARGEST  # false for NaN
+            multiply(a, first, rows, 1 / d)
         else:
-            other = a[corner + (j + 1) * (ld + 1)]
-            for i in range(first, first + rows):
-                x, y = divided(method, a[i], a[i + ld], d, other, b)
-                a[i], a[i + ld] = x, y
-                bounded &= size_of(x) <= LARGEST and size_of(y) <= LARGEST
-        if not bounded:
+            divide_two(method, a, first, first + ld, rows, d, a[corner + (j + 1) * (ld + 1)], b)
+        if not (
+            within(a, first, rows, LARGEST) and (b == 0 or within(a, first + ld, rows, LARGEST))
+        ):
             good = min(good, j)
         j += 1 if b == 0 else 2
     return good
@@ -221,7 +215,7 @@ def _update_below(work, s, step, tile, size, rank):
     a = work.panels
     target = address(a) + (work.panel[s] + row + column * ld) * a.itemsize
     rows, columns = min(size, ld - row), min(size, k - column)
-    _subtract(work, s, rank, row, rows, column, columns, done, first, target, ONE, ld)
+    subtract_product(work, s, rank, row, rows, column, columns, done, first, target, ONE, ld)
 
 
 @inner
@@ -253,11 +247,12 @@ def _update_block(work, s, step, tile, size, rank):
     beta = ONE if work.plan.child_pointer[s + 1] > work.plan.child_pointer[s] else ZERO
     rows, columns = min(size, m - row), min(size, m - column)
     last = np.int64(work.delays.eliminated[s])
-    _subtract(work, s, rank, k + row, rows, k + column, columns, np.int64(0), last, target, beta, m)
+    row, column, none = row + k, column + k, np.int64(0)
+    subtract_product(work, s, rank, row, rows, column, columns, none, last, target, beta, m)
 
 
 @inner
-def _subtract(work, s, rank, row, rows, column, columns, first, last, target, beta, ldc):
+def subtract_product(work, s, rank, row, rows, column, columns, first, last, target, beta, ldc):
     """C = beta C - L_i D L_j^H by columns [first, last) of L, with C at the address `target`.
 
     L_i and L_j are rows of L from `row` and `column` on; where these are the same, of C the lower

@@ -11,6 +11,7 @@ import numpy as np
 
 from .._jit import inner
 from .blas import MINUS, NO_TRANS, ONE, TRANS, address, gemm
+from .columns import combine, copy_times, multiply, subtract, subtract_two, within
 from .pivots import size_of
 
 _STEP = 16  # columns that are taken off the others together
@@ -37,12 +38,23 @@ def coupled_below(a, corner, ld, j, count):
 
 
 @inner
-def divided(method, x0, x1, d0, d1, b):
-    """Row (x0, x1) times the inverse of D = [d0 conj(b); b d1], with nothing that overflows."""
+def inverted(method, d0, d1, b):
+    """Entries (0, 0), (1, 1), (1, 0) and (0, 1) of the inverse of D = [d0 conj(b); b d1].
+
+    b is not small, so that nothing overflows.
+    """
     other = conj_of(method, b)
     a0, a1 = d0 / other, d1 / b
     determinant = a0 * a1 - 1
-    return (x0 * a1 - x1) / (other * determinant), (x1 * a0 - x0) / (b * determinant)
+    first, second = 1 / (other * determinant), 1 / (b * determinant)
+    return a1 * first, a0 * second, -first, -second
+
+
+@inner
+def divide_two(method, a, first, second, count, d0, d1, b):
+    """Rows of the columns at a[first] and a[second] times the inverse of [d0 conj(b); b d1]."""
+    i0, i1, below, above = inverted(method, d0, d1, b)
+    combine(a, first, second, a, first, second, count, i0, i1, below, above)
 
 
 @inner
@@ -53,14 +65,12 @@ def times_pivots(method, source, first, ld, rows, count, a, corner, diagonal_ld,
         pivot, column = corner + j * (diagonal_ld + 1), first + j * ld
         d, b = a[pivot], coupled_below(a, corner, diagonal_ld, j, count)
         if b == 0:
-            for i in range(rows):
-                out[j * rows + i] = source[column + i] * d
+            copy_times(out, j * rows, source, column, rows, d)
             j += 1
         else:
             last, other = a[pivot + diagonal_ld + 1], conj_of(method, b)
-            for i in range(rows):
-                x, y = source[column + i], source[column + ld + i]
-                out[j * rows + i], out[(j + 1) * rows + i] = x * d + y * b, x * other + y * last
+            to, second = j * rows, column + ld
+            combine(out, to, to + rows, source, column, second, rows, d, last, b, other)
             j += 2
 
 
@@ -124,11 +134,26 @@ def _eliminate_one(method, block, ld, width, j):
         block[column + j] = pivot
     for c in range(j + 1, width):
         factor = conj_of(method, block[column + c] / pivot)
-        out = c * ld
-        for i in range(j + 1, width):
-            block[out + i] -= block[column + i] * factor
-    for i in range(j + 1, width):
-        block[column + i] /= pivot
+        subtract(block, c * ld + j + 1, block, column + j + 1, width - j - 1, factor)
+    multiply(block, column + j + 1, width - j - 1, 1 / pivot)
+
+
+@inner
+def eliminate_two(method, a, origin, ld, j, last, rows, lower, d0, d1, b):
+    """Take a pivot of order 2, columns j and j + 1, off those up to `last`, and divide by it.
+
+    The columns begin at a[origin], and have so many `rows`; of the others those below the diagonal
+    alone are done if `lower`.
+    """
+    first, second, begin = origin + j * ld, origin + (j + 1) * ld, j + 2
+    i0, i1, below, above = inverted(method, d0, d1, b)
+    for c in range(begin, last):
+        x, y = a[first + c], a[second + c]
+        l0, l1 = conj_of(method, x * i0 + y * below), conj_of(method, x * above + y * i1)
+        top = c if lower else begin
+        out = origin + c * ld + top
+        subtract_two(a, out, first + top, second + top, rows - top, l0, l1)
+    divide_two(method, a, first + begin, second + begin, rows - begin, d0, d1, b)
 
 
 @inner
@@ -137,16 +162,7 @@ def _eliminate_two(method, block, ld, width, j):
     d0, d1, b = block[first + j], block[second + j + 1], block[first + j + 1]
     if method.adjoint:
         d0, d1 = 0 * d0 + d0.real, 0 * d1 + d1.real
-    for c in range(j + 2, width):
-        l0, l1 = divided(method, block[first + c], block[second + c], d0, d1, b)
-        l0, l1 = conj_of(method, l0), conj_of(method, l1)
-        out = c * ld
-        for i in range(j + 2, width):
-            block[out + i] -= block[first + i] * l0 + block[second + i] * l1
-    for i in range(j + 2, width):
-        block[first + i], block[second + i] = divided(
-            method, block[first + i], block[second + i], d0, d1, b
-        )
+    eliminate_two(method, block, 0 * ld, ld, j, width, width, False, d0, d1, b)
     block[first + j], block[second + j + 1] = d0, d1
 
 
@@ -188,19 +204,13 @@ def _columns_in_order(method, block, width, first, last, null):
         size = size_of(pivot)
         if not size > null:
             return False
-        largest = 0 * size
-        for i in range(j + 1, width):
-            largest = max(largest, size_of(block[column + i]))
-        if not largest <= _IN_ORDER * size:
+        if not within(block, column + j + 1, width - j - 1, _IN_ORDER * size):
             return False
         inverse = 1 / pivot
         for c in range(j + 1, last):
             factor = conj_of(method, block[column + c] * inverse)
-            out = c * width
-            for i in range(c, width):
-                block[out + i] -= block[column + i] * factor
-        for i in range(j + 1, width):
-            block[column + i] *= inverse
+            subtract(block, c * width + c, block, column + c, width - c, factor)
+        multiply(block, column + j + 1, width - j - 1, inverse)
     return True
 
 

@@ -14,16 +14,17 @@ import numpy as np
 
 from .._jit import inner
 from .assembly import shape
+from .columns import multiply, subtract, within
 from .delays import order_of
-from .ldl_block import conj_of, divided
+from .ldl_block import conj_of, eliminate_two
 from .pivots import LARGEST, null_bound, size_of
 
 _SINGULAR = 1e-2  # of a pivot of order 2: its determinant over its largest product
 
 
 @inner
-def _column(a, panel, ld, k, done, j):
-    """Largest entry of column j off the diagonal, the largest among pivot rows, and its row."""
+def _column(a, panel, ld, last, done, j):
+    """Largest entry of column j off the diagonal, the largest in rows up to `last`, and its row."""
     best = 0 * abs(a[panel].real)
     inside, row = best, np.int64(-1)
     for i in range(done, j):
@@ -32,14 +33,14 @@ def _column(a, panel, ld, k, done, j):
             inside, row = size, i
             if size != size:
                 break
-    for i in range(j + 1, k):
+    for i in range(j + 1, last):
         size = size_of(a[panel + j * ld + i])
         if not size <= inside:
             inside, row = size, i
             if size != size:
                 break
     best = inside
-    for i in range(k, ld):
+    for i in range(last, ld):
         size = size_of(a[panel + j * ld + i])
         if not size <= best:
             best = size
@@ -98,7 +99,7 @@ def _mark(work, s, j, b):
 
 
 @inner
-def _eliminate_one(work, s, j):
+def _eliminate_one(work, s, j, last):
     a, panel, method = work.panels, work.panel[s], work.method
     k, m = shape(work, s)
     ld = k + m
@@ -106,19 +107,16 @@ def _eliminate_one(work, s, j):
     if method.adjoint:
         a[column + j] = a[column + j].real
     pivot = a[column + j]
-    for c in range(j + 1, k):
+    for c in range(j + 1, last):
         factor = conj_of(method, a[column + c] / pivot)
         if factor != 0:
-            out = panel + c * ld
-            for i in range(c, ld):
-                a[out + i] -= a[column + i] * factor
-    for i in range(j + 1, ld):
-        a[column + i] /= pivot
+            subtract(a, panel + c * ld + c, a, column + c, ld - c, factor)
+    multiply(a, column + j + 1, ld - j - 1, 1 / pivot)
     _mark(work, s, j, 0 * pivot)
 
 
 @inner
-def _eliminate_two(work, s, j):
+def _eliminate_two(work, s, j, last):
     a, panel, method = work.panels, work.panel[s], work.method
     k, m = shape(work, s)
     ld = k + m
@@ -126,14 +124,7 @@ def _eliminate_two(work, s, j):
     if method.adjoint:
         a[first + j], a[second + j + 1] = a[first + j].real, a[second + j + 1].real
     d0, d1, b = a[first + j], a[second + j + 1], a[first + j + 1]
-    for c in range(j + 2, k):
-        x, y = divided(method, a[first + c], a[second + c], d0, d1, b)
-        x, y = conj_of(method, x), conj_of(method, y)
-        out = panel + c * ld
-        for i in range(c, ld):
-            a[out + i] -= a[first + i] * x + a[second + i] * y
-    for i in range(j + 2, ld):
-        a[first + i], a[second + i] = divided(method, a[first + i], a[second + i], d0, d1, b)
+    eliminate_two(method, a, panel, ld, j, last, ld, True, d0, d1, b)
     a[first + j + 1] = 0
     _mark(work, s, j, b)
     _mark(work, s, j + 1, 0 * b)
@@ -163,16 +154,20 @@ def replace_pivot(work, place, least):
 
 
 @inner
-def eliminate_rest(work, s, done):
-    """Eliminate what can be of the columns of front s from `done` on; returns their number in all.
+def eliminate_rest(work, s, done, last):
+    """Eliminate what can be of columns [done, last) of front s; returns their number in all.
 
-    Columns are tried in turn, until none of those that are left has a sound pivot.
+    They are tried in turn, until none of those that are left has a sound pivot.
     """
     a, panel, method = work.panels, work.panel[s], work.method
     k, m = shape(work, s)
     ld, null, j, failed = k + m, null_bound(work.routines), done, np.int64(0)
-    while failed < k - done:
-        largest, inside, row = _column(a, panel, ld, k, done, j)
+    while failed < last - done:
+        if j == done and _bears(a, panel + j * (ld + 1), ld - j, null):
+            _eliminate_one(work, s, j, last)
+            done, j, failed = done + 1, j + 1, np.int64(0)
+            continue
+        largest, inside, row = _column(a, panel, ld, last, done, j)
         own = size_of(a[panel + j * (ld + 1)])
         count = np.int64(0)
         if largest <= null and own <= null:
@@ -181,26 +176,33 @@ def eliminate_rest(work, s, done):
             count = np.int64(1)
         elif own >= largest / LARGEST and own > null:
             exchange(work, s, done, j)
-            _eliminate_one(work, s, done)
+            _eliminate_one(work, s, done, last)
             count = np.int64(1)
         elif row >= 0 and inside > null:
             p, q = min(j, row), max(j, row)
-            cp, cq = _beside(a, panel, ld, k, done, p, q), _beside(a, panel, ld, k, done, q, p)
+            cp, cq = _beside(a, panel, ld, done, p, q), _beside(a, panel, ld, done, q, p)
             if _two_sound(method, a, panel, ld, p, q, cp, cq):
                 exchange(work, s, done, p)
                 exchange(work, s, done + 1, q)
-                _eliminate_two(work, s, done)
+                _eliminate_two(work, s, done, last)
                 count = np.int64(2)
         failed = np.int64(0) if count > 0 else failed + 1
         done += count
         j = max(j + 1, done)
-        if j >= k:
+        if j >= last:
             j = done
     return done
 
 
 @inner
-def _beside(a, panel, ld, k, done, j, other):
+def _bears(a, at, rows, null):
+    """Whether the first of so many entries is a pivot for those behind it."""
+    own = size_of(a[at])
+    return own > null and within(a, at + 1, rows - 1, own * LARGEST)
+
+
+@inner
+def _beside(a, panel, ld, done, j, other):
     """Largest entry of column j off the diagonal and outside row `other`."""
     best = 0 * abs(a[panel].real)
     for i in range(done, ld):
@@ -229,5 +231,5 @@ def replace_rest(work, s, done, least):
         if not size_of(a[place]) >= bound:
             replace_pivot(work, place, bound)
             replaced += 1
-        _eliminate_one(work, s, j)
+        _eliminate_one(work, s, j, k)
     return replaced

@@ -31,12 +31,14 @@ from .blas import (
     getrf,
     trsm,
 )
+from .columns import subtract, within
 from .delays import interchanges_of
 from .lu_threshold import interchange
 from .pivots import LARGEST, null_bound, size_of
 from .team import ASSEMBLE, PANEL, SOLVE, SOUND, UPDATE, UPPER_PANEL
 
 BLOCK = 128  # columns of the diagonal block between two updates
+_FEW = 16  # so many are sooner taken off each other in turn
 
 
 @inner
@@ -126,9 +128,7 @@ def _solve_lower(routines, a, origin, k, m, tile, size, item):
     trsm(routines, RIGHT, UPPER, NO_TRANS, NON_UNIT, rows, k, panel, ld, panel + row * item, ld)
     good = True
     for j in range(k):
-        begin = origin + j * ld + row
-        for i in range(rows):
-            good &= size_of(a[begin + i]) <= LARGEST  # false for NaN
+        good &= within(a, origin + j * ld + row, rows, LARGEST)
     return SOUND if good else np.int64(0)
 
 
@@ -147,7 +147,13 @@ def _solve_upper(work, s, tile, size):
                 x, y = upper + j * m + i, upper + p * m + i
                 a[x], a[y] = a[y], a[x]
     panel, right = address(a) + origin * item, address(a) + upper * item
-    trsm(routines, RIGHT, LOWER, TRANS, UNIT, rows, done, panel, ld, right, m)
+    if done <= _FEW:
+        for j in range(done):
+            for p in range(j + 1, done):
+                factor = a[origin + j * ld + p]
+                subtract(a, upper + p * m, a, upper + j * m, rows, factor)
+    else:
+        trsm(routines, RIGHT, LOWER, TRANS, UNIT, rows, done, panel, ld, right, m)
     if done < k:
         gemm(
             routines, NO_TRANS, TRANS, rows, k - done, done, MINUS, right, m, panel + done * item,

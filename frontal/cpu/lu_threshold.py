@@ -12,10 +12,13 @@ import numpy as np
 from .._jit import inner
 from .assembly import shape
 from .blas import LEFT, LOWER, MINUS, NO_TRANS, ONE, UNIT, address, gemm, laswp, trsm
+from .columns import multiply, subtract, within
 from .delays import interchanges_of, order_of, rows_of
 from .pivots import LARGEST, null_bound, size_of
 
 BLOCK = 128  # columns between two updates
+SMALL = 128  # rows of a front whose columns are all looked at one by one,
+_FEW = 16  # with so many between two updates
 
 
 @inner
@@ -28,11 +31,11 @@ def swap_rows(a, origin, ld, count, r, s):
 @inner
 def _largest(a, begin, first, last):
     """Place in [first, last) of the largest entry, a NaN if there is one; `first` for none."""
-    best = first
+    best, largest = first, size_of(a[begin + first])
     for i in range(first + 1, last):
         size = size_of(a[begin + i])
-        if size > size_of(a[begin + best]) or size != size:
-            best = i
+        if size > largest or size != size:
+            best, largest = i, size
     return best
 
 
@@ -47,6 +50,15 @@ def _exchange_columns(work, s, i, j):
         a[x + r], a[y + r] = a[y + r], a[x + r]
     order = order_of(work, s)
     order[i], order[j] = order[j], order[i]
+
+
+@inner
+def _bears(a, column, p, candidates, rows, null):
+    """Whether the largest of the candidates, in row p, is a pivot for the whole column."""
+    size, below, count = size_of(a[column + p]), column + candidates, rows - candidates
+    if not within(a, below, count, size * LARGEST):
+        return False
+    return size > null or (size == size and not within(a, below, count, null))
 
 
 @inner
@@ -67,21 +79,19 @@ def _eliminate_column(a, corner, ld, j, p, rows, width):
         swap_rows(a, corner, ld, width, j, p)
     column = corner + j * ld
     pivot = a[column + j]
-    for i in range(j + 1, rows):
-        a[column + i] /= pivot
+    multiply(a, column + j + 1, rows - j - 1, 1 / pivot)
     for c in range(j + 1, width):
         out = corner + c * ld
         factor = a[out + j]
         if factor != 0:
-            for i in range(j + 1, rows):
-                a[out + i] -= a[column + i] * factor
+            subtract(a, out + j + 1, a, column + j + 1, rows - j - 1, factor)
 
 
 @inner
-def _eliminate_block(work, s, done, width, interchanges):
+def _eliminate_block(work, s, done, width, interchanges, firm):
     """Columns of a block one by one; those without a sound pivot come last.
 
-    Returns how many have one.
+    Returns how many have one; the first without it ends all if `firm`.
     """
     a, null = work.panels, null_bound(work.routines)
     k, m = shape(work, s)
@@ -89,11 +99,14 @@ def _eliminate_block(work, s, done, width, interchanges):
     corner = work.panel[s] + done * (ld + 1)
     j, last = np.int64(0), width
     while j < last:
-        p, size, largest = _sizes(a, corner + j * ld, j, k - done, ld - done)
-        if largest > null and size >= largest / LARGEST:
+        column = corner + j * ld
+        p = _largest(a, column, j, k - done)
+        if _bears(a, column, p, k - done, ld - done, null):
             interchanges[done + j] = p + 1
             _eliminate_column(a, corner, ld, j, p, ld - done, width)
             j += 1
+        elif firm:
+            return j
         else:
             last -= 1
             _exchange_columns(work, s, done + j, done + last)
@@ -114,24 +127,37 @@ def interchange(routines, begin, ld, step, k, width, good, pivots, item):
 
 
 @inner
-def eliminate_by_threshold(work, s):
-    """Factor what can be of the first columns of front s; returns how many could be."""
+def _update_after(routines, begin, ld, done, good, after, right, item):
+    """Columns behind a block: their rows of U, and the product of both off what is below."""
+    trsm(routines, LEFT, LOWER, NO_TRANS, UNIT, good, after, begin, ld, right, ld)
+    gemm(
+        routines, NO_TRANS, NO_TRANS, ld - done - good, after, good, MINUS,
+        begin + good * item, ld, right, ld, ONE, right + good * item, ld,
+    )  # fmt: skip
+
+
+@inner
+def eliminate_by_threshold(work, s, firm):
+    """Factor what can be of the first columns of front s; returns how many could be.
+
+    If it is `firm` no columns are exchanged, so that a front needs no names for them: 0 then tells
+    that one has no sound pivot.
+    """
     routines, a = work.routines, work.panels
     k, m = shape(work, s)
     item, ld, pivots = a.itemsize, k + m, interchanges_of(work, s)
     done, end, before = np.int64(0), k, np.int64(0)
     while True:
         while done < end:
-            width = min(BLOCK, end - done)
-            good = _eliminate_block(work, s, done, width, pivots)
+            width = min(_FEW if ld <= SMALL else BLOCK, end - done)
+            good = _eliminate_block(work, s, done, width, pivots, firm)
+            if firm and good < width:
+                return np.int64(0)
             begin = address(a) + (work.panel[s] + done * (ld + 1)) * item
             interchange(routines, begin, ld, done, k, width, good, pivots[done : done + good], item)
             after, right = k - done - width, begin + width * ld * item
-            trsm(routines, LEFT, LOWER, NO_TRANS, UNIT, good, after, begin, ld, right, ld)
-            gemm(
-                routines, NO_TRANS, NO_TRANS, ld - done - good, after, good, MINUS,
-                begin + good * item, ld, right, ld, ONE, right + good * item, ld,
-            )  # fmt: skip
+            if after > 0:
+                _update_after(routines, begin, ld, done, good, after, right, item)
             for i in range(width - good):
                 end -= 1
                 _exchange_columns(work, s, done + width - 1 - i, end)

@@ -39,7 +39,8 @@ class HostProbes:
         """See `Probes`."""
         size = np.abs(Y)
         sums = (self._weights * size).sum(axis=0)
-        return sums, self._weights * np.where(size > 0, Y / np.where(size > 0, size, 1), 1)
+        there = size >= np.finfo(size.dtype).tiny  # so that 1 / size is a number
+        return sums, self._weights * np.where(there, Y / np.where(there, size, 1), 1)
 
     def gains(self, Z: np.ndarray, X: np.ndarray) -> Gains:
         """See `Probes`."""

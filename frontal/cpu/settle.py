@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._jit import inner, jit
+from .._jit import allocating, inner, jit
 from ..protocol import HostFactor, panel_offsets
 from ..symbolic.amended import Outcome, amended, renumber
 from ..symbolic.symbolic import Symbolic
@@ -110,8 +110,18 @@ def _settle_in_place(plan, delays, offset, panels, pivots, coupling, null):
         for j in range(last - first):
             if j > 0:
                 coupling[first + j - 1] = panels[offset[s] + j * ld + j - 1]
-        _unmark(pivots[first:last], null[first:last])
-        _as_interchanges(pivots[first:last], at, place)
+        order = pivots[first:last]
+        _unmark(order, null[first:last])
+        if not _in_order(order):
+            _as_interchanges(order, at, place)
+
+
+@inner
+def _in_order(order):
+    good = True
+    for j in range(order.size):
+        good &= order[j] == j
+    return good
 
 
 @inner
@@ -162,7 +172,7 @@ def _tell(plan, delays, pivots, one_triangle, outcome, made, null):
         first = last
 
 
-@inner
+@allocating
 def _arrange_rows(s, columns, rows, order, stamp, number):
     """Rows of a front beside the columns of their names where these are there, and their order."""
     k = rows.size

@@ -141,6 +141,18 @@ def sweep(plan, panel, routines, panels, pivots, x, width, buffer, lower, unit, 
 
 
 @jit
+def diagonal_of_panels(plan, panel, panels):
+    """Diagonal of the first panel of each front, in the order of elimination."""
+    out = np.empty(plan.start[-1], panels.dtype)
+    for s in range(plan.parent.size):
+        first, last = plan.start[s], plan.start[s + 1]
+        ld = np.int64(last - first) + plan.pointer[s + 1] - plan.pointer[s]
+        for j in range(last - first):
+            out[first + j] = panels[panel[s] + j * (ld + 1)]
+    return out
+
+
+@jit
 def divide(x, width, diagonal, coupling, adjoint):
     """Solve D X = B in place, with pivots of order 1 and 2.
 

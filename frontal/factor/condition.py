@@ -23,6 +23,7 @@ from .mixed import ImpreciseError, is_mixed
 from .one_norm import Product, one_norm
 
 _SHOWN = 4
+_SURE = 0.1  # of 1, where A may be singular though the factors are not
 _SMALL = 1e-5  # an error of solutions that is far from what is warned of
 
 _Found = tuple[float, Callable[[], np.ndarray]]  # a norm, and a combination of columns: a null one
@@ -78,8 +79,10 @@ def solution_condition(
     of = _Solution(factor, trans, X, B, errors)
     small = _SMALL / of.error
     enough = small if roughly else 0.0
+    hidden = hides(factor)
     with np.errstate(all="ignore"):
-        norm, near_null = _as_it_is(of, enough) or _scaled(of, enough)
+        found = None if hidden else _as_it_is(of, enough)
+        norm, near_null = found or _scaled(of, enough, hidden)
     norm = norm if np.isfinite(norm) else np.inf
     return Estimate(norm, () if norm <= small else _dependent(near_null()))
 
@@ -105,7 +108,7 @@ def _as_it_is(of: _Solution, enough: float) -> _Found | None:
     That is so near the borders of the exponent, and where solutions have to be mended.
     """
     factor, trans, X, B, errors = of
-    if hides(factor) or near_border(errors, factor.dtype, X.dtype).any():
+    if near_border(errors, factor.dtype, X.dtype).any():
         return None
     probes = factor.system(trans, X.dtype).probes(X, B, errors.solution, of.error)
     if probes is None:
@@ -126,7 +129,7 @@ def _as_it_is(of: _Solution, enough: float) -> _Found | None:
     return norm, near_null
 
 
-def _scaled(of: _Solution, enough: float) -> _Found:
+def _scaled(of: _Solution, enough: float, hidden: bool) -> _Found:
     """The estimate on the host, in variables of moderate size."""
     factor, trans = of.factor, of.trans
     X, B = factor.download(of.X), factor.download(of.B)
@@ -134,7 +137,7 @@ def _scaled(of: _Solution, enough: float) -> _Found:
         X, B = X.conj(), B.conj()
     scaled, sides = Scaled.of(factor), _sides(trans)
     w, g = _weights(scaled, sides[0], X, B, of.error)
-    solve, adjoint = _solvers(factor, scaled, sides)
+    solve, adjoint = _solvers(factor, scaled, sides, hidden)
     g = g[:, None]
     norm, signs = one_norm(HostProbes(w), lambda Y: adjoint(g * Y), lambda Y: g * solve(Y), enough)
     return norm, lambda: solve(signs)[:, 0]
@@ -163,30 +166,63 @@ def _weights(
         return w.max(axis=1), np.ldexp(1.0, column)
 
 
+def sure(factor: NumericFactor) -> bool:
+    """Whether rounding has left the factors those of A' but for a small part, however small pivots.
+
+    That is the 1-norm of I - A' Ã^-1, estimated, for the matrix Ã of the factors. Below 1 no matrix
+    between A' and Ã is singular: eigenvalues have the same signs, and inverses are alike.
+    """
+    n, scaled = factor.symbolic.n, Scaled.of(factor)
+    if n == 0:
+        return True
+    solve = scaled.solver(factor, "N")
+    adjoint = scaled.solver(factor, "H")
+    A = scaled.A
+    with np.errstate(all="ignore"):
+        changes = one_norm(
+            HostProbes(np.ones(n)),
+            lambda X: X - A @ solve(X),
+            lambda X: X - adjoint(A.conj().T @ X),
+        ).value
+    return bool(changes <= _SURE)
+
+
 def hides(factor: NumericFactor) -> bool:
     """Whether solutions by the factors alone hide what A is, since pivots are small."""
     small = not factor.health().pivot_ratio >= np.finfo(factor.matrix_dtype).eps ** 0.5
     return bool(small or factor.perturbed or factor.nulls.size)
 
 
-def _solvers(factor: NumericFactor, of: Scaled, sides: tuple[str, str]) -> list[Product]:
+def _solvers(
+    factor: NumericFactor, of: Scaled, sides: tuple[str, str], hidden: bool
+) -> list[Product]:
     """Solutions by the factors alone; refined, where small pivots or rounding hide what A is."""
-    mixed = is_mixed(factor)
-    if mixed or hides(factor):
-        return [_refined(of.system(factor, trans), mixed) for trans in sides]
-    return [of.solver(factor, trans) for trans in sides]
+    if not (hidden or is_mixed(factor)):
+        return [of.solver(factor, trans) for trans in sides]
+
+    systems = (of.system(factor, trans) for trans in sides)
+    return [_refined(one, _by_gmres(one, is_mixed(factor))) for one in systems]
+
+
+def _by_gmres(
+    system: HostSystem, mixed: bool
+) -> Callable[[np.ndarray, np.ndarray, Errors], np.ndarray]:
+    def mend(X: np.ndarray, B: np.ndarray, errors: Errors) -> np.ndarray:
+        X, error, _ = refine.rescue(system, X, B, errors.normwise)
+        if mixed and not (error <= NORMWISE * system.eps).all():
+            raise ImpreciseError("no condition number can be estimated")
+        return X
+
+    return mend
 
 
 def _solver_there(system: System, width: int, mixed: bool) -> Product:
     """The same where the factor is, for no more columns at once than it is prepared for."""
 
-    def refined(B: Vectors) -> Vectors:
-        X, errors, _ = refine.solve(system, B, None, True)
-        if errors is None or errors.insufficient(system.eps):
-            raise _UnsureError
-        return X
+    def unsure(*_: object) -> Vectors:
+        raise _UnsureError
 
-    one = refined if mixed else system.solve
+    one = _refined(system, unsure) if mixed else system.solve
 
     def solve(B: Vectors) -> Vectors:
         n, k = B.shape
@@ -200,14 +236,14 @@ def _solver_there(system: System, width: int, mixed: bool) -> Product:
     return solve
 
 
-def _refined(system: HostSystem, mixed: bool) -> Product:
-    def solve(B: np.ndarray) -> np.ndarray:
+def _refined(system: System, otherwise: Callable[[Vectors, Vectors, Errors], Vectors]) -> Product:
+    """Refined solutions, and what else there is for those that are not good enough."""
+
+    def solve(B: Vectors) -> Vectors:
         X, errors, _ = refine.solve(system, B, None, True)
-        if errors is not None and errors.insufficient(system.eps):
-            X, error, _ = refine.rescue(system, X, B, errors.normwise)
-            if mixed and not (error <= NORMWISE * system.eps).all():
-                raise ImpreciseError("no condition number can be estimated")
-        return X
+        if errors is None or not errors.insufficient(system.eps):
+            return X
+        return otherwise(X, B, errors)
 
     return solve
 
@@ -226,7 +262,7 @@ def reciprocal_condition(factor: NumericFactor) -> float:
         return 1.0
     of = Scaled.of(factor)
     row, column = of.row, of.column
-    solve, adjoint = _solvers(factor, of, ("N", "H"))
+    solve, adjoint = _solvers(factor, of, ("N", "H"), hides(factor))
     # A^-1 = D_c A'^-1 D_r, with the largest entries of both taken out
     most = int(row.max()), int(column.max())
     left, right = np.ldexp(1.0, column - most[1]), np.ldexp(1.0, row - most[0])[:, None]

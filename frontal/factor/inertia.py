@@ -6,14 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..cpu.probes import HostProbes
 from ..errors import InertiaUncertainError
 from ..protocol import NumericFactor
-from .exponent import Scaled
+from .condition import sure
 from .nullspace import nearly_null
-from .one_norm import one_norm
-
-_SURE = 0.1  # of 1, where an eigenvalue may have changed its sign
 
 
 class Inertia(NamedTuple):
@@ -40,31 +36,13 @@ def inertia(factor: NumericFactor) -> Inertia:
     positive, negative = (int((known & (side * value > 0)).sum()) for side in (1, -1))
     # A differs from the factorized matrix by one of this rank
     changed = factor.perturbed
-    if positive + negative == n and not changed and not _rounding_changes(factor) <= _SURE:
+    if positive + negative == n and not changed and not sure(factor):
         changed = nearly_null(factor)
     positive, negative = (max(0, count - changed) for count in (positive, negative))
     unknown = n - positive - negative
     if unknown:
         raise InertiaUncertainError(positive, negative, unknown)
     return Inertia(positive, negative, 0)
-
-
-def _rounding_changes(factor: NumericFactor) -> float:
-    """1-norm of I - A' (L D L^H)^-1, estimated.
-
-    Below 1 no matrix between A' and L D L^H is singular, so that no eigenvalue changes its sign,
-    however small pivots are. Large pivots alone do not tell that.
-    """
-    n, scaled = factor.symbolic.n, Scaled.of(factor)
-    if n == 0:
-        return 0.0
-    solve = scaled.solver(factor, "N")
-    with np.errstate(all="ignore"):
-        return one_norm(
-            HostProbes(np.ones(n)),
-            lambda X: X - scaled.A @ solve(X),
-            lambda X: X - solve(scaled.A @ X),
-        ).value
 
 
 def eigenvalues_of_pivots(factor: NumericFactor) -> np.ndarray:

@@ -13,15 +13,17 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from ..protocol import NumericFactor
+from ..protocol import NumericFactor, relative_pivots
 from ..symbolic.scaling import shifted
 from .exponent import Scaled
 from .one_norm import Product
 
+NOISE = 100  # roundings up to which a pivot may be what rounding has left of another
 _ROUNDINGS = 4  # a vector that is less than so many makes A singular
 _MORE = 8  # others are counted then, if they are less than so many
 _CORRECTIONS = 4
-_MOST = 64  # vectors that are sought, unless the factor knows of more
+_SLIGHT = 0.01  # corrections to which vectors of norm 1 need no orthonormalization
+_MOST = 64  # vectors that are sought, unless as many pivots are small
 
 
 class NullSpace(NamedTuple):
@@ -78,7 +80,7 @@ def nearly_null(factor: NumericFactor) -> int:
     norm, _ = _norm_of_moduli(scaled.magnitude)
     V, _ = _near_null(*_Side.both(factor, scaled, "N"), norm, factor)
     n, p = V.shape
-    return p if 0 < p < min(n, _MOST) else n
+    return p if 0 < p < min(n, _most(factor)) else n
 
 
 class _Side(NamedTuple):
@@ -202,7 +204,8 @@ def _near_null(
     small = norm * float(np.finfo(factor.dtype).eps) ** 0.375
     dtype = np.result_type(factor.dtype, np.float64)
     V = U = np.empty((n, 0), dtype)
-    while V.shape[1] < min(n, max(_MOST, expected)):
+    most = _most(factor)
+    while V.shape[1] < min(n, most):
         k = V.shape[1]
         B = rng.standard_normal((n, max(2, k, expected + 1 - k))).astype(dtype)
         right = _ordered(of.A, np.hstack([V, _deflated(of.solve, B, U, V)]))
@@ -212,6 +215,14 @@ def _near_null(
             break
         V, U = right[0][:, :found], left[0][:, :found]
     return V, U
+
+
+def _most(factor: NumericFactor) -> int:
+    """Vectors that are sought: a few, or as many as pivots are rounding or were replaced."""
+    of = factor.matrix, factor.symbolic, factor.scaling, factor.coupling()
+    size = relative_pivots(factor.diagonal(), *of)
+    small = int((size <= NOISE * np.finfo(factor.dtype).eps).sum())
+    return max(_MOST, small + factor.perturbed)
 
 
 def _deflated(solve: Product, B: np.ndarray, U: np.ndarray, V: np.ndarray) -> np.ndarray:
@@ -233,8 +244,30 @@ def _corrected(of: _Side, V: np.ndarray, U: np.ndarray) -> tuple[np.ndarray, np.
         if trial[1].size < U.shape[1] or not (trial[1] < found[1] / 2).any():
             break
         found = trial
-        V = found[0] - _deflated(of.solve, (of.A @ found[0]).astype(V.dtype), U, found[0])
-    return found
+        V = found[0] - _correction(of, found[0], U)
+    return _polished(of, *found, U)
+
+
+@np.errstate(all="ignore")
+def _polished(
+    of: _Side, V: np.ndarray, size: np.ndarray, U: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same without what rounding in an orthonormalization and a rotation has left in V.
+
+    That grows with rows and columns. Corrections are normal to V: small ones keep it orthonormal.
+    """
+    change = _correction(of, V, U)
+    trial = V - change
+    after = np.linalg.norm((of.A @ trial).astype(V.dtype), axis=0)
+    better = (after < size) & (np.linalg.norm(change, axis=0) <= _SLIGHT)
+    size = np.where(better, after, size)
+    order = np.argsort(size)
+    return np.where(better, trial, V)[:, order], size[order]
+
+
+def _correction(of: _Side, V: np.ndarray, U: np.ndarray) -> np.ndarray:
+    """Ã^-1 A' V, without V."""
+    return _deflated(of.solve, (of.A @ V).astype(V.dtype), U, V)
 
 
 def _ordered(A: sp.sparray, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -24,7 +24,7 @@ from .analyzed import Analyzed
 from .extract import row_at
 from .mixed import ImpreciseError, require_range, single
 from .solve import Solver
-from .verdict import Verdict
+from .verdict import Verdict, smallest_pivot_column
 
 log = logging.getLogger("frontal")
 
@@ -128,6 +128,7 @@ def factorize(
             solver = Solver(factor, Verdict(before.singular, regular=course.regular))
             solver.examine(before)
             course.refuse_vanished(solver)
+            course.refuse_unfixed(solver)
             return course.settled(factor), solver
         except PivotFailure as failure:
             if mixed:
@@ -190,6 +191,12 @@ class _Course:
         if unsure and self._other_scaling() not in (None, factor.scaling):
             self.regular = solver.verdict.regular
             raise Vanished
+
+    def refuse_unfixed(self, solver: Solver) -> None:
+        """Raise where null columns are left to a backend whose factor cannot bear them all."""
+        if self.analysis.engine.fallback is not None and not solver.fixes():
+            column = smallest_pivot_column(solver.factor)
+            raise SingularMatrixError.numerical(column, "solutions are of null vectors alone")
 
     def _other_scaling(self) -> Scaling | None:
         """That by largest entries alone, if it has not been tried."""

@@ -140,6 +140,18 @@ class Solver:
 
         self.verdict.examine(self.factor, backward_error, before)
 
+    def fixes(self) -> bool:
+        """Whether of a singular system that has solutions it finds the one zero in null columns."""
+        null, factor = self.verdict.found, self.factor
+        if null is None:
+            return True
+        X = np.random.default_rng(0).standard_normal((factor.symbolic.n, 1))
+        X = factor.upload(np.asfortranarray(X.astype(factor.matrix_dtype)))
+        zero = factor.upload(np.zeros((factor.symbolic.n, 1), X.dtype, order="F"))
+        B = factor.system("N", X.dtype).measure(X, zero)[0]  # in the range of A
+        found = factor.download(self._solve_block(B, "N", None, True, False).X)
+        return bool((found[null.columns] == 0).all())
+
     def _report(
         self,
         about: dict[str, Any],

@@ -16,12 +16,11 @@ from ..accuracy import NORMWISE, Errors, System, Vectors
 from ..errors import IllConditionedWarning, SingularMatrixError, warn
 from ..protocol import NumericFactor, relative_pivots
 from . import refine
-from .condition import Estimate, hides, solution_condition
+from .condition import Estimate, hides, solution_condition, sure
 from .mixed import ImpreciseError, is_mixed
-from .nullspace import NullSpace, null_space
+from .nullspace import NOISE, NullSpace, null_space
 
 SINGULAR = ("raise", "warn", "allow")
-_NOISE = 100  # roundings up to which a pivot may be what rounding has left of another
 _WORST = 0.01  # relative error of a solution that needs no warning
 _CONSISTENT = 1000  # roundings; a larger part of b outside of the range of A is meant
 _FIXES = 2
@@ -221,12 +220,17 @@ class Verdict:
         estimate = solution_condition(factor, trans, X, B, errors, roughly=not anew)
         if is_mixed(factor):
             _require_condition(estimate, eps)
-        elif factor.nulls.size or self.pivot_ratio < _NOISE * eps:  # they hide how near to singular
+        elif self._may_be_singular(factor, eps):
             estimate = estimate._replace(condition=max(estimate.condition, 1 / eps))
         self.estimates[key] = estimate
         if estimate.condition * eps > 0.1 and "N" not in self.nulls and hides(factor):
             self.seek_nulls(factor)
         return estimate
+
+    def _may_be_singular(self, factor: NumericFactor, eps: float) -> bool:
+        """Whether pivots are so small that an estimate may not see how near to singular A is."""
+        small = bool(factor.nulls.size) or self.pivot_ratio < NOISE * eps
+        return small and not sure(factor)
 
 
 def _decade(amplification: float) -> int:
@@ -252,7 +256,7 @@ def _demand_condition(factor: NumericFactor, pivot_ratio: float) -> None:
     """Refuse a factor in single whose pivots are rounding, unless A is well-conditioned."""
     if factor.perturbed or factor.nulls.size:
         raise ImpreciseError("pivots are zero or were replaced")
-    if pivot_ratio >= _NOISE * np.finfo(factor.dtype).eps:
+    if pivot_ratio >= NOISE * np.finfo(factor.dtype).eps:
         return  # solutions will tell
     system = factor.system("N", factor.matrix_dtype)
     B = factor.upload(np.ones((factor.symbolic.n, 1), factor.matrix_dtype, order="F"))

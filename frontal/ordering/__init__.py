@@ -16,10 +16,9 @@ from numpy.typing import ArrayLike
 
 from .._typing import Sparse
 from ..machine import CPU, thread_count
-from . import auto, band, metis
+from . import auto, band, dissection, metis
 from .auto import Candidates
 from .components import Components
-from .dissection import dissect
 from .etree import Cost, EliminationTree
 from .graph import Graph, adjacency
 from .metis import MetisNotFoundError
@@ -134,7 +133,8 @@ def order(
     elif method == "amd":
         found.add_amd()
     elif method == "dissection":
-        found.add(method, dissect(Components(graph), 1, threads or thread_count(), time_limit))
+        with dissection.Run(Components(graph), 1, threads or thread_count()) as run:
+            found.add(method, run.result(time_limit))
     elif method in ("metis", "nesdis"):
         with metis.Run(Components(graph)) as run:
             found.add("metis", run.result(time_limit))

@@ -8,10 +8,9 @@ import time
 import numpy as np
 
 from ..errors import OrderingTimeout
-from . import metis
+from . import dissection, metis
 from .amd import amd
 from .components import Components
-from .dissection import dissect
 from .etree import Cost, EliminationTree
 from .graph import Graph, dense_limit
 from .model import Model, dissected, dissection_seconds, metis_seconds
@@ -19,9 +18,13 @@ from .nested_dissection import constrained_amd
 
 FLOOR = 1e8  # flops of minimum degree below which nothing else is worth a look
 FEWEST = 2000  # nodes from which dissection may win
+BESIDE_THREADS = 4  # from which on a dissection begins beside minimum degree
+BESIDE_NODES = 20_000  # that take minimum degree 20 milliseconds
 SEEDS = 4  # dissections, the best of which has about 0.88 times the flops of one
 SEED_GAIN = 0.06  # of the flops, by one more
-METIS_GAIN = 0.08  # of the flops: more on expanders and near hubs, less on meshes
+METIS_GAIN = 0.08  # of the flops, on meshes
+HARD = 2.0  # times the flops that were hoped for: an expander, or hubs
+HARD_GAIN = 0.35  # of the flops, by METIS on these
 CONSTRAINED_GAIN = 0.02  # of the flops, by constrained minimum degree
 CONSTRAINED_SHARE = 0.3  # of METIS's time, for that and counting
 
@@ -69,36 +72,64 @@ def choose(found: Candidates, time_limit: float | None, threads: int) -> None:
     A dissection that fails or is not done in time is given up: minimum degree is there.
     """
     deadline = np.inf if time_limit is None else time.monotonic() + time_limit
-    n = found.graph.n
-    found.add_amd()
-    if found.cost.flops < FLOOR or n < FEWEST:
-        return
     components = Components(found.graph)
-    saving = found.seconds - found.model.seconds(dissected(found.cost, n))
-    crowded = found.model.crowded(found.cost)
-    try:
-        if crowded or saving > dissection_seconds(components, threads):
-            _dissect(found, components, threads, deadline)
-            if metis.available():
-                _try_metis(found, components, crowded, deadline)
-    except (OrderingTimeout, RuntimeError) as error:
-        log.warning("%s. Going on with the ordering %r", error, found.method)
+    with _Dissections(found, components, threads) as dissections:
+        found.add_amd()
+        if found.cost.flops < FLOOR or found.graph.n < FEWEST:
+            return
+        try:
+            if dissections.should_pay():
+                hard = dissections.add(deadline) > HARD
+                if metis.available():
+                    _try_metis(found, components, HARD_GAIN if hard else METIS_GAIN, deadline)
+        except (OrderingTimeout, RuntimeError) as error:
+            log.warning("%s. Going on with the ordering %r", error, found.method)
 
 
-def _dissect(found: Candidates, components: Components, threads: int, deadline: float) -> None:
-    """Add dissections, as many as should pay."""
-    price = dissection_seconds(components, threads)
-    for seed in range(1, SEEDS + 1):
-        perm = dissect(components, seed, threads, deadline - time.monotonic())
-        found.add("dissection", perm, f"dissection {seed}" if seed > 1 else "")
-        if SEED_GAIN * found.seconds < price:
-            break
+class _Dissections:
+    """Dissections of a graph; with cores to spare the first one begins beside minimum degree."""
+
+    def __init__(self, found: Candidates, components: Components, threads: int) -> None:
+        self.found, self.components, self.threads = found, components, threads
+        self.run: dissection.Run | None = None
+        self.since = time.monotonic()
+        if threads >= BESIDE_THREADS and found.graph.n >= BESIDE_NODES:
+            self.run = dissection.Run(components, 1, threads - 1)
+
+    def should_pay(self) -> bool:
+        """Whether the first one is worth the time that it still takes."""
+        found = self.found
+        hoped = found.model.seconds(dissected(found.cost, found.graph.n))
+        price = dissection_seconds(self.components, self.threads)
+        if self.run is not None:
+            price -= time.monotonic() - self.since
+        return found.model.crowded(found.cost) or found.seconds - hoped > price
+
+    def add(self, deadline: float) -> float:
+        """Add as many as should pay; their flops over those that were hoped for."""
+        hoped = dissected(self.found.cost, self.found.graph.n).flops
+        price = dissection_seconds(self.components, self.threads)
+        for seed in range(1, SEEDS + 1):
+            run, self.run = self.run, None
+            with run or dissection.Run(self.components, seed, self.threads) as running:
+                perm = running.result(deadline - time.monotonic())
+            self.found.add("dissection", perm, f"dissection {seed}" if seed > 1 else "")
+            if SEED_GAIN * self.found.seconds < price:
+                break
+        return self.found.tried["dissection"].flops / hoped
+
+    def __enter__(self) -> _Dissections:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self.run is not None:
+            self.run.cancel()
 
 
-def _try_metis(found: Candidates, components: Components, crowded: bool, deadline: float) -> None:
-    """Add METIS's order, and a better one inside its separators, if they should pay."""
+def _try_metis(found: Candidates, components: Components, gain: float, deadline: float) -> None:
+    """Add METIS's order, and a better one inside its separators, if a `gain` of flops pays."""
     price = metis_seconds(components)
-    if METIS_GAIN * found.seconds < price and not crowded:
+    if gain * found.seconds < price:
         return
     with metis.Run(components) as run:
         found.add("metis", run.result(deadline - time.monotonic()))

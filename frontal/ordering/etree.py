@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .._jit import inner, jit
+from .._jit import allocating, jit
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -38,7 +38,7 @@ class Cost:
     height: int
 
 
-@inner
+@allocating
 def elimination_tree(indptr, indices, perm, iperm):
     """Parent of each column, -1 at roots (Liu 1986: path compression by virtual ancestors)."""
     n = perm.size
@@ -57,7 +57,7 @@ def elimination_tree(indptr, indices, perm, iperm):
     return parent
 
 
-@inner
+@allocating
 def postorder(parent):
     """Order of a depth-first walk in which children come before parents, first child first."""
     n = parent.size
@@ -89,7 +89,7 @@ def postorder(parent):
     return post
 
 
-@inner
+@allocating
 def column_counts(indptr, indices, perm, iperm, parent):
     """Entries of each column of the factor, the diagonal included; `perm` must be a postorder.
 

@@ -76,18 +76,43 @@ def adjacency(A: Sparse) -> Graph:
     A = A if A.format in ("csc", "csr") else A.tocsc()
     # One byte per entry; booleans would make SciPy add by a slower path.
     P = sp.csr_array((np.ones(A.indices.size, np.int8), A.indices, A.indptr), shape=(n, n))
-    T = P.T.tocsr()  # a transpose is sorted whatever P is
-    symmetric = P.has_canonical_format and np.array_equal(P.indptr, T.indptr)
-    if not (symmetric and np.array_equal(P.indices, T.indices)):
+    if not (P.has_canonical_format and _is_symmetric(P.indptr, P.indices)):
+        T = P.T.tocsr()  # a transpose is sorted whatever P is
         P = T.T.tocsr()
         for half in (P, T):
             half.sum_duplicates()
             half.data[:] = 1  # many duplicates could wrap around to zero, which a sum drops
         P = P + T
-    row = np.repeat(np.arange(n, dtype=np.int32), np.diff(P.indptr))
-    off_diagonal = P.indices != row
-    kept = np.concatenate(([0], np.cumsum(off_diagonal, dtype=np.int64)))
-    return Graph(kept[P.indptr], P.indices[off_diagonal].astype(np.int32, copy=False), n)
+    return Graph(*_without_diagonal(P.indptr, P.indices), n)
+
+
+@jit
+def _is_symmetric(indptr, indices):
+    """Whether a pattern is that of its transpose; its rows are sorted and have no duplicates."""
+    following = indptr[:-1].copy()
+    for j in range(following.size):
+        for p in range(indptr[j], indptr[j + 1]):
+            i = indices[p]
+            q = following[i]
+            if q >= indptr[i + 1] or indices[q] != j:
+                return False
+            following[i] = q + 1
+    return True
+
+
+@jit
+def _without_diagonal(indptr, indices):
+    """Rows of a pattern without its diagonal."""
+    kept = np.empty(indptr.size, np.int64)
+    neighbours = np.empty(indices.size, np.int32)
+    q = np.int64(0)
+    for i in range(indptr.size - 1):
+        kept[i] = q
+        for p in range(indptr[i], indptr[i + 1]):
+            neighbours[q] = indices[p]
+            q += indices[p] != i
+    kept[indptr.size - 1] = q
+    return kept, neighbours[:q].copy()
 
 
 @jit

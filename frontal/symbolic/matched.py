@@ -122,8 +122,7 @@ def _matching(A: sp.csc_array) -> Matching:
     """The matching of all columns of A; raises SingularMatrixError if there is none."""
     matching = maximum_product_matching(A)
     if matching.rank < A.shape[0]:
-        column = int(np.flatnonzero(matching.rows < 0)[0])
-        raise SingularMatrixError.structural(A.shape[0], matching.rank, column)
+        raise SingularMatrixError.structural(A.shape[0], np.flatnonzero(matching.rows < 0))
     return matching
 
 

@@ -93,7 +93,7 @@ def equilibrated(
         scaling = Scaling(both, both)
     else:
         scaling = Scaling(*equilibrate(*of, size, *begin))
-    far = _far_below(*of, size.astype(np.float64), scaling.row, scaling.column)
+    far = _far_below(*of, size, scaling.row, scaling.column)
     return Equilibrated(scaling, far <= UNEVEN * size.size)
 
 
@@ -102,9 +102,9 @@ def _far_below(indptr, indices, size, row, column):
     """How many entries but zeros are far below 1."""
     far = 0
     for j in range(indptr.size - 1):
-        for p in range(indptr[j], indptr[j + 1]):
-            product = size[p] * row[indices[p]] * column[j]
-            far += size[p] > 0 and product < FAR
+        for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
+            product = np.float64(size[p]) * row[np.uint32(indices[p])] * column[j]
+            far += (size[p] > 0) & (product < FAR)
     return far
 
 
@@ -116,8 +116,16 @@ def scaled(
         by_row, by_column = (np.log2(a).astype(np.int64) for a in (row, column))
         exponent = by_row[indices] + np.repeat(by_column, np.diff(indptr))
         return shifted(data, exponent).astype(data.dtype, copy=False)
-    factors = row[indices] * np.repeat(column, np.diff(indptr))
-    return (data * factors).astype(data.dtype, copy=False)
+    out = np.empty_like(data)
+    _multiply(indptr, indices, data, row, column, out)
+    return out
+
+
+@jit
+def _multiply(indptr, indices, data, row, column, out):
+    for j in range(indptr.size - 1):
+        for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
+            out[p] = data[p] * (row[np.uint32(indices[p])] * column[j])
 
 
 def extreme(row: np.ndarray, column: np.ndarray) -> bool:
@@ -137,11 +145,25 @@ def shifted(M: np.ndarray, exponent: np.ndarray) -> np.ndarray:
     return out
 
 
-def _largest(n: int, index: np.ndarray, exponent: np.ndarray) -> np.ndarray:
-    """Largest exponent of each row or column, 0 for an empty one."""
-    largest = np.full(n, _ZERO)
-    np.maximum.at(largest, index, exponent)
-    return np.where(largest > _ZERO // 2, largest, 0)
+@jit
+def _gains(indptr, indices, size, by_row, by_column):
+    """Exponents of the largest entry of each row, and then of each column; 0 for empty ones."""
+    n = indptr.size - 1
+    of_row, of_column = np.full(n, _ZERO), np.zeros(n, np.int64)
+    for j in range(n):
+        for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
+            i = np.uint32(indices[p])
+            of_row[i] = max(of_row[i], size[p] + by_row[i] + by_column[j])
+    for i in range(n):
+        if of_row[i] <= _ZERO // 2:
+            of_row[i] = 0
+    for j in range(n):
+        largest = _ZERO
+        for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
+            i = np.uint32(indices[p])
+            largest = max(largest, size[p] + by_row[i] + by_column[j] - of_row[i])
+        of_column[j] = largest if largest > _ZERO // 2 else 0
+    return of_row, of_column
 
 
 def _exponents(x: np.ndarray) -> np.ndarray:
@@ -198,12 +220,10 @@ def equilibrate(
         np.zeros(n, np.int64) if a is None else np.where(a > 0, _exponents(a), 0)
         for a in (row, column)
     )
-    place = np.repeat(np.arange(n), np.diff(indptr))
     # exponents are added: the product of the powers may be no number
-    size = _exponents(_modulus(data)) + by_row[indices] + by_column[place]
-    gain = _largest(n, indices, size)
-    size -= gain[indices]
-    return _powers(by_row - gain, by_column - _largest(n, place, size))
+    size = _exponents(_modulus(data))
+    of_row, of_column = _gains(indptr, indices, size, by_row, by_column)
+    return _powers(by_row - of_row, by_column - of_column)
 
 
 @jit
@@ -215,8 +235,8 @@ def _equal_rows(indptr, indices, size, scale):
         far = 0.0
         for j in range(n):
             largest = -np.inf
-            for p in range(indptr[j], indptr[j + 1]):
-                largest = max(largest, size[p] + scale[indices[p]])
+            for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
+                largest = max(largest, size[p] + scale[np.uint32(indices[p])])
             gain[j] = 0.5 * (largest + scale[j]) if largest > -np.inf else 0.0
             far = max(far, abs(gain[j]))
         for j in range(n):
@@ -249,9 +269,10 @@ def equilibrate_symmetric(
     scale = np.zeros(indptr.size - 1)
     if row is not None and column is not None:
         scale = 0.5 * (np.log2(row) + np.log2(column))
-    modulus = _modulus(data).astype(np.float64)
-    number = (modulus > 0) & np.isfinite(modulus)
-    size = np.log2(modulus, where=number, out=np.full(modulus.size, -np.inf))
+    modulus = _modulus(data).astype(np.float64, copy=False)
+    with np.errstate(divide="ignore"):
+        size = np.log2(modulus)
+    size[~(size < np.inf)] = -np.inf
     _equal_rows(indptr, indices, size, scale)
     exponent = np.clip(np.rint(scale), -_LARGEST, _LARGEST).astype(np.int32)
     return np.ldexp(1.0, exponent)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._jit import inner, jit
+from .._jit import allocating, inner, jit
 
 TILE = 64  # rows of fronts that a GPU takes whole, and of the tiles of larger ones
 
@@ -106,7 +106,7 @@ def amalgamate(first, parent, count, tie, model):
     return into, above, columns, updates
 
 
-@inner
+@allocating
 def _front_tree(into, above):
     """Number the supernodes that stay; return (front of each supernode, parent front)."""
     total = into.size
@@ -127,7 +127,7 @@ def _front_tree(into, above):
     return front, parent
 
 
-@inner
+@allocating
 def _children(parent):
     """Children of each front, ascending, and where each list begins."""
     pointer = np.zeros(parent.size + 1, np.int64)
@@ -146,7 +146,7 @@ def _children(parent):
     return pointer, children
 
 
-@inner
+@allocating
 def _stack_order(parent, updates):
     """Postorder of the fronts that keeps the stack of contribution blocks lowest.
 

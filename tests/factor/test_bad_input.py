@@ -297,7 +297,7 @@ def test_pickle_and_copy(A):
 @pytest.mark.parametrize(
     "error",
     [
-        errors.SingularMatrixError.structural(5, 4, 2),
+        errors.SingularMatrixError.structural(5, np.array([2])),
         errors.SingularMatrixError.numerical(3, "no pivot"),
         errors.NotPositiveDefiniteError(7),
         errors.NonFiniteInputError("A", (1, 2), np.inf),

@@ -31,6 +31,7 @@ def test_structurally_singular_tells_the_rank():
         frontal.factorize(A)
     assert caught.value.rank == 2
     assert caught.value.column == 2
+    np.testing.assert_array_equal(caught.value.null_columns, [2])
 
 
 def test_not_positive_definite_names_the_column():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import eigsh, splu
+from threadpoolctl import threadpool_limits
 
 import frontal
 from frontal import linalg, problems
@@ -59,6 +60,21 @@ def test_rank_and_null_columns(name):
         others = np.delete(A.toarray(), error.null_columns, axis=1)
         assert (size > 100 * eps * size[0]).sum() == n - p
         assert np.linalg.svd(others, compute_uv=False)[-1] > 100 * eps * size[0]
+
+
+@pytest.mark.parametrize(("grids", "edge"), [(40, 6), (70, 3)])
+def test_one_null_column_of_each_of_many_grids(grids, edge):
+    """Rounding in an orthonormalization of so many vectors is no part of A."""
+    A = sp.block_diag([laplacian(edge)] * grids, "csc")
+    with threadpool_limits(1):  # those of other tests' would wait for each other
+        with pytest.raises(frontal.SingularMatrixError) as caught:
+            frontal.factorize(A)
+        factor = frontal.factorize(A, singular="allow")
+    assert caught.value.rank == A.shape[0] - grids
+    for columns in (caught.value.null_columns, factor.null_columns):
+        np.testing.assert_array_equal(columns // edge**2, np.arange(grids))
+    constant = np.kron(np.eye(grids), np.ones((edge**2, 1)))
+    np.testing.assert_allclose(factor.null_space(), constant, atol=1e-13)
 
 
 @pytest.mark.parametrize("trans", ["N", "T", "H"])

@@ -106,6 +106,14 @@ def test_bad_scaling_is_not_bad_condition(kind):
     assert info.condition <= 1e5
 
 
+def test_signs_of_the_smallest_numbers():
+    """Their moduli have no reciprocals."""
+    Y = np.array([[3e-310 + 4e-310j], [5e-324], [0], [-3 + 4j]])
+    sums, S = HostProbes(np.full(4, 2.0)).signs(Y)
+    assert sums[0] == 10
+    np.testing.assert_allclose(np.abs(S), 2)
+
+
 def test_no_small_pivot_and_a_huge_condition():
     A = sp.csc_array(sp.eye_array(60) - 2 * sp.eye_array(60, k=1))
     with pytest.warns(frontal.IllConditionedWarning, match="most of column 0, 1"):

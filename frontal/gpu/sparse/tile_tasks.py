@@ -161,43 +161,65 @@ def _list_tiles(fronts, group, k, m, level, one_triangle, out):
 
 def _entries_of_tasks(tree: Fronts, tasks: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Extents, sources and places of the entries of A that belong to each task."""
-    plan = tree.plan
-    if not len(tasks):
-        return np.zeros(1, np.int64), np.empty(0, np.int64), np.empty(0, np.int32)
-    keys, places = _places(tree.k, plan.entry_pointer, plan.row, plan.column, tree.tile_row)
-    rows = tree.tile_row[tasks[:, 0]] + tasks[:, 1].astype(np.int64)
-    columns, part = tasks[:, 2].astype(np.int64), tasks[:, 3] // UPPER
-    width = int(max(keys[:, 1].max(initial=0), columns.max(initial=0))) + 1
-    names = (rows * width + columns) * 2 + part
-    order = np.argsort(names)
-    wanted = (keys[:, 0] * width + keys[:, 1]) * 2 + keys[:, 2]
-    found = order[np.minimum(np.searchsorted(names[order], wanted), len(names) - 1)]
-    mine = np.flatnonzero(names[found] == wanted)  # the others belong to small fronts
-    task = found[mine]
-    mine = mine[np.argsort(task, kind="stable")]
+    plan, fronts = tree.plan, np.flatnonzero(~tree.schedule.small)
+    offset = np.zeros(len(tree.k) + 1, np.int64)  # of a front's tiles with pivot columns
+    tables = tree.method.panels * tree.tiles * tree.pivot_tiles
+    np.cumsum(np.where(tree.schedule.small, 0, tables), out=offset[1:])
+    task_of = np.empty(offset[-1], np.int32)
+    _name_tasks(tasks, offset, tree.tiles, tree.pivot_tiles, task_of)
     begin = np.zeros(len(tasks) + 1, np.int64)
-    np.cumsum(np.bincount(task, minlength=len(tasks)), out=begin[1:])
-    return begin, plan.source[mine].astype(np.int64), places[mine]
+    count = int((plan.entry_pointer[fronts + 1] - plan.entry_pointer[fronts]).sum())
+    task, given = np.empty(count, np.int32), np.empty(count, np.int32)
+    where = fronts, tree.k, tree.tiles, offset, plan.entry_pointer, plan.row, plan.column
+    _places(*where, task_of, task, given, begin)
+    source, place = np.empty(count, np.int64), np.empty(count, np.int32)
+    _sort_by_task(fronts, plan.entry_pointer, plan.source, task, given, begin, source, place)
+    return begin, source, place
 
 
 @jit
-def _places(k, entry_pointer, row, column, tile_row):
-    """Tile (row of tiles, column of tiles, part) of each entry of A, and its place there.
+def _name_tasks(tasks, offset, tiles, pivot_tiles, task_of):
+    """Number the tasks whose tiles have pivot columns: by front, part, row and column of tiles."""
+    for t in range(len(tasks)):
+        s, i, j = tasks[t, 0], tasks[t, 1], tasks[t, 2]
+        if j < pivot_tiles[s]:
+            upper = tasks[t, 3] // UPPER
+            task_of[offset[s] + (upper * tiles[s] + i) * pivot_tiles[s] + j] = t
+
+
+@jit
+def _places(fronts, k, tiles, offset, entry_pointer, row, column, task_of, task, place, begin):
+    """Task of each entry of A, and its place in the tile; counts the entries of each in `begin`.
 
     Tiles above the diagonal are kept transposed, in the part of U.
     """
-    keys = np.empty((row.size, 3), np.int64)
-    places = np.empty(row.size, np.int32)
-    for s in range(len(k)):
+    at = 0
+    for s in fronts:
         pivot_tiles = -(-k[s] // TILE)
         for e in range(entry_pointer[s], entry_pointer[s + 1]):
-            r, c, part = np.int64(row[e]), np.int64(column[e]), np.int64(0)
+            r, c, upper = np.int64(row[e]), np.int64(column[e]), 0
             if c >= k[s] or (r < k[s] and r // TILE < c // TILE):
-                r, c, part = c, r, np.int64(1)
+                r, c, upper = c, r, 1
             if r < k[s]:
                 i, inside = r // TILE, r % TILE
             else:
                 i, inside = pivot_tiles + (r - k[s]) // TILE, (r - k[s]) % TILE
-            keys[e, 0], keys[e, 1], keys[e, 2] = tile_row[s] + i, c // TILE, part
-            places[e] = inside + TILE * (c % TILE)
-    return keys, places
+            t = task_of[offset[s] + (upper * tiles[s] + i) * pivot_tiles + c // TILE]
+            task[at], place[at] = t, inside + TILE * (c % TILE)
+            begin[t + 1] += 1
+            at += 1
+
+
+@jit
+def _sort_by_task(fronts, entry_pointer, source, task, given, begin, sorted_source, place):
+    """Turn counts into extents, and put entries in the order of their tasks, then of the plan."""
+    for t in range(begin.size - 1):
+        begin[t + 1] += begin[t]
+    free = begin[:-1].copy()
+    at = 0
+    for s in fronts:
+        for e in range(entry_pointer[s], entry_pointer[s + 1]):
+            q = free[task[at]]
+            free[task[at]] += 1
+            sorted_source[q], place[q] = source[e], given[at]
+            at += 1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import inner
+from ..._jit import allocating
 from .coarsen import coarser
 from .graph import scrambled
 from .improve import make_work, refine
@@ -18,11 +18,11 @@ STALLED = 0.95  # of its nodes that a coarser graph has, from which on coarsenin
 LARGEST_SIDE = 0.6  # of the weight
 
 
-@inner
-def _coarsened(graph, total, seed):
+@allocating
+def _coarsened(graph, total, seed, stop):
     """The graph and coarser ones, and the maps between them."""
     graphs, maps = [graph], [np.empty(0, np.int32)]
-    while graphs[-1].weight.size > COARSEST:
+    while graphs[-1].weight.size > COARSEST and stop[0] == 0:
         fine = graphs[-1]
         coarse, coarse_of = coarser(fine, total, scrambled(seed, len(graphs)))
         if coarse.weight.size > STALLED * fine.weight.size:
@@ -32,23 +32,25 @@ def _coarsened(graph, total, seed):
     return graphs, maps
 
 
-@inner
-def bisect(graph, seed):
-    """Side of each node: 0, 1 or `SEPARATOR`."""
+@allocating
+def bisect(graph, seed, stop):
+    """Side of each node: 0, 1 or `SEPARATOR`; ends early where ``stop[0]`` becomes nonzero."""
     total = np.int64(0)
     for v in range(graph.weight.size):
         total += graph.weight[v]
     most = np.int64(LARGEST_SIDE * total)
-    graphs, maps = _coarsened(graph, total, seed)
+    graphs, maps = _coarsened(graph, total, seed, stop)
     work = make_work(graph.weight.size)
-    where = np.empty(graphs[-1].weight.size, np.int8)
+    where = np.zeros(graphs[-1].weight.size, np.int8)
     weight = np.empty(3, np.int64)
-    first_separator(graphs[-1], total, most, work, seed, where, weight)
+    if stop[0] == 0:
+        first_separator(graphs[-1], total, most, work, seed, where, weight)
     for level in range(len(graphs) - 1, 0, -1):
         coarse_of = maps[level]
         finer = np.empty(coarse_of.size, np.int8)
         for v in range(coarse_of.size):
             finer[v] = where[coarse_of[v]]
         where = finer
-        refine(graphs[level - 1], where, weight, work, most)
+        if stop[0] == 0:
+            refine(graphs[level - 1], where, weight, work, most)
     return where

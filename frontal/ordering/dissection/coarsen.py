@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import inner
+from ..._jit import allocating, inner
 from .graph import Weighted, edge_hash
 
 ROUNDS = 6  # of proposals; later ones match few
@@ -62,7 +62,7 @@ def _accept(free, mate, open_weight, proposal):
     return left
 
 
-@inner
+@allocating
 def _pair_at_distance_two(graph, mate, heaviest):
     """Match free nodes that have the same best neighbour, two by two."""
     n = mate.size
@@ -86,7 +86,7 @@ def _pair_at_distance_two(graph, mate, heaviest):
             waiting[best] = v
 
 
-@inner
+@allocating
 def _match(graph, heaviest, seed):
     """The node that each node is merged with, or itself."""
     n = graph.weight.size
@@ -129,7 +129,7 @@ def _append_neighbours(graph, v, own, coarse_of, place, base, near, edge, count)
     return count
 
 
-@inner
+@allocating
 def _contract(graph, mate):
     """The graph whose nodes are the pairs, and the coarse node of each node."""
     n = mate.size
@@ -164,7 +164,7 @@ def _contract(graph, mate):
     return Weighted(begin, near[:used].copy(), edge[:used].copy(), weight), coarse_of
 
 
-@inner
+@allocating
 def coarser(graph, total, seed):
     """A graph of about half the nodes, and the node of it that each node belongs to."""
     heaviest = max(np.int64(HEAVIEST * total), 2)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import concurrent.futures
-import time
-from concurrent.futures import Future, ThreadPoolExecutor
+import threading
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -70,8 +70,10 @@ class Part(NamedTuple):
         """Order the part, or what separates two smaller ones, which are returned."""
         component, graph, names, first, seed = self
         n = names.size
+        if component.stop[0]:
+            return []
         if n > GRAIN:
-            zero, zero_names, one, one_names, separator = split(graph, names, seed)
+            zero, zero_names, one, one_names, separator = split(graph, names, seed, component.stop)
             middle, last = first + zero_names.size, first + n - separator.size
             if max(zero_names.size, one_names.size) < n:
                 component.perm[last : first + n] = separator
@@ -85,10 +87,8 @@ class Part(NamedTuple):
         return []
 
 
-def dissect(
-    components: Components, seed: int = 1, threads: int = 1, time_limit: float | None = None
-) -> np.ndarray:
-    """Order a graph by nested dissection.
+class Run:
+    """Nested dissection at work on a graph; as a context manager, it is ended on leaving.
 
     Separators are found by multilevel bisection, parts of some hundred nodes and the separators
     between them ordered by constrained minimum degree. All ties are broken by hashes: the order
@@ -102,18 +102,6 @@ def dissect(
         Another one gives another order, about as good.
     threads : int
         How many work.
-    time_limit : float, optional
-        Seconds after which it is given up.
-
-    Returns
-    -------
-    (n,) int32 array
-        ``perm[k]`` is the node eliminated k-th.
-
-    Raises
-    ------
-    OrderingTimeout
-        If it is not done in time.
 
     References
     ----------
@@ -125,38 +113,62 @@ def dissect(
     >>> from frontal.ordering.graph import adjacency
     >>> from frontal.problems import poisson2d
     >>> graph = adjacency(poisson2d(40))
-    >>> EliminationTree.of(graph, dissect(Components(graph))).cost().nnz < 32_000
+    >>> with Run(Components(graph)) as run:
+    ...     EliminationTree.of(graph, run.result()).cost().nnz < 32_000
     True
     """
-    deadline = np.inf if time_limit is None else time.monotonic() + time_limit
-    stop = np.zeros(1, np.int32)
-    found = [Component(compressed, stop) for compressed in components.compressed]
-    ready = [component.whole(seed) for component in found]
-    open_: set[Future[list[Part]]] = set()
-    with ThreadPoolExecutor(max(threads, 1)) as pool:
+
+    def __init__(self, components: Components, seed: int = 1, threads: int = 1) -> None:
+        self._components, self._seed, self._threads = components, seed, max(threads, 1)
+        self._stop = np.zeros(1, np.int32)  # not zero once nobody waits any more
+        self._future: Future[np.ndarray] = Future()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+
+    def result(self, timeout: float | None = None) -> np.ndarray:
+        """Wait for the order: (n,) int32 array ``perm``, the node eliminated k-th.
+
+        Raises
+        ------
+        OrderingTimeout
+            If it is not there after `timeout` seconds.
+        """
         try:
+            return self._future.result(None if timeout == np.inf else timeout)
+        except concurrent.futures.TimeoutError as error:
+            raise OrderingTimeout(
+                f"nested dissection was not done in time ({timeout:.3g} s were left). Likely "
+                "causes: (a) the graph is larger than the time limit allows; (b) other work keeps "
+                "the processor busy. Try a larger time limit, or the ordering 'amd'"
+            ) from error
+        finally:
+            self.cancel()
+
+    def cancel(self) -> None:
+        """End it, if it is still at work; waits until its threads have left."""
+        self._stop[0] = 1
+        self._thread.join()
+
+    def _work(self) -> None:
+        try:
+            self._future.set_result(self._dissect())
+        except BaseException as error:
+            self._future.set_exception(error)
+
+    def _dissect(self) -> np.ndarray:
+        found = [Component(one, self._stop) for one in self._components.compressed]
+        ready = [component.whole(self._seed) for component in found]
+        open_: set[Future[list[Part]]] = set()
+        with ThreadPoolExecutor(self._threads) as pool:
             while ready or open_:
                 ready.sort(key=lambda part: -part.names.size)
                 open_ |= {pool.submit(part.work) for part in ready}
-                done, open_ = _wait(open_, deadline)
+                done, open_ = concurrent.futures.wait(open_, return_when=FIRST_COMPLETED)
                 ready = [part for future in done for part in future.result()]
-        finally:
-            stop[0] = 1  # all is done, or nobody waits any more
-            pool.shutdown(cancel_futures=True)
-    return components.assemble([component.perm for component in found])
+        return self._components.assemble([component.perm for component in found])
 
+    def __enter__(self) -> Run:
+        return self
 
-Futures = set[Future[list[Part]]]
-
-
-def _wait(open_: Futures, deadline: float) -> tuple[Futures, Futures]:
-    """Wait for the next to be done: (those that are, the others)."""
-    left = None if deadline == np.inf else max(deadline - time.monotonic(), 0.0)
-    done, others = concurrent.futures.wait(open_, left, concurrent.futures.FIRST_COMPLETED)
-    if not done:
-        raise OrderingTimeout(
-            "nested dissection was not done in time. Likely causes: (a) the graph is larger than "
-            "the time limit allows; (b) other work keeps the processor busy. "
-            "Try a larger time limit, or the ordering 'amd'"
-        )
-    return done, others
+    def __exit__(self, *exception: object) -> None:
+        self.cancel()

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._jit import inlined, inner
+from ..._jit import allocating, inner
 from .graph import SEPARATOR
 
 PASSES = 4  # at most
@@ -56,7 +56,7 @@ class Work(NamedTuple):
     sizes: np.ndarray
 
 
-@inner
+@allocating
 def make_work(n):
     """Room for graphs of up to n nodes."""
     return Work(
@@ -70,17 +70,13 @@ def make_work(n):
     )
 
 
-# Arrays go one by one to functions that are compiled into `_run_pass`: calls and tuples would count
-# references to them, half of the time.
-
-
-@inlined
+@inner
 def _gain(state, side, v):
     """By how much the separator gets lighter if v goes to a side."""
     return state[v, WEIGHT] - state[v, INSIDE + 1 - side]
 
 
-@inlined
+@inner
 def _sift(state, heap, count, side, v, hole):
     """Put v where it belongs in a heap, from a place that is free on."""
     size, gain = count[side], _gain(state, side, v)
@@ -113,13 +109,13 @@ def _sift(state, heap, count, side, v, hole):
     state[v, PLACE + side] = hole
 
 
-@inlined
+@inner
 def _push(state, heap, count, side, v):
     count[side] += 1
     _sift(state, heap, count, side, v, count[side] - 1)
 
 
-@inlined
+@inner
 def _drop(state, heap, count, side, v):
     """Take v out of a heap, if it is there."""
     hole = state[v, PLACE + side]
@@ -132,7 +128,7 @@ def _drop(state, heap, count, side, v):
         _sift(state, heap, count, side, last, hole)
 
 
-@inlined
+@inner
 def _change(state, heap, count, v, side, amount):
     """A neighbour of v, a node of the separator, came to a side, or left it."""
     state[v, INSIDE + side] += amount
@@ -141,7 +137,7 @@ def _change(state, heap, count, v, side, amount):
         _sift(state, heap, count, 1 - side, v, place)
 
 
-@inlined
+@inner
 def _join(begin, near, node, where, state, member, count, v):
     """Make v a member of the separator, in no heap."""
     zero = one = 0
@@ -159,7 +155,7 @@ def _join(begin, near, node, where, state, member, count, v):
     count[MEMBERS] += 1
 
 
-@inlined
+@inner
 def _leave(where, state, member, count, v, side):
     """Take v out of the separator."""
     count[MEMBERS] -= 1
@@ -169,7 +165,7 @@ def _leave(where, state, member, count, v, side):
     where[v] = side
 
 
-@inlined
+@inner
 def _pull(begin, near, node, where, weight, state, heap, member, pulled, count, u):
     """Pull u from its side into the separator."""
     side = where[u]
@@ -187,7 +183,7 @@ def _pull(begin, near, node, where, weight, state, heap, member, pulled, count, 
     count[PULLED] += 1
 
 
-@inlined
+@inner
 def _move(begin, near, node, where, weight, state, heap, member, pulled, count, v, side):
     """Move v from the separator to a side, and pull in its neighbours on the other."""
     _drop(state, heap, count, 0, v)
@@ -204,7 +200,7 @@ def _move(begin, near, node, where, weight, state, heap, member, pulled, count, 
             _pull(begin, near, node, where, weight, state, heap, member, pulled, count, u)
 
 
-@inlined
+@inner
 def _undo(begin, near, node, where, weight, state, member, pulled, history, until, count):
     """Undo the last move."""
     count[MOVES] -= 1
@@ -230,7 +226,7 @@ def _undo(begin, near, node, where, weight, state, member, pulled, history, unti
             state[x, INSIDE + side] -= node[v]
 
 
-@inlined
+@inner
 def _next(weight, state, heap, count, most):
     """The best move that leaves no side too heavy: (node, side), -1 where there is none."""
     while count[0] + count[1] > 0:
@@ -262,7 +258,13 @@ def is_better(weight, other, most):
 
 
 @inner
-def _run_pass(graph, where, weight, work, most):
+def _copy(weight, best):
+    for side in range(3):
+        best[side] = weight[side]
+
+
+@inner
+def _run_pass(graph, where, weight, work, most, best):
     """One pass; whether it found a better state."""
     begin, near, node = graph.begin, graph.near, graph.weight
     state, heap, member, pulled, history, until, count = work
@@ -271,7 +273,8 @@ def _run_pass(graph, where, weight, work, most):
     for k in range(count[MEMBERS]):
         for side in range(2):
             _push(state, heap, count, side, member[k])
-    best, best_moves = weight.copy(), 0
+    _copy(weight, best)
+    best_moves = 0
     patience = min(PATIENCE, 2 * count[MEMBERS] + 5)
     while count[MOVES] - best_moves < patience:
         v, side = _next(weight, state, heap, count, most)
@@ -282,7 +285,7 @@ def _run_pass(graph, where, weight, work, most):
         count[MOVES] += 1
         until[count[MOVES]] = count[PULLED]
         if is_better(weight, best, most):
-            best[:] = weight
+            _copy(weight, best)
             best_moves = count[MOVES]
     for side in range(2):
         for k in range(count[side]):
@@ -292,17 +295,18 @@ def _run_pass(graph, where, weight, work, most):
     return best_moves > 0
 
 
-@inner
+@allocating
 def refine(graph, where, weight, work, most):
     """Make a separator lighter, and no side heavier than `most`, where it can.
 
     `where` has the side of each node and `weight` the weights of sides and separator.
     """
     begin, near, node = graph.begin, graph.near, graph.weight
+    best = np.empty_like(weight)
     work.sizes[MEMBERS] = 0
     for v in range(where.size):
         if where[v] == SEPARATOR:
             _join(begin, near, node, where, work.state, work.member, work.sizes, v)
     for _ in range(PASSES):
-        if not _run_pass(graph, where, weight, work, most):
+        if not _run_pass(graph, where, weight, work, most, best):
             break

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import inner, jit
+from ..._jit import allocating, jit
 from .bisect import bisect
 from .graph import SEPARATOR, Weighted, scrambled
 
 LEAF = 240  # nodes of a part that is dissected no further
 
 
-@inner
+@allocating
 def _side(graph, names, where, side, label):
     """The graph of one side, and the names of its nodes."""
     count, entries = 0, 0
@@ -40,12 +40,13 @@ def _side(graph, names, where, side, label):
 
 
 @jit
-def split(graph, names, seed):
+def split(graph, names, seed, stop):
     """Bisect a graph whose nodes have these names.
 
-    Returns the graphs and names of both sides, and the names in the separator.
+    Returns the graphs and names of both sides, and the names in the separator; they are of no use
+    once ``stop[0]`` is nonzero.
     """
-    where = bisect(graph, seed)
+    where = bisect(graph, seed, stop)
     label = np.empty(where.size, np.int32)
     zero, zero_names = _side(graph, names, where, 0, label)
     one, one_names = _side(graph, names, where, 1, label)
@@ -66,7 +67,7 @@ def dissect_to_leaves(graph, names, seed, stop):
         part, members, own = parts.pop()
         last = members
         if members.size > LEAF:
-            zero, zero_members, one, one_members, separator = split(part, members, own)
+            zero, zero_members, one, one_members, separator = split(part, members, own, stop)
             if max(zero_members.size, one_members.size) < members.size:
                 parts.append((zero, zero_members, scrambled(own, 0)))
                 parts.append((one, one_members, scrambled(own, 1)))

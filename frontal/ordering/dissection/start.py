@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import inner
+from ..._jit import allocating, inner
 from .graph import SEPARATOR, scrambled
 from .improve import is_better, refine
 
@@ -18,7 +18,7 @@ CUT_PATIENCE = 20  # moves without a better cut that end a pass
 FEW = 400  # nodes up to which the edge cut is refined, by looking at all for each move
 
 
-@inner
+@allocating
 def _grow(graph, half, seed, where):
     """Side 0 grown by breadth from a node to half of the weight, everything else on side 1."""
     n = where.size
@@ -81,7 +81,7 @@ def _best_flip(graph, where, gain, fixed, weight, total, most):
     return best
 
 
-@inner
+@allocating
 def _refine_cut(graph, where, weight, total, most):
     """Fiduccia and Mattheyses on the edge cut; `weight` is that of side 0."""
     n = where.size
@@ -111,7 +111,7 @@ def _refine_cut(graph, where, weight, total, most):
             break
 
 
-@inner
+@allocating
 def _cover(graph, where, weight):
     """Make the lighter boundary of an edge cut the separator; sets the weights."""
     boundary = np.zeros(2, np.int64)
@@ -134,7 +134,7 @@ def _cover(graph, where, weight):
     weight[SEPARATOR] = boundary[side]
 
 
-@inner
+@allocating
 def first_separator(graph, total, most, work, seed, best, best_weight):
     """The best of several separators: `best` gets the side of each node."""
     n = best.size

@@ -76,6 +76,20 @@ def test_columns_of_a_nearly_singular_matrix(device, only_there):
     assert found.condition > 1e8
 
 
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+def test_signs_of_the_smallest_numbers(device, dtype):
+    """Their moduli have no reciprocals."""
+    factor = frontal.factorize(matrix("general", dtype), kind="general", backend="gpu")
+    factor = factor._numbers.factor
+    b = np.asfortranarray(np.ones((81, 1), dtype))
+    system, B = factor.system("N", np.dtype(dtype)), factor.upload(b)
+    probes = system.probes(B, B, np.ones(1), 1.0)
+    weights = np.abs(factor.download(probes.signs(factor.upload(np.zeros((81, 2), dtype)))[1]))
+    tiny = np.full((81, 2), 3e-310 + (4e-310j if dtype == "c16" else 0), order="F")
+    S = factor.download(probes.signs(factor.upload(tiny))[1])
+    np.testing.assert_allclose(np.abs(S), weights)
+
+
 def test_a_first_solution_moves_numbers_of_blocks(device, only_there, monkeypatch):
     factor = frontal.factorize(matrix("spd", "f8", 40), kind="spd", backend="gpu")
     moved, download = [], device.download

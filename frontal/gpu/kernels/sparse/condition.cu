@@ -65,8 +65,8 @@ template <int N> __device__ inline void add_up(double (&own)[N]) {
         for (int warp = 1; warp < threads / 32; ++warp) own[i] += of_warps[warp][i];
 }
 
-// y ← w·sign(w·y) for the two columns of y, sign(0) = 1; sums[2·block + c]: of |w·y|. A thread owns
-// rows.
+// y ← w·sign(w·y) for the two columns of y, sign(0) = 1 and of what has no inverse, too;
+// sums[2·block + c]: of |w·y|. A thread owns rows.
 extern "C" __global__ void __launch_bounds__(threads)
     condition_signs(int n, const double *w, V *y, double *sums) {
     double own[2] = {};
@@ -77,7 +77,8 @@ extern "C" __global__ void __launch_bounds__(threads)
             V &entry = y[(long long)c * n + i];
             double size = modulus(entry);
             own[c] += w[i] * size;
-            entry = size > 0 ? times<V>(w[i] / size, entry) : from_real<V>((R)w[i]);
+            if (size < 2.2250738585072014e-308) entry = from_real<V>((R)w[i]);
+            else entry = times<V>(w[i], times<V>(1 / size, entry));
         }
     add_up(own);
     if (threadIdx.x == 0) sums[2 * blockIdx.x] = own[0], sums[2 * blockIdx.x + 1] = own[1];

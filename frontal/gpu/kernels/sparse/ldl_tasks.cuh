@@ -14,9 +14,8 @@ __device__ __noinline__ void finish_ldl(const Task &task, const Tasks &tasks) {
         c = f.tree->start[f.s] + j * SIZE + row;
     T *block = work(), *inverse = assembled(), *ones = scratch();
     LdlTile<T> &ldl = *reinterpret_cast<LdlTile<T> *>(ones + SIZE);
-    bool all = f.m == 0 && j == f.pivot_tiles - 1;
     T *sent = j < task.sent_tiles ? messages(task, j) : nullptr;
-    int replaced = ldl.factor(block, w, {tasks.tiny, real_t<T>(all ? 0 : 1)}, sent);
+    int replaced = ldl.factor(block, w, {tasks.tiny, 1}, sent);
     if (threadIdx.x < w) {
         tasks.pivots[c] = ldl.place[row], tasks.coupling[c] = ldl.coupling[row];
         tasks.diagonal[c] = pivot_value(block[row * (ld + 1)]);

@@ -17,9 +17,8 @@ __device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
     T *block = work(), *lower = assembled(), *ones = scratch(), *scales = ones + SIZE,
       *upper = scales + SIZE;
     LuTile<T> &lu = *reinterpret_cast<LuTile<T> *>(upper + (TWO_INVERSES ? tile_elements<T> : 0));
-    bool all = f.m == 0 && j == f.pivot_tiles - 1;
     T *sent = j < task.sent_tiles ? messages(task, j) : nullptr;
-    lu.factor(block, w, {tasks.tiny, real_t<T>(all ? 0 : 1)}, sent);
+    lu.factor(block, w, {tasks.tiny, 1}, sent);
     if (threadIdx.x < w) {
         int c = f.tree->start[f.s] + j * SIZE + row;
         tasks.pivots[c] = lu.place[row];

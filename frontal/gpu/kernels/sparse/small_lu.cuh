@@ -29,7 +29,7 @@ __device__ inline int eliminate(const Small<ORDER> &f, T (&a)[NB], int row, int 
     constexpr int LANES = ORDER < 32 ? ORDER : 32, warps = SmallTile<T, ORDER>::warps;
     auto &tile = f.tile;
     int warp = tile.warp(), count = 0;
-    PivotBounds<R> bounds(f.to.tiny, R(f.m() ? 1 : 0));
+    PivotBounds<R> bounds(f.to.tiny, R(1));
     columns<0, NB>(most, [&](auto index) {
         constexpr int k = decltype(index)::value;
         if (k >= most) return;

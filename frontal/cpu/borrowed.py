@@ -1,0 +1,55 @@
+"""A named tuple of arrays by reference, in compiled code.
+
+Numba passes a tuple by value: for one of dozens of arrays each call would copy hundreds of words,
+which is felt where fronts are small.
+"""
+
+from __future__ import annotations
+
+from numba import types
+from numba.core import cgutils
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import infer_getattr, lower_getattr_generic, models, register_model
+
+from .._jit import intrinsic
+
+
+class Borrowed(types.CPointer):
+    """Pointer to a named tuple, with its attributes; they are not changed while it lives."""
+
+    def field(self, name: str) -> tuple[int, types.Type]:
+        """Place and type of an attribute."""
+        place = self.dtype.fields.index(name)
+        return place, self.dtype.types[place]
+
+
+register_model(Borrowed)(models.PointerModel)
+
+
+@infer_getattr
+class _Attributes(AttributeTemplate):
+    key = Borrowed
+
+    def generic_resolve(self, kind, name):
+        return kind.field(name)[1] if name in kind.dtype.fields else None
+
+
+@lower_getattr_generic(Borrowed)
+def _load(context, builder, kind, pointer, name):
+    place, of = kind.field(name)
+    where = cgutils.gep_inbounds(builder, pointer, 0, place)
+    return context.data_model_manager[of].load_from_data_pointer(builder, where)
+
+
+@intrinsic
+def borrow(typingctx, values):
+    """A pointer to a named tuple, for as long as the calling function runs."""
+    signature = Borrowed(values)(values)
+
+    def codegen(context, builder, signature, arguments):
+        model = context.data_model_manager[signature.args[0]]
+        slot = cgutils.alloca_once(builder, model.get_data_type())
+        builder.store(model.as_data(builder, arguments[0]), slot)
+        return slot
+
+    return signature, codegen

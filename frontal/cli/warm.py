@@ -27,7 +27,7 @@ from ..factor.analysis import Analysis
 from ..machine import available_memory, thread_count
 from ..method import CHOLESKY, LDLH, LDLT, LU
 from ..ordering import metis, order
-from ..problems import convdiff3d, kkt, permuted, poisson3d, turned, zero_diagonal
+from ..problems import convdiff3d, kkt, permuted, poisson3d, stokes2d, turned, zero_diagonal
 from ..protocol import Progress
 from . import show
 
@@ -218,8 +218,9 @@ def _systems(task: Task) -> None:
     if task.backend == "cpu":
         _ = factor.L, factor.diag()
         if task.what != "cholesky":
-            moving = zero_diagonal(300).astype(A.dtype)  # columns go to other fronts
-            factorize(moving, kind=kind, backend="cpu", singular="allow")
+            for moving in (stokes2d(8), zero_diagonal(200)):  # columns go to other fronts
+                given = moving.astype(A.dtype)
+                factorize(given, kind=kind, backend="cpu", singular="allow")
 
 
 def _matrix(task: Task) -> sp.csc_array:

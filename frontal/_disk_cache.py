@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import logging
-import os
 import pickle
 import zlib
 from collections.abc import Callable
@@ -22,6 +21,8 @@ import numba
 from numba.core.caching import FunctionCache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
+
+from ._replacing import replacing
 
 if TYPE_CHECKING:
     from numba.core.codegen import Codegen
@@ -82,7 +83,8 @@ class DiskCache(FunctionCache):
             key = self._key(sig, data.codegen)
             body = dumps((key, data._reduce()))
             self._folder.mkdir(parents=True, exist_ok=True)
-            _write(self._path(key), zlib.crc32(body).to_bytes(_CHECKSUM, "little") + body)
+            with replacing(self._path(key)) as stream:
+                stream.write(zlib.crc32(body).to_bytes(_CHECKSUM, "little") + body)
         except OSError as error:
             log.info("compiled code is not kept: %s", error)
 
@@ -108,14 +110,3 @@ def _checked(content: bytes) -> bytes:
     if zlib.crc32(body).to_bytes(_CHECKSUM, "little") != content[:_CHECKSUM]:
         raise ValueError("the checksum is wrong: the file was cut short or changed")
     return body
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write a file so that nobody ever reads a part of it."""
-    part = path.with_name(f"{os.urandom(8).hex()}.tmp")
-    try:
-        part.write_bytes(content)
-        os.replace(part, path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise

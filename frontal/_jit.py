@@ -26,18 +26,24 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
+def _digest_of_sources() -> str:
+    digest = hashlib.sha256()
+    package = Path(__file__).parent
+    for path in sorted(package.rglob("*.py")):
+        digest.update(str(path.relative_to(package)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
 def _cache_folder() -> Path:
     """``FRONTAL_CACHE_DIR``, else ``NUMBA_CACHE_DIR``, else the user's cache folder."""
     home = os.environ.get("FRONTAL_CACHE_DIR") or os.environ.get("NUMBA_CACHE_DIR")
     if not home:
         base = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
         home = os.path.join(base or os.path.expanduser("~/.cache"), "frontal")
-    digest = hashlib.sha256()
-    package = Path(__file__).parent
-    for path in sorted(package.rglob("*.py")):
-        digest.update(str(path.relative_to(package)).encode() + b"\0" + path.read_bytes())
-    return Path(home) / digest.hexdigest()[:16]
+    return Path(home) / SOURCES
 
+
+SOURCES = _digest_of_sources()  # another one for each version of this package
 
 _FOLDER = _cache_folder()
 _INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}

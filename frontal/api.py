@@ -126,6 +126,9 @@ def analyze(
     Returns
     -------
     Analysis
+        `Analysis.save` writes it to a file. Where ``FRONTAL_ANALYSIS_CACHE`` names a folder, the
+        work is done once for a pattern of 2000 columns or more and these choices; where a matching
+        has to look at the values, for these alone.
 
     Examples
     --------

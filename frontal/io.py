@@ -62,7 +62,7 @@ def read_matrix(path: str | os.PathLike[str]) -> sp.csc_array:
     """
     path = Path(path)
     ending, _ = _endings(path)
-    with _named(path):
+    with named(path):
         if ending in _MATRIX_MARKET:
             return sp.csc_array(scipy.io.mmread(str(path)))
         if ending in _HARWELL_BOEING:
@@ -93,7 +93,7 @@ def read_vector(path: str | os.PathLike[str]) -> np.ndarray:
     ending, _ = _endings(path)
     if ending not in (*_MATRIX_MARKET, ".npy", ".txt"):
         raise _unknown(path, [*_MATRIX_MARKET, ".npy", ".txt"])
-    with _named(path):
+    with named(path):
         if ending in _MATRIX_MARKET:
             stored = scipy.io.mmread(str(path))
             x = stored.toarray() if sp.issparse(stored) else np.asarray(stored)
@@ -155,7 +155,7 @@ def write_matrix(path: str | os.PathLike[str], A: Sparse) -> None:
 
 
 @contextlib.contextmanager
-def _named(path: Path) -> Iterator[None]:
+def named(path: Path) -> Iterator[None]:
     """Errors name the file; whatever goes wrong with a file that can be read is its content's."""
     try:
         yield

@@ -1,4 +1,4 @@
-"""The command line: frontal solve, frontal analyze, frontal bench, frontal tune, frontal info.
+"""The command line: frontal solve, analyze, bench, tune, warm, info.
 
 Results go to stdout, as text or by --json for a machine; progress, warnings and errors to stderr.
 The exit code is 0, 1 for what a solver or a file refuses, 2 for a wrong command line.
@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # the libraries take a second to load, and `frontal --help` n
 KINDS = ("auto", "spd", "symmetric", "hermitian", "general")
 ORDERINGS = ("auto", "amd", "dissection", "metis", "nesdis", "rcm", "natural")
 BACKENDS = ("auto", "cpu", "gpu")
+DTYPES = ("float64", "complex128", "float32", "complex64")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -103,6 +104,16 @@ def _parser() -> argparse.ArgumentParser:
     tune.add_argument("--seconds", type=float, default=120.0, help="time to spend; default 120")
     tune.add_argument("-o", "--output", metavar="FILE", help="default: in the user's cache folder")
     tune.set_defaults(run=_tune)
+    warm = commands.add_parser(
+        "warm", parents=[machine], help="compile now what first uses would wait for, and keep it"
+    )
+    warm.add_argument(
+        "--dtypes", nargs="+", choices=DTYPES, default=DTYPES[:2], metavar="TYPE",
+        help=f"of {', '.join(DTYPES)}; default: {' '.join(DTYPES[:2])}",
+    )  # fmt: skip
+    warm.add_argument("--backend", choices=BACKENDS, default="auto", help="cpu leaves a GPU out")
+    warm.add_argument("--jobs", type=int, metavar="N", help="processes; default: one a core")
+    warm.set_defaults(run=_warm)
     info = commands.add_parser("info", parents=[machine], help="show versions, threads, devices")
     info.set_defaults(run=_info)
     return parser
@@ -311,6 +322,29 @@ def _tune(options: argparse.Namespace) -> None:
         (f"{c.routine} {c.knob}", str(c.before), str(c.after), f"{c.gain:.2f}") for c in changes
     ]
     show.table(f"{device.name}: {path}", ("number", "default", "chosen", "times faster"), rows)
+
+
+# --- warm ------------------------------------------------------------------------------------
+
+
+def _warm(options: argparse.Namespace) -> None:
+    """`frontal warm`."""
+    from . import warm
+
+    if options.jobs is not None and options.jobs < 1:
+        raise ValueError(f"--jobs is {options.jobs}; give a positive number of processes")
+    of = options.dtypes, options.backend, options.jobs
+    with show.progress() as progress:
+        report = warm.warm(*of, progress)
+    if options.json:
+        print(json.dumps(report, default=show.plain))
+        return
+    times, total = report["tasks"].items(), f"{report['seconds']:.1f} s"
+    show.table("Compiled", ("task", "seconds"), [(name, f"{t:.1f}") for name, t in times])
+    kept = f"{report['files']} files, {show.size(report['bytes'])}, in {report['folder']}"
+    rows = [("time", f"{total} on {report['processes']} processes"), ("kept", kept)]
+    rows.append(("GPU", ", ".join(report["devices"]) or "none to compile for"))
+    show.table("Warm", ("", ""), rows)
 
 
 # --- info ------------------------------------------------------------------------------------

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..protocol import Progress
 from ..whole import whole
+from . import analysis_file
 from .analyzed import Analyzed
 from .factor import Factor
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class Analysis(Analyzed):
@@ -96,3 +101,57 @@ class Analysis(Analyzed):
         given = partial(whole, A, triangle, kind="general", adjoint=self.adjoint)
         matrix = given(check_finite=check_finite, ordered=True)
         return Factor(self.matching_pattern(matrix), self, progress, singular, precision)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the analysis to a file, for `load` in another process or on another machine.
+
+        It holds the pattern, the order and the fronts, those that numeric phases have amended
+        (`Factor.analysis`) too, and no values of a matrix but the scaling that a matching gave.
+
+        Parameters
+        ----------
+        path : path
+            Any name; what was there before is replaced when all is written, and left alone where
+            that fails.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written.
+
+        Examples
+        --------
+        >>> import frontal, pathlib, tempfile
+        >>> from frontal.problems import poisson2d
+        >>> A = poisson2d(10)
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "poisson.analysis"
+        >>> frontal.analyze(A).save(path)
+        >>> frontal.Analysis.load(path).factorize(A).analysis.method
+        'cholesky'
+        """
+        analysis_file.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read an analysis that `save` wrote; its factors are the same to the last bit.
+
+        All that it says is checked, and nothing in it is run: the file may come from anywhere. Its
+        pattern is compared with that of each matrix, as always.
+
+        Parameters
+        ----------
+        path : path
+
+        Returns
+        -------
+        Analysis
+            With the backend that it had; `on` is for another one.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be read.
+        ValueError
+            If it is damaged, no such file, or in the format of another version of this package.
+        """
+        return analysis_file.load(cls, path)

@@ -19,9 +19,10 @@ from ..method import LU, Method, symmetric_method
 from ..ordering import Ordering
 from ..ordering.etree import depths
 from ..protocol import Backend
+from ..symbolic.kept import kept_phase
 from ..symbolic.matching import Matching
 from ..symbolic.plan import Plan, front_flops
-from ..symbolic.symbolic import Choices, Clock, Progress, Symbolic, symbolic_phase
+from ..symbolic.symbolic import Choices, Clock, Progress, Symbolic
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -110,7 +111,7 @@ class Analyzed:
         """
         clock = Clock(progress)
         machine = partial(resolved, backend)
-        found = symbolic_phase(matrix, method or matrix.method, choices, machine, clock)
+        found = kept_phase(matrix, method or matrix.method, choices, machine, clock)
         return cls(
             symbolic=found.symbolic,
             dtype=matrix.dtype,

@@ -89,8 +89,7 @@ def match_rows(matrix: Canonical, method: Method, pairs: Pairs) -> Matched:
     """
     A = as_csc(matrix, matrix.indices)
     in_place = Matched(None, np.arange(matrix.n, dtype=np.int32))
-    tiny = tiny_diagonal(A)
-    symmetry = 1.0 if method.one_triangle else pattern_symmetry(A)
+    tiny, symmetry = _diagonal(A, method)
     if not tiny.any() and symmetry >= MIN_SYMMETRY:
         return in_place
     if method.one_triangle or (symmetry >= _SYMMETRIC and pairs != "none"):
@@ -104,6 +103,19 @@ def match_rows(matrix: Canonical, method: Method, pairs: Pairs) -> Matched:
         return in_place
     matching = _matching(A)
     return Matched(matching, inverse(matching.rows))
+
+
+def looks_at_values(matrix: Canonical, method: Method) -> bool:
+    """Whether a symbolic phase follows from more of the values than a diagonal that is not tiny."""
+    if not method.scaling:
+        return False
+    tiny, symmetry = _diagonal(as_csc(matrix, matrix.indices), method)
+    return bool(tiny.any()) or symmetry < MIN_SYMMETRY
+
+
+def _diagonal(A: sp.csc_array, method: Method) -> tuple[np.ndarray, float]:
+    """Columns with tiny diagonal entries, and how symmetric the pattern is."""
+    return tiny_diagonal(A), 1.0 if method.one_triangle else pattern_symmetry(A)
 
 
 def _matching(A: sp.csc_array) -> Matching:

@@ -21,7 +21,7 @@ KERNELS = PACKAGE / "gpu" / "kernels"
 # Rooms, which are modules or packages, from the top down. A module may import from its own room
 # and from those of lower rows; rooms of one row do not know each other.
 ROWS = (
-    ("__main__",),
+    ("__main__", "warm"),
     ("cli",),
     ("linalg",),
     ("api",),
@@ -38,8 +38,9 @@ ROWS = (
     ("matrix", "io", "info", "problems", "accuracy"),
     ("method", "symmetry", "values"),
     ("triangle",),
-    ("checked", "errors", "cached", "_jit"),
+    ("archive", "checked", "errors", "cached", "_jit"),
     ("_disk_cache", "_typing"),
+    ("_replacing",),
     ("",),  # the names of `frontal` itself
 )
 # What lies below a room and is none of its business all the same, but for the exceptions.

@@ -1,0 +1,233 @@
+"""`frontal warm`: compile what the first systems would wait for, and keep it on disk.
+
+Numba holds one lock while it compiles, so that threads gain nothing: each method and scalar type is
+compiled by a process, which factorizes and solves a small system of its kind. What all of them need
+of the analysis comes first, and beside it nested dissection, which takes longest.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from .. import _jit, gpu
+from .._replacing import replacing
+from ..api import analyze, factorize
+from ..factor.analysis import Analysis
+from ..machine import available_memory, thread_count
+from ..method import CHOLESKY, LDLH, LDLT, LU
+from ..ordering import metis, order
+from ..problems import convdiff3d, kkt, permuted, poisson3d, stokes2d, turned, zero_diagonal
+from ..protocol import Progress
+from . import show
+
+_SIZE = 9  # of a cube whose largest front is no small one to a GPU
+_WIDTHS = (1, 2, 4, 8)  # numbers of right-hand sides for which kernels differ
+_BYTES = 8 * 10**8  # of memory that a process takes
+_LONGEST = (LDLH, LDLT, LU, CHOLESKY)  # to compile first
+
+
+class Task(NamedTuple):
+    """What one process compiles: by a method and scalar type, or a phase of the analysis."""
+
+    backend: str
+    what: str
+    dtype: str
+
+    @property
+    def name(self) -> str:
+        """As users read it."""
+        return " ".join(part for part in self if part)
+
+
+ANALYSIS = Task("cpu", "analysis", "")
+DISSECTION = Task("cpu", "dissection", "")
+
+
+def tasks(dtypes: Sequence[str], backends: Sequence[str]) -> list[Task]:
+    """The tasks after the analysis, those that take longest first.
+
+    >>> [task.name for task in tasks(["float64"], ["cpu"])]
+    ['cpu ldlt float64', 'cpu lu float64', 'cpu cholesky float64']
+    """
+    return [
+        Task(backend, method.name, dtype)
+        for backend in sorted(backends, reverse=True)
+        for method in _LONGEST
+        for dtype in dtypes
+        if method != LDLH or np.dtype(dtype).kind == "c"
+    ]
+
+
+def warm(
+    dtypes: Sequence[str] = ("float64", "complex128"),
+    backend: str = "auto",
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> show.Record:
+    """Compile the CPU's code, and the kernels of a GPU where there is one.
+
+    Parameters
+    ----------
+    dtypes : sequence of str
+    backend : {"auto", "cpu", "gpu"}
+        ``"cpu"`` leaves a GPU out, ``"gpu"`` insists on one.
+    jobs : int, optional
+        Processes; default: as many as there are threads, and memory for.
+    progress : callable, optional
+        Called with (phase, done, total).
+
+    Returns
+    -------
+    dict
+        The folder, its files and bytes, the GPUs, and the seconds of each task.
+
+    Raises
+    ------
+    OSError
+        If compiled code cannot be kept.
+    frontal.gpu.DeviceNotFoundError
+        If there is no GPU, and one was insisted on.
+    """
+    began = time.perf_counter()
+    _check_folder()
+    if backend == "gpu":
+        gpu.require()
+    devices = [] if backend == "cpu" else gpu.devices()
+    later = tasks(dtypes, ["cpu", "gpu"] if devices else ["cpu"])
+    count = min(jobs or _jobs(), 1 + len(later))
+    seconds: dict[str, float] = {}
+
+    def done(task: Task, taken: float) -> None:
+        seconds[task.name] = taken
+        if progress:
+            progress("compiling", len(seconds), 2 + len(later))
+
+    if progress:
+        progress("compiling", 0, 2 + len(later))
+    (_one_by_one if count == 1 else _side_by_side)(later, count, done)
+    files = [path.stat().st_size for path in _jit._FOLDER.glob("*.nbc")]
+    report = {"folder": str(_jit._FOLDER), "files": len(files), "bytes": sum(files)}
+    report |= {"devices": devices, "processes": count, "tasks": seconds}
+    return {**report, "seconds": time.perf_counter() - began}
+
+
+def _check_folder() -> None:
+    """Refuse to compile what cannot be kept."""
+    try:
+        _jit._FOLDER.mkdir(parents=True, exist_ok=True)
+        with replacing(_jit._FOLDER / "warm") as stream:
+            stream.write(b"")
+        (_jit._FOLDER / "warm").unlink(missing_ok=True)
+    except OSError as error:
+        raise OSError(
+            f"compiled code cannot be kept in {_jit._FOLDER}: {error}; set FRONTAL_CACHE_DIR to a "
+            "folder that can be written now, and read later"
+        ) from error
+
+
+def _jobs() -> int:
+    memory = available_memory()
+    return thread_count() if memory is None else max(1, min(thread_count(), memory // _BYTES))
+
+
+def _one_by_one(later: list[Task], _: int, done: Callable[[Task, float], None]) -> None:
+    for task in (ANALYSIS, DISSECTION, *later):
+        done(task, run(task))
+
+
+def _side_by_side(later: list[Task], count: int, done: Callable[[Task, float], None]) -> None:
+    started = multiprocessing.get_context("spawn")  # a fork would have locks of other threads
+    with ProcessPoolExecutor(count, started, _alone) as pool:
+        waiting: dict[Future[float], Task] = {
+            pool.submit(run, task): task for task in (ANALYSIS, DISSECTION)
+        }
+        try:
+            while waiting:
+                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    task = waiting.pop(future)
+                    done(task, future.result())
+                    if task == ANALYSIS:
+                        waiting |= {pool.submit(run, one): one for one in later}
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _alone() -> None:
+    """Begin a process that has others beside it."""
+    os.environ["FRONTAL_NUM_THREADS"] = "1"
+
+
+# --- what a task does ------------------------------------------------------------------------
+
+
+def run(task: Task) -> float:
+    """Do a task, and return the seconds that it took."""
+    began = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if task == ANALYSIS:
+            _analyses()
+        elif task == DISSECTION:
+            order(poisson3d(_SIZE), "dissection")
+        else:
+            _systems(task)
+    return time.perf_counter() - began
+
+
+def _analyses() -> None:
+    """Analyze as matrices of all kinds are."""
+    A = poisson3d(4)
+    analysis = analyze(A, backend="cpu")
+    analysis.memory_for(np.float64, threads=2)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "analysis"
+        analysis.save(path)
+        Analysis.load(path)
+    analyze(sp.csc_array(sp.tril(A)), kind="spd", triangle="lower", backend="cpu")
+    analyze(permuted(convdiff3d(4), symmetric=False), backend="cpu")  # moves rows
+    analyze(kkt(40), backend="cpu")
+    if metis.available():
+        order(A, "nesdis")
+
+
+def _systems(task: Task) -> None:
+    """Factorize and solve as users do, by the method, type and backend of a task."""
+    kind = {"cholesky": "spd", "ldlt": "symmetric", "ldlh": "hermitian"}.get(task.what, "general")
+    A = _matrix(task)
+    analysis = analyze(A, kind=kind, backend=task.backend)
+    factor = analysis.factorize(A)
+    b = np.ones((A.shape[0], max(_WIDTHS)), A.dtype)
+    for trans in "NTH":
+        for width in _WIDTHS:
+            factor.solve(b[:, :width], trans, return_info=True)
+    factor.refactorize(A).solve(b[:, 0])
+    factor.slogdet()
+    factor.rcond()
+    if task.backend == "cpu":
+        _ = factor.L, factor.diag()
+        if task.what != "cholesky":
+            for moving in (stokes2d(8), zero_diagonal(200)):  # columns go to other fronts
+                given = moving.astype(A.dtype)
+                factorize(given, kind=kind, backend="cpu", singular="allow")
+
+
+def _matrix(task: Task) -> sp.csc_array:
+    dtype = np.dtype(task.dtype)
+    A = convdiff3d(_SIZE) if task.what == "lu" else poisson3d(_SIZE)
+    if task.what in ("ldlt", "ldlh"):
+        A = sp.csc_array(A - A.diagonal().mean() / 4 * sp.eye_array(A.shape[0]))
+    if dtype.kind == "c":
+        A = turned(A, hermitian=task.what != "ldlt")
+    return A.astype(dtype)

@@ -1,0 +1,163 @@
+"""Analyses in files: `Analysis.save` and `Analysis.load`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
+
+import numpy as np
+
+from .. import __version__
+from ..archive import Archive, Header, write
+from ..io import named
+from ..ordering import METHODS
+from ..symbolic.sound import check_permutation
+from ..symbolic.stored import (
+    FORMAT,
+    check_header,
+    found_in,
+    fronts_in,
+    number,
+    one_of,
+    record,
+    record_fronts,
+    whole,
+)
+from ..symbolic.symbolic import Choices, Found
+from .analyzed import Analyzed
+
+if TYPE_CHECKING:
+    from ..symbolic.matched import Pairs
+    from ..symbolic.stored import Test
+
+KIND = "frontal analysis"
+_FIRST = "first_"  # arrays of the analysis before its amendments
+_BACKENDS = "auto", "cpu", "gpu"
+
+Kept = TypeVar("Kept", bound=Analyzed)
+
+
+def _are_seconds(x: object) -> bool:
+    return isinstance(x, dict) and all(map(number, x.values()))
+
+
+_HEADER: dict[str, Test] = {
+    "dtype": one_of("float32", "float64", "complex64", "complex128"),
+    "backend": one_of(*_BACKENDS),
+    "seconds": _are_seconds,
+    "fallback": one_of(True, False),
+    "amendments": whole,
+    "first_backend": one_of(None, *_BACKENDS),
+    "chosen": one_of(*METHODS),
+    "reuse": number,
+    "pairs": one_of("auto", "all", "none"),
+}
+
+
+class _Fields(TypedDict):
+    """The header, once it has been checked."""
+
+    dtype: str
+    backend: str
+    seconds: dict[str, float]
+    fallback: bool
+    amendments: int
+    first_backend: str | None
+    chosen: str
+    reuse: int
+    pairs: Pairs
+
+
+def save(analysis: Analyzed, path: str | os.PathLike[str]) -> None:
+    """Write an analysis to a file; see `Analysis.save`."""
+    choices, first = analysis.choices, analysis.first
+    header, arrays = record(_found(analysis))
+    more: Header = {
+        "kind": KIND,
+        "format": FORMAT,
+        "version": __version__,
+        "dtype": analysis.dtype.name,
+        "backend": analysis.backend,
+        "seconds": analysis.seconds,
+        "fallback": analysis.fallback,
+        "amendments": analysis.amendments,
+        "first_backend": first.backend if first else None,
+        "chosen": choices.ordering,
+        "reuse": choices.reuse if isinstance(choices.reuse, int) else float(choices.reuse),
+        "pairs": choices.pairs,
+    }
+    if choices.perm is not None:
+        arrays["chosen_perm"] = choices.perm.astype(np.int64)
+    if first is not None:
+        arrays |= record_fronts(first.symbolic, _FIRST)
+    write(Path(path), more | header, arrays)
+
+
+def load(cls: type[Kept], path: str | os.PathLike[str]) -> Kept:
+    """Read an analysis from a file; see `Analysis.load`."""
+    path = Path(path)
+    with named(path), _opened(path) as archive:
+        header = archive.header
+        if header.get("kind") != KIND:
+            raise ValueError("it holds no analysis; give a file that Analysis.save wrote")
+        if header.get("format") != FORMAT:
+            raise ValueError(
+                f"it is in format {header.get('format')} of analyses, by frontal "
+                f"{header.get('version')}, and frontal {__version__} reads format {FORMAT}; "
+                "analyze the matrix again, or load the file where it was saved"
+            )
+        return _analysis(cls, archive)
+
+
+def _opened(path: Path) -> Archive:
+    """The archive in a file; errors of its form say what was expected."""
+    try:
+        return Archive(path)
+    except (MemoryError, OSError):
+        raise
+    except Exception as error:
+        what = "no file that Analysis.save wrote, or a damaged one"
+        raise ValueError(f"{what}: {error}; save the analysis again") from error
+
+
+def _analysis(cls: type[Kept], archive: Archive) -> Kept:
+    check_header(archive.header, _HEADER)
+    header = cast(_Fields, archive.header)
+    found = found_in(archive)
+    analysis = cls(
+        symbolic=found.symbolic,
+        dtype=np.dtype(header["dtype"]),
+        ordering=found.ordering,
+        matching=found.matching,
+        backend=header["backend"],
+        seconds=header["seconds"],
+        choices=_choices(archive, header, found),
+        paired=found.paired,
+        tiny=found.tiny,
+        fallback=header["fallback"],
+    )
+    backend = header["first_backend"]
+    if (backend is None) != (header["amendments"] == 0):
+        raise ValueError("its header contradicts itself about amendments")
+    if backend is None:
+        return analysis
+    symbolic = found.symbolic
+    pattern = symbolic.indptr, symbolic.indices
+    first = fronts_in(archive, symbolic.n, symbolic.method, pattern, _FIRST)
+    before = replace(analysis, symbolic=first, backend=backend)
+    return replace(analysis, first=before, amendments=header["amendments"])
+
+
+def _choices(archive: Archive, header: _Fields, found: Found) -> Choices:
+    perm = None
+    if header["chosen"] == "given":
+        perm = archive.vector("chosen_perm", np.int64)
+        check_permutation("chosen_perm", perm, found.symbolic.n)
+    return Choices(header["chosen"], perm, header["reuse"], header["pairs"])
+
+
+def _found(analysis: Analyzed) -> Found:
+    of = analysis.symbolic, analysis.ordering, analysis.matching
+    return Found(*of, analysis.paired, analysis.tiny)

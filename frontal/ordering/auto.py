@@ -20,6 +20,7 @@ FLOOR = 1e8  # flops of minimum degree below which nothing else is worth a look
 FEWEST = 2000  # nodes from which dissection may win
 BESIDE_THREADS = 4  # from which on a dissection begins beside minimum degree
 BESIDE_NODES = 20_000  # that take minimum degree 20 milliseconds
+PLANE = 5  # neighbours of a node, in the mean, of plane meshes, which minimum degree is good for
 SEEDS = 4  # dissections, the best of which has about 0.88 times the flops of one
 SEED_GAIN = 0.06  # of the flops, by one more
 METIS_GAIN = 0.08  # of the flops, on meshes
@@ -93,7 +94,8 @@ class _Dissections:
         self.found, self.components, self.threads = found, components, threads
         self.run: dissection.Run | None = None
         self.since = time.monotonic()
-        if threads >= BESIDE_THREADS and found.graph.n >= BESIDE_NODES:
+        solid = found.graph.nnz > PLANE * found.graph.n
+        if threads >= BESIDE_THREADS and found.graph.n >= BESIDE_NODES and solid:
             self.run = dissection.Run(components, 1, threads - 1)
 
     def should_pay(self) -> bool:

@@ -145,9 +145,8 @@ class Run:
             self.cancel()
 
     def cancel(self) -> None:
-        """End it, if it is still at work; waits until its threads have left."""
+        """End it, if it is still at work: its threads leave by themselves, within a level."""
         self._stop[0] = 1
-        self._thread.join()
 
     def _work(self) -> None:
         try:

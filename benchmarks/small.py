@@ -23,11 +23,11 @@ from harness import RESULTS, ROOT, THREAD_VARIABLES, commit, machine, now, versi
 os.environ |= dict.fromkeys(THREAD_VARIABLES, "1")  # before NumPy is loaded
 sys.path.insert(0, str(ROOT))
 
-import numpy as np  # noqa: E402
-import scipy.sparse as sp  # noqa: E402
-from scipy.sparse.linalg import splu, spsolve  # noqa: E402
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import splu, spsolve
 
-import frontal  # noqa: E402
+import frontal
 
 PROBLEMS = (("chain", 10), ("chain", 100), ("chain", 1000), ("grid", 100), ("grid", 1024))
 WARM_UP, ROUNDS = 5, 10

@@ -120,15 +120,16 @@ def test_small_parts_are_ordered_with_regard_to_what_is_around_them(monkeypatch)
 
 
 def test_ends_in_time_and_by_an_interrupt(interruptible):
-    graph, before = adjacency(stencil(40, 40, 40)), threading.active_count()
+    graph, large = adjacency(stencil(40, 40, 40)), adjacency(stencil(400, 400))
+    before = threading.active_count()
     with pytest.raises(OrderingTimeout, match="time limit"):
         order(graph, "dissection", time_limit=0.0)
     alarm = threading.Timer(
-        0.02, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)
+        0.1, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)
     )
     alarm.start()
     with pytest.raises(KeyboardInterrupt):
-        order(adjacency(stencil(400, 400)), "dissection")
+        order(large, "dissection")
     alarm.join()
     end = time.monotonic() + 30
     while threading.active_count() > before and time.monotonic() < end:

@@ -84,11 +84,6 @@ def allocating(function: Callable[Parameters, Result]) -> Callable[Parameters, R
     return _compiled(function, **_INNER)
 
 
-# For functions that only compiled code calls, compiled into their callers: a call would count
-# references to its arrays, which is a third of the time of graph algorithms.
-inlined: Any = numba.njit(inline="always")
-
-
 def intrinsic(
     function: Callable[Concatenate[object, Parameters], object],
 ) -> Callable[Parameters, Any]:

@@ -7,7 +7,9 @@ import time
 
 import numpy as np
 
+from ..cached import cached_property
 from ..errors import OrderingTimeout
+from ..machine import DISSECTION
 from . import dissection, metis
 from .amd import amd
 from .components import Components
@@ -101,22 +103,28 @@ class _Dissections:
     def should_pay(self) -> bool:
         """Whether the first one is worth the time that it still takes."""
         found = self.found
-        hoped = found.model.seconds(dissected(found.cost, found.graph.n))
-        price = dissection_seconds(self.components, self.threads)
+        saving = found.seconds - found.model.seconds(dissected(found.cost, found.graph.n))
+        if found.model.crowded(found.cost):
+            return True
         if self.run is not None:
-            price -= time.monotonic() - self.since
-        return found.model.crowded(found.cost) or found.seconds - hoped > price
+            return saving > self.price - (time.monotonic() - self.since)
+        # the first test spares most plane meshes a search for components and equal nodes
+        return saving > DISSECTION.start and saving > self.price
+
+    @cached_property
+    def price(self) -> float:
+        """Seconds that one takes."""
+        return dissection_seconds(self.components, self.threads)
 
     def add(self, deadline: float) -> float:
         """Add as many as should pay; their flops over those that were hoped for."""
         hoped = dissected(self.found.cost, self.found.graph.n).flops
-        price = dissection_seconds(self.components, self.threads)
         for seed in range(1, SEEDS + 1):
             run, self.run = self.run, None
             with run or dissection.Run(self.components, seed, self.threads) as running:
                 perm = running.result(deadline - time.monotonic())
             self.found.add("dissection", perm, f"dissection {seed}" if seed > 1 else "")
-            if SEED_GAIN * self.found.seconds < price:
+            if SEED_GAIN * self.found.seconds < self.price:
                 break
         return self.found.tried["dissection"].flops / hoped
 

@@ -84,10 +84,10 @@ def metis_seconds(components: Components) -> float:
 
 
 def dissection_seconds(components: Components, threads: int) -> float:
-    """Expected time of `dissect`: halves are bisected side by side, which the first ones are not.
+    """Expected time of `dissection.Run`; all parts of one depth together take near-equal time.
 
-    All parts of a depth take one time together; the parts of which the largest is in turn take
-    two such times, one after the other, whatever the threads.
+    One thread bisects a part: of each depth the largest part alone, half as large as the one
+    before, is a chain as long as two depths, whatever the threads.
     """
     total, level = _levels_seconds(components, DISSECTION, LEAF)
     chain = min(total, 2 * level)

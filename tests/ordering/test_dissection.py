@@ -24,6 +24,7 @@ from frontal.ordering.graph import Graph, induced
 from .test_ordering import is_permutation, patterns, stencil
 
 module = importlib.import_module("frontal.ordering.dissection.dissect")
+team = importlib.import_module("frontal.ordering.dissection.team")
 
 
 GO_ON = np.zeros(1, np.int32)
@@ -89,6 +90,8 @@ def test_threads_change_nothing(A, seed):
     graph = adjacency(A)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "GRAIN", 100)  # many parts
+        patch.setattr(module, "RANGE", 40)  # of which most are cut by several threads
+        patch.setattr(team, "RANGE", 40)
         runs = [Run(Components(graph), seed, threads) for threads in (1, 2, 7)]
         found = [run.result() for run in runs]
     assert is_permutation(found[0], graph.n)

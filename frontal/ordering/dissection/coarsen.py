@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import allocating, inner
+from ..._jit import allocating, inner, jit
 from .graph import Weighted, edge_hash
 
 ROUNDS = 6  # of proposals; later ones match few
@@ -21,8 +21,8 @@ MATCHED = np.int32(2**31 - 1)  # weight of a node that nobody may propose to
 LEFT_OVER = 0.15  # of all nodes that were not matched, from which distant pairs are sought
 
 
-@inner
-def _propose(graph, free, mate, open_weight, proposal, heaviest, seed):
+@jit
+def propose(graph, free, mate, open_weight, proposal, heaviest, seed):
     """Best free neighbour of each free node, -1 where it has none."""
     for k in range(free.size):
         v = free[k]
@@ -44,9 +44,9 @@ def _propose(graph, free, mate, open_weight, proposal, heaviest, seed):
         proposal[v] = best
 
 
-@inner
-def _accept(free, mate, open_weight, proposal):
-    """Match mutual proposals; returns how many nodes may still be matched, first in `free`."""
+@jit
+def accept(free, mate, open_weight, proposal):
+    """Match mutual proposals; how many nodes may still be matched is returned, first in `free`."""
     for k in range(free.size):
         v = free[k]
         u = proposal[v]
@@ -86,6 +86,20 @@ def _pair_at_distance_two(graph, mate, heaviest):
             waiting[best] = v
 
 
+@jit
+def match_the_rest(graph, mate, heaviest):
+    """Match what proposals left over: distant pairs, if it is much, or nodes with themselves."""
+    n = mate.size
+    alone = 0
+    for v in range(n):
+        alone += mate[v] < 0
+    if alone > LEFT_OVER * n:
+        _pair_at_distance_two(graph, mate, heaviest)
+    for v in range(n):
+        if mate[v] < 0:
+            mate[v] = v
+
+
 @allocating
 def _match(graph, heaviest, seed):
     """The node that each node is merged with, or itself."""
@@ -96,18 +110,11 @@ def _match(graph, heaviest, seed):
     open_weight = graph.weight.copy()
     left = n
     for _ in range(ROUNDS):
-        _propose(graph, free[:left], mate, open_weight, proposal, heaviest, seed)
-        left = _accept(free[:left], mate, open_weight, proposal)
+        propose(graph, free[:left], mate, open_weight, proposal, heaviest, seed)
+        left = accept(free[:left], mate, open_weight, proposal)
         if left == 0:
             break
-    alone = 0
-    for v in range(n):
-        alone += mate[v] < 0
-    if alone > LEFT_OVER * n:
-        _pair_at_distance_two(graph, mate, heaviest)
-    for v in range(n):
-        if mate[v] < 0:
-            mate[v] = v
+    match_the_rest(graph, mate, heaviest)
     return mate
 
 
@@ -129,43 +136,70 @@ def _append_neighbours(graph, v, own, coarse_of, place, base, near, edge, count)
     return count
 
 
-@allocating
-def _contract(graph, mate):
-    """The graph whose nodes are the pairs, and the coarse node of each node."""
-    n = mate.size
-    coarse_of = np.empty(n, np.int32)
-    coarse = 0
-    for v in range(n):
+@jit
+def count_pairs(mate, first, last):
+    """How many pairs have their smaller node in a range."""
+    count = 0
+    for v in range(first, last):
+        count += mate[v] >= v
+    return count
+
+
+@jit
+def number_pairs(mate, first, last, coarse, coarse_of):
+    """Number the pairs whose smaller node is in a range, from `coarse` on."""
+    for v in range(first, last):
         if mate[v] >= v:
             coarse_of[v] = coarse_of[mate[v]] = coarse
             coarse += 1
-    begin = np.empty(coarse + 1, np.int64)
-    near = np.empty(graph.near.size, np.int32)
-    edge = np.empty(graph.near.size, np.int32)
-    weight = np.empty(coarse, np.int32)
-    place = np.full(coarse, -1, np.int32)
+
+
+@jit
+def contract(graph, mate, coarse_of, first, last, count, total):
+    """The rows of the coarse graph, of `total` nodes, for the `count` pairs of a range."""
+    room = 0
+    for v in range(first, last):
+        if mate[v] >= v:
+            room += graph.begin[v + 1] - graph.begin[v]
+            room += graph.begin[mate[v] + 1] - graph.begin[mate[v]]
+    begin = np.empty(count + 1, np.int64)
+    near = np.empty(room, np.int32)
+    edge = np.empty(room, np.int32)
+    weight = np.empty(count, np.int32)
+    place = np.full(total, -1, np.int32)
     begin[0] = 0
-    c = 0
-    for v in range(n):
-        u = mate[v]
+    k = 0
+    for v in range(first, last):
+        u, c = mate[v], coarse_of[v]
         if u < v:
             continue
-        base = begin[c]
-        count = _append_neighbours(graph, v, c, coarse_of, place, base, near, edge, 0)
-        weight[c] = graph.weight[v]
+        base = begin[k]
+        found = _append_neighbours(graph, v, c, coarse_of, place, base, near, edge, 0)
+        weight[k] = graph.weight[v]
         if u != v:
-            count = _append_neighbours(graph, u, c, coarse_of, place, base, near, edge, count)
-            weight[c] += graph.weight[u]
-        for q in range(base, base + count):
+            found = _append_neighbours(graph, u, c, coarse_of, place, base, near, edge, found)
+            weight[k] += graph.weight[u]
+        for q in range(base, base + found):
             place[near[q]] = -1
-        begin[c + 1] = base + count
-        c += 1
-    used = begin[coarse]
-    return Weighted(begin, near[:used].copy(), edge[:used].copy(), weight), coarse_of
+        begin[k + 1] = base + found
+        k += 1
+    used = begin[count]
+    return Weighted(begin, near[:used], edge[:used], weight)
+
+
+@jit
+def heaviest_node(total):
+    """Weight that a node of a coarser graph may have, of a graph of this weight."""
+    return max(np.int64(HEAVIEST * total), np.int64(2))
 
 
 @allocating
 def coarser(graph, total, seed):
     """A graph of about half the nodes, and the node of it that each node belongs to."""
-    heaviest = max(np.int64(HEAVIEST * total), 2)
-    return _contract(graph, _match(graph, heaviest, seed))
+    n = graph.weight.size
+    mate = _match(graph, heaviest_node(total), seed)
+    coarse_of = np.empty(n, np.int32)
+    count = count_pairs(mate, 0, n)
+    number_pairs(mate, 0, n, 0, coarse_of)
+    coarse = contract(graph, mate, coarse_of, 0, n, count, count)
+    return Weighted(coarse.begin, coarse.near.copy(), coarse.edge.copy(), coarse.weight), coarse_of

@@ -14,8 +14,9 @@ from ..components import Components, CompressedGraph
 from .graph import Weighted, scrambled
 from .leaves import order_inside
 from .split import dissect_to_leaves, split
+from .team import RANGE, Team
 
-GRAIN = 20_000  # nodes of a part that one thread dissects to the end
+GRAIN = 5_000  # nodes of a part that one thread dissects to the end
 
 
 class Component:
@@ -66,14 +67,23 @@ class Part(NamedTuple):
     first: int
     seed: int
 
-    def work(self) -> list[Part]:
-        """Order the part, or what separates two smaller ones, which are returned."""
+    def work(self, pool: ThreadPoolExecutor, threads: int) -> list[Part]:
+        """Order the part, or what separates two smaller ones, which are returned.
+
+        A large part takes its share of the threads of a pool, all parts having `threads`.
+        """
         component, graph, names, first, seed = self
         n = names.size
         if component.stop[0]:
             return []
         if n > GRAIN:
-            zero, zero_names, one, one_names, separator = split(graph, names, seed, component.stop)
+            share = min(threads * n // component.perm.size, graph.near.size // RANGE)
+            found = (
+                Team(pool, share, component.stop).split(graph, names, seed)
+                if share > 1
+                else split(graph, names, seed, component.stop)
+            )
+            zero, zero_names, one, one_names, separator = found
             middle, last = first + zero_names.size, first + n - separator.size
             if max(zero_names.size, one_names.size) < n:
                 component.perm[last : first + n] = separator
@@ -158,10 +168,11 @@ class Run:
         found = [Component(one, self._stop) for one in self._components.compressed]
         ready = [component.whole(self._seed) for component in found]
         open_: set[Future[list[Part]]] = set()
-        with ThreadPoolExecutor(self._threads) as pool:
+        threads = self._threads
+        with ThreadPoolExecutor(threads) as pool, ThreadPoolExecutor(threads) as helpers:
             while ready or open_:
                 ready.sort(key=lambda part: -part.names.size)
-                open_ |= {pool.submit(part.work) for part in ready}
+                open_ |= {pool.submit(part.work, helpers, threads) for part in ready}
                 done, open_ = concurrent.futures.wait(open_, return_when=FIRST_COMPLETED)
                 ready = [part for future in done for part in future.result()]
         return self._components.assemble([component.perm for component in found])

@@ -11,21 +11,38 @@ from .graph import SEPARATOR, Weighted, scrambled
 LEAF = 240  # nodes of a part that is dissected no further
 
 
-@allocating
-def _side(graph, names, where, side, label):
-    """The graph of one side, and the names of its nodes."""
-    count, entries = 0, 0
-    for v in range(where.size):
+@jit
+def number_side(where, side, first, last, count, label):
+    """Number the nodes of a side that lie in a range, from `count` on; the number after them."""
+    for v in range(first, last):
         if where[v] == side:
             label[v] = count
             count += 1
-            entries += graph.begin[v + 1] - graph.begin[v]
+    return count
+
+
+@jit
+def count_side(where, side, first, last):
+    """How many nodes of a range are on a side."""
+    count = 0
+    for v in range(first, last):
+        count += where[v] == side
+    return count
+
+
+@jit
+def cut_out(graph, names, where, side, label, first, last, count):
+    """The rows of a side's graph for the `count` nodes of it in a range, and their names."""
+    room = 0
+    for v in range(first, last):
+        if where[v] == side:
+            room += graph.begin[v + 1] - graph.begin[v]
     begin = np.empty(count + 1, np.int64)
-    near = np.empty(entries, np.int32)
+    near = np.empty(room, np.int32)
     weight = np.empty(count, np.int32)
     of_side = np.empty(count, np.int32)
     begin[0] = q = k = 0
-    for v in range(where.size):
+    for v in range(first, last):
         if where[v] != side:
             continue
         for p in range(graph.begin[v], graph.begin[v + 1]):
@@ -39,6 +56,13 @@ def _side(graph, names, where, side, label):
     return Weighted(begin, near[:q], np.ones(q, np.int32), weight), of_side
 
 
+@allocating
+def _side(graph, names, where, side, label):
+    """The graph of one side, and the names of its nodes."""
+    count = number_side(where, side, 0, where.size, 0, label)
+    return cut_out(graph, names, where, side, label, 0, where.size, count)
+
+
 @jit
 def split(graph, names, seed, stop):
     """Bisect a graph whose nodes have these names.
@@ -46,7 +70,7 @@ def split(graph, names, seed, stop):
     Returns the graphs and names of both sides, and the names in the separator; they are of no use
     once ``stop[0]`` is nonzero.
     """
-    where = bisect(graph, seed, stop)
+    where, _ = bisect(graph, 0, seed, stop)
     label = np.empty(where.size, np.int32)
     zero, zero_names = _side(graph, names, where, 0, label)
     one, one_names = _side(graph, names, where, 1, label)

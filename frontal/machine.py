@@ -77,9 +77,9 @@ H200 = Machine(
     fronts=FrontCost(front=6e-9, entry=18e-12, rate=1e12, half=12.0, tile=14e-9),
     room=1.6e10,
 )
-# Of 40 graphs, within 1.6x. METIS is started as a process, and fed.
+# Of some graphs, within 2x. METIS is started as a process, and fed.
 METIS = DissectionCost(start=0.05, node=1.35e-7, neighbour=4.85e-8)
-DISSECTION = DissectionCost(start=0.001, node=5e-8, neighbour=1.1e-7)
+DISSECTION = DissectionCost(start=0.001, node=2e-7, neighbour=5e-8)
 
 MACHINES = {"cpu": CPU, "gpu": H200}  # by the name of a backend
 

@@ -86,11 +86,11 @@ def metis_seconds(components: Components) -> float:
 def dissection_seconds(components: Components, threads: int) -> float:
     """Expected time of `dissection.Run`; all parts of one depth together take near-equal time.
 
-    One thread bisects a part: of each depth the largest part alone, half as large as the one
-    before, is a chain as long as two depths, whatever the threads.
+    Separators are refined by one thread each: of each depth the largest, half as large as the one
+    before, is a chain, together with what threads wait for about as long as one depth.
     """
     total, level = _levels_seconds(components, DISSECTION, LEAF)
-    chain = min(total, 2 * level)
+    chain = min(total, level)
     return DISSECTION.start + float(chain + (total - chain) / threads)
 
 

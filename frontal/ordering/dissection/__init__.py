@@ -1,8 +1,9 @@
 """Nested dissection: a graph falls apart by separators, level by level, down to leaves.
 
-`Run` has parts on threads (`dissect.py`); one part is bisected by `bisect.py`, which coarsens
-(`coarsen.py`), cuts the coarsest graph (`start.py`) and refines the separator on the way back
-(`improve.py`). `leaves.py` orders what is dissected no further.
+`Run` has parts on threads (`dissect.py`). A graph is coarsened once (`coarsen.py`, large ones by
+several threads in `team.py`); its coarser graphs are cut together with it (`split.py`). One part is
+bisected by `bisect.py`, which cuts the coarsest graph (`start.py`) and refines the separator on the
+way back (`improve.py`). `leaves.py` orders what is dissected no further.
 """
 
 from .dissect import Run

@@ -1,5 +1,8 @@
 """Multilevel bisection by a separator: coarsen, cut the coarsest graph, refine on the way back.
 
+What a part is coarsened to is cut together with it, so that its sides need be coarsened only from
+where few nodes are left: matchings of large graphs are made once for all parts of a component.
+
 Reference: G. Karypis, V. Kumar, SIAM J. Sci. Comput. 20 (1998).
 """
 
@@ -9,22 +12,23 @@ import numpy as np
 
 from ..._jit import allocating, jit
 from .coarsen import coarser
-from .graph import scrambled
+from .graph import Levels, Weighted, level, scrambled
 from .improve import make_work, refine
 from .start import first_separator
 
 COARSEST = 100  # nodes
+KEPT = 500  # nodes of a level, from which on it is cut together with the part
 STALLED = 0.95  # of its nodes that a coarser graph has, from which on coarsening ends
 LARGEST_SIDE = 0.6  # of the weight
 
 
 @allocating
-def _coarsened(graph, total, level, seed, stop):
-    """The graph and coarser ones, and the maps between them."""
+def _coarsened(graph, total, count, least, seed, stop):
+    """The graph, the `count`-th of its levels, and coarser ones, and the maps between them."""
     graphs, maps = [graph], [np.empty(0, np.int32)]
-    while graphs[-1].weight.size > COARSEST and stop[0] == 0:
+    while graphs[-1].weight.size > least and stop[0] == 0:
         fine = graphs[-1]
-        coarse, coarse_of = coarser(fine, total, scrambled(seed, level + len(graphs)))
+        coarse, coarse_of = coarser(fine, total, scrambled(seed, count + len(graphs)))
         if coarse.weight.size > STALLED * fine.weight.size:
             break
         graphs.append(coarse)
@@ -32,8 +36,32 @@ def _coarsened(graph, total, level, seed, stop):
     return graphs, maps
 
 
+@jit
+def with_levels(graph, count, seed, stop):
+    """The graph, the `count`-th level of a component, with coarser ones down to `KEPT` nodes."""
+    total = graph.weight.astype(np.int64).sum()
+    graphs, maps = _coarsened(graph, total, count, KEPT, seed, stop)
+    first = np.zeros(len(graphs) + 1, np.int64)
+    entry = np.zeros(len(graphs) + 1, np.int64)
+    for k in range(len(graphs)):
+        first[k + 1] = first[k] + graphs[k].weight.size
+        entry[k + 1] = entry[k] + graphs[k].near.size
+    begin = np.empty(first[-1] + 1, np.int64)
+    near, edge = np.empty(entry[-1], np.int32), np.empty(entry[-1], np.int32)
+    weight, coarse_of = np.empty(first[-1], np.int32), np.empty(first[-1], np.int32)
+    for k in range(len(graphs)):
+        begin[first[k] : first[k + 1] + 1] = graphs[k].begin + entry[k]
+        near[entry[k] : entry[k + 1]] = graphs[k].near
+        edge[entry[k] : entry[k + 1]] = graphs[k].edge
+        weight[first[k] : first[k + 1]] = graphs[k].weight
+        if k > 0:
+            coarse_of[first[k - 1] : first[k]] = maps[k]
+    coarse_of[first[-2] :] = 0
+    return Levels(Weighted(begin, near, edge, weight), coarse_of, first)
+
+
 @allocating
-def _finer(graph, coarse_of, coarse, weight, most, work, stop):
+def _finer(graph, coarse_of, coarse, weight, work, most, stop):
     """The side of each node of a graph, from those of a coarser one, refined."""
     where = np.empty(coarse_of.size, np.int8)
     for v in range(coarse_of.size):
@@ -44,31 +72,23 @@ def _finer(graph, coarse_of, coarse, weight, most, work, stop):
 
 
 @jit
-def finer(graph, coarse_of, coarse, weight, stop):
-    """The side of each node of a graph, from those of a coarser one, refined.
-
-    `weight` has the weights of sides and separator, before and afterwards.
-    """
-    most = np.int64(LARGEST_SIDE * weight.sum())
-    return _finer(graph, coarse_of, coarse, weight, most, make_work(coarse_of.size), stop)
-
-
-@jit
-def bisect(graph, level, seed, stop):
-    """Side of each node, 0, 1 or `SEPARATOR`, and the weights of these three.
-
-    The graph may be a coarser one, of this level. It ends early where ``stop[0]`` becomes nonzero.
-    """
+def bisect(levels, seed, stop):
+    """Side of each node: 0, 1 or `SEPARATOR`; ends early where ``stop[0]`` becomes nonzero."""
+    count = levels.first.size - 1
+    coarsest = level(levels, count - 1)
     total = np.int64(0)
-    for v in range(graph.weight.size):
-        total += graph.weight[v]
+    for v in range(coarsest.weight.size):
+        total += coarsest.weight[v]
     most = np.int64(LARGEST_SIDE * total)
-    graphs, maps = _coarsened(graph, total, level, seed, stop)
-    work = make_work(graph.weight.size)
+    graphs, maps = _coarsened(coarsest, total, count - 1, COARSEST, seed, stop)
+    work = make_work(levels.first[1])
     where = np.zeros(graphs[-1].weight.size, np.int8)
     weight = np.empty(3, np.int64)
     if stop[0] == 0:
         first_separator(graphs[-1], total, most, work, seed, where, weight)
     for k in range(len(graphs) - 1, 0, -1):
-        where = _finer(graphs[k - 1], maps[k], where, weight, most, work, stop)
-    return where, weight
+        where = _finer(graphs[k - 1], maps[k], where, weight, work, most, stop)
+    for k in range(count - 2, -1, -1):
+        own = levels.coarse_of[levels.first[k] : levels.first[k + 1]]
+        where = _finer(level(levels, k), own, where, weight, work, most, stop)
+    return where

@@ -11,7 +11,8 @@ import numpy as np
 
 from ...errors import OrderingTimeout
 from ..components import Components, CompressedGraph
-from .graph import Weighted, scrambled
+from .bisect import with_levels
+from .graph import Levels, Weighted, scrambled
 from .leaves import order_inside
 from .split import dissect_to_leaves, split
 from .team import RANGE, Team
@@ -37,13 +38,19 @@ class Component:
         self.perm = np.empty(compressed.graph.n, np.int32)
         self._labels: list[np.ndarray] = []  # room for threads; append and pop are atomic
 
-    def whole(self, seed: int) -> Part:
-        """All nodes as a part."""
-        graph = self.compressed.graph
+    def whole(self, seed: int, pool: ThreadPoolExecutor, threads: int) -> Part:
+        """All nodes as a part, whose coarser graphs are made by `threads` of a pool."""
+        given = self.compressed.graph
         weights = self.compressed.weights.astype(np.int32)
-        edges = np.ones(graph.nnz, np.int32)
-        names = np.arange(graph.n, dtype=np.int32)
-        return Part(self, Weighted(graph.indptr, graph.indices, edges, weights), names, 0, seed)
+        edges = np.ones(given.nnz, np.int32)
+        graph = Weighted(given.indptr, given.indices, edges, weights)
+        team = min(threads, given.nnz // RANGE)
+        levels = (
+            Team(pool, team, self.stop).with_levels(graph, seed)
+            if team > 1
+            else with_levels(graph, 0, seed, self.stop)
+        )
+        return Part(self, levels, np.arange(given.n, dtype=np.int32), 0, seed)
 
     def order_inside(self, names: np.ndarray, class_of: np.ndarray) -> np.ndarray:
         """Order of some nodes, class by class."""
@@ -55,14 +62,14 @@ class Component:
 
 
 class Part(NamedTuple):
-    """A part of a component: its own graph, and the names of its nodes in the component.
+    """A part of a component: its own levels, and the names of its nodes in the component.
 
     Its nodes are eliminated one after the other from the place `first` on. Its `seed` depends on
     its place in the tree of parts alone, so that threads change no result.
     """
 
     component: Component
-    graph: Weighted
+    levels: Levels
     names: np.ndarray
     first: int
     seed: int
@@ -72,18 +79,18 @@ class Part(NamedTuple):
 
         A large part takes its share of the threads of a pool, all parts having `threads`.
         """
-        component, graph, names, first, seed = self
+        component, levels, names, first, seed = self
         n = names.size
         if component.stop[0]:
             return []
         if n > GRAIN:
-            share = min(threads * n // component.perm.size, graph.near.size // RANGE)
-            found = (
-                Team(pool, share, component.stop).split(graph, names, seed)
+            share = min(threads * n // component.perm.size, levels.graph.near.size // RANGE)
+            parts = (
+                Team(pool, share, component.stop).split(levels, names, seed)
                 if share > 1
-                else split(graph, names, seed, component.stop)
+                else split(levels, names, seed, component.stop)
             )
-            zero, zero_names, one, one_names, separator = found
+            zero, zero_names, one, one_names, separator = parts
             middle, last = first + zero_names.size, first + n - separator.size
             if max(zero_names.size, one_names.size) < n:
                 component.perm[last : first + n] = separator
@@ -91,7 +98,7 @@ class Part(NamedTuple):
                     Part(component, zero, zero_names, first, int(scrambled(seed, 0))),
                     Part(component, one, one_names, middle, int(scrambled(seed, 1))),
                 ]
-        class_of = dissect_to_leaves(graph, names, seed, component.stop)
+        class_of = dissect_to_leaves(levels, names, seed, component.stop)
         if not component.stop[0]:
             component.perm[first : first + n] = component.order_inside(names, class_of)
         return []
@@ -166,10 +173,10 @@ class Run:
 
     def _dissect(self) -> np.ndarray:
         found = [Component(one, self._stop) for one in self._components.compressed]
-        ready = [component.whole(self._seed) for component in found]
         open_: set[Future[list[Part]]] = set()
         threads = self._threads
         with ThreadPoolExecutor(threads) as pool, ThreadPoolExecutor(threads) as helpers:
+            ready = [component.whole(self._seed, helpers, threads) for component in found]
             while ready or open_:
                 ready.sort(key=lambda part: -part.names.size)
                 open_ |= {pool.submit(part.work, helpers, threads) for part in ready}

@@ -32,6 +32,32 @@ class Weighted(NamedTuple):
     weight: np.ndarray
 
 
+class Levels(NamedTuple):
+    """A graph and coarser ones: all their nodes one after the other, the finest first.
+
+    Attributes
+    ----------
+    graph : Weighted
+        All levels; neighbours are numbered within their level.
+    coarse_of : (graph.n,) int32 array
+        The node of the next level, numbered within it, that each node belongs to; on the last
+        level of no meaning.
+    first : (levels + 1,) int64 array
+        The first node of each level.
+    """
+
+    graph: Weighted
+    coarse_of: np.ndarray
+    first: np.ndarray
+
+
+@jit
+def level(levels, k):
+    """The graph of a level."""
+    graph, first, last = levels.graph, levels.first[k], levels.first[k + 1]
+    return Weighted(graph.begin[first : last + 1], graph.near, graph.edge, graph.weight[first:last])
+
+
 @jit
 def scrambled(a, b):
     """A hash of two integers, 32 bits: ties are broken by it, in any order of the nodes alike."""

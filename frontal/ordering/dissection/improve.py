@@ -17,7 +17,7 @@ import numpy as np
 from ..._jit import allocating, inner
 from .graph import SEPARATOR
 
-PASSES = 4  # at most
+PASSES = 3  # at most
 PATIENCE = 100  # moves without a better state that end a pass
 ABSENT = -1
 
@@ -275,7 +275,7 @@ def _run_pass(graph, where, weight, work, most, best):
             _push(state, heap, count, side, member[k])
     _copy(weight, best)
     best_moves = 0
-    patience = min(PATIENCE, 2 * count[MEMBERS] + 5)
+    patience = min(PATIENCE, count[MEMBERS] // 2 + 10)
     while count[MOVES] - best_moves < patience:
         v, side = _next(weight, state, heap, count, most)
         if v < 0:

@@ -1,91 +1,131 @@
-"""What a bisection leaves: a graph for each side and a separator, down to leaves."""
+"""What a bisection leaves: the levels of each side and a separator, down to leaves."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import allocating, jit
-from .bisect import bisect
-from .graph import SEPARATOR, Weighted, scrambled
+from ..._jit import allocating, inner, jit
+from .bisect import KEPT, bisect
+from .graph import SEPARATOR, Levels, Weighted, scrambled
 
-LEAF = 240  # nodes of a part that is dissected no further
+LEAF = 300  # nodes of a part that is dissected no further
 
 
-@jit
-def number_side(where, side, first, last, count, label):
-    """Number the nodes of a side that lie in a range, from `count` on; the number after them."""
-    for v in range(first, last):
-        if where[v] == side:
-            label[v] = count
+@inner
+def _number_level(levels, k, inside, label, weight, count):
+    """Number the nodes of a level that are inside, from `count` on; returns the number after them.
+
+    `weight` gets their weights; of a coarse node only what is inside counts, which is there.
+    """
+    start = count
+    for v in range(levels.first[k], levels.first[k + 1]):
+        if inside[v] > 0:
+            label[v] = count - start
+            weight[count] = inside[v]
             count += 1
+        else:
+            label[v] = -1
     return count
 
 
 @jit
-def count_side(where, side, first, last):
-    """How many nodes of a range are on a side."""
-    count = 0
-    for v in range(first, last):
-        count += where[v] == side
-    return count
+def number_side(levels, where, side):
+    """Number the nodes of a side on all levels that it keeps.
 
-
-@jit
-def cut_out(graph, names, where, side, label, first, last, count):
-    """The rows of a side's graph for the `count` nodes of it in a range, and their names."""
-    room = 0
-    for v in range(first, last):
+    Returns their numbers within their levels, -1 for others, their weights, and the first node of
+    each level.
+    """
+    n, all_levels = levels.coarse_of.size, levels.first.size - 1
+    inside = np.zeros(n, np.int32)  # weight of what is inside
+    label = np.empty(n, np.int32)
+    weight = np.empty(n, np.int32)
+    first = np.zeros(all_levels + 1, np.int64)
+    for v in range(where.size):
         if where[v] == side:
-            room += graph.begin[v + 1] - graph.begin[v]
-    begin = np.empty(count + 1, np.int64)
-    near = np.empty(room, np.int32)
-    weight = np.empty(count, np.int32)
-    of_side = np.empty(count, np.int32)
-    begin[0] = q = k = 0
-    for v in range(first, last):
-        if where[v] != side:
+            inside[v] = levels.graph.weight[v]
+    kept = 0
+    for k in range(all_levels):
+        count = _number_level(levels, k, inside, label, weight, first[k])
+        if k > 0 and count - first[k] <= KEPT:
+            label[levels.first[k] :] = -1
+            break
+        kept = k + 1
+        first[kept] = count
+        if kept < all_levels:
+            for v in range(levels.first[k], levels.first[kept]):
+                inside[levels.first[kept] + levels.coarse_of[v]] += inside[v]
+    return label, weight[: first[kept]].copy(), first[: kept + 1].copy()
+
+
+@inner
+def _cut_out_rows(levels, k, label, from_, to, begin, near, edge, coarse_of, count, q):
+    """Those of one level, after `count` rows and q entries; returns how many there are then."""
+    graph, offset = levels.graph, levels.first[k]
+    coarse = levels.first[k + 1] if k + 2 < levels.first.size else np.int64(-1)
+    for v in range(from_, to):
+        if label[v] < 0:
             continue
         for p in range(graph.begin[v], graph.begin[v + 1]):
-            u = graph.near[p]
-            if where[u] == side:
-                near[q] = label[u]
+            u = label[offset + graph.near[p]]
+            if u >= 0:
+                near[q], edge[q] = u, graph.edge[p]
                 q += 1
-        weight[k], of_side[k] = graph.weight[v], names[v]
-        k += 1
-        begin[k] = q
-    return Weighted(begin, near[:q], np.ones(q, np.int32), weight), of_side
+        up = label[coarse + levels.coarse_of[v]] if coarse >= 0 else np.int32(0)
+        coarse_of[count] = max(up, np.int32(0))
+        count += 1
+        begin[count] = q
+    return count, q
+
+
+@jit
+def cut_out(levels, label, from_, to):
+    """The rows of nodes in a range that have a label: begin, near, edge, and their coarse nodes."""
+    room = count = 0
+    for v in range(from_, to):
+        if label[v] >= 0:
+            room += levels.graph.begin[v + 1] - levels.graph.begin[v]
+            count += 1
+    begin = np.empty(count + 1, np.int64)
+    near, edge = np.empty(room, np.int32), np.empty(room, np.int32)
+    coarse_of = np.empty(count, np.int32)
+    begin[0] = done = q = 0
+    for k in range(levels.first.size - 1):
+        low, high = max(from_, levels.first[k]), min(to, levels.first[k + 1])
+        done, q = _cut_out_rows(levels, k, label, low, high, begin, near, edge, coarse_of, done, q)
+    return begin, near[:q], edge[:q], coarse_of
 
 
 @allocating
-def _side(graph, names, where, side, label):
-    """The graph of one side, and the names of its nodes."""
-    count = number_side(where, side, 0, where.size, 0, label)
-    return cut_out(graph, names, where, side, label, 0, where.size, count)
+def _side(levels, names, where, side):
+    """The levels of one side, and the names of its nodes."""
+    label, weight, first = number_side(levels, where, side)
+    begin, near, edge, coarse_of = cut_out(levels, label, 0, label.size)
+    graph = Weighted(begin, near.copy(), edge.copy(), weight)
+    return Levels(graph, coarse_of, first), names[where == side]
 
 
 @jit
-def split(graph, names, seed, stop):
+def split(levels, names, seed, stop):
     """Bisect a graph whose nodes have these names.
 
-    Returns the graphs and names of both sides, and the names in the separator; they are of no use
+    Returns the levels and names of both sides, and the names in the separator; they are of no use
     once ``stop[0]`` is nonzero.
     """
-    where, _ = bisect(graph, 0, seed, stop)
-    label = np.empty(where.size, np.int32)
-    zero, zero_names = _side(graph, names, where, 0, label)
-    one, one_names = _side(graph, names, where, 1, label)
+    where = bisect(levels, seed, stop)
+    zero, zero_names = _side(levels, names, where, 0)
+    one, one_names = _side(levels, names, where, 1)
     return zero, zero_names, one, one_names, names[where == SEPARATOR]
 
 
 @jit
-def dissect_to_leaves(graph, names, seed, stop):
+def dissect_to_leaves(levels, names, seed, stop):
     """Dissect a graph down to parts of at most `LEAF` nodes.
 
     Returns the class of each node: of its leaf or separator, in the order of elimination. It ends
     early where ``stop[0]`` becomes nonzero.
     """
     class_of = np.zeros(names.size, np.int32)
-    parts = [(graph, np.arange(names.size).astype(np.int32), seed)]
+    parts = [(levels, np.arange(names.size).astype(np.int32), seed)]
     count = np.int32(0)
     while len(parts) > 0 and stop[0] == 0:  # from the last class to the first
         part, members, own = parts.pop()

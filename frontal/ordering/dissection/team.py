@@ -1,19 +1,19 @@
-"""The steps of a large part by several threads: each has a range of the nodes.
+"""Levels of a large component by several threads: each has a range of the nodes.
 
-What a range yields depends on the part alone, and ranges are joined in their order: the results
+What a range yields depends on the graph alone, and ranges are joined in their order: the results
 are those of one thread.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
 
-from .bisect import STALLED, bisect, finer
+from .bisect import KEPT, STALLED, bisect, with_levels
 from .coarsen import (
     ROUNDS,
     accept,
@@ -24,8 +24,8 @@ from .coarsen import (
     number_pairs,
     propose,
 )
-from .graph import SEPARATOR, Weighted, scrambled
-from .split import count_side, cut_out, number_side
+from .graph import SEPARATOR, Levels, Weighted, scrambled
+from .split import cut_out, number_side
 
 Result = TypeVar("Result")
 
@@ -33,7 +33,7 @@ RANGE = 50_000  # edges, at least, of a range that is worth a call
 
 
 class Team:
-    """Some threads of a pool, for one part.
+    """Some threads of a pool.
 
     Parameters
     ----------
@@ -48,33 +48,50 @@ class Team:
     def __init__(self, pool: ThreadPoolExecutor, size: int, stop: np.ndarray) -> None:
         self._pool, self._size, self._stop = pool, size, stop
 
-    def split(
-        self, graph: Weighted, names: np.ndarray, seed: int
-    ) -> tuple[Weighted, np.ndarray, Weighted, np.ndarray, np.ndarray]:
-        """As `split.split`."""
-        where = self._bisect(graph, seed)
-        label = np.empty(where.size, np.int32)
-        ranges = self._ranges(graph)
-        zero, zero_names = self._side(graph, names, where, 0, label, ranges)
-        one, one_names = self._side(graph, names, where, 1, label, ranges)
-        return zero, zero_names, one, one_names, names[where == SEPARATOR]
-
-    def _bisect(self, graph: Weighted, seed: int) -> np.ndarray:
-        """As `bisect.bisect`, from level 0 on."""
-        heaviest = heaviest_node(int(graph.weight.sum()))
-        levels: list[tuple[Weighted, np.ndarray]] = []
-        while graph.near.size > 2 * RANGE and not self._stop[0]:
-            coarse, coarse_of = self._coarser(
-                graph, heaviest, int(scrambled(seed, len(levels) + 1))
-            )
+    def with_levels(self, graph: Weighted, seed: int) -> Levels:
+        """As `bisect.with_levels`, from level 0 on."""
+        heaviest = int(heaviest_node(graph.weight.sum()))
+        graphs, maps = [], []
+        while graph.weight.size > KEPT and graph.near.size > 2 * RANGE and not self._stop[0]:
+            own = int(scrambled(seed, len(graphs) + 1))
+            coarse, coarse_of = self._coarser(graph, heaviest, own)
             if coarse.weight.size > STALLED * graph.weight.size:
                 break
-            levels.append((graph, coarse_of))
+            graphs.append(graph)
+            maps.append(coarse_of)
             graph = coarse
-        where, weight = bisect(graph, len(levels), seed, self._stop)
-        for fine, coarse_of in reversed(levels):
-            where = finer(fine, coarse_of, where, weight, self._stop)
-        return where
+        rest = with_levels(graph, len(graphs), seed, self._stop)
+        sizes = [one.weight.size for one in graphs]
+        first = np.concatenate([np.cumsum([0, *sizes])[:-1], rest.first + sum(sizes)])
+        rows = [(*one[:3], own) for one, own in zip(graphs, maps, strict=True)]
+        begin, near, edge, coarse_of = self._joined([*rows, (*rest.graph[:3], rest.coarse_of)])
+        weight = np.concatenate([*(one.weight for one in graphs), rest.graph.weight])
+        return Levels(Weighted(begin, near, edge, weight), coarse_of, first)
+
+    def split(
+        self, levels: Levels, names: np.ndarray, seed: int
+    ) -> tuple[Levels, np.ndarray, Levels, np.ndarray, np.ndarray]:
+        """As `split.split`."""
+        where = bisect(levels, seed, self._stop)
+        sides = self._each(number_side, [(levels, where, side) for side in (0, 1)])
+        (zero, zero_names), (one, one_names) = (
+            self._side(levels, names, where, side, *numbered) for side, numbered in enumerate(sides)
+        )
+        return zero, zero_names, one, one_names, names[where == SEPARATOR]
+
+    def _side(
+        self,
+        levels: Levels,
+        names: np.ndarray,
+        where: np.ndarray,
+        side: int,
+        label: np.ndarray,
+        weight: np.ndarray,
+        first: np.ndarray,
+    ) -> tuple[Levels, np.ndarray]:
+        found = self._each(cut_out, [(levels, label, *r) for r in self._ranges(levels.graph)])
+        begin, near, edge, coarse_of = self._joined(found)
+        return Levels(Weighted(begin, near, edge, weight), coarse_of, first), names[where == side]
 
     def _coarser(self, graph: Weighted, heaviest: int, seed: int) -> tuple[Weighted, np.ndarray]:
         """As `coarsen.coarser`."""
@@ -87,8 +104,10 @@ class Team:
             number_pairs, [(mate, *r, c, coarse_of) for r, c in zip(ranges, starts, strict=False)]
         )
         pairs = zip(ranges, counts, strict=True)
-        given = [(graph, mate, coarse_of, *r, count, starts[-1]) for r, count in pairs]
-        return self._joined(self._each(contract, given)), coarse_of
+        found = self._each(
+            contract, [(graph, mate, coarse_of, *r, count, starts[-1]) for r, count in pairs]
+        )
+        return Weighted(*self._joined(found)), coarse_of
 
     def _match(
         self, graph: Weighted, heaviest: int, seed: int, ranges: list[tuple[int, int]]
@@ -107,39 +126,22 @@ class Team:
         match_the_rest(graph, mate, heaviest)
         return mate
 
-    def _side(
-        self,
-        graph: Weighted,
-        names: np.ndarray,
-        where: np.ndarray,
-        side: int,
-        label: np.ndarray,
-        ranges: list[tuple[int, int]],
-    ) -> tuple[Weighted, np.ndarray]:
-        counts = self._each(count_side, [(where, side, *r) for r in ranges])
-        starts = np.cumsum([0, *counts])
-        self._each(
-            number_side,
-            [(where, side, *r, c, label) for r, c in zip(ranges, starts, strict=False)],
-        )
-        pairs = zip(ranges, counts, strict=True)
-        given = [(graph, names, where, side, label, *r, count) for r, count in pairs]
-        found = self._each(cut_out, given)
-        return self._joined([rows for rows, _ in found]), np.concatenate([own for _, own in found])
-
-    def _joined(self, rows: list[Weighted]) -> Weighted:
-        """The graph whose rows lie in these, one after the other."""
-        entries = np.cumsum([0, *(one.near.size for one in rows)])
-        begins = [one.begin[:-1] + first for one, first in zip(rows, entries, strict=False)]
-        begin = np.concatenate([*begins, entries[-1:]])
+    def _joined(self, rows: Sequence[tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:
+        """Rows that come one after the other, as one: begin, near, edge, what else a node has."""
+        nodes = np.cumsum([0, *(one[0].size - 1 for one in rows)])
+        entries = np.cumsum([0, *(one[1].size for one in rows)])
+        begin = np.empty(nodes[-1] + 1, np.int64)
         near, edge = (np.empty(entries[-1], np.int32) for _ in range(2))
+        of_node = np.empty(nodes[-1], np.int32)
 
         def put(k: int) -> None:
-            there = slice(entries[k], entries[k + 1])
-            near[there], edge[there] = rows[k].near, rows[k].edge
+            there, entry = slice(nodes[k], nodes[k + 1]), slice(entries[k], entries[k + 1])
+            np.add(rows[k][0][:-1], entries[k], out=begin[there])
+            near[entry], edge[entry], of_node[there] = rows[k][1:]
 
         self._each(put, [(k,) for k in range(len(rows))])
-        return Weighted(begin, near, edge, np.concatenate([one.weight for one in rows]))
+        begin[-1] = entries[-1]
+        return begin, near, edge, of_node
 
     def _ranges(self, graph: Weighted) -> list[tuple[int, int]]:
         count = max(1, min(self._size, graph.near.size // RANGE))

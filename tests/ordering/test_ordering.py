@@ -225,14 +225,14 @@ def test_model_takes_dissection_where_it_pays():
 
 def test_auto_weighs_the_time_of_a_dissection_against_its_gain():
     graph = adjacency(stencil(24, 24, 24))
-    once, often = order(graph), order(graph, reuse=1000)
+    gpu = pace_of("gpu", 1)
+    once, often = order(graph, **gpu), order(graph, reuse=1000)
     assert (once.method, list(once.tried)) == ("amd", ["amd"])
     assert often.method in ("dissection", "metis", "nesdis")
     assert {"amd", "dissection", "dissection 4"} <= set(often.tried)
     assert ("metis" in often.tried) == metis.available()
     assert often.cost.flops < 0.8 * once.cost.flops
     assert_best(often, reuse=1000)
-    gpu = pace_of("gpu", 1)
     assert order(graph, reuse=10, **gpu).method == "amd"
     assert order(graph, reuse=1e6, **gpu).method in ("dissection", "metis", "nesdis")
 

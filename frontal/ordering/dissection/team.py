@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -149,7 +149,7 @@ class Team:
         return list(itertools.pairwise(cuts))
 
     def _each(
-        self, step: Callable[..., Result], arguments: Iterable[tuple[Any, ...]]
+        self, step: Callable[..., Result], arguments: Iterable[tuple[object, ...]]
     ) -> list[Result]:
         """A step with each of these arguments, at the same time."""
         return list(self._pool.map(step, *zip(*arguments, strict=True)))

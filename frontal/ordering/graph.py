@@ -12,6 +12,8 @@ from .._jit import jit
 from .._typing import Sparse
 from ..cached import cached_property
 from ..checked import checked
+from ..parts import in_parts
+from ..symmetry import compare_triangles
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,43 +78,47 @@ def adjacency(A: Sparse) -> Graph:
     A = A if A.format in ("csc", "csr") else A.tocsc()
     # One byte per entry; booleans would make SciPy add by a slower path.
     P = sp.csr_array((np.ones(A.indices.size, np.int8), A.indices, A.indptr), shape=(n, n))
-    if not (P.has_canonical_format and _is_symmetric(P.indptr, P.indices)):
+    pattern = P.indptr.astype(np.int64, copy=False), P.indices
+    if not (P.has_canonical_format and compare_triangles(*pattern, None, False, 0.0)):
         T = P.T.tocsr()  # a transpose is sorted whatever P is
         P = T.T.tocsr()
         for half in (P, T):
             half.sum_duplicates()
             half.data[:] = 1  # many duplicates could wrap around to zero, which a sum drops
         P = P + T
-    return Graph(*_without_diagonal(P.indptr, P.indices), n)
+        pattern = P.indptr.astype(np.int64, copy=False), P.indices
+    return without_diagonal(*pattern)
+
+
+def without_diagonal(indptr: np.ndarray, indices: np.ndarray) -> Graph:
+    """The graph of a symmetric pattern, its rows sorted and without duplicates."""
+    n = indptr.size - 1
+    own = np.zeros(n + 1, np.int64)
+    in_parts(lambda *part: _find_diagonal(indptr, indices, own, *part), indptr)
+    kept = indptr - np.cumsum(own)
+    neighbours = np.empty(int(kept[-1]), np.int32)
+    in_parts(lambda *part: _copy_neighbours(indptr, indices, kept, neighbours, *part), indptr)
+    return Graph(kept, neighbours, n)
 
 
 @jit
-def _is_symmetric(indptr, indices):
-    """Whether a pattern is that of its transpose; its rows are sorted and have no duplicates."""
-    following = indptr[:-1].copy()
-    for j in range(following.size):
-        for p in range(indptr[j], indptr[j + 1]):
-            i = indices[p]
-            q = following[i]
-            if q >= indptr[i + 1] or indices[q] != j:
-                return False
-            following[i] = q + 1
-    return True
-
-
-@jit
-def _without_diagonal(indptr, indices):
-    """Rows of a pattern without its diagonal."""
-    kept = np.empty(indptr.size, np.int64)
-    neighbours = np.empty(indices.size, np.int32)
-    q = np.int64(0)
-    for i in range(indptr.size - 1):
-        kept[i] = q
+def _find_diagonal(indptr, indices, own, first, last):
+    """Tell, one place later, which rows have their diagonal entry."""
+    for i in range(first, last):
         for p in range(indptr[i], indptr[i + 1]):
-            neighbours[q] = indices[p]
-            q += indices[p] != i
-    kept[indptr.size - 1] = q
-    return kept, neighbours[:q].copy()
+            if indices[p] >= i:
+                own[i + 1] = indices[p] == i
+                break
+
+
+@jit
+def _copy_neighbours(indptr, indices, kept, neighbours, first, last):
+    for i in range(first, last):
+        q = kept[i]
+        for p in range(indptr[i], indptr[i + 1]):
+            if indices[p] != i:
+                neighbours[q] = indices[p]
+                q += 1
 
 
 @jit

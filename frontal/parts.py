@@ -1,0 +1,69 @@
+"""Compiled loops over the parts of a list, on threads where it is long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+
+from .machine import thread_count
+
+LEAST = 1 << 17  # entries of a part: fewer are done before a thread has begun
+MOST = 8  # parts: more threads wait for the same memory
+
+Result = TypeVar("Result")
+
+
+def bounds_of(pointer: np.ndarray | int) -> np.ndarray:
+    """Where parts of a list begin and end: about as many entries in each.
+
+    Parameters
+    ----------
+    pointer : (n + 1,) int array, or int
+        Extents of the entries of n items; or how many items of one entry there are. If it is
+        corrupt, parts are of any size.
+
+    Examples
+    --------
+    >>> bounds_of(np.arange(4))
+    array([0, 3])
+    """
+    if isinstance(pointer, int):
+        count = max(min(MOST, thread_count(), pointer // LEAST), 1)
+        return pointer * np.arange(count + 1) // count
+    n = pointer.size - 1
+    entries = max(int(pointer[-1]), 0)
+    count = min(MOST, thread_count(), (n + entries) // LEAST, n)
+    if count < 2:
+        return np.array([0, n])
+    shares = entries * np.arange(1, count) // count
+    inner = np.searchsorted(pointer, shares, side="right").clip(1, n - 1)
+    return np.concatenate([[0], np.unique(inner), [n]])
+
+
+def in_parts(work: Callable[[int, int], Result], pointer: np.ndarray | int) -> list[Result]:
+    """What ``work(first, last)`` returns for the parts of a list, one after the other.
+
+    Parameters
+    ----------
+    work : callable
+        Runs without the GIL. What it raises is raised here, once no part is at work any more.
+    pointer : (n + 1,) int array, or int
+        See `bounds_of`.
+
+    Examples
+    --------
+    >>> in_parts(lambda first, last: last - first, np.arange(4))
+    [3]
+    """
+    bounds = bounds_of(pointer).tolist()
+    *others, own = pairwise(bounds)
+    if not others:
+        return [work(*own)]
+    with ThreadPoolExecutor(len(others)) as pool:
+        waiting = [pool.submit(work, *one) for one in others]
+        mine = work(*own)
+        return [*(one.result() for one in waiting), mine]

@@ -90,8 +90,8 @@ def postorder(parent):
 
 
 @allocating
-def column_counts(indptr, indices, perm, iperm, parent):
-    """Entries of each column of the factor, the diagonal included; `perm` must be a postorder.
+def column_counts(indptr, indices, perm, iperm, parent, weights):
+    """Weights of each column of the factor, the diagonal included; `perm` must be a postorder.
 
     Gilbert, Ng and Peyton (1994): a row of the factor is a subtree of the elimination tree, so
     its leaves and their least common ancestors give the counts by differences.
@@ -106,16 +106,16 @@ def column_counts(indptr, indices, perm, iperm, parent):
     count = np.zeros(n, np.int32)
     for j in range(n):
         if first[j] == j:
-            count[j] = 1
+            count[j] = weights[perm[j]]
     latest_first = np.full(n, -1, np.int32)  # per row: first[] of its latest leaf
     latest_leaf = np.full(n, -1, np.int32)
     ancestor = np.empty(n, np.int32)
     for j in range(n):
         ancestor[j] = j
     for j in range(n):
-        if parent[j] >= 0:
-            count[parent[j]] -= 1
         node = perm[j]
+        if parent[j] >= 0:
+            count[parent[j]] -= weights[node]
         for p in range(indptr[node], indptr[node + 1]):
             i = iperm[indices[p]]
             if i <= j or first[j] <= latest_first[i]:
@@ -123,7 +123,7 @@ def column_counts(indptr, indices, perm, iperm, parent):
             latest_first[i] = first[j]
             leaf = latest_leaf[i]
             latest_leaf[i] = j
-            count[j] += 1
+            count[j] += weights[indices[p]]
             if leaf >= 0:
                 common = leaf
                 while common != ancestor[common]:
@@ -132,7 +132,7 @@ def column_counts(indptr, indices, perm, iperm, parent):
                     above = ancestor[leaf]
                     ancestor[leaf] = common
                     leaf = above
-                count[common] -= 1
+                count[common] -= weights[indices[p]]
         if parent[j] >= 0:
             ancestor[j] = parent[j]
     for j in range(n):
@@ -151,7 +151,7 @@ def inverse(perm):
 
 
 @jit
-def postordered_tree(indptr, indices, perm):
+def postordered_tree(indptr, indices, perm, weights):
     """Refine `perm` to a postorder of its elimination tree: (perm, iperm, parent, count)."""
     parent = elimination_tree(indptr, indices, perm, inverse(perm))
     post = postorder(parent)
@@ -163,7 +163,30 @@ def postordered_tree(indptr, indices, perm):
         above = parent[post[k]]
         new_parent[k] = rank[above] if above >= 0 else -1
     iperm = inverse(new_perm)
-    return new_perm, iperm, new_parent, column_counts(indptr, indices, new_perm, iperm, new_parent)
+    count = column_counts(indptr, indices, new_perm, iperm, new_parent, weights)
+    return new_perm, iperm, new_parent, count
+
+
+@jit
+def _expanded(perm, iperm, parent, count, weights, begin, given):
+    """The tree of columns from that of groups; those of group g come to given[begin[g]:]."""
+    columns = given.size
+    new_perm, new_parent = np.empty(columns, np.int32), np.empty(columns, np.int32)
+    new_count = np.empty(columns, np.int32)
+    place = np.empty(perm.size, np.int64)  # of the first column of each group
+    k = 0
+    for j in range(perm.size):
+        place[j] = k
+        k += weights[perm[j]]
+    for j in range(perm.size):
+        group = perm[j]
+        for i in range(weights[group]):
+            k = place[j] + i
+            new_perm[k] = given[begin[group] + i]
+            new_parent[k] = k + 1
+            new_count[k] = count[j] - i
+        new_parent[k] = place[parent[j]] if parent[j] >= 0 else -1
+    return new_perm, inverse(new_perm), new_parent, new_count
 
 
 @jit
@@ -211,7 +234,33 @@ class EliminationTree(NamedTuple):
         (array([ 2,  2, -1], dtype=int32), Cost(nnz=5, flops=9.0, height=2))
         """
         perm = np.ascontiguousarray(perm, np.int32)
-        return cls(*postordered_tree(graph.indptr, graph.indices, perm))
+        return cls(*postordered_tree(graph.indptr, graph.indices, perm, np.ones(graph.n, np.int32)))
+
+    @classmethod
+    def of_groups(
+        cls, merged: Graph, weights: np.ndarray, group: np.ndarray, perm: np.ndarray
+    ) -> EliminationTree:
+        """The same, from the graph of groups of nodes whose neighbours, and they, are the same.
+
+        Parameters
+        ----------
+        merged : Graph
+            Of the groups.
+        weights : (merged.n,) int array
+            How many nodes are in each.
+        group : (n,) int32 array
+            That of each node.
+        perm : (n,) int32 array
+            Nodes of a group come one after the other.
+        """
+        weights = np.ascontiguousarray(weights, np.int32)
+        order, begin = np.empty(merged.n, np.int32), np.empty(merged.n, np.int64)
+        named = group[perm]
+        first = np.flatnonzero(np.diff(named, prepend=-1))
+        order[:] = named[first]
+        begin[order] = first
+        tree = postordered_tree(merged.indptr, merged.indices, order, weights)
+        return cls(*_expanded(*tree, weights, begin, np.ascontiguousarray(perm, np.int32)))
 
     def cost(self) -> Cost:
         """Exact cost of a Cholesky factorization in this order."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse import csgraph
 
 from .._jit import jit
 from .._typing import Sparse
@@ -150,21 +149,26 @@ def induced(graph: Graph, nodes: np.ndarray) -> Graph:
 
 
 @jit
-def _merge_equal(indptr, indices, key):
+def _sum_keys(indptr, indices, key, closed, first, last):
+    """Sums of the keys of nodes and their neighbours."""
+    for i in range(first, last):
+        total = key[i]
+        for p in range(indptr[i], indptr[i + 1]):
+            total += key[indices[p]]  # wraps around
+        closed[i] = total
+
+
+@jit
+def _find_equal(indptr, indices, closed, equal, first, last):
     """First node with the same closed neighbourhood as each node; equal ones are adjacent."""
-    n = key.size
-    closed = key.copy()
-    for i in range(n):
-        for p in range(indptr[i], indptr[i + 1]):
-            closed[i] += key[indices[p]]  # wraps around
-    first = np.arange(n).astype(np.int32)
-    for i in range(n):
-        if first[i] != i:
-            continue
-        degree = indptr[i + 1] - indptr[i]
-        for p in range(indptr[i], indptr[i + 1]):
-            j = indices[p]
-            if j < i or closed[j] != closed[i] or indptr[j + 1] - indptr[j] != degree:
+    for j in range(first, last):
+        equal[j] = j
+        degree = indptr[j + 1] - indptr[j]
+        for p in range(indptr[j], indptr[j + 1]):
+            i = indices[p]
+            if i > j:
+                break
+            if closed[i] != closed[j] or indptr[i + 1] - indptr[i] != degree:
                 continue
             a = indptr[i]
             b = indptr[j]
@@ -176,8 +180,8 @@ def _merge_equal(indptr, indices, key):
                 a += 1
                 b += 1
             if same:
-                first[j] = i
-    return first
+                equal[j] = i
+                break
 
 
 def indistinguishable(graph: Graph) -> np.ndarray:
@@ -191,7 +195,22 @@ def indistinguishable(graph: Graph) -> np.ndarray:
     """
     info = np.iinfo(np.int64)
     key = np.random.default_rng(0).integers(info.min, info.max, graph.n, np.int64)
-    return _merge_equal(graph.indptr, graph.indices, key)
+    closed, equal = np.empty(graph.n, np.int64), np.empty(graph.n, np.int32)
+    of = graph.indptr, graph.indices
+    in_parts(lambda *part: _sum_keys(*of, key, closed, *part), graph.indptr)
+    in_parts(lambda *part: _find_equal(*of, closed, equal, *part), graph.indptr)
+    return equal
+
+
+@jit
+def weighted_degree(indptr, indices, weights):
+    """Neighbours of the nodes that each stands for, those that it stands for included."""
+    degree = np.empty(weights.size, np.int64)
+    for i in range(weights.size):
+        degree[i] = weights[i] - 1
+        for p in range(indptr[i], indptr[i + 1]):
+            degree[i] += weights[indices[p]]
+    return degree
 
 
 def dense_limit(graph: Graph) -> float:
@@ -207,7 +226,27 @@ def dense_limit(graph: Graph) -> float:
 
 
 def components(graph: Graph) -> tuple[int, np.ndarray]:
-    """Connected components: how many, and that of each node (int32)."""
-    ones = np.ones(graph.nnz, np.int8)
-    matrix = sp.csr_array((ones, graph.indices, graph.indptr), shape=(graph.n, graph.n))
-    return csgraph.connected_components(matrix, directed=True, connection="strong")
+    """Connected components, by their first nodes: how many, and that of each node (int32)."""
+    return _components(graph.indptr, graph.indices)
+
+
+@jit
+def _components(indptr, indices):
+    n = indptr.size - 1
+    label, found = np.full(n, -1, np.int32), np.empty(n, np.int32)
+    count = done = end = 0
+    for root in range(n):
+        if label[root] >= 0:
+            continue
+        label[root], found[end] = count, root
+        end += 1
+        while done < end:
+            i = found[done]
+            done += 1
+            for p in range(indptr[i], indptr[i + 1]):
+                if label[indices[p]] < 0:
+                    label[indices[p]] = count
+                    found[end] = indices[p]
+                    end += 1
+        count += 1
+    return count, label

@@ -1,11 +1,12 @@
-"""Compiled loops over the parts of a list, on threads where it is long."""
+"""Work on threads: parts of long lists, and what is begun before it is asked for."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -67,3 +68,44 @@ def in_parts(work: Callable[[int, int], Result], pointer: np.ndarray | int) -> l
         waiting = [pool.submit(work, *one) for one in others]
         mine = work(*own)
         return [*(one.result() for one in waiting), mine]
+
+
+class Ahead(Generic[Result]):
+    """Work that a thread has begun; as a context manager, it is over on leaving.
+
+    Parameters
+    ----------
+    work : callable
+        What it raises is raised by `result`.
+
+    Examples
+    --------
+    >>> with Ahead(lambda: 6 * 7) as work:
+    ...     work.result()
+    42
+    """
+
+    def __init__(self, work: Callable[[], Result]) -> None:
+        self._found: Future[Result] = Future()
+        self._thread = threading.Thread(target=self._run, args=(work,), daemon=True)
+        self._thread.start()
+
+    def result(self) -> Result:
+        """Wait for what it returns."""
+        return self._found.result()
+
+    def join(self) -> None:
+        """Wait until it is over, whatever came of it."""
+        self._thread.join()
+
+    def _run(self, work: Callable[[], Result]) -> None:
+        try:
+            self._found.set_result(work())
+        except BaseException as error:
+            self._found.set_exception(error)
+
+    def __enter__(self) -> Ahead[Result]:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.join()

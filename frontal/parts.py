@@ -70,6 +70,17 @@ def in_parts(work: Callable[[int, int], Result], pointer: np.ndarray | int) -> l
         return [*(one.result() for one in waiting), mine]
 
 
+def copied(array: np.ndarray) -> np.ndarray:
+    """A copy of a contiguous vector."""
+    out = np.empty_like(array)
+
+    def copy(first: int, last: int) -> None:
+        out[first:last] = array[first:last]
+
+    in_parts(copy, array.size)
+    return out
+
+
 class Ahead(Generic[Result]):
     """Work that a thread has begun; as a context manager, it is over on leaving.
 

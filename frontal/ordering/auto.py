@@ -99,7 +99,7 @@ def choose(found: Candidates, time_limit: float | None, threads: int) -> None:
     A dissection that fails or is not done in time is given up: minimum degree is there.
     """
     deadline = np.inf if time_limit is None else time.monotonic() + time_limit
-    components = Components(found.graph)
+    components = Components(found.graph, found.merged)
     with _Dissections(found, components, threads) as dissections:
         found.add_amd()
         if found.cost.flops < FLOOR or found.graph.n < FEWEST:

@@ -63,10 +63,17 @@ def compressed(graph: Graph, nodes: np.ndarray) -> CompressedGraph:
 
 
 class Components:
-    """A graph's large components for METIS, small ones for AMD, and dense nodes to come last."""
+    """A graph's large components for METIS, small ones for AMD, and dense nodes to come last.
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    Parameters
+    ----------
+    graph : Graph
+    merged : CompressedGraph, optional
+        The whole graph with equal nodes merged, if there are many.
+    """
+
+    def __init__(self, graph: Graph, merged: CompressedGraph | None = None) -> None:
+        self.graph, self._merged = graph, merged
 
     @cached_property
     def dense(self) -> np.ndarray:
@@ -80,6 +87,8 @@ class Components:
         if self.dense.size:
             nodes = np.delete(nodes, self.dense)
             whole = induced(self.graph, nodes)
+        elif self._merged is not None and components(self._merged.graph)[0] == 1:
+            return nodes[:0], [self._merged]
         count, label = components(whole)
         sizes = np.bincount(label, minlength=count)
         large = np.flatnonzero(sizes > SMALL)

@@ -1,9 +1,9 @@
 """Elimination tree, postorder and column counts of a Cholesky factor, from the pattern alone.
 
-All functions take the adjacency of a symmetric pattern without its diagonal (`indptr`, `indices`)
-and a permutation: ``perm[k]`` is the node eliminated k-th and ``iperm`` its inverse. Results are in
-elimination order. The work is proportional to the number of entries, up to a factor that is
-below 5 for any matrix that fits a computer.
+The pattern is the adjacency of a symmetric matrix without its diagonal; of a permutation,
+``perm[k]`` is the node eliminated k-th and ``iperm`` its inverse. Results are in elimination order.
+The work is proportional to the number of entries, up to a factor that is below 5 for any matrix
+that fits a computer.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from .._jit import allocating, jit
+from ..parts import in_parts
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -38,16 +39,15 @@ class Cost:
     height: int
 
 
-@allocating
-def elimination_tree(indptr, indices, perm, iperm):
+@jit
+def elimination_tree(pointer, rows):
     """Parent of each column, -1 at roots (Liu 1986: path compression by virtual ancestors)."""
-    n = perm.size
+    n = pointer.size - 1
     parent = np.full(n, -1, np.int32)
     ancestor = np.full(n, -1, np.int32)
     for j in range(n):
-        node = perm[j]
-        for p in range(indptr[node], indptr[node + 1]):
-            i = iperm[indices[p]]
+        for p in range(pointer[j], pointer[j + 1]):
+            i = rows[p]
             while i != -1 and i < j:
                 above = ancestor[i]
                 ancestor[i] = j
@@ -89,14 +89,14 @@ def postorder(parent):
     return post
 
 
-@allocating
-def column_counts(indptr, indices, perm, iperm, parent, weights):
-    """Weights of each column of the factor, the diagonal included; `perm` must be a postorder.
+@jit
+def column_counts(pointer, rows, parent, weights):
+    """Weights of each column of the factor, the diagonal included, in a postorder.
 
     Gilbert, Ng and Peyton (1994): a row of the factor is a subtree of the elimination tree, so
     its leaves and their least common ancestors give the counts by differences.
     """
-    n = perm.size
+    n = parent.size
     first = np.full(n, -1, np.int32)  # first descendant, as columns are postordered
     for j in range(n):
         k = j
@@ -106,24 +106,23 @@ def column_counts(indptr, indices, perm, iperm, parent, weights):
     count = np.zeros(n, np.int32)
     for j in range(n):
         if first[j] == j:
-            count[j] = weights[perm[j]]
+            count[j] = weights[j]
     latest_first = np.full(n, -1, np.int32)  # per row: first[] of its latest leaf
     latest_leaf = np.full(n, -1, np.int32)
     ancestor = np.empty(n, np.int32)
     for j in range(n):
         ancestor[j] = j
     for j in range(n):
-        node = perm[j]
         if parent[j] >= 0:
-            count[parent[j]] -= weights[node]
-        for p in range(indptr[node], indptr[node + 1]):
-            i = iperm[indices[p]]
+            count[parent[j]] -= weights[j]
+        for p in range(pointer[j], pointer[j + 1]):
+            i = rows[p]
             if i <= j or first[j] <= latest_first[i]:
                 continue  # not below the diagonal, or j is no leaf of the subtree of row i
             latest_first[i] = first[j]
             leaf = latest_leaf[i]
             latest_leaf[i] = j
-            count[j] += weights[indices[p]]
+            count[j] += weights[i]
             if leaf >= 0:
                 common = leaf
                 while common != ancestor[common]:
@@ -132,7 +131,7 @@ def column_counts(indptr, indices, perm, iperm, parent, weights):
                     above = ancestor[leaf]
                     ancestor[leaf] = common
                     leaf = above
-                count[common] -= weights[indices[p]]
+                count[common] -= weights[i]
         if parent[j] >= 0:
             ancestor[j] = parent[j]
     for j in range(n):
@@ -151,20 +150,50 @@ def inverse(perm):
 
 
 @jit
-def postordered_tree(indptr, indices, perm, weights):
-    """Refine `perm` to a postorder of its elimination tree: (perm, iperm, parent, count)."""
-    parent = elimination_tree(indptr, indices, perm, inverse(perm))
+def _permute(indptr, indices, perm, iperm, pointer, rows, first, last):
+    for k in range(first, last):
+        q = pointer[k]
+        for p in range(indptr[perm[k]], indptr[perm[k] + 1]):
+            rows[q] = iperm[indices[p]]
+            q += 1
+
+
+def _permuted(graph: Graph, perm: np.ndarray, iperm: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Neighbours in elimination order: extents of the columns, and rows, which are not sorted."""
+    pointer = np.append(0, np.cumsum(graph.degree[perm]))
+    rows = np.empty(graph.nnz, np.int32)
+    of = graph.indptr, graph.indices, perm, iperm, pointer, rows
+    in_parts(lambda *part: _permute(*of, *part), pointer)
+    return pointer, rows
+
+
+@jit
+def _refined(perm, parent):
+    """A permutation and its tree in a postorder, and whether they have been so before."""
     post = postorder(parent)
     rank = inverse(post)
     new_perm = np.empty_like(perm)
     new_parent = np.empty_like(parent)
+    same = True
     for k in range(post.size):
+        same &= post[k] == k
         new_perm[k] = perm[post[k]]
         above = parent[post[k]]
         new_parent[k] = rank[above] if above >= 0 else -1
-    iperm = inverse(new_perm)
-    count = column_counts(indptr, indices, new_perm, iperm, new_parent, weights)
-    return new_perm, iperm, new_parent, count
+    return new_perm, new_parent, same
+
+
+def postordered_tree(
+    graph: Graph, perm: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Refine `perm` to a postorder of its elimination tree: (perm, iperm, parent, count)."""
+    iperm = inverse(perm)
+    permuted = _permuted(graph, perm, iperm)
+    perm, parent, same = _refined(perm, elimination_tree(*permuted))
+    if not same:
+        iperm = inverse(perm)
+        permuted = _permuted(graph, perm, iperm)
+    return perm, iperm, parent, column_counts(*permuted, parent, weights[perm])
 
 
 @jit
@@ -234,7 +263,7 @@ class EliminationTree(NamedTuple):
         (array([ 2,  2, -1], dtype=int32), Cost(nnz=5, flops=9.0, height=2))
         """
         perm = np.ascontiguousarray(perm, np.int32)
-        return cls(*postordered_tree(graph.indptr, graph.indices, perm, np.ones(graph.n, np.int32)))
+        return cls(*postordered_tree(graph, perm, np.ones(graph.n, np.int32)))
 
     @classmethod
     def of_groups(
@@ -259,7 +288,7 @@ class EliminationTree(NamedTuple):
         first = np.flatnonzero(np.diff(named, prepend=-1))
         order[:] = named[first]
         begin[order] = first
-        tree = postordered_tree(merged.indptr, merged.indices, order, weights)
+        tree = postordered_tree(merged, order, weights)
         return cls(*_expanded(*tree, weights, begin, np.ascontiguousarray(perm, np.int32)))
 
     def cost(self) -> Cost:

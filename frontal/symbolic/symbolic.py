@@ -16,6 +16,7 @@ from ..ordering import Ordering, auto
 from ..ordering.etree import EliminationTree, inverse
 from ..ordering.graph import Graph, adjacency, without_diagonal
 from ..ordering.model import pace_of
+from ..parts import copied
 from . import supernodes
 from .diagonal import stranded
 from .matched import Matched, Pairs, as_csc, match_rows, order_matched, tied_columns
@@ -147,7 +148,7 @@ def symbolic_phase(
     )
     clock.stop()
     # the user may go on to change A
-    pattern = matrix.indptr.copy(), matrix.indices.copy()
+    pattern = copied(matrix.indptr), copied(matrix.indices)
     symbolic = Symbolic(matrix.n, method, *pattern, perm, inverse(row_rank), plan)
     ordering = replace(chosen, tree=None)  # the plan has taken its place
     tiny = 0 if matched.tiny is None else int(np.count_nonzero(matched.tiny))

@@ -227,6 +227,15 @@ def depths(parent):
     return depth
 
 
+@jit
+def _entries_and_flops(counts):
+    entries, flops = np.int64(0), 0.0
+    for count in counts:
+        entries += count
+        flops += float(count) * count
+    return entries, flops
+
+
 class EliminationTree(NamedTuple):
     """The elimination tree of a graph in an order that it refines to a postorder.
 
@@ -293,6 +302,5 @@ class EliminationTree(NamedTuple):
 
     def cost(self) -> Cost:
         """Exact cost of a Cholesky factorization in this order."""
-        counts = self.counts.astype(np.float64)
         height = int(depths(self.parent).max(initial=0))
-        return Cost(int(self.counts.sum(dtype=np.int64)), float(counts @ counts), height)
+        return Cost(*_entries_and_flops(self.counts), height)

@@ -303,4 +303,5 @@ class EliminationTree(NamedTuple):
     def cost(self) -> Cost:
         """Exact cost of a Cholesky factorization in this order."""
         height = int(depths(self.parent).max(initial=0))
-        return Cost(*_entries_and_flops(self.counts), height)
+        entries, flops = _entries_and_flops(self.counts)
+        return Cost(int(entries), float(flops), height)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import cache
 from itertools import pairwise
 from typing import Generic, TypeVar
 
@@ -64,10 +66,22 @@ def in_parts(work: Callable[[int, int], Result], pointer: np.ndarray | int) -> l
     *others, own = pairwise(bounds)
     if not others:
         return [work(*own)]
-    with ThreadPoolExecutor(len(others)) as pool:
-        waiting = [pool.submit(work, *one) for one in others]
+    waiting = [_pool().submit(work, *one) for one in others]
+    try:
         mine = work(*own)
-        return [*(one.result() for one in waiting), mine]
+    finally:
+        wait(waiting)
+    return [*(one.result() for one in waiting), mine]
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    """Threads that wait for parts; those that a process was forked with are not there any more."""
+    return ThreadPoolExecutor(MOST - 1, "frontal-parts")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def copied(array: np.ndarray) -> np.ndarray:

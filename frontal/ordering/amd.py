@@ -373,14 +373,15 @@ def amd(
     if indices.size != indptr[-1] or (indices.size and not 0 <= indices.min() <= indices.max() < n):
         raise ValueError(f"indices must hold indptr[-1] = {indptr[-1]} nodes from 0 to {n - 1}")
     group = np.zeros(n, np.int32) if constraint is None else np.asarray(constraint)
+    members, first_member = np.arange(n, dtype=np.int32), np.array([0, n])
     if group.shape != (n,):
         raise ValueError(f"constraint must hold a class for each of the {n} nodes")
     if constraint is not None:
         group = np.unique(group, return_inverse=True)[1]
+        members = np.argsort(group, kind="stable").astype(np.int32)
+        first_member = np.append(0, np.cumsum(np.bincount(group)))
     node = np.zeros(n, NODE)
     node["group"] = group
-    members = np.argsort(group, kind="stable").astype(np.int32)
-    first_member = np.append(0, np.cumsum(np.bincount(group)))
     if weights is None:
         weights, reach = np.ones(n, np.int32), np.diff(indptr)
     else:

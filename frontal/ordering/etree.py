@@ -150,6 +150,13 @@ def inverse(perm):
 
 
 @jit
+def _degrees(indptr, perm, degree, first, last):
+    """Neighbours of each node in elimination order, one place later."""
+    for k in range(first, last):
+        degree[k + 1] = indptr[perm[k] + 1] - indptr[perm[k]]
+
+
+@jit
 def _permute(indptr, indices, perm, iperm, pointer, rows, first, last):
     for k in range(first, last):
         q = pointer[k]
@@ -160,8 +167,9 @@ def _permute(indptr, indices, perm, iperm, pointer, rows, first, last):
 
 def _permuted(graph: Graph, perm: np.ndarray, iperm: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Neighbours in elimination order: extents of the columns, and rows, which are not sorted."""
-    pointer = np.append(0, np.cumsum(graph.degree[perm]))
-    rows = np.empty(graph.nnz, np.int32)
+    pointer, rows = np.zeros(graph.n + 1, np.int64), np.empty(graph.nnz, np.int32)
+    in_parts(lambda *part: _degrees(graph.indptr, perm, pointer, *part), graph.indptr)
+    np.cumsum(pointer, out=pointer)
     of = graph.indptr, graph.indices, perm, iperm, pointer, rows
     in_parts(lambda *part: _permute(*of, *part), pointer)
     return pointer, rows

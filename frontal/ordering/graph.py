@@ -121,22 +121,21 @@ def _copy_neighbours(indptr, indices, kept, neighbours, first, last):
 
 
 @jit
-def _induced(indptr, indices, nodes, label):
-    """Adjacency among `nodes`, renumbered by `label`, which is -1 elsewhere."""
-    new_indptr = np.zeros(nodes.size + 1, np.int64)
-    for k in range(nodes.size):
-        count = 0
+def _count_inside(indptr, indices, nodes, label, count, first, last):
+    """Neighbours of some nodes among them, one place later."""
+    for k in range(first, last):
         for p in range(indptr[nodes[k]], indptr[nodes[k] + 1]):
-            count += label[indices[p]] >= 0
-        new_indptr[k + 1] = new_indptr[k] + count
-    new_indices = np.empty(new_indptr[nodes.size], np.int32)
-    q = 0
-    for k in range(nodes.size):
+            count[k + 1] += label[indices[p]] >= 0
+
+
+@jit
+def _copy_inside(indptr, indices, nodes, label, new_indptr, new_indices, first, last):
+    for k in range(first, last):
+        q = new_indptr[k]
         for p in range(indptr[nodes[k]], indptr[nodes[k] + 1]):
             if label[indices[p]] >= 0:
                 new_indices[q] = label[indices[p]]
                 q += 1
-    return new_indptr, new_indices
 
 
 def induced(graph: Graph, nodes: np.ndarray) -> Graph:
@@ -144,7 +143,13 @@ def induced(graph: Graph, nodes: np.ndarray) -> Graph:
     nodes = np.ascontiguousarray(nodes, np.int32)
     label = np.full(graph.n, -1, np.int32)
     label[nodes] = np.arange(nodes.size, dtype=np.int32)
-    indptr, indices = _induced(graph.indptr, graph.indices, nodes, label)
+    of = graph.indptr, graph.indices, nodes, label
+    ends = np.append(0, np.cumsum(graph.degree[nodes]))
+    indptr = np.zeros(nodes.size + 1, np.int64)
+    in_parts(lambda *part: _count_inside(*of, indptr, *part), ends)
+    np.cumsum(indptr, out=indptr)
+    indices = np.empty(int(indptr[-1]), np.int32)
+    in_parts(lambda *part: _copy_inside(*of, indptr, indices, *part), ends)
     return Graph(indptr, indices, nodes.size)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from .._jit import allocating, inner, jit
 from ..parts import in_parts
 
+_SCANNED = 16  # rows among which one is a front's: fewer are not sorted, but looked at
 TILE = 64  # rows of fronts that a GPU takes whole, and of the tiles of larger ones
 
 
@@ -256,7 +257,7 @@ def front_rows(
     of = indptr, indices, perm, iperm, start, pointer, head, sibling, low, done, rows
 
     def work(first: int, last: int) -> None:
-        _collect_rows(*of, np.zeros(n, np.int32), np.zeros(n + 1, np.int64), first, last)
+        _collect_rows(*of, np.zeros(n, np.int32), first, last)
 
     in_parts(work, pointer)
     if not done.all():
@@ -281,18 +282,16 @@ def _families(parent):
 
 @jit
 def _collect_rows(
-    indptr, indices, perm, iperm, start, pointer, head, sibling, low, done, found,
-    mark, per_row, first, last,
-):  # fmt: skip
+    indptr, indices, perm, iperm, start, pointer, head, sibling, low, done, found, mark, first, last
+):
     """Find the rows of fronts whose subtrees begin at `first` or later, unless that is done.
 
-    Each list is sorted by turning the lists over twice (rows to fronts, fronts to rows), which is
-    linear. `mark` and `per_row` are zeros, for each row.
+    `mark` is a zero for each row. Many of the rows that are left are sorted by their marks.
     """
-    total = 0
     for s in range(first, last):
         if done[s] or low[s] < first:
             continue
+        done[s] = True
         end = start[s + 1]
         free = pointer[s]
         for j in range(start[s], end):
@@ -311,24 +310,11 @@ def _collect_rows(
                     found[free] = i
                     free += 1
             child = sibling[child]
-        for p in range(pointer[s], pointer[s + 1]):
-            per_row[found[p] + 1] += 1
-        total += pointer[s + 1] - pointer[s]
-    lowest = start[first]
-    for i in range(lowest, per_row.size - 1):
-        per_row[i + 1] += per_row[i]
-    member = np.empty(total, np.int32)
-    for s in range(last - 1, first - 1, -1):  # from behind: a place is where the next one begins
-        if not done[s] and low[s] >= first:
-            for p in range(pointer[s], pointer[s + 1]):
-                per_row[found[p] + 1] -= 1
-                member[per_row[found[p] + 1]] = s
-    filled = pointer[first:last].copy()
-    for i in range(lowest, per_row.size - 1):
-        end = per_row[i + 2] if i + 2 < per_row.size else total
-        for p in range(per_row[i + 1], end):
-            s = member[p]
-            found[filled[s - first]] = i
-            filled[s - first] += 1
-    for s in range(first, last):
-        done[s] = done[s] or low[s] >= first
+        if mark.size - end > _SCANNED * (free - pointer[s]):
+            found[pointer[s] : free].sort()
+            continue
+        free = pointer[s]
+        for i in range(end, mark.size):
+            if mark[i] == s + 1:
+                found[free] = i
+                free += 1

@@ -53,9 +53,12 @@ class Pattern(Fronts):
             lists["small_tasks"] = small_tasks
         if dtype not in self._solve_tasks:
             lists[dtype] = partial(solve_tasks, dtype=dtype)
+        before: Ahead[object] | None = None
         for name, make in lists.items():
             if name not in self.__dict__ and name not in self._begun:
-                self._begun[name] = self.device.ahead(partial(make, self))
+                # the last one is for later: it leaves the others alone
+                work = partial(_after, before if name == dtype else None, partial(make, self))
+                self._begun[name] = before = self.device.ahead(work)
 
     def finish(self) -> None:
         """Wait until no list is at work any more."""
@@ -70,3 +73,10 @@ class Pattern(Fronts):
     def messages(self) -> int:
         """Numbers that blocks send each other during a factorization."""
         return int(first_sent(self)[-1]) * self.method.panels * TILE * TILE
+
+
+def _after(before: Ahead[object] | None, work: Callable[[], Made]) -> Made:
+    """What comes of work that begins when other work is over."""
+    if before is not None:
+        before.join()
+    return work()

@@ -64,7 +64,7 @@ def tile_tasks(tree: Fronts) -> Tasks:
     tasks = np.empty((_list_tiles(*given, np.empty((0, 5), np.int32)), 5), np.int32)
     _list_tiles(*given, tasks)
     level = tasks[:, 3] % UPPER
-    tasks = np.ascontiguousarray(tasks[_order(tree, tasks, level), :4])
+    tasks = np.ascontiguousarray(tasks[:, :4])[_order(tree, tasks, level)]
     begin, source, place = _entries_of_tasks(tree, tasks)
     counts = np.bincount(level, minlength=schedule.levels)
     return Tasks(
@@ -121,17 +121,32 @@ def _order(tree: Fronts, tasks: np.ndarray, level: np.ndarray) -> np.ndarray:
     block. In other fronts what all wait for, the diagonal tile, comes first in its column; without
     LU, where the tile left of it goes on with it, in that one's.
     """
-    front, i, j, group = tasks[:, 0], tasks[:, 1], tasks[:, 2], tasks[:, 4]
-    tiles, pivots = tree.tiles[front], tree.pivot_tiles[front]
-    large, contributes = tiles >= _LARGE, j >= pivots
-    column, urgent = j, i == j
-    if tree.method.one_triangle:  # a diagonal tile is worked on by (i, i) and then (i, i - 1)
-        column = np.where(urgent & ~contributes, np.maximum(j - 1, 0), j)
-        urgent = (i <= column + 1) & (i < pivots)
-    wide, square = np.where(large, _WIDE, 1), np.where(large, _SQUARE, 1)
-    first = np.where(contributes, -(-pivots // wide) + (j - pivots) // square, column // wide)
-    second = np.where(contributes, np.where(large, i // _SQUARE, 0), np.where(large, i, ~urgent))
-    return _sorted_by(level, group, first, second, np.where(large, column, i), -j)
+    places = np.empty((4, len(tasks)), np.int32)
+    _turns(tasks, tree.tiles, tree.pivot_tiles, tree.method.one_triangle, places)
+    return _sorted_by(level, tasks[:, 4], *places)
+
+
+@jit
+def _turns(tasks, all_tiles, all_pivots, one_triangle, out):
+    """By what tasks of a group are ordered, see `_order`: of each four numbers, the first first."""
+    for t in range(len(tasks)):
+        s, i, j = tasks[t, 0], tasks[t, 1], tasks[t, 2]
+        tiles, pivots = all_tiles[s], all_pivots[s]
+        large, contributes = tiles >= _LARGE, j >= pivots
+        column, urgent = j, i == j
+        if one_triangle:  # a diagonal tile is worked on by (i, i) and then (i, i - 1)
+            if urgent and not contributes:
+                column = max(j - 1, 0)
+            urgent = i <= column + 1 and i < pivots
+        if contributes:
+            square = _SQUARE if large else 1
+            out[0, t] = -(-pivots // (_WIDE if large else 1)) + (j - pivots) // square
+            out[1, t] = i // _SQUARE if large else 0
+        else:
+            out[0, t] = column // (_WIDE if large else 1)
+            out[1, t] = i if large else not urgent
+        out[2, t] = column if large else i
+        out[3, t] = -j
 
 
 def _sorted_by(*keys: np.ndarray) -> np.ndarray:

@@ -12,10 +12,10 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike
 from scipy.sparse import SparseEfficiencyWarning
 
-from ._jit import jit
 from ._typing import MatrixLike, OnDevice, Sparse, for_scipy, is_on_cupy, is_sparse
 from .cached import cached_property
 from .checked import checked
+from .compressed import CORRUPT, UNSORTED, first_non_finite, inspect
 from .errors import NonFiniteInputError, warn
 from .method import CHOLESKY, LDLT, LU, Method, symmetric_method
 from .symmetry import (
@@ -37,8 +37,6 @@ KINDS = {
     "hermitian": "hermitian",
     "general": "general",
 }
-
-_SORTED, _UNSORTED, _CORRUPT = 0, 1, 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,7 +270,7 @@ def prepare_rhs(
 
 def check_finite_rhs(B: np.ndarray, ndim: int) -> None:
     """Raise for the first entry, by columns, that is NaN or infinite."""
-    p = _first_non_finite(B.reshape(-1, order="F"))
+    p = first_non_finite(B.reshape(-1, order="F"))
     if p is not None:
         index = (p % B.shape[0], p // B.shape[0])
         raise NonFiniteInputError("b", index[:ndim], B[index].item())
@@ -334,11 +332,11 @@ def _sorted_columns(A: Sparse, work: np.dtype) -> tuple[np.ndarray, np.ndarray, 
     if A.format not in ("csr", "csc"):
         A = A.tocsc()
     indptr, indices, data = _arrays(A, work)
-    order = _inspect(indptr, indices)
-    if order == _CORRUPT:
+    order = inspect(indptr, indices)
+    if order == CORRUPT:
         checked(A, "A")  # tells more
         raise ValueError("the index arrays of A are corrupt")
-    if order == _UNSORTED:
+    if order == UNSORTED:
         columns = sp.csc_array((data, indices, indptr), shape=A.shape, copy=True)
         columns.sum_duplicates()
         indptr, indices, data = _arrays(columns, work)
@@ -362,39 +360,9 @@ def _arrays(A: Sparse, work: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarr
     )
 
 
-@jit
-def _inspect(indptr, indices):
-    """Whether rows ascend strictly in each column, and whether the arrays make sense at all."""
-    n = indptr.size - 1
-    order = _SORTED
-    if indptr[0] != 0:
-        return _CORRUPT
-    for j in range(n):
-        if indptr[j + 1] < indptr[j] or indptr[j + 1] > indices.size:
-            return _CORRUPT
-        last = -1
-        for p in range(indptr[j], indptr[j + 1]):
-            i = indices[p]
-            if i < 0 or i >= n:
-                return _CORRUPT
-            if i <= last:
-                order = _UNSORTED
-            last = i
-    return order
-
-
 def _check_finite(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> None:
     """Raise for the first entry, by columns, that is NaN or infinite."""
-    p = _first_non_finite(data)
+    p = first_non_finite(data)
     if p is not None:
         j = int(np.searchsorted(indptr, p, "right")) - 1
         raise NonFiniteInputError("A", (int(indices[p]), j), data[p])
-
-
-def _first_non_finite(values: np.ndarray) -> int | None:
-    """Place of the first NaN or infinity in a vector."""
-    with np.errstate(all="ignore"):
-        if np.isfinite(values.sum()):  # a sum of numbers can overflow, so this is half a proof
-            return None
-    bad = np.flatnonzero(~np.isfinite(values))
-    return int(bad[0]) if bad.size else None

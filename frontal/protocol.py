@@ -233,7 +233,9 @@ class NumericFactor(Protocol):
     # --- new values --------------------------------------------------------------------------
 
     def values_there(self, A: Any, order: StoredOrder) -> tuple[Any, StoredOrder] | None:
-        """A copy of the values of A by columns, and their order in A, if A is there; else None.
+        """A copy of the values of A by columns, where the factor is, and their order in A.
+
+        None if the host has to look at them first.
 
         Parameters
         ----------

@@ -5,42 +5,95 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from ._jit import jit
+from ._jit import inner, jit
+from .parts import in_parts
 
 UNSYMMETRIC, SYMMETRIC, POSITIVE_DIAGONAL = 0, 1, 2
 ROUNDING = 100.0  # entries of a promised symmetry may differ by so many eps of the largest one
 
 
+@inner
+def _first_from(indices, begin, end, row):
+    """The first entry of a column, between these, in this row or below."""
+    while begin < end:
+        middle = (begin + end) // 2
+        if indices[middle] < row:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
 @jit
-def compare_triangles(indptr, indices, data, conjugate, tolerance):
-    """Compare A with its adjoint, or its transpose, in one pass over the entries.
+def _compare(indptr, indices, data, conjugate, tolerance, following, first, last):
+    """Compare some columns from their diagonals on with the rows of the same numbers.
 
     Columns are visited from left to right, so that the entries of row j right of the diagonal are
-    asked for in the order in which their columns store them: one cursor per column finds them.
+    asked for in the order in which their columns store them: `following`, zero at first, has for
+    each column from `first` on the place behind the last one that was asked for, and one more.
+
+    Returns
+    -------
+    alike : bool
+    excess : int
+        Entries of these columns below the diagonal, less those above it. Each one below has had
+        another one above, in any column; where sums over all columns are equal, all have.
+    positive : int
+        Positive diagonal entries.
     """
-    n = indptr.size - 1
-    cursor = indptr[:-1].copy()
-    positive = 0
-    for j in range(n):
-        p = cursor[j]
-        end = indptr[j + 1]
+    excess, positive = 0, 0
+    for j in range(first, last):
+        begin, end = indptr[j], indptr[j + 1]
+        p = following[j - first] - 1
+        if p < 0:
+            p = _first_from(indices, begin, end, first)
         if p < end and indices[p] < j:
-            return UNSYMMETRIC
+            return False, excess, positive
+        excess -= p - begin
         while p < end:
             i = indices[p]
-            q = cursor[i]
-            if q == indptr[i + 1] or indices[q] != j:
-                return UNSYMMETRIC
-            a = data[p]
-            b = np.conj(data[q]) if conjugate else data[q]
-            both_nan = a != a and b != b  # which is refused as such, or as a pivot
-            if a != b and not abs(a - b) <= tolerance and not both_nan:
-                return UNSYMMETRIC
-            if i == j and a.real > 0:
-                positive += 1
-            cursor[i] = q + 1
+            q = p
+            if i > j:
+                q = following[i - first] - 1
+                if q < 0:
+                    q = _first_from(indices, indptr[i], indptr[i + 1], first)
+                if q == indptr[i + 1] or indices[q] != j:
+                    return False, excess, positive
+                following[i - first] = q + 2
+                excess += 1
+            if data is not None:
+                a = data[p]
+                b = np.conj(data[q]) if conjugate else data[q]
+                both_nan = a != a and b != b  # which is refused as such, or as a pivot
+                if a != b and not abs(a - b) <= tolerance and not both_nan:
+                    return False, excess, positive
+                if i == j and a.real > 0:
+                    positive += 1
             p += 1
-    return POSITIVE_DIAGONAL if positive == n else SYMMETRIC
+    return True, excess, positive
+
+
+def compare_triangles(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    data: np.ndarray | None,
+    conjugate: bool,
+    tolerance: float,
+) -> int:
+    """Compare A, by columns with rows ascending, with its adjoint or its transpose.
+
+    Without `data` the pattern alone.
+    """
+    n = indptr.size - 1
+
+    def compare(first: int, last: int) -> tuple[bool, int, int]:
+        following = np.zeros(n - first, np.int64)
+        return _compare(indptr, indices, data, conjugate, tolerance, following, first, last)
+
+    alike, excess, positive = zip(*in_parts(compare, indptr), strict=True)
+    if not all(alike) or sum(excess):
+        return UNSYMMETRIC
+    return POSITIVE_DIAGONAL if sum(positive) == n else SYMMETRIC
 
 
 @jit

@@ -18,6 +18,7 @@ from ..matrix import Canonical
 from ..method import LU, Method, symmetric_method
 from ..ordering import Ordering
 from ..ordering.etree import depths
+from ..parts import copied
 from ..protocol import Backend
 from ..symbolic.kept import kept_phase
 from ..symbolic.matching import Matching
@@ -287,7 +288,7 @@ class Analyzed:
 
     def kept(self, matrix: Canonical) -> Canonical:
         """A matrix of this pattern with values of its own: the user may go on to change A."""
-        of, data = self.symbolic, matrix.data.copy()
+        of, data = self.symbolic, copied(matrix.data)
         return replace(matrix, indptr=of.indptr, indices=of.indices, data=data, order=None)
 
     def matching_pattern(self, matrix: Canonical) -> Canonical:

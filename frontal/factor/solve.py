@@ -69,9 +69,13 @@ class Solver:
                 check_finite_rhs(factor.download(B), b.ndim)
             x = X[:, 0] if b.ndim == 1 else X
         else:
-            B, restore = prepare_rhs(b, factor.symbolic.n, factor.matrix_dtype)
+            told = judged and factor.asynchronous  # by the norms that come with the solution
+            of = b, factor.symbolic.n, factor.matrix_dtype
+            B, restore = prepare_rhs(*of, check_finite=not told)
             solved = self._solve_block(factor.upload(B), trans, steps, judged, reported)
             X, errors, taken, estimate = solved._replace(X=factor.download(solved.X))
+            if told and errors is not None and not np.isfinite(errors.rhs).all():
+                check_finite_rhs(B, np.ndim(b))
             x = restore(X)
         if errors is None:
             return x, None

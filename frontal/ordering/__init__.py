@@ -133,10 +133,10 @@ def order(
     elif method == "amd":
         found.add_amd()
     elif method == "dissection":
-        with dissection.Run(Components(graph), 1, threads or thread_count()) as run:
+        with dissection.Run(Components(graph, found.merged), 1, threads or thread_count()) as run:
             found.add(method, run.result(time_limit))
     elif method in ("metis", "nesdis"):
-        with metis.Run(Components(graph)) as run:
+        with metis.Run(Components(graph, found.merged)) as run:
             found.add("metis", run.result(time_limit))
         if method == "nesdis":
             found.add_constrained()

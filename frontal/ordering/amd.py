@@ -16,7 +16,8 @@ import numpy as np
 from numba import njit
 
 from .._jit import inner, jit
-from .etree import inverse, postorder
+from .assembly import assembly_postorder
+from .graph import weighted_degree
 
 NONE = np.int32(-1)
 # What a step reads of a node lies together: one record is less than a cache line.
@@ -39,25 +40,27 @@ inlined = njit(inline="always")
 
 
 @inlined
-def _quotient_graph(indptr, indices, node, dense):
-    """Copy the adjacency, but for dense nodes, into a workspace: (workspace, used, nodes)."""
+def _quotient_graph(indptr, indices, node, weights, reach, dense):
+    """Copy the adjacency, but for dense nodes, into a workspace: (workspace, used, weight)."""
     # Unsigned: an index that cannot be negative costs no test, a fifth of the time of it all.
     work = np.empty(indices.size + indices.size // 5 + node.size + 1, np.uint32)
-    free = nodes = np.int64(0)
+    free = left = np.int64(0)
     for i in range(node.size):
         node[i].start = free
         node[i].parent = NONE
-        if indptr[i + 1] - indptr[i] > dense:
+        if reach[i] > dense:
             continue
+        degree = np.int64(0)
         for p in range(indptr[i], indptr[i + 1]):
             j = indices[p]
-            if j != i and indptr[j + 1] - indptr[j] <= dense:
+            if j != i and reach[j] <= dense:
                 work[free] = j
                 free += 1
-        node[i].length = node[i].degree = free - node[i].start
-        node[i].weight = 1
-        nodes += 1
-    return work, free, nodes
+                degree += weights[j]
+        node[i].length, node[i].degree = free - node[i].start, degree
+        node[i].weight = weights[i]
+        left += weights[i]
+    return work, free, left
 
 
 @inlined
@@ -86,7 +89,7 @@ def _remove(node, head, i):
 @inlined
 def _open_group(node, head, members):
     """Make the variables of a class candidates for elimination: (least degree, their weight)."""
-    least, weight = node.size, 0
+    least, weight = head.size, 0
     for i in members:
         if node[i].weight > 0:
             _insert(node, head, i)
@@ -258,7 +261,7 @@ def _merge_indistinguishable(node, work, bucket, first, last, stamp):
 @inlined
 def _restore_variables(node, work, head, first, last, weight, left, group):
     """Give the variables of the list weights and degrees again: (end of list, least degree)."""
-    least, end = node.size, first
+    least, end = head.size, first
     for p in range(first, last):
         i = work[p]
         if node[i].weight < 0:
@@ -274,13 +277,15 @@ def _restore_variables(node, work, head, first, last, weight, left, group):
 
 
 @jit
-def _eliminate(indptr, indices, node, head, bucket, members, first_member, dense, aggressive):
+def _eliminate(
+    indptr, indices, node, weights, reach, head, bucket, members, first_member, dense, aggressive
+):
     """Eliminate all nodes that are not dense, class by class: fills the records `node`.
 
     The parent of an element becomes the element that absorbed it; that of a variable (weight 0),
     the variable it was merged into or the pivot it was eliminated with.
     """
-    work, free, left = _quotient_graph(indptr, indices, node, dense)
+    work, free, left = _quotient_graph(indptr, indices, node, weights, reach, dense)
     stamp = np.int64(1)
     largest = least = waiting = np.int64(0)  # waiting: weight of what is left of the class
     group = -1
@@ -314,29 +319,11 @@ def _eliminate(indptr, indices, node, head, bucket, members, first_member, dense
         free = max(free, end)
 
 
-@jit
-def _postorder(parent):
-    return postorder(parent)
-
-
-def _assembly_postorder(node: np.ndarray) -> np.ndarray:
-    """Postorder of the assembly tree, class by class, dense nodes at the end of their class.
-
-    Below an element come elements, the largest front last, so that its contribution waits for no
-    other, and then the variables eliminated with it.
-    """
-    weight, group, parent = node["weight"], node["group"], node["parent"]
-    front = np.where(weight > 0, np.minimum(weight + node["degree"], 65534), 65535)
-    order = np.argsort(front.astype(np.uint16), kind="stable").astype(np.int32)
-    order = order[np.argsort(group[order], kind="stable")]
-    inside = (parent != NONE) & (group[parent] == group)
-    return order[_postorder(np.where(inside, inverse(order)[parent], NONE)[order])]
-
-
 def amd(
     indptr: np.ndarray,
     indices: np.ndarray,
     *,
+    weights: np.ndarray | None = None,
     constraint: np.ndarray | None = None,
     dense: float = 10.0,
     aggressive: bool = True,
@@ -350,10 +337,13 @@ def amd(
     ----------
     indptr, indices : (n + 1,) int64 array, (nnz,) int32 array
         Neighbours of each node. The pattern must be symmetric; a diagonal is ignored.
+    weights : (n,) int array, optional
+        How many nodes with the same neighbours each stands for.
     constraint : (n,) int array, optional
         Class of each node: all nodes of a class come before those of any larger class.
     dense : float
-        Nodes of more than ``max(16, dense * sqrt(n))`` neighbours end their class; < 0: none does.
+        Nodes with more than ``max(16, dense * sqrt(n))`` neighbours, both by weight, end their
+        class; < 0: none does.
     aggressive : bool
         Let a new element absorb all elements that it covers, not only those next to the pivot.
 
@@ -383,16 +373,24 @@ def amd(
     if indices.size != indptr[-1] or (indices.size and not 0 <= indices.min() <= indices.max() < n):
         raise ValueError(f"indices must hold indptr[-1] = {indptr[-1]} nodes from 0 to {n - 1}")
     group = np.zeros(n, np.int32) if constraint is None else np.asarray(constraint)
+    members, first_member = np.arange(n, dtype=np.int32), np.array([0, n])
     if group.shape != (n,):
         raise ValueError(f"constraint must hold a class for each of the {n} nodes")
     if constraint is not None:
         group = np.unique(group, return_inverse=True)[1]
+        members = np.argsort(group, kind="stable").astype(np.int32)
+        first_member = np.append(0, np.cumsum(np.bincount(group)))
     node = np.zeros(n, NODE)
     node["group"] = group
-    members = np.argsort(group, kind="stable").astype(np.int32)
-    first_member = np.append(0, np.cumsum(np.bincount(group)))
-    head = np.full(n + 1, NONE, np.int32)  # by degree
+    if weights is None:
+        weights, reach = np.ones(n, np.int32), np.diff(indptr)
+    else:
+        weights = np.ascontiguousarray(weights, np.int32)
+        reach = weighted_degree(indptr, indices, weights)
+    total = int(weights.sum())
+    head = np.full(total + 1, NONE, np.int32)  # by degree
     bucket = np.full(2 ** min(16, n.bit_length()), NONE, np.int32)  # by hash
-    limit = n if dense < 0 else int(max(16.0, dense * np.sqrt(n)))
-    _eliminate(indptr, indices, node, head, bucket, members, first_member, limit, bool(aggressive))
-    return _assembly_postorder(node)
+    limit = total if dense < 0 else int(max(16.0, dense * np.sqrt(total)))
+    of = indptr, indices, node, weights, reach, head, bucket, members, first_member
+    _eliminate(*of, limit, bool(aggressive))
+    return assembly_postorder(node)

@@ -12,7 +12,7 @@ from ..errors import OrderingTimeout
 from ..machine import DISSECTION
 from . import dissection, metis
 from .amd import amd
-from .components import Components
+from .components import Components, CompressedGraph, compressed
 from .etree import Cost, EliminationTree
 from .graph import Graph, dense_limit
 from .model import Model, dissected, dissection_seconds, metis_seconds
@@ -22,6 +22,7 @@ FLOOR = 1e8  # flops of minimum degree below which nothing else is worth a look
 FEWEST = 2000  # nodes from which dissection may win
 BESIDE_THREADS = 4  # from which on a dissection begins beside minimum degree
 BESIDE_NODES = 20_000  # that take minimum degree 20 milliseconds
+MANY = 8  # neighbours of a node, in the mean, from which on some may have the same
 PLANE = 5  # neighbours of a node, in the mean, of plane meshes, which minimum degree is good for
 SEEDS = 4  # dissections, the best of which has about 0.88 times the flops of one
 SEED_GAIN = 0.06  # of the flops, by one more
@@ -43,6 +44,7 @@ class Candidates:
     def __init__(self, graph: Graph, model: Model) -> None:
         self.graph = graph
         self.model = model
+        self.merged = _merged(graph)
         self.tried: dict[str, Cost] = {}
         self.method = ""
         self.perm = np.empty(0, np.int32)
@@ -50,7 +52,7 @@ class Candidates:
 
     def add(self, method: str, perm: np.ndarray, label: str = "") -> None:
         """Count an order; keep it if it is the best so far."""
-        tree = EliminationTree.of(self.graph, perm)
+        tree = self._tree(perm)
         cost = self.tried[label or method] = tree.cost()
         seconds = self.model.seconds(cost)
         log.debug("ordering %s: %s, %.3g s expected", label or method, cost, seconds)
@@ -60,13 +62,35 @@ class Candidates:
 
     def add_amd(self) -> None:
         """Minimum degree, its dense rows by the rule of all methods here."""
-        graph = self.graph
+        graph, merged = self.graph, self.merged
         dense = dense_limit(graph) / np.sqrt(max(graph.n, 1))
-        self.add("amd", amd(graph.indptr, graph.indices, dense=dense))
+        if merged is None:
+            perm = amd(graph.indptr, graph.indices, dense=dense)
+        else:
+            of = merged.graph.indptr, merged.graph.indices
+            perm = merged.expand(amd(*of, weights=merged.weights, dense=dense))
+        self.add("amd", perm)
+
+    def _tree(self, perm: np.ndarray) -> EliminationTree:
+        """The elimination tree of an order, counted by groups of equal nodes that it keeps."""
+        merged = self.merged
+        if merged is not None:
+            group = merged.group[perm]
+            if np.count_nonzero(np.diff(group)) == merged.graph.n - 1:
+                return EliminationTree.of_groups(merged.graph, merged.weights, merged.group, perm)
+        return EliminationTree.of(self.graph, perm)
 
     def add_constrained(self) -> None:
         """Constrained minimum degree inside the dissection that is best so far."""
         self.add("nesdis", constrained_amd(self.graph, self.tree))
+
+
+def _merged(graph: Graph) -> CompressedGraph | None:
+    """The graph with equal nodes merged, if there may be many and are."""
+    if graph.nnz < MANY * graph.n:
+        return None
+    merged = compressed(graph, np.arange(graph.n, dtype=np.int32))
+    return None if merged.graph is graph else merged
 
 
 def choose(found: Candidates, time_limit: float | None, threads: int) -> None:
@@ -75,7 +99,7 @@ def choose(found: Candidates, time_limit: float | None, threads: int) -> None:
     A dissection that fails or is not done in time is given up: minimum degree is there.
     """
     deadline = np.inf if time_limit is None else time.monotonic() + time_limit
-    components = Components(found.graph)
+    components = Components(found.graph, found.merged)
     with _Dissections(found, components, threads) as dissections:
         found.add_amd()
         if found.cost.flops < FLOOR or found.graph.n < FEWEST:

@@ -32,6 +32,13 @@ class CompressedGraph:
     weights: np.ndarray
     members: np.ndarray
 
+    @cached_property
+    def group(self) -> np.ndarray:
+        """(n,) int32: the distinct node of each node of the whole graph, where all are members."""
+        group = np.empty(self.members.size, np.int32)
+        group[self.members] = np.repeat(np.arange(self.graph.n, dtype=np.int32), self.weights)
+        return group
+
     def order(self) -> np.ndarray:
         """Order of the distinct nodes by AMD, where they are too few for METIS."""
         return amd(self.graph.indptr, self.graph.indices)
@@ -44,8 +51,8 @@ class CompressedGraph:
         return self.members[np.repeat(start[perm], size) + offset]
 
 
-def _compressed(graph: Graph, nodes: np.ndarray) -> CompressedGraph:
-    """Merge the indistinguishable nodes of a component, if there are enough."""
+def compressed(graph: Graph, nodes: np.ndarray) -> CompressedGraph:
+    """Merge the indistinguishable nodes of a graph, if there are enough."""
     first = indistinguishable(graph)
     distinct = np.flatnonzero(first == np.arange(graph.n))
     if distinct.size > WORTH_MERGING * graph.n:
@@ -56,10 +63,17 @@ def _compressed(graph: Graph, nodes: np.ndarray) -> CompressedGraph:
 
 
 class Components:
-    """A graph's large components for METIS, small ones for AMD, and dense nodes to come last."""
+    """A graph's large components for METIS, small ones for AMD, and dense nodes to come last.
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    Parameters
+    ----------
+    graph : Graph
+    merged : CompressedGraph, optional
+        The whole graph with equal nodes merged, if there are many.
+    """
+
+    def __init__(self, graph: Graph, merged: CompressedGraph | None = None) -> None:
+        self.graph, self._merged = graph, merged
 
     @cached_property
     def dense(self) -> np.ndarray:
@@ -73,17 +87,19 @@ class Components:
         if self.dense.size:
             nodes = np.delete(nodes, self.dense)
             whole = induced(self.graph, nodes)
+        elif self._merged is not None and components(self._merged.graph)[0] == 1:
+            return nodes[:0], [self._merged]
         count, label = components(whole)
         sizes = np.bincount(label, minlength=count)
         large = np.flatnonzero(sizes > SMALL)
         if count == 1 and large.size == 1:
-            return nodes[:0], [_compressed(whole, nodes)]
+            return nodes[:0], [compressed(whole, nodes)]
         by_component = np.argsort(label, kind="stable")
         end = np.cumsum(sizes)
         inside = [by_component[end[c] - sizes[c] : end[c]] for c in large]
         return (
             nodes[sizes[label] <= SMALL],
-            [_compressed(induced(whole, part), nodes[part]) for part in inside],
+            [compressed(induced(whole, part), nodes[part]) for part in inside],
         )
 
     @property

@@ -1,9 +1,9 @@
 """Elimination tree, postorder and column counts of a Cholesky factor, from the pattern alone.
 
-All functions take the adjacency of a symmetric pattern without its diagonal (`indptr`, `indices`)
-and a permutation: ``perm[k]`` is the node eliminated k-th and ``iperm`` its inverse. Results are in
-elimination order. The work is proportional to the number of entries, up to a factor that is
-below 5 for any matrix that fits a computer.
+The pattern is the adjacency of a symmetric matrix without its diagonal; of a permutation,
+``perm[k]`` is the node eliminated k-th and ``iperm`` its inverse. Results are in elimination order.
+The work is proportional to the number of entries, up to a factor that is below 5 for any matrix
+that fits a computer.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from .._jit import allocating, jit
+from ..parts import in_parts
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -38,16 +39,15 @@ class Cost:
     height: int
 
 
-@allocating
-def elimination_tree(indptr, indices, perm, iperm):
+@jit
+def elimination_tree(pointer, rows):
     """Parent of each column, -1 at roots (Liu 1986: path compression by virtual ancestors)."""
-    n = perm.size
+    n = pointer.size - 1
     parent = np.full(n, -1, np.int32)
     ancestor = np.full(n, -1, np.int32)
     for j in range(n):
-        node = perm[j]
-        for p in range(indptr[node], indptr[node + 1]):
-            i = iperm[indices[p]]
+        for p in range(pointer[j], pointer[j + 1]):
+            i = rows[p]
             while i != -1 and i < j:
                 above = ancestor[i]
                 ancestor[i] = j
@@ -89,14 +89,14 @@ def postorder(parent):
     return post
 
 
-@allocating
-def column_counts(indptr, indices, perm, iperm, parent):
-    """Entries of each column of the factor, the diagonal included; `perm` must be a postorder.
+@jit
+def column_counts(pointer, rows, parent, weights):
+    """Weights of each column of the factor, the diagonal included, in a postorder.
 
     Gilbert, Ng and Peyton (1994): a row of the factor is a subtree of the elimination tree, so
     its leaves and their least common ancestors give the counts by differences.
     """
-    n = perm.size
+    n = parent.size
     first = np.full(n, -1, np.int32)  # first descendant, as columns are postordered
     for j in range(n):
         k = j
@@ -106,7 +106,7 @@ def column_counts(indptr, indices, perm, iperm, parent):
     count = np.zeros(n, np.int32)
     for j in range(n):
         if first[j] == j:
-            count[j] = 1
+            count[j] = weights[j]
     latest_first = np.full(n, -1, np.int32)  # per row: first[] of its latest leaf
     latest_leaf = np.full(n, -1, np.int32)
     ancestor = np.empty(n, np.int32)
@@ -114,16 +114,15 @@ def column_counts(indptr, indices, perm, iperm, parent):
         ancestor[j] = j
     for j in range(n):
         if parent[j] >= 0:
-            count[parent[j]] -= 1
-        node = perm[j]
-        for p in range(indptr[node], indptr[node + 1]):
-            i = iperm[indices[p]]
+            count[parent[j]] -= weights[j]
+        for p in range(pointer[j], pointer[j + 1]):
+            i = rows[p]
             if i <= j or first[j] <= latest_first[i]:
                 continue  # not below the diagonal, or j is no leaf of the subtree of row i
             latest_first[i] = first[j]
             leaf = latest_leaf[i]
             latest_leaf[i] = j
-            count[j] += 1
+            count[j] += weights[i]
             if leaf >= 0:
                 common = leaf
                 while common != ancestor[common]:
@@ -132,7 +131,7 @@ def column_counts(indptr, indices, perm, iperm, parent):
                     above = ancestor[leaf]
                     ancestor[leaf] = common
                     leaf = above
-                count[common] -= 1
+                count[common] -= weights[i]
         if parent[j] >= 0:
             ancestor[j] = parent[j]
     for j in range(n):
@@ -151,19 +150,80 @@ def inverse(perm):
 
 
 @jit
-def postordered_tree(indptr, indices, perm):
-    """Refine `perm` to a postorder of its elimination tree: (perm, iperm, parent, count)."""
-    parent = elimination_tree(indptr, indices, perm, inverse(perm))
+def _degrees(indptr, perm, degree, first, last):
+    """Neighbours of each node in elimination order, one place later."""
+    for k in range(first, last):
+        degree[k + 1] = indptr[perm[k] + 1] - indptr[perm[k]]
+
+
+@jit
+def _permute(indptr, indices, perm, iperm, pointer, rows, first, last):
+    for k in range(first, last):
+        q = pointer[k]
+        for p in range(indptr[perm[k]], indptr[perm[k] + 1]):
+            rows[q] = iperm[indices[p]]
+            q += 1
+
+
+def _permuted(graph: Graph, perm: np.ndarray, iperm: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Neighbours in elimination order: extents of the columns, and rows, which are not sorted."""
+    pointer, rows = np.zeros(graph.n + 1, np.int64), np.empty(graph.nnz, np.int32)
+    in_parts(lambda *part: _degrees(graph.indptr, perm, pointer, *part), graph.indptr)
+    np.cumsum(pointer, out=pointer)
+    of = graph.indptr, graph.indices, perm, iperm, pointer, rows
+    in_parts(lambda *part: _permute(*of, *part), pointer)
+    return pointer, rows
+
+
+@jit
+def _refined(perm, parent):
+    """A permutation and its tree in a postorder, and whether they have been so before."""
     post = postorder(parent)
     rank = inverse(post)
     new_perm = np.empty_like(perm)
     new_parent = np.empty_like(parent)
+    same = True
     for k in range(post.size):
+        same &= post[k] == k
         new_perm[k] = perm[post[k]]
         above = parent[post[k]]
         new_parent[k] = rank[above] if above >= 0 else -1
-    iperm = inverse(new_perm)
-    return new_perm, iperm, new_parent, column_counts(indptr, indices, new_perm, iperm, new_parent)
+    return new_perm, new_parent, same
+
+
+def postordered_tree(
+    graph: Graph, perm: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Refine `perm` to a postorder of its elimination tree: (perm, iperm, parent, count)."""
+    iperm = inverse(perm)
+    permuted = _permuted(graph, perm, iperm)
+    perm, parent, same = _refined(perm, elimination_tree(*permuted))
+    if not same:
+        iperm = inverse(perm)
+        permuted = _permuted(graph, perm, iperm)
+    return perm, iperm, parent, column_counts(*permuted, parent, weights[perm])
+
+
+@jit
+def _expanded(perm, iperm, parent, count, weights, begin, given):
+    """The tree of columns from that of groups; those of group g come to given[begin[g]:]."""
+    columns = given.size
+    new_perm, new_parent = np.empty(columns, np.int32), np.empty(columns, np.int32)
+    new_count = np.empty(columns, np.int32)
+    place = np.empty(perm.size, np.int64)  # of the first column of each group
+    k = 0
+    for j in range(perm.size):
+        place[j] = k
+        k += weights[perm[j]]
+    for j in range(perm.size):
+        group = perm[j]
+        for i in range(weights[group]):
+            k = place[j] + i
+            new_perm[k] = given[begin[group] + i]
+            new_parent[k] = k + 1
+            new_count[k] = count[j] - i
+        new_parent[k] = place[parent[j]] if parent[j] >= 0 else -1
+    return new_perm, inverse(new_perm), new_parent, new_count
 
 
 @jit
@@ -173,6 +233,15 @@ def depths(parent):
     for j in range(parent.size - 1, -1, -1):
         depth[j] = depth[parent[j]] + 1 if parent[j] >= 0 else 1
     return depth
+
+
+@jit
+def _entries_and_flops(counts):
+    entries, flops = np.int64(0), 0.0
+    for count in counts:
+        entries += count
+        flops += float(count) * count
+    return entries, flops
 
 
 class EliminationTree(NamedTuple):
@@ -211,10 +280,36 @@ class EliminationTree(NamedTuple):
         (array([ 2,  2, -1], dtype=int32), Cost(nnz=5, flops=9.0, height=2))
         """
         perm = np.ascontiguousarray(perm, np.int32)
-        return cls(*postordered_tree(graph.indptr, graph.indices, perm))
+        return cls(*postordered_tree(graph, perm, np.ones(graph.n, np.int32)))
+
+    @classmethod
+    def of_groups(
+        cls, merged: Graph, weights: np.ndarray, group: np.ndarray, perm: np.ndarray
+    ) -> EliminationTree:
+        """The same, from the graph of groups of nodes whose neighbours, and they, are the same.
+
+        Parameters
+        ----------
+        merged : Graph
+            Of the groups.
+        weights : (merged.n,) int array
+            How many nodes are in each.
+        group : (n,) int32 array
+            That of each node.
+        perm : (n,) int32 array
+            Nodes of a group come one after the other.
+        """
+        weights = np.ascontiguousarray(weights, np.int32)
+        order, begin = np.empty(merged.n, np.int32), np.empty(merged.n, np.int64)
+        named = group[perm]
+        first = np.flatnonzero(np.diff(named, prepend=-1))
+        order[:] = named[first]
+        begin[order] = first
+        tree = postordered_tree(merged, order, weights)
+        return cls(*_expanded(*tree, weights, begin, np.ascontiguousarray(perm, np.int32)))
 
     def cost(self) -> Cost:
         """Exact cost of a Cholesky factorization in this order."""
-        counts = self.counts.astype(np.float64)
         height = int(depths(self.parent).max(initial=0))
-        return Cost(int(self.counts.sum(dtype=np.int64)), float(counts @ counts), height)
+        entries, flops = _entries_and_flops(self.counts)
+        return Cost(int(entries), float(flops), height)

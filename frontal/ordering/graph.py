@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse import csgraph
 
 from .._jit import jit
 from .._typing import Sparse
 from ..cached import cached_property
 from ..checked import checked
+from ..parts import in_parts
+from ..symmetry import compare_triangles
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,62 +77,65 @@ def adjacency(A: Sparse) -> Graph:
     A = A if A.format in ("csc", "csr") else A.tocsc()
     # One byte per entry; booleans would make SciPy add by a slower path.
     P = sp.csr_array((np.ones(A.indices.size, np.int8), A.indices, A.indptr), shape=(n, n))
-    if not (P.has_canonical_format and _is_symmetric(P.indptr, P.indices)):
+    pattern = P.indptr.astype(np.int64, copy=False), P.indices
+    if not (P.has_canonical_format and compare_triangles(*pattern, None, False, 0.0)):
         T = P.T.tocsr()  # a transpose is sorted whatever P is
         P = T.T.tocsr()
         for half in (P, T):
             half.sum_duplicates()
             half.data[:] = 1  # many duplicates could wrap around to zero, which a sum drops
         P = P + T
-    return Graph(*_without_diagonal(P.indptr, P.indices), n)
+        pattern = P.indptr.astype(np.int64, copy=False), P.indices
+    return without_diagonal(*pattern)
+
+
+def without_diagonal(indptr: np.ndarray, indices: np.ndarray) -> Graph:
+    """The graph of a symmetric pattern, its rows sorted and without duplicates."""
+    n = indptr.size - 1
+    own = np.zeros(n + 1, np.int64)
+    in_parts(lambda *part: _find_diagonal(indptr, indices, own, *part), indptr)
+    kept = indptr - np.cumsum(own)
+    neighbours = np.empty(int(kept[-1]), np.int32)
+    in_parts(lambda *part: _copy_neighbours(indptr, indices, kept, neighbours, *part), indptr)
+    return Graph(kept, neighbours, n)
 
 
 @jit
-def _is_symmetric(indptr, indices):
-    """Whether a pattern is that of its transpose; its rows are sorted and have no duplicates."""
-    following = indptr[:-1].copy()
-    for j in range(following.size):
-        for p in range(indptr[j], indptr[j + 1]):
-            i = indices[p]
-            q = following[i]
-            if q >= indptr[i + 1] or indices[q] != j:
-                return False
-            following[i] = q + 1
-    return True
-
-
-@jit
-def _without_diagonal(indptr, indices):
-    """Rows of a pattern without its diagonal."""
-    kept = np.empty(indptr.size, np.int64)
-    neighbours = np.empty(indices.size, np.int32)
-    q = np.int64(0)
-    for i in range(indptr.size - 1):
-        kept[i] = q
+def _find_diagonal(indptr, indices, own, first, last):
+    """Tell, one place later, which rows have their diagonal entry."""
+    for i in range(first, last):
         for p in range(indptr[i], indptr[i + 1]):
-            neighbours[q] = indices[p]
-            q += indices[p] != i
-    kept[indptr.size - 1] = q
-    return kept, neighbours[:q].copy()
+            if indices[p] >= i:
+                own[i + 1] = indices[p] == i
+                break
 
 
 @jit
-def _induced(indptr, indices, nodes, label):
-    """Adjacency among `nodes`, renumbered by `label`, which is -1 elsewhere."""
-    new_indptr = np.zeros(nodes.size + 1, np.int64)
-    for k in range(nodes.size):
-        count = 0
+def _copy_neighbours(indptr, indices, kept, neighbours, first, last):
+    for i in range(first, last):
+        q = kept[i]
+        for p in range(indptr[i], indptr[i + 1]):
+            if indices[p] != i:
+                neighbours[q] = indices[p]
+                q += 1
+
+
+@jit
+def _count_inside(indptr, indices, nodes, label, count, first, last):
+    """Neighbours of some nodes among them, one place later."""
+    for k in range(first, last):
         for p in range(indptr[nodes[k]], indptr[nodes[k] + 1]):
-            count += label[indices[p]] >= 0
-        new_indptr[k + 1] = new_indptr[k] + count
-    new_indices = np.empty(new_indptr[nodes.size], np.int32)
-    q = 0
-    for k in range(nodes.size):
+            count[k + 1] += label[indices[p]] >= 0
+
+
+@jit
+def _copy_inside(indptr, indices, nodes, label, new_indptr, new_indices, first, last):
+    for k in range(first, last):
+        q = new_indptr[k]
         for p in range(indptr[nodes[k]], indptr[nodes[k] + 1]):
             if label[indices[p]] >= 0:
                 new_indices[q] = label[indices[p]]
                 q += 1
-    return new_indptr, new_indices
 
 
 def induced(graph: Graph, nodes: np.ndarray) -> Graph:
@@ -139,26 +143,37 @@ def induced(graph: Graph, nodes: np.ndarray) -> Graph:
     nodes = np.ascontiguousarray(nodes, np.int32)
     label = np.full(graph.n, -1, np.int32)
     label[nodes] = np.arange(nodes.size, dtype=np.int32)
-    indptr, indices = _induced(graph.indptr, graph.indices, nodes, label)
+    of = graph.indptr, graph.indices, nodes, label
+    ends = np.append(0, np.cumsum(graph.degree[nodes]))
+    indptr = np.zeros(nodes.size + 1, np.int64)
+    in_parts(lambda *part: _count_inside(*of, indptr, *part), ends)
+    np.cumsum(indptr, out=indptr)
+    indices = np.empty(int(indptr[-1]), np.int32)
+    in_parts(lambda *part: _copy_inside(*of, indptr, indices, *part), ends)
     return Graph(indptr, indices, nodes.size)
 
 
 @jit
-def _merge_equal(indptr, indices, key):
+def _sum_keys(indptr, indices, key, closed, first, last):
+    """Sums of the keys of nodes and their neighbours."""
+    for i in range(first, last):
+        total = key[i]
+        for p in range(indptr[i], indptr[i + 1]):
+            total += key[indices[p]]  # wraps around
+        closed[i] = total
+
+
+@jit
+def _find_equal(indptr, indices, closed, equal, first, last):
     """First node with the same closed neighbourhood as each node; equal ones are adjacent."""
-    n = key.size
-    closed = key.copy()
-    for i in range(n):
-        for p in range(indptr[i], indptr[i + 1]):
-            closed[i] += key[indices[p]]  # wraps around
-    first = np.arange(n).astype(np.int32)
-    for i in range(n):
-        if first[i] != i:
-            continue
-        degree = indptr[i + 1] - indptr[i]
-        for p in range(indptr[i], indptr[i + 1]):
-            j = indices[p]
-            if j < i or closed[j] != closed[i] or indptr[j + 1] - indptr[j] != degree:
+    for j in range(first, last):
+        equal[j] = j
+        degree = indptr[j + 1] - indptr[j]
+        for p in range(indptr[j], indptr[j + 1]):
+            i = indices[p]
+            if i > j:
+                break
+            if closed[i] != closed[j] or indptr[i + 1] - indptr[i] != degree:
                 continue
             a = indptr[i]
             b = indptr[j]
@@ -170,8 +185,8 @@ def _merge_equal(indptr, indices, key):
                 a += 1
                 b += 1
             if same:
-                first[j] = i
-    return first
+                equal[j] = i
+                break
 
 
 def indistinguishable(graph: Graph) -> np.ndarray:
@@ -185,7 +200,22 @@ def indistinguishable(graph: Graph) -> np.ndarray:
     """
     info = np.iinfo(np.int64)
     key = np.random.default_rng(0).integers(info.min, info.max, graph.n, np.int64)
-    return _merge_equal(graph.indptr, graph.indices, key)
+    closed, equal = np.empty(graph.n, np.int64), np.empty(graph.n, np.int32)
+    of = graph.indptr, graph.indices
+    in_parts(lambda *part: _sum_keys(*of, key, closed, *part), graph.indptr)
+    in_parts(lambda *part: _find_equal(*of, closed, equal, *part), graph.indptr)
+    return equal
+
+
+@jit
+def weighted_degree(indptr, indices, weights):
+    """Neighbours of the nodes that each stands for, those that it stands for included."""
+    degree = np.empty(weights.size, np.int64)
+    for i in range(weights.size):
+        degree[i] = weights[i] - 1
+        for p in range(indptr[i], indptr[i + 1]):
+            degree[i] += weights[indices[p]]
+    return degree
 
 
 def dense_limit(graph: Graph) -> float:
@@ -201,7 +231,27 @@ def dense_limit(graph: Graph) -> float:
 
 
 def components(graph: Graph) -> tuple[int, np.ndarray]:
-    """Connected components: how many, and that of each node (int32)."""
-    ones = np.ones(graph.nnz, np.int8)
-    matrix = sp.csr_array((ones, graph.indices, graph.indptr), shape=(graph.n, graph.n))
-    return csgraph.connected_components(matrix, directed=True, connection="strong")
+    """Connected components, by their first nodes: how many, and that of each node (int32)."""
+    return _components(graph.indptr, graph.indices)
+
+
+@jit
+def _components(indptr, indices):
+    n = indptr.size - 1
+    label, found = np.full(n, -1, np.int32), np.empty(n, np.int32)
+    count = done = end = 0
+    for root in range(n):
+        if label[root] >= 0:
+            continue
+        label[root], found[end] = count, root
+        end += 1
+        while done < end:
+            i = found[done]
+            done += 1
+            for p in range(indptr[i], indptr[i + 1]):
+                if label[indices[p]] < 0:
+                    label[indices[p]] = count
+                    found[end] = indices[p]
+                    end += 1
+        count += 1
+    return count, label

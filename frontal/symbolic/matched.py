@@ -52,6 +52,11 @@ class Matched:
     partner: np.ndarray | None = None
     tiny: np.ndarray | None = None
 
+    @property
+    def in_place(self) -> bool:
+        """Whether rows stay where they are."""
+        return bool((self.column_of_row == np.arange(self.column_of_row.size)).all())
+
     def tied(self, matrix: Canonical, columns: np.ndarray) -> Matched:
         """The same with these columns tied to their partners, or with all pairs if they are many.
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._jit import jit
+from ..parts import in_parts
 
 
 class Plan(NamedTuple):
@@ -64,33 +65,79 @@ def _children(parent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 @jit
-def _relative_rows(start, parent, pointer, rows):
-    """Merge each front's rows with its parent's, both ascending."""
-    relative = np.empty(rows.size, np.int32)
-    for s in range(parent.size):
+def _relative_rows(start, parent, pointer, rows, relative, first, last):
+    """Merge the rows of some fronts with their parents', both ascending."""
+    for s in range(first, last):
         above = parent[s]
         if above < 0:
             continue
-        first, end = start[above], start[above + 1]
+        begin, end = start[above], start[above + 1]
         base = pointer[above]
         q = base
         for p in range(pointer[s], pointer[s + 1]):
             row = rows[p]
             if row < end:
-                relative[p] = row - first
+                relative[p] = row - begin
             else:
                 while rows[q] < row:
                     q += 1
-                relative[p] = end - first + (q - base)
-    return relative
+                relative[p] = end - begin + (q - base)
 
 
 @jit
-def _entry_maps(indptr, indices, perm, row_rank, one_triangle, start, pointer, rows):
+def _count_below(indptr, indices, perm, row_rank, count, first, last):
+    """Entries of each of some columns on and below the diagonal of the permuted matrix."""
+    for j in range(first, last):
+        for p in range(indptr[perm[j]], indptr[perm[j] + 1]):
+            count[j + 1] += row_rank[indices[p]] >= j
+
+
+@jit
+def _map_below(
+    indptr, indices, perm, row_rank, start, pointer, rows, count, source, row, column, local,
+    first, last,
+):  # fmt: skip
+    """Front, row and column there of the entries of some fronts on and below the diagonal.
+
+    The columns of a front have all of them; `local` is room for a number for each row.
+    """
+    for s in range(first, last):
+        begin, end = start[s], start[s + 1]
+        for q in range(pointer[s], pointer[s + 1]):
+            local[rows[q]] = end - begin + q - pointer[s]
+        q = count[s]
+        for j in range(begin, end):
+            for p in range(indptr[perm[j]], indptr[perm[j] + 1]):
+                i = row_rank[indices[p]]
+                if i >= j:
+                    source[q], column[q] = p, j - begin
+                    row[q] = i - begin if i < end else local[i]
+                    q += 1
+
+
+def _entries_below(indptr, indices, perm, row_rank, start, pointer, rows):
+    """As `_entry_maps` of one triangle, that below the diagonal."""
+    n = perm.size
+    count = np.zeros(n + 1, np.int64)
+    of = indptr, indices, perm, row_rank
+    in_parts(lambda *part: _count_below(*of, count, *part), indptr)
+    count = np.cumsum(count)[start]
+    total = int(count[-1])
+    out = np.empty(total, np.int64), np.empty(total, np.int32), np.empty(total, np.int32)
+
+    def work(first: int, last: int) -> None:
+        local = np.empty(n, np.int32)
+        _map_below(*of, start, pointer, rows, count, *out, local, first, last)
+
+    in_parts(work, count)
+    return count, *out
+
+
+@jit
+def _entry_maps(indptr, indices, perm, row_rank, start, pointer, rows):
     """Send each stored entry of A to its front, row and column there.
 
-    Entry (i, j) belongs to the front that eliminates the earlier of its row and column. With
-    `one_triangle` the upper triangle of the permuted matrix is left out.
+    Entry (i, j) belongs to the front that eliminates the earlier of its row and column.
     """
     n = perm.size
     fronts = start.size - 1
@@ -100,9 +147,7 @@ def _entry_maps(indptr, indices, perm, row_rank, one_triangle, start, pointer, r
     count = np.zeros(fronts + 1, np.int64)
     for j in range(n):
         for p in range(indptr[perm[j]], indptr[perm[j] + 1]):
-            i = row_rank[indices[p]]
-            if i >= j or not one_triangle:
-                count[front_of[min(i, j)] + 1] += 1
+            count[front_of[min(row_rank[indices[p]], j)] + 1] += 1
     for s in range(fronts):
         count[s + 1] += count[s]
     cursor = count[:-1].copy()
@@ -112,11 +157,10 @@ def _entry_maps(indptr, indices, perm, row_rank, one_triangle, start, pointer, r
     for j in range(n):
         for p in range(indptr[perm[j]], indptr[perm[j] + 1]):
             i = row_rank[indices[p]]
-            if i >= j or not one_triangle:
-                s = front_of[min(i, j)]
-                q = cursor[s]
-                source[q], row[q], column[q] = p, i, j
-                cursor[s] = q + 1
+            s = front_of[min(i, j)]
+            q = cursor[s]
+            source[q], row[q], column[q] = p, i, j
+            cursor[s] = q + 1
     local = np.empty(n, np.int32)
     for s in range(fronts):
         first, end = start[s], start[s + 1]
@@ -147,10 +191,11 @@ def make_plan(indptr, indices, perm, row_rank, method, start, parent, pointer, r
         Fronts, as `supernodes` returns them.
     """
     child_pointer, children = _children(parent)
-    relative = _relative_rows(start, parent, pointer, rows)
-    entries = _entry_maps(
-        indptr, indices, perm, row_rank, method.one_triangle, start, pointer, rows
-    )
+    relative = np.empty(rows.size, np.int32)
+    of_fronts = start, parent, pointer, rows, relative
+    in_parts(lambda *part: _relative_rows(*of_fronts, *part), pointer)
+    maps = _entries_below if method.one_triangle else _entry_maps
+    entries = maps(indptr, indices, perm, row_rank, start, pointer, rows)
     return Plan(start, parent, pointer, rows, relative, child_pointer, children, *entries)
 
 

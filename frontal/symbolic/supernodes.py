@@ -10,7 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import allocating, inner, jit
+from ..parts import in_parts
 
+_SCANNED = 16  # rows among which one is a front's: fewer are not sorted, but looked at
 TILE = 64  # rows of fronts that a GPU takes whole, and of the tiles of larger ones
 
 
@@ -234,61 +236,85 @@ def arrange_fronts(first, into, above, columns, all_updates):
     return order, start, parent, updates
 
 
-@jit
-def front_rows(indptr, indices, perm, iperm, start, parent, updates):
+def front_rows(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    perm: np.ndarray,
+    iperm: np.ndarray,
+    start: np.ndarray,
+    parent: np.ndarray,
+    updates: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
     """Update rows of every front, ascending: (pointer int64, rows int32).
 
     The rows of a front are those of its children and of its own columns, less its pivot columns.
-    Each list is sorted by turning the lists over twice (rows to fronts, fronts to rows), which is
-    linear.
+    Threads take fronts whose subtrees are theirs alone; those above come after.
     """
-    n = perm.size
+    pointer = np.append(0, np.cumsum(updates, dtype=np.int64))
+    rows, n = np.empty(int(pointer[-1]), np.int32), perm.size
+    head, sibling, low = _families(parent)
+    done = np.zeros(parent.size, np.bool_)
+    of = indptr, indices, perm, iperm, start, pointer, head, sibling, low, done, rows
+
+    def work(first: int, last: int) -> None:
+        _collect_rows(*of, np.zeros(n, np.int32), first, last)
+
+    in_parts(work, pointer)
+    if not done.all():
+        work(0, parent.size)
+    return pointer, rows
+
+
+@jit
+def _families(parent):
+    """Last child and next older sibling of each front, and the first front of its subtree."""
     fronts = parent.size
-    pointer = np.zeros(fronts + 1, np.int64)
+    head, sibling = np.full(fronts, -1, np.int32), np.full(fronts, -1, np.int32)
+    low = np.arange(fronts)
     for s in range(fronts):
-        pointer[s + 1] = pointer[s] + updates[s]
-    found = np.empty(pointer[fronts], np.int32)
-    filled = pointer[:-1].copy()
-    mark = np.full(n, -1, np.int32)
-    per_row = np.zeros(n + 1, np.int64)
-    head = np.full(fronts, -1, np.int32)
-    sibling = np.full(fronts, -1, np.int32)
-    for s in range(fronts):
+        p = parent[s]
+        if p >= 0:
+            low[p] = min(low[p], low[s])
+            sibling[s] = head[p]
+            head[p] = s
+    return head, sibling, low
+
+
+@jit
+def _collect_rows(
+    indptr, indices, perm, iperm, start, pointer, head, sibling, low, done, found, mark, first, last
+):
+    """Find the rows of fronts whose subtrees begin at `first` or later, unless that is done.
+
+    `mark` is a zero for each row. Many of the rows that are left are sorted by their marks.
+    """
+    for s in range(first, last):
+        if done[s] or low[s] < first:
+            continue
+        done[s] = True
         end = start[s + 1]
+        free = pointer[s]
         for j in range(start[s], end):
             for p in range(indptr[perm[j]], indptr[perm[j] + 1]):
                 i = iperm[indices[p]]
-                if i >= end and mark[i] != s:
-                    mark[i] = s
-                    found[filled[s]] = i
-                    filled[s] += 1
+                if i >= end and mark[i] != s + 1:
+                    mark[i] = s + 1
+                    found[free] = i
+                    free += 1
         child = head[s]
         while child >= 0:
             for p in range(pointer[child], pointer[child + 1]):
                 i = found[p]
-                if i >= end and mark[i] != s:
-                    mark[i] = s
-                    found[filled[s]] = i
-                    filled[s] += 1
+                if i >= end and mark[i] != s + 1:
+                    mark[i] = s + 1
+                    found[free] = i
+                    free += 1
             child = sibling[child]
-        for p in range(pointer[s], pointer[s + 1]):
-            per_row[found[p] + 1] += 1
-        if parent[s] >= 0:
-            sibling[s] = head[parent[s]]
-            head[parent[s]] = s
-    for i in range(n):
-        per_row[i + 1] += per_row[i]
-    cursor = per_row[:-1].copy()
-    member = np.empty(found.size, np.int32)
-    for s in range(fronts):
-        for p in range(pointer[s], pointer[s + 1]):
-            member[cursor[found[p]]] = s
-            cursor[found[p]] += 1
-    for s in range(fronts):
-        filled[s] = pointer[s]
-    for i in range(n):
-        for p in range(per_row[i], per_row[i + 1]):
-            s = member[p]
-            found[filled[s]] = i
-            filled[s] += 1
-    return pointer, found
+        if mark.size - end > _SCANNED * (free - pointer[s]):
+            found[pointer[s] : free].sort()
+            continue
+        free = pointer[s]
+        for i in range(end, mark.size):
+            if mark[i] == s + 1:
+                found[free] = i
+                free += 1

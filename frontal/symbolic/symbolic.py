@@ -14,8 +14,9 @@ from ..matrix import Canonical
 from ..method import Method
 from ..ordering import Ordering, auto
 from ..ordering.etree import EliminationTree, inverse
-from ..ordering.graph import Graph, adjacency
+from ..ordering.graph import Graph, adjacency, without_diagonal
 from ..ordering.model import pace_of
+from ..parts import copied
 from . import supernodes
 from .diagonal import stranded
 from .matched import Matched, Pairs, as_csc, match_rows, order_matched, tied_columns
@@ -128,7 +129,7 @@ def symbolic_phase(
         given = choices.ordering == "given"  # is not to be changed: LU moves rows instead
         matched = match_rows(matrix, method, "none" if given else choices.pairs)
     clock.start("graph")
-    graph = adjacency(as_csc(matrix, matched.column_of_row[matrix.indices]))
+    graph = _graph(matrix, matched)
     fronts = _fronts(graph, matched.partner, method, choices, machine, clock)
     alone = _stranded(matrix, matched, fronts)
     if alone.size and choices.ordering != "given":
@@ -147,11 +148,18 @@ def symbolic_phase(
     )
     clock.stop()
     # the user may go on to change A
-    pattern = matrix.indptr.copy(), matrix.indices.copy()
+    pattern = copied(matrix.indptr), copied(matrix.indices)
     symbolic = Symbolic(matrix.n, method, *pattern, perm, inverse(row_rank), plan)
     ordering = replace(chosen, tree=None)  # the plan has taken its place
     tiny = 0 if matched.tiny is None else int(np.count_nonzero(matched.tiny))
     return Found(symbolic, ordering, matched.matching, matched.partner is not None, tiny)
+
+
+def _graph(matrix: Canonical, matched: Matched) -> Graph:
+    """The graph of A + A^T with rows where they are matched."""
+    if matrix.hermitian and matched.in_place:
+        return without_diagonal(matrix.indptr, matrix.indices)
+    return adjacency(as_csc(matrix, matched.column_of_row[matrix.indices]))
 
 
 def _fronts(

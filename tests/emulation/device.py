@@ -24,6 +24,7 @@ import numpy as np
 
 from frontal.gpu.runtime import jit
 from frontal.gpu.runtime.limits import H200, Limits
+from frontal.parts import Ahead
 
 HEADERS = Path(__file__).parent
 RACES = HEADERS / "races.cpp"
@@ -82,6 +83,10 @@ class EmulatedDevice:
     def upload(self, array: np.ndarray) -> np.ndarray:
         """Copy a host array."""
         return np.array(array, order="C")
+
+    def ahead(self, work: Any) -> Ahead[Any]:
+        """Begin work on a thread."""
+        return Ahead(work)
 
     def copy(self, source: Any, target: Any) -> None:
         """Copy an array to another."""

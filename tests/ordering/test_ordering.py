@@ -154,6 +154,20 @@ def test_dissection_beats_minimum_degree_in_three_dimensions(A):
     assert found.cost.flops < 0.8 * amd
 
 
+@pytest.mark.parametrize("method", ["amd", "dissection", "rcm"])
+def test_equal_nodes_are_counted_together(method):
+    graph = adjacency(stencil(6, 6, 6, box=True, unknowns=3))
+    twins = sp.csr_array((np.ones(graph.nnz), graph.indices, graph.indptr))
+    chosen = np.random.default_rng(0).permutation(graph.n)[: graph.n - 40]  # unequal weights
+    graph = adjacency(twins[chosen][:, chosen])
+    found = order(graph, method)
+    expected = EliminationTree.of(graph, found.perm)
+    assert found.tree.perm.size == graph.n
+    for one, other in zip(found.tree, EliminationTree.of(graph, found.tree.perm), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert found.cost == expected.cost()
+
+
 @needs_metis
 def test_merging_equal_nodes_keeps_the_quality(monkeypatch):
     graph = adjacency(stencil(9, 9, 9, box=True, unknowns=3))

@@ -34,12 +34,12 @@ ROWS = (
     ("gpu.dense",),
     ("gpu.runtime",),
     ("gpu",),  # whether there is a device
-    ("machine", "whole"),
+    ("whole",),
     ("matrix", "io", "info", "problems", "accuracy"),
-    ("method", "symmetry", "values"),
+    ("method", "symmetry", "values", "compressed"),
     ("triangle",),
-    ("archive", "checked", "errors", "cached", "_jit"),
-    ("_disk_cache", "_typing"),
+    ("archive", "checked", "errors", "cached", "_jit", "parts"),
+    ("_disk_cache", "_typing", "machine"),
     ("_replacing",),
     ("",),  # the names of `frontal` itself
 )

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from ...parts import Ahead
 from .. import require
 from . import jit
 from .array import Array, Kernel, Value
 from .limits import Limits
+
+Result = TypeVar("Result")
 
 _DEFAULT_SHARED = 48 << 10  # dynamic shared memory that a kernel gets without asking for more
 
@@ -66,7 +69,22 @@ class Device:
 
     def upload(self, array: np.ndarray) -> Array:
         """Copy a host array to the device."""
-        return self.xp.asarray(np.ascontiguousarray(array))
+        array = np.ascontiguousarray(array)
+        there = self.xp.empty(array.shape, array.dtype)
+        if array.size:
+            there.set(array)  # `asarray` would copy it on the host first
+        return there
+
+    def ahead(self, work: Callable[[], Result]) -> Ahead[Result]:
+        """Begin work on a thread; what it enqueues is done when its result is there."""
+
+        def on_device() -> Result:
+            with self.xp.cuda.Device(self.index):
+                found = work()
+                self.xp.cuda.get_current_stream().synchronize()
+                return found
+
+        return Ahead(on_device)
 
     def download(self, array: Array) -> np.ndarray:
         """Copy a device array to the host, after all work on the current stream."""

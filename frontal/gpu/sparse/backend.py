@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -68,7 +70,7 @@ class GpuBackend:
         """See `protocol.Backend`; pivots below `tiny` are replaced, if columns go on elsewhere."""
         dtype = np.dtype(values.dtype if dtype is None else dtype)
         before = previous if isinstance(previous, GpuFactor) else None
-        with quoting_memory(self._device, lambda: memory.required(self.pattern, dtype)):
+        with self._lists(dtype):
             scales = before.scales if before is not None and before.scaling is scaling else None
             matrix = DeviceMatrix(
                 self.entries, values, scaling, scales, there=there, hermitian=hermitian
@@ -81,6 +83,17 @@ class GpuBackend:
         if outcome.failure is not None:
             raise PivotFailure(outcome.failure)
         return GpuFactor(matrix, storage, outcome.replaced, outcome.examined)
+
+    @contextmanager
+    def _lists(self, dtype: np.dtype) -> Iterator[None]:
+        """Begin the lists of tasks; none is at work any more where that leads nowhere."""
+        with quoting_memory(self._device, lambda: memory.required(self.pattern, dtype)):
+            try:
+                self.pattern.begin(dtype)
+                yield
+            except BaseException:
+                self.pattern.finish()
+                raise
 
     def _compute(
         self, matrix: DeviceMatrix, dtype: np.dtype, tiny: float, before: GpuFactor | None

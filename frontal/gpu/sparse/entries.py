@@ -8,10 +8,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from ..._typing import MatrixLike, Sparse, is_sparse
 from ...matrix import on_device, working_dtype
 from ...symbolic.symbolic import Symbolic
 from ...values import StoredOrder
 from ..runtime.array import Array
+from ..runtime.jit import SCALARS
 from . import launch
 from .pattern import Pattern
 
@@ -67,7 +69,35 @@ class Entries:
             found = order if order.is_of(A) and order.triangle is None else None
         elif getattr(A, "format", "") in ("csc", "csr") and on_device(A.indices):
             found, A = self.order_of(A), A.data
+        elif not self.pattern.method.scaling:  # for which the host would have to look at them
+            A, found = self._of_host(A, order)
         return None if found is None else (self.arranged(A, found), found)
+
+    def _of_host(
+        self, A: MatrixLike, order: StoredOrder
+    ) -> tuple[np.ndarray | Array | None, StoredOrder | None]:
+        """Values of a matrix on the host, on the device now; without their order if it is not such.
+
+        They are if nothing is to be done for them but to be put in order.
+        """
+        if order.is_of(A):
+            values, found = np.asarray(A), None if order.triangle else order
+        elif is_sparse(A) and A.format in ("csc", "csr") and self._is_pattern(A):
+            values, found = A.data, StoredOrder(A.format, (self.nnz,))
+        else:
+            return None, None
+        if found is None or values.dtype not in SCALARS:
+            return None, None
+        found.require(values)
+        return self.device.upload(values), found
+
+    def _is_pattern(self, A: Sparse) -> bool:
+        """Whether a matrix on the host has this pattern, which is symmetric, entry for entry."""
+        of = self.symbolic
+        return A.data.size == self.nnz and all(
+            one.size == other.size and np.array_equal(one, other)
+            for one, other in ((A.indptr, of.indptr), (A.indices, of.indices))
+        )
 
     def order_of(self, A: Any) -> StoredOrder | None:
         """The order of the values of a CSC or CSR matrix on the device; None if it is another

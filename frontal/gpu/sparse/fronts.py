@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -91,9 +92,14 @@ class Fronts:
         rest = self.k - TILE * (self.pivot_tiles - 1)
         kept = TILE * TILE * (self.pivot_tiles - 1) + rest * rest
         self.inverse = np.append(0, np.cumsum(-(-kept // 4) * 4))
-        cut_pointer, cuts = _cuts(plan, self.k, self.tiles)
-        self._arrays = {
-            name: device.upload(array)
+        self._layouts: dict[np.dtype, Layout] = {}
+        self._structs: dict[np.dtype, tuple[Array, np.ndarray]] = {}
+
+    @cached_property
+    def _arrays(self) -> dict[str, Array]:
+        plan, cuts = self.plan, _cuts(self.plan, self.k, self.tiles)
+        return {
+            name: self.device.upload(array)
             for name, array in {
                 "start": plan.start.astype(np.int32),
                 "pointer": plan.pointer.astype(np.int64),
@@ -104,27 +110,24 @@ class Fronts:
                 "inverse": self.inverse,
                 "block": self.schedule.block,
                 "tile_row": self.tile_row,
-                "cut_pointer": cut_pointer,
-                "cuts": cuts,
+                "cut_pointer": cuts[0],
+                "cuts": cuts[1],
             }.items()
         }
-        self._layouts: dict[np.dtype, tuple[Layout, Array, np.ndarray]] = {}
 
     def layout(self, dtype: np.dtype) -> Layout:
         """Return where panels of this scalar type lie."""
-        return self._of_type(dtype)[0]
+        if dtype not in self._layouts:
+            self._layouts[dtype] = Layout.of(self.plan, self.method, dtype)
+        return self._layouts[dtype]
 
     def struct(self, dtype: np.dtype) -> np.ndarray:
         """Return the struct `Fronts` of the kernels for panels of this scalar type."""
-        return self._of_type(dtype)[2]
-
-    def _of_type(self, dtype: np.dtype) -> tuple[Layout, Array, np.ndarray]:
-        if dtype not in self._layouts:
-            layout = Layout.of(self.plan, self.method, dtype)
-            panel = self.device.upload(layout.panel)
+        if dtype not in self._structs:
+            panel = self.device.upload(self.layout(dtype).panel)
             struct = filled(self.device, structs.FRONTS, panel=panel, **self._arrays)
-            self._layouts[dtype] = layout, panel, struct
-        return self._layouts[dtype]
+            self._structs[dtype] = panel, struct
+        return self._structs[dtype][1]
 
     def to_host(self, factor: np.ndarray) -> np.ndarray:
         """Return panels as `panel_offsets` has them, of panels as the device does.

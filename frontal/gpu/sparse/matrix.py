@@ -98,10 +98,11 @@ class DeviceMatrix:
     ) -> Launch:
         """What looks at a new factor and the values that it is of; see `health.examination`.
 
-        Values of the first factorization come from the host, where their symmetry is known.
+        The symmetry of those that came from the host with the first factorization is known there.
         """
         entries = self.entries
         of = entries.pointer, entries.index, entries.perm, values
         # by rows and by columns, the entries of one triangle are the other's mirror images
-        mirror = entries.by_rows[2] if again and entries.pattern.method.one_triangle else None
+        unknown = (again or self._given is None) and entries.pattern.method.one_triangle
+        mirror = entries.by_rows[2] if unknown else None
         return health.examination(entries.pattern, panels, d, largest, *of, mirror, found)

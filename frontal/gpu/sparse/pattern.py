@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import TypeVar
 
 import numpy as np
 
+from ...parts import Ahead
 from .fronts import Fronts
 from .schedule import TILE
 from .small_tasks import SmallTasks, small_tasks
 from .solve_tasks import SolveTasks, solve_tasks
 from .tile_tasks import Tasks, first_sent, tile_tasks
 
+Made = TypeVar("Made")
+
 
 class Pattern(Fronts):
-    """Fronts, and the lists of their tasks, each made when it is first asked for."""
+    """Fronts, and the lists of their tasks, each made when it is first asked for, or begun."""
 
     @cached_property
     def tasks(self) -> Tasks:
         """Tasks of the fronts that are not small."""
-        return tile_tasks(self)
+        return self._made("tasks", tile_tasks)
 
     @cached_property
     def small_tasks(self) -> SmallTasks:
         """Fronts that are small, by level."""
-        return small_tasks(self)
+        return self._made("small_tasks", small_tasks)
 
     @cached_property
     def _solve_tasks(self) -> dict[np.dtype, SolveTasks]:
@@ -33,10 +38,45 @@ class Pattern(Fronts):
     def solve_tasks(self, dtype: np.dtype) -> SolveTasks:
         """Tasks of the solves with panels of this scalar type."""
         if dtype not in self._solve_tasks:
-            self._solve_tasks[dtype] = solve_tasks(self, dtype)
+            self._solve_tasks[dtype] = self._made(dtype, partial(solve_tasks, dtype=dtype))
         return self._solve_tasks[dtype]
+
+    @cached_property
+    def _begun(self) -> dict[str | np.dtype, Ahead]:
+        return {}
+
+    def begin(self, dtype: np.dtype) -> None:
+        """Begin all lists that are not there yet, on threads, for panels of this scalar type."""
+        self.layout(dtype)  # the lists of the solves want it too
+        lists: dict[str | np.dtype, Callable[[Fronts], object]] = {"tasks": tile_tasks}
+        if self.schedule.small.any():
+            lists["small_tasks"] = small_tasks
+        if dtype not in self._solve_tasks:
+            lists[dtype] = partial(solve_tasks, dtype=dtype)
+        before: Ahead[object] | None = None
+        for name, make in lists.items():
+            if name not in self.__dict__ and name not in self._begun:
+                # the last one is for later: it leaves the others alone
+                work = partial(_after, before if name == dtype else None, partial(make, self))
+                self._begun[name] = before = self.device.ahead(work)
+
+    def finish(self) -> None:
+        """Wait until no list is at work any more."""
+        for work in self._begun.values():
+            work.join()
+
+    def _made(self, name: str | np.dtype, make: Callable[[Fronts], Made]) -> Made:
+        begun = self._begun.pop(name, None)
+        return make(self) if begun is None else begun.result()
 
     @cached_property
     def messages(self) -> int:
         """Numbers that blocks send each other during a factorization."""
         return int(first_sent(self)[-1]) * self.method.panels * TILE * TILE
+
+
+def _after(before: Ahead[object] | None, work: Callable[[], Made]) -> Made:
+    """What comes of work that begins when other work is over."""
+    if before is not None:
+        before.join()
+    return work()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._jit import jit
+from ...parts import in_parts
 from ..runtime.array import Array
 from . import structs
 from .fronts import Fronts
@@ -56,7 +57,9 @@ def small_tasks(tree: Fronts) -> SmallTasks:
     children, maps = _children(tree, fronts, items)
     begin, size = items["entry"], items["entries"]
     entries = np.empty(int(size.sum()), np.int64)
-    _pack_entries(fronts, begin, plan.entry_pointer, plan.source, plan.row, plan.column, entries)
+    of = fronts, begin, plan.entry_pointer, plan.source, plan.row, plan.column, entries
+    ends = np.append(0, np.cumsum(size, dtype=np.int64))
+    in_parts(lambda *part: _pack_entries(*of, *part), ends)
     return SmallTasks(
         [0, *np.cumsum(counts.sum(axis=1)).tolist()],
         [(large, medium, small) for large, medium, small in counts.tolist()],
@@ -108,9 +111,9 @@ def _fill_maps(fronts, begin, child_pointer, children, pointer, relative, names,
 
 
 @jit
-def _pack_entries(fronts, begin, entry_pointer, source, row, column, out):
+def _pack_entries(fronts, begin, entry_pointer, source, row, column, out, first_front, last):
     """Positions among the values, and rows and columns in the front, of entries of A."""
-    for q in range(fronts.size):
+    for q in range(first_front, last):
         first = entry_pointer[fronts[q]]
         for e in range(first, entry_pointer[fronts[q] + 1]):
             out[begin[q] + e - first] = source[e] * _ROWS**2 + row[e] + _ROWS * column[e]

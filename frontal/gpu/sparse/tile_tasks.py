@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._jit import jit
+from ...parts import in_parts
 from ..runtime.array import Array
 from . import structs
 from .fronts import Fronts
@@ -63,7 +64,7 @@ def tile_tasks(tree: Fronts) -> Tasks:
     tasks = np.empty((_list_tiles(*given, np.empty((0, 5), np.int32)), 5), np.int32)
     _list_tiles(*given, tasks)
     level = tasks[:, 3] % UPPER
-    tasks = np.ascontiguousarray(tasks[_order(tree, tasks, level), :4])
+    tasks = np.ascontiguousarray(tasks[:, :4])[_order(tree, tasks, level)]
     begin, source, place = _entries_of_tasks(tree, tasks)
     counts = np.bincount(level, minlength=schedule.levels)
     return Tasks(
@@ -120,17 +121,45 @@ def _order(tree: Fronts, tasks: np.ndarray, level: np.ndarray) -> np.ndarray:
     block. In other fronts what all wait for, the diagonal tile, comes first in its column; without
     LU, where the tile left of it goes on with it, in that one's.
     """
-    front, i, j, group = tasks[:, 0], tasks[:, 1], tasks[:, 2], tasks[:, 4]
-    tiles, pivots = tree.tiles[front], tree.pivot_tiles[front]
-    large, contributes = tiles >= _LARGE, j >= pivots
-    column, urgent = j, i == j
-    if tree.method.one_triangle:  # a diagonal tile is worked on by (i, i) and then (i, i - 1)
-        column = np.where(urgent & ~contributes, np.maximum(j - 1, 0), j)
-        urgent = (i <= column + 1) & (i < pivots)
-    wide, square = np.where(large, _WIDE, 1), np.where(large, _SQUARE, 1)
-    first = np.where(contributes, -(-pivots // wide) + (j - pivots) // square, column // wide)
-    second = np.where(contributes, np.where(large, i // _SQUARE, 0), np.where(large, i, ~urgent))
-    return np.lexsort((-j, np.where(large, column, i), second, first, group, level))
+    places = np.empty((4, len(tasks)), np.int32)
+    _turns(tasks, tree.tiles, tree.pivot_tiles, tree.method.one_triangle, places)
+    return _sorted_by(level, tasks[:, 4], *places)
+
+
+@jit
+def _turns(tasks, all_tiles, all_pivots, one_triangle, out):
+    """By what tasks of a group are ordered, see `_order`: of each four numbers, the first first."""
+    for t in range(len(tasks)):
+        s, i, j = tasks[t, 0], tasks[t, 1], tasks[t, 2]
+        tiles, pivots = all_tiles[s], all_pivots[s]
+        large, contributes = tiles >= _LARGE, j >= pivots
+        column, urgent = j, i == j
+        if one_triangle:  # a diagonal tile is worked on by (i, i) and then (i, i - 1)
+            if urgent and not contributes:
+                column = max(j - 1, 0)
+            urgent = i <= column + 1 and i < pivots
+        if contributes:
+            square = _SQUARE if large else 1
+            out[0, t] = -(-pivots // (_WIDE if large else 1)) + (j - pivots) // square
+            out[1, t] = i // _SQUARE if large else 0
+        else:
+            out[0, t] = column // (_WIDE if large else 1)
+            out[1, t] = i if large else not urgent
+        out[2, t] = column if large else i
+        out[3, t] = -j
+
+
+def _sorted_by(*keys: np.ndarray) -> np.ndarray:
+    """Stable order by these keys, the first before all others: as one number if there is room."""
+    key, bits = np.zeros(keys[0].size, np.int64), 0
+    for given in keys:
+        values = given - given.min(initial=0)
+        width = int(values.max(initial=0)).bit_length()
+        key, bits = (key << width) + values, bits + width
+    width = key.size.bit_length()
+    if bits + width > 63:
+        return np.lexsort(keys[::-1])
+    return np.argsort((key << width) + np.arange(key.size))
 
 
 @jit
@@ -168,12 +197,15 @@ def _entries_of_tasks(tree: Fronts, tasks: np.ndarray) -> tuple[np.ndarray, np.n
     task_of = np.empty(offset[-1], np.int32)
     _name_tasks(tasks, offset, tree.tiles, tree.pivot_tiles, task_of)
     begin = np.zeros(len(tasks) + 1, np.int64)
-    count = int((plan.entry_pointer[fronts + 1] - plan.entry_pointer[fronts]).sum())
+    ends = np.append(0, np.cumsum(np.diff(plan.entry_pointer)[fronts]))
+    count = int(ends[-1])
     task, given = np.empty(count, np.int32), np.empty(count, np.int32)
-    where = fronts, tree.k, tree.tiles, offset, plan.entry_pointer, plan.row, plan.column
-    _places(*where, task_of, task, given, begin)
-    source, place = np.empty(count, np.int64), np.empty(count, np.int32)
-    _sort_by_task(fronts, plan.entry_pointer, plan.source, task, given, begin, source, place)
+    where = fronts, ends, tree.k, tree.tiles, offset, plan.entry_pointer, plan.row, plan.column
+    in_parts(lambda *part: _places(*where, task_of, task, given, begin, *part), ends)
+    np.cumsum(begin, out=begin)
+    source, place, free = np.empty(count, np.int64), np.empty(count, np.int32), begin[:-1].copy()
+    of = fronts, ends, plan.entry_pointer, plan.source, task, given, free, source, place
+    in_parts(lambda *part: _sort_by_task(*of, *part), ends)
     return begin, source, place
 
 
@@ -188,13 +220,16 @@ def _name_tasks(tasks, offset, tiles, pivot_tiles, task_of):
 
 
 @jit
-def _places(fronts, k, tiles, offset, entry_pointer, row, column, task_of, task, place, begin):
+def _places(
+    fronts, ends, k, tiles, offset, entry_pointer, row, column, task_of, task, place, begin,
+    first, last,
+):  # fmt: skip
     """Task of each entry of A, and its place in the tile; counts the entries of each in `begin`.
 
     Tiles above the diagonal are kept transposed, in the part of U.
     """
-    at = 0
-    for s in fronts:
+    for f in range(first, last):
+        s, at = fronts[f], ends[f]
         pivot_tiles = -(-k[s] // TILE)
         for e in range(entry_pointer[s], entry_pointer[s + 1]):
             r, c, upper = np.int64(row[e]), np.int64(column[e]), 0
@@ -211,13 +246,12 @@ def _places(fronts, k, tiles, offset, entry_pointer, row, column, task_of, task,
 
 
 @jit
-def _sort_by_task(fronts, entry_pointer, source, task, given, begin, sorted_source, place):
-    """Turn counts into extents, and put entries in the order of their tasks, then of the plan."""
-    for t in range(begin.size - 1):
-        begin[t + 1] += begin[t]
-    free = begin[:-1].copy()
-    at = 0
-    for s in fronts:
+def _sort_by_task(
+    fronts, ends, entry_pointer, source, task, given, free, sorted_source, place, first, last
+):
+    """Put entries in the order of their tasks, from where these are `free`, then of the plan."""
+    for f in range(first, last):
+        s, at = fronts[f], ends[f]
         for e in range(entry_pointer[s], entry_pointer[s + 1]):
             q = free[task[at]]
             free[task[at]] += 1

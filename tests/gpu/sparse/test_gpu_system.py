@@ -216,6 +216,30 @@ def test_little_moves(device, traffic, kind):
     assert traffic["down"] == traffic["up"] == []
 
 
+@pytest.mark.parametrize("form", ["csc", "csr", "coo"])
+def test_new_values_of_the_host_move_once(device, traffic, form):
+    """For Cholesky the device puts them in order, and looks at them."""
+    a = matrix("spd", "c16")
+    factor = frontal.factorize(a.asformat(form), backend="gpu")
+    given = (3 * a).asformat(form)
+    values = given.data if form == "coo" else given
+    factor.refactorize(values)
+    forget(traffic)
+    factor.refactorize(values)
+    assert traffic["up"] == [a.nnz]
+    assert traffic["down"] == [12]
+    np.testing.assert_allclose(3 * a @ factor.solve(np.ones(81)), 1, rtol=1e-9)
+    given.data[1] += 0.1
+    factor.refactorize(given.data)
+    assert factor.analysis.method == "lu"
+    np.testing.assert_allclose(given @ factor.solve(np.ones(81)), 1, rtol=1e-9)
+    given.data[5] = np.nan
+    with pytest.raises(frontal.NonFiniteInputError):
+        factor.refactorize(given.data)
+    with pytest.raises(ValueError, match="pattern differs"):
+        frontal.factorize(a, backend="gpu").refactorize(a + sp.eye_array(81, k=3))
+
+
 @pytest.mark.parametrize("kind", ["spd", "general"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_new_values_on_the_device(device, kind, dtype):

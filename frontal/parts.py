@@ -1,0 +1,136 @@
+"""Work on threads: parts of long lists, and what is begun before it is asked for."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import cache
+from itertools import pairwise
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from .machine import thread_count
+
+LEAST = 1 << 17  # entries of a part: fewer are done before a thread has begun
+MOST = 8  # parts: more threads wait for the same memory
+
+Result = TypeVar("Result")
+
+
+def bounds_of(pointer: np.ndarray | int) -> np.ndarray:
+    """Where parts of a list begin and end: about as many entries in each.
+
+    Parameters
+    ----------
+    pointer : (n + 1,) int array, or int
+        Extents of the entries of n items; or how many items of one entry there are. If it is
+        corrupt, parts are of any size.
+
+    Examples
+    --------
+    >>> bounds_of(np.arange(4))
+    array([0, 3])
+    """
+    if isinstance(pointer, int):
+        count = max(min(MOST, thread_count(), pointer // LEAST), 1)
+        return pointer * np.arange(count + 1) // count
+    n = pointer.size - 1
+    entries = max(int(pointer[-1]), 0)
+    count = min(MOST, thread_count(), (n + entries) // LEAST, n)
+    if count < 2:
+        return np.array([0, n])
+    shares = entries * np.arange(1, count) // count
+    inner = np.searchsorted(pointer, shares, side="right").clip(1, n - 1)
+    return np.concatenate([[0], np.unique(inner), [n]])
+
+
+def in_parts(work: Callable[[int, int], Result], pointer: np.ndarray | int) -> list[Result]:
+    """What ``work(first, last)`` returns for the parts of a list, one after the other.
+
+    Parameters
+    ----------
+    work : callable
+        Runs without the GIL. What it raises is raised here, once no part is at work any more.
+    pointer : (n + 1,) int array, or int
+        See `bounds_of`.
+
+    Examples
+    --------
+    >>> in_parts(lambda first, last: last - first, np.arange(4))
+    [3]
+    """
+    bounds = bounds_of(pointer).tolist()
+    *others, own = pairwise(bounds)
+    if not others:
+        return [work(*own)]
+    waiting = [_pool().submit(work, *one) for one in others]
+    try:
+        mine = work(*own)
+    finally:
+        wait(waiting)
+    return [*(one.result() for one in waiting), mine]
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    """Threads that wait for parts; those that a process was forked with are not there any more."""
+    return ThreadPoolExecutor(MOST - 1, "frontal-parts")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+def copied(array: np.ndarray) -> np.ndarray:
+    """A copy of a contiguous vector."""
+    out = np.empty_like(array)
+
+    def copy(first: int, last: int) -> None:
+        out[first:last] = array[first:last]
+
+    in_parts(copy, array.size)
+    return out
+
+
+class Ahead(Generic[Result]):
+    """Work that a thread has begun; as a context manager, it is over on leaving.
+
+    Parameters
+    ----------
+    work : callable
+        What it raises is raised by `result`.
+
+    Examples
+    --------
+    >>> with Ahead(lambda: 6 * 7) as work:
+    ...     work.result()
+    42
+    """
+
+    def __init__(self, work: Callable[[], Result]) -> None:
+        self._found: Future[Result] = Future()
+        self._thread = threading.Thread(target=self._run, args=(work,), daemon=True)
+        self._thread.start()
+
+    def result(self) -> Result:
+        """Wait for what it returns."""
+        return self._found.result()
+
+    def join(self) -> None:
+        """Wait until it is over, whatever came of it."""
+        self._thread.join()
+
+    def _run(self, work: Callable[[], Result]) -> None:
+        try:
+            self._found.set_result(work())
+        except BaseException as error:
+            self._found.set_exception(error)
+
+    def __enter__(self) -> Ahead[Result]:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.join()

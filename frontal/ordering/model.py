@@ -15,6 +15,7 @@ from .dissection.split import LEAF
 from .etree import Cost
 
 ENTRY = 16  # bytes of an entry and its index
+TEAM_START = 0.04  # seconds that threads take to share a dissection's first parts
 METIS_COARSEST = 60.0  # nodes at which the levels of METIS end
 
 
@@ -87,11 +88,12 @@ def dissection_seconds(components: Components, threads: int) -> float:
     """Expected time of `dissection.Run`; all parts of one depth together take near-equal time.
 
     Separators are refined by one thread each: of each depth the largest, half as large as the one
-    before, is a chain, together with what threads wait for about as long as one depth.
+    before, is a chain; with what threads wait for it takes a depth and a half.
     """
     total, level = _levels_seconds(components, DISSECTION, LEAF)
-    chain = min(total, level)
-    return DISSECTION.start + float(chain + (total - chain) / threads)
+    chain = min(total, 1.5 * level)
+    start = DISSECTION.start if threads == 1 else TEAM_START
+    return start + float(chain + (total - chain) / threads)
 
 
 def dissected(amd: Cost, n: int) -> Cost:

@@ -29,7 +29,7 @@ from .split import cut_out, number_side
 
 Result = TypeVar("Result")
 
-RANGE = 50_000  # edges, at least, of a range that is worth a call
+RANGE = 200_000  # edges, at least, of a range that is worth a call
 
 
 class Team:

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-import bz2
 import contextlib
 import gzip
 import os
 import re
 from collections.abc import Iterator
-from io import BufferedIOBase, BytesIO
+from io import BytesIO
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO
 
 import numpy as np
 import scipy.io
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from ._replacing import replacing
 from ._typing import Sparse
 from .checked import checked
+from .file_sizes import (
+    PACKED,
+    check_entries,
+    check_matrix_market,
+    check_npy,
+    check_npz,
+    check_shape,
+    unpacked,
+)
 
-_PACKED = {".gz": gzip.open, ".bz2": bz2.open}
 _MATRIX_MARKET = (".mtx", ".mm")
 _HARWELL_BOEING = (".rb", ".hb", *(f".{t}{s}a" for t in "rcpi" for s in "suhzr"))
 _NPZ = {
@@ -28,6 +36,7 @@ _NPZ = {
     "coo": ("row", "col"),
     "dia": ("offsets",),
 }
+_LONGEST = 1000  # columns of a line; cards had 80
 _FORTRAN_FORMAT = re.compile(r"(\d*)[\s(]*[IEDFG](\d+)")
 
 
@@ -64,7 +73,7 @@ def read_matrix(path: str | os.PathLike[str]) -> sp.csc_array:
     ending, _ = _endings(path)
     with named(path):
         if ending in _MATRIX_MARKET:
-            return sp.csc_array(scipy.io.mmread(str(path)))
+            return sp.csc_array(_read_matrix_market(path))
         if ending in _HARWELL_BOEING:
             return _read_harwell_boeing(path)
         if ending == ".npz":
@@ -95,9 +104,10 @@ def read_vector(path: str | os.PathLike[str]) -> np.ndarray:
         raise _unknown(path, [*_MATRIX_MARKET, ".npy", ".txt"])
     with named(path):
         if ending in _MATRIX_MARKET:
-            stored = scipy.io.mmread(str(path))
-            x = stored.toarray() if sp.issparse(stored) else np.asarray(stored)
+            stored = _read_matrix_market(path)
+            x = stored if isinstance(stored, np.ndarray) else stored.toarray()
         elif ending == ".npy":
+            check_npy(path)
             x = np.load(path, allow_pickle=False)
         else:
             x = np.loadtxt(path, ndmin=2)
@@ -123,9 +133,11 @@ def write_vector(path: str | os.PathLike[str], x: ArrayLike) -> None:
     if ending in _MATRIX_MARKET:
         _write_matrix_market(path, x.reshape(x.shape[0], -1))
     elif ending == ".npy":
-        np.save(path, x, allow_pickle=False)
+        with replacing(path) as stream:
+            np.save(stream, x, allow_pickle=False)
     elif ending == ".txt":
-        np.savetxt(path, x, fmt="%.17g")
+        with replacing(path) as stream:
+            np.savetxt(stream, x, fmt="%.17g")
     else:
         raise _unknown(path, [*_MATRIX_MARKET, ".npy", ".txt"])
 
@@ -149,7 +161,8 @@ def write_matrix(path: str | os.PathLike[str], A: Sparse) -> None:
     if ending in _MATRIX_MARKET:
         _write_matrix_market(path, sp.coo_array(A))
     elif ending == ".npz":
-        sp.save_npz(path, sp.csc_array(A))
+        with replacing(path) as stream:
+            sp.save_npz(stream, sp.csc_array(A))
     else:
         raise _unknown(path, [*_MATRIX_MARKET, ".npz"])
 
@@ -172,27 +185,38 @@ def named(path: Path) -> Iterator[None]:
 def _endings(path: Path) -> tuple[str, str]:
     """Ending that tells the format, and that of the compression or ''."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    packed = suffixes.pop() if suffixes and suffixes[-1] in _PACKED else ""
+    packed = suffixes.pop() if suffixes and suffixes[-1] in PACKED else ""
     return (suffixes[-1] if suffixes else ""), packed
-
-
-def _open(path: Path, mode: Literal["rb", "wb"]) -> BufferedIOBase:
-    return _PACKED.get(_endings(path)[1], open)(path, mode)
 
 
 def _unknown(path: Path, known: list[str]) -> ValueError:
     return ValueError(f"{path} has an unknown ending; these are known: {', '.join(known)}")
 
 
+def _read_matrix_market(path: Path) -> np.ndarray | Sparse:
+    check_matrix_market(path)
+    if not _endings(path)[1]:
+        return scipy.io.mmread(str(path))
+    with unpacked(path) as stream:
+        return scipy.io.mmread(stream)
+
+
 def _write_matrix_market(path: Path, a: np.ndarray | Sparse) -> None:
     text = BytesIO()  # the writer seeks, which a compressed stream cannot
     scipy.io.mmwrite(text, a)
-    with _open(path, "wb") as stream:
-        stream.write(text.getbuffer())
+    with replacing(path) as stream, _packing(stream, _endings(path)[1]) as packed:
+        packed.write(text.getbuffer())
+
+
+def _packing(stream: BinaryIO, packed: str) -> contextlib.AbstractContextManager[BinaryIO]:
+    """The stream, compressed as an ending says."""
+    pack = PACKED.get(packed)
+    return pack(stream, "wb") if pack else contextlib.nullcontext(stream)
 
 
 def _read_npz(path: Path) -> sp.csc_array:
     """Read what SciPy's save_npz writes; its load_npz makes integers of any index."""
+    check_npz(path)
     with np.load(path, allow_pickle=False) as stored:
         parts = dict(stored)
     form, shape = parts["format"].item(), parts["shape"]
@@ -207,6 +231,9 @@ def _read_npz(path: Path) -> sp.csc_array:
             raise ValueError(f"{name} has the type {values.dtype}, not integers")
     if form == "dia" and np.any(indices[0] != indices[0].astype(np.int32)):
         raise ValueError("an offset needs more than 32 bits")
+    if shape.size == 2:
+        rows, columns = shape.tolist()
+        check_shape(rows, columns, data.size)
     content = (data, tuple(indices)) if form == "coo" else (data, *indices)
     A = getattr(sp, f"{form}_array")(content, shape=tuple(shape.tolist()))
     return sp.csc_array(checked(A, "the matrix"))
@@ -218,8 +245,9 @@ def _read_harwell_boeing(path: Path) -> sp.csc_array:
     Fields have fixed columns and may touch each other (User's guide for the Harwell-Boeing sparse
     matrix collection, 1992; the Rutherford-Boeing sparse matrix collection, 1997).
     """
-    with _open(path, "rb") as stream:
-        lines = stream.read().decode("ascii", "replace").splitlines()
+    with unpacked(path) as stream:
+        text = stream.read()
+    lines = text.decode("ascii", "replace").splitlines()
     if len(lines) < 4:
         raise ValueError("the header has less than four lines")
     counts = [int(field or 0) for field in _fields(lines[1], 14, 5)]
@@ -231,6 +259,8 @@ def _read_harwell_boeing(path: Path) -> sp.csc_array:
         raise ValueError(f"unknown matrix type {kind!r}")
     formats = [lines[3][:16], lines[3][16:32], lines[3][32:52]]
     sizes = [columns + 1, nnz, 0 if kind[0] == "P" else nnz * (1 + (kind[0] == "C"))]
+    check_entries(max(sizes), 2, len(text))
+    check_shape(rows, columns, nnz)
     at, parts = 4 + (counts[4] > 0), []
     for format_, size, length in zip(formats, sizes, counts[1:4], strict=True):
         parts.append(_numbers(lines[at : at + length], format_, size))
@@ -257,6 +287,8 @@ def _numbers(lines: list[str], format_: str, size: int) -> np.ndarray:
     if not found:
         raise ValueError(f"cannot read the Fortran format {format_.strip()!r}")
     line = int(found[1] or 1) * int(found[2])
+    if line > _LONGEST:
+        raise ValueError(f"the Fortran format {format_.strip()!r} promises lines of {line} columns")
     joined = "".join(part[:line].ljust(line) for part in lines).upper().replace("D", "E")
     if len(joined) < size * int(found[2]):
         raise ValueError(f"the file ends before {size} numbers were read")

@@ -5,23 +5,33 @@ All cases run in a process of their own, so that a crash is a failed test.
 
 from __future__ import annotations
 
+import bz2
+import contextlib
 import gzip
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import zipfile
 from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numpy.lib import format as npy
 
 import frontal
 from frontal import linalg
-from frontal.io import read_matrix, write_matrix
+from frontal.io import read_matrix, write_matrix, write_vector
 from frontal.ordering import order
 from frontal.symbolic.diagonal import needs_matching
+
+try:
+    import resource
+except ImportError:  # not on Windows
+    resource = None
 
 ROOT = Path(__file__).resolve().parents[2]
 HUGE = 10**8
@@ -210,10 +220,31 @@ def saved(**changes):
     return stream.getvalue()
 
 
-def harwell_boeing(kind="RUA", rows=2, indptr="1 2 3", indices="1 2"):
+def promising(shape):
+    """An .npz whose data claim this shape."""
+    stream, whole = BytesIO(), BytesIO(saved())
+    npy.write_array_header_1_0(stream, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    changed = BytesIO()
+    with zipfile.ZipFile(whole) as old, zipfile.ZipFile(changed, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, stream.getvalue() if name == "data.npy" else old.read(name))
+    return changed.getvalue()
+
+
+def packed(**arrays):
+    stream = BytesIO()
+    np.savez_compressed(stream, **arrays)
+    return stream.getvalue()
+
+
+def matrix_market(form, sizes, body="1 1 1.0\n"):
+    return f"%%MatrixMarket matrix {form} real general\n{sizes}\n{body}".encode()
+
+
+def harwell_boeing(kind="RUA", rows=2, indptr="1 2 3", indices="1 2", nnz=2, first="(3I8)"):
     counts = f"{3:14d}{1:14d}{1:14d}{1:14d}{0:14d}"
-    head = f"{kind:14s}{rows:14d}{2:14d}{2:14d}{0:14d}"
-    formats = "(3I8)           (2I8)           (2F8.1)             "
+    head = f"{kind:14s}{rows:14d}{2:14d}{nnz:14d}{0:14d}"
+    formats = f"{first:16s}(2I8)           (2F8.1)             "
     return "\n".join(["A title", counts, head, formats, indptr, indices, "4.0 5.0"]).encode()
 
 
@@ -247,6 +278,23 @@ FILES = {
     "cut.mtx.gz": gzip.compress(b"%%MatrixMarket matrix coordinate real general\n1 1 1\n")[:-9],
     "garbage.rua.bz2": b"no bzip2 at all",
     "far.mtx": b"%%MatrixMarket matrix coordinate real general\n2 2 1\n100000000 1 3.0\n",
+    "no_banner.mtx": b"1 1 1\n1 1 1.0\n",
+    "no_sizes.mtx": matrix_market("coordinate", "one one one"),
+    "rows.mtx": matrix_market("coordinate", "1000000000 1000000000 1"),
+    "entries.mtx": matrix_market("coordinate", "9 9 1000000000"),
+    "entries.mtx.gz": gzip.compress(matrix_market("coordinate", "9 9 1000000000")),
+    "dense.mtx": matrix_market("array", "1000000000 1", "1.0\n"),
+    "comments.mtx.gz": gzip.compress(
+        b"%%MatrixMarket matrix array real general\n" + b"%\n" * 2**24
+    ),
+    "blanks.rua.bz2": bz2.compress(harwell_boeing() + b" " * 2**25),
+    "wide.rua": harwell_boeing(indptr="10 20 30 ", first="(1I999999999)"),
+    "rows.rua": harwell_boeing(rows=10**9),
+    "entries.rua": harwell_boeing(nnz=10**9),
+    "shape.npz": saved(shape=(10**9, N)),
+    "promises.npz": promising((10**10,)),
+    "overflow.npz": promising((2**40, 2**40)),
+    "zeros.npz": packed(data=np.zeros(2**23)),
 }
 
 
@@ -256,6 +304,53 @@ def test_damaged_files_are_named(name, tmp_path):
     path.write_bytes(FILES[name])
     with pytest.raises(ValueError, match=re.escape(str(path))):
         read_matrix(path)
+
+
+def read_all(folder):
+    """Print how much more memory all damaged files took than a sound one, in megabytes."""
+    (Path(folder) / "sound.npz").write_bytes(saved())
+    for name, content in FILES.items():
+        (Path(folder) / name).write_bytes(content)
+    read_matrix(Path(folder) / "sound.npz")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for name in FILES:
+        with contextlib.suppress(ValueError):
+            read_matrix(Path(folder) / name)
+    sys.stdout.write(str((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e3))
+
+
+def fill_disk(folder):
+    """Write to files that may hold 2000 bytes, and print what is in the folder afterwards."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+    writers = [(write_matrix, sp.random_array((99, 99), density=0.5, rng=0), ".mtx .npz"),
+               (write_vector, np.arange(999) * np.pi, ".mtx .mtx.gz .npy .txt")]  # fmt: skip
+    for write, content, endings in writers:
+        for ending in endings.split():
+            path = Path(folder) / f"{write.__name__}{ending}"
+            path.write_bytes(b"old")
+            with contextlib.suppress(OSError):
+                write(path, content)
+                sys.stdout.write(f"no error of {ending} ")
+    sys.stdout.write(str({path.read_bytes() for path in Path(folder).iterdir()}))
+    sys.stdout.write(str(len(list(Path(folder).iterdir()))))
+
+
+def in_a_process(function, folder):
+    call = f"from tests.input.test_corrupt import {function}; {function}({str(folder)!r})"
+    done = subprocess.run([sys.executable, "-c", call], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.skipif(resource is None, reason="nobody counts memory here")
+def test_damaged_files_take_no_memory(tmp_path):
+    assert float(in_a_process("read_all", tmp_path)) < 200
+
+
+@pytest.mark.skipif(resource is None, reason="nobody bounds files here")
+def test_a_full_disk_leaves_the_old_files(tmp_path):
+    assert in_a_process("fill_disk", tmp_path) == "{b'old'}6"
 
 
 def test_sound_files_of_the_same_making_are_read(tmp_path):

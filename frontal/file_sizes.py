@@ -1,0 +1,176 @@
+"""What a file promises, compared with its size before memory is taken for it.
+
+A line of text can ask for any amount of memory, and a packed file of a kilobyte hold a gigabyte of
+nothing. So a header is believed as far as the bytes behind it can bear it out.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import zipfile
+from io import BufferedIOBase
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.lib import format as npy
+
+PACKED = {".gz": gzip.open, ".bz2": bz2.open}
+ROOM = 2**25  # bytes that any packed file may hold
+RATIO = 200  # of its own that a larger one may: texts of matrices are packed to 1/5 to 1/50
+HEADER = 2**20  # bytes that lines of comments may take
+EMPTY = 1_000_000  # rows that a matrix may have without entries
+SPARSEST = 100  # rows for each entry that a larger one may have
+# Bytes that an entry takes at least, its separators included: indices and values of one digit.
+COORDINATE = {"pattern": 4, "complex": 8}
+ARRAY = {"complex": 4}
+
+
+class _Bounded(io.RawIOBase):
+    """A stream that ends with an error where it gets too long."""
+
+    def __init__(self, stream: BufferedIOBase, most: int) -> None:
+        self._stream, self._most, self._read = stream, most, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        count = self._stream.readinto(buffer)
+        self._read += count
+        if self._read > self._most:
+            raise ValueError(
+                f"it unpacks to more than {self._most / 1e6:.0f} MB, {RATIO} times its size, which "
+                "no matrix does; if it is sound, unpack it first"
+            )
+        return count
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+def most_bytes(path: Path) -> int:
+    """Bytes of text that a file may hold, unpacked."""
+    size = path.stat().st_size
+    return max(ROOM, RATIO * size) if path.suffix.lower() in PACKED else size
+
+
+def unpacked(path: Path) -> BufferedIOBase:
+    """A file to read, unpacked as its name says, up to a bound."""
+    unpack = PACKED.get(path.suffix.lower())
+    if unpack is None:
+        return path.open("rb")
+    return io.BufferedReader(_Bounded(unpack(path, "rb"), most_bytes(path)), 2**20)
+
+
+def check_entries(entries: int, least: int, available: int) -> None:
+    """Refuse more entries than a file has room for.
+
+    Parameters
+    ----------
+    entries : int
+        What the header promises.
+    least : int
+        Bytes that one takes at least.
+    available : int
+        Bytes that there are.
+
+    Raises
+    ------
+    ValueError
+    """
+    if entries < 0 or entries * least > available + least:
+        raise ValueError(
+            f"its header promises {entries} numbers or entries, which take {least} bytes each at "
+            f"least, and the file has {available}: it was cut off, or the header is wrong"
+        )
+
+
+def check_shape(rows: int, columns: int, entries: int) -> None:
+    """Refuse a matrix of which almost all rows are empty.
+
+    Raises
+    ------
+    ValueError
+    """
+    most = max(EMPTY, SPARSEST * entries)
+    if not 0 <= rows <= most or not 0 <= columns <= most:
+        raise ValueError(
+            f"its header promises {rows} rows and {columns} columns for {entries} entries, almost "
+            "all of them empty: the header is wrong, or no system can be solved with the matrix"
+        )
+
+
+def check_matrix_market(path: Path) -> None:
+    """Compare the header of a Matrix Market file with its size; what else is wrong is for a reader.
+
+    Raises
+    ------
+    ValueError
+    """
+    with unpacked(path) as stream:
+        header = io.BytesIO(stream.read(HEADER))
+        banner = header.readline().decode("ascii", "replace").lower().split()
+        line = header.readline()
+        while line.startswith(b"%") or (line and not line.strip()):
+            line = header.readline()
+    if len(banner) != 5 or banner[0] != "%%matrixmarket":
+        raise ValueError("it does not begin with a line '%%MatrixMarket matrix ...'")
+    try:
+        sizes = [int(word) for word in line.split()]
+    except ValueError:
+        raise ValueError(f"{line[:40]!r} is no line of sizes") from None
+    if not sizes:
+        raise ValueError(f"there is no line of sizes in its first {HEADER} bytes")
+    if banner[2] == "coordinate" and len(sizes) == 3:
+        check_entries(sizes[2], COORDINATE.get(banner[3], 6), most_bytes(path))
+        check_shape(*sizes)
+    elif banner[2] == "array" and len(sizes) == 2 and min(sizes) >= 0:
+        half = 1 if banner[4] == "general" else 2
+        check_entries(sizes[0] * sizes[1] // half, ARRAY.get(banner[3], 2), most_bytes(path))
+
+
+def _check_npy(stream: io.IOBase | IO[bytes], size: int, name: str) -> None:
+    """Compare the header of an array with the bytes behind it."""
+    version = npy.read_magic(stream)
+    read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
+    if read is None:
+        raise ValueError(f"{name} is in version {version} of NumPy's format; 1.0 and 2.0 are known")
+    shape, _, dtype = read(stream)
+    entries = int(np.prod([int(length) for length in shape], dtype=object))
+    if not dtype.hasobject and (min(shape, default=0) < 0 or entries * dtype.itemsize > size):
+        raise ValueError(
+            f"{name} promises the shape {shape} of {dtype}, and there are {size} bytes"
+        )
+
+
+def check_npy(path: Path) -> None:
+    """Compare the header of a ``.npy`` with its size.
+
+    Raises
+    ------
+    ValueError
+    """
+    with path.open("rb") as stream:
+        _check_npy(stream, path.stat().st_size, "it")
+
+
+def check_npz(path: Path) -> None:
+    """Compare what a ``.npz`` and its arrays promise with its size.
+
+    Raises
+    ------
+    ValueError, zipfile.BadZipFile
+    """
+    with zipfile.ZipFile(path) as archive:
+        promised = sum(info.file_size for info in archive.infolist())
+        if promised > max(ROOM, RATIO * path.stat().st_size):
+            raise ValueError(
+                f"it unpacks to {promised / 1e6:.0f} MB, more than {RATIO} times its size"
+            )
+        for info in archive.infolist():
+            with archive.open(info) as stream:
+                _check_npy(stream, info.file_size, info.filename)

@@ -102,6 +102,8 @@ class Ahead(Generic[Result]):
     ----------
     work : callable
         What it raises is raised by `result`.
+    now : bool
+        Do it at once instead.
 
     Examples
     --------
@@ -110,8 +112,12 @@ class Ahead(Generic[Result]):
     42
     """
 
-    def __init__(self, work: Callable[[], Result]) -> None:
+    def __init__(self, work: Callable[[], Result], *, now: bool = False) -> None:
         self._found: Future[Result] = Future()
+        self._thread: threading.Thread | None = None
+        if now:
+            self._run(work)
+            return
         self._thread = threading.Thread(target=self._run, args=(work,), daemon=True)
         self._thread.start()
 
@@ -121,7 +127,8 @@ class Ahead(Generic[Result]):
 
     def join(self) -> None:
         """Wait until it is over, whatever came of it."""
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
 
     def _run(self, work: Callable[[], Result]) -> None:
         try:

@@ -12,6 +12,7 @@ import numpy as np
 from .._jit import allocating, inner, jit
 from ..parts import in_parts
 
+_FEW = 32  # children that are sorted by insertion
 _SCANNED = 16  # rows among which one is a front's: fewer are not sorted, but looked at
 TILE = 64  # rows of fronts that a GPU takes whole, and of the tiles of larger ones
 
@@ -148,6 +149,19 @@ def _children(parent):
     return pointer, children
 
 
+@inner
+def _sort_by_need(children, block, peak):
+    """Insertion sort: largest need first, stable."""
+    for q in range(1, children.size):
+        child = children[q]
+        key = block[child] - peak[child]
+        at = q
+        while at > 0 and block[children[at - 1]] - peak[children[at - 1]] > key:
+            children[at] = children[at - 1]
+            at -= 1
+        children[at] = child
+
+
 @allocating
 def _stack_order(parent, updates):
     """Postorder of the fronts that keeps the stack of contribution blocks lowest.
@@ -161,8 +175,10 @@ def _stack_order(parent, updates):
     peak = np.zeros(fronts, np.float64)
     for s in range(fronts):
         mine = children[pointer[s] : pointer[s + 1]]
-        if mine.size > 1:
+        if mine.size > _FEW:
             mine[:] = mine[np.argsort(block[mine] - peak[mine], kind="mergesort")]
+        else:
+            _sort_by_need(mine, block, peak)
         held = 0.0
         for c in mine:
             peak[s] = max(peak[s], held + peak[c])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -71,3 +73,25 @@ def test_an_error_of_any_part_arrives(cut):
     with pytest.raises(MemoryError, match=str(last[0])):
         parts.in_parts(work, pointer)
     assert done == [999]
+
+
+def test_work_that_was_begun_is_over_on_leaving():
+    begun, go = threading.Event(), threading.Event()
+
+    def work():
+        begun.set()
+        go.wait(10)
+        raise MemoryError("of a thread")
+
+    def interrupted():
+        with waiting:
+            begun.wait(10)
+            threading.Timer(0.05, go.set).start()
+            raise KeyboardInterrupt
+
+    waiting = parts.Ahead(work)
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert not waiting._thread.is_alive()
+    with pytest.raises(MemoryError, match="of a thread"):
+        waiting.result()

@@ -15,12 +15,13 @@ import numpy.typing as npt
 
 from ...parts import Ahead
 from .. import require
-from . import jit
+from . import jit, staging
 from .array import Array, Kernel, Value
 from .limits import Limits
 
 Result = TypeVar("Result")
 
+_PER_THREAD = 2  # CUDA's default stream of each thread, by which other threads mean their own
 _DEFAULT_SHARED = 48 << 10  # dynamic shared memory that a kernel gets without asking for more
 
 
@@ -49,6 +50,7 @@ class Device:
         self.name = properties["name"].decode()
         self.limits = Limits.from_properties(properties)
         self._kernels: dict[tuple, Kernel] = {}
+        self._staging = staging.Staging(cupy, index)
 
     def kernel(self, file: str, entry: str, dtype: npt.DTypeLike, **constants: int) -> Kernel:
         """Return ``entry`` of a kernel file, callable as ``kernel(grid, block, args, shared)``."""
@@ -71,20 +73,24 @@ class Device:
         """Copy a host array to the device."""
         array = np.ascontiguousarray(array)
         there = self.xp.empty(array.shape, array.dtype)
-        if array.size:
+        stream = self.xp.cuda.get_current_stream()
+        if array.nbytes >= staging.LEAST and stream.ptr != _PER_THREAD:
+            self._staging.send(array, self.pointer(there), stream)
+        elif array.size:
             there.set(array)  # `asarray` would copy it on the host first
         return there
 
     def ahead(self, work: Callable[[], Result]) -> Ahead[Result]:
-        """Begin work on a thread; what it enqueues is done when its result is there."""
+        """Begin work on a thread, on the current stream; what it enqueues is done at its end."""
+        stream = self.xp.cuda.get_current_stream()
 
         def on_device() -> Result:
-            with self.xp.cuda.Device(self.index):
+            with self.xp.cuda.Device(self.index), stream:
                 found = work()
-                self.xp.cuda.get_current_stream().synchronize()
+                stream.synchronize()
                 return found
 
-        return Ahead(on_device)
+        return Ahead(on_device, now=stream.ptr == _PER_THREAD)
 
     def download(self, array: Array) -> np.ndarray:
         """Copy a device array to the host, after all work on the current stream."""

@@ -96,7 +96,12 @@ class Fronts:
         self._structs: dict[np.dtype, tuple[Array, np.ndarray]] = {}
 
     @cached_property
-    def _arrays(self) -> dict[str, Array]:
+    def arrays(self) -> dict[str, Array]:
+        """Index arrays on the device, by the names of their fields in the struct."""
+        return self.uploaded()
+
+    def uploaded(self) -> dict[str, Array]:
+        """See `arrays`."""
         plan, cuts = self.plan, _cuts(self.plan, self.k, self.tiles)
         return {
             name: self.device.upload(array)
@@ -125,7 +130,7 @@ class Fronts:
         """Return the struct `Fronts` of the kernels for panels of this scalar type."""
         if dtype not in self._structs:
             panel = self.device.upload(self.layout(dtype).panel)
-            struct = filled(self.device, structs.FRONTS, panel=panel, **self._arrays)
+            struct = filled(self.device, structs.FRONTS, panel=panel, **self.arrays)
             self._structs[dtype] = panel, struct
         return self._structs[dtype][1]
 

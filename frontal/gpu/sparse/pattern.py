@@ -9,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from ...parts import Ahead
+from ..runtime.array import Array
 from .fronts import Fronts
 from .schedule import TILE
 from .small_tasks import SmallTasks, small_tasks
@@ -20,6 +21,11 @@ Made = TypeVar("Made")
 
 class Pattern(Fronts):
     """Fronts, and the lists of their tasks, each made when it is first asked for, or begun."""
+
+    @cached_property
+    def arrays(self) -> dict[str, Array]:
+        """See `Fronts`."""
+        return self._made("arrays", Fronts.uploaded)
 
     @cached_property
     def tasks(self) -> Tasks:
@@ -48,7 +54,8 @@ class Pattern(Fronts):
     def begin(self, dtype: np.dtype) -> None:
         """Begin all lists that are not there yet, on threads, for panels of this scalar type."""
         self.layout(dtype)  # the lists of the solves want it too
-        lists: dict[str | np.dtype, Callable[[Fronts], object]] = {"tasks": tile_tasks}
+        lists: dict[str | np.dtype, Callable[[Fronts], object]] = {"arrays": Fronts.uploaded}
+        lists["tasks"] = tile_tasks
         if self.schedule.small.any():
             lists["small_tasks"] = small_tasks
         if dtype not in self._solve_tasks:

@@ -17,6 +17,8 @@ from ...method import Method
 from ...symbolic.plan import Plan
 from .structs import FRONT_TILE as TILE
 
+_DIRECT = 16  # names of chunks for each front, up to which all possible ones are listed
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -130,15 +132,24 @@ def _lay_out(first: np.ndarray, last: np.ndarray, size: np.ndarray) -> tuple[np.
         return offset, 0
     count = int(last.max()) + 1
     chunk = first.astype(np.int64) * count + last
-    order = np.argsort(chunk, kind="stable")
-    names, starts = np.unique(chunk[order], return_index=True)
-    ends = np.cumsum(size[order])
-    inside = ends - size[order]
-    lengths = np.diff(np.append(inside[starts], ends[-1]))
+    if count * count > _DIRECT * chunk.size:
+        names, chunk = np.unique(chunk, return_inverse=True)
+    else:
+        known = np.zeros(count * count, np.bool_)
+        known[chunk] = True
+        names, chunk = np.flatnonzero(known), (np.cumsum(known) - 1)[chunk]
+    lengths = np.zeros(names.size, np.int64)
+    _stack(chunk, size, lengths, offset)
     places, total = _first_fit(names // count, names % count, lengths)
-    chunk_of = np.searchsorted(names, chunk[order])
-    offset[order] = inside - inside[starts][chunk_of] + places[chunk_of]
-    return offset, total
+    return offset + places[chunk], total
+
+
+@jit
+def _stack(chunk, size, lengths, offset):
+    """Place what has the same chunk one after the other in it; lengths begin as zeros."""
+    for s in range(chunk.size):
+        offset[s] = lengths[chunk[s]]
+        lengths[chunk[s]] += size[s]
 
 
 def _first_fit(first: np.ndarray, last: np.ndarray, length: np.ndarray) -> tuple[np.ndarray, int]:

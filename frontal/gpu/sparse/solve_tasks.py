@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._jit import jit
+from ...parts import in_parts
+from ...symbolic.plan import Plan
 from ..runtime.array import Array
 from . import structs
 from .fronts import Fronts
@@ -66,7 +68,7 @@ def solve_tasks(tree: Fronts, dtype: np.dtype) -> SolveTasks:
     tiles = tiles[::-1]
     group = (np.cumsum(tiles) - tiles) // _GROUP
     backward, partials = _list_backward(tiled, group, k, m, level, _PART)
-    pointer, slots = _messages(plan.start, plan.parent, plan.pointer, plan.relative)
+    pointer, slots = _messages(plan)
     own = _describe(tree, dtype, whole)
     up = _describe(tree, dtype, *_sorted(forward, 1))
     down = _describe(tree, dtype, *_sorted(backward, -1))
@@ -171,27 +173,38 @@ def _list_backward(fronts, group, k, m, level, most):
     return out, partials
 
 
-@jit
-def _messages(start, parent, pointer, relative):
+def _messages(plan: Plan) -> tuple[np.ndarray, np.ndarray]:
     """Where the messages to each row of each front begin, and the place of each update row's."""
-    fronts = parent.size
-    begin = np.zeros(start[fronts] + pointer[fronts] + 1, np.int32)
-    slots = np.zeros(relative.size, np.int32)
-    for c in range(fronts):
-        if parent[c] >= 0:
-            base = start[parent[c]] + pointer[parent[c]] + 1
-            for r in range(pointer[c], pointer[c + 1]):
-                begin[base + relative[r]] += 1
-    for row in range(begin.size - 1):
-        begin[row + 1] += begin[row]
-    taken = begin.copy()
-    for c in range(fronts):  # ascending: the order in which a parent adds
-        if parent[c] >= 0:
-            base = start[parent[c]] + pointer[parent[c]]
-            for r in range(pointer[c], pointer[c + 1]):
-                slots[r] = taken[base + relative[r]]
-                taken[base + relative[r]] += 1
+    base, below = plan.start + plan.pointer, plan.parent >= 0
+    counts = np.bincount(plan.parent[below], np.diff(plan.pointer)[below], plan.parent.size)
+    first = np.append(0, np.cumsum(counts.astype(np.int64)))
+    begin, slots = np.zeros(int(base[-1]) + 1, np.int32), np.zeros(plan.relative.size, np.int32)
+    begin[-1] = first[-1]
+    most = int(np.diff(base).max(initial=0))
+    of = base, plan.pointer, plan.relative, plan.child_pointer, plan.children, first, begin, slots
+    in_parts(lambda *part: _fill_messages(*of, np.empty(most, np.int32), *part), base)
     return begin, slots
+
+
+@jit
+def _fill_messages(
+    base, pointer, relative, child_pointer, children, first, begin, slots, taken, part, last
+):
+    """Messages to some fronts; those to one row in the order in which children are added."""
+    for s in range(part, last):
+        mine = begin[base[s] : base[s + 1]]
+        for q in range(child_pointer[s], child_pointer[s + 1]):
+            for r in range(pointer[children[q]], pointer[children[q] + 1]):
+                mine[relative[r]] += 1
+        at = first[s]
+        for row in range(mine.size):
+            count = mine[row]
+            mine[row] = taken[row] = at
+            at += count
+        for q in range(child_pointer[s], child_pointer[s + 1]):
+            for r in range(pointer[children[q]], pointer[children[q] + 1]):
+                slots[r] = taken[relative[r]]
+                taken[relative[r]] += 1
 
 
 def _pivot_tiles(start: np.ndarray) -> np.ndarray:

@@ -150,7 +150,10 @@ def _turns(tasks, all_tiles, all_pivots, one_triangle, out):
 
 
 def _sorted_by(*keys: np.ndarray) -> np.ndarray:
-    """Stable order by these keys, the first before all others: as one number if there is room."""
+    """Stable order by these keys, the first before all others: as one number if there is room.
+
+    By the first two keys they are in order already.
+    """
     key, bits = np.zeros(keys[0].size, np.int64), 0
     for given in keys:
         values = given - given.min(initial=0)
@@ -159,7 +162,16 @@ def _sorted_by(*keys: np.ndarray) -> np.ndarray:
     width = key.size.bit_length()
     if bits + width > 63:
         return np.lexsort(keys[::-1])
-    return np.argsort((key << width) + np.arange(key.size))
+    key = (key << width) + np.arange(key.size)
+    runs = np.flatnonzero((np.diff(keys[0]) != 0) | (np.diff(keys[1]) != 0)) + 1
+    ends, order = np.concatenate([[0], runs, [key.size]]), np.empty(key.size, np.int64)
+
+    def sort(first: int, last: int) -> None:
+        begin, end = ends[first], ends[last]
+        order[begin:end] = begin + np.argsort(key[begin:end])
+
+    in_parts(sort, ends)
+    return order
 
 
 @jit

@@ -1,5 +1,7 @@
 """What is found out about a factor on the device: pivots, growth, values that have no factor."""
 
+import threading
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -116,3 +118,18 @@ def test_replaced_pivots_are_answered_for(device):
     x, info = factor.solve(put(device, a @ np.ones(2 * n)), return_info=True)
     assert info.backward_error <= 1e-15
     np.testing.assert_allclose(device.download(x), 1, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("late", ["tile_tasks", "solve_tasks"])
+def test_no_room_for_a_list_is_told_and_no_thread_stays(device, monkeypatch, late):
+    def full(*_, **__):
+        raise MemoryError
+
+    a = matrix("spd", "f8", 20)
+    with monkeypatch.context() as patch:
+        patch.setattr(f"frontal.gpu.sparse.pattern.{late}", full)
+        with pytest.raises(MemoryError):
+            frontal.solve(a, np.ones(400), backend="gpu")
+        threads = [t.name for t in threading.enumerate() if not t.name.startswith("frontal-parts")]
+        assert len(threads) == 1
+    np.testing.assert_allclose(a @ frontal.solve(a, np.ones(400), backend="gpu"), 1, rtol=1e-9)

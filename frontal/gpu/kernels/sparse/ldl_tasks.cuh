@@ -34,6 +34,11 @@ __device__ __noinline__ void finish_ldl(const Task &task, const Tasks &tasks) {
             target(row, k) = row == k ? pivot_value(block[row * (ld + 1)]) : block[row + k * ld];
 }
 
+// In scratch, behind D⁻¹: 64 numbers of columns.
+__device__ inline int *order() {
+    return reinterpret_cast<int *>(reinterpret_cast<ColumnInverse<T> *>(scratch()) + SIZE);
+}
+
 // Where L(i,j), L(i,j)·D and the largest entries of columns of L go.
 struct Below {
     Matrix<T> product, lower;
@@ -68,11 +73,10 @@ __device__ inline void wait_for_place(const Task &task, const Tasks &tasks) {
         wait_for(tasks.level + task.level - below, tasks.level_count[task.level - below]);
 }
 
-// L(i,j), following the factor of the diagonal tile while that needs no interchange; and if `next`,
+// L(i,j), following the factor of the diagonal tile while its pivots are of order 1; and if `next`,
 // the tile whose factor is L(i,i): what the task (i,i) has stored less L·D·Lᴴ of L(i,i-1), fetched
 // when of the factor that is followed the last columns alone are in use. Returns the first column
-// that is left, if there is one; then the tile has the product with those before it subtracted from
-// 16 columns.
+// that is left, if there is one; then it is as Follower::follow leaves it.
 __device__ __noinline__ int follow(const Task &task, const Tasks &tasks, bool next) {
     constexpr int LAST = SIZE - 16;
     const Front<T> &f = task.front;
@@ -81,7 +85,7 @@ __device__ __noinline__ int follow(const Task &task, const Tasks &tasks, bool ne
     Below below(task, tasks);
     T *reciprocals = scratch();
     auto divided = [](int, int c, T x) { return scratch()[c] * x; };
-    Follower<T> follower{assembled(), work(), messages(task, task.j), below.lower};
+    Follower<T> follower{assembled(), work(), messages(task, task.j), below.lower, order()};
     auto arrived = [&](int p) {
         if (threadIdx.x < 16) reciprocals[p + threadIdx.x] = work()[(p + threadIdx.x) * (ld + 1)];
         if (next && p == LAST) Square<T>::fetch(work(), stored);
@@ -100,13 +104,14 @@ __device__ __noinline__ int follow(const Task &task, const Tasks &tasks, bool ne
 }
 
 // The tile from column p on as L·D, when the diagonal tile and its inverse are there, with D⁻¹ in
-// scratch(); work() has the columns before p of its factor, with rows as they were sent.
+// scratch().
 __device__ __noinline__ void solve_rest(const Task &task, const Tasks &tasks, int p) {
     int first = task.front.tree->start[task.front.s] + task.j * SIZE;
     auto blocks = reinterpret_cast<ColumnInverse<T> *>(scratch());
     wait_for_place(task, tasks);
     TileTimesInverse<T> rest;
-    multiply_rest(rest, task, tasks, tasks.inverses, true, p, [&] {
+    const int *began = follows(task) ? order() : nullptr;
+    multiply_rest(rest, task, tasks, tasks.inverses, true, p, began, [&] {
         if (threadIdx.x < task.front.rows(task.j))
             blocks[threadIdx.x].set(tasks.diagonal + first, tasks.coupling + first);
     });

@@ -25,13 +25,13 @@ def dense(n, seed=0):
 
 
 def coupled(dtype, method):
-    """Fronts of several tiles, in which some columns are good in pairs alone, of odd ones too."""
+    """Fronts of several tiles. In some, columns are good in pairs alone, behind an odd number."""
     a = bordered("f8", "general").toarray()
     a += a.T
-    first = np.array([100, *range(140, 170, 3), 380, 421, 462])
-    a[first, first + 1] = a[first + 1, first] = 30
-    zero = np.r_[first, first + 1, 170:198]
-    a[zero, zero] = 0
+    one, other = np.r_[70:78, 140, 421, 462], np.r_[100:108, 141, 424, 480]
+    a[one, one] = a[other, other] = 0
+    a[one, other] = a[other, one] = 100
+    a[range(110, 119), range(110, 119)] = 95
     return of_kind(sp.csc_array(a), dtype, method)
 
 
@@ -82,7 +82,7 @@ def test_fronts_of_several_tiles(device, monkeypatch, dtype, method, large, few)
     assert residual(factor, a, 3) <= 2000
     pairs = np.flatnonzero(factor.coupling())
     row = np.concatenate([np.arange(k) for k in np.diff(factor.symbolic.plan.start)])
-    assert (row[pairs] % 2 == 1).any()
+    assert (row[pairs] % 2 == 1).any() or dtype == "c16"  # which looks at 4 columns at once
     assert (row[pairs] % 64 != 63).all()
     np.testing.assert_array_equal(factor.pivots // 64, row // 64)
     moved, tile = factor.pivots != row, np.cumsum(row % 64 == 0)

@@ -246,7 +246,7 @@ __device__ inline void run(const Task &task, const Tasks &tasks, T *blocks, cons
     if (done < task.front.rows(j)) finish_beside(task, tasks, done);
 #elif LDL
     if (i == j && j) return;
-    bool next = i == j + 1 && i < pivots;
+    bool next = i == j + 1 && i < pivots, left = false;
     if (i > j) {
         int done = follows(task) ? follow(task, tasks, next) : 0;
         if (done < task.front.rows(j)) {
@@ -254,8 +254,9 @@ __device__ inline void run(const Task &task, const Tasks &tasks, T *blocks, cons
             if (next) prepare_diagonal(task, tasks);
         }
         if (!next) return;
+        left = done == SIZE;
     }
-    return finish_ldl(task, tasks);
+    return finish_ldl(task, tasks, left);
 #else
     if (i == j && j) return;
     bool next = i == j + 1 && i < pivots;

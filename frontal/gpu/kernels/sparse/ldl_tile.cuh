@@ -27,44 +27,44 @@
 #define MULTIPLIER 8
 #endif
 
+// a/d of a pivot d whose reciprocal is given, for what the next pivot waits for: it does not wait
+// for all of the reciprocal.
+template <class T> __device__ inline T quotient(T a, T, T inverse) { return a * inverse; }
+__device__ inline double quotient(double a, double d, double) {
+    double x = reciprocal_seed(d), e = fma(-d, x, 1.0);
+    a *= x;
+    return fma(a, fma(e, e, e), a);
+}
+
 // The lower triangle of a block on the diagonal, in the registers of each thread.
 template <class T, int N> struct DiagonalLdl {
     T l[N][N];
 
     // Factor without interchanges, columns still to be divided by their pivots, and overwrite a row
     // by that of L, of which `known` entries are left of its diagonal; all others may be anything.
-    // Returns whether pivots and these entries are good. They are compared by the upper halves of
-    // their bits, as integers, so that no pivot waits for that.
-    __device__ bool factor(T (&x)[N], int known, PivotBounds<real_t<T>> bounds) {
-        bool good = true;
-        unsigned most = 0;
+    // Returns bits of columns whose pivots or entries are not good; of those behind the first it says
+    // nothing. They are compared by the upper halves of their bits, as integers, so that no pivot
+    // waits for that.
+    __device__ unsigned factor(T (&x)[N], int known, PivotBounds<real_t<T>> bounds) {
+        unsigned failed = 0;
 #pragma unroll
         for (int k = 0; k < N; ++k) {
             l[k][k] = pivot_value(l[k][k]);
             T inverse = pivot_reciprocal(l[k][k]);
-            good = good && abs1(l[k][k]) >= bounds.least;
+            if (!(abs1(l[k][k]) >= bounds.least)) failed |= 1u << k;
 #pragma unroll
             for (int j = k + 1; j < N; ++j) {
-                T m = mirrored(l[j][k] * inverse);
+                T m = mirrored(
+                    j == k + 1 ? quotient(l[j][k], l[k][k], inverse) : l[j][k] * inverse);
 #pragma unroll
                 for (int i = j; i < N; ++i) l[i][j] = fma_(-l[i][k], m, l[i][j]);
                 x[j] = fma_(-x[k], m, x[j]);
             }
             x[k] = x[k] * inverse;
-            most = max(most, k < known ? upper_size(x[k]) : 0);
+            if (k < known && upper_size(x[k]) > upper_size(real_t<T>(MULTIPLIER)))
+                failed |= 1u << k;
         }
-        return good && most <= upper_size(real_t<T>(MULTIPLIER));
-    }
-    // After that, bits of the columns that are not good; of those behind the first it says nothing.
-    __device__ unsigned failures(
-        const T (&x)[N], int known, PivotBounds<real_t<T>> bounds) const {
-        unsigned found = 0;
-#pragma unroll
-        for (int k = 0; k < N; ++k) {
-            bool large = k < known && upper_size(x[k]) > upper_size(real_t<T>(MULTIPLIER));
-            if (large || !(abs1(l[k][k]) >= bounds.least)) found |= 1u << k;
-        }
-        return found;
+        return failed;
     }
 };
 
@@ -80,8 +80,11 @@ template <class T> struct LdlTile {
 
     // Factor the leading n×n of the tile, of rows and columns of the identity beyond, of which the
     // lower triangle is there; L and D(j,j) take its place. Columns go to `sent`, if that is not
-    // null. Returns how many pivots were replaced, to every thread. From barrier to barrier.
-    __device__ int factor(T *tile, int n, PivotBounds<real_t<T>> bounds, T *sent) {
+    // null. Returns how many pivots were replaced, to every thread. From barrier to barrier. The
+    // threads that have no row do other(0)…other(Other::steps − 1), with a barrier after each.
+    template <class Other>
+    __device__ __noinline__ int factor(
+        T *tile, int n, PivotBounds<real_t<T>> bounds, T *sent, Other other) {
         if (threadIdx.x < TILE_ROWS) {
             at[threadIdx.x] = threadIdx.x;
             coupling[threadIdx.x] = zero<T>(), largest[threadIdx.x] = 0;
@@ -89,16 +92,21 @@ template <class T> struct LdlTile {
         if (threadIdx.x == 0) small_pivots = 0;
         __syncthreads();
         Failures before{0, 0};
+        int step = 0, unsent = -1;
+        auto meanwhile = [&] { do_meanwhile(tile, sent, unsent, step, other); };
         // Of columns before q, those before p have been taken from all, the others from columns
-        // q…q+NB−1. Of panels that are sent all columns are.
+        // q…q+NB−1. Of panels that are sent all columns are, the last ones when others wait no more.
 #pragma unroll 1
-        for (int p = 0, q = 0; q < n || (sent && q % PANEL);) {
-            int bad = without_interchanges(tile, q, bounds);
+        for (int p = 0, q = 0; q < n || (sent && q % PANEL); ++step) {
+            int bad = without_interchanges(tile, q, bounds, meanwhile);
+            unsent = -1;
             if (bad == NB) {
-                if (sent) send_columns<NB>(sent, tile, at, q);
-                q += NB, before = {0, 0};
-                if (q % PANEL) update_columns(tile, p, q, q);
-                else update_rest(tile, p, q), p = q;
+                unsent = q, q += NB, before = {0, 0};
+                if (q % PANEL) {
+                    if (threadIdx.x >= TILE_ROWS)
+                        do_meanwhile(tile, sent, unsent, Other::steps, other);
+                    update_columns(tile, p, q, q), unsent = -1;
+                } else update_rest(tile, p, q), p = q;
                 continue;
             }
             catch_up(tile, p, q), p = q;
@@ -108,18 +116,30 @@ template <class T> struct LdlTile {
             p = q = with_interchanges(tile, n, q, bounds);
         }
         if (threadIdx.x < TILE_ROWS) place[at[threadIdx.x]] = threadIdx.x;
+        else meanwhile();
         __syncthreads();
+#pragma unroll 1
+        for (++step; step < Other::steps; ++step) {
+            if (threadIdx.x >= TILE_ROWS) other(step);
+            __syncthreads();
+        }
         return small_pivots;
     }
 
   private:
+    // Send columns unsent…, if there are any, and do other(step).
+    template <class Other>
+    __device__ __noinline__ void do_meanwhile(
+        const T *tile, T *sent, int unsent, int step, Other &other) const {
+        if (unsent >= 0 && sent) send_columns<NB>(sent, tile, at, unsent);
+        if (step < Other::steps) other(step);
+    }
     // An entry of L·D below D.
     __device__ static T scaled(const T *tile, int row, int k) {
         return tile[row + k * LD] * tile[k * (LD + 1)];
     }
 
-    // Columns c… and their rows from c on take the product of columns p…q−1, a row a thread, while
-    // other threads send.
+    // Columns c… and their rows from c on take the product of columns p…q−1, a row a thread.
     __device__ void update_columns(T *tile, int p, int q, int c) {
         int row = threadIdx.x;
         if (row >= c && row < TILE_ROWS) {
@@ -142,20 +162,26 @@ template <class T> struct LdlTile {
     }
 
     // Columns q… of L, if that needs no interchange. Returns the first of them that failed, counted
-    // from q, or NB.
-    __device__ int without_interchanges(T *tile, int q, PivotBounds<real_t<T>> bounds) {
-        int row = threadIdx.x, known = row < TILE_ROWS ? row - q : 0;
+    // from q, or NB. The threads that have no row do `other`.
+    template <class Other>
+    __device__ int without_interchanges(
+        T *tile, int q, PivotBounds<real_t<T>> bounds, Other &other) {
+        int row = threadIdx.x, known = row - q;
         bool mine = row >= q && row < TILE_ROWS;
+        unsigned found = 0;
         DiagonalLdl<T, NB> top;
         T x[NB];
-        load_lower(top.l, tile + q * (LD + 1), LD);
+        if (row < TILE_ROWS) {
+            load_lower(top.l, tile + q * (LD + 1), LD);
 #pragma unroll
-        for (int k = 0; k < NB; ++k) x[k] = mine ? tile[row + (q + k) * LD] : zero<T>();
-        if (!__syncthreads_and(top.factor(x, known, bounds))) {
-            unsigned found = __reduce_or_sync(full_warp, top.failures(x, known, bounds));
-            if (threadIdx.x % 32 == 0) failed[threadIdx.x / 32] = found;
+            for (int k = 0; k < NB; ++k) x[k] = mine ? tile[row + (q + k) * LD] : zero<T>();
+            found = top.factor(x, known, bounds);
+        } else other();
+        if (__syncthreads_or((int)found)) {
+            found = __reduce_or_sync(full_warp, found);
+            if (row % 32 == 0) failed[row / 32] = found;
             __syncthreads();
-            return __ffs((int)(failed[0] | failed[1] | failed[2] | failed[3])) - 1;
+            return __ffs((int)(failed[0] | failed[1])) - 1;
         }
         if (mine) {
 #pragma unroll

@@ -223,10 +223,10 @@ template <class T> struct Follower {
     }
     // Columns of X before w, or as far as L comes. Returns the first that is left; then all from it
     // on have the product of those before subtracted, and with LDL `order` tells which they are.
-    // arrived(p) is called by all threads when columns p…p+15 of L are there, and other(p) as by
-    // solve.
-    template <class Arrived, class Other>
-    __device__ int follow(int w, Arrived arrived, Other other) {
+    // arrived(p) is called by all threads when columns p…p+15 of L are there, other(p) as by solve,
+    // and solved(p) by all when those of X are there and others are on their way.
+    template <class Arrived, class Other, class Solved>
+    __device__ int follow(int w, Arrived arrived, Other other, Solved solved) {
         begin();
 #pragma unroll 1
         for (int p = 0;; p += 16) {
@@ -236,6 +236,7 @@ template <class T> struct Follower {
             solve(p, [&] { other(p); });
             if (p + 16 >= w) return w;
             prepare(p + 16);
+            solved(p);
         }
     }
 

@@ -224,6 +224,9 @@ __device__ __noinline__ void sum_up(const Task &task, const Tasks &tasks, T *blo
     int j = task.j;
     Product tile;
     tile.clear();
+#if LDL
+    if (task.i > j && j < f.pivot_tiles) wait_for_place(task, tasks);
+#endif
     accumulate(tile, task, tasks);
     stamp(tasks, task.number, 2);
     if (j >= f.pivot_tiles) return finish_contribution(tile, task, tasks, blocks);
@@ -246,7 +249,7 @@ __device__ inline void run(const Task &task, const Tasks &tasks, T *blocks, cons
     if (done < task.front.rows(j)) finish_beside(task, tasks, done);
 #elif LDL
     if (i == j && j) return;
-    bool next = i == j + 1 && i < pivots, left = false;
+    bool next = i == j + 1 && i < pivots;
     if (i > j) {
         int done = follows(task) ? follow(task, tasks, next) : 0;
         if (done < task.front.rows(j)) {
@@ -254,9 +257,8 @@ __device__ inline void run(const Task &task, const Tasks &tasks, T *blocks, cons
             if (next) prepare_diagonal(task, tasks);
         }
         if (!next) return;
-        left = done == SIZE;
     }
-    return finish_ldl(task, tasks, left);
+    return finish_ldl(task, tasks);
 #else
     if (i == j && j) return;
     bool next = i == j + 1 && i < pivots;

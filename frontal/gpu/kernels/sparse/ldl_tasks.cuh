@@ -7,6 +7,33 @@
 #include "sparse/tile_follow.cuh"
 #include "sparse/tile_square.cuh"
 
+// Where rows go is kept as for LU.
+__device__ __noinline__ void finish_ldl(const Task &task, const Tasks &tasks) {
+    const Front<T> &f = task.front;
+    int j = task.i, w = f.rows(j), row = threadIdx.x % SIZE,
+        c = f.tree->start[f.s] + j * SIZE + row;
+    T *block = work(), *inverse = assembled(), *ones = scratch();
+    LdlTile<T> &ldl = *reinterpret_cast<LdlTile<T> *>(ones + SIZE);
+    T *sent = j < task.sent_tiles ? messages(task, j) : nullptr;
+    int replaced = ldl.factor(block, w, {tasks.tiny, 1}, sent);
+    if (threadIdx.x < w) {
+        tasks.pivots[c] = ldl.place[row], tasks.coupling[c] = ldl.coupling[row];
+        tasks.diagonal[c] = pivot_value(block[row * (ld + 1)]);
+        if (ldl.largest[row] > 0) tasks.largest[c] = ldl.largest[row];
+    }
+    if (threadIdx.x < SIZE) ones[row] = one<T>();
+    __syncthreads();
+    invert_lower(block, inverse, ones, w);
+    keep_inverse(inverse, tasks.inverses + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w);
+    if (threadIdx.x == 0 && replaced) atomicAdd(tasks.outcome + 1, replaced);
+    publish(task, tasks, j);
+    Matrix<T> target = f.lower(j).at(0, j * SIZE);
+#pragma unroll 8
+    for (int k = threadIdx.x / SIZE; k < w; k += threads / SIZE)
+        if (row >= k && row < w)
+            target(row, k) = row == k ? pivot_value(block[row * (ld + 1)]) : block[row + k * ld];
+}
+
 // In scratch, behind D⁻¹: 64 numbers of columns.
 __device__ inline int *order() {
     return reinterpret_cast<int *>(reinterpret_cast<ColumnInverse<T> *>(scratch()) + SIZE);
@@ -26,66 +53,7 @@ struct Below {
     }
 };
 
-// Put columns first… before `end` there: by all threads, or by half of them.
-template <class Divided>
-__device__ __noinline__ void put(Below to, int first, int end, Divided divided) {
-    int begin = first + threadIdx.x / SIZE;
-    put_divided<2>(assembled(), begin, end, to.product, to.lower, divided);
-    tell_largest<threads>(assembled(), first, end, to.largest, divided);
-}
-template <class Divided>
-__device__ __noinline__ void put_by_half(Below to, int first, int end, Divided divided) {
-    put_divided<1>(assembled(), first, end, to.product, to.lower, divided);
-    tell_largest<threads / 2>(assembled(), first, end, to.largest, divided);
-}
-
-// What the factor of L(i,i) need not wait for: the last columns of L(i,i-1), which is then told to
-// others. By the threads from 64 on.
-struct PutLast {
-    static constexpr int EACH = 8, steps = 16 / EACH + 1;
-    const Task &task;
-    const Tasks &tasks;
-    bool wanted;
-
-    __device__ void operator()(int step) const {
-        if (!wanted) return;
-        int first = SIZE - 16 + EACH * step;
-        if (step + 1 < steps)
-            put_by_half(Below(task, tasks), first, first + EACH,
-                [](int, int c, T x) { return scratch()[c] * x; });
-        else if (threadIdx.x == threads - 1)
-            release(tasks.done + task.front.tree->tile_row[task.front.s] + task.i, task.i);
-    }
-};
-
-// Where rows go is kept as for LU. If something is `left` of L(i,i-1), that is done meanwhile.
-__device__ __noinline__ void finish_ldl(const Task &task, const Tasks &tasks, bool left) {
-    const Front<T> &f = task.front;
-    int j = task.i, w = f.rows(j), row = threadIdx.x % SIZE,
-        c = f.tree->start[f.s] + j * SIZE + row;
-    T *block = work(), *inverse = assembled(), *ones = scratch();
-    LdlTile<T> &ldl = *reinterpret_cast<LdlTile<T> *>(ones + SIZE);
-    T *sent = j < task.sent_tiles ? messages(task, j) : nullptr;
-    int replaced = ldl.factor(block, w, {tasks.tiny, 1}, sent, PutLast{task, tasks, left});
-    if (threadIdx.x < w) {
-        tasks.pivots[c] = ldl.place[row], tasks.coupling[c] = ldl.coupling[row];
-        tasks.diagonal[c] = pivot_value(block[row * (ld + 1)]);
-        if (ldl.largest[row] > 0) tasks.largest[c] = ldl.largest[row];
-    }
-    if (threadIdx.x < SIZE) ones[row] = one<T>();
-    __syncthreads();
-    invert_lower(block, inverse, ones, w);
-    keep_inverse(inverse, tasks.inverses + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w);
-    if (threadIdx.x == 0 && replaced) atomicAdd(tasks.outcome + 1, replaced);
-    publish(task, tasks, j);
-    Matrix<T> target = f.lower(j).at(0, j * SIZE);
-#pragma unroll 8
-    for (int k = threadIdx.x / SIZE; k < w; k += threads / SIZE)
-        if (row >= k && row < w)
-            target(row, k) = row == k ? pivot_value(block[row * (ld + 1)]) : block[row + k * ld];
-}
-
-// L·D takes the place of one that others read up to two levels below; by the last two threads.
+// L·D takes the place of one that others read up to two levels below; the last two threads wait.
 __device__ inline void wait_for_place(const Task &task, const Tasks &tasks) {
     int below = 1 + threads - (int)threadIdx.x;
     if (below <= 3 && task.level >= below)
@@ -94,36 +62,42 @@ __device__ inline void wait_for_place(const Task &task, const Tasks &tasks) {
 
 // L(i,j), following the factor of the diagonal tile while its pivots are of order 1; and if `next`,
 // the tile whose factor is L(i,i): what the task (i,i) has stored less L·D·Lᴴ of L(i,i-1), fetched
-// when of the factor that is followed the last columns alone are in use; and then the last columns
-// of L(i,i-1) are left for PutLast. Returns the first column that is left, if there is one; then it
-// is as Follower::follow leaves it.
+// when of the factor that is followed the last columns alone are in use. Returns the first column
+// that is left, if there is one; then it is as Follower::follow leaves it.
 __device__ __noinline__ int follow(const Task &task, const Tasks &tasks, bool next) {
     constexpr int LAST = SIZE - 16;
     const Front<T> &f = task.front;
-    int i = task.i, w = f.rows(task.j);
+    int i = task.i, w = f.rows(task.j), row = threadIdx.x % SIZE;
     Matrix<T> stored = f.lower(i).at(0, i * SIZE);
     Below below(task, tasks);
     T *reciprocals = scratch();
-    auto divided = [](int, int c, T x) { return scratch()[c] * x; };
     Follower<T> follower{assembled(), work(), messages(task, task.j), below.lower, order()};
     auto arrived = [&](int p) {
         if (threadIdx.x < 16) reciprocals[p + threadIdx.x] = work()[(p + threadIdx.x) * (ld + 1)];
         if (next && p == LAST) Square<T>::fetch(work(), stored);
     };
     auto waits = [&](int p) {
-        if (p == 0) wait_for_place(task, tasks);
         if (next && p + 16 == LAST && threadIdx.x == threads - 1)
             wait_for(tasks.upper_done + f.tree->tile_row[f.s] + i, 1);
     };
-    int end = follower.follow(
-        w, arrived, waits, [&](int p) { put(below, p, p + 16, divided); });
+    auto solved = [&](int p, const T(&x)[16]) {
+        T *x_to = &below.product(row, p), *l_to = &below.lower(row, p);
+        bool large = false;
+#pragma unroll
+        for (int k = 0; k < 16; ++k) {
+            T l = work()[(p + k) * (ld + 1)] * x[k];
+            if (row < below.lower.rows && p + k < w) *x_to = x[k], *l_to = l;
+            x_to += below.product.ld, l_to += below.lower.ld;
+            large |= !(abs1(l) <= LIMIT);
+        }
+        if (large)
+            tell_large(assembled(), p, min_(p + 16, w), 1, below.largest,
+                [](int, int c, T x) { return work()[c * (ld + 1)] * x; });
+    };
+    int end = follower.follow(w, arrived, waits, solved);
     if (end < w) return end;
-    if (next) {
-        Square<T>::subtract(work(), assembled(), stored.rows, ScaledBy<T>{reciprocals, 1});
-    } else {
-        put(below, (w - 1) / 16 * 16, w, divided);
-        publish(task, tasks, task.j);
-    }
+    if (threadIdx.x == 0) release(tasks.done + f.tree->tile_row[f.s] + i, task.j + 1);
+    if (next) Square<T>::subtract(work(), assembled(), stored.rows, ScaledBy<T>{reciprocals, 1});
     return w;
 }
 
@@ -132,7 +106,6 @@ __device__ __noinline__ int follow(const Task &task, const Tasks &tasks, bool ne
 __device__ __noinline__ void solve_rest(const Task &task, const Tasks &tasks, int p) {
     int first = task.front.tree->start[task.front.s] + task.j * SIZE;
     auto blocks = reinterpret_cast<ColumnInverse<T> *>(scratch());
-    wait_for_place(task, tasks);
     TileTimesInverse<T> rest;
     const int *began = follows(task) ? order() : nullptr;
     multiply_rest(rest, task, tasks, tasks.inverses, true, p, began, [&] {
@@ -148,10 +121,12 @@ __device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks, 
     const Front<T> &f = task.front;
     solve_rest(task, tasks, p);
     __syncthreads();
-    put(Below(task, tasks), p, f.rows(task.j), [](int r, int c, T x) {
-        auto by = reinterpret_cast<const ColumnInverse<T> *>(scratch())[c];
-        return fma_(by.other, assembled()[r + by.partner * ld], by.own * x);
-    });
+    Below to(task, tasks);
+    put_divided(assembled(), p, f.rows(task.j), to.product, to.lower, to.largest,
+        [](int r, int c, T x) {
+            auto by = reinterpret_cast<const ColumnInverse<T> *>(scratch())[c];
+            return fma_(by.other, assembled()[r + by.partner * ld], by.own * x);
+        });
     publish(task, tasks, task.j);
 }
 

@@ -80,11 +80,8 @@ template <class T> struct LdlTile {
 
     // Factor the leading n×n of the tile, of rows and columns of the identity beyond, of which the
     // lower triangle is there; L and D(j,j) take its place. Columns go to `sent`, if that is not
-    // null. Returns how many pivots were replaced, to every thread. From barrier to barrier. The
-    // threads that have no row do other(0)…other(Other::steps − 1), with a barrier after each.
-    template <class Other>
-    __device__ __noinline__ int factor(
-        T *tile, int n, PivotBounds<real_t<T>> bounds, T *sent, Other other) {
+    // null. Returns how many pivots were replaced, to every thread. From barrier to barrier.
+    __device__ int factor(T *tile, int n, PivotBounds<real_t<T>> bounds, T *sent) {
         if (threadIdx.x < TILE_ROWS) {
             at[threadIdx.x] = threadIdx.x;
             coupling[threadIdx.x] = zero<T>(), largest[threadIdx.x] = 0;
@@ -92,21 +89,20 @@ template <class T> struct LdlTile {
         if (threadIdx.x == 0) small_pivots = 0;
         __syncthreads();
         Failures before{0, 0};
-        int step = 0, unsent = -1;
-        auto meanwhile = [&] { do_meanwhile(tile, sent, unsent, step, other); };
+        int unsent = -1;
+        auto send = [&] {
+            if (sent && unsent >= 0) send_columns<NB>(sent, tile, at, unsent);
+        };
         // Of columns before q, those before p have been taken from all, the others from columns
         // q…q+NB−1. Of panels that are sent all columns are, the last ones when others wait no more.
 #pragma unroll 1
-        for (int p = 0, q = 0; q < n || (sent && q % PANEL); ++step) {
-            int bad = without_interchanges(tile, q, bounds, meanwhile);
+        for (int p = 0, q = 0; q < n || (sent && q % PANEL);) {
+            int bad = without_interchanges(tile, q, bounds, send);
             unsent = -1;
             if (bad == NB) {
                 unsent = q, q += NB, before = {0, 0};
-                if (q % PANEL) {
-                    if (threadIdx.x >= TILE_ROWS)
-                        do_meanwhile(tile, sent, unsent, Other::steps, other);
-                    update_columns(tile, p, q, q), unsent = -1;
-                } else update_rest(tile, p, q), p = q;
+                if (q % PANEL == 0) update_rest(tile, p, q), p = q;
+                else send(), unsent = -1, update_columns(tile, p, q, q);
                 continue;
             }
             catch_up(tile, p, q), p = q;
@@ -116,24 +112,12 @@ template <class T> struct LdlTile {
             p = q = with_interchanges(tile, n, q, bounds);
         }
         if (threadIdx.x < TILE_ROWS) place[at[threadIdx.x]] = threadIdx.x;
-        else meanwhile();
+        send();
         __syncthreads();
-#pragma unroll 1
-        for (++step; step < Other::steps; ++step) {
-            if (threadIdx.x >= TILE_ROWS) other(step);
-            __syncthreads();
-        }
         return small_pivots;
     }
 
   private:
-    // Send columns unsent…, if there are any, and do other(step).
-    template <class Other>
-    __device__ __noinline__ void do_meanwhile(
-        const T *tile, T *sent, int unsent, int step, Other &other) const {
-        if (unsent >= 0 && sent) send_columns<NB>(sent, tile, at, unsent);
-        if (step < Other::steps) other(step);
-    }
     // An entry of L·D below D.
     __device__ static T scaled(const T *tile, int row, int k) {
         return tile[row + k * LD] * tile[k * (LD + 1)];

@@ -44,7 +44,9 @@ template <class T> __device__ inline void send_place(T *sent, int row, int p, in
 // factor.
 template <int N, class T>
 __device__ inline void send_columns(T *sent, const T *tile, const int *at, int p) {
-    int row = (int)threadIdx.x - TILE_ROWS, to = at && row >= 0 ? at[row] : row;
+    int row = (int)threadIdx.x - TILE_ROWS;
+    if (row < 0) return;
+    int to = at ? at[row] : row;
     if (at && (p + N) % 16 == 0) send_place(sent, row, p, to);
     if (row < first_sent(p)) return;
     // All are loaded before one is stored. Of rows behind, the diagonal is still being computed.
@@ -198,8 +200,10 @@ template <class T> struct Follower {
     }
     // Whether they came, without Cholesky.
     __device__ bool came(int p) const { return !(lower[(p + 15) * (tile_ld<T> + 1)] == zero<T>()); }
-    // Then those of X are there for all. The threads that have no row do `other` meanwhile.
-    template <class Other = Nothing> __device__ void solve(int p, Other other = {}) {
+    // Then those of X are there for all; the threads that have a row call solved(x) with it, the
+    // others do `other` meanwhile.
+    template <class Other = Nothing, class Solved = Nobody>
+    __device__ void solve(int p, Other other = {}, Solved solved = {}) {
         int r = threadIdx.x;
         if (r < TILE_ROWS) {
             T x[16], *row = tile + r + p * tile_ld<T>,
@@ -213,6 +217,7 @@ template <class T> struct Follower {
                 row[k * tile_ld<T>] = x[k];
                 if (k < columns) *to = x[k];
             }
+            solved(x);
         } else other();
         __syncthreads();
     }
@@ -224,7 +229,7 @@ template <class T> struct Follower {
     // Columns of X before w, or as far as L comes. Returns the first that is left; then all from it
     // on have the product of those before subtracted, and with LDL `order` tells which they are.
     // arrived(p) is called by all threads when columns p…p+15 of L are there, other(p) as by solve,
-    // and solved(p) by all when those of X are there and others are on their way.
+    // and solved(p, x) by those that have a row, with what they have found of it.
     template <class Arrived, class Other, class Solved>
     __device__ int follow(int w, Arrived arrived, Other other, Solved solved) {
         begin();
@@ -233,10 +238,9 @@ template <class T> struct Follower {
             arrive(p);
             if (!came(p)) return leave(p);
             arrived(p);
-            solve(p, [&] { other(p); });
+            solve(p, [&] { other(p); }, [&](const T(&x)[16]) { solved(p, x); });
             if (p + 16 >= w) return w;
             prepare(p + 16);
-            solved(p);
         }
     }
 

@@ -114,9 +114,12 @@ def test_no_search_where_pivots_are_good(device, monkeypatch):
 
 
 @pytest.mark.parametrize(("dtype", "method"), [("f8", LDLT), ("c16", LDLT), ("c16", LDLH)])
-@pytest.mark.parametrize(("k", "small"), [(20, 64), (20, 0), (100, 0)])
-def test_columns_whose_pivots_are_too_small(device, k, small, dtype, method):
+@pytest.mark.parametrize(
+    ("k", "small", "few"), [(20, 64, 512), (20, 0, 512), (100, 0, 512), (100, 0, 0)]
+)
+def test_columns_whose_pivots_are_too_small(device, monkeypatch, k, small, few, dtype, method):
     """Sound in their own block, but not for the rows below: the host hears which."""
+    monkeypatch.setattr(front_tasks, "_NARROW", few)
     rng, n = np.random.default_rng(4), k + 30
     a = np.zeros((n, n))
     a[:k, :k] = 1e-7 * (dense(k).toarray() + 3 * np.eye(k))

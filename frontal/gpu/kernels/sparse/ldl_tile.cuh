@@ -101,8 +101,9 @@ template <class T> struct LdlTile {
             unsent = -1;
             if (bad == NB) {
                 unsent = q, q += NB, before = {0, 0};
+                send(), unsent = -1;
                 if (q % PANEL == 0) update_rest(tile, p, q), p = q;
-                else send(), unsent = -1, update_columns(tile, p, q, q);
+                else update_columns(tile, p, q, q);
                 continue;
             }
             catch_up(tile, p, q), p = q;
@@ -155,12 +156,11 @@ template <class T> struct LdlTile {
         unsigned found = 0;
         DiagonalLdl<T, NB> top;
         T x[NB];
-        if (row < TILE_ROWS) {
-            load_lower(top.l, tile + q * (LD + 1), LD);
+        if (row >= TILE_ROWS) other(), known = 0;
+        load_lower(top.l, tile + q * (LD + 1), LD);
 #pragma unroll
-            for (int k = 0; k < NB; ++k) x[k] = mine ? tile[row + (q + k) * LD] : zero<T>();
-            found = top.factor(x, known, bounds);
-        } else other();
+        for (int k = 0; k < NB; ++k) x[k] = mine ? tile[row + (q + k) * LD] : zero<T>();
+        found = top.factor(x, known, bounds);
         if (__syncthreads_or((int)found)) {
             found = __reduce_or_sync(full_warp, found);
             if (row % 32 == 0) failed[row / 32] = found;

@@ -86,7 +86,7 @@ class GpuFactor:
     def largest_multiplier(self) -> float:
         """Largest entry of L by pivots that were sought in a part of their columns.
 
-        Infinite where a pivot was replaced; of LU 0 if all are sound.
+        Infinite where a pivot was replaced; of LU, and of large fronts, 0 if all are sound.
         """
         return float(self._examined[4])
 

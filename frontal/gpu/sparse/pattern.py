@@ -79,7 +79,8 @@ class Pattern(Fronts):
     @cached_property
     def messages(self) -> int:
         """Numbers that blocks send each other during a factorization."""
-        return int(first_sent(self)[-1]) * self.method.panels * TILE * TILE
+        places = TILE // 16 if self.method.indefinite else 0
+        return int(first_sent(self)[-1]) * TILE * (self.method.panels * TILE + places)
 
 
 def _after(before: Ahead[object] | None, work: Callable[[], Made]) -> Made:

@@ -117,9 +117,9 @@ template <int LD, class T> __device__ inline void update_rest(T *tile, int rows,
     __syncthreads();
 }
 
-// For `factor_tile` with nothing to do when columns are known.
+// For `factor_tile` with nothing to do when columns are known, and the like.
 struct Nobody {
-    __device__ void operator()(int) const {}
+    template <class Known> __device__ void operator()(const Known &) const {}
 };
 
 // Factor the rows×rows tile, rows a multiple of 16, whose element (i, j) is tile[i + j*LD]; what is

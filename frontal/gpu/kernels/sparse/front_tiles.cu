@@ -10,8 +10,8 @@
 // L(i,i-1), subtracts the square of it and makes L(i,i), which all others wait for. Columns of
 // L(j,j) are sent as soon as they are known: L(i,j) follows (tile_follow.cuh) and does not wait for
 // V, except where there would be too many messages. With D the second factor is L·D, kept beside L
-// while the front is worked on; where the diagonal tile needs interchanges L(i,j) waits for V, and
-// is C·Vᴴ·D⁻¹ with columns of C interchanged as those of the diagonal tile.
+// while the front is worked on; where the diagonal tile needs pivots of order 2 L(i,j) waits for V,
+// and is C·Vᴴ·D⁻¹ with columns of C interchanged as those of the diagonal tile.
 // For LU the second factor is U(p,j), and there are tasks for the transpose of U with the factors
 // exchanged: C·Vᵀ with V the inverse of L(j,j). They and those of L follow as far as the diagonal
 // tile needs no interchange.
@@ -53,7 +53,8 @@ using Product = Tile<T, SIZE, SIZE, 8, 2, 2, 4, same_type<T, double>>;
 constexpr int slices = Product::template elements_of<NoTrans, (LU ? NoTrans : ConjTrans)>;
 constexpr int work_elements = slices > tile_elements<T> ? slices : tile_elements<T>;
 
-constexpr int MESSAGES = (LU ? 2 : 1) * SIZE * SIZE;  // of a diagonal tile
+// Of a diagonal tile: columns, and with LDL places of rows for each 16 of them.
+constexpr int MESSAGES = LU ? 2 * SIZE * SIZE : LDL ? SIZE * (SIZE + 4) : SIZE * SIZE;
 
 using Tasks = TileTasks<T>;
 
@@ -181,6 +182,11 @@ __device__ inline void wait_for_diagonal(const Task &task, const Tasks &tasks) {
     __syncthreads();
 }
 
+// Whether L(i,j), or its like of U, follows the factor of the diagonal tile.
+__device__ inline bool follows(const Task &task) {
+    return task.i > task.j && task.j < task.sent_tiles;
+}
+
 #include "sparse/rest_tasks.cuh"
 #if LDL
 #include "sparse/ldl_tasks.cuh"
@@ -211,11 +217,6 @@ __device__ inline void finish_contribution(
         tile, block.tile(task.i - f.pivot_tiles, task.j - f.pivot_tiles), tasks.finished + f.s);
 }
 
-// Whether L(i,j), or its like of U, follows the factor of the diagonal tile.
-__device__ inline bool follows(const Task &task) {
-    return task.i > task.j && task.j < task.sent_tiles;
-}
-
 // Subtract the product from what is assembled: into work(), in its place beside a diagonal tile,
 // whose factor or inverse will take work(), or where others will take it.
 __device__ __noinline__ void sum_up(const Task &task, const Tasks &tasks, T *blocks) {
@@ -223,6 +224,9 @@ __device__ __noinline__ void sum_up(const Task &task, const Tasks &tasks, T *blo
     int j = task.j;
     Product tile;
     tile.clear();
+#if LDL
+    if (task.i > j && j < f.pivot_tiles) wait_for_place(task, tasks);
+#endif
     accumulate(tile, task, tasks);
     stamp(tasks, task.number, 2);
     if (j >= f.pivot_tiles) return finish_contribution(tile, task, tasks, blocks);

@@ -4,44 +4,43 @@
 #include "dense/potrf_tile.cuh"
 #include "sparse/pivot_blocks.cuh"
 
-// L = X·D⁻¹ for a tile X = L·D, both to global memory: this thread's row of columns begin, begin +
-// STEP, … before `end`. An entry of L is divided(row, column, x).
-template <int STEP, class T, class Divided>
-__device__ __forceinline__ void put_divided(
-    const T *tile, int begin, int end, Matrix<T> product, Matrix<T> lower, Divided divided) {
-    constexpr int EACH = sizeof(T) < 16 ? 8 : 4, LD = tile_ld<T>;
+// Tell of entries of L beyond LIMIT, in this thread's row of columns begin, begin + step, … before
+// `end`: the largest ones to `largest`. An entry of L is divided(row, column, x).
+template <class T, class Divided>
+__device__ __noinline__ void tell_large(
+    const T *tile, int begin, int end, int step, float *largest, Divided divided) {
     int r = threadIdx.x % TILE_ROWS;
-#pragma unroll 1
-    for (; begin < end; begin += EACH * STEP) {
-        T *x_to = &product(r, begin), *l_to = &lower(r, begin), x[EACH], l[EACH];
-#pragma unroll
-        for (int e = 0; e < EACH; ++e) {  // all are loaded before one is stored
-            int c = min_(begin + e * STEP, end - 1);
-            x[e] = tile[r + c * LD], l[e] = divided(r, c, x[e]);
-        }
-#pragma unroll
-        for (int e = 0; e < EACH; ++e) {
-            if (r < lower.rows && begin + e * STEP < end) *x_to = x[e], *l_to = l[e];
-            x_to += STEP * product.ld, l_to += STEP * lower.ld;
-        }
+    for (int c = begin; c < end; c += step) {
+        T l = divided(r, c, tile[r + c * tile_ld<T>]);
+        if (!(abs1(l) <= LIMIT))
+            atomicMax(reinterpret_cast<int *>(largest + c), (int)size_of(l));
     }
 }
 
-// To `largest` the size of the largest entry of each column of this L, which tells of pivots too
-// small for it: columns first… before `end`, by so many threads, 16 columns at a time.
-template <int THREADS, class T, class Divided>
-__device__ __forceinline__ void tell_largest(
-    const T *tile, int first, int end, float *largest, Divided divided) {
-    constexpr int ROWS = TILE_ROWS * 16 / THREADS;
-    int thread = threadIdx.x % THREADS, r = thread / 16 * ROWS;
+// L = X·D⁻¹ for columns first… before `end` of a tile X = L·D, both to global memory, and tell of
+// large entries.
+template <class T, class Divided>
+__device__ __forceinline__ void put_divided(const T *tile, int first, int end, Matrix<T> product,
+    Matrix<T> lower, float *largest, Divided divided) {
+    constexpr int EACH = sizeof(T) < 16 ? 8 : 4, LD = tile_ld<T>, STEP = 2;
+    int r = threadIdx.x % TILE_ROWS, begin = first + threadIdx.x / TILE_ROWS;
+    bool large = false;
 #pragma unroll 1
-    for (int c = first + thread % 16; c < end; c += 16) {
-        unsigned most = 0;
-#pragma unroll 8
-        for (int e = r; e < r + ROWS; ++e)
-            most = max(most, size_of(divided(e, c, tile[e + c * tile_ld<T>])));
-        if (most) atomicMax(reinterpret_cast<int *>(largest + c), (int)most);
+    for (int b = begin; b < end; b += EACH * STEP) {
+        T *x_to = &product(r, b), *l_to = &lower(r, b), x[EACH], l[EACH];
+#pragma unroll
+        for (int e = 0; e < EACH; ++e) {  // all are loaded before one is stored
+            int c = min_(b + e * STEP, end - 1);
+            x[e] = tile[r + c * LD], l[e] = divided(r, c, x[e]);
+            large |= !(abs1(l[e]) <= LIMIT);
+        }
+#pragma unroll
+        for (int e = 0; e < EACH; ++e) {
+            if (r < lower.rows && b + e * STEP < end) *x_to = x[e], *l_to = l[e];
+            x_to += STEP * product.ld, l_to += STEP * lower.ld;
+        }
     }
+    if (large) tell_large(tile, begin, end, STEP, largest, divided);
 }
 
 // x ← C − l·xᴴ for a tile C in global memory, of which the lower triangle is there; the rows and

@@ -34,6 +34,11 @@ __device__ __noinline__ void finish_ldl(const Task &task, const Tasks &tasks) {
             target(row, k) = row == k ? pivot_value(block[row * (ld + 1)]) : block[row + k * ld];
 }
 
+// In scratch, behind D⁻¹: 64 numbers of columns.
+__device__ inline int *order() {
+    return reinterpret_cast<int *>(reinterpret_cast<ColumnInverse<T> *>(scratch()) + SIZE);
+}
+
 // Where L(i,j), L(i,j)·D and the largest entries of columns of L go.
 struct Below {
     Matrix<T> product, lower;
@@ -48,65 +53,62 @@ struct Below {
     }
 };
 
-// Put columns first… before `end` there: by all threads, or by half of them.
-template <class Divided>
-__device__ __noinline__ void put(Below to, int first, int end, Divided divided) {
-    int begin = first + threadIdx.x / SIZE;
-    put_divided<2>(assembled(), begin, end, to.product, to.lower, divided);
-    tell_largest<threads>(assembled(), first, end, to.largest, divided);
-}
-template <class Divided>
-__device__ __noinline__ void put_by_half(Below to, int first, int end, Divided divided) {
-    put_divided<1>(assembled(), first, end, to.product, to.lower, divided);
-    tell_largest<threads / 2>(assembled(), first, end, to.largest, divided);
-}
-
-// L·D takes the place of one that others read up to two levels below; by the last two threads.
+// L·D takes the place of one that others read up to two levels below; the last two threads wait.
 __device__ inline void wait_for_place(const Task &task, const Tasks &tasks) {
     int below = 1 + threads - (int)threadIdx.x;
     if (below <= 3 && task.level >= below)
         wait_for(tasks.level + task.level - below, tasks.level_count[task.level - below]);
 }
 
-// L(i,j), following the factor of the diagonal tile while that needs no interchange; and if `next`,
+// L(i,j), following the factor of the diagonal tile while its pivots are of order 1; and if `next`,
 // the tile whose factor is L(i,i): what the task (i,i) has stored less L·D·Lᴴ of L(i,i-1), fetched
 // when of the factor that is followed the last columns alone are in use. Returns the first column
-// that is left, if there is one; then the tile has the product with those before it subtracted from
-// 16 columns.
+// that is left, if there is one; then it is as Follower::follow leaves it.
 __device__ __noinline__ int follow(const Task &task, const Tasks &tasks, bool next) {
     constexpr int LAST = SIZE - 16;
     const Front<T> &f = task.front;
-    int i = task.i, w = f.rows(task.j);
+    int i = task.i, w = f.rows(task.j), row = threadIdx.x % SIZE;
     Matrix<T> stored = f.lower(i).at(0, i * SIZE);
     Below below(task, tasks);
     T *reciprocals = scratch();
-    auto divided = [](int, int c, T x) { return scratch()[c] * x; };
-    Follower<T> follower{assembled(), work(), messages(task, task.j), below.lower};
+    Follower<T> follower{assembled(), work(), messages(task, task.j), below.lower, order()};
     auto arrived = [&](int p) {
         if (threadIdx.x < 16) reciprocals[p + threadIdx.x] = work()[(p + threadIdx.x) * (ld + 1)];
         if (next && p == LAST) Square<T>::fetch(work(), stored);
     };
-    int end = follower.follow(w, arrived, [&](int p) {
-        if (p > 0) put_by_half(below, p - 16, p, divided);
-        else wait_for_place(task, tasks);
+    auto waits = [&](int p) {
         if (next && p + 16 == LAST && threadIdx.x == threads - 1)
             wait_for(tasks.upper_done + f.tree->tile_row[f.s] + i, 1);
-    });
-    if (end > 0) put(below, (end - 1) / 16 * 16, end, divided);
+    };
+    auto solved = [&](int p, const T(&x)[16]) {
+        T *x_to = &below.product(row, p), *l_to = &below.lower(row, p);
+        bool large = false;
+#pragma unroll
+        for (int k = 0; k < 16; ++k) {
+            T l = work()[(p + k) * (ld + 1)] * x[k];
+            if (row < below.lower.rows && p + k < w) *x_to = x[k], *l_to = l;
+            x_to += below.product.ld, l_to += below.lower.ld;
+            large |= !(abs1(l) <= LIMIT);
+        }
+        if (large)
+            tell_large(assembled(), p, min_(p + 16, w), 1, below.largest,
+                [](int, int c, T x) { return work()[c * (ld + 1)] * x; });
+    };
+    int end = follower.follow(w, arrived, waits, solved);
     if (end < w) return end;
-    publish(task, tasks, task.j);
+    if (threadIdx.x == 0) release(tasks.done + f.tree->tile_row[f.s] + i, task.j + 1);
     if (next) Square<T>::subtract(work(), assembled(), stored.rows, ScaledBy<T>{reciprocals, 1});
     return w;
 }
 
 // The tile from column p on as L·D, when the diagonal tile and its inverse are there, with D⁻¹ in
-// scratch(); work() has the columns before p of its factor, with rows as they were sent.
+// scratch().
 __device__ __noinline__ void solve_rest(const Task &task, const Tasks &tasks, int p) {
     int first = task.front.tree->start[task.front.s] + task.j * SIZE;
     auto blocks = reinterpret_cast<ColumnInverse<T> *>(scratch());
-    wait_for_place(task, tasks);
     TileTimesInverse<T> rest;
-    multiply_rest(rest, task, tasks, tasks.inverses, true, p, [&] {
+    const int *began = follows(task) ? order() : nullptr;
+    multiply_rest(rest, task, tasks, tasks.inverses, true, p, began, [&] {
         if (threadIdx.x < task.front.rows(task.j))
             blocks[threadIdx.x].set(tasks.diagonal + first, tasks.coupling + first);
     });
@@ -119,10 +121,12 @@ __device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks, 
     const Front<T> &f = task.front;
     solve_rest(task, tasks, p);
     __syncthreads();
-    put(Below(task, tasks), p, f.rows(task.j), [](int r, int c, T x) {
-        auto by = reinterpret_cast<const ColumnInverse<T> *>(scratch())[c];
-        return fma_(by.other, assembled()[r + by.partner * ld], by.own * x);
-    });
+    Below to(task, tasks);
+    put_divided(assembled(), p, f.rows(task.j), to.product, to.lower, to.largest,
+        [](int r, int c, T x) {
+            auto by = reinterpret_cast<const ColumnInverse<T> *>(scratch())[c];
+            return fma_(by.other, assembled()[r + by.partner * ld], by.own * x);
+        });
     publish(task, tasks, task.j);
 }
 

@@ -1,17 +1,21 @@
 // L·D·Lᴴ of a 64×64 tile in shared memory, by a block of 128 threads, with symmetric interchanges
 // and pivots of order 1 and 2 inside the tile.
 //
-// Columns go 8 at a time (4 of complex<double>), 16 between two updates of the rest by products.
-// First as if no interchange were needed: every thread factors the block on the diagonal itself, in
+// Columns go 8 at a time (4 of complex<double>), 16 between two updates of the rest by products, as
+// if no interchange were needed: every thread factors the block on the diagonal itself, in
 // registers, and solves for one row below it. That stands if no entry of L is larger than
 // MULTIPLIER and no pivot too small, and these columns of L are sent to those who follow
-// (tile_follow.cuh). Else nothing of it was written, nor is anything sent from then on, and columns
-// are eliminated one or two at a time, to the next multiple of 16, by the largest entry of all that
-// is left of the tile: on the diagonal, or else beside it, where a block of order 2 is taken
-// (Bunch, Parlett, "Direct methods for solving symmetric indefinite systems of linear equations",
-// 1971). So entries of L in the tile are bounded, and no block crosses its end. A pivot is replaced
-// if all that is left of the tile is too small. Pivots that are looked at when all is computed:
-// Duff, Hogg, Lopez, "A new sparse LDLᵀ solver using a posteriori threshold pivoting" (2020).
+// (tile_follow.cuh). Else nothing of it was written: the first column that failed changes places
+// with the one of those behind it whose diagonal entry is the largest, and the block is tried once
+// more. A column that has failed comes back behind others, when their elimination has changed it.
+// After TRIES failures in a row, or with none left to change places with, nothing is sent from then
+// on, and columns are eliminated one or two at a time, to the next multiple of 16, by the largest
+// entry of all that is left of the tile: on the diagonal, or else beside it, where a block of order
+// 2 is taken (Bunch, Parlett, "Direct methods for solving symmetric indefinite systems of linear
+// equations", 1971). So entries of L in the tile are bounded, and no block crosses its end. A pivot
+// is replaced if all that is left of the tile is too small. Pivots that are looked at when all is
+// computed: Duff, Hogg, Lopez, "A new sparse LDLᵀ solver using a posteriori threshold pivoting"
+// (2020).
 //
 // What is left is known by its lower triangle alone, which keeps it symmetric to the last bit.
 #pragma once
@@ -23,45 +27,56 @@
 #define MULTIPLIER 8
 #endif
 
+// a/d of a pivot d whose reciprocal is given, for what the next pivot waits for: it does not wait
+// for all of the reciprocal.
+template <class T> __device__ inline T quotient(T a, T, T inverse) { return a * inverse; }
+__device__ inline double quotient(double a, double d, double) {
+    double x = reciprocal_seed(d), e = fma(-d, x, 1.0);
+    a *= x;
+    return fma(a, fma(e, e, e), a);
+}
+
 // The lower triangle of a block on the diagonal, in the registers of each thread.
 template <class T, int N> struct DiagonalLdl {
     T l[N][N];
 
     // Factor without interchanges, columns still to be divided by their pivots, and overwrite a row
-    // by that of L; returns whether pivots and L are good. Of a row of the block itself, entries
-    // from its diagonal on may be anything, and are not looked at unless `below`. Entries are
-    // compared by the upper halves of their bits, as integers, so that no pivot waits for that.
-    __device__ bool factor(T (&x)[N], bool below, PivotBounds<real_t<T>> bounds) {
-        bool good = true;
-        unsigned most = 0, own = 0;
+    // by that of L, of which `known` entries are left of its diagonal; all others may be anything.
+    // Returns bits of columns whose pivots or entries are not good; of those behind the first it says
+    // nothing. They are compared by the upper halves of their bits, as integers, so that no pivot
+    // waits for that.
+    __device__ unsigned factor(T (&x)[N], int known, PivotBounds<real_t<T>> bounds) {
+        unsigned failed = 0;
 #pragma unroll
         for (int k = 0; k < N; ++k) {
             l[k][k] = pivot_value(l[k][k]);
             T inverse = pivot_reciprocal(l[k][k]);
-            good = good && abs1(l[k][k]) >= bounds.least;
+            if (!(abs1(l[k][k]) >= bounds.least)) failed |= 1u << k;
 #pragma unroll
             for (int j = k + 1; j < N; ++j) {
-                T m = mirrored(l[j][k] * inverse);
-                most = max(most, upper_size(m));
+                T m = mirrored(
+                    j == k + 1 ? quotient(l[j][k], l[k][k], inverse) : l[j][k] * inverse);
 #pragma unroll
                 for (int i = j; i < N; ++i) l[i][j] = fma_(-l[i][k], m, l[i][j]);
                 x[j] = fma_(-x[k], m, x[j]);
             }
             x[k] = x[k] * inverse;
-            own = max(own, upper_size(x[k]));
+            if (k < known && upper_size(x[k]) > upper_size(real_t<T>(MULTIPLIER)))
+                failed |= 1u << k;
         }
-        return good && max(most, below ? own : 0) <= upper_size(real_t<T>(MULTIPLIER));
+        return failed;
     }
 };
 
 // What `factor` needs beside the tile, in shared memory.
 template <class T> struct LdlTile {
-    static constexpr int LD = tile_ld<T>, NB = sizeof(T) < 16 ? 8 : 4, PANEL = 16;
+    static constexpr int LD = tile_ld<T>, NB = sizeof(T) < 16 ? 8 : 4, PANEL = 16, TRIES = 6;
     T coupling[TILE_ROWS];     // D(j+1,j)
     int at[TILE_ROWS];         // which row of the tile comes to each place,
     int place[TILE_ROWS];      // and where each row goes
     float largest[TILE_ROWS];  // infinite where a pivot was replaced
     int small_pivots;
+    unsigned failed[4];        // what warps tell of columns
 
     // Factor the leading n×n of the tile, of rows and columns of the identity beyond, of which the
     // lower triangle is there; L and D(j,j) take its place. Columns go to `sent`, if that is not
@@ -73,21 +88,32 @@ template <class T> struct LdlTile {
         }
         if (threadIdx.x == 0) small_pivots = 0;
         __syncthreads();
+        Failures before{0, 0};
+        int unsent = -1;
+        auto send = [&] {
+            if (sent && unsent >= 0) send_columns<NB>(sent, tile, at, unsent);
+        };
+        // Of columns before q, those before p have been taken from all, the others from columns
+        // q…q+NB−1. Of panels that are sent all columns are, the last ones when others wait no more.
 #pragma unroll 1
-        for (int p = 0; p < n;) {
-            int end = p + PANEL, q = p;
-#pragma unroll 1
-            for (; q < end && without_interchanges(tile, p, q, bounds); q += NB)
-                if (sent) send_columns<NB>(sent, tile, q);
-            if (q == end) {
-                update_rest(tile, p), p = end;
+        for (int p = 0, q = 0; q < n || (sent && q % PANEL);) {
+            int bad = without_interchanges(tile, q, bounds, send);
+            unsent = -1;
+            if (bad == NB) {
+                unsent = q, q += NB, before = {0, 0};
+                send(), unsent = -1;
+                if (q % PANEL == 0) update_rest(tile, p, q), p = q;
+                else update_columns(tile, p, q, q);
                 continue;
             }
-            if (sent) send_nothing(sent, (int)threadIdx.x - TILE_ROWS, q, end);
-            sent = nullptr;
-            p = with_interchanges(tile, n, p, q, bounds);
+            catch_up(tile, p, q), p = q;
+            if (another(tile, n, q + bad, before)) continue;
+            if (sent) send_nothing(sent, at, q);
+            sent = nullptr, before = {0, 0};
+            p = q = with_interchanges(tile, n, q, bounds);
         }
         if (threadIdx.x < TILE_ROWS) place[at[threadIdx.x]] = threadIdx.x;
+        send();
         __syncthreads();
         return small_pivots;
     }
@@ -98,53 +124,71 @@ template <class T> struct LdlTile {
         return tile[row + k * LD] * tile[k * (LD + 1)];
     }
 
-    // Columns q… and their rows from q on take the product of columns p…q−1, a row a thread, while
-    // other threads send.
-    __device__ void update_columns(T *tile, int p, int q) {
+    // Columns c… and their rows from c on take the product of columns p…q−1, a row a thread.
+    __device__ void update_columns(T *tile, int p, int q, int c) {
         int row = threadIdx.x;
-        if (row >= q && row < TILE_ROWS) {
+        if (row >= c && row < TILE_ROWS) {
             T y[NB];
 #pragma unroll
-            for (int j = 0; j < NB; ++j) y[j] = tile[row + (q + j) * LD];
+            for (int j = 0; j < NB; ++j) y[j] = tile[row + (c + j) * LD];
 #pragma unroll 1
             for (; p < q; p += NB) {
 #pragma unroll
                 for (int k = 0; k < NB; ++k) {
                     T x = -scaled(tile, row, p + k);
-                    broadcast<0, NB>(tile + q + (p + k) * LD,
+                    broadcast<0, NB>(tile + c + (p + k) * LD,
                         [&](int j, T v) { y[j] = fma_(x, mirrored(v), y[j]); });
                 }
             }
 #pragma unroll
-            for (int j = 0; j < NB; ++j) tile[row + (q + j) * LD] = y[j];
+            for (int j = 0; j < NB; ++j) tile[row + (c + j) * LD] = y[j];
         }
         __syncthreads();
     }
 
-    // Columns q… of L, if that needs no interchange.
-    __device__ bool without_interchanges(T *tile, int p, int q, PivotBounds<real_t<T>> bounds) {
-        int row = threadIdx.x;
-        bool mine = row >= q && row < TILE_ROWS, good = true;
+    // Columns q… of L, if that needs no interchange. Returns the first of them that failed, counted
+    // from q, or NB. The threads that have no row do `other`.
+    template <class Other>
+    __device__ int without_interchanges(
+        T *tile, int q, PivotBounds<real_t<T>> bounds, Other &other) {
+        int row = threadIdx.x, known = row - q;
+        bool mine = row >= q && row < TILE_ROWS;
+        unsigned found = 0;
         DiagonalLdl<T, NB> top;
         T x[NB];
-        if (q > p) update_columns(tile, p, q);
+        if (row >= TILE_ROWS) other(), known = 0;
         load_lower(top.l, tile + q * (LD + 1), LD);
 #pragma unroll
         for (int k = 0; k < NB; ++k) x[k] = mine ? tile[row + (q + k) * LD] : zero<T>();
-        good = top.factor(x, mine && row >= q + NB, bounds);
-        if (!__syncthreads_and(good)) return false;
+        found = top.factor(x, known, bounds);
+        if (__syncthreads_or((int)found)) {
+            found = __reduce_or_sync(full_warp, found);
+            if (row % 32 == 0) failed[row / 32] = found;
+            __syncthreads();
+            return __ffs((int)(failed[0] | failed[1])) - 1;
+        }
         if (mine) {
 #pragma unroll
             for (int k = 0; k < NB; ++k)  // above the diagonal may be anything
                 tile[row + (q + k) * LD] = row == q + k ? top.l[k][k] : x[k];
         }
         __syncthreads();
-        return true;
+        return NB;
     }
 
-    // What is below and right of columns p…p+15 takes their product, 16×16 a warp.
-    __device__ void update_rest(T *tile, int p) {
-        int after = p + PANEL, side = (TILE_ROWS - after) / 16;
+    // D of some columns, and zeros for the others.
+    struct Between {
+        const T *d;
+        int first, last;
+        __device__ T operator()(T b, int k) const {
+            return k >= first && k < last ? d[k * (LD + 1)] * b : zero<T>();
+        }
+    };
+
+    // What is behind the panel of columns p…q−1 takes their product, 16×16 a warp.
+    __device__ void update_rest(T *tile, int p, int q) {
+        int panel = (q - 1) / PANEL * PANEL, after = panel + PANEL, side = (TILE_ROWS - after) / 16;
+        Between scale{tile + panel * (LD + 1), p - panel, q - panel};
 #pragma unroll 1
         for (int e = threadIdx.x / 32; e < side * (side + 1) / 2; e += 4) {
             int j = 0, i = e;  // along the columns of the lower triangle of blocks
@@ -152,14 +196,45 @@ template <class T> struct LdlTile {
             int j0 = after + 16 * j, i0 = j0 + 16 * i;
             WarpProduct<T, 16, 16> part;
             part.clear();
-            part.template add<PANEL, false, false, false, conjugates>(tile + i0 + p * LD, LD,
-                tile + j0 + p * LD, LD, ScaledBy<T>{tile + p * (LD + 1), LD + 1});
+            part.template add<PANEL, false, false, false, conjugates>(
+                tile + i0 + panel * LD, LD, tile + j0 + panel * LD, LD, scale);
             part.each([&](int r, int c, T &v) {
                 T &entry = tile[i0 + r + (j0 + c) * LD];
                 entry = entry - v;
             });
         }
         __syncthreads();
+    }
+
+    // Columns p…q−1 are taken from all that is behind columns q…q+NB−1.
+    __device__ void catch_up(T *tile, int p, int q) {
+        if (p == q) return;
+        for (int c = q + NB; c % PANEL; c += NB) update_columns(tile, p, q, c);
+        update_rest(tile, p, q);
+    }
+
+    // Failures of one block in a row, and bits of the columns that they moved behind others.
+    struct Failures {
+        int count;
+        unsigned long long moved;
+    };
+
+    // Column f, which failed, changes places with one behind it, if there is one that did not fail.
+    // All warps look for it.
+    __device__ bool another(T *tile, int n, int f, Failures &before) {
+        unsigned best = 0;
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            int c = threadIdx.x % 32 + 32 * half;
+            unsigned size = (size_of(tile[c * (LD + 1)]) & ~63u) | (63 - c);
+            if (c > f && c < n && !(before.moved >> c & 1)) best = max(best, size);
+        }
+        best = __reduce_max_sync(full_warp, best);
+        if (best < 64 || before.count == TRIES) return false;
+        int c = 63 - (int)(best % 64);
+        before.moved = (before.moved | 1ull << c) & ~(1ull << f), ++before.count;
+        swap(tile, f, c);
+        return true;
     }
 
     // A magnitude and its place, as one number; the least place among equals.
@@ -197,18 +272,14 @@ template <class T> struct LdlTile {
         return found;
     }
 
-    // The same as far as the next multiple of 16, or of n, with the largest pivots; columns p…q−1
-    // are done. Returns the first column that is left.
+    // Columns from q on as far as the next multiple of 16, or n, with the largest pivots. Returns
+    // the first column that is left.
     __device__ __noinline__ int with_interchanges(
-        T *tile, int n, int p, int q, PivotBounds<real_t<T>> bounds) {
+        T *tile, int n, int q, PivotBounds<real_t<T>> bounds) {
         int r = threadIdx.x % TILE_ROWS, turn = 0;
         Candidates own{0, 0};
-        for (int c = q + threadIdx.x / TILE_ROWS; c <= r && r < n; c += 2) {
-            T sum = tile[r + c * LD];
-            for (int k = c < q + NB ? q : p; k < q; ++k)
-                sum = fma_(-scaled(tile, r, k), mirrored(tile[c + k * LD]), sum);
-            tile[r + c * LD] = sum, own.look(sum, r, c);
-        }
+        for (int c = q + threadIdx.x / TILE_ROWS; c <= r && r < n; c += 2)
+            own.look(tile[r + c * LD], r, c);
         tell(own, turn);
         __syncthreads();
         do q += eliminate(tile, n, q, turn, bounds), turn = 1 - turn;

@@ -112,7 +112,8 @@ __device__ __noinline__ int follow(const Task &task, const Tasks &tasks) {
         w, [](int) {},
         [&](int p) {
             if (p > 0) put<threads / 2>(task, tasks, p - 16);
-        });
+        },
+        [](int, const T(&)[16]) {});
     if (end > 0) put<threads>(task, tasks, (end - 1) / 16 * 16);
     if (end == w) publish(task, tasks, task.j, upper);
     return end;

@@ -3,10 +3,13 @@
 // columns at a time. The product of the columns before is subtracted from them, 16 rows a warp, and
 // they are solved for, a row a thread. By 128 threads.
 //
-// With LDL the diagonal of L is one, and the reciprocals of D are sent in its place. That goes on
-// as long as the diagonal tile needs no interchange; where it does, zeros are sent instead. For LU
-// the same is done with L, whose ones are sent, and with the transpose of U; X·Lᵀ = B is then for
-// transposes.
+// With LDL the diagonal of L is one, and the reciprocals of D are sent in its place. The diagonal
+// tile interchanges rows, of columns that are sent too: so rows are sent as those of the tile that
+// it began with, and behind the columns the places that they have when 16 more are known. B moves
+// its columns alike, once all have the product of those before subtracted. That goes on as long as
+// pivots of order 1 are found; where not, zeros are sent instead. For LU the same is done with L,
+// whose ones are sent, and with the transpose of U, until there is an interchange; X·Lᵀ = B is then
+// for transposes.
 #pragma once
 #include "common/messages.cuh"
 #include "common/tile.cuh"
@@ -15,17 +18,36 @@
 // The first row of columns from p on that is sent; no less is wanted.
 __device__ inline int first_sent(int p) { return p / 8 * 8; }
 
-// Send a row of columns p…p+N−1 to sent[i + 64·j], with `own` in the place of the diagonal.
+// Send a row of columns p…p+N−1 to sent[to + 64·j], with `own` in the place of the diagonal.
+template <int N, class T>
+__device__ inline void send_row(T *sent, int row, int p, const T (&v)[N], T own, int to) {
+#pragma unroll
+    for (int k = 0; k < N; ++k) send(sent + to + (p + k) * TILE_ROWS, row == p + k ? own : v[k]);
+}
 template <int N, class T>
 __device__ inline void send_row(T *sent, int row, int p, const T (&v)[N], T own) {
-#pragma unroll
-    for (int k = 0; k < N; ++k) send(sent + row + (p + k) * TILE_ROWS, row == p + k ? own : v[k]);
+    send_row(sent, row, p, v, own, row);
 }
 
-// Send N columns of a factored tile, with the reciprocals of its diagonal (or of D). By the threads
-// that have no row to factor.
-template <int N, class T> __device__ inline void send_columns(T *sent, const T *tile, int p) {
+// Where the places of rows are sent that they have after columns p…p+15.
+template <class T> __device__ inline T *sent_places(T *sent, int p) {
+    return sent + (TILE_ROWS + p / 16) * TILE_ROWS;
+}
+
+// Send the place of a row that began as row `to`, with column p or the last ones of its 16.
+template <class T> __device__ inline void send_place(T *sent, int row, int p, int to) {
+    if (row >= p / 16 * 16) send(sent_places(sent, p) + to, from_real<T>(row));
+}
+
+// Send N columns of a factored tile, with the reciprocals of its diagonal (or of D), and after each
+// 16 where rows are, if row r of the tile began as row at[r]. By the threads that have no row to
+// factor.
+template <int N, class T>
+__device__ inline void send_columns(T *sent, const T *tile, const int *at, int p) {
     int row = (int)threadIdx.x - TILE_ROWS;
+    if (row < 0) return;
+    int to = at ? at[row] : row;
+    if (at && (p + N) % 16 == 0) send_place(sent, row, p, to);
     if (row < first_sent(p)) return;
     // All are loaded before one is stored. Of rows behind, the diagonal is still being computed.
     T v[N], own = row < p + N ? tile[row * (tile_ld<T> + 1)] : one<T>();
@@ -33,7 +55,10 @@ template <int N, class T> __device__ inline void send_columns(T *sent, const T *
     for (int k = 0; k < N; ++k) v[k] = tile[row + (p + k) * tile_ld<T>];
     if constexpr (conjugates) own = from_real<T>(pivot_reciprocal(real(own)));
     else own = pivot_reciprocal(own);
-    send_row(sent, row, p, v, own);
+    send_row(sent, row, p, v, own, to);
+}
+template <int N, class T> __device__ inline void send_columns(T *sent, const T *tile, int p) {
+    send_columns<N>(sent, tile, nullptr, p);
 }
 
 // Send a row of what says that columns p…last−1 will not come.
@@ -41,43 +66,61 @@ template <class T> __device__ inline void send_nothing(T *sent, int row, int p, 
     if (row < first_sent(p)) return;
     for (; p < last; ++p) send(sent + row + p * TILE_ROWS, zero<T>());
 }
+// The same up to the next multiple of 16, where rows are those that began as at[…].
+template <class T> __device__ inline void send_nothing(T *sent, const int *at, int p) {
+    int row = (int)threadIdx.x - TILE_ROWS, to = row < 0 ? 0 : at[row];
+    send_place(sent, row, p, to);
+    if (row < first_sent(p)) return;
+    do send(sent + to + p * TILE_ROWS, zero<T>());
+    while (++p % 16);
+}
 
-// Columns p…p+15 of L, from row p on, as they are sent. A thread has eight entries of them.
+// Columns p…p+15 of L, from row p on, as they are sent. A thread has eight entries of them, of one
+// row, which has a place of its own with LDL.
 template <class T> struct Arrival {
-    T seen[8];
+    T seen[8], seen_place;
+    int place = sent_row();
 
-    __device__ static int row() { return threadIdx.x % TILE_ROWS; }
+    __device__ static int sent_row() { return threadIdx.x % TILE_ROWS; }
+    __device__ int row() const { return LDL ? place : sent_row(); }
     // The first of them; then every other.
     __device__ static int column() { return threadIdx.x / TILE_ROWS; }
-    __device__ static bool wanted(int p, int q) { return row() >= p + (q < 4 ? 0 : 8); }
-    __device__ static const T *source(const T *sent, int p) {
-        return sent + row() + (p + column()) * TILE_ROWS;
-    }
+    __device__ static bool wanted(int row, int p, int q) { return row >= p + (q < 4 ? 0 : 8); }
 
     // Ask for them; they may not be there yet.
     __device__ void ask(const T *sent, int p) {
-        const T *from = source(sent, p);
+        const T *from = sent + sent_row() + (p + column()) * TILE_ROWS;
+        int below = LDL && row() >= p ? TILE_ROWS : row();  // where the row goes is not known yet
+        if (LDL && row() >= p) seen_place = look(sent_places(sent, p) + sent_row());
 #pragma unroll
         for (int q = 0; q < 8; ++q)
-            if (wanted(p, q)) seen[q] = look(from + 2 * q * TILE_ROWS);
+            if (wanted(below, p, q)) seen[q] = look(from + 2 * q * TILE_ROWS);
     }
-    // Wait for them, and put them into `lower`. No barrier.
-    __device__ void take_all(const T *sent, int p, T *lower) {
+    // Wait for them, and put them into `lower`. Returns from which place the row comes. No barrier.
+    __device__ int take_all(const T *sent, int p, T *lower) {
+        int before = row();
         while (any_unset(p)) {
             __nanosleep(20);
             ask(sent, p);
         }
+        if (LDL && before >= p) place = (int)real(seen_place);
         T *to = lower + row() + (p + column()) * tile_ld<T>;
 #pragma unroll
         for (int q = 0; q < 8; ++q)
-            if (wanted(p, q)) to[2 * q * tile_ld<T>] = seen[q];
+            if (wanted(row(), p, q)) to[2 * q * tile_ld<T>] = seen[q];
+        return before;
     }
 
   private:
     __device__ bool any_unset(int p) const {
+        int at = row();
+        if (LDL && at >= p) {
+            if (unset(seen_place)) return true;
+            at = (int)real(seen_place);
+        }
         bool found = false;
 #pragma unroll
-        for (int q = 0; q < 8; ++q) found = found || (wanted(p, q) && unset(seen[q]));
+        for (int q = 0; q < 8; ++q) found = found || (wanted(at, p, q) && unset(seen[q]));
         return found;
     }
 };
@@ -94,21 +137,42 @@ template <class T> __device__ inline void solve_sixteen(T (&x)[16], const T *low
     });
 }
 
-// Columns p…p+15 of the tile minus the product of the first `depth` and rows p…p+15 of L, 16 rows a
-// warp.
-template <class T> __device__ inline void subtract_left(T *tile, const T *lower, int p, int depth) {
+// Columns p…p+15 of the tile minus the product of columns first…last−1 and rows p…p+15 of L, 16
+// rows a warp.
+template <class T>
+__device__ inline void subtract_left(T *tile, const T *lower, int p, int first, int last) {
     constexpr int ld = tile_ld<T>;
     T *rows = tile + threadIdx.x / 32 * 16;
     WarpProduct<T, 16, 16> sum;
     sum.clear();
 #pragma unroll 1
-    for (int k = 0; k < depth; k += 16)
+    for (int k = first; k < last; k += 16)
         sum.template add<16, false, false, false, conjugates>(
             rows + k * ld, ld, lower + p + k * ld, ld);
     sum.each([&](int i, int j, T &v) {
         T &entry = rows[i + (p + j) * ld];
         entry = entry - v;
     });
+}
+
+// Move column c < w of the tile to place[c]. Ends with a barrier if anything moves.
+template <class T, class Places>
+__device__ inline void interchange_columns(T *tile, Places place, int w) {
+    constexpr int EACH = 8, ROWS = 16, ld = tile_ld<T>;
+    int own = threadIdx.x < w ? place[threadIdx.x] : (int)threadIdx.x;
+    if (!__syncthreads_or(own != threadIdx.x)) return;
+    int first = threadIdx.x / ROWS * EACH;
+#pragma unroll 1
+    for (int r = threadIdx.x % ROWS; r < TILE_ROWS; r += ROWS) {
+        T v[EACH];
+#pragma unroll
+        for (int e = 0; e < EACH; ++e) v[e] = tile[r + (first + e) * ld];
+        __syncthreads();
+#pragma unroll
+        for (int e = 0; e < EACH; ++e)
+            if (first + e < w) tile[r + place[first + e] * ld] = v[e];
+    }
+    __syncthreads();
 }
 
 // Overwrites the tile by X, and with Cholesky the target by the rows and columns of X that it has:
@@ -118,20 +182,28 @@ template <class T> struct Follower {
     T *tile, *lower;
     const T *sent;
     Matrix<T> target;
+    int *order;     // LDL: 64 of shared memory
     Arrival<T> arrival;
+    int taken = 0;  // columns whose product has been subtracted from all others
 
     __device__ void begin() { arrival.ask(sent, 0); }
 
     // Then columns p…p+15 of L are there for all threads, and those before are needed below row
     // p+15 alone.
     __device__ void arrive(int p) {
-        arrival.take_all(sent, p, lower);
-        __syncthreads();
+        if constexpr (!LDL) {
+            arrival.take_all(sent, p, lower);
+            __syncthreads();
+        } else if (int from = arrival.take_all(sent, p, lower);
+            __syncthreads_or(from != arrival.row()))
+            interchange(p, from);
     }
     // Whether they came, without Cholesky.
     __device__ bool came(int p) const { return !(lower[(p + 15) * (tile_ld<T> + 1)] == zero<T>()); }
-    // Then those of X are there for all. The threads that have no row do `other` meanwhile.
-    template <class Other = Nothing> __device__ void solve(int p, Other other = {}) {
+    // Then those of X are there for all; the threads that have a row call solved(x) with it, the
+    // others do `other` meanwhile.
+    template <class Other = Nothing, class Solved = Nobody>
+    __device__ void solve(int p, Other other = {}, Solved solved = {}) {
         int r = threadIdx.x;
         if (r < TILE_ROWS) {
             T x[16], *row = tile + r + p * tile_ld<T>,
@@ -145,28 +217,51 @@ template <class T> struct Follower {
                 row[k * tile_ld<T>] = x[k];
                 if (k < columns) *to = x[k];
             }
+            solved(x);
         } else other();
         __syncthreads();
     }
     // What can be done before columns p…p+15 of L are there.
     __device__ void prepare(int p) {
         arrival.ask(sent, p);
-        subtract_left(tile, lower, p, p);
+        subtract_left(tile, lower, p, taken, p);
     }
-    // Columns of X before w, or as far as L comes. Returns the first that is left; then it and 15
-    // more have the product of those before them subtracted. arrived(p) is called by all threads
-    // when columns p…p+15 of L are there, and other(p) as by solve.
-    template <class Arrived, class Other>
-    __device__ int follow(int w, Arrived arrived, Other other) {
+    // Columns of X before w, or as far as L comes. Returns the first that is left; then all from it
+    // on have the product of those before subtracted, and with LDL `order` tells which they are.
+    // arrived(p) is called by all threads when columns p…p+15 of L are there, other(p) as by solve,
+    // and solved(p, x) by those that have a row, with what they have found of it.
+    template <class Arrived, class Other, class Solved>
+    __device__ int follow(int w, Arrived arrived, Other other, Solved solved) {
         begin();
 #pragma unroll 1
         for (int p = 0;; p += 16) {
             arrive(p);
-            if (!came(p)) return p;
+            if (!came(p)) return leave(p);
             arrived(p);
-            solve(p, [&] { other(p); });
+            solve(p, [&] { other(p); }, [&](const T(&x)[16]) { solved(p, x); });
             if (p + 16 >= w) return w;
             prepare(p + 16);
         }
+    }
+
+  private:
+    // Subtract the product of columns before p from those for which that is not done.
+    __device__ void catch_up(int p) {
+#pragma unroll 1
+        for (int c = p + 16; taken < p && c < TILE_ROWS; c += 16)
+            subtract_left(tile, lower, c, taken, p);
+        taken = p;
+    }
+    // Columns move as rows p… of L do; the one at `from` as this thread's.
+    __device__ void interchange(int p, int from) {
+        catch_up(p);
+        if (threadIdx.x < TILE_ROWS) order[from] = arrival.row();
+        __syncthreads();
+        interchange_columns(tile, order, TILE_ROWS);
+    }
+    __device__ int leave(int p) {
+        catch_up(p);
+        if (LDL && threadIdx.x < TILE_ROWS) order[arrival.row()] = threadIdx.x;
+        return p;
     }
 };

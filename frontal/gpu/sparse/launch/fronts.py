@@ -51,7 +51,7 @@ def front_tiles(dtype: npt.DTypeLike, method: Method, limits: Limits) -> TilesPl
     if not method.one_triangle:  # and reciprocals
         scratch += 64 + -(-lu // dtype.itemsize)
     elif method.pivots:  # LdlTile, or inverses of pivots
-        ldl = 128 + -(-(3 * 256 + 80) // dtype.itemsize)  # LdlTile and ones
+        ldl = 128 + -(-(3 * 256 + 96) // dtype.itemsize)  # LdlTile and ones
         inverses = 64 * (2 * dtype.itemsize + max(dtype.itemsize, 4))
         scratch += max(ldl, -(-inverses // dtype.itemsize))
     most = 1 if dtype.char == "D" else 3 if method.one_triangle else 2

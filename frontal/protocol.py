@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ._jit import brief
 from .accuracy import System, Vectors
 from .matrix import Canonical
 from .method import Method
@@ -84,9 +86,15 @@ def panel_offsets(plan: Plan, method: Method) -> np.ndarray:
     They lie in a row, in entries: the (k + m) by k column-major [L11; L21] of a front, and with two
     panels the m by k transpose of U12 behind it.
     """
-    k, m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
-    offset = np.zeros(plan.start.size, np.int64)
-    np.cumsum(k * (k + method.panels * m), out=offset[1:])
+    return _offsets(plan.start, plan.pointer, method.panels)
+
+
+@brief
+def _offsets(start, pointer, panels):
+    offset = np.zeros(start.size, np.int64)
+    for s in range(start.size - 1):
+        k, m = np.int64(start[s + 1] - start[s]), pointer[s + 1] - pointer[s]
+        offset[s + 1] = offset[s] + k * (k + panels * m)
     return offset
 
 
@@ -98,17 +106,33 @@ def relative_pivots(
     coupling: np.ndarray = _NONE,
 ) -> np.ndarray:
     """Pivots over the size of what they came from: diag(A) for Cholesky, 1 for a scaled matrix."""
-    pivots = np.abs(diagonal)
     if scaling is None:
         own = diagonal_of(matrix.indptr, matrix.indices, matrix.data)
-        return pivots**2 / np.abs(own[symbolic.perm])
+        return _squares_over(diagonal, own, symbolic.perm)
+    pivots = np.abs(diagonal)
+    if not coupling.size:
+        return pivots / pivots.max(initial=_tiny(pivots.dtype))
     j = np.flatnonzero(coupling)
     if j.size:  # of order 2: about the smaller one of its singular values
         b, d0, d1 = coupling[j], diagonal[j], diagonal[j + 1]
         largest = np.maximum(np.abs(b), np.maximum(pivots[j], pivots[j + 1]))
         other = np.conj(b) if symbolic.method.adjoint else b
         pivots[j] = pivots[j + 1] = np.abs(d0 / largest * d1 - b / largest * other)
-    return pivots / pivots.max(initial=np.finfo(pivots.dtype).tiny)
+    return pivots / pivots.max(initial=_tiny(pivots.dtype))
+
+
+@brief
+def _squares_over(diagonal, own, perm):
+    """Squares of the moduli of L's diagonal over those of A's."""
+    out = np.abs(diagonal)
+    for j in range(out.size):
+        out[j] = out[j] * out[j] / np.abs(own[perm[j]])
+    return out
+
+
+@cache
+def _tiny(dtype: np.dtype) -> float:
+    return float(np.finfo(dtype).tiny)
 
 
 class NumericFactor(Protocol):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from ._jit import jit
+from ._jit import brief
 
 UNSYMMETRIC, SYMMETRIC, POSITIVE_DIAGONAL = 0, 1, 2
 ROUNDING = 100.0  # entries of a promised symmetry may differ by so many eps of the largest one
 
 
-@jit
+@brief
 def compare_triangles(indptr, indices, data, conjugate, tolerance):
     """Compare A with its adjoint, or its transpose, in one pass over the entries.
 
@@ -43,7 +43,7 @@ def compare_triangles(indptr, indices, data, conjugate, tolerance):
     return POSITIVE_DIAGONAL if positive == n else SYMMETRIC
 
 
-@jit
+@brief
 def diagonal_of(indptr, indices, data):
     """Diagonal of a matrix by columns whose rows ascend; SciPy would check the whole of it."""
     n = indptr.size - 1
@@ -62,6 +62,11 @@ def is_symmetric(
 ) -> bool:
     """Whether A == A^H, or A == A^T, up to the rounding that a promised symmetry may have."""
     return compare_triangles(indptr, indices, data, adjoint, _tolerance(data)) != UNSYMMETRIC
+
+
+def is_hermitian(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> bool:
+    """Whether exactly A == A^H."""
+    return compare_triangles(indptr, indices, data, True, 0.0) != UNSYMMETRIC
 
 
 def _tolerance(data: np.ndarray) -> float:

@@ -7,12 +7,13 @@ solution, and again where pivots or solutions change in size, after a refactoriz
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..accuracy import NORMWISE, Errors, System, Vectors
+from ..accuracy import NORMWISE, Errors, System, Vectors, eps_of
 from ..errors import IllConditionedWarning, SingularMatrixError, warn
 from ..protocol import NumericFactor, relative_pivots
 from . import refine
@@ -131,6 +132,7 @@ class Verdict:
 
     # --- of solutions ------------------------------------------------------------------------
 
+    @np.errstate(all="ignore")  # of what is not finite, the errors tell
     def fixed(
         self, factor: NumericFactor, X: Vectors, B: Vectors, trans: str, errors: Errors | None
     ) -> tuple[Vectors, Errors | None]:
@@ -180,8 +182,7 @@ class Verdict:
         limited : bool
             The number of corrections was.
         """
-        worst = float(errors.normwise.max(initial=0.0))
-        eps = float(np.finfo(factor.matrix_dtype).eps)
+        worst, eps = errors.worst, eps_of(factor.matrix_dtype)
         replaced = factor.perturbed or factor.nulls.size
         lost = replaced and worst > eps**0.75 and not limited
         if self.found is not None:
@@ -197,7 +198,7 @@ class Verdict:
                 IllConditionedWarning,
             )
         elif estimate is not None and self.singular != "allow":
-            _warn_of_condition(estimate, max(worst, float(np.finfo(dtype).eps)))
+            _warn_of_condition(estimate, max(worst, eps_of(dtype)))
 
     def estimated(
         self,
@@ -209,14 +210,14 @@ class Verdict:
         anew: bool = False,
     ) -> Estimate | None:
         """The condition number that holds for solutions, from before or made `anew`."""
-        if not X.size or not np.isfinite(errors.normwise).all() or self.found is not None:
+        if not X.size or not errors.worst < np.inf or self.found is not None:
             return None
         decade = _decade(errors.amplification)
         key = trans != "N", decade
         for near in (decade, decade - 1, decade + 1):
             if not anew and (key[0], near) in self.estimates:
                 return self.estimates[key[0], near]
-        eps = float(np.finfo(X.dtype).eps)
+        eps = eps_of(X.dtype)
         estimate = solution_condition(factor, trans, X, B, errors, roughly=not anew)
         if is_mixed(factor):
             _require_condition(estimate, eps)
@@ -234,7 +235,7 @@ class Verdict:
 
 
 def _decade(amplification: float) -> int:
-    return round(np.log10(amplification)) if amplification > 0 else -400
+    return round(math.log10(amplification)) if amplification > 0 else -400
 
 
 def _alike(a: float, b: float) -> bool:

@@ -12,13 +12,14 @@ T. A. Davis, W. W. Hager and S. Rajamanickam, Algorithm 887, ACM TOMS 35 (2008).
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
-from .._jit import inner, jit
-from .etree import inverse, postorder
+from .._jit import brief, inner, jit
+from .assembly_order import NONE, assembly_postorder
 
-NONE = np.int32(-1)
 # What a step reads of a node lies together: one record is less than a cache line.
 NODE = np.dtype(
     [
@@ -314,23 +315,13 @@ def _eliminate(indptr, indices, node, head, bucket, members, first_member, dense
         free = max(free, end)
 
 
-@jit
-def _postorder(parent):
-    return postorder(parent)
-
-
-def _assembly_postorder(node: np.ndarray) -> np.ndarray:
-    """Postorder of the assembly tree, class by class, dense nodes at the end of their class.
-
-    Below an element come elements, the largest front last, so that its contribution waits for no
-    other, and then the variables eliminated with it.
-    """
-    weight, group, parent = node["weight"], node["group"], node["parent"]
-    front = np.where(weight > 0, np.minimum(weight + node["degree"], 65534), 65535)
-    order = np.argsort(front.astype(np.uint16), kind="stable").astype(np.int32)
-    order = order[np.argsort(group[order], kind="stable")]
-    inside = (parent != NONE) & (group[parent] == group)
-    return order[_postorder(np.where(inside, inverse(order)[parent], NONE)[order])]
+@brief
+def _are_nodes(indices, n):
+    """Whether all are from 0 to n - 1."""
+    good = True
+    for i in indices:
+        good &= 0 <= i < n
+    return good
 
 
 def amd(
@@ -380,19 +371,19 @@ def amd(
     indptr = np.ascontiguousarray(indptr, np.int64)
     indices = np.ascontiguousarray(indices, np.int32)
     n = indptr.size - 1
-    if indices.size != indptr[-1] or (indices.size and not 0 <= indices.min() <= indices.max() < n):
+    if indices.size != indptr[-1] or not _are_nodes(indices, n):
         raise ValueError(f"indices must hold indptr[-1] = {indptr[-1]} nodes from 0 to {n - 1}")
-    group = np.zeros(n, np.int32) if constraint is None else np.asarray(constraint)
-    if group.shape != (n,):
-        raise ValueError(f"constraint must hold a class for each of the {n} nodes")
-    if constraint is not None:
-        group = np.unique(group, return_inverse=True)[1]
     node = np.zeros(n, NODE)
-    node["group"] = group
-    members = np.argsort(group, kind="stable").astype(np.int32)
-    first_member = np.append(0, np.cumsum(np.bincount(group)))
+    members, first_member = np.arange(n, dtype=np.int32), np.array([0, n])
+    if constraint is not None:
+        group = np.asarray(constraint)
+        if group.shape != (n,):
+            raise ValueError(f"constraint must hold a class for each of the {n} nodes")
+        node["group"] = group = np.unique(group, return_inverse=True)[1]
+        members = np.argsort(group, kind="stable").astype(np.int32)
+        first_member = np.append(0, np.cumsum(np.bincount(group)))
     head = np.full(n + 1, NONE, np.int32)  # by degree
     bucket = np.full(2 ** min(16, n.bit_length()), NONE, np.int32)  # by hash
-    limit = n if dense < 0 else int(max(16.0, dense * np.sqrt(n)))
+    limit = n if dense < 0 else int(max(16.0, dense * math.sqrt(n)))
     _eliminate(indptr, indices, node, head, bucket, members, first_member, limit, bool(aggressive))
-    return _assembly_postorder(node)
+    return assembly_postorder(node, first_member.size - 1)

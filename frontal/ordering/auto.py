@@ -9,7 +9,7 @@ import numpy as np
 
 from ..cached import cached_property
 from ..errors import OrderingTimeout
-from ..machine import DISSECTION
+from ..machine import DISSECTION, thread_count
 from . import dissection, metis
 from .amd import amd
 from .components import Components
@@ -61,7 +61,7 @@ class Candidates:
     def add_amd(self) -> None:
         """Minimum degree, its dense rows by the rule of all methods here."""
         graph = self.graph
-        dense = dense_limit(graph) / np.sqrt(max(graph.n, 1))
+        dense = dense_limit(graph) / max(graph.n, 1) ** 0.5
         self.add("amd", amd(graph.indptr, graph.indices, dense=dense))
 
     def add_constrained(self) -> None:
@@ -69,16 +69,20 @@ class Candidates:
         self.add("nesdis", constrained_amd(self.graph, self.tree))
 
 
-def choose(found: Candidates, time_limit: float | None, threads: int) -> None:
+def choose(found: Candidates, time_limit: float | None, threads: int | None) -> None:
     """Fill `found` with minimum degree and, as far as they should pay, dissections.
 
     A dissection that fails or is not done in time is given up: minimum degree is there.
     """
+    if found.graph.n < FEWEST:
+        found.add_amd()
+        return
+    threads = threads or thread_count()
     deadline = np.inf if time_limit is None else time.monotonic() + time_limit
     components = Components(found.graph)
     with _Dissections(found, components, threads) as dissections:
         found.add_amd()
-        if found.cost.flops < FLOOR or found.graph.n < FEWEST:
+        if found.cost.flops < FLOOR:
             return
         try:
             if dissections.should_pay():

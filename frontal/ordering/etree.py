@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .._jit import allocating, jit
+from .._jit import allocating, brief, jit
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -141,7 +141,7 @@ def column_counts(indptr, indices, perm, iperm, parent):
     return count
 
 
-@jit
+@brief
 def inverse(perm):
     """The inverse permutation."""
     iperm = np.empty_like(perm)
@@ -173,6 +173,18 @@ def depths(parent):
     for j in range(parent.size - 1, -1, -1):
         depth[j] = depth[parent[j]] + 1 if parent[j] >= 0 else 1
     return depth
+
+
+@brief
+def _cost(parent, counts):
+    """The numbers of a `Cost`."""
+    entries, flops, height = np.int64(0), 0.0, 0
+    depth = depths(parent)
+    for j in range(parent.size):
+        entries += counts[j]
+        flops += np.float64(counts[j]) * counts[j]
+        height = max(height, depth[j])
+    return entries, flops, height
 
 
 class EliminationTree(NamedTuple):
@@ -215,6 +227,5 @@ class EliminationTree(NamedTuple):
 
     def cost(self) -> Cost:
         """Exact cost of a Cholesky factorization in this order."""
-        counts = self.counts.astype(np.float64)
-        height = int(depths(self.parent).max(initial=0))
-        return Cost(int(self.counts.sum(dtype=np.int64)), float(counts @ counts), height)
+        entries, flops, height = _cost(self.parent, self.counts)
+        return Cost(int(entries), float(flops), int(height))

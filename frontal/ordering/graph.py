@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse import csgraph
 
-from .._jit import jit
+from .._jit import allocating, brief, jit
 from .._typing import Sparse
 from ..cached import cached_property
 from ..checked import checked
@@ -71,36 +72,36 @@ def adjacency(A: Sparse) -> Graph:
         raise ValueError(
             f"A must be square to be ordered symmetrically, but its shape is {A.shape}"
         )
-    n = A.shape[0]
     A = checked(A, "A")
     A = A if A.format in ("csc", "csr") else A.tocsc()
-    # One byte per entry; booleans would make SciPy add by a slower path.
-    P = sp.csr_array((np.ones(A.indices.size, np.int8), A.indices, A.indptr), shape=(n, n))
-    if not (P.has_canonical_format and _is_symmetric(P.indptr, P.indices)):
-        T = P.T.tocsr()  # a transpose is sorted whatever P is
-        P = T.T.tocsr()
-        for half in (P, T):
-            half.sum_duplicates()
-            half.data[:] = 1  # many duplicates could wrap around to zero, which a sum drops
-        P = P + T
-    return Graph(*_without_diagonal(P.indptr, P.indices), n)
+    indices = A.indices[: A.indptr[-1]]
+    return graph_of(A.indptr.astype(np.int64), indices.astype(np.int32, copy=False))
 
 
-@jit
+def graph_of(indptr: np.ndarray, indices: np.ndarray) -> Graph:
+    """As `adjacency`, of int64 and int32 arrays that are known to be a pattern."""
+    parts = _without_diagonal if _is_symmetric(indptr, indices) else _united
+    return Graph(*parts(indptr, indices), indptr.size - 1)
+
+
+@brief
 def _is_symmetric(indptr, indices):
-    """Whether a pattern is that of its transpose; its rows are sorted and have no duplicates."""
+    """Whether a pattern is that of its transpose, its rows sorted and without duplicates."""
     following = indptr[:-1].copy()
     for j in range(following.size):
+        last = -1
         for p in range(indptr[j], indptr[j + 1]):
             i = indices[p]
-            q = following[i]
+            if i <= last:
+                return False
+            last, q = i, following[i]
             if q >= indptr[i + 1] or indices[q] != j:
                 return False
             following[i] = q + 1
     return True
 
 
-@jit
+@brief
 def _without_diagonal(indptr, indices):
     """Rows of a pattern without its diagonal."""
     kept = np.empty(indptr.size, np.int64)
@@ -113,6 +114,48 @@ def _without_diagonal(indptr, indices):
             q += indices[p] != i
     kept[indptr.size - 1] = q
     return kept, neighbours[:q].copy()
+
+
+@allocating
+def _transposed(indptr, indices):
+    """The transpose of a pattern, its rows sorted."""
+    n = indptr.size - 1
+    pointer, out = np.zeros(n + 1, np.int64), np.empty(indices.size, np.int32)
+    for i in indices:
+        pointer[i + 1] += 1
+    for i in range(n):
+        pointer[i + 1] += pointer[i]
+    cursor = pointer[:-1].copy()
+    for j in range(n):
+        for p in range(indptr[j], indptr[j + 1]):
+            i = indices[p]
+            out[cursor[i]] = j
+            cursor[i] += 1
+    return pointer, out
+
+
+@jit
+def _united(indptr, indices):
+    """A pattern and its transpose together, sorted, without diagonal and duplicates."""
+    n = indptr.size - 1
+    across, columns = _transposed(indptr, indices)
+    along, rows = _transposed(across, columns)
+    kept, out = np.empty(n + 1, np.int64), np.empty(2 * indices.size, np.int32)
+    count = np.int64(0)
+    for j in range(n):
+        kept[j], last = count, -1
+        p, end, q, stop = along[j], along[j + 1], across[j], across[j + 1]
+        while p < end or q < stop:
+            if q == stop or (p < end and rows[p] <= columns[q]):
+                i, p = rows[p], p + 1
+            else:
+                i, q = columns[q], q + 1
+            if i != last and i != j:
+                out[count] = i
+                count += 1
+            last = i
+    kept[n] = count
+    return kept, out[:count].copy()
 
 
 @jit
@@ -188,15 +231,24 @@ def indistinguishable(graph: Graph) -> np.ndarray:
     return _merge_equal(graph.indptr, graph.indices, key)
 
 
+@brief
+def _degrees_above(indptr, limit):
+    """How many nodes have more neighbours."""
+    count = 0
+    for i in range(indptr.size - 1):
+        count += indptr[i + 1] - indptr[i] > limit
+    return count
+
+
 def dense_limit(graph: Graph) -> float:
     """Number of neighbours above which a node is better left out of an ordering and put last.
 
     AMD's ``max(16, 10 sqrt(n))``; or 50 times the mean, if no more than ``sqrt(n)`` nodes are
     above that: a hundred rows of density 0.02 make minimum degree a hundred times slower.
     """
-    root = np.sqrt(graph.n)
+    root = math.sqrt(graph.n)
     hub = max(16.0, 50.0 * graph.nnz / max(graph.n, 1))
-    rare = np.count_nonzero(graph.degree > hub) <= root
+    rare = _degrees_above(graph.indptr, hub) <= root
     return min(hub, max(16.0, 10.0 * root)) if rare else max(16.0, 10.0 * root)
 
 

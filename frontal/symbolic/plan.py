@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._jit import jit
+from .._jit import brief, jit
+from .supernodes import children_of
 
 
 class Plan(NamedTuple):
@@ -52,15 +53,6 @@ class Plan(NamedTuple):
     source: np.ndarray
     row: np.ndarray
     column: np.ndarray
-
-
-def _children(parent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Children of each front, ascending, and where each list begins."""
-    below = np.flatnonzero(parent >= 0)
-    children = below[np.argsort(parent[below], kind="stable")].astype(np.int32)
-    pointer = np.zeros(parent.size + 1, np.int64)
-    np.cumsum(np.bincount(parent[below], minlength=parent.size), out=pointer[1:])
-    return pointer, children
 
 
 @jit
@@ -146,15 +138,26 @@ def make_plan(indptr, indices, perm, row_rank, method, start, parent, pointer, r
     start, parent, pointer, rows
         Fronts, as `supernodes` returns them.
     """
-    child_pointer, children = _children(parent)
+    fronts = start, parent, pointer, rows
+    return Plan(*fronts, *_maps(indptr, indices, perm, row_rank, method.one_triangle, *fronts))
+
+
+@jit
+def _maps(indptr, indices, perm, row_rank, one_triangle, start, parent, pointer, rows):
+    """What else is in a `Plan`."""
+    child_pointer, children = children_of(parent)
     relative = _relative_rows(start, parent, pointer, rows)
-    entries = _entry_maps(
-        indptr, indices, perm, row_rank, method.one_triangle, start, pointer, rows
+    entry_pointer, source, row, column = _entry_maps(
+        indptr, indices, perm, row_rank, one_triangle, start, pointer, rows
     )
-    return Plan(start, parent, pointer, rows, relative, child_pointer, children, *entries)
+    return relative, child_pointer, children, entry_pointer, source, row, column
 
 
-def front_flops(start: np.ndarray, pointer: np.ndarray) -> np.ndarray:
+@brief
+def front_flops(start, pointer):
     """Multiplications and additions of a Cholesky factorization of each front (LU: twice)."""
-    k, m = np.diff(start).astype(np.float64), np.diff(pointer).astype(np.float64)
-    return k * (k + 1) * (2 * k + 1) / 6 + k * k * m + k * m * (m + 1)
+    out = np.empty(start.size - 1)
+    for s in range(out.size):
+        k, m = np.float64(start[s + 1] - start[s]), np.float64(pointer[s + 1] - pointer[s])
+        out[s] = k * (k + 1) * (2 * k + 1) / 6 + k * k * m + k * m * (m + 1)
+    return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cache
 from weakref import WeakKeyDictionary
 
@@ -55,10 +56,15 @@ def resolved(name: str, flops: float) -> str:
     >>> resolved("gpu", 1e3)
     'gpu'
     """
+    return chooser(name)(flops)
+
+
+def chooser(name: str) -> Callable[[float], str]:
+    """As `resolved`, for any number of operations."""
     asked = requested(name)
-    if asked == "auto":
-        asked = "gpu" if flops >= GPU_FLOPS and _gpu_found() else "cpu"
-    return asked
+    if asked != "auto":
+        return lambda _: asked
+    return lambda flops: "gpu" if flops >= GPU_FLOPS and _gpu_found() else "cpu"
 
 
 def engine(owner: object, symbolic: Symbolic, name: str) -> Backend:

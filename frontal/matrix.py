@@ -261,12 +261,19 @@ def prepare_rhs(
         raise ValueError(
             f"b has shape {values.shape} and the matrix {(n, n)}: b must be ({n},) or ({n}, k)"
         )
-    B = np.asfortranarray(values.reshape(n, 1) if values.ndim == 1 else values, dtype=work)
+    single = values.ndim == 1
+    B = np.asfortranarray(values.reshape(n, 1) if single else values, dtype=work)
     if not B.flags.writeable:  # of another type to compiled code
         B = B.copy(order="F")
     if check_finite:
         check_finite_rhs(B, values.ndim)
-    return B, lambda X: restore(X[:, 0] if values.ndim == 1 else X)
+    if restore is np.asarray:
+        return B, _first_column if single else restore
+    return B, lambda X: restore(X[:, 0] if single else X)
+
+
+def _first_column(X: np.ndarray) -> np.ndarray:
+    return X[:, 0]
 
 
 def check_finite_rhs(B: np.ndarray, ndim: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -109,16 +108,16 @@ def relative_pivots(
     if scaling is None:
         own = diagonal_of(matrix.indptr, matrix.indices, matrix.data)
         return _squares_over(diagonal, own, symbolic.perm)
-    pivots = np.abs(diagonal)
     if not coupling.size:
-        return pivots / pivots.max(initial=_tiny(pivots.dtype))
+        return _over_largest(diagonal)
+    pivots = np.abs(diagonal)
     j = np.flatnonzero(coupling)
     if j.size:  # of order 2: about the smaller one of its singular values
         b, d0, d1 = coupling[j], diagonal[j], diagonal[j + 1]
         largest = np.maximum(np.abs(b), np.maximum(pivots[j], pivots[j + 1]))
         other = np.conj(b) if symbolic.method.adjoint else b
         pivots[j] = pivots[j + 1] = np.abs(d0 / largest * d1 - b / largest * other)
-    return pivots / pivots.max(initial=_tiny(pivots.dtype))
+    return pivots / pivots.max(initial=np.finfo(pivots.dtype).tiny)
 
 
 @brief
@@ -130,9 +129,18 @@ def _squares_over(diagonal, own, perm):
     return out
 
 
-@cache
-def _tiny(dtype: np.dtype) -> float:
-    return float(np.finfo(dtype).tiny)
+@brief
+def _over_largest(diagonal):
+    """Moduli of a diagonal over the largest of them, all NaN if one is."""
+    out = np.abs(diagonal)
+    largest = np.finfo(out.dtype).tiny
+    for x in out:
+        largest = x if x > largest or x != x else largest
+        if largest != largest:
+            break
+    for j in range(out.size):
+        out[j] /= largest
+    return out
 
 
 class NumericFactor(Protocol):

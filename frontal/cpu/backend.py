@@ -122,7 +122,8 @@ class CpuBackend:
         """All that a factorization reads and writes."""
         plan, method, dtype = self.symbolic.plan, self.symbolic.method, values.dtype
         size, fronts, n = int(layout.panel[-1]), plan.parent.size, self.symbolic.n
-        room = _ROOM * size + _LEAST_ROOM if method.pivots else 0
+        least = min(_LEAST_ROOM, 2 * n * n * fronts)  # more is never taken
+        room = _ROOM * size + least if method.pivots else 0
         blocks = layout.shared + threads * layout.own
         panels, arena = _storage(size, room, blocks, dtype, previous)
         state = _BEGINNING.copy()
@@ -133,7 +134,7 @@ class CpuBackend:
                 received=np.zeros(fronts, np.int32),
                 eliminated=plan.start[1:] - plan.start[:-1],
                 listed=np.full(fronts, -1, np.int64),
-                names=np.empty(3 * n + _LEAST_ROOM, np.int32),
+                names=np.empty(3 * n + least, np.int32),
                 allowed=delaying,
             )
         scratch = ldl.ROOM if method.indefinite else 0

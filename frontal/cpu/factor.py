@@ -30,6 +30,7 @@ class CpuFactor:
         self.matrix, self.scaling = matrix, scaling
         self.symbolic, self.panel, self.device = place
         self.panels, self.pivots, self.perturbed, self._coupling, self.nulls = host
+        self.dtype, self.matrix_dtype = self.panels.dtype, matrix.dtype
         self._diagonal: np.ndarray | None = None
         self._health: Health | None = None
         self._systems: dict[tuple[str, np.dtype], System] = {}
@@ -39,16 +40,6 @@ class CpuFactor:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "arena": None, "storage": None, "_diagonal": None, "_systems": {}}
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Scalar type of the factors."""
-        return self.panels.dtype
-
-    @property
-    def matrix_dtype(self) -> np.dtype:
-        """See `NumericFactor`."""
-        return self.matrix.dtype
 
     @property
     def memory(self) -> int:

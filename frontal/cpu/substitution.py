@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from .triangular import SMALL, extent, substitute
 
 _WIDTH = 32  # right-hand sides solved together by BLAS
 _NO_FACTORS = np.empty(0)
-_substitute: Any = substitute  # of more arguments than are written out
+_substitute: Callable[..., None] = substitute  # of more arguments than are written out
 
 
 class Side(NamedTuple):
@@ -76,7 +77,7 @@ class Substitution:
         return X.T
 
     def measured(
-        self, B: np.ndarray, of: tuple[Any, ...], sizes: np.ndarray
+        self, B: np.ndarray, of: tuple[object, ...], sizes: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, tuple[float, float, bool]]:
         """X, residuals and what `residual.measure` says of them, in one compiled call.
 
@@ -116,4 +117,4 @@ def substitute_and_measure(
     return measure(indptr, indices, data, flipped, badly_scaled, norm, limits, X, B, R, sizes)
 
 
-_substitute_and_measure: Any = substitute_and_measure
+_substitute_and_measure: Callable[..., tuple[float, float, bool]] = substitute_and_measure

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,7 +20,8 @@ from .probes import HostProbes
 from .residual import as_rows, measure, weights
 from .substitution import Substitution
 
-_measure: Any = measure  # of more arguments than are written out
+# of more arguments than are written out
+_measure: Callable[..., tuple[float, float, bool]] = measure
 _REAL = {"f": np.float32, "d": np.float64, "F": np.float32, "D": np.float64}
 
 
@@ -159,7 +160,7 @@ class HostSystem:
         return R.T, self._errors(sizes, found)
 
     @cached_property
-    def _measured(self) -> tuple[Any, ...]:
+    def _measured(self) -> tuple[object, ...]:
         """What `measure` is told of the system."""
         of = self.indptr, self.indices, self.data, self.flipped
         return *of, self.badly_scaled, self.norm, self.limits

@@ -76,10 +76,12 @@ class Solver:
             x = restore(X)
         if errors is None:
             return x, None
-        exponent.refuse_overflow(errors, X.dtype)
+        left = errors
+        if errors.lost is not None:
+            exponent.refuse_overflow(errors, X.dtype)
+            left = exponent.warned_of_underflow(errors, X.dtype) if steps != 0 else errors
         if steps != 0:
-            judged_errors = exponent.warned_of_underflow(errors, X.dtype)
-            self.verdict.judge(factor, judged_errors, estimate, X.dtype, steps is not None)
+            self.verdict.judge(factor, left, estimate, X.dtype, steps is not None)
         if about is None:
             return x, None
         seconds = time.perf_counter() - began

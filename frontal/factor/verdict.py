@@ -95,7 +95,7 @@ class Verdict:
         alike = self.perturbed == before.perturbed and _alike(self.pivot_ratio, before.pivot_ratio)
         if alike:
             self.estimates = before.estimates
-        eps, n = float(np.finfo(factor.dtype).eps), factor.symbolic.n
+        eps, n = eps_of(factor.dtype), factor.symbolic.n
         sound = self.pivot_ratio >= eps**0.5 and not self.perturbed and not factor.nulls.size
         known = alike and before.nulls.get("N", before) is None and not factor.nulls.size
         if n == 0 or sound:
@@ -182,16 +182,16 @@ class Verdict:
         limited : bool
             The number of corrections was.
         """
-        worst, eps = errors.worst, eps_of(factor.matrix_dtype)
+        worst, eps, found = errors.worst, eps_of(factor.matrix_dtype), self.found
         replaced = factor.perturbed or factor.nulls.size
         lost = replaced and worst > eps**0.75 and not limited
-        if self.found is not None:
+        if found is not None:
             lost = worst > _CONSISTENT * eps
-        if not np.isfinite(worst) or lost:
+        if not worst < np.inf or lost:
             raise SingularMatrixError.numerical(
                 smallest_pivot_column(factor), f"the backward error stays at {worst:.1e}"
             )
-        if worst > NORMWISE * eps and self.found is None:
+        if worst > NORMWISE * eps and found is None:
             advice = "allow more refinement" if limited else "scale the matrix, or use float64"
             warn(
                 f"the backward error of the solution stays at {worst:.1e}; {advice}",
@@ -214,9 +214,11 @@ class Verdict:
             return None
         decade = _decade(errors.amplification)
         key = trans != "N", decade
-        for near in (decade, decade - 1, decade + 1):
-            if not anew and (key[0], near) in self.estimates:
-                return self.estimates[key[0], near]
+        if not anew:
+            for near in (decade, decade - 1, decade + 1):
+                known = self.estimates.get((key[0], near))
+                if known is not None:
+                    return known
         eps = eps_of(X.dtype)
         estimate = solution_condition(factor, trans, X, B, errors, roughly=not anew)
         if is_mixed(factor):

@@ -36,7 +36,7 @@ ROWS = (
     ("gpu",),  # whether there is a device
     ("machine", "whole"),
     ("matrix", "io", "info", "problems", "accuracy"),
-    ("method", "symmetry", "values"),
+    ("method", "sizes", "symmetry", "values"),
     ("triangle",),
     ("archive", "checked", "errors", "cached", "_jit"),
     ("_disk_cache", "_typing"),

@@ -52,10 +52,10 @@ if not _FOLDER.is_dir():
 
 
 def _compiled(
-    function: Callable[Parameters, Result], **options: object
+    function: Callable[Parameters, Result], nogil: bool = True, **options: object
 ) -> Callable[Parameters, Result]:
     compile_: Any = numba.njit
-    dispatcher = compile_(nogil=True, error_model="numpy", **options)(function)
+    dispatcher = compile_(nogil=nogil, error_model="numpy", **options)(function)
     dispatcher._cache = DiskCache(function, _FOLDER)
     return dispatcher
 
@@ -63,6 +63,14 @@ def _compiled(
 def jit(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile at first call for the argument types met, and keep the result on disk."""
     return _compiled(function)
+
+
+def brief(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """As `jit` with the GIL, for one pass over some arrays.
+
+    Whoever lets it go waits for whoever takes it: that is longer than what a small system takes.
+    """
+    return _compiled(function, nogil=False)
 
 
 def inner(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:

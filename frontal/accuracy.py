@@ -9,7 +9,8 @@ their norms or to each entry, for which x is exact.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -23,7 +24,41 @@ Vectors: TypeAlias = Any  # an array (n, k) where a factor is: NumPy's, or one o
 NORMWISE, COMPONENTWISE = 4, 1000
 
 
-@dataclass(frozen=True)
+# Powers of two that stay free: for growth in the sweeps, and for corrections that are smaller than
+# the right-hand side by the precision of x.
+_ABOVE, _BELOW = 32, 11
+
+
+@cache
+def eps_of(dtype: np.dtype) -> float:
+    """Precision of a scalar type."""
+    return float(np.finfo(dtype).eps)
+
+
+@cache
+def borders(factor: np.dtype, vectors: np.dtype) -> tuple[float, float, float]:
+    """Least and largest safe size of a matrix or vector, and largest of their product.
+
+    Parameters
+    ----------
+    factor, vectors : data types
+        Of the factor, in which the sweeps compute, and of right-hand sides and solutions.
+    """
+    info = np.finfo(factor)
+    low = 2.0 ** (int(info.minexp) + np.finfo(vectors).nmant + _BELOW)
+    high = 2.0 ** (int(info.maxexp) - _ABOVE)
+    return low, high, 2.0 ** (int(np.finfo(vectors).maxexp) - _ABOVE)
+
+
+class Summary(NamedTuple):
+    """What errors come to, where they were measured: `Errors` has the same names."""
+
+    worst: float
+    amplification: float
+    fine: bool
+
+
+@dataclass
 class Errors:
     """What decides how good solutions are, for k right-hand sides, on the host.
 
@@ -39,6 +74,8 @@ class Errors:
         Each component counts, not the norm alone: small rows matter too.
     lost : (k,) array, optional
         1 for a solution that is too large for its type, -1 for one too small, else 0.
+    summary : Summary, optional
+        What they come to, if whoever has measured them tells.
     """
 
     residual: np.ndarray
@@ -48,6 +85,7 @@ class Errors:
     componentwise: np.ndarray | None = None
     badly_scaled: bool = False
     lost: np.ndarray | None = None
+    summary: Summary | None = field(default=None, init=False)  # of these; `replace` drops it
 
     @cached_property
     def normwise(self) -> np.ndarray:
@@ -69,8 +107,20 @@ class Errors:
         return not (self.normwise <= NORMWISE * eps).all()
 
     @property
+    def worst(self) -> float:
+        """Largest normwise backward error."""
+        return self.summary.worst if self.summary else float(self.normwise.max(initial=0.0))
+
+    @property
+    def fine(self) -> bool:
+        """No correction is called for, and no exponent is near its borders, as far as is known."""
+        return self.summary is not None and self.summary.fine
+
+    @property
     def amplification(self) -> float:
         """Largest |A| |X| / |B|, by which the condition number of A cannot be less."""
+        if self.summary:
+            return self.summary.amplification
         with np.errstate(all="ignore"):
             found = self.norm * self.solution / self.rhs
         return float(np.where(np.isfinite(found), found, 0.0).max(initial=0.0))
@@ -110,6 +160,10 @@ class System(Protocol):
 
     def solve(self, B: Vectors) -> Vectors:
         """X by the factors alone."""
+        ...
+
+    def solved(self, B: Vectors) -> tuple[Vectors, Vectors, Errors]:
+        """X by the factors alone, and what `measure` says of it."""
         ...
 
     def empty(self, n: int, k: int) -> Vectors:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import threading
+from collections.abc import Callable
 from functools import cache
 from weakref import WeakKeyDictionary
 
@@ -17,7 +17,6 @@ from .symbolic.symbolic import Symbolic
 GPU_FLOPS = MACHINES["gpu"].least_flops  # of a factorization that "auto" gives to the GPU
 
 _engines: WeakKeyDictionary[object, dict[str, Backend]] = WeakKeyDictionary()
-_lock = threading.Lock()
 
 
 def requested(name: str) -> str:
@@ -57,10 +56,15 @@ def resolved(name: str, flops: float) -> str:
     >>> resolved("gpu", 1e3)
     'gpu'
     """
+    return chooser(name)(flops)
+
+
+def chooser(name: str) -> Callable[[float], str]:
+    """As `resolved`, for any number of operations."""
     asked = requested(name)
-    if asked == "auto":
-        asked = "gpu" if flops >= GPU_FLOPS and _gpu_found() else "cpu"
-    return asked
+    if asked != "auto":
+        return lambda _: asked
+    return lambda flops: "gpu" if flops >= GPU_FLOPS and _gpu_found() else "cpu"
 
 
 def engine(owner: object, symbolic: Symbolic, name: str) -> Backend:
@@ -76,8 +80,9 @@ def engine(owner: object, symbolic: Symbolic, name: str) -> Backend:
     frontal.gpu.DeviceNotFoundError
         If a GPU is asked for and there is none.
     """
-    with _lock:
-        mine = _engines.setdefault(owner, {})
-        if name not in mine:
-            mine[name] = GpuBackend(symbolic) if name == "gpu" else CpuBackend(symbolic)
-        return mine[name]
+    mine = _engines.setdefault(owner, {})
+    found = mine.get(name)
+    if found is None:  # no lock: a process forked meanwhile would wait for it for ever
+        made: Backend = GpuBackend(symbolic) if name == "gpu" else CpuBackend(symbolic)
+        found = mine.setdefault(name, made)
+    return found

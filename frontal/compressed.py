@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from . import sizes
 from ._jit import jit
-from .parts import in_parts
+from .parts import LEAST, in_parts
 
 SORTED, UNSORTED, CORRUPT = 0, 1, 2
 
@@ -35,14 +36,13 @@ def _inspect_columns(indptr, indices, first, last):
     return order
 
 
-def first_non_finite(values: np.ndarray) -> int | None:
-    """Place of the first NaN or infinity in a vector."""
+def first_non_finite(values: np.ndarray) -> int:
+    """Place of the first NaN or infinity in a vector; -1 if there is none."""
 
     def finite(first: int, last: int) -> bool:
         with np.errstate(all="ignore"):  # a sum of numbers can overflow, so this is half a proof
             return bool(np.isfinite(values[first:last].sum()))
 
-    if all(in_parts(finite, values.size)):
-        return None
-    bad = np.flatnonzero(~np.isfinite(values))
-    return int(bad[0]) if bad.size else None
+    if values.size > LEAST and all(in_parts(finite, values.size)):
+        return -1
+    return sizes.first_non_finite(values)

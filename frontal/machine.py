@@ -68,7 +68,7 @@ CPU = Machine(
     rate=4e10,
     bandwidth=1e9,
     least_flops=2e7,  # a millisecond: it ends before a thread could help
-    fronts=FrontCost(front=0.2e-6, entry=0.2e-9, rate=1.0e10, half=2.0),
+    fronts=FrontCost(front=0.05e-6, entry=0.2e-9, rate=1.0e10, half=2.0),
 )
 H200 = Machine(
     rate=3e13,  # within 1.3x of grids that take it 4 ms or more

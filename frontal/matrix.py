@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike
 from scipy.sparse import SparseEfficiencyWarning
 
+from . import sizes
 from ._typing import MatrixLike, OnDevice, Sparse, for_scipy, is_on_cupy, is_sparse
 from .cached import cached_property
 from .checked import checked
@@ -91,15 +92,9 @@ class Canonical:
         return sp.csc_array((self.data, self.indices, self.indptr), shape=self.shape)
 
     @cached_property
-    def magnitude(self) -> sp.csc_array:
-        """|A|."""
-        return abs(self.A)
-
-    @cached_property
     def norms(self) -> tuple[float, float]:
         """Infinity norm and 1-norm of A."""
-        size = self.magnitude
-        return float(size.sum(1).max(initial=0.0)), float(size.sum(0).max(initial=0.0))
+        return sizes.norms(self.indptr, self.indices, self.data)
 
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
@@ -247,31 +242,42 @@ def prepare_rhs(
     >>> B.shape, B.dtype, restore(B).shape
     ((3, 1), dtype('float64'), (3,))
     """
-    if is_on_cupy(b):
+    plain = type(b) is np.ndarray
+    if not plain and is_on_cupy(b):
         host, back = prepare_rhs(b.get(), n, dtype, check_finite=check_finite)
         return host, lambda X: _to_device(back(X))
     values, restore = b, np.asarray
-    if sp.issparse(b):
+    if not plain and sp.issparse(b):
         sparse = checked(b, "b")
         by_columns: type = sp.csc_array if isinstance(b, sp.sparray) else sp.csc_matrix
         restore = by_columns if sparse.ndim == 2 else sp.coo_array
         values = sparse.astype(working_dtype(sparse.dtype, "b")).toarray()
-    values = np.asarray(values)
-    work = working_dtype(np.result_type(dtype, values.dtype), "b")
+    values, work = np.asarray(values), np.dtype(dtype)
+    if values.dtype != work:
+        work = working_dtype(np.result_type(work, values.dtype), "b")
     if values.ndim not in (1, 2) or values.shape[0] != n:
         raise ValueError(
             f"b has shape {values.shape} and the matrix {(n, n)}: b must be ({n},) or ({n}, k)"
         )
-    B = np.asfortranarray(values.reshape(n, 1) if values.ndim == 1 else values, dtype=work)
+    single = values.ndim == 1
+    B = np.asfortranarray(values.reshape(n, 1) if single else values, dtype=work)
+    if not B.flags.writeable:  # of another type to compiled code
+        B = B.copy(order="F")
     if check_finite:
         check_finite_rhs(B, values.ndim)
-    return B, lambda X: restore(X[:, 0] if values.ndim == 1 else X)
+    if restore is np.asarray:
+        return B, _first_column if single else restore
+    return B, lambda X: restore(X[:, 0] if single else X)
+
+
+def _first_column(X: np.ndarray) -> np.ndarray:
+    return X[:, 0]
 
 
 def check_finite_rhs(B: np.ndarray, ndim: int) -> None:
     """Raise for the first entry, by columns, that is NaN or infinite."""
     p = first_non_finite(B.reshape(-1, order="F"))
-    if p is not None:
+    if p >= 0:
         index = (p % B.shape[0], p // B.shape[0])
         raise NonFiniteInputError("b", index[:ndim], B[index].item())
 
@@ -363,6 +369,6 @@ def _arrays(A: Sparse, work: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarr
 def _check_finite(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> None:
     """Raise for the first entry, by columns, that is NaN or infinite."""
     p = first_non_finite(data)
-    if p is not None:
+    if p >= 0:
         j = int(np.searchsorted(indptr, p, "right")) - 1
         raise NonFiniteInputError("A", (int(indices[p]), j), data[p])

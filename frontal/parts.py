@@ -62,8 +62,11 @@ def in_parts(work: Callable[[int, int], Result], pointer: np.ndarray | int) -> l
     >>> in_parts(lambda first, last: last - first, np.arange(4))
     [3]
     """
-    bounds = bounds_of(pointer).tolist()
-    *others, own = pairwise(bounds)
+    items = pointer if isinstance(pointer, int) else pointer.size - 1
+    entries = 0 if isinstance(pointer, int) else int(pointer[-1])
+    if items + entries < 2 * LEAST:  # as `bounds_of` says, in a tenth of its time
+        return [work(0, items)]
+    *others, own = pairwise(bounds_of(pointer).tolist())
     if not others:
         return [work(*own)]
     waiting = [_pool().submit(work, *one) for one in others]

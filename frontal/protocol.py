@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ._jit import brief
 from .accuracy import System, Vectors
 from .matrix import Canonical
 from .method import Method
@@ -84,9 +85,15 @@ def panel_offsets(plan: Plan, method: Method) -> np.ndarray:
     They lie in a row, in entries: the (k + m) by k column-major [L11; L21] of a front, and with two
     panels the m by k transpose of U12 behind it.
     """
-    k, m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
-    offset = np.zeros(plan.start.size, np.int64)
-    np.cumsum(k * (k + method.panels * m), out=offset[1:])
+    return _offsets(plan.start, plan.pointer, method.panels)
+
+
+@brief
+def _offsets(start, pointer, panels):
+    offset = np.zeros(start.size, np.int64)
+    for s in range(start.size - 1):
+        k, m = np.int64(start[s + 1] - start[s]), pointer[s + 1] - pointer[s]
+        offset[s + 1] = offset[s] + k * (k + panels * m)
     return offset
 
 
@@ -98,10 +105,12 @@ def relative_pivots(
     coupling: np.ndarray = _NONE,
 ) -> np.ndarray:
     """Pivots over the size of what they came from: diag(A) for Cholesky, 1 for a scaled matrix."""
-    pivots = np.abs(diagonal)
     if scaling is None:
         own = diagonal_of(matrix.indptr, matrix.indices, matrix.data)
-        return pivots**2 / np.abs(own[symbolic.perm])
+        return _squares_over(diagonal, own, symbolic.perm)
+    if not coupling.size:
+        return _over_largest(diagonal)
+    pivots = np.abs(diagonal)
     j = np.flatnonzero(coupling)
     if j.size:  # of order 2: about the smaller one of its singular values
         b, d0, d1 = coupling[j], diagonal[j], diagonal[j + 1]
@@ -109,6 +118,29 @@ def relative_pivots(
         other = np.conj(b) if symbolic.method.adjoint else b
         pivots[j] = pivots[j + 1] = np.abs(d0 / largest * d1 - b / largest * other)
     return pivots / pivots.max(initial=np.finfo(pivots.dtype).tiny)
+
+
+@brief
+def _squares_over(diagonal, own, perm):
+    """Squares of the moduli of L's diagonal over those of A's."""
+    out = np.abs(diagonal)
+    for j in range(out.size):
+        out[j] = out[j] * out[j] / np.abs(own[perm[j]])
+    return out
+
+
+@brief
+def _over_largest(diagonal):
+    """Moduli of a diagonal over the largest of them, all NaN if one is."""
+    out = np.abs(diagonal)
+    largest = np.finfo(out.dtype).tiny
+    for x in out:
+        largest = x if x > largest or x != x else largest
+        if largest != largest:
+            break
+    for j in range(out.size):
+        out[j] /= largest
+    return out
 
 
 class NumericFactor(Protocol):

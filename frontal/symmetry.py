@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from ._jit import inner, jit
+from ._jit import brief, inner, jit
 from .parts import in_parts
 
 UNSYMMETRIC, SYMMETRIC, POSITIVE_DIAGONAL = 0, 1, 2
@@ -96,7 +96,7 @@ def compare_triangles(
     return POSITIVE_DIAGONAL if sum(positive) == n else SYMMETRIC
 
 
-@jit
+@brief
 def diagonal_of(indptr, indices, data):
     """Diagonal of a matrix by columns whose rows ascend; SciPy would check the whole of it."""
     n = indptr.size - 1
@@ -115,6 +115,11 @@ def is_symmetric(
 ) -> bool:
     """Whether A == A^H, or A == A^T, up to the rounding that a promised symmetry may have."""
     return compare_triangles(indptr, indices, data, adjoint, _tolerance(data)) != UNSYMMETRIC
+
+
+def is_hermitian(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> bool:
+    """Whether exactly A == A^H."""
+    return compare_triangles(indptr, indices, data, True, 0.0) != UNSYMMETRIC
 
 
 def _tolerance(data: np.ndarray) -> float:

@@ -34,6 +34,10 @@ _INLINE_FLOPS = CPU.least_flops
 _ROOM = 2  # times the panels, for those of fronts that take columns over; more is better avoided
 _LEAST_ROOM = 1 << 16  # entries, and names, for columns that are delayed: untouched, it is free
 _UNCHECKED_BYTES = 1 << 24  # so little is taken without a look at the system's memory
+_NOBODY = np.empty(0, np.int32)
+_NO_DELAYS = Delays(_NOBODY, _NOBODY, np.empty(0, np.int64), _NOBODY, True)
+_BEGINNING = np.zeros(team.STATE_SIZE, np.int64)  # of the words of a team
+_BEGINNING[[team.FAILURE, team.WEAK, team.WORD]] = team.NO_FAILURE, team.SOUND, team.CLOSED
 
 
 class CpuBackend:
@@ -81,7 +85,7 @@ class CpuBackend:
         if scaling is not None:
             of = symbolic.indptr, symbolic.indices
             values = scaled(*of, values, scaling.row, scaling.column)
-        values = np.require(values, dtype, requirements=["C", "W"])
+        values = _own(values, dtype or values.dtype)
         alone = self._flops <= _INLINE_FLOPS
         threads = 1 if alone else self.threads
         layout = self.layout(threads)
@@ -118,20 +122,21 @@ class CpuBackend:
         """All that a factorization reads and writes."""
         plan, method, dtype = self.symbolic.plan, self.symbolic.method, values.dtype
         size, fronts, n = int(layout.panel[-1]), plan.parent.size, self.symbolic.n
-        room = _ROOM * size + _LEAST_ROOM if method.pivots else 0
+        least = min(_LEAST_ROOM, 2 * n * n * fronts)  # more is never taken
+        room = _ROOM * size + least if method.pivots else 0
         blocks = layout.shared + threads * layout.own
         panels, arena = _storage(size, room, blocks, dtype, previous)
-        state = np.zeros(team.STATE_SIZE, np.int64)
-        state[team.FAILURE], state[team.WEAK] = team.NO_FAILURE, team.SOUND
-        state[team.WORD], state[team.ROOM] = team.CLOSED, size
-        some = method.pivots
-        delays = Delays(
-            received=np.zeros(fronts * some, np.int32),
-            eliminated=np.diff(plan.start) if some else np.empty(0, np.int32),
-            listed=np.full(fronts * some, -1, np.int64),
-            names=np.empty((3 * n + _LEAST_ROOM) * some, np.int32),
-            allowed=delaying,
-        )
+        state = _BEGINNING.copy()
+        state[team.ROOM] = size
+        some, delays = method.pivots, _NO_DELAYS
+        if some:
+            delays = Delays(
+                received=np.zeros(fronts, np.int32),
+                eliminated=plan.start[1:] - plan.start[:-1],
+                listed=np.full(fronts, -1, np.int64),
+                names=np.empty(3 * n + least, np.int32),
+                allowed=delaying,
+            )
         scratch = ldl.ROOM if method.indefinite else 0
         return Work(
             method=method,
@@ -162,6 +167,14 @@ class CpuBackend:
         return CpuFactor(matrix, factor, scaling, Place(self.symbolic, self.panel, self.device))
 
 
+def _own(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Values in a scalar type, as compiled code takes them: copied where they are not."""
+    flags = values.flags
+    if values.dtype == dtype and flags.c_contiguous and flags.writeable:
+        return values
+    return np.require(values, dtype, requirements=["C", "W"])
+
+
 def _storage(
     panels: int, room: int, blocks: int, dtype: np.dtype, previous: NumericFactor | None
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -175,20 +188,22 @@ def _storage(
     FactorMemoryError
         If they are larger than the memory that is left: nothing is begun that cannot end.
     """
-    kept: list[np.ndarray | None] = [None, None]
+    first = second = None
     if isinstance(previous, CpuFactor):
-        kept = [previous.storage, previous.arena]
+        first, second = previous.storage, previous.arena
     room = min(room, _spare(panels + blocks, dtype))
-    sizes = max(1, panels + room), max(1, blocks)
-    fits = [a if a is not None and a.size >= n and a.dtype == dtype else None
-            for a, n in zip(kept, sizes, strict=True)]  # fmt: skip
-    required = sum(n for a, n in zip(fits, (panels, blocks), strict=True) if a is None)
-    available = _available(required * dtype.itemsize)
-    if available is not None and required * dtype.itemsize > available:
-        raise FactorMemoryError(required * dtype.itemsize, available)
-    first, second = (np.empty(n, dtype) if a is None else a
-                     for a, n in zip(fits, sizes, strict=True))  # fmt: skip
-    return first, second
+    first = first if _fits(first, max(1, panels + room), dtype) else None
+    second = second if _fits(second, max(1, blocks), dtype) else None
+    required = (panels * (first is None) + blocks * (second is None)) * dtype.itemsize
+    available = _available(required)
+    if available is not None and required > available:
+        raise FactorMemoryError(required, available)
+    first = np.empty(max(1, panels + room), dtype) if first is None else first
+    return first, np.empty(max(1, blocks), dtype) if second is None else second
+
+
+def _fits(array: np.ndarray | None, size: int, dtype: np.dtype) -> bool:
+    return array is not None and array.size >= size and array.dtype == dtype
 
 
 def _available(required: int) -> int | None:

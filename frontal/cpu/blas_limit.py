@@ -11,7 +11,7 @@ import contextlib
 import ctypes
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from scipy.linalg import cython_blas
@@ -105,35 +105,48 @@ def _find() -> tuple[list[SharedPool], list[Any]]:
 _POOLS, _LIBRARIES = _find()
 
 
-@contextlib.contextmanager
-def single_threaded_blas() -> Iterator[None]:
+class single_threaded_blas:  # noqa: N801 - a context manager, as those of contextlib are named
     """Keep BLAS calls on the calling thread.
 
     Every thread that calls BLAS enters for itself, in any order, overlap and nesting.
     """
-    user, lowered = object(), []
-    try:
-        for pool in _POOLS:
-            pool.enter(user)
-        for library in _LIBRARIES:
-            count = library.get_num_threads()
-            if count is not None and count > 1:
-                lowered.append((library, count))
-                library.set_num_threads(1)
-        yield
-    finally:
+
+    __slots__ = ("lowered", "user")
+
+    def __init__(self) -> None:
+        self.user: object | None = object()
+        self.lowered: list[tuple[Any, int]] = []
+
+    def __enter__(self) -> None:
         try:
-            _leave(user, lowered)
+            for pool in _POOLS:
+                pool.enter(self.user)
+            for library in _LIBRARIES:
+                count = library.get_num_threads()
+                if count is not None and count > 1:
+                    self.lowered.append((library, count))
+                    library.set_num_threads(1)
         except BaseException:  # Ctrl-C before all was done
-            _leave(user, lowered)
+            self._leave()
             raise
 
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._leave()
+        except BaseException:  # Ctrl-C before all was done
+            self._leave()
+            raise
 
-def _leave(user: object, lowered: list[tuple[Any, int]]) -> None:
-    for pool in _POOLS:
-        pool.leave(user)
-    for library, count in lowered:
-        library.set_num_threads(count)
+    def __del__(self) -> None:
+        if self.user is not None:  # Ctrl-C before the body began
+            self._leave()
+
+    def _leave(self) -> None:
+        for pool in _POOLS:
+            pool.leave(self.user)
+        for library, count in self.lowered:
+            library.set_num_threads(count)
+        self.user, self.lowered = None, []
 
 
 def _before_fork() -> None:

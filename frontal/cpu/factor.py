@@ -9,15 +9,13 @@ import numpy as np
 from ..accuracy import System
 from ..matrix import Canonical
 from ..protocol import Health, HostFactor, relative_pivots
+from ..sizes import least
 from ..symbolic.scaling import Scaling
 from ..values import StoredOrder
-from .blas import routines
-from .blas_limit import single_threaded_blas
 from .settle import Place
+from .substitution import Side, Substitution
 from .system import host_system
-from .triangular import diagonal_of_panels, divide, sweep
-
-_SOLVE_WIDTH = 32  # right-hand sides solved together
+from .triangular import diagonal_of_panels
 
 
 class CpuFactor:
@@ -32,23 +30,16 @@ class CpuFactor:
         self.matrix, self.scaling = matrix, scaling
         self.symbolic, self.panel, self.device = place
         self.panels, self.pivots, self.perturbed, self._coupling, self.nulls = host
+        self.dtype, self.matrix_dtype = self.panels.dtype, matrix.dtype
         self._diagonal: np.ndarray | None = None
+        self._health: Health | None = None
+        self._systems: dict[tuple[str, np.dtype], System] = {}
         # what the factors were computed in, kept by those who factorize again and again
         self.storage: np.ndarray | None = None
         self.arena: np.ndarray | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "arena": None, "storage": None, "_diagonal": None}
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Scalar type of the factors."""
-        return self.panels.dtype
-
-    @property
-    def matrix_dtype(self) -> np.dtype:
-        """See `NumericFactor`."""
-        return self.matrix.dtype
+        return {**self.__dict__, "arena": None, "storage": None, "_diagonal": None, "_systems": {}}
 
     @property
     def memory(self) -> int:
@@ -57,9 +48,10 @@ class CpuFactor:
 
     def health(self) -> Health:
         """See `NumericFactor`; values were looked at on the host."""
-        of = self.matrix, self.symbolic, self.scaling, self.coupling()
-        ratios = relative_pivots(self.diagonal(), *of)
-        return Health(float(ratios.min(initial=1.0)))
+        if self._health is None:
+            of = self.matrix, self.symbolic, self.scaling, self.coupling()
+            self._health = Health(least(relative_pivots(self.diagonal(), *of)))
+        return self._health
 
     def growth(self) -> float:
         """See `NumericFactor`."""
@@ -67,7 +59,7 @@ class CpuFactor:
         parts = (np.real(panels), np.imag(panels)) if np.iscomplexobj(panels) else (panels,)
         largest = max(max(x.max(initial=0.0), -x.min(initial=0.0)) for x in parts)
         size = self.matrix.norms[0] if self.scaling is None else 1.0
-        return float(largest / size) if size else 0.0
+        return float(largest) / size if size else 0.0
 
     def diagonal(self) -> np.ndarray:
         """See `NumericFactor`."""
@@ -114,37 +106,40 @@ class CpuFactor:
         return X
 
     def system(self, trans: str, dtype: np.dtype) -> System:
-        """See `NumericFactor`."""
-        return host_system(self, trans, dtype)
+        """See `NumericFactor`; made once."""
+        if trans != "N" and self._is_own(trans):
+            trans = "N"
+        system = self._systems.get((trans, dtype))
+        if system is None:
+            system = host_system(self, trans, dtype, self._substitution(trans))
+            self._systems[trans, dtype] = system
+        return system
+
+    def _is_own(self, trans: str) -> bool:
+        """Whether op(A) is A, to the factor too."""
+        method, complex_ = self.symbolic.method, self.panels.dtype.kind == "c"
+        if not (method.one_triangle and self.matrix.hermitian):
+            return False
+        return not complex_ or (method.adjoint and trans == "H")
+
+    def _substitution(self, trans: str) -> Substitution:
+        """Solutions by the factors alone, of the matrix as it is."""
+        rows, columns = Side(self.symbolic.row_perm), Side(self.symbolic.perm)
+        if self.scaling is not None:
+            rows = rows._replace(factors=self.scaling.row)
+            columns = columns._replace(factors=self.scaling.column)
+        sides = (rows, columns) if trans == "N" else (columns, rows)
+        return Substitution(self.symbolic, self.panel, self._numbers(), trans, *sides)
+
+    def _numbers(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        diagonal = self.diagonal() if self.symbolic.method.indefinite else self._coupling
+        return self.panels, self.pivots, diagonal, self._coupling
 
     def sweep(self, x: np.ndarray, transposed: bool) -> None:
         """See `NumericFactor`."""
-        plan, method, panels = self.symbolic.plan, self.symbolic.method, self.panels
-        n, width = x.shape
-        conjugate = method.one_triangle and method.adjoint and np.iscomplexobj(x)
-        largest = int(np.diff(plan.pointer).max(initial=0))
-        calls = routines(panels.dtype)
-        buffer = np.empty(max(1, largest * min(width, _SOLVE_WIDTH)), panels.dtype)
-        # with two panels L serves the forward sweep, and the backward one of A^T
-        first_lower = method.one_triangle or not transposed
-        last_lower = method.one_triangle or transposed
-        with single_threaded_blas():
-            for first in range(0, width, _SOLVE_WIDTH):
-                part = x[:, first : first + _SOLVE_WIDTH]
-                block = np.ascontiguousarray(part).reshape(-1)
-                w = part.shape[1]
-                if conjugate and transposed:
-                    np.conjugate(block, out=block)
-                given = plan, self.panel, calls, panels, self.pivots, block, w, buffer
-                sweep(*given, first_lower, first_lower and method.pivots, False)
-                if method.indefinite:
-                    divide(block, w, self.diagonal(), self._coupling, method.adjoint)
-                if conjugate:  # L^H y = z is L^T conj(y) = conj(z)
-                    np.conjugate(block, out=block)
-                sweep(*given, last_lower, last_lower and method.pivots, True)
-                if conjugate and not transposed:
-                    np.conjugate(block, out=block)
-                part[...] = block.reshape(n, w)
+        here = Side(np.arange(self.symbolic.n, dtype=np.int32))
+        trans = "T" if transposed else "N"
+        x[...] = Substitution(self.symbolic, self.panel, self._numbers(), trans, here, here)(x)
 
     # --- new values --------------------------------------------------------------------------
 

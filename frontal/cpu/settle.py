@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._jit import allocating, inner, jit
+from .._jit import allocating, brief, inner, jit
 from ..protocol import HostFactor, panel_offsets
 from ..symbolic.amended import Outcome, amended, renumber
 from ..symbolic.symbolic import Symbolic
@@ -47,13 +47,23 @@ def settle(place: Place, work: Work) -> tuple[Place, HostFactor]:
         panels = panels[: place.panel[-1]]
     if not method.pivots:
         return place, HostFactor(panels, work.pivots, replaced)
-    if (delays.eliminated != np.diff(plan.start)).any() or (delays.listed >= 0).any():
+    if not _as_planned(plan.start, delays.eliminated, delays.listed):
         return _moved(place, work, replaced)
-    coupling, null = np.zeros(n if method.indefinite else 0, panels.dtype), np.zeros(n, np.bool_)
-    if method.indefinite:
-        _settle_in_place(plan, delays, place.panel, panels, work.pivots, coupling, null)
+    if not method.indefinite:
+        return place, HostFactor(panels, work.pivots, replaced, np.empty(0, panels.dtype))
+    coupling, null = np.zeros(n, panels.dtype), np.zeros(n, np.bool_)
+    _settle_in_place(plan, delays, place.panel, panels, work.pivots, coupling, null)
     nulls = np.flatnonzero(null).astype(np.int32)
     return place, HostFactor(panels, work.pivots, replaced, coupling, nulls)
+
+
+@brief
+def _as_planned(start, eliminated, listed):
+    """Whether each front has eliminated its own columns, in their order."""
+    good = True
+    for s in range(listed.size):
+        good &= eliminated[s] == start[s + 1] - start[s] and listed[s] < 0
+    return good
 
 
 def _moved(place: Place, work: Work, replaced: int) -> tuple[Place, HostFactor]:

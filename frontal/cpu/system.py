@@ -1,20 +1,28 @@
-"""Systems with vectors on the host: solutions by any backend's factor, residuals by SciPy."""
+"""Systems with vectors on the host: solutions by any backend's factor, residuals in one pass."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..accuracy import Errors
+from ..accuracy import COMPONENTWISE, NORMWISE, Errors, Summary, borders, eps_of
+from ..cached import cached_property
 from ..matrix import Canonical
 from ..symbolic.scaling import Scaling
 from ..symbolic.symbolic import Symbolic
 from .probes import HostProbes
+from .residual import as_rows, measure, weights
+from .substitution import Substitution
+
+# of more arguments than are written out
+_measure: Callable[..., tuple[float, float, bool]] = measure
+_REAL = {"f": np.float32, "d": np.float64, "F": np.float32, "D": np.float64}
 
 
 class Sweeps(Protocol):
@@ -66,35 +74,62 @@ def direct(factor: Sweeps, B: np.ndarray, trans: str, *, scaled: bool = True) ->
     return X
 
 
-@dataclass
+@dataclass(eq=False)
 class HostSystem:
     """A `System` of arrays on the host.
 
     Attributes
     ----------
-    A : sparse array, (n, n)
-        op(A): the matrix, its transpose or its adjoint.
+    indptr, indices, data : arrays
+        op(A), the matrix, its transpose or its adjoint, by columns; by rows if `flipped`.
+    flipped : bool
     norm : float
         Its infinity norm.
     solver : callable
         X for a given (n, k) right-hand side, by the factors.
-    magnitude : sparse array
-        |op(A)|.
     badly_scaled : bool
         Refinement looks at each component, not at the norm alone: small rows matter too.
+    limits : (5,) float64 array
+        As for `residual.measure`; by default nothing is within them.
     """
 
-    A: sp.sparray
+    indptr: np.ndarray
+    indices: np.ndarray
+    data: np.ndarray
+    flipped: bool
     norm: float
     solver: Callable[[np.ndarray], np.ndarray]
-    magnitude: sp.sparray
     badly_scaled: bool
+    limits: np.ndarray = field(default_factory=lambda: np.zeros(5))
     most: int = sys.maxsize
+
+    @classmethod
+    def of(
+        cls,
+        A: sp.sparray,
+        norm: float,
+        solver: Callable[[np.ndarray], np.ndarray],
+        badly_scaled: bool,
+    ) -> HostSystem:
+        """That of a matrix in CSC or CSR."""
+        indptr = A.indptr.astype(np.int64, copy=False)
+        return cls(indptr, A.indices, A.data, A.format == "csr", norm, solver, badly_scaled)
+
+    @cached_property
+    def A(self) -> sp.sparray:
+        """op(A), sharing the arrays."""
+        n, form = self.indptr.size - 1, sp.csr_array if self.flipped else sp.csc_array
+        return form((self.data, self.indices, self.indptr), shape=(n, n))
+
+    @cached_property
+    def magnitude(self) -> sp.sparray:
+        """|op(A)|."""
+        return abs(self.A)
 
     @property
     def eps(self) -> float:
         """Precision of X."""
-        return np.finfo(self.A.dtype).eps
+        return eps_of(self.data.dtype)
 
     def solve(self, B: np.ndarray) -> np.ndarray:
         """See `System`."""
@@ -102,18 +137,39 @@ class HostSystem:
 
     def empty(self, n: int, k: int) -> np.ndarray:
         """See `System`."""
-        return np.empty((n, k), self.A.dtype, order="F")
+        return np.empty((n, k), self.data.dtype, order="F")
 
     def residual(self, X: np.ndarray, B: np.ndarray) -> np.ndarray:
         """B - A X."""
         return B - self.A @ X
 
+    def solved(self, B: np.ndarray) -> tuple[np.ndarray, np.ndarray, Errors]:
+        """See `System`."""
+        if not isinstance(self.solver, Substitution):
+            X = self.solve(B)
+            return X, *self.measure(X, B)
+        sizes = np.empty((4, B.shape[1]), _REAL[B.dtype.char])
+        X, R, found = self.solver.measured(B, self._measured, sizes)
+        return X, R, self._errors(sizes, found)
+
     def measure(self, X: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, Errors]:
         """See `System`."""
-        R = self.residual(X, B)
-        component = componentwise_error(self, X, B, R) if self.badly_scaled else None
-        sizes = columnwise_norm(R), columnwise_norm(X), columnwise_norm(B)
-        return R, Errors(*sizes, self.norm, component, self.badly_scaled)
+        x, b = as_rows(X), as_rows(B)
+        R, sizes = np.empty_like(x), np.empty((4, x.shape[0]), _REAL[x.dtype.char])
+        found = _measure(*self._measured, x, b, R, sizes)
+        return R.T, self._errors(sizes, found)
+
+    @cached_property
+    def _measured(self) -> tuple[object, ...]:
+        """What `measure` is told of the system."""
+        of = self.indptr, self.indices, self.data, self.flipped
+        return *of, self.badly_scaled, self.norm, self.limits
+
+    def _errors(self, sizes: np.ndarray, found: tuple[float, float, bool]) -> Errors:
+        component = sizes[3] if self.badly_scaled else None
+        errors = Errors(sizes[0], sizes[1], sizes[2], self.norm, component, self.badly_scaled)
+        errors.summary = Summary(*found)
+        return errors
 
     def corrected(self, X: np.ndarray, R: np.ndarray) -> np.ndarray:
         """See `System`."""
@@ -128,29 +184,40 @@ class HostSystem:
         self, X: np.ndarray, B: np.ndarray, solution: np.ndarray, error: float
     ) -> HostProbes | None:
         """See `System`."""
-        used = (solution > 0) & np.isfinite(solution)
-        if not used.any():
+        if not ((solution > 0) & np.isfinite(solution)).any():
             return None
-        if not used.all():
-            X, B, solution = X[:, used], B[:, used], solution[used]
-        with np.errstate(all="ignore"):
-            weights = self.magnitude @ np.abs(X) + np.abs(B) + np.abs(self.residual(X, B)) / error
-            return HostProbes((weights / solution).max(axis=1).astype(np.float64))
+        found = np.empty(X.shape[0])
+        of = self.indptr, self.indices, self.data, self.flipped
+        weights(*of, as_rows(X), as_rows(B), solution, error, found)
+        return HostProbes(found, np.complex128 if X.dtype.kind == "c" else np.float64)
 
 
-def host_system(factor: Sweeps, trans: str, dtype: np.dtype) -> HostSystem:
-    """op(A) X = B for vectors of a scalar type on the host, wherever the factor is."""
+def host_system(
+    factor: Sweeps,
+    trans: str,
+    dtype: np.dtype,
+    solver: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> HostSystem:
+    """op(A) X = B for vectors of a scalar type on the host, wherever the factor is.
+
+    Its sweeps solve, unless a `solver` does.
+    """
     matrix = factor.matrix
-    A, size = matrix.A, matrix.magnitude
-    if trans != "N":
-        A, size = (A.T if trans == "T" else A.conj().T), size.T
+    data = matrix.data.astype(dtype, copy=False)
     return HostSystem(
-        A if A.dtype == dtype else A.astype(dtype),
+        *(matrix.indptr, matrix.indices, data.conj() if trans == "H" else data, trans != "N"),
         matrix.norms[0 if trans == "N" else 1],
-        lambda B: direct(factor, B, trans),
-        size,
+        solver or (lambda B: direct(factor, B, trans)),
         factor.scaling is not None,
+        _limits(factor.dtype, dtype),
     )
+
+
+@cache
+def _limits(factor: np.dtype, vectors: np.dtype) -> np.ndarray:
+    """See `HostSystem`."""
+    eps = eps_of(vectors)
+    return np.array((NORMWISE * eps, COMPONENTWISE * eps, *borders(factor, vectors)))
 
 
 def columnwise_norm(X: np.ndarray) -> np.ndarray:

@@ -1,15 +1,15 @@
-"""Forward and backward substitution over the fronts.
+"""Forward and backward substitution over the fronts, and all that a solution is made of by them.
 
 Right-hand sides are the rows of `x`, n by w and row-major in elimination order: to BLAS that is the
 w by n matrix X^T, column-major, in which the pivot rows of a front are consecutive columns. All
-triangular systems are written for X^T: L X = B is X^T = B^T L^-T.
+triangular systems are written for X^T: L X = B is X^T = B^T L^-T. Small fronts need no BLAS.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from .._jit import inner, jit
+from .._jit import brief, inner, jit
 from .blas import (
     LOWER,
     MINUS,
@@ -21,12 +21,16 @@ from .blas import (
     UNIT,
     UPPER,
     ZERO,
+    Routines,
     address,
     gemm,
     gemv,
     trsm,
     trsv,
 )
+from .columns import subtract
+
+SMALL = 1024  # entries of a front's panel up to which a call of BLAS would take as long
 
 
 @inner
@@ -89,13 +93,63 @@ def _backward(routines, rows, k, block, ld, x1, width, x, buffer):
     )  # fmt: skip
 
 
-@jit
-def sweep(plan, panel, routines, panels, pivots, x, width, buffer, lower, unit, backward):
+@inner
+def _dot(a, at, b, to, count):
+    """Sum of a[at + i] * b[to + i] for i < count, by four sums at once."""
+    at, to, count = np.uint64(at), np.uint64(to), np.uint64(count)
+    one = np.uint64(1)
+    whole = count // np.uint64(4)
+    s0 = s1 = s2 = s3 = a.dtype.type(0)
+    for _ in range(whole):
+        s0 += a[at] * b[to]
+        s1 += a[at + one] * b[to + one]
+        s2 += a[at + np.uint64(2)] * b[to + np.uint64(2)]
+        s3 += a[at + np.uint64(3)] * b[to + np.uint64(3)]
+        at, to = at + np.uint64(4), to + np.uint64(4)
+    for _ in range(count - np.uint64(4) * whole):
+        s0 += a[at] * b[to]
+        at, to = at + one, to + one
+    return (s0 + s1) + (s2 + s3)
+
+
+@inner
+def _small_front(panels, diagonal, block, ld, rows, k, x, first, rest, lower, unit, backward):
+    """`_sweep` in a small front, for one right-hand side; `rest` is scratch for its update rows."""
+    m = rows.size
+    for i in range(m):
+        rest[i] = x[rows[i]] if backward else 0
+    for step in range(k):
+        j = k - 1 - step if backward else step
+        inner_first, count = (j + 1, k - 1 - j) if lower else (np.int64(0), j)
+        column = diagonal + j * (k + m) + inner_first
+        y = x[first + j]
+        if backward and m > 0:
+            y -= _dot(panels, block + j * ld, rest, 0, m)
+        if lower == backward and count > 0:
+            y -= _dot(panels, column, x, first + inner_first, count)
+        if not unit:
+            y /= panels[diagonal + j * (k + m + 1)]
+        x[first + j] = y
+        if lower != backward:
+            subtract(x, first + inner_first, panels, column, count, y)
+        if not backward:
+            subtract(rest, 0, panels, block + j * ld, m, y)
+    if not backward:
+        for i in range(m):
+            x[rows[i]] += rest[i]
+
+
+@inner
+def _sweep(
+    start, pointer, all_rows, panel, routines, panels, pivots, x, width, buffer,
+    lower, unit, backward,
+):  # fmt: skip
     """One substitution over all fronts, in place.
 
     Parameters
     ----------
-    plan : Plan
+    start, pointer, all_rows
+        Of the plan.
     panel : (f + 1,) int64 array
         As in `Layout`.
     routines : Routines
@@ -113,34 +167,48 @@ def sweep(plan, panel, routines, panels, pivots, x, width, buffer, lower, unit, 
     backward : bool
         Roots to leaves; else leaves to roots.
     """
-    fronts = plan.parent.size
+    fronts = panel.size - 1
     item = panels.itemsize
     uplo = LOWER if lower else UPPER
     diag = UNIT if unit else NON_UNIT
     trans = TRANS if lower != backward else NO_TRANS
     for step in range(fronts):
         s = fronts - 1 - step if backward else step
-        first = plan.start[s]
-        k = np.int64(plan.start[s + 1] - first)
-        m = plan.pointer[s + 1] - plan.pointer[s]
-        rows = plan.rows[plan.pointer[s] : plan.pointer[s + 1]]
-        diagonal = address(panels) + panel[s] * item
-        block = diagonal + (k if lower else k * (k + m)) * item
+        first = np.int64(start[s])
+        k = start[s + 1] - first
+        m = pointer[s + 1] - pointer[s]
+        rows = all_rows[pointer[s] : pointer[s + 1]]
+        above = panel[s] + (k if lower else k * (k + m))
         ld = k + m if lower else m
         own = x[first * width : (first + k) * width]
-        x1 = address(own)
         if unit and not backward:
             _interchange(own, width, pivots[first : first + k], backward)
-        if backward and m > 0:
-            _backward(routines, rows, k, block, ld, x1, width, x, buffer)
-        _solve_diagonal(routines, uplo, trans, diag, k, diagonal, k + m, x1, width)
-        if not backward and m > 0:
-            _forward(routines, rows, k, block, ld, x1, width, x, buffer)
+        if width == 1 and k * (k + m) <= SMALL:
+            of = panels, panel[s], above, ld, rows, k, x, first, buffer
+            _small_front(*of, lower, unit, backward)
+        else:
+            x1, diagonal = address(own), address(panels) + panel[s] * item
+            block = address(panels) + above * item
+            if backward and m > 0:
+                _backward(routines, rows, k, block, ld, x1, width, x, buffer)
+            _solve_diagonal(routines, uplo, trans, diag, k, diagonal, k + m, x1, width)
+            if not backward and m > 0:
+                _forward(routines, rows, k, block, ld, x1, width, x, buffer)
         if unit and backward:
             _interchange(own, width, pivots[first : first + k], backward)
 
 
-@jit
+@brief
+def extent(start, pointer):
+    """Largest number of update rows, and of entries of a panel."""
+    widest = largest = np.int64(0)
+    for s in range(start.size - 1):
+        k, m = np.int64(start[s + 1] - start[s]), pointer[s + 1] - pointer[s]
+        widest, largest = max(widest, m), max(largest, k * (k + m))
+    return widest, largest
+
+
+@brief
 def diagonal_of_panels(plan, panel, panels):
     """Diagonal of the first panel of each front, in the order of elimination."""
     out = np.empty(plan.start[-1], panels.dtype)
@@ -152,14 +220,14 @@ def diagonal_of_panels(plan, panel, panels):
     return out
 
 
-@jit
-def divide(x, width, diagonal, coupling, adjoint):
+@inner
+def _divide(x, width, diagonal, coupling, adjoint):
     """Solve D X = B in place, with pivots of order 1 and 2.
 
     Parameters
     ----------
     x : (n * width,) array of the scalar type
-        As for `sweep`.
+        As for `_sweep`.
     diagonal, coupling : (n,) arrays
         D(j, j) and D(j + 1, j).
     adjoint : bool
@@ -181,3 +249,82 @@ def divide(x, width, diagonal, coupling, adjoint):
             y, z = y / other, z / b
             x[c], x[c + width] = (a1 * y - z) / determinant, (a0 * z - y) / determinant
         j += 2
+
+
+@inner
+def _conjugate(x):
+    for i in range(x.size):
+        x[i] = np.conj(x[i])
+
+
+@inner
+def _solve_part(of, sides, B, X, x, buffer):
+    """See `substitute`: for vectors that are swept together."""
+    factors, (one_triangle, unit, indefinite, conjugate, transposed, conjugated) = of
+    start, pointer, rows, panel, panels, pivots, diagonal, coupling, routines = factors
+    into, left, out, right = sides
+    width, n = B.shape
+    for c in range(width):
+        for i in range(n):
+            p = np.uint32(into[i])
+            x[i * width + c] = B[c, p] * left[p] if left.size else B[c, p]
+    if conjugated != (conjugate and transposed):
+        _conjugate(x)
+    # with two panels L serves the forward sweep, and the backward one of A^T
+    lower = one_triangle or not transposed
+    given = start, pointer, rows, panel, routines, panels, pivots, x, width, buffer
+    interchanged = lower and unit
+    _sweep(*given, lower, interchanged, False)
+    if indefinite:
+        _divide(x, width, diagonal, coupling, conjugate)
+    if conjugate:  # L^H y = z is L^T conj(y) = conj(z)
+        _conjugate(x)
+    lower = one_triangle or transposed
+    interchanged = lower and unit
+    _sweep(*given, lower, interchanged, True)
+    if conjugated != (conjugate and not transposed):
+        _conjugate(x)
+    for c in range(width):
+        for i in range(n):
+            p, y = np.uint32(out[i]), x[i * width + c]
+            X[c, p] = y * right[p] if right.size else y
+
+
+@jit
+def substitute(
+    start, pointer, rows, panel, panels, pivots, diagonal, coupling, table, scalars, reals, adjoint,
+    one_triangle, unit, indefinite, conjugate, transposed, conjugated,
+    into, left, out, right, widest, most, B, X,
+):  # fmt: skip
+    """Solutions X of op(A) X = B by the factors: permuted, scaled, swept up and down.
+
+    Parameters
+    ----------
+    start, pointer, rows, panel, panels, pivots
+        As for `_sweep`.
+    diagonal, coupling : (n,) arrays
+        Of D, if there is one.
+    table, scalars, reals, adjoint
+        `Routines`.
+    one_triangle, unit, indefinite, conjugate : bool
+        Of the method; the last one of a complex adjoint.
+    transposed, conjugated : bool
+        op(A) is the transpose; it and its right-hand sides are conjugated.
+    into, left, out, right : arrays
+        The `Side` of B and that of X.
+    widest, most : int
+        Largest number of update rows, and of vectors that are swept together.
+    B, X : (k, n) arrays
+        A right-hand side in each row.
+    """
+    width, n = min(most, B.shape[0]), B.shape[1]
+    routines = Routines(table, scalars, reals, adjoint)
+    x, buffer = np.empty(n * width, panels.dtype), np.empty(widest * width, panels.dtype)
+    of = (
+        (start, pointer, rows, panel, panels, pivots, diagonal, coupling, routines),
+        (one_triangle, unit, indefinite, conjugate, transposed, conjugated),
+    )
+    sides = into, left, out, right
+    for first in range(0, B.shape[0], most):
+        last = min(first + most, B.shape[0])
+        _solve_part(of, sides, B[first:last], X[first:last], x[: n * (last - first)], buffer)

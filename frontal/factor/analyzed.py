@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 import numpy as np
 
-from ..backends import engine, resolved
+from ..backends import chooser, engine, resolved
 from ..cached import cached_property
 from ..cpu.layout import Layout
 from ..machine import thread_count
@@ -111,8 +110,7 @@ class Analyzed:
             If a matching was needed, and no values of the pattern give a regular matrix.
         """
         clock = Clock(progress)
-        machine = partial(resolved, backend)
-        found = kept_phase(matrix, method or matrix.method, choices, machine, clock)
+        found = kept_phase(matrix, method or matrix.method, choices, chooser(backend), clock)
         return cls(
             symbolic=found.symbolic,
             dtype=matrix.dtype,

@@ -7,12 +7,13 @@ rows, and counts errors in the units of x: a badly scaled matrix is not called i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from ..accuracy import NORMWISE, Errors, System, Vectors
+from ..accuracy import NORMWISE, Errors, System, Vectors, eps_of
 from ..cpu.probes import HostProbes
 from ..cpu.system import HostSystem
 from ..protocol import NumericFactor
@@ -83,7 +84,7 @@ def solution_condition(
     with np.errstate(all="ignore"):
         found = None if hidden else _as_it_is(of, enough)
         norm, near_null = found or _scaled(of, enough, hidden)
-    norm = norm if np.isfinite(norm) else np.inf
+    norm = norm if math.isfinite(norm) else math.inf
     return Estimate(norm, () if norm <= small else _dependent(near_null()))
 
 
@@ -99,7 +100,7 @@ class _Solution(NamedTuple):
     @property
     def error(self) -> float:
         """The precision of X."""
-        return float(self.errors.normwise.max(initial=np.finfo(self.X.dtype).eps))
+        return max(self.errors.worst, eps_of(self.X.dtype))
 
 
 def _as_it_is(of: _Solution, enough: float) -> _Found | None:
@@ -108,7 +109,7 @@ def _as_it_is(of: _Solution, enough: float) -> _Found | None:
     That is so near the borders of the exponent, and where solutions have to be mended.
     """
     factor, trans, X, B, errors = of
-    if near_border(errors, factor.dtype, X.dtype).any():
+    if not errors.fine and near_border(errors, factor.dtype, X.dtype).any():
         return None
     probes = factor.system(trans, X.dtype).probes(X, B, errors.solution, of.error)
     if probes is None:
@@ -189,7 +190,7 @@ def sure(factor: NumericFactor) -> bool:
 
 def hides(factor: NumericFactor) -> bool:
     """Whether solutions by the factors alone hide what A is, since pivots are small."""
-    small = not factor.health().pivot_ratio >= np.finfo(factor.matrix_dtype).eps ** 0.5
+    small = not factor.health().pivot_ratio >= eps_of(factor.matrix_dtype) ** 0.5
     return bool(small or factor.perturbed or factor.nulls.size)
 
 

@@ -12,22 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..accuracy import COMPONENTWISE, Errors, Vectors
+from ..accuracy import COMPONENTWISE, Errors, Vectors, borders
 from ..cpu.system import HostSystem, componentwise_error, direct, host_system
 from ..errors import IllConditionedWarning, SolutionOverflowError, warn
 from ..protocol import NumericFactor
 from ..symbolic.scaling import shifted
 from . import refine
 
-# Powers of two that stay free: for growth in the sweeps, and for corrections that are smaller than
-# the right-hand side by the precision of x.
-_ABOVE, _BELOW = 32, 11
 ZERO = -(1 << 20)  # an exponent for zero
 
 
@@ -54,22 +50,13 @@ def near_border(errors: Errors, factor: np.dtype, vectors: np.dtype) -> np.ndarr
     factor, vectors : data types
         Of the factor, in which the sweeps compute, and of right-hand sides and solutions.
     """
-    low, high, most = _borders(factor, vectors)
+    low, high, most = borders(factor, vectors)
     rhs, solution = (np.asarray(a, np.float64) for a in (errors.rhs, errors.solution))
     with np.errstate(all="ignore"):
         inside = (low <= errors.norm) & (errors.norm <= high) & np.isfinite(errors.normwise)
         inside &= (low <= rhs) & (rhs <= high) & (low <= solution) & (solution <= high)
         inside &= errors.norm * solution <= most
     return ~inside & (rhs != 0)
-
-
-@cache
-def _borders(factor: np.dtype, vectors: np.dtype) -> tuple[float, float, float]:
-    """Least and largest safe size of a matrix or vector, and largest of their product."""
-    info = np.finfo(factor)
-    low = 2.0 ** (int(info.minexp) + np.finfo(vectors).nmant + _BELOW)
-    high = 2.0 ** (int(info.maxexp) - _ABOVE)
-    return low, high, 2.0 ** (int(np.finfo(vectors).maxexp) - _ABOVE)
 
 
 def mended(
@@ -210,7 +197,7 @@ class Scaled(NamedTuple):
         """op(A'), solved by the factor of A."""
         A, magnitude = self.op(trans)
         norm = float(magnitude.sum(1).max(initial=0.0))
-        return HostSystem(A, norm, self.solver(factor, trans), magnitude, True)
+        return HostSystem.of(A, norm, self.solver(factor, trans), True)
 
     def solver(self, factor: NumericFactor, trans: str) -> Callable[[np.ndarray], np.ndarray]:
         """Solves with op(A'), by the factor of A."""

@@ -7,6 +7,7 @@ begins with one sum and one alternating sum of columns, and no random numbers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -45,10 +46,10 @@ def one_norm(probes: Probes, product: Product, adjoint: Product, enough: float =
         if sums[j] < found.value:
             break
         found = Norm(float(sums[j]), S[:, j : j + 1])
-        if turn == _TURNS - 1 or probes.complete or not np.isfinite(found.value):
+        if turn == _TURNS - 1 or probes.complete or not math.isfinite(found.value):
             break
         gains = probes.gains(adjoint(S), X)
-        if not np.isfinite(gains.largest):
+        if not math.isfinite(gains.largest):
             return found._replace(value=np.nan)
         if gains.largest <= gains.own[j]:
             break

@@ -194,6 +194,8 @@ class _Course:
 
     def refuse_unfixed(self, solver: Solver) -> None:
         """Raise where null columns are left to a backend whose factor cannot bear them all."""
+        if solver.verdict.found is None:
+            return
         if self.analysis.engine.fallback is not None and not solver.fixes():
             column = smallest_pivot_column(solver.factor)
             raise SingularMatrixError.numerical(column, "solutions are of null vectors alone")

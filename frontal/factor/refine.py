@@ -40,8 +40,9 @@ def solve(
         nothing = np.zeros(k)
         return B.copy(), Errors(nothing, nothing, nothing, 0.0, nothing), 0
     if k <= system.most:
-        X = system.solve(B)
-        return (X, None, 0) if steps == 0 and not judged else refine(system, X, B, steps)
+        if steps == 0 and not judged:
+            return system.solve(B), None, 0
+        return _refined(system, B, steps, *system.solved(B))
     X, errors, taken = system.empty(n, k), [], 0
     for first in range(0, k, system.most):
         part = slice(first, first + system.most)
@@ -73,7 +74,22 @@ def refine(
     taken : int
         Corrections kept.
     """
-    R, errors = system.measure(X, B)
+    return _refined(system, B, steps, X, *system.measure(X, B))
+
+
+def _refined(
+    system: System, B: Vectors, steps: int | None, X: Vectors, R: Vectors, errors: Errors
+) -> tuple[Vectors, Errors, int]:
+    """See `refine`; R and `errors` are of the first solution."""
+    if steps is None and errors.fine:
+        return X, errors, 0
+    with np.errstate(all="ignore"):  # of what is not finite, the errors tell
+        return _improved(system, X, B, steps, R, errors)
+
+
+def _improved(
+    system: System, X: Vectors, B: Vectors, steps: int | None, R: Vectors, errors: Errors
+) -> tuple[Vectors, Errors, int]:
     merit = errors.merit(system.eps)
     taken = 0
     for _ in range(_MOST_STEPS if steps is None else steps):

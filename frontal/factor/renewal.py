@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..matrix import Canonical, working_dtype
+from ..symmetry import is_hermitian
 from ..values import StoredOrder
 from ..whole import whole
 from .lifecycle import Last
@@ -42,14 +42,14 @@ def new_values(
 def _on_host(
     A: Any, last: Last, order: StoredOrder, triangle: str | None
 ) -> tuple[Canonical, StoredOrder]:
-    of, known = last.analysis.symbolic, None
+    of = last.analysis.symbolic
     adjoint = order.triangle.adjoint if order.triangle else last.analysis.adjoint
     if order.is_of(A):
-        known, values = order, A.get() if hasattr(A, "get") else np.asarray(A)
+        values = A.get() if hasattr(A, "get") else np.asarray(A)
         values = order.arranged(values, working_dtype(values.dtype, "A"), of.indptr, of.indices)
-        A = sp.csc_array((values, of.indices, of.indptr), shape=(of.n, of.n))
-        triangle = None  # that of the order has been completed
+        values = np.array(values, order="C")  # the user may go on to change them
+        return of.with_values(values, is_hermitian(of.indptr, of.indices, values)), order
     given = partial(whole, A, triangle, kind="general", adjoint=adjoint)
-    matrix = given(check_finite=False, ordered=known is None)
+    matrix = given(check_finite=False, ordered=True)
     last.analysis.matching_pattern(matrix)
-    return last.analysis.kept(matrix), known or matrix.order or order
+    return last.analysis.kept(matrix), matrix.order or order

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..accuracy import Errors, Vectors
+from ..accuracy import Errors, Vectors, eps_of
 from ..cached import cached_property
 from ..cpu.system import HostSystem, componentwise_error, host_system
 from ..info import SolveInfo
@@ -73,23 +73,25 @@ class Solver:
             of = b, factor.symbolic.n, factor.matrix_dtype
             B, restore = prepare_rhs(*of, check_finite=not told)
             solved = self._solve_block(factor.upload(B), trans, steps, judged, reported)
-            X, errors, taken, estimate = solved._replace(X=factor.download(solved.X))
+            X, errors, taken, estimate = solved
+            X = factor.download(X)
             if told and errors is not None and not np.isfinite(errors.rhs).all():
                 check_finite_rhs(B, np.ndim(b))
             x = restore(X)
         if errors is None:
             return x, None
-        exponent.refuse_overflow(errors, X.dtype)
+        left = errors
+        if errors.lost is not None:
+            exponent.refuse_overflow(errors, X.dtype)
+            left = exponent.warned_of_underflow(errors, X.dtype) if steps != 0 else errors
         if steps != 0:
-            judged_errors = exponent.warned_of_underflow(errors, X.dtype)
-            self.verdict.judge(factor, judged_errors, estimate, X.dtype, steps is not None)
+            self.verdict.judge(factor, left, estimate, X.dtype, steps is not None)
         if about is None:
             return x, None
         seconds = time.perf_counter() - began
         solved = Solved(X, errors, taken, estimate)
         return x, self._report(about(), solved, B, trans, steps != 0, seconds)
 
-    @np.errstate(all="ignore")  # of what is not finite, the errors tell
     def _solve_block(
         self, B: Vectors, trans: str, steps: int | None, judged: bool, reported: bool
     ) -> Solved:
@@ -99,26 +101,29 @@ class Solver:
             parts = self.factor.empty(2 * k, B.real.dtype)
             parts[:, :k], parts[:, k:] = B.real, B.imag
             solved = self._solve_block(parts, trans, steps, judged, reported)
-            return solved._replace(X=solved.X[:, :k] + 1j * solved.X[:, k:])
+            with np.errstate(all="ignore"):  # of what is not finite, the errors tell
+                return solved._replace(X=solved.X[:, :k] + 1j * solved.X[:, k:])
         X, errors, taken, _ = self._refined(B, trans, steps, judged)
         if self.mixed and errors is not None:
-            _require_solutions(errors, steps, float(np.finfo(B.dtype).eps))
+            _require_solutions(errors, steps, eps_of(B.dtype))
         estimate, factor = None, self.factor
         if errors is not None and steps != 0:
             estimate = self.verdict.estimated(factor, errors, X, B, trans, reported)
-        X, errors = self.verdict.fixed(factor, X, B, trans, errors)
+        if self.verdict.found is not None:
+            X, errors = self.verdict.fixed(factor, X, B, trans, errors)
         return Solved(X, errors, taken, estimate)
 
     def _refined(self, B: Vectors, trans: str, steps: int | None, judged: bool) -> Solved:
         """Solutions by the factor, by refinement and by what helps where that does not."""
         system = self.factor.system(trans, B.dtype)
         X, errors, taken = refine.solve(system, B, steps, judged)
-        if errors is None:
+        if errors is None or errors.fine:
             return Solved(X, errors, taken)
-        if steps is None and errors.insufficient(float(np.finfo(B.dtype).eps)):
-            X, errors, more = self._rescued(X, B, trans, errors)
-            taken += more
-        return Solved(*exponent.mended(self.factor, X, B, trans, steps, errors, taken))
+        with np.errstate(all="ignore"):  # of what is not finite, the errors tell
+            if steps is None and errors.insufficient(eps_of(B.dtype)):
+                X, errors, more = self._rescued(X, B, trans, errors)
+                taken += more
+            return Solved(*exponent.mended(self.factor, X, B, trans, steps, errors, taken))
 
     def _rescued(
         self, X: Vectors, B: Vectors, trans: str, errors: Errors
@@ -138,9 +143,8 @@ class Solver:
         """Look for evidence that A is singular, where pivots are small; see `Verdict.examine`."""
 
         def backward_error(B: np.ndarray) -> float:
-            with np.errstate(all="ignore"):
-                errors = self._refined(self.factor.upload(B), "N", None, True).errors
-            return np.inf if errors is None else float(errors.normwise.max(initial=0.0))
+            errors = self._refined(self.factor.upload(B), "N", None, True).errors
+            return np.inf if errors is None else errors.worst
 
         self.verdict.examine(self.factor, backward_error, before)
 

@@ -7,12 +7,13 @@ solution, and again where pivots or solutions change in size, after a refactoriz
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..accuracy import NORMWISE, Errors, System, Vectors
+from ..accuracy import NORMWISE, Errors, System, Vectors, eps_of
 from ..errors import IllConditionedWarning, SingularMatrixError, warn
 from ..protocol import NumericFactor, relative_pivots
 from . import refine
@@ -94,7 +95,7 @@ class Verdict:
         alike = self.perturbed == before.perturbed and _alike(self.pivot_ratio, before.pivot_ratio)
         if alike:
             self.estimates = before.estimates
-        eps, n = float(np.finfo(factor.dtype).eps), factor.symbolic.n
+        eps, n = eps_of(factor.dtype), factor.symbolic.n
         sound = self.pivot_ratio >= eps**0.5 and not self.perturbed and not factor.nulls.size
         known = alike and before.nulls.get("N", before) is None and not factor.nulls.size
         if n == 0 or sound:
@@ -131,6 +132,7 @@ class Verdict:
 
     # --- of solutions ------------------------------------------------------------------------
 
+    @np.errstate(all="ignore")  # of what is not finite, the errors tell
     def fixed(
         self, factor: NumericFactor, X: Vectors, B: Vectors, trans: str, errors: Errors | None
     ) -> tuple[Vectors, Errors | None]:
@@ -180,24 +182,23 @@ class Verdict:
         limited : bool
             The number of corrections was.
         """
-        worst = float(errors.normwise.max(initial=0.0))
-        eps = float(np.finfo(factor.matrix_dtype).eps)
+        worst, eps, found = errors.worst, eps_of(factor.matrix_dtype), self.found
         replaced = factor.perturbed or factor.nulls.size
         lost = replaced and worst > eps**0.75 and not limited
-        if self.found is not None:
+        if found is not None:
             lost = worst > _CONSISTENT * eps
-        if not np.isfinite(worst) or lost:
+        if not worst < np.inf or lost:
             raise SingularMatrixError.numerical(
                 smallest_pivot_column(factor), f"the backward error stays at {worst:.1e}"
             )
-        if worst > NORMWISE * eps and self.found is None:
+        if worst > NORMWISE * eps and found is None:
             advice = "allow more refinement" if limited else "scale the matrix, or use float64"
             warn(
                 f"the backward error of the solution stays at {worst:.1e}; {advice}",
                 IllConditionedWarning,
             )
         elif estimate is not None and self.singular != "allow":
-            _warn_of_condition(estimate, max(worst, float(np.finfo(dtype).eps)))
+            _warn_of_condition(estimate, max(worst, eps_of(dtype)))
 
     def estimated(
         self,
@@ -209,14 +210,16 @@ class Verdict:
         anew: bool = False,
     ) -> Estimate | None:
         """The condition number that holds for solutions, from before or made `anew`."""
-        if not X.size or not np.isfinite(errors.normwise).all() or self.found is not None:
+        if not X.size or not errors.worst < np.inf or self.found is not None:
             return None
         decade = _decade(errors.amplification)
         key = trans != "N", decade
-        for near in (decade, decade - 1, decade + 1):
-            if not anew and (key[0], near) in self.estimates:
-                return self.estimates[key[0], near]
-        eps = float(np.finfo(X.dtype).eps)
+        if not anew:
+            for near in (decade, decade - 1, decade + 1):
+                known = self.estimates.get((key[0], near))
+                if known is not None:
+                    return known
+        eps = eps_of(X.dtype)
         estimate = solution_condition(factor, trans, X, B, errors, roughly=not anew)
         if is_mixed(factor):
             _require_condition(estimate, eps)
@@ -234,7 +237,7 @@ class Verdict:
 
 
 def _decade(amplification: float) -> int:
-    return round(np.log10(amplification)) if amplification > 0 else -400
+    return round(math.log10(amplification)) if amplification > 0 else -400
 
 
 def _alike(a: float, b: float) -> bool:

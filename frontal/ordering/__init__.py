@@ -129,7 +129,7 @@ def order(
         graph = adjacency(graph)
     found = Candidates(graph, Model(reuse, rate, bandwidth, room))
     if method == "auto":
-        auto.choose(found, time_limit, threads or thread_count())
+        auto.choose(found, time_limit, threads)
     elif method == "amd":
         found.add_amd()
     elif method == "dissection":

@@ -12,14 +12,15 @@ T. A. Davis, W. W. Hager and S. Rajamanickam, Algorithm 887, ACM TOMS 35 (2008).
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
-from .._jit import inner, jit
-from .assembly import assembly_postorder
+from .._jit import brief, inner, jit
+from .assembly import NONE, assembly_postorder
 from .graph import weighted_degree
 
-NONE = np.int32(-1)
 # What a step reads of a node lies together: one record is less than a cache line.
 NODE = np.dtype(
     [
@@ -319,6 +320,15 @@ def _eliminate(
         free = max(free, end)
 
 
+@brief
+def _are_nodes(indices, n):
+    """Whether all are from 0 to n - 1."""
+    good = True
+    for i in indices:
+        good &= 0 <= i < n
+    return good
+
+
 def amd(
     indptr: np.ndarray,
     indices: np.ndarray,
@@ -370,27 +380,25 @@ def amd(
     indptr = np.ascontiguousarray(indptr, np.int64)
     indices = np.ascontiguousarray(indices, np.int32)
     n = indptr.size - 1
-    if indices.size != indptr[-1] or (indices.size and not 0 <= indices.min() <= indices.max() < n):
+    if indices.size != indptr[-1] or not _are_nodes(indices, n):
         raise ValueError(f"indices must hold indptr[-1] = {indptr[-1]} nodes from 0 to {n - 1}")
-    group = np.zeros(n, np.int32) if constraint is None else np.asarray(constraint)
+    node = np.zeros(n, NODE)
     members, first_member = np.arange(n, dtype=np.int32), np.array([0, n])
-    if group.shape != (n,):
-        raise ValueError(f"constraint must hold a class for each of the {n} nodes")
     if constraint is not None:
-        group = np.unique(group, return_inverse=True)[1]
+        group = np.asarray(constraint)
+        if group.shape != (n,):
+            raise ValueError(f"constraint must hold a class for each of the {n} nodes")
+        node["group"] = group = np.unique(group, return_inverse=True)[1]
         members = np.argsort(group, kind="stable").astype(np.int32)
         first_member = np.append(0, np.cumsum(np.bincount(group)))
-    node = np.zeros(n, NODE)
-    node["group"] = group
     if weights is None:
-        weights, reach = np.ones(n, np.int32), np.diff(indptr)
+        weights, reach, total = np.ones(n, np.int32), np.diff(indptr), n
     else:
         weights = np.ascontiguousarray(weights, np.int32)
-        reach = weighted_degree(indptr, indices, weights)
-    total = int(weights.sum())
+        reach, total = weighted_degree(indptr, indices, weights), int(weights.sum())
     head = np.full(total + 1, NONE, np.int32)  # by degree
     bucket = np.full(2 ** min(16, n.bit_length()), NONE, np.int32)  # by hash
-    limit = total if dense < 0 else int(max(16.0, dense * np.sqrt(total)))
+    limit = total if dense < 0 else int(max(16.0, dense * math.sqrt(total)))
     of = indptr, indices, node, weights, reach, head, bucket, members, first_member
     _eliminate(*of, limit, bool(aggressive))
-    return assembly_postorder(node)
+    return assembly_postorder(node, first_member.size - 1)

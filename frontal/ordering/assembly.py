@@ -6,6 +6,7 @@ import numpy as np
 
 from .._jit import jit
 
+NONE = np.int32(-1)
 _VARIABLE = 65535  # comes behind fronts of any size
 
 
@@ -49,7 +50,7 @@ def _postorder(parent, order):
     return post
 
 
-def assembly_postorder(node: np.ndarray) -> np.ndarray:
+def assembly_postorder(node: np.ndarray, classes: int) -> np.ndarray:
     """Postorder of the assembly tree, class by class, dense nodes at the end of their class.
 
     Below an element come elements, the largest front last, so that its contribution waits for no
@@ -58,7 +59,6 @@ def assembly_postorder(node: np.ndarray) -> np.ndarray:
     size, parent = np.empty(node.size, np.uint16), np.empty(node.size, np.int32)
     _sizes_and_parents(node, size, parent)
     order = np.argsort(size, kind="stable").astype(np.int32)
-    group = node["group"]
-    if group.any():
-        order = order[np.argsort(group[order], kind="stable")]
+    if classes > 1:
+        order = order[np.argsort(node["group"][order], kind="stable")]
     return _postorder(parent, order)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..cached import cached_property
 from ..errors import OrderingTimeout
-from ..machine import DISSECTION
+from ..machine import DISSECTION, thread_count
 from . import dissection, metis
 from .amd import amd
 from .components import Components, CompressedGraph, compressed
@@ -63,7 +63,7 @@ class Candidates:
     def add_amd(self) -> None:
         """Minimum degree, its dense rows by the rule of all methods here."""
         graph, merged = self.graph, self.merged
-        dense = dense_limit(graph) / np.sqrt(max(graph.n, 1))
+        dense = dense_limit(graph) / max(graph.n, 1) ** 0.5
         if merged is None:
             perm = amd(graph.indptr, graph.indices, dense=dense)
         else:
@@ -93,16 +93,20 @@ def _merged(graph: Graph) -> CompressedGraph | None:
     return None if merged.graph is graph else merged
 
 
-def choose(found: Candidates, time_limit: float | None, threads: int) -> None:
+def choose(found: Candidates, time_limit: float | None, threads: int | None) -> None:
     """Fill `found` with minimum degree and, as far as they should pay, dissections.
 
     A dissection that fails or is not done in time is given up: minimum degree is there.
     """
+    if found.graph.n < FEWEST:
+        found.add_amd()
+        return
+    threads = threads or thread_count()
     deadline = np.inf if time_limit is None else time.monotonic() + time_limit
     components = Components(found.graph, found.merged)
     with _Dissections(found, components, threads) as dissections:
         found.add_amd()
-        if found.cost.flops < FLOOR or found.graph.n < FEWEST:
+        if found.cost.flops < FLOOR:
             return
         try:
             if dissections.should_pay():

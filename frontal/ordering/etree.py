@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .._jit import allocating, jit
+from .._jit import allocating, brief, jit
 from ..parts import in_parts
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def column_counts(pointer, rows, parent, weights):
     return count
 
 
-@jit
+@brief
 def inverse(perm):
     """The inverse permutation."""
     iperm = np.empty_like(perm)
@@ -236,12 +236,15 @@ def depths(parent):
 
 
 @jit
-def _entries_and_flops(counts):
-    entries, flops = np.int64(0), 0.0
-    for count in counts:
-        entries += count
-        flops += float(count) * count
-    return entries, flops
+def _cost(parent, counts):
+    """The numbers of a `Cost`."""
+    entries, flops, height = np.int64(0), 0.0, 0
+    depth = depths(parent)
+    for j in range(parent.size):
+        entries += counts[j]
+        flops += np.float64(counts[j]) * counts[j]
+        height = max(height, depth[j])
+    return entries, flops, height
 
 
 class EliminationTree(NamedTuple):
@@ -310,6 +313,5 @@ class EliminationTree(NamedTuple):
 
     def cost(self) -> Cost:
         """Exact cost of a Cholesky factorization in this order."""
-        height = int(depths(self.parent).max(initial=0))
-        entries, flops = _entries_and_flops(self.counts)
-        return Cost(int(entries), float(flops), height)
+        entries, flops, height = _cost(self.parent, self.counts)
+        return Cost(int(entries), float(flops), int(height))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 
-from .._jit import jit
+from .._jit import allocating, brief, jit
 from .._typing import Sparse
 from ..cached import cached_property
 from ..checked import checked
+from ..compressed import SORTED, inspect
 from ..parts import in_parts
 from ..symmetry import compare_triangles
 
@@ -72,21 +73,18 @@ def adjacency(A: Sparse) -> Graph:
         raise ValueError(
             f"A must be square to be ordered symmetrically, but its shape is {A.shape}"
         )
-    n = A.shape[0]
     A = checked(A, "A")
     A = A if A.format in ("csc", "csr") else A.tocsc()
-    # One byte per entry; booleans would make SciPy add by a slower path.
-    P = sp.csr_array((np.ones(A.indices.size, np.int8), A.indices, A.indptr), shape=(n, n))
-    pattern = P.indptr.astype(np.int64, copy=False), P.indices
-    if not (P.has_canonical_format and compare_triangles(*pattern, None, False, 0.0)):
-        T = P.T.tocsr()  # a transpose is sorted whatever P is
-        P = T.T.tocsr()
-        for half in (P, T):
-            half.sum_duplicates()
-            half.data[:] = 1  # many duplicates could wrap around to zero, which a sum drops
-        P = P + T
-        pattern = P.indptr.astype(np.int64, copy=False), P.indices
-    return without_diagonal(*pattern)
+    indices = A.indices[: A.indptr[-1]]
+    return graph_of(A.indptr.astype(np.int64), indices.astype(np.int32, copy=False))
+
+
+def graph_of(indptr: np.ndarray, indices: np.ndarray) -> Graph:
+    """As `adjacency`, of int64 and int32 arrays that are known to be a pattern."""
+    sound = inspect(indptr, indices) == SORTED
+    if sound and compare_triangles(indptr, indices, None, False, 0.0):
+        return without_diagonal(indptr, indices)
+    return Graph(*_united(indptr, indices), indptr.size - 1)
 
 
 def without_diagonal(indptr: np.ndarray, indices: np.ndarray) -> Graph:
@@ -108,6 +106,48 @@ def _find_diagonal(indptr, indices, own, first, last):
             if indices[p] >= i:
                 own[i + 1] = indices[p] == i
                 break
+
+
+@allocating
+def _transposed(indptr, indices):
+    """The transpose of a pattern, its rows sorted."""
+    n = indptr.size - 1
+    pointer, out = np.zeros(n + 1, np.int64), np.empty(indices.size, np.int32)
+    for i in indices:
+        pointer[i + 1] += 1
+    for i in range(n):
+        pointer[i + 1] += pointer[i]
+    cursor = pointer[:-1].copy()
+    for j in range(n):
+        for p in range(indptr[j], indptr[j + 1]):
+            i = indices[p]
+            out[cursor[i]] = j
+            cursor[i] += 1
+    return pointer, out
+
+
+@jit
+def _united(indptr, indices):
+    """A pattern and its transpose together, sorted, without diagonal and duplicates."""
+    n = indptr.size - 1
+    across, columns = _transposed(indptr, indices)
+    along, rows = _transposed(across, columns)
+    kept, out = np.empty(n + 1, np.int64), np.empty(2 * indices.size, np.int32)
+    count = np.int64(0)
+    for j in range(n):
+        kept[j], last = count, -1
+        p, end, q, stop = along[j], along[j + 1], across[j], across[j + 1]
+        while p < end or q < stop:
+            if q == stop or (p < end and rows[p] <= columns[q]):
+                i, p = rows[p], p + 1
+            else:
+                i, q = columns[q], q + 1
+            if i != last and i != j:
+                out[count] = i
+                count += 1
+            last = i
+    kept[n] = count
+    return kept, out[:count].copy()
 
 
 @jit
@@ -218,15 +258,24 @@ def weighted_degree(indptr, indices, weights):
     return degree
 
 
+@brief
+def _degrees_above(indptr, limit):
+    """How many nodes have more neighbours."""
+    count = 0
+    for i in range(indptr.size - 1):
+        count += indptr[i + 1] - indptr[i] > limit
+    return count
+
+
 def dense_limit(graph: Graph) -> float:
     """Number of neighbours above which a node is better left out of an ordering and put last.
 
     AMD's ``max(16, 10 sqrt(n))``; or 50 times the mean, if no more than ``sqrt(n)`` nodes are
     above that: a hundred rows of density 0.02 make minimum degree a hundred times slower.
     """
-    root = np.sqrt(graph.n)
+    root = math.sqrt(graph.n)
     hub = max(16.0, 50.0 * graph.nnz / max(graph.n, 1))
-    rare = np.count_nonzero(graph.degree > hub) <= root
+    rare = _degrees_above(graph.indptr, hub) <= root
     return min(hub, max(16.0, 10.0 * root)) if rare else max(16.0, 10.0 * root)
 
 

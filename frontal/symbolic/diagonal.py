@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from .._jit import jit
+from .._jit import brief, jit
 from .matching import by_columns
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ MIN_SYMMETRY = 0.6  # below this share of mirrored entries the matching repays i
 TINY_DIAGONAL = 1e-8  # of the largest entry of row and column
 
 
-@jit
+@brief
 def _tiny_diagonal(indptr, indices, size):
     n = indptr.size - 1
     diagonal, by_row, by_column = np.zeros(n), np.zeros(n), np.zeros(n)
@@ -51,9 +51,15 @@ def tiny_diagonal(A: sp.csc_array) -> NDArray[np.bool_]:
     -------
     (n,) bool array
     """
+    return tiny_entries(A.indptr.astype(np.int64, copy=False), A.indices, A.data)
+
+
+def tiny_entries(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> NDArray[np.bool_]:
+    """As `tiny_diagonal`, of arrays by columns."""
+    if data.dtype.kind != "c":
+        return _tiny_diagonal(indptr, indices, np.abs(data))
     with np.errstate(over="ignore"):
-        size = np.abs(A.data).astype(np.float64, copy=False)
-    return _tiny_diagonal(A.indptr, A.indices, size)
+        return _tiny_diagonal(indptr, indices, np.abs(data))
 
 
 @jit
@@ -158,7 +164,23 @@ def pattern_symmetry(A: Sparse) -> float:
     0.5
     """
     A = by_columns(A)
-    P = sp.csc_array((np.ones(A.indices.size, np.int8), A.indices, A.indptr), A.shape)
-    diagonal = np.count_nonzero(P.diagonal())
-    mirrored = P.multiply(P.T.tocsc()).nnz - diagonal
-    return float(mirrored / (P.nnz - diagonal)) if P.nnz > diagonal else 1.0
+    return mirrored_share(A.indptr.astype(np.int64, copy=False), A.indices)
+
+
+@brief
+def mirrored_share(indptr, indices):
+    """As `pattern_symmetry`, of a pattern by columns whose rows ascend."""
+    cursor = indptr[:-1].copy()  # columns are visited from left to right
+    mirrored = entries = 0
+    for j in range(cursor.size):
+        for p in range(indptr[j], indptr[j + 1]):
+            i = indices[p]
+            if i == j:
+                continue
+            q, end = cursor[i], indptr[i + 1]
+            while q < end and indices[q] < j:
+                q += 1
+            cursor[i] = q
+            mirrored += q < end and indices[q] == j
+            entries += 1
+    return mirrored / entries if entries > 0 else 1.0

@@ -44,8 +44,8 @@ def kept_phase(
     clock: Clock,
 ) -> Found:
     """As `symbolic_phase`, which has it, from the folder where that has been done before."""
-    folder = os.environ.get("FRONTAL_ANALYSIS_CACHE")
-    if not folder or matrix.n < LEAST:
+    folder = os.environ.get("FRONTAL_ANALYSIS_CACHE") if matrix.n >= LEAST else None
+    if not folder:
         return symbolic_phase(matrix, method, choices, machine, clock)
     limit = _limit()
     clock.start("cache")

@@ -20,7 +20,7 @@ from ..method import Method
 from ..ordering import Ordering, order
 from ..ordering.etree import EliminationTree, inverse
 from ..ordering.graph import Graph, adjacency
-from .diagonal import MIN_SYMMETRY, pattern_symmetry, tiny_diagonal
+from .diagonal import MIN_SYMMETRY, mirrored_share, tiny_entries
 from .matching import Matching, maximum_product_matching
 from .pairs import symmetric_pairs
 from .scaling import equilibrated
@@ -92,11 +92,11 @@ def match_rows(matrix: Canonical, method: Method, pairs: Pairs) -> Matched:
     SingularMatrixError
         If the matrix is structurally singular.
     """
-    A = as_csc(matrix, matrix.indices)
     in_place = Matched(None, np.arange(matrix.n, dtype=np.int32))
-    tiny, symmetry = _diagonal(A, method)
+    tiny, symmetry = _diagonal(matrix, method)
     if not tiny.any() and symmetry >= MIN_SYMMETRY:
         return in_place
+    A = as_csc(matrix, matrix.indices)
     if method.one_triangle or (symmetry >= _SYMMETRIC and pairs != "none"):
         in_place = replace(in_place, tiny=tiny)
         if pairs == "all":
@@ -114,13 +114,15 @@ def looks_at_values(matrix: Canonical, method: Method) -> bool:
     """Whether a symbolic phase follows from more of the values than a diagonal that is not tiny."""
     if not method.scaling:
         return False
-    tiny, symmetry = _diagonal(as_csc(matrix, matrix.indices), method)
+    tiny, symmetry = _diagonal(matrix, method)
     return bool(tiny.any()) or symmetry < MIN_SYMMETRY
 
 
-def _diagonal(A: sp.csc_array, method: Method) -> tuple[np.ndarray, float]:
+def _diagonal(matrix: Canonical, method: Method) -> tuple[np.ndarray, float]:
     """Columns with tiny diagonal entries, and how symmetric the pattern is."""
-    return tiny_diagonal(A), 1.0 if method.one_triangle else pattern_symmetry(A)
+    of = matrix.indptr, matrix.indices
+    symmetric = method.one_triangle or matrix.hermitian
+    return tiny_entries(*of, matrix.data), 1.0 if symmetric else mirrored_share(*of)
 
 
 def _matching(A: sp.csc_array) -> Matching:

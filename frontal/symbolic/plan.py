@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._jit import jit
+from .._jit import brief, jit
 from ..parts import in_parts
+from .supernodes import children_of
 
 
 class Plan(NamedTuple):
@@ -53,15 +54,6 @@ class Plan(NamedTuple):
     source: np.ndarray
     row: np.ndarray
     column: np.ndarray
-
-
-def _children(parent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Children of each front, ascending, and where each list begins."""
-    below = np.flatnonzero(parent >= 0)
-    children = below[np.argsort(parent[below], kind="stable")].astype(np.int32)
-    pointer = np.zeros(parent.size + 1, np.int64)
-    np.cumsum(np.bincount(parent[below], minlength=parent.size), out=pointer[1:])
-    return pointer, children
 
 
 @jit
@@ -190,7 +182,7 @@ def make_plan(indptr, indices, perm, row_rank, method, start, parent, pointer, r
     start, parent, pointer, rows
         Fronts, as `supernodes` returns them.
     """
-    child_pointer, children = _children(parent)
+    child_pointer, children = children_of(parent)
     relative = np.empty(rows.size, np.int32)
     of_fronts = start, parent, pointer, rows, relative
     in_parts(lambda *part: _relative_rows(*of_fronts, *part), pointer)
@@ -199,7 +191,11 @@ def make_plan(indptr, indices, perm, row_rank, method, start, parent, pointer, r
     return Plan(start, parent, pointer, rows, relative, child_pointer, children, *entries)
 
 
-def front_flops(start: np.ndarray, pointer: np.ndarray) -> np.ndarray:
+@brief
+def front_flops(start, pointer):
     """Multiplications and additions of a Cholesky factorization of each front (LU: twice)."""
-    k, m = np.diff(start).astype(np.float64), np.diff(pointer).astype(np.float64)
-    return k * (k + 1) * (2 * k + 1) / 6 + k * k * m + k * m * (m + 1)
+    out = np.empty(start.size - 1)
+    for s in range(out.size):
+        k, m = np.float64(start[s + 1] - start[s]), np.float64(pointer[s + 1] - pointer[s])
+        out[s] = k * (k + 1) * (2 * k + 1) / 6 + k * k * m + k * m * (m + 1)
+    return out

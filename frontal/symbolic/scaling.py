@@ -7,12 +7,13 @@ row is near 1 (Ruiz, RAL-TR-2001-034).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .._jit import jit
+from .._jit import brief, inner, jit
 from ..cached import cached_property
 from .matching import Matching, maximum_product_matching
 
@@ -24,6 +25,8 @@ FAR = 2.0**-10  # entries below it make a scaling uneven,
 UNEVEN = 0.01  # if they are more than this share of all
 SWEEPS = 10  # each halves the decades between a row's largest entry and 1
 _ZERO = -(1 << 20)  # an exponent for zero, below all sums of others
+# of a double: its fraction, the exponent of infinity, and the fraction of the root of 2
+_FRACTION, _ENDLESS, _ROOT = (1 << 52) - 1, 0x7FF, 0x6A09E667F3BCD
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,7 @@ def equilibrated(
     return Equilibrated(scaling, far <= UNEVEN * size.size)
 
 
-@jit
+@brief
 def _far_below(indptr, indices, size, row, column):
     """How many entries but zeros are far below 1."""
     far = 0
@@ -121,19 +124,22 @@ def scaled(
     return out
 
 
-@jit
+@brief
 def _multiply(indptr, indices, data, row, column, out):
     for j in range(indptr.size - 1):
         for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
             out[p] = data[p] * (row[np.uint32(indices[p])] * column[j])
 
 
-def extreme(row: np.ndarray, column: np.ndarray) -> bool:
+@brief
+def extreme(row, column):
     """Whether the product of a row's and a column's factor may be no double precision number."""
-    with np.errstate(over="ignore", under="ignore"):
-        largest = row.max(initial=1.0) * column.max(initial=1.0)
-        least = row.min(initial=1.0) * column.min(initial=1.0)
-    return least < 2.0**-_LARGEST or largest > 2.0**_LARGEST
+    largest, least, highest, lowest = 1.0, 1.0, 1.0, 1.0
+    for x in row:
+        largest, least = max(largest, x), min(least, x)
+    for x in column:
+        highest, lowest = max(highest, x), min(lowest, x)
+    return least * lowest < 2.0**-_LARGEST or largest * highest > 2.0**_LARGEST
 
 
 def shifted(M: np.ndarray, exponent: np.ndarray) -> np.ndarray:
@@ -166,32 +172,81 @@ def _gains(indptr, indices, size, by_row, by_column):
     return of_row, of_column
 
 
-def _exponents(x: np.ndarray) -> np.ndarray:
-    """Exponent of the power of two nearest to each number, `_ZERO` for zero."""
-    fraction, exponent = np.frexp(x)
-    exponent = exponent.astype(np.int64) - (fraction < np.sqrt(0.5))
-    return np.where(x > 0, exponent, _ZERO)
+@inner
+def _exponent(bits):
+    """Exponent of the power of two nearest to a positive number of such bits, `_ZERO` for zero."""
+    exponent, fraction = bits >> 52, bits & _FRACTION
+    if exponent == _ENDLESS:
+        return 0 if fraction == 0 else _ZERO
+    if exponent == 0:
+        if fraction == 0:
+            return _ZERO
+        exponent += 1
+        while fraction >> 52 == 0:
+            fraction, exponent = fraction << 1, exponent - 1
+        fraction &= _FRACTION
+    return exponent - 1022 - (fraction < _ROOT)
 
 
 def _modulus(data: np.ndarray) -> np.ndarray:
     """Moduli, all of them numbers."""
+    if data.dtype.kind != "c":
+        return np.abs(data)
     with np.errstate(over="ignore"):
         size = np.abs(data)
-    if data.dtype.kind != "c" or np.isfinite(size).all():
+    if np.isfinite(size).all():
         return size
     return np.where(
         np.isfinite(size), size, np.maximum(np.abs(np.real(data)), np.abs(np.imag(data)))
     )
 
 
-def _powers(row: np.ndarray, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Powers of two; what is too large in one goes over to the other."""
-    ends = [a.max(initial=0) for a in (row, -row, column, -column)]
-    if max(ends) > _LARGEST:
-        shift = (row.max() + row.min() - column.max() - column.min()) // 4
-        row, column = row - shift, column + shift
-    row, column = (np.clip(a, -_LARGEST, _LARGEST).astype(np.int32) for a in (row, column))
-    return np.ldexp(1.0, row), np.ldexp(1.0, column)
+@inner
+def _take_over(row, column):
+    """Let one side of a scaling have what is too large in the other one."""
+    n = row.size
+    largest, least, highest, lowest = row[0], row[0], column[0], column[0]
+    for i in range(n):
+        largest, least = max(largest, row[i]), min(least, row[i])
+        highest, lowest = max(highest, column[i]), min(lowest, column[i])
+    if max(max(largest, -least), max(highest, -lowest)) > _LARGEST:
+        shift = (largest + least - highest - lowest) // 4
+        for i in range(n):
+            row[i], column[i] = row[i] - shift, column[i] + shift
+
+
+@brief
+def _powers(exponent):
+    """Powers of two, whose inverses are numbers too."""
+    out = np.empty(exponent.size)
+    for i in range(out.size):
+        out[i] = math.ldexp(1.0, int(min(max(exponent[i], -_LARGEST), _LARGEST)))
+    return out
+
+
+@brief
+def _equal(indptr, indices, bits, by_row, by_column):
+    """See `equilibrate`: for bits of moduli, and exponents to begin with, which it changes."""
+    size = np.empty(bits.size, np.int64)
+    for p in range(bits.size):
+        size[p] = _exponent(bits[p])
+    of_row, of_column = _gains(indptr, indices, size, by_row, by_column)
+    for i in range(by_row.size):
+        by_row[i], by_column[i] = by_row[i] - of_row[i], by_column[i] - of_column[i]
+    if by_row.size > 0:
+        _take_over(by_row, by_column)
+    return _powers(by_row), _powers(by_column)
+
+
+@brief
+def _exponents(x):
+    """Exponent of the power of two nearest to each number, 0 for what is not positive."""
+    out = np.zeros(x.size, np.int64)
+    bits = x.view(np.int64)
+    for i in range(x.size):
+        if x[i] > 0:
+            out[i] = _exponent(bits[i])
+    return out
 
 
 def equilibrate(
@@ -215,15 +270,12 @@ def equilibrate(
     row, column : (n,) float64 arrays
         Powers of two, whose inverses are numbers too.
     """
-    n = indptr.size - 1
     by_row, by_column = (
-        np.zeros(n, np.int64) if a is None else np.where(a > 0, _exponents(a), 0)
-        for a in (row, column)
+        np.zeros(indptr.size - 1, np.int64) if a is None else _exponents(a) for a in (row, column)
     )
     # exponents are added: the product of the powers may be no number
-    size = _exponents(_modulus(data))
-    of_row, of_column = _gains(indptr, indices, size, by_row, by_column)
-    return _powers(by_row - of_row, by_column - of_column)
+    bits = _modulus(data).astype(np.float64, copy=False).view(np.int64)
+    return _equal(indptr, indices, bits, by_row, by_column)
 
 
 @jit
@@ -274,5 +326,4 @@ def equilibrate_symmetric(
         size = np.log2(modulus)
     size[~(size < np.inf)] = -np.inf
     _equal_rows(indptr, indices, size, scale)
-    exponent = np.clip(np.rint(scale), -_LARGEST, _LARGEST).astype(np.int32)
-    return np.ldexp(1.0, exponent)
+    return _powers(np.rint(scale))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._jit import allocating, inner, jit
+from .._jit import allocating, brief, inner, jit
 from ..parts import in_parts
 
 _FEW = 32  # children that are sorted by insertion
@@ -17,7 +17,7 @@ _SCANNED = 16  # rows among which one is a front's: fewer are not sorted, but lo
 TILE = 64  # rows of fronts that a GPU takes whole, and of the tiles of larger ones
 
 
-@jit
+@brief
 def fundamental_supernodes(parent, count):
     """First column of each fundamental supernode, and n as last entry (Liu, Ng, Peyton 1993).
 
@@ -56,7 +56,7 @@ def _tied(tie, first, s):
     return tie.size > 0 and tie[first[s + 1] - 1]
 
 
-@jit
+@brief
 def amalgamate(first, parent, count, tie, model):
     """Merge supernodes into their parents while the cost model gains.
 
@@ -131,7 +131,7 @@ def _front_tree(into, above):
 
 
 @allocating
-def _children(parent):
+def children_of(parent):
     """Children of each front, ascending, and where each list begins."""
     pointer = np.zeros(parent.size + 1, np.int64)
     for p in parent:
@@ -170,7 +170,7 @@ def _stack_order(parent, updates):
     largest first.
     """
     fronts = parent.size
-    pointer, children = _children(parent)
+    pointer, children = children_of(parent)
     block = updates.astype(np.float64) ** 2
     peak = np.zeros(fronts, np.float64)
     for s in range(fronts):

@@ -17,8 +17,7 @@ import frontal
 from frontal import problems
 from frontal.cached import cached_property
 from frontal.cpu import backend as cpu
-from frontal.cpu import blas_limit
-from frontal.cpu import factor as cpu_factor
+from frontal.cpu import blas_limit, substitution
 from frontal.cpu.blas_limit import SharedPool, single_threaded_blas
 
 MANY = 3
@@ -134,14 +133,15 @@ def test_a_number_chosen_meanwhile_stays(pool):
 def test_after_solves_from_threads(monkeypatch, pool):
     monkeypatch.setattr(cpu, "_INLINE_FLOPS", 0)
     monkeypatch.setenv("FRONTAL_NUM_THREADS", "2")
-    A = problems.poisson2d(12)
-    x = np.arange(144.0)
+    A = problems.poisson2d(30)  # it has fronts that call BLAS
+    x = np.arange(900.0)
     solutions, counts = [], []
 
     def spied(function):
-        return lambda *arguments: [counts.append(pool.count()), function(*arguments)]
+        return lambda *arguments: [counts.append(pool.count()), function(*arguments)][1]
 
-    for module, name in ((cpu, "run"), (cpu_factor, "sweep")):
+    solves = [(substitution, name) for name in ("_substitute", "_substitute_and_measure")]
+    for module, name in [(cpu, "run"), *solves]:
         monkeypatch.setattr(module, name, spied(getattr(module, name)))
     crew = [
         threading.Thread(target=lambda: solutions.append(frontal.solve(A, A @ x))) for _ in "abc"
@@ -152,7 +152,7 @@ def test_after_solves_from_threads(monkeypatch, pool):
         thread.join()
     assert pool.count() == MANY
     assert counts == [1] * len(counts)
-    assert len(counts) >= 3 * 4  # of each, two threads that factorize and two sweeps
+    assert len(counts) >= 3 * 4  # of each, two threads that factorize and two solutions
     assert np.abs(solutions[0] - x).max() < 1e-11
     assert all(np.array_equal(solutions[0], other) for other in solutions[1:])
 

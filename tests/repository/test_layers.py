@@ -36,7 +36,7 @@ ROWS = (
     ("gpu",),  # whether there is a device
     ("whole",),
     ("matrix", "io", "info", "problems", "accuracy"),
-    ("method", "symmetry", "values", "compressed"),
+    ("method", "sizes", "symmetry", "values", "compressed"),
     ("triangle",),
     ("archive", "checked", "errors", "cached", "_jit", "parts"),
     ("_disk_cache", "_typing", "machine"),

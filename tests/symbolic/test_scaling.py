@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from frontal.symbolic.scaling import equilibrate, scaled
+from frontal.symbolic.scaling import _exponents, equilibrate, scaled
 
 
 def badly_scaled(n=60, seed=0, dtype=np.complex128):
@@ -37,3 +37,12 @@ def test_rows_without_entries_keep_their_scale():
     A = sp.csc_array(np.array([[0.0, 0.0], [8.0, 0.0]]))
     row, column = equilibrate(A.indptr, A.indices, A.data)
     assert (row.tolist(), column.tolist()) == ([1.0, 0.125], [1.0, 1.0])
+
+
+def test_exponents_of_all_kinds_of_numbers():
+    ends = [5e-324, 3e-324 * 3, 1e-310, 2.2250738585072014e-308, 1e308, 1.7e308]
+    middle = [np.sqrt(0.5), np.nextafter(np.sqrt(0.5), 0), 1, np.sqrt(2), 1.4142135623730954, 3]
+    x = np.array(ends + middle)
+    fraction, exponent = np.frexp(x)
+    assert _exponents(x).tolist() == (exponent - (fraction < np.sqrt(0.5))).tolist()
+    assert _exponents(np.array([0.0, np.inf, np.nan])).tolist() == [0, 0, 0]

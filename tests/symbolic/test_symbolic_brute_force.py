@@ -81,7 +81,7 @@ def test_the_arena_of_one_thread_is_the_peak_of_the_stack():
     analysis = frontal.analyze(problems.poisson2d(40), ordering="amd")
     plan = analysis.plan
     peak = stack_peak(plan.parent, np.diff(plan.pointer), range(plan.parent.size))
-    assert peak <= Layout.of(plan, analysis.symbolic.method, 1).shared <= 1.25 * peak
+    assert peak <= Layout.of(plan, analysis.symbolic.method, 1).shared <= 1.35 * peak
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])

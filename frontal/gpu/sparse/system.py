@@ -129,6 +129,11 @@ class DeviceSystem:
             self._kernels["leave"](grid, (launch.SYSTEM_THREADS,), leave)
         return X
 
+    def solved(self, B: Array) -> tuple[Array, Array, Errors]:
+        """See `System`; waits."""
+        X = self.solve(B)
+        return X, *self.measure(X, B)
+
     def measure(self, X: Array, B: Array) -> tuple[Array, Errors]:
         """See `System`; waits."""
         n, k = B.shape

@@ -1,0 +1,181 @@
+"""Residuals of solutions on the host and what they tell.
+
+Vectors are the rows of (k, n) arrays. A matrix is its columns, or those of its transpose if
+`flipped`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._jit import inner, jit
+
+
+def as_rows(M: np.ndarray) -> np.ndarray:
+    """Vectors (n, k) as the rows of an array; it may share memory with M, if M can be written to.
+
+    Compiled code knows other arrays for other types.
+    """
+    rows = M.T
+    flags = rows.flags
+    if flags.c_contiguous and flags.writeable and flags.aligned:
+        return rows
+    return np.array(rows, order="C")
+
+
+@inner
+def _product(indptr, indices, data, flipped, x, y):
+    """y = A x."""
+    if not flipped:
+        y[:] = 0
+        for j in range(x.size):
+            for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
+                y[np.uint32(indices[p])] += data[p] * x[j]
+        return
+    for j in range(x.size):
+        total = y.dtype.type(0)
+        for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
+            total += data[p] * x[np.uint32(indices[p])]
+        y[j] = total
+
+
+@inner
+def _residual(indptr, indices, data, flipped, x, b, r):
+    """r = b - A x."""
+    _product(indptr, indices, data, flipped, x, r)
+    for i in range(x.size):
+        r[i] = b[i] - r[i]
+
+
+@inner
+def _scale(indptr, indices, data, flipped, x, b, y):
+    """y = |A| |x| + |b|."""
+    for i in range(x.size):
+        y[i] = np.abs(b[i])
+    for j in range(x.size):
+        size = np.abs(x[j])
+        for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
+            i = np.uint32(indices[p])
+            if not flipped:
+                y[i] += np.abs(data[p]) * size
+            else:
+                y[j] += np.abs(data[p]) * np.abs(x[i])
+
+
+@inner
+def _largest(x):
+    """Largest modulus; NaN if there is one."""
+    found, bad = np.abs(x[0]), False
+    for i in range(x.size):
+        size = np.abs(x[i])
+        found = size if size > found else found
+        bad |= size != size
+    return found * np.nan if bad else found
+
+
+@inner
+def _componentwise(r, scale):
+    """Largest |r| / scale; infinite where r is not finite."""
+    found = 0.0
+    for i in range(r.size):
+        size = np.float64(np.abs(r[i]))
+        if not np.isfinite(size):
+            return np.inf
+        if size > 0 and not size <= found * scale[i]:
+            found = size / scale[i]
+            if found != found:
+                return found
+    return found
+
+
+@inner
+def _normwise(norm, residual, solution, rhs):
+    """Normwise backward error, infinite if that is no number."""
+    scale = norm * solution + rhs
+    error = residual / scale if scale > 0 else residual
+    return error if np.isfinite(error) else np.inf
+
+
+@inner
+def _fine(error, component, norm, solution, rhs, limits):
+    """Whether errors are what rounding costs, and sizes within the `limits` of `measure`."""
+    if not (error <= limits[0] and component <= limits[1]):
+        return False
+    if rhs == 0:
+        return True
+    low, high, most = limits[2], limits[3], limits[4]
+    inside = low <= norm <= high and low <= rhs <= high and low <= solution <= high
+    return inside and norm * solution <= most
+
+
+@jit
+def measure(indptr, indices, data, flipped, badly_scaled, norm, limits, X, B, R, sizes):
+    """R = B - A X, and what it says of X.
+
+    Parameters
+    ----------
+    badly_scaled : bool
+        Componentwise backward errors are wanted.
+    norm : float
+        Infinity norm of A.
+    limits : (5,) float64 array
+        What backward errors, normwise and componentwise, need no correction; the least and the
+        largest size of A, of b and x, and the largest |A||x|, whose exponents are of no matter.
+    X, B, R : (k, n) arrays, n and k positive
+    sizes : (4, k) array
+        Gets largest moduli of R, X and B, and componentwise backward errors if wanted.
+
+    Returns
+    -------
+    worst : float
+        Largest normwise backward error.
+    amplification : float
+        Largest |A||x|/|b|, 0 for what is no number.
+    fine : bool
+        All columns are within the limits.
+    """
+    worst, amplification, fine = 0.0, 0.0, True
+    for c in range(X.shape[0]):
+        x, b, r = X[c], B[c], R[c]
+        _residual(indptr, indices, data, flipped, x, b, r)
+        sizes[0, c], sizes[1, c], sizes[2, c] = _largest(r), _largest(x), _largest(b)
+        component = 0.0
+        if badly_scaled:
+            scale = np.empty(x.size, sizes.dtype)
+            _scale(indptr, indices, data, flipped, x, b, scale)
+            component = _componentwise(r, scale)
+            sizes[3, c] = component
+        of = np.float64(sizes[0, c]), np.float64(sizes[1, c]), np.float64(sizes[2, c])
+        error = _normwise(norm, *of)
+        worst = max(worst, error)
+        gain = norm * of[1] / of[2]
+        if np.isfinite(gain):
+            amplification = max(amplification, gain)
+        fine &= _fine(error, component, norm, of[1], of[2], limits)
+    return worst, amplification, fine
+
+
+@jit
+def weights(indptr, indices, data, flipped, X, B, solution, error, out):
+    """Largest (|A||x| + |b| + |b - A x| / error) / |x|_max of the columns, for each row.
+
+    Parameters
+    ----------
+    solution : (k,) float array
+        Largest modulus of each row of X: those that are not positive numbers do not count.
+    error : float
+    out : (n,) float64 array
+    """
+    scale, r = np.empty(out.size), np.empty(out.size, X.dtype)
+    out[:] = 0
+    for c in range(X.shape[0]):
+        size = np.float64(solution[c])
+        if not (size > 0 and np.isfinite(size)):
+            continue
+        x, b = X[c], B[c]
+        _scale(indptr, indices, data, flipped, x, b, scale)
+        _residual(indptr, indices, data, flipped, x, b, r)
+        for i in range(out.size):
+            weight = (scale[i] + np.float64(np.abs(r[i])) / error) / size
+            if weight > out[i] or weight != weight:
+                out[i] = weight

@@ -1,0 +1,68 @@
+"""Small systems: what a call must not do, since it would take longer than all arithmetic."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import frontal
+from frontal.cpu.blas_limit import single_threaded_blas
+
+
+def counts(monkeypatch, run):
+    """How many of SciPy's matrices are made, and limits of BLAS set, by `run`."""
+    made = {"matrices": 0, "limits": 0}
+
+    def counted(name, function):
+        def counting(*arguments, **named):
+            made[name] += 1
+            return function(*arguments, **named)
+
+        return counting
+
+    compressed = sp.csc_array.__mro__[1]
+    with monkeypatch.context() as patch:
+        patch.setattr(compressed, "__init__", counted("matrices", compressed.__init__))
+        enter = single_threaded_blas.__enter__
+        patch.setattr(single_threaded_blas, "__enter__", counted("limits", enter))
+        run()
+        found = dict(made)
+        sp.csc_array((1, 1))
+        assert made["matrices"] > found["matrices"]  # they are counted
+    return found
+
+
+@pytest.mark.parametrize("above", [-1.0, -0.5], ids=["cholesky", "lu"])
+def test_no_matrix_of_scipy_and_no_limit_of_blas_is_made(monkeypatch, above):
+    A = sp.diags_array([-1.0, 2.1, above], offsets=[-1, 0, 1], shape=(200, 200)).tocsc()
+    b = np.ones(200)
+    factor = frontal.factorize(A, backend="cpu")
+    factor.solve(b)
+    solved = counts(monkeypatch, lambda: factor.solve(b))
+    assert solved == {"matrices": 0, "limits": 0}
+    again = counts(monkeypatch, lambda: factor.refactorize(2 * A.data))
+    assert again == {"matrices": 0, "limits": 1}
+    whole = counts(monkeypatch, lambda: frontal.factorize(A, backend="cpu").solve(b))
+    assert whole == {"matrices": 0, "limits": 1}
+    np.testing.assert_allclose(2 * A @ factor.solve(b), b, rtol=1e-12)
+
+
+@pytest.mark.parametrize("trans", "NTH")
+@pytest.mark.parametrize("kind", ["auto", "general"])
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_many_small_fronts_and_right_hand_sides(dtype, kind, trans):
+    """Odd widths, and strided and read-only vectors, through fronts that call no BLAS."""
+    rng = np.random.default_rng(0)
+    T = sp.random_array((150, 150), density=0.01, rng=rng, dtype=np.float64)
+    A = (T + T.T + 8 * sp.eye_array(150)).astype(dtype).tocsc()
+    if dtype == np.complex128:
+        S = sp.random_array((150, 150), density=0.01, rng=rng)
+        A = (A + 1j * (S - S.T)).tocsc()
+    op = {"N": A, "T": A.T, "H": A.conj().T}[trans]
+    factor = frontal.factorize(A, kind=kind, backend="cpu")
+    B = rng.standard_normal((150, 10)).astype(dtype)[:, ::3]
+    B.flags.writeable = False
+    for b in (B, B[:, 1]):
+        x = factor.solve(b, trans)
+        np.testing.assert_allclose(op @ x, b, atol=1e-13)

@@ -130,7 +130,7 @@ def _front_tree(into, above):
     return front, parent
 
 
-@allocating
+@jit
 def children_of(parent):
     """Children of each front, ascending, and where each list begins."""
     pointer = np.zeros(parent.size + 1, np.int64)

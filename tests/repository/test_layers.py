@@ -36,9 +36,9 @@ ROWS = (
     ("gpu",),  # whether there is a device
     ("whole",),
     ("matrix", "io", "info", "problems", "accuracy"),
-    ("method", "sizes", "symmetry", "values", "compressed"),
-    ("triangle",),
-    ("archive", "checked", "errors", "cached", "_jit", "parts"),
+    ("method", "symmetry", "values", "compressed"),
+    ("triangle", "sizes"),
+    ("archive", "checked", "errors", "cached", "_jit", "parts", "file_sizes"),
     ("_disk_cache", "_typing", "machine"),
     ("_replacing",),
     ("",),  # the names of `frontal` itself

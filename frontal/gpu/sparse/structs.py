@@ -18,7 +18,7 @@ SYSTEM_THREADS = 256
 
 
 _D = "LDL: D(j,j), and D(j+1,j) of 2×2 pivots, zero elsewhere."
-_LARGEST = "Of each column of L, below its tile beyond LIMIT; LDL of small fronts: all of it."
+_LARGEST = "Of columns of L, below their tiles and beyond LIMIT; with LDL of small fronts of all."
 
 
 def _same(kind: str, *names: str) -> dict[str, str]:

@@ -12,8 +12,7 @@ __device__ __noinline__ void tell_large(
     int r = threadIdx.x % TILE_ROWS;
     for (int c = begin; c < end; c += step) {
         T l = divided(r, c, tile[r + c * tile_ld<T>]);
-        if (!(abs1(l) <= LIMIT))
-            atomicMax(reinterpret_cast<int *>(largest + c), (int)size_of(l));
+        if (!(abs1(l) <= LIMIT)) atomicMax(reinterpret_cast<int *>(largest + c), (int)size_of(l));
     }
 }
 

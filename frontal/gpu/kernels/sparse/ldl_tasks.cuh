@@ -122,8 +122,8 @@ __device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks, 
     solve_rest(task, tasks, p);
     __syncthreads();
     Below to(task, tasks);
-    put_divided(assembled(), p, f.rows(task.j), to.product, to.lower, to.largest,
-        [](int r, int c, T x) {
+    put_divided(
+        assembled(), p, f.rows(task.j), to.product, to.lower, to.largest, [](int r, int c, T x) {
             auto by = reinterpret_cast<const ColumnInverse<T> *>(scratch())[c];
             return fma_(by.other, assembled()[r + by.partner * ld], by.own * x);
         });

@@ -54,8 +54,8 @@ template <class T, int N> struct DiagonalLdl {
             if (!(abs1(l[k][k]) >= bounds.least)) failed |= 1u << k;
 #pragma unroll
             for (int j = k + 1; j < N; ++j) {
-                T m = mirrored(
-                    j == k + 1 ? quotient(l[j][k], l[k][k], inverse) : l[j][k] * inverse);
+                T m =
+                    mirrored(j == k + 1 ? quotient(l[j][k], l[k][k], inverse) : l[j][k] * inverse);
 #pragma unroll
                 for (int i = j; i < N; ++i) l[i][j] = fma_(-l[i][k], m, l[i][j]);
                 x[j] = fma_(-x[k], m, x[j]);
@@ -76,7 +76,7 @@ template <class T> struct LdlTile {
     int place[TILE_ROWS];      // and where each row goes
     float largest[TILE_ROWS];  // infinite where a pivot was replaced
     int small_pivots;
-    unsigned failed[4];        // what warps tell of columns
+    unsigned failed[4];  // what warps tell of columns
 
     // Factor the leading n×n of the tile, of rows and columns of the identity beyond, of which the
     // lower triangle is there; L and D(j,j) take its place. Columns go to `sent`, if that is not
@@ -89,19 +89,14 @@ template <class T> struct LdlTile {
         if (threadIdx.x == 0) small_pivots = 0;
         __syncthreads();
         Failures before{0, 0};
-        int unsent = -1;
-        auto send = [&] {
-            if (sent && unsent >= 0) send_columns<NB>(sent, tile, at, unsent);
-        };
         // Of columns before q, those before p have been taken from all, the others from columns
         // q…q+NB−1. Of panels that are sent all columns are, the last ones when others wait no more.
 #pragma unroll 1
         for (int p = 0, q = 0; q < n || (sent && q % PANEL);) {
-            int bad = without_interchanges(tile, q, bounds, send);
-            unsent = -1;
+            int bad = without_interchanges(tile, q, bounds);
             if (bad == NB) {
-                unsent = q, q += NB, before = {0, 0};
-                send(), unsent = -1;
+                if (sent) send_columns<NB>(sent, tile, at, q);
+                q += NB, before = {0, 0};
                 if (q % PANEL == 0) update_rest(tile, p, q), p = q;
                 else update_columns(tile, p, q, q);
                 continue;
@@ -113,7 +108,6 @@ template <class T> struct LdlTile {
             p = q = with_interchanges(tile, n, q, bounds);
         }
         if (threadIdx.x < TILE_ROWS) place[at[threadIdx.x]] = threadIdx.x;
-        send();
         __syncthreads();
         return small_pivots;
     }
@@ -147,20 +141,16 @@ template <class T> struct LdlTile {
     }
 
     // Columns q… of L, if that needs no interchange. Returns the first of them that failed, counted
-    // from q, or NB. The threads that have no row do `other`.
-    template <class Other>
-    __device__ int without_interchanges(
-        T *tile, int q, PivotBounds<real_t<T>> bounds, Other &other) {
-        int row = threadIdx.x, known = row - q;
+    // from q, or NB. All warps factor the block: a branch around that costs registers.
+    __device__ int without_interchanges(T *tile, int q, PivotBounds<real_t<T>> bounds) {
+        int row = threadIdx.x, known = row < TILE_ROWS ? row - q : 0;
         bool mine = row >= q && row < TILE_ROWS;
-        unsigned found = 0;
         DiagonalLdl<T, NB> top;
         T x[NB];
-        if (row >= TILE_ROWS) other(), known = 0;
         load_lower(top.l, tile + q * (LD + 1), LD);
 #pragma unroll
         for (int k = 0; k < NB; ++k) x[k] = mine ? tile[row + (q + k) * LD] : zero<T>();
-        found = top.factor(x, known, bounds);
+        unsigned found = top.factor(x, known, bounds);
         if (__syncthreads_or((int)found)) {
             found = __reduce_or_sync(full_warp, found);
             if (row % 32 == 0) failed[row / 32] = found;

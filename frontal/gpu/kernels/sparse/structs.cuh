@@ -115,7 +115,7 @@ template <class T> struct SmallOutputs {
     // LDL: D(j,j), and D(j+1,j) of 2×2 pivots, zero elsewhere.
     T *diagonal;
     T *coupling;
-    // Of each column of L, below its tile and beyond LIMIT; with LDL of small fronts all of it.
+    // Of columns of L, below their tiles and beyond LIMIT; with LDL of small fronts of all.
     float *largest;
     // See report_failure; then how many pivots were replaced.
     int *outcome;
@@ -156,7 +156,7 @@ template <class T> struct TileTasks {
     // LDL: D(j,j), and D(j+1,j) of 2×2 pivots, zero elsewhere.
     T *diagonal;
     T *coupling;
-    // Of each column of L, below its tile and beyond LIMIT; with LDL of small fronts all of it.
+    // Of columns of L, below their tiles and beyond LIMIT; with LDL of small fronts of all.
     float *largest;
     // See report_failure; then how many pivots were replaced.
     int *outcome;

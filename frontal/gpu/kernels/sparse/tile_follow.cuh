@@ -182,7 +182,7 @@ template <class T> struct Follower {
     T *tile, *lower;
     const T *sent;
     Matrix<T> target;
-    int *order;     // LDL: 64 of shared memory
+    int *order;  // LDL: 64 of shared memory
     Arrival<T> arrival;
     int taken = 0;  // columns whose product has been subtracted from all others
 

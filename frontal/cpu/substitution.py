@@ -14,7 +14,8 @@ from .blas_limit import single_threaded_blas
 from .residual import as_rows, measure
 from .triangular import SMALL, extent, substitute
 
-_WIDTH = 32  # right-hand sides solved together by BLAS
+_WIDTH = 32  # right-hand sides solved together by BLAS,
+_MANY = 16  # by which so many are solved in small fronts too
 _NO_FACTORS = np.empty(0)
 _substitute: Callable[..., None] = substitute  # of more arguments than are written out
 
@@ -62,18 +63,17 @@ class Substitution:
             *routines(panels.dtype),
             *(method.one_triangle, method.pivots, method.indefinite, conjugate),
             *(trans != "N", trans == "H", *given, *found, max(1, widest)),
-            _WIDTH if self._calls_blas else 1,
         )
 
     def __call__(self, B: np.ndarray) -> np.ndarray:
         """X, in the common scalar type of B (n, k) and the factors."""
         given, dtype = as_rows(B), B.dtype
         X = np.empty(given.shape, dtype if dtype == self._dtype else self._common(dtype))
-        if self._calls_blas:
+        if self._calls_blas or given.shape[0] >= _MANY:
             with single_threaded_blas():
-                _substitute(*self._bound, given, X)
+                _substitute(*self._bound, _WIDTH, given, X)
         else:
-            _substitute(*self._bound, given, X)
+            _substitute(*self._bound, 1, given, X)
         return X.T
 
     def measured(
@@ -90,11 +90,11 @@ class Substitution:
         """
         given = as_rows(B)
         X, R = np.empty(given.shape, given.dtype), np.empty(given.shape, given.dtype)
-        if self._calls_blas:
+        if self._calls_blas or given.shape[0] >= _MANY:
             with single_threaded_blas():
-                found = _substitute_and_measure(*self._bound, *of, given, X, R, sizes)
+                found = _substitute_and_measure(*self._bound, _WIDTH, *of, given, X, R, sizes)
         else:
-            found = _substitute_and_measure(*self._bound, *of, given, X, R, sizes)
+            found = _substitute_and_measure(*self._bound, 1, *of, given, X, R, sizes)
         return X.T, R.T, found
 
     def _common(self, dtype: np.dtype) -> np.dtype:

@@ -30,6 +30,7 @@ from .blas import (
 )
 from .columns import subtract
 
+_ROWS = 64  # of right-hand sides that are turned over together, while they are in the cache
 SMALL = 1024  # entries of a front's panel up to which a call of BLAS would take as long
 
 
@@ -264,10 +265,11 @@ def _solve_part(of, sides, B, X, x, buffer):
     start, pointer, rows, panel, panels, pivots, diagonal, coupling, routines = factors
     into, left, out, right = sides
     width, n = B.shape
-    for c in range(width):
-        for i in range(n):
-            p = np.uint32(into[i])
-            x[i * width + c] = B[c, p] * left[p] if left.size else B[c, p]
+    for low in range(0, n, _ROWS):
+        for c in range(width):
+            for i in range(low, min(low + _ROWS, n)):
+                p = np.uint32(into[i])
+                x[i * width + c] = B[c, p] * left[p] if left.size else B[c, p]
     if conjugated != (conjugate and transposed):
         _conjugate(x)
     # with two panels L serves the forward sweep, and the backward one of A^T
@@ -284,10 +286,11 @@ def _solve_part(of, sides, B, X, x, buffer):
     _sweep(*given, lower, interchanged, True)
     if conjugated != (conjugate and not transposed):
         _conjugate(x)
-    for c in range(width):
-        for i in range(n):
-            p, y = np.uint32(out[i]), x[i * width + c]
-            X[c, p] = y * right[p] if right.size else y
+    for low in range(0, n, _ROWS):
+        for c in range(width):
+            for i in range(low, min(low + _ROWS, n)):
+                p, y = np.uint32(out[i]), x[i * width + c]
+                X[c, p] = y * right[p] if right.size else y
 
 
 @jit

@@ -198,6 +198,7 @@ def _analyses() -> None:
     analyze(sp.csc_array(sp.tril(A)), kind="spd", triangle="lower", backend="cpu")
     analyze(permuted(convdiff3d(4), symmetric=False), backend="cpu")  # moves rows
     analyze(kkt(40), backend="cpu")
+    analyze(sp.csc_array(sp.kron(A, np.ones((3, 3)))), backend="cpu")  # equal nodes
     if metis.available():
         order(A, "nesdis")
 

@@ -47,6 +47,7 @@ for A in (
     factor.slogdet(), factor.L, factor.rcond(), factor.copy()
     frontal.linalg.spsolve(A, b)
 L = sp.csc_array(sp.tril(problems.poisson2d(9)))
+frontal.analyze(sp.csc_array(sp.kron(shifted, np.ones((2, 2)))), backend="cpu")
 frontal.factorize(L, kind="spd", triangle="lower").refactorize(2 * L, triangle="lower")
 print(*sorted(map(str, compiled() - before)), sep="\\n")
 """

@@ -207,8 +207,8 @@ def test_largest_pivots(device, monkeypatch, name, small):
     analysis, cpu, gpu = factors(device, a, "general", 1e-3, small)
     check_solutions(analysis, a, gpu)
     assert multipliers(gpu) <= 1 + 10 * eps("f8")
-    if np.diff(analysis.plan.start).max() > 64:
-        return  # the CPU looks in the whole front
+    if np.diff(analysis.plan.start).max() > 64 or cpu.symbolic is not analysis.symbolic:
+        return  # the CPU looks in the whole front, or has delayed columns
     np.testing.assert_array_equal(gpu.pivots, cpu.pivots)
     size = np.abs(cpu.panels).max()
     np.testing.assert_allclose(

@@ -23,6 +23,7 @@ from ..symbolic.kept import kept_phase
 from ..symbolic.matching import Matching
 from ..symbolic.plan import Plan, front_flops
 from ..symbolic.symbolic import Choices, Clock, Progress, Symbolic
+from ..versioned import Versioned
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -33,7 +34,7 @@ _AMENDMENTS = 3  # after more, columns go back to the fronts that they came from
 
 
 @dataclass(frozen=True, eq=False)
-class Analyzed:
+class Analyzed(Versioned):
     """A pattern that was analyzed: all of `Analysis` but for what makes factors of it.
 
     Attributes

@@ -12,6 +12,7 @@ from scipy.sparse.linalg import LinearOperator
 from ..matrix import Canonical
 from ..protocol import Progress
 from ..values import StoredOrder
+from ..versioned import Versioned
 from . import determinant, extract
 from .analyzed import Analyzed
 from .condition import reciprocal_condition
@@ -24,12 +25,13 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Factor:
+class Factor(Versioned):
     """A factorized matrix: A = L L^H, P D A D P^T = L D L^H, or P_r D_r A D_c P_c = L U.
 
     Made by `frontal.factorize` or `Analysis.factorize`. It keeps the values of A, with which
     residuals are computed: later changes of A are not seen. On a GPU factor and values stay there,
-    and so do right-hand sides and solutions that are there. Pickles hold everything on the host.
+    and so do right-hand sides and solutions that are there. Pickles hold everything on the host,
+    and are for the version that made them; load none that others made.
 
     With ``precision="mixed"`` the factors are in single, L, U, D and `diag` too, until something
     needs them in double: then they are computed anew, once. Determinants and inertia do.

@@ -171,6 +171,23 @@ def test_pickle(system):
     assert twin.info["nnz_factor"] == factor.info["nnz_factor"]
 
 
+def test_pickles_of_other_versions_are_refused(monkeypatch):
+    factor = frontal.factorize(random_system(np.float64, "cholesky"))
+    for made in (factor, factor.analysis):
+        here = pickle.dumps(made)
+        with pytest.raises((EOFError, pickle.UnpicklingError)):
+            pickle.loads(here[:-9])
+        monkeypatch.setattr("frontal.versioned.__version__", "0.0.9")
+        there = pickle.dumps(made)
+        with pytest.raises(pickle.UnpicklingError, match=r"and frontal 0\.0\.9 is installed"):
+            pickle.loads(here)
+        monkeypatch.undo()
+        with pytest.raises(pickle.UnpicklingError, match=r"made by frontal 0\.0\.9"):
+            pickle.loads(there)
+    with pytest.raises(pickle.UnpicklingError, match="of another time"):
+        factor.__setstate__(dict(factor.__dict__))
+
+
 def test_linear_operator_and_call(system):
     A, factor = system
     operator = factor.as_linear_operator()

@@ -38,7 +38,7 @@ ROWS = (
     ("matrix", "io", "info", "problems", "accuracy"),
     ("method", "symmetry", "values", "compressed"),
     ("triangle", "sizes"),
-    ("archive", "checked", "errors", "cached", "_jit", "parts", "file_sizes"),
+    ("archive", "checked", "errors", "cached", "_jit", "parts", "file_sizes", "versioned"),
     ("_disk_cache", "_typing", "machine"),
     ("_replacing",),
     ("",),  # the names of `frontal` itself

@@ -113,7 +113,8 @@ class HostSystem:
     ) -> HostSystem:
         """That of a matrix in CSC or CSR."""
         indptr = A.indptr.astype(np.int64, copy=False)
-        return cls(indptr, A.indices, A.data, A.format == "csr", norm, solver, badly_scaled)
+        indices = A.indices.astype(np.int32, copy=False)  # SciPy makes both of one type
+        return cls(indptr, indices, A.data, A.format == "csr", norm, solver, badly_scaled)
 
     @cached_property
     def A(self) -> sp.sparray:

@@ -17,9 +17,9 @@ import math
 import numpy as np
 from numba import njit
 
-from .._jit import brief, inner, jit
+from .._jit import inner, jit
 from .assembly import NONE, assembly_postorder
-from .graph import weighted_degree
+from .graph import are_nodes, weighted_degree
 
 # What a step reads of a node lies together: one record is less than a cache line.
 NODE = np.dtype(
@@ -320,15 +320,6 @@ def _eliminate(
         free = max(free, end)
 
 
-@brief
-def _are_nodes(indices, n):
-    """Whether all are from 0 to n - 1."""
-    good = True
-    for i in indices:
-        good &= 0 <= i < n
-    return good
-
-
 def amd(
     indptr: np.ndarray,
     indices: np.ndarray,
@@ -380,7 +371,7 @@ def amd(
     indptr = np.ascontiguousarray(indptr, np.int64)
     indices = np.ascontiguousarray(indices, np.int32)
     n = indptr.size - 1
-    if indices.size != indptr[-1] or not _are_nodes(indices, n):
+    if indices.size != indptr[-1] or not are_nodes(indices, n):
         raise ValueError(f"indices must hold indptr[-1] = {indptr[-1]} nodes from 0 to {n - 1}")
     node = np.zeros(n, NODE)
     members, first_member = np.arange(n, dtype=np.int32), np.array([0, n])

@@ -259,6 +259,15 @@ def weighted_degree(indptr, indices, weights):
 
 
 @brief
+def are_nodes(indices, n):
+    """Whether all are from 0 to n - 1."""
+    good = True
+    for i in indices:
+        good &= 0 <= i < n
+    return good
+
+
+@brief
 def _degrees_above(indptr, limit):
     """How many nodes have more neighbours."""
     count = 0

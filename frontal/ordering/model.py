@@ -12,6 +12,7 @@ import numpy as np
 from ..machine import CPU, DISSECTION, MACHINES, METIS, DissectionCost
 from .components import Components
 from .dissection.split import LEAF
+from .dissection.team import RANGE
 from .etree import Cost
 
 ENTRY = 16  # bytes of an entry and its index
@@ -92,7 +93,8 @@ def dissection_seconds(components: Components, threads: int) -> float:
     """
     total, level = _levels_seconds(components, DISSECTION, LEAF)
     chain = min(total, 1.5 * level)
-    start = DISSECTION.start if threads == 1 else TEAM_START
+    shared = threads > 1 and max(part.graph.nnz for part in components.compressed) >= 2 * RANGE
+    start = TEAM_START if shared else DISSECTION.start
     return start + float(chain + (total - chain) / threads)
 
 

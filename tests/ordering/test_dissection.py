@@ -102,10 +102,7 @@ def test_separators_of_grids_are_as_small_as_a_layer(A, most):
     assert max(len(one[4]) for one in found) <= 1.5 * most
 
 
-@given(patterns(), st.integers(1, 2**31))
-@settings(max_examples=15, deadline=None)
-def test_threads_change_nothing(A, seed):
-    graph = adjacency(A)
+def check_threads(graph: Graph, seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "GRAIN", 100)  # many parts
         patch.setattr(module, "RANGE", 40)  # of which most are cut by several threads
@@ -115,6 +112,17 @@ def test_threads_change_nothing(A, seed):
     assert is_permutation(found[0], graph.n)
     assert np.array_equal(found[0], found[1])
     assert np.array_equal(found[0], found[2])
+
+
+@given(patterns(), st.integers(1, 2**31))
+@settings(max_examples=15, deadline=None)
+def test_threads_change_nothing(A, seed):
+    check_threads(adjacency(A), seed)
+
+
+@pytest.mark.parametrize("A", GRAPHS.values(), ids=GRAPHS.keys())
+def test_ranges_of_large_graphs_change_nothing(A):
+    check_threads(adjacency(A), 5)
 
 
 @pytest.mark.parametrize(

@@ -69,13 +69,17 @@ inline int acquire(const int *flag) {
     emulation::races::acquire(flag);
     return found;
 }
-EMULATION_OWN inline void release(int *flag, int value, bool add = false) {
+EMULATION_OWN inline void change(int *flag, int value, bool joins) {
     emulation::races::message(flag, sizeof(int), true);
-    *flag = add ? *flag + value : value;
-    emulation::races::release(flag, add);
+    *flag = value;
+    emulation::races::release(flag, joins);
     emulation::changed(flag);
 }
-inline void release_add(int *counter, int value) { release(counter, value, true); }
+inline void release(int *flag, int value) { change(flag, value, false); }
+EMULATION_OWN inline void release_add(int *counter, int value) { change(counter, *counter + value, true); }
+EMULATION_OWN inline void release_max(int *counter, int value) {
+    change(counter, *counter < value ? value : *counter, true);
+}
 
 // About 20 good bits, as the device's.
 inline double reciprocal_seed(double a) { return 1.0 / a * (1 + 0x1p-21); }

@@ -128,7 +128,8 @@ class GpuFactor:
 
     def to_host(self) -> HostFactor:
         """See `NumericFactor`."""
-        panels = self.pattern.to_host(self.pattern.device.download(self.storage.panels))
+        end = self.pattern.layout(self.dtype).places.panels
+        panels = self.pattern.to_host(self.pattern.device.download(self.storage.panels[:end]))
         return HostFactor(panels, self.pivots, self.perturbed, self.coupling(), self.nulls)
 
     def copy(self) -> GpuFactor:

@@ -49,13 +49,11 @@ class Factorization:
         self._numbers = storage.panels, storage.blocks, storage.largest
         device, dtype = pattern.device, storage.panels.dtype
         self._values = device.xp.empty(max(entries, 1), dtype)
-        self._blocks = device.xp.empty(max(pattern.schedule.blocks, 1), dtype)
         self._state = State(pattern, dtype)
-        self._products = device.xp.empty(pattern.schedule.products, dtype)
-        given = pattern, storage, self._blocks, self._values, tiny, self._state
+        given = pattern, storage, self._values, tiny, self._state
         self._parts = small_fronts.launches(*given) if pattern.schedule.small.any() else []
         if pattern.tasks.count:
-            self._parts.append(_tiles(*given, self._products, trace))
+            self._parts.append(_tiles(*given, trace))
         launches = [one for part in self._parts for one in part]
         self._clear = partial(_clear, device, self._state, storage.largest)
         self._run = Replayed(device, self._clear, launches)
@@ -106,11 +104,9 @@ def _clear(device: Device, state: State, largest: Array | None) -> None:
 def _tiles(
     pattern: Pattern,
     storage: Storage,
-    blocks: Array,
     values: Array,
     tiny: float,
     state: State,
-    products: Array,
     trace: Array | None,
 ) -> list[Launch]:
     """Launches for all fronts that are not small."""
@@ -122,9 +118,10 @@ def _tiles(
         list=tasks.list,
         count=tasks.count,
         entries={"begin": tasks.begin, "source": tasks.source, "place": tasks.place},
-        level_count=tasks.level_count,
+        epoch_count=tasks.epoch_count,
         ticket=state.ticket,
-        level=state.level,
+        epoch=state.epoch,
+        over=state.over,
         finished=state.finished,
         done=state.done,
         upper_done=state.upper_done,
@@ -132,8 +129,9 @@ def _tiles(
         upper_inverses=storage.upper_inverses,
         sent=state.sent,
         first_sent=tasks.first_sent,
-        products=products,
-        product=tasks.product,
+        products=storage.panels,
+        product=pattern.placed(dtype)["product"],
+        need=pattern.placed(dtype)["need"],
         **storage.of_pivots,
         outcome=state.outcome,
         tiny=tiny,
@@ -148,7 +146,7 @@ def _tiles(
     constants |= {} if trace is None else {"TRACE": 1}
     kernel = device.kernel("front_tiles.cu", "front_tiles", dtype, **constants)
     tree = pattern.struct(dtype)
-    arguments = (tree, struct, storage.panels, blocks, values)
+    arguments = (tree, struct, storage.panels, values)
     found = [Launch(kernel, min(plan.blocks, tasks.count), plan.threads, arguments, plan.shared)]
     if storage.pivots is not None:
         pieces = len(tasks.left)

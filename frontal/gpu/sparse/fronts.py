@@ -15,40 +15,46 @@ from ..runtime.array import Array
 from ..runtime.device import Device
 from ..runtime.structs import filled
 from . import launch, structs
-from .schedule import TILE, make_schedule
+from .places import Places, place
+from .schedule import TILE, Schedule, contribution_entries, make_schedule
 
 _SMALL = TILE  # rows of fronts that are factored whole
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the panels of fronts lie on the device; see sparse/front.cuh.
+    """Where the parts of fronts lie on the device; see sparse/front.cuh.
 
     Attributes
     ----------
-    panel : (f + 1,) int64 array
-        Offset of each front's panels, in entries.
+    places : Places
+        Of panels, contribution blocks and products.
     below : (f,) int64 array
         Row of the panel at which L21 begins.
     ld, upper_ld : (f,) int64 arrays
         Leading dimensions of a front's panel and of the transpose of U12.
+    size : (f,) int64 array
+        Entries of each front's panels.
     """
 
-    panel: np.ndarray
+    places: Places
     below: np.ndarray
     ld: np.ndarray
     upper_ld: np.ndarray
+    size: np.ndarray
 
     @classmethod
-    def of(cls, plan: Plan, method: Method, dtype: np.dtype) -> Layout:
+    def of(cls, plan: Plan, method: Method, schedule: Schedule, dtype: np.dtype) -> Layout:
         """Lay panels out so that all parts and columns begin at multiples of 16 bytes."""
         wide = max(16 // dtype.itemsize, 1)
         k, m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
         below, upper_ld = -(-k // wide) * wide, -(-m // wide) * wide
         ld = below + upper_ld
-        panel = np.zeros(plan.start.size, np.int64)
-        np.cumsum(k * (ld + (method.panels - 1) * upper_ld), out=panel[1:])
-        return cls(panel, below, ld, upper_ld)
+        size = k * (ld + (method.panels - 1) * upper_ld)
+        products = np.where(schedule.small | (not method.indefinite), 0, k * ld)
+        blocks = -(-contribution_entries(m, method) // wide) * wide
+        places = place(schedule, plan.parent, size, blocks, products)
+        return cls(places, below, ld, upper_ld, size)
 
 
 class Fronts:
@@ -93,7 +99,8 @@ class Fronts:
         kept = TILE * TILE * (self.pivot_tiles - 1) + rest * rest
         self.inverse = np.append(0, np.cumsum(-(-kept // 4) * 4))
         self._layouts: dict[np.dtype, Layout] = {}
-        self._structs: dict[np.dtype, tuple[Array, np.ndarray]] = {}
+        self._placed: dict[np.dtype, dict[str, Array]] = {}
+        self._structs: dict[np.dtype, np.ndarray] = {}
 
     @cached_property
     def arrays(self) -> dict[str, Array]:
@@ -113,7 +120,6 @@ class Fronts:
                 "child_pointer": plan.child_pointer.astype(np.int32),
                 "children": plan.children.astype(np.int32),
                 "inverse": self.inverse,
-                "block": self.schedule.block,
                 "tile_row": self.tile_row,
                 "cut_pointer": cuts[0],
                 "cuts": cuts[1],
@@ -123,16 +129,23 @@ class Fronts:
     def layout(self, dtype: np.dtype) -> Layout:
         """Return where panels of this scalar type lie."""
         if dtype not in self._layouts:
-            self._layouts[dtype] = Layout.of(self.plan, self.method, dtype)
+            self._layouts[dtype] = Layout.of(self.plan, self.method, self.schedule, dtype)
         return self._layouts[dtype]
+
+    def placed(self, dtype: np.dtype) -> dict[str, Array]:
+        """Return where parts lie and what they wait for, on the device, by the names of fields."""
+        if dtype not in self._placed:
+            places = self.layout(dtype).places
+            names = ("panel", "block", "product", "need")
+            self._placed[dtype] = {x: self.device.upload(getattr(places, x)) for x in names}
+        return self._placed[dtype]
 
     def struct(self, dtype: np.dtype) -> np.ndarray:
         """Return the struct `Fronts` of the kernels for panels of this scalar type."""
         if dtype not in self._structs:
-            panel = self.device.upload(self.layout(dtype).panel)
-            struct = filled(self.device, structs.FRONTS, panel=panel, **self.arrays)
-            self._structs[dtype] = panel, struct
-        return self._structs[dtype][1]
+            given = {name: self.placed(dtype)[name] for name in ("panel", "block")}
+            self._structs[dtype] = filled(self.device, structs.FRONTS, **given, **self.arrays)
+        return self._structs[dtype]
 
     def to_host(self, factor: np.ndarray) -> np.ndarray:
         """Return panels as `panel_offsets` has them, of panels as the device does.
@@ -146,7 +159,7 @@ class Fronts:
 
 
 def _arrays_of(layout: Layout) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    return layout.panel, layout.below, layout.ld, layout.upper_ld
+    return layout.places.panel, layout.below, layout.ld, layout.upper_ld
 
 
 @jit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -33,38 +33,41 @@ class Pattern(Fronts):
         return self._made("tasks", tile_tasks)
 
     @cached_property
-    def small_tasks(self) -> SmallTasks:
-        """Fronts that are small, by level."""
-        return self._made("small_tasks", small_tasks)
-
-    @cached_property
-    def _solve_tasks(self) -> dict[np.dtype, SolveTasks]:
+    def _lists(self) -> dict[tuple[str, np.dtype], object]:
         return {}
+
+    def small_tasks(self, dtype: np.dtype) -> SmallTasks:
+        """Fronts that are small, by level, with panels of this scalar type."""
+        return self._list("small", small_tasks, dtype)
 
     def solve_tasks(self, dtype: np.dtype) -> SolveTasks:
         """Tasks of the solves with panels of this scalar type."""
-        if dtype not in self._solve_tasks:
-            self._solve_tasks[dtype] = self._made(dtype, partial(solve_tasks, dtype=dtype))
-        return self._solve_tasks[dtype]
+        return self._list("solve", solve_tasks, dtype)
+
+    def _list(self, name: str, make: Callable[[Fronts, np.dtype], Made], dtype: np.dtype) -> Made:
+        if (name, dtype) not in self._lists:
+            made = self._made((name, dtype), partial(make, dtype=dtype))
+            self._lists[name, dtype] = made
+        return cast(Made, self._lists[name, dtype])
 
     @cached_property
-    def _begun(self) -> dict[str | np.dtype, Ahead]:
+    def _begun(self) -> dict[str | tuple[str, np.dtype], Ahead]:
         return {}
 
     def begin(self, dtype: np.dtype) -> None:
         """Begin all lists that are not there yet, on threads, for panels of this scalar type."""
-        self.layout(dtype)  # the lists of the solves want it too
-        lists: dict[str | np.dtype, Callable[[Fronts], object]] = {"arrays": Fronts.uploaded}
-        lists["tasks"] = tile_tasks
+        self.layout(dtype)  # lists want it
+        lists: dict[str | tuple[str, np.dtype], Callable[[Fronts], object]] = {}
+        lists |= {"arrays": Fronts.uploaded, "tasks": tile_tasks}
         if self.schedule.small.any():
-            lists["small_tasks"] = small_tasks
-        if dtype not in self._solve_tasks:
-            lists[dtype] = partial(solve_tasks, dtype=dtype)
+            lists["small", dtype] = partial(small_tasks, dtype=dtype)
+        last = "solve", dtype
+        lists[last] = partial(solve_tasks, dtype=dtype)
         before: Ahead[object] | None = None
         for name, make in lists.items():
-            if name not in self.__dict__ and name not in self._begun:
+            if name not in self.__dict__ and name not in self._lists and name not in self._begun:
                 # the last one is for later: it leaves the others alone
-                work = partial(_after, before if name == dtype else None, partial(make, self))
+                work = partial(_after, before if name == last else None, partial(make, self))
                 self._begun[name] = before = self.device.ahead(work)
 
     def finish(self) -> None:
@@ -72,7 +75,7 @@ class Pattern(Fronts):
         for work in self._begun.values():
             work.join()
 
-    def _made(self, name: str | np.dtype, make: Callable[[Fronts], Made]) -> Made:
+    def _made(self, name: str | tuple[str, np.dtype], make: Callable[[Fronts], Made]) -> Made:
         begun = self._begun.pop(name, None)
         return make(self) if begun is None else begun.result()
 

@@ -93,8 +93,7 @@ def _work(pattern: Pattern, dtype: np.dtype, ceilings: dict[str, float]) -> np.n
     """Flops, and both floors, of each front."""
     flops = front_flops(pattern.plan.start, pattern.plan.pointer)
     flops *= pattern.method.panels * (4 if dtype.kind == "c" else 1)
-    panels = np.diff(pattern.layout(dtype).panel)
-    moved = panels + 2 * contribution_entries(pattern.m, pattern.method)
+    moved = pattern.layout(dtype).size + 2 * contribution_entries(pattern.m, pattern.method)
     floors = moved * dtype.itemsize / ceilings["bytes"], flops / ceilings["flops"]
     return np.stack([flops, *floors], axis=1)
 
@@ -110,7 +109,7 @@ def _by_level(
     pattern: Pattern, tasks: np.ndarray, stamps: np.ndarray, marks: list[float], work: np.ndarray
 ) -> list[Row]:
     schedule = pattern.schedule
-    task_level = tasks[:, 3] % UPPER
+    task_level = schedule.level[tasks[:, 0]]
     rows = []
     for level in range(schedule.levels):
         fronts, mine = schedule.level == level, task_level == level

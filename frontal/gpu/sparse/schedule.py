@@ -1,9 +1,9 @@
-"""When each front is worked on, and where its contribution block lies meanwhile.
+"""When each front is worked on.
 
-A level holds the fronts whose children are all in lower levels (as soon as possible). A
-contribution block lives from its front's level to its parent's, and one level longer, so that
-fronts can go on while some of the level below them still read. Blocks with the same life lie in
-one chunk, and chunks are placed first fit.
+A level holds the fronts whose children are all in lower levels (as soon as possible). Small fronts
+are factored level by level; the tiles of all others are tasks, which lie by level and by groups of
+fronts whose columns take turns. Groups of a few hundred tasks are an epoch: what others wait for
+when they take the place of something in memory (places.py).
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from ...method import Method
 from ...symbolic.plan import Plan
 from .structs import FRONT_TILE as TILE
 
-_DIRECT = 16  # names of chunks for each front, up to which all possible ones are listed
+_GROUP = 512  # tiles of rows of fronts whose columns take turns
+_EPOCH = 256  # tasks
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Fronts by level, and places of their contribution blocks.
+    """Fronts by level, and when they are worked on.
 
     Attributes
     ----------
@@ -32,28 +33,30 @@ class Schedule:
         Level of each front; small fronts come before all others.
     small_levels : int
         Levels of small fronts.
-    block : (f,) int64 array
-        Offset of each front's contribution block, in entries.
-    blocks : int
-        Size of the arena of contribution blocks.
-    product : (f,) int64 array
-        With D, offset of L·D of each front that is not small, while it is worked on.
-    products : int
-        Size of the arena of these.
+    tiled : (t,) int64 array
+        Fronts that are not small, by level and the largest first.
+    group : (t,) int64 array
+        Group of each of these.
+    time : (f,) int32 array
+        When each front is worked on: the level of small ones, then epochs of the others.
     """
 
     small: np.ndarray
     level: np.ndarray
     small_levels: int
-    block: np.ndarray
-    blocks: int
-    product: np.ndarray
-    products: int
+    tiled: np.ndarray
+    group: np.ndarray
+    time: np.ndarray
 
     @property
     def levels(self) -> int:
         """Number of levels."""
         return int(self.level.max(initial=-1)) + 1
+
+    @property
+    def epochs(self) -> int:
+        """Number of epochs of fronts that are not small."""
+        return max(int(self.time.max(initial=-1)) + 1 - self.small_levels, 0)
 
 
 def make_schedule(plan: Plan, method: Method, order: int = 0, fewest: int = 1) -> Schedule:
@@ -84,13 +87,21 @@ def make_schedule(plan: Plan, method: Method, order: int = 0, fewest: int = 1) -
     thin = np.flatnonzero(np.bincount(level[small], minlength=small_levels) < fewest)
     if thin.size:  # from there on they are tasks, so that deep trees need no launch a level
         level, small, small_levels = _levels(plan.parent, small & (level < thin[0]))
-    last = np.where(plan.parent >= 0, level[plan.parent], level) + 1
-    block, blocks = _lay_out(level, last, contribution_entries(m, method))
-    # Rows as in panels, whose leading dimension is at most this for all scalar types.
-    rows = -(-k // 4) * 4 + -(-m // 4) * 4
-    kept = k * rows if method.indefinite else np.zeros_like(k)
-    product, products = _lay_out(level, level + 1, np.where(small, 0, kept))
-    return Schedule(small, level, int(small_levels), block, blocks, product, products)
+    tiled = np.flatnonzero(~small)
+    tiled = tiled[np.lexsort((-k[tiled] * (k[tiled] + m[tiled]) ** 2, level[tiled]))]
+    tiles = -(-k[tiled] // TILE) - (-m[tiled] // TILE)
+    group = (np.cumsum(tiles) - tiles) // _GROUP
+    time = level.copy()
+    tasks = tiles * (tiles + 1) // 2 if method.one_triangle else tiles**2
+    time[tiled] = small_levels + _epochs(level[tiled], group, tasks)
+    return Schedule(small, level, int(small_levels), tiled, group, time)
+
+
+def _epochs(level: np.ndarray, group: np.ndarray, tasks: np.ndarray) -> np.ndarray:
+    """Epoch of each front, given in order: whole groups of one level, some _EPOCH tasks in all."""
+    begins = (np.diff(level, prepend=-1) != 0) | (np.diff(group, prepend=-1) != 0)
+    before = np.maximum.accumulate(np.where(begins, np.cumsum(tasks) - tasks, 0))
+    return np.cumsum(np.diff(before // _EPOCH, prepend=0) != 0)
 
 
 def contribution_entries(m: np.ndarray, method: Method) -> np.ndarray:
@@ -123,46 +134,3 @@ def _levels(parent, fits):
             if parent[s] >= 0:
                 level[parent[s]] = max(level[parent[s]], level[s] + np.int32(1))
     return level, small, most
-
-
-def _lay_out(first: np.ndarray, last: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, int]:
-    """Place what lives from level `first` through level `last`; offsets and the space in all."""
-    offset = np.zeros(size.size, np.int64)
-    if not size.any():
-        return offset, 0
-    count = int(last.max()) + 1
-    chunk = first.astype(np.int64) * count + last
-    if count * count > _DIRECT * chunk.size:
-        names, chunk = np.unique(chunk, return_inverse=True)
-    else:
-        known = np.zeros(count * count, np.bool_)
-        known[chunk] = True
-        names, chunk = np.flatnonzero(known), (np.cumsum(known) - 1)[chunk]
-    lengths = np.zeros(names.size, np.int64)
-    _stack(chunk, size, lengths, offset)
-    places, total = _first_fit(names // count, names % count, lengths)
-    return offset + places[chunk], total
-
-
-@jit
-def _stack(chunk, size, lengths, offset):
-    """Place what has the same chunk one after the other in it; lengths begin as zeros."""
-    for s in range(chunk.size):
-        offset[s] = lengths[chunk[s]]
-        lengths[chunk[s]] += size[s]
-
-
-def _first_fit(first: np.ndarray, last: np.ndarray, length: np.ndarray) -> tuple[np.ndarray, int]:
-    """Place intervals of time and space, in the order of their beginnings, as low as they fit."""
-    places = np.zeros(first.size, np.int64)
-    alive: list[tuple[int, int, int]] = []  # place, end, last level; by place
-    for i in range(first.size):
-        alive = sorted(x for x in alive if x[2] >= first[i])
-        where = 0
-        for begin, end, _ in alive:
-            if begin - where >= length[i]:
-                break
-            where = max(where, end)
-        places[i] = where
-        alive.append((where, where + int(length[i]), int(last[i])))
-    return places, int((places + length).max())

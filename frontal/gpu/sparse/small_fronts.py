@@ -13,10 +13,11 @@ from .storage import State, Storage
 
 
 def _structs(
-    pattern: Pattern, storage: Storage, blocks: Array, tiny: float, state: State
+    pattern: Pattern, storage: Storage, tiny: float, state: State
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the structs `SmallFronts` and `SmallOutputs` of the kernel."""
-    device, tasks, dtype = pattern.device, pattern.small_tasks, storage.panels.dtype
+    device, dtype = pattern.device, storage.panels.dtype
+    tasks = pattern.small_tasks(dtype)
     fronts = filled(
         device,
         structs.SMALL_FRONTS,
@@ -31,7 +32,6 @@ def _structs(
         structs.OUTPUTS,
         dtype,
         factor=storage.panels,
-        blocks=blocks,
         inverses=storage.inverses,
         upper_inverses=storage.upper_inverses,
         **storage.of_pivots,
@@ -42,7 +42,7 @@ def _structs(
 
 
 def launches(
-    pattern: Pattern, storage: Storage, blocks: Array, values: Array, tiny: float, state: State
+    pattern: Pattern, storage: Storage, values: Array, tiny: float, state: State
 ) -> list[list[Launch]]:
     """Prepare the factorization of all small fronts; return the launches of each level.
 
@@ -50,8 +50,6 @@ def launches(
     ----------
     storage : Storage
         Gets the panels, inverses and interchanges of the small fronts.
-    blocks : device array
-        Arena of contribution blocks.
     values : device array
         A's entries, in the order of the plan.
     tiny : float
@@ -59,11 +57,12 @@ def launches(
     state : State
         Gets the outcome, and which fronts are finished.
     """
-    device, tasks, dtype = pattern.device, pattern.small_tasks, storage.panels.dtype
+    device, dtype = pattern.device, storage.panels.dtype
+    tasks = pattern.small_tasks(dtype)
     constants = pattern.method.constants | {"PERTURB": int(pattern.method.pivots)}
     kernel = device.kernel("front_small.cu", "front_small", dtype, **constants)
     tree = pattern.struct(dtype)
-    fronts, outputs = _structs(pattern, storage, blocks, tiny, state)
+    fronts, outputs = _structs(pattern, storage, tiny, state)
     levels = []
     for first, counts in zip(tasks.first, tasks.counts, strict=False):
         level = []

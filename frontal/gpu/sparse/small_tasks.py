@@ -11,6 +11,7 @@ from ...parts import in_parts
 from ..runtime.array import Array
 from . import structs
 from .fronts import Fronts
+from .places import Places
 
 _ROWS = 1 << structs.ENTRY_BITS  # and columns that an entry may be in
 _ORDERS = (64, 32, 16)  # rows of fronts of each class
@@ -42,8 +43,8 @@ class SmallTasks:
     entries: Array
 
 
-def small_tasks(tree: Fronts) -> SmallTasks:
-    """List the small fronts of a plan with what they are assembled from."""
+def small_tasks(tree: Fronts, dtype: np.dtype) -> SmallTasks:
+    """List the small fronts of a plan with what they are assembled from, for one scalar type."""
     plan, schedule, upload = tree.plan, tree.schedule, tree.device.upload
     fronts = np.flatnonzero(schedule.small)
     k, m = tree.k[fronts], tree.m[fronts]
@@ -53,8 +54,9 @@ def small_tasks(tree: Fronts) -> SmallTasks:
     levels = schedule.small_levels
     group = schedule.level[fronts].astype(np.int64) * len(_ORDERS) + kind
     counts = np.bincount(group, minlength=levels * len(_ORDERS)).reshape(levels, len(_ORDERS))
-    items = _items(tree, fronts)
-    children, maps = _children(tree, fronts, items)
+    places = tree.layout(dtype).places
+    items = _items(tree, fronts, places)
+    children, maps = _children(tree, fronts, items, places)
     begin, size = items["entry"], items["entries"]
     entries = np.empty(int(size.sum()), np.int64)
     of = fronts, begin, plan.entry_pointer, plan.source, plan.row, plan.column, entries
@@ -70,13 +72,14 @@ def small_tasks(tree: Fronts) -> SmallTasks:
     )
 
 
-def _items(tree: Fronts, fronts: np.ndarray) -> np.ndarray:
+def _items(tree: Fronts, fronts: np.ndarray, places: Places) -> np.ndarray:
     """Return the struct of each front; entries of A and children follow the order of the list."""
     plan = tree.plan
     items = np.zeros(fronts.size, structs.SMALL_FRONT.dtype)
     items["front"], items["start"] = fronts, plan.start[fronts]
     items["k"], items["m"] = tree.k[fronts], tree.m[fronts]
-    items["inverse"], items["block"] = tree.inverse[fronts], tree.schedule.block[fronts]
+    items["inverse"], items["panel"] = tree.inverse[fronts], places.panel[fronts]
+    items["block"] = places.block[fronts]
     for first, count, pointer in (
         ("entry", "entries", plan.entry_pointer),
         ("child", "children", plan.child_pointer),
@@ -86,7 +89,9 @@ def _items(tree: Fronts, fronts: np.ndarray) -> np.ndarray:
     return items
 
 
-def _children(tree: Fronts, fronts: np.ndarray, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _children(
+    tree: Fronts, fronts: np.ndarray, items: np.ndarray, places: Places
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the struct of each child, and where its rows go in its parent."""
     plan, total = tree.plan, int(items["children"].sum())
     names, maps = np.empty(total, np.int64), np.zeros((total, structs.MAP_BYTES), np.uint8)
@@ -95,7 +100,7 @@ def _children(tree: Fronts, fronts: np.ndarray, items: np.ndarray) -> tuple[np.n
         plan.pointer, plan.relative, names, maps,
     )  # fmt: skip
     children = np.zeros(total, structs.SMALL_CHILD.dtype)
-    children["block"], children["m"] = tree.schedule.block[names], tree.m[names]
+    children["block"], children["m"] = places.block[names], tree.m[names]
     return children, maps
 
 

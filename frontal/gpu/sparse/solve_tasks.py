@@ -95,7 +95,7 @@ def _describe(
 ) -> np.ndarray:
     plan = tree.plan
     out = np.zeros(fronts.size, TASK)
-    out["panel"] = tree.layout(dtype).panel[fronts]
+    out["panel"] = tree.layout(dtype).places.panel[fronts]
     out["inverse"], out["pointer"] = tree.inverse[fronts], plan.pointer[fronts]
     out["start"], out["k"], out["m"] = plan.start[fronts], tree.k[fronts], tree.m[fronts]
     out["has_children"] = np.diff(plan.child_pointer)[fronts] > 0

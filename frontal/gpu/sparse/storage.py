@@ -37,7 +37,7 @@ class Storage:
     Attributes
     ----------
     panels : device array
-        As `fronts.Layout` has them.
+        As `fronts.Layout` has them; while they are computed, contribution blocks among them.
     inverses : device array
         Inverses of the diagonal tiles of L11; for LU those of the transpose of U11 behind them.
     pivots : device array or None
@@ -78,14 +78,12 @@ class Storage:
 
 def required(pattern: Pattern, dtype: np.dtype) -> int:
     """Bytes of a factor of this scalar type, and of what its computation takes besides."""
-    panels, inverses = _sizes(pattern, dtype)
-    working = pattern.schedule.blocks + pattern.schedule.products + pattern.messages
-    return (panels + inverses + working) * dtype.itemsize
+    return (sum(_sizes(pattern, dtype)) + pattern.messages) * dtype.itemsize
 
 
 def _sizes(pattern: Pattern, dtype: np.dtype) -> tuple[int, int]:
-    """Entries of panels, and of the inverses of diagonal tiles."""
-    panels = int(pattern.layout(dtype).panel[-1])
+    """Entries of the memory of panels, and of the inverses of diagonal tiles."""
+    panels = pattern.layout(dtype).places.entries
     return panels, pattern.method.panels * int(pattern.inverse[-1])
 
 
@@ -139,13 +137,13 @@ class State:
 
     def __init__(self, pattern: Pattern, dtype: np.dtype) -> None:
         fronts, rows = len(pattern.k), int(pattern.tile_row[-1])
-        sizes = (2, 10, 1, pattern.schedule.levels, fronts, rows, rows)
+        sizes = (2, 10, 1, pattern.schedule.epochs, 1, fronts, rows, rows)
         ends = np.cumsum(sizes)
         self._device = pattern.device
         self.all = pattern.device.xp.zeros(int(ends[-1]), np.int32)
         parts = [self.all[end - size : end] for size, end in zip(sizes, ends, strict=True)]
-        self.outcome, examined, self.ticket, self.level, self.finished, *rest = parts
-        self.done, self.upper_done = rest
+        self.outcome, examined, self.ticket, self.epoch, self.over, *rest = parts
+        self.finished, self.done, self.upper_done = rest
         self.examined = examined.view(np.float64)
         self.sent = pattern.device.xp.empty(pattern.messages, dtype)
 

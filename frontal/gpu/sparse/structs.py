@@ -49,7 +49,7 @@ FRONTS = Struct(
         "rows": "Update rows, and their positions in the parent.",
         "child_pointer": "Where the children of each front begin, and one more; and they.",
         "panel": "Where each front's panel is in the factor, its inverses among the inverses, and\n"
-        "its contribution block in the arena.",
+        "its contribution block in the factor's memory.",
         "tile_row": "Number of each front's first tile of rows among those of all fronts.",
         "cut_pointer": "Where the rows of child c begin that fall in tile t of its parent:\n"
         "cuts[cut_pointer[c] + t].",
@@ -61,7 +61,7 @@ FRONTS = Struct(
 SMALL_FRONT = Struct(
     "SmallFront",
     "A front and what it is assembled from, as the host lists it: how many children and entries\n"
-    "of A, and which are the first. The kernel adds where its panel lies.",
+    "of A, and which are the first.",
     {
         **_same("long long", "entry", "inverse", "block", "panel"),
         **_same("int", "front", "start", "k", "m", "child", "children", "entries", "spare"),
@@ -97,7 +97,6 @@ OUTPUTS = Struct(
     "What comes of small fronts.",
     {
         "factor": "T *",
-        "blocks": "T *",
         "inverses": "T *",
         "upper_inverses": "T *",
         "pivots": "int *",
@@ -130,9 +129,11 @@ TILE_TASKS = Struct(
         "list": "const int4 *",
         "count": "int",
         "entries": "Entries",
-        "level_count": "const int *",
+        "epoch_count": "const int *",
+        "need": "const int *",
         "ticket": "int *",
-        "level": "int *",
+        "epoch": "int *",
+        "over": "int *",
         "finished": "int *",
         "done": "int *",
         "upper_done": "int *",
@@ -151,7 +152,9 @@ TILE_TASKS = Struct(
         "trace": "long long *",
     },
     {
-        "list": "{front, i, j, level + PART_BIT·part}",
+        "list": "{front, i, j, epoch + PART_BIT·part}",
+        "epoch_count": "Tasks of each epoch; and how many epochs must be over before a front writes.",
+        "epoch": "Tasks of each epoch that have ended; and epochs known to be over with all before.",
         "sent": "Factors of diagonal tiles as messages, 64×64 each; for LU two of them.",
         "first_sent": "Number of each front's first of them, and one more.",
         "products": "LDL: L·D of fronts at work, and where that of each front lies.",
@@ -223,7 +226,7 @@ HEADER = Header(
         "FRONT_TILE": (FRONT_TILE, "Rows and columns of a tile of a front."),
         "NO_POSITION": (NO_POSITION, "Beyond all positions of pivots; see report_failure."),
         "LIMIT": (LIMIT, "Of entries of L: 1/u of threshold pivoting."),
-        "PART_BIT": (PART_BIT, "Of a task's level: whether it is one of U."),
+        "PART_BIT": (PART_BIT, "Of a task's epoch: whether it is one of U."),
         "PIVOT_COLUMNS": (PIVOT_COLUMNS, "Columns whose rows a block interchanges; whole tiles."),
         "TILE_THREADS": (TILE_THREADS, "Threads of a block of front_tiles.cu and front_pivots.cu."),
         "SMALL_THREADS": (SMALL_THREADS, "Threads of a block of front_small.cu."),

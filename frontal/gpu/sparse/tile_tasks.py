@@ -14,7 +14,6 @@ from .fronts import Fronts
 from .schedule import TILE
 
 UPPER = structs.PART_BIT
-_GROUP = 512  # tiles of rows of fronts whose columns take turns
 _NARROW = 512  # fronts of a level whose last diagonal tiles are followed too
 _LARGE, _WIDE, _SQUARE = 48, 4, 16  # see _order; tiles
 
@@ -28,17 +27,15 @@ class Tasks:
     count : int
         Number of tasks.
     list : device array (count, 4)
-        Front, i, j and level (with the part) of each.
+        Front, i, j and epoch (with the part) of each.
     begin, source, place : device arrays
         Entries of A by task: extents, positions among the values, places in the tile.
-    level_count : device array
-        Tasks of each level.
+    epoch_count : device array
+        Tasks of each epoch.
     left : device array (pieces, 4)
         See `left_of_diagonals`.
     first_sent : device array
         See `first_sent`.
-    product : device array
-        See `Schedule.product`.
     """
 
     count: int
@@ -46,27 +43,21 @@ class Tasks:
     begin: Array
     source: Array
     place: Array
-    level_count: Array
+    epoch_count: Array
     left: Array
     first_sent: Array
-    product: Array
 
 
 def tile_tasks(tree: Fronts) -> Tasks:
     """List the tiles of all fronts that are not small, each after those that it needs."""
     schedule, upload = tree.schedule, tree.device.upload
-    fronts = np.flatnonzero(~schedule.small)
-    work = tree.k[fronts] * (tree.k[fronts] + tree.m[fronts]) ** 2
-    fronts = fronts[np.lexsort((-work, schedule.level[fronts]))]
-    rows = tree.tiles[fronts]
-    group = (np.cumsum(rows) - rows) // _GROUP
-    given = fronts, group, tree.k, tree.m, schedule.level, tree.method.one_triangle
+    epoch = schedule.time - schedule.small_levels
+    given = schedule.tiled, schedule.group, tree.k, tree.m, epoch, tree.method.one_triangle
     tasks = np.empty((_list_tiles(*given, np.empty((0, 5), np.int32)), 5), np.int32)
     _list_tiles(*given, tasks)
-    level = tasks[:, 3] % UPPER
-    tasks = np.ascontiguousarray(tasks[:, :4])[_order(tree, tasks, level)]
+    counts = np.bincount(tasks[:, 3] % UPPER, minlength=schedule.epochs)
+    tasks = np.ascontiguousarray(tasks[:, :4])[_order(tree, tasks)]
     begin, source, place = _entries_of_tasks(tree, tasks)
-    counts = np.bincount(level, minlength=schedule.levels)
     return Tasks(
         len(tasks),
         upload(tasks),
@@ -76,7 +67,6 @@ def tile_tasks(tree: Fronts) -> Tasks:
         upload(counts.astype(np.int32)),
         upload(left_of_diagonals(tree)),
         upload(first_sent(tree).astype(np.int32)),
-        upload(schedule.product),
     )
 
 
@@ -113,7 +103,7 @@ def first_sent(tree: Fronts) -> np.ndarray:
     return np.append(0, np.cumsum(followed_tiles(tree)))
 
 
-def _order(tree: Fronts, tasks: np.ndarray, level: np.ndarray) -> np.ndarray:
+def _order(tree: Fronts, tasks: np.ndarray) -> np.ndarray:
     """Order of tasks: by level, group of fronts, and within by columns from the left.
 
     Tiles that are under way together shall share their operands in the cache: large fronts go by
@@ -123,7 +113,7 @@ def _order(tree: Fronts, tasks: np.ndarray, level: np.ndarray) -> np.ndarray:
     """
     places = np.empty((4, len(tasks)), np.int32)
     _turns(tasks, tree.tiles, tree.pivot_tiles, tree.method.one_triangle, places)
-    return _sorted_by(level, tasks[:, 4], *places)
+    return _sorted_by(tree.schedule.level[tasks[:, 0]], tasks[:, 4], *places)
 
 
 @jit
@@ -175,8 +165,8 @@ def _sorted_by(*keys: np.ndarray) -> np.ndarray:
 
 
 @jit
-def _list_tiles(fronts, group, k, m, level, one_triangle, out):
-    """Count the tasks; where there is room, their fronts, i, j, level and kind, and groups."""
+def _list_tiles(fronts, group, k, m, epoch, one_triangle, out):
+    """Count the tasks; where there is room, their fronts, i, j, epoch and part, and groups."""
     at = 0
     for q in range(fronts.size):
         s = fronts[q]
@@ -188,14 +178,14 @@ def _list_tiles(fronts, group, k, m, level, one_triangle, out):
             while i < tiles:
                 if at < len(out):
                     out[at, 0], out[at, 1], out[at, 2], out[at, 4] = s, i, j, group[q]
-                    out[at, 3] = level[s]
+                    out[at, 3] = epoch[s]
                 at += 1
                 i += 1
             if not one_triangle and not contributes:
                 for i in range(j + 1, tiles):
                     if at < len(out):
                         out[at, 0], out[at, 1], out[at, 2], out[at, 4] = s, i, j, group[q]
-                        out[at, 3] = level[s] + UPPER
+                        out[at, 3] = epoch[s] + UPPER
                     at += 1
     return at
 

@@ -39,12 +39,12 @@ def storage_of(pattern, cpu):
     """The factor of the CPU backend as the device keeps it; NaN where nothing may be read."""
     plan, layout = pattern.plan, pattern.layout(cpu.panels.dtype)
     symmetric, panel_of = pattern.method.one_triangle, panel_offsets(plan, pattern.method)
-    panels = np.full(int(layout.panel[-1]), np.nan, cpu.panels.dtype)
+    panels = np.full(layout.places.entries, np.nan, cpu.panels.dtype)
     half = int(pattern.inverse[-1])
     inverses = np.full(half * (1 if symmetric else 2), np.nan, cpu.panels.dtype)
     for s in range(plan.parent.size):
         k, m, ld = int(pattern.k[s]), int(pattern.m[s]), int(layout.ld[s])
-        first, at = int(panel_of[s]), int(layout.panel[s])
+        first, at = int(panel_of[s]), int(layout.places.panel[s])
         panel = cpu.panels[first : first + k * (k + m)].reshape(k, k + m).T
         target = panels[at : at + k * ld].reshape(k, ld).T
         target[:k] = panel[:k]

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 import frontal
 from frontal import problems
-from frontal.gpu.sparse import solve_tasks
+from frontal.gpu.sparse import places, schedule, solve_tasks
 from frontal.gpu.sparse import tile_tasks as front_tasks
 from frontal.gpu.sparse.backend import GpuBackend
 from frontal.gpu.sparse.entries import Entries
@@ -113,6 +113,15 @@ def run(device, name, kind, anew=False):
 def reference(name, kind, *_):
     """The same with one block after another, and nothing left of what was before."""
     return run(EmulatedDevice(), name, kind, True)
+
+
+@pytest.fixture(autouse=True)
+def tight(monkeypatch):
+    """Places are taken as early as ever."""
+    monkeypatch.setattr(schedule, "_EPOCH", 1)
+    monkeypatch.setattr(schedule, "_GROUP", 1)
+    monkeypatch.setattr(places, "_SLACK", 0)
+    reference.cache_clear()
 
 
 @pytest.fixture(scope="module")

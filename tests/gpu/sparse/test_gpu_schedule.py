@@ -7,8 +7,11 @@ import scipy.sparse as sp
 import frontal
 from frontal.gpu.runtime.graph import Launch
 from frontal.gpu.sparse import launch
+from frontal.gpu.sparse import places as module
+from frontal.gpu.sparse import schedule as schedules
 from frontal.gpu.sparse.pattern import Pattern
-from frontal.gpu.sparse.schedule import contribution_entries, make_schedule
+from frontal.gpu.sparse.places import place
+from frontal.gpu.sparse.schedule import Schedule, contribution_entries, make_schedule
 from frontal.method import CHOLESKY, LDLT, LU
 
 from .test_gpu_fronts import MATRICES
@@ -16,39 +19,77 @@ from .test_gpu_fronts import MATRICES
 
 @pytest.mark.parametrize("method", [CHOLESKY, LU])
 @pytest.mark.parametrize("name", MATRICES)
-def test_blocks_that_live_together_lie_apart(name, method):
+def test_levels_and_times(name, method):
     plan = frontal.analyze(MATRICES[name](), kind="spd").plan
-    schedule = make_schedule(plan, method, 20)
-    height, above = schedule.level, plan.parent >= 0
-    assert (height[plan.parent[above]] > height[above]).all()
-    assert (height[~schedule.small] >= schedule.small_levels).all()
-    assert schedule.small[plan.parent[above]].sum() <= schedule.small[above].sum()
-    last = np.where(above, height[plan.parent], height) + 1  # while some of a level still read
-    m = np.diff(plan.pointer)
-    sizes = contribution_entries(m, method)
-    for i in range(schedule.levels):
-        alive = np.flatnonzero((height <= i) & (last >= i) & (sizes > 0))
-        alive = alive[np.argsort(schedule.block[alive])]
-        ends = schedule.block[alive] + sizes[alive]
-        assert (ends[:-1] <= schedule.block[alive][1:]).all()
-    assert (schedule.block + sizes).max(initial=0) <= max(schedule.blocks, 0)
+    schedule, above = make_schedule(plan, method, 20), plan.parent >= 0
+    level, time, small = schedule.level, schedule.time, schedule.small
+    assert (level[plan.parent[above]] > level[above]).all()
+    assert (level[~small] >= schedule.small_levels).all()
+    assert small[plan.parent[above]].sum() <= small[above].sum()
+    np.testing.assert_array_equal(time[small], level[small])
+    np.testing.assert_array_equal(np.sort(schedule.tiled), np.flatnonzero(~small))
+    order = time[schedule.tiled]
+    assert (np.diff(order) >= 0).all()
+    np.testing.assert_array_equal(
+        np.unique(order), schedule.small_levels + np.arange(schedule.epochs)
+    )
 
 
+def check_owners(places, schedule, parent, sizes):
+    """Nothing has two owners, in any order that launches and waits allow."""
+    panels, blocks, products = sizes
+    time, launches = schedule.time.astype(int), schedule.small_levels
+    dies = np.where(parent >= 0, time[parent], time)
+    begin = np.concatenate([places.panel, places.block, places.product])
+    end = begin + np.concatenate(sizes)
+    first, last = np.tile(time, 3), np.concatenate([np.full(time.size, 10**6), dies, time])
+    need = np.tile(places.need, 3)
+    assert (places.need <= np.maximum(time - launches, 0)).all()
+    assert (places.panel + panels <= places.panels).all()
+    assert end.max(initial=0) <= places.entries
+    full = np.flatnonzero(end > begin)
+    for i in full:
+        later = full[(begin[full] < end[i]) & (end[full] > begin[i]) & (full != i)]
+        later = later[first[later] >= first[i]]
+        assert (first[later] > last[i]).all()
+        assert (need[later] > last[i] - launches).all()  # of no matter before the first epoch
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_nothing_has_two_owners(seed, monkeypatch):
+    monkeypatch.setattr(module, "_SLACK", seed // 4)
+    rng, fronts = np.random.default_rng(seed), 60
+    parent = np.append(np.minimum(np.arange(1, 60) + rng.geometric(0.3, 59), 59), -1)
+    parent[rng.random(fronts) < 0.05] = -1
+    time = np.zeros(fronts, int)
+    for s in range(fronts):
+        if parent[s] >= 0:
+            time[parent[s]] = max(time[parent[s]], time[s] + rng.integers(1, 3) - (seed % 2))
+    time = np.unique(time, return_inverse=True)[1].astype(np.int32)
+    schedule = Schedule(time < 3, time, 3, np.empty(0, int), np.empty(0, int), time)
+    sizes = [rng.integers(1, 100, fronts) for _ in range(3)]
+    sizes[1][parent < 0] = 0
+    sizes[2][(time < 3) | (seed % 3 == 0)] = 0
+    places = place(schedule, parent, *sizes)
+    check_owners(places, schedule, parent, sizes)
+    alive = [sum(sizes[1][(time <= t) & (time[parent] >= t)]) for t in range(time.max() + 1)]
+    assert max(sum(sizes[0]), max(alive)) <= places.entries <= sum(map(sum, sizes))
+
+
+@pytest.mark.parametrize("method", [CHOLESKY, LU, LDLT])
 @pytest.mark.parametrize("name", MATRICES)
-def test_products_of_a_level_and_the_next_lie_apart(device, name):
-    """Those of two levels below may still be read: who takes their place waits for them."""
-    pattern = Pattern(device, frontal.analyze(MATRICES[name](), kind="spd").plan, LDLT, 0, 1)
-    schedule, at = pattern.schedule, pattern.schedule.product
-    sizes = pattern.k * pattern.layout(np.dtype("f4")).ld
-    for i in range(schedule.levels):
-        alive = np.flatnonzero((schedule.level == i) | (schedule.level == i - 1))
-        alive = alive[np.argsort(at[alive])]
-        assert (at[alive] + sizes[alive] <= np.append(at[alive][1:], schedule.products)).all()
-    assert (at % 4 == 0).all()
-    assert make_schedule(pattern.plan, CHOLESKY).products == 0
-    small = make_schedule(pattern.plan, LDLT, 1000)
-    assert small.products == 0
-    assert schedule.products < pattern.layout(np.dtype("f4")).panel[-1] + 4 * pattern.k.sum()
+def test_parts_of_fronts_have_one_owner(device, name, method, monkeypatch):
+    monkeypatch.setattr(schedules, "_EPOCH", 1)
+    monkeypatch.setattr(schedules, "_GROUP", 1)
+    pattern = Pattern(device, frontal.analyze(MATRICES[name](), kind="spd").plan, method, 20, 1)
+    layout, small = pattern.layout(np.dtype("f4")), pattern.schedule.small
+    sizes = [layout.size, contribution_entries(pattern.m, method), pattern.k * layout.ld]
+    if not method.indefinite:
+        sizes[2][:] = 0
+    sizes[2][small] = 0
+    check_owners(layout.places, pattern.schedule, pattern.plan.parent, sizes)
+    for part in layout.places[:3]:
+        assert (part % 4 == 0).all()
 
 
 def test_contribution_blocks_are_packed_by_columns_of_tiles():
@@ -77,10 +118,11 @@ def test_deep_trees(device):
     for method in (CHOLESKY, LU, LDLT):
         pattern = Pattern(device, plan, method)
         assert not pattern.schedule.small.any()
-        assert pattern.schedule.blocks < 10
+        places = pattern.layout(np.dtype("f8")).places
+        assert places.entries < 1.1 * places.panels
         tasks = device.download(pattern.tasks.list)
-        level, part = tasks[:, 3] & ((1 << 30) - 1), tasks[:, 3] >> 30
-        np.testing.assert_array_equal(np.unique(level), np.arange(n))
+        epoch, part = tasks[:, 3] & ((1 << 30) - 1), tasks[:, 3] >> 30
+        np.testing.assert_array_equal(np.unique(epoch), np.arange(pattern.schedule.epochs))
         assert part.any() == (method.panels == 2)
 
 

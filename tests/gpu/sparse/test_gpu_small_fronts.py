@@ -79,9 +79,8 @@ class Factored:
         self.storage = allocate(pattern, self.dtype)
         for array in (self.storage.panels, self.storage.inverses):
             array[...] = np.nan
-        blocks = device.xp.full(max(pattern.schedule.blocks, 1), np.nan, self.dtype)
         self.state, values = State(pattern, self.dtype), device.upload(self.values)
-        given = pattern, self.storage, blocks, values, self.tiny, self.state
+        given = pattern, self.storage, values, self.tiny, self.state
         for level in small_fronts.launches(*given):
             for part in level:
                 part()
@@ -190,7 +189,7 @@ def test_the_first_failing_pivot(device, name):
 def test_lists_hold_every_small_front_once(device):
     analysis = frontal.analyze(problems.poisson2d(40), kind="spd")
     pattern = Pattern(device, analysis.plan, CHOLESKY, 64, 1)
-    tasks, schedule = small_tasks(pattern), pattern.schedule
+    tasks, schedule = small_tasks(pattern, np.dtype(float)), pattern.schedule
     items = device.download(tasks.fronts).view(structs.SMALL_FRONT.dtype)
     np.testing.assert_array_equal(np.sort(items["front"]), np.flatnonzero(schedule.small))
     for level in range(schedule.small_levels):

@@ -135,6 +135,9 @@ __device__ inline void release(int *flag, int value) {
 __device__ inline void release_add(int *counter, int value) {
     asm volatile("red.release.gpu.global.add.s32 [%0], %1;" ::"l"(counter), "r"(value) : "memory");
 }
+__device__ inline void release_max(int *counter, int value) {
+    asm volatile("red.release.gpu.global.max.s32 [%0], %1;" ::"l"(counter), "r"(value) : "memory");
+}
 // A flag's value alone. It costs less than `acquire`, which empties the first-level cache.
 __device__ inline int load_relaxed(const int *flag) {
     int value;

@@ -7,7 +7,7 @@
 // memory (SmallTile in small_front.cuh; the host knows its size). Columns go in panels of 16,
 // eliminated in registers; what that makes of the panel's other columns is part of the contribution
 // block. The rest of this are products of 16×16 by warps, stored from registers: it is written
-// once, in the place of blocks that were last read two levels below. Launches follow each other:
+// once, in the place of blocks that levels below have read. Launches follow each other:
 // nobody waits for flags.
 //
 // Cholesky is left-looking: before a panel is eliminated, its columns take the products of all
@@ -42,7 +42,7 @@ template <int ORDER> struct Small {
     __device__ T *row() const {
         return to.factor + tile.front.panel + lane + (lane < k() ? 0 : padded<T>(k()) - k());
     }
-    __device__ T *block() const { return to.blocks + tile.front.block - k() * (1 + m()); }
+    __device__ T *block() const { return to.factor + tile.front.block - k() * (1 + m()); }
 
     __device__ void load(T (&a)[NB], int p) const {
         const T *from = tile.panel(p / NB) + lane;
@@ -248,12 +248,12 @@ __device__ inline void run(const Fronts &tree, const SmallFronts &all, const Out
     SmallTile<T, ORDER> &tile = shared_memory<SmallTile<T, ORDER>>()[threadIdx.x / ORDER];
     if (ORDER >= 32 && !exists) return;
     Small<ORDER> f{tile, to, tile.lane()};
-    tile.begin(tree, exists ? all.fronts + index : nullptr);
+    tile.begin(exists ? all.fronts + index : nullptr);
     tile.clear(f.order());
     tile.sync();
     tile.put_entries(all, values);
     tile.sync();
-    tile.add_children(all, to.blocks);
+    tile.add_children(all, to.factor);
     factor(f);
     if (f.lane == 0 && f.m()) all.finished[tile.front.front] = 1;
 }

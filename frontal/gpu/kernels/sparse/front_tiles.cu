@@ -19,9 +19,9 @@
 // Deadlock: tasks lie in the list after all that they wait for, and are taken by tickets
 // (scheduler.cuh); who sends columns waits for no follower. Flags, zero at first: done[row] counts
 // the finished tiles of a row of tiles of L; upper_done[row] those of U alike, or that C of a
-// diagonal tile is stored; finished[front] the tiles of its contribution block; level[l] the tasks
-// of a level, for a contribution block takes the place of those that were last read two levels
-// below.
+// diagonal tile is stored; finished[front] the tiles of its contribution block; epoch[e] the tasks
+// of an epoch, for a front takes the place of contribution blocks that were last read in an earlier
+// one, which must be over with all before it.
 // Every tile is summed in one order: results are reproducible.
 //
 // A block has 128 threads; 2×2 warps own 32×32 parts of the tile in registers (tile.cuh). Dynamic
@@ -63,7 +63,7 @@ struct Task {
     Front<T> front;
     T *sent;     // messages of the front's first diagonal tiles
     T *product;  // L·D
-    int number, i, j, level, sent_tiles;
+    int number, i, j, epoch, need, sent_tiles;
     Part part;
 };
 
@@ -90,8 +90,17 @@ __device__ inline ChildPart wait_for_child(const Task &task, const Tasks &tasks,
     return p;
 }
 
+// The front's place is free: all have read what lay there. For one thread; the others wait for it.
+__device__ inline void wait_for_place(const Task &task, const Tasks &tasks) {
+    if (!task.need) return;
+    int over = acquire(tasks.over), need = task.need;
+    if (over >= need) return;
+    for (; over < need; ++over) wait_for(tasks.epoch + over, tasks.epoch_count[over]);
+    release_max(tasks.over, need);  // others need not look at each epoch
+}
+
 __device__ inline void assemble(
-    const Task &task, const Tasks &tasks, const T *blocks, const T *values) {
+    const Task &task, const Tasks &tasks, const T *factor, const T *values) {
     const Front<T> &f = task.front;
     const Fronts &tree = *f.tree;
     constexpr int TOGETHER = 32;
@@ -100,6 +109,7 @@ __device__ inline void assemble(
     T *tile = assembled();
     clear_tile<ld>(tile);
     __syncthreads();
+    if (threadIdx.x == threads - 1 && task.j < f.pivot_tiles) wait_for_place(task, tasks);
     // a warp looks for the first children while the others add entries
     if (threadIdx.x >= 32) add_entries<ld>(tile, tasks.entries, task.number, values, 32);
     for (int first = begin; first < last; first += TOGETHER) {
@@ -109,7 +119,7 @@ __device__ inline void assemble(
         __syncthreads();
         for (int q = 0; q < min_(TOGETHER, last - first); ++q) {
             if (parts[q].r0 == parts[q].r1 || parts[q].c0 == parts[q].c1) continue;
-            extend_add<ld>(tile, f, parts[q], task.part, task.i, task.j, blocks);
+            extend_add<ld>(tile, f, parts[q], task.part, task.i, task.j, factor);
             __syncthreads();
         }
     }
@@ -207,41 +217,37 @@ __device__ inline void store_difference(Product &tile, Matrix<T> target, int *fl
 
 // A tile of the contribution block: written once, over blocks that nobody reads any more.
 __device__ inline void finish_contribution(
-    Product &tile, const Task &task, const Tasks &tasks, T *blocks) {
+    Product &tile, const Task &task, const Tasks &tasks, T *factor) {
     const Front<T> &f = task.front;
-    if (threadIdx.x == 0 && task.level >= 2)
-        wait_for(tasks.level + task.level - 2, tasks.level_count[task.level - 2]);
+    if (threadIdx.x == 0) wait_for_place(task, tasks);
     __syncthreads();
-    Contribution<T> block{blocks + f.tree->block[f.s], f.m};
+    Contribution<T> block{factor + f.tree->block[f.s], f.m};
     store_difference(
         tile, block.tile(task.i - f.pivot_tiles, task.j - f.pivot_tiles), tasks.finished + f.s);
 }
 
 // Subtract the product from what is assembled: into work(), in its place beside a diagonal tile,
 // whose factor or inverse will take work(), or where others will take it.
-__device__ __noinline__ void sum_up(const Task &task, const Tasks &tasks, T *blocks) {
+__device__ __noinline__ void sum_up(const Task &task, const Tasks &tasks, T *factor) {
     const Front<T> &f = task.front;
     int j = task.j;
     Product tile;
     tile.clear();
-#if LDL
-    if (task.i > j && j < f.pivot_tiles) wait_for_place(task, tasks);
-#endif
     accumulate(tile, task, tasks);
     stamp(tasks, task.number, 2);
-    if (j >= f.pivot_tiles) return finish_contribution(tile, task, tasks, blocks);
+    if (j >= f.pivot_tiles) return finish_contribution(tile, task, tasks, factor);
     if (!LU && task.i == j && j)
         return store_difference(
             tile, f.lower(j).at(0, j * SIZE), tasks.upper_done + f.tree->tile_row[f.s] + j);
     subtract(tile, task, task.i > j ? assembled() : work());
 }
 
-__device__ inline void run(const Task &task, const Tasks &tasks, T *blocks, const T *values) {
+__device__ inline void run(const Task &task, const Tasks &tasks, T *factor, const T *values) {
     int i = task.i, j = task.j, pivots = task.front.pivot_tiles;
     stamp(tasks, task.number, 0);
-    assemble(task, tasks, blocks, values);
+    assemble(task, tasks, factor, values);
     stamp(tasks, task.number, 1);
-    sum_up(task, tasks, blocks);
+    sum_up(task, tasks, factor);
     if (j >= pivots) return;
 #if LU
     if (i == j) return finish_lu(task, tasks);
@@ -271,7 +277,7 @@ __device__ inline void run(const Task &task, const Tasks &tasks, T *blocks, cons
 
 extern "C" __global__ void __launch_bounds__(threads, residents)
     front_tiles(const __grid_constant__ Fronts tree, const __grid_constant__ Tasks tasks, T *factor,
-        T *blocks, const T *values) {
+        const T *values) {
     __shared__ Task task;  // in shared memory it takes no registers while others are needed
     auto fetch = [&] {
         int4 item = tasks.list[task.number];
@@ -280,14 +286,14 @@ extern "C" __global__ void __launch_bounds__(threads, residents)
         task.sent = tasks.sent + (long long)sent * MESSAGES;
         task.sent_tiles = tasks.first_sent[item.x + 1] - sent;
         if (LDL) task.product = tasks.products + tasks.product[item.x];
-        task.i = item.y, task.j = item.z, task.level = item.w % PART_BIT,
-        task.part = Part(item.w / PART_BIT);
+        task.i = item.y, task.j = item.z, task.epoch = item.w % PART_BIT,
+        task.part = Part(item.w / PART_BIT), task.need = tasks.need[item.x];
     };
     auto end = [&] {
-        if (threadIdx.x == 0) release_add(tasks.level + task.level, 1);
+        if (threadIdx.x == 0) release_add(tasks.epoch + task.epoch, 1);
         stamp(tasks, task.number, 3);
     };
     each_task(
-        task.number, tasks.ticket, tasks.count, fetch, [&] { run(task, tasks, blocks, values); },
+        task.number, tasks.ticket, tasks.count, fetch, [&] { run(task, tasks, factor, values); },
         end);
 }

@@ -53,13 +53,6 @@ struct Below {
     }
 };
 
-// L·D takes the place of one that others read up to two levels below; the last two threads wait.
-__device__ inline void wait_for_place(const Task &task, const Tasks &tasks) {
-    int below = 1 + threads - (int)threadIdx.x;
-    if (below <= 3 && task.level >= below)
-        wait_for(tasks.level + task.level - below, tasks.level_count[task.level - below]);
-}
-
 // L(i,j), following the factor of the diagonal tile while its pivots are of order 1; and if `next`,
 // the tile whose factor is L(i,i): what the task (i,i) has stored less L·D·Lᴴ of L(i,i-1), fetched
 // when of the factor that is followed the last columns alone are in use. Returns the first column

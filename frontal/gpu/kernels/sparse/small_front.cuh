@@ -71,13 +71,12 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
     }
 
     // The front that this is of, or none.
-    __device__ void begin(const Fronts &tree, const SmallFront *from) {
+    __device__ void begin(const SmallFront *from) {
         if (lane() < 4) {
             const int4 *source = reinterpret_cast<const int4 *>(from);
             reinterpret_cast<int4 *>(&front)[lane()] = from ? source[lane()] : int4{0, 0, 0, 0};
         }
         sync();
-        if (lane() == 0) front.panel = tree.panel[front.front];
     }
 
     // Nothing in the first `order` rows and columns.

@@ -19,7 +19,7 @@ constexpr int FRONT_TILE = 64;
 constexpr int NO_POSITION = 0x7fffffff;
 // Of entries of L: 1/u of threshold pivoting.
 constexpr int LIMIT = 100;
-// Of a task's level: whether it is one of U.
+// Of a task's epoch: whether it is one of U.
 constexpr int PART_BIT = 0x40000000;
 // Columns whose rows a block interchanges; whole tiles.
 constexpr int PIVOT_COLUMNS = 1024;
@@ -57,7 +57,7 @@ struct Fronts {
     const int *child_pointer;
     const int *children;
     // Where each front's panel is in the factor, its inverses among the inverses, and
-    // its contribution block in the arena.
+    // its contribution block in the factor's memory.
     const long long *panel;
     const long long *inverse;
     const long long *block;
@@ -70,7 +70,7 @@ struct Fronts {
 };
 
 // A front and what it is assembled from, as the host lists it: how many children and entries
-// of A, and which are the first. The kernel adds where its panel lies.
+// of A, and which are the first.
 struct alignas(16) SmallFront {
     long long entry;
     long long inverse;
@@ -108,7 +108,6 @@ struct SmallFronts {
 // What comes of small fronts.
 template <class T> struct SmallOutputs {
     T *factor;
-    T *blocks;
     T *inverses;
     T *upper_inverses;
     int *pivots;
@@ -133,13 +132,17 @@ struct Entries {
 
 // The tasks of front_tiles.cu, and what they tell each other.
 template <class T> struct TileTasks {
-    // {front, i, j, level + PART_BIT·part}
+    // {front, i, j, epoch + PART_BIT·part}
     const int4 *list;
     int count;
     Entries entries;
-    const int *level_count;
+    // Tasks of each epoch; and how many epochs must be over before a front writes.
+    const int *epoch_count;
+    const int *need;
     int *ticket;
-    int *level;
+    // Tasks of each epoch that have ended; and epochs known to be over with all before.
+    int *epoch;
+    int *over;
     int *finished;
     int *done;
     int *upper_done;
@@ -254,46 +257,47 @@ static_assert(OFFSET_OF(SmallFronts, maps) == 16);
 static_assert(OFFSET_OF(SmallFronts, entries) == 24);
 static_assert(OFFSET_OF(SmallFronts, finished) == 32);
 
-static_assert(sizeof(SmallOutputs<SCALAR>) == 80);
+static_assert(sizeof(SmallOutputs<SCALAR>) == 72);
 static_assert(OFFSET_OF(SmallOutputs<SCALAR>, factor) == 0);
-static_assert(OFFSET_OF(SmallOutputs<SCALAR>, blocks) == 8);
-static_assert(OFFSET_OF(SmallOutputs<SCALAR>, inverses) == 16);
-static_assert(OFFSET_OF(SmallOutputs<SCALAR>, upper_inverses) == 24);
-static_assert(OFFSET_OF(SmallOutputs<SCALAR>, pivots) == 32);
-static_assert(OFFSET_OF(SmallOutputs<SCALAR>, diagonal) == 40);
-static_assert(OFFSET_OF(SmallOutputs<SCALAR>, coupling) == 48);
-static_assert(OFFSET_OF(SmallOutputs<SCALAR>, largest) == 56);
-static_assert(OFFSET_OF(SmallOutputs<SCALAR>, outcome) == 64);
-static_assert(OFFSET_OF(SmallOutputs<SCALAR>, tiny) == 72);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, inverses) == 8);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, upper_inverses) == 16);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, pivots) == 24);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, diagonal) == 32);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, coupling) == 40);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, largest) == 48);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, outcome) == 56);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, tiny) == 64);
 
 static_assert(sizeof(Entries) == 24);
 static_assert(OFFSET_OF(Entries, begin) == 0);
 static_assert(OFFSET_OF(Entries, source) == 8);
 static_assert(OFFSET_OF(Entries, place) == 16);
 
-static_assert(sizeof(TileTasks<SCALAR>) == 192);
+static_assert(sizeof(TileTasks<SCALAR>) == 208);
 static_assert(OFFSET_OF(TileTasks<SCALAR>, list) == 0);
 static_assert(OFFSET_OF(TileTasks<SCALAR>, count) == 8);
 static_assert(OFFSET_OF(TileTasks<SCALAR>, entries) == 16);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, level_count) == 40);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, ticket) == 48);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, level) == 56);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, finished) == 64);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, done) == 72);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, upper_done) == 80);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, inverses) == 88);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, upper_inverses) == 96);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, sent) == 104);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, first_sent) == 112);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, products) == 120);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, product) == 128);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, pivots) == 136);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, diagonal) == 144);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, coupling) == 152);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, largest) == 160);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, outcome) == 168);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, tiny) == 176);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, trace) == 184);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, epoch_count) == 40);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, need) == 48);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, ticket) == 56);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, epoch) == 64);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, over) == 72);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, finished) == 80);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, done) == 88);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, upper_done) == 96);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, inverses) == 104);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, upper_inverses) == 112);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, sent) == 120);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, first_sent) == 128);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, products) == 136);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, product) == 144);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, pivots) == 152);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, diagonal) == 160);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, coupling) == 168);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, largest) == 176);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, outcome) == 184);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, tiny) == 192);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, trace) == 200);
 
 static_assert(sizeof(SolveTask) == 64);
 static_assert(OFFSET_OF(SolveTask, panel) == 0);

@@ -1,0 +1,178 @@
+"""Where the parts of a factorization lie in one memory, each while it is needed.
+
+Panels stay, in the order in which they are written. Contribution blocks live from their front's
+time (schedule.py) to their parent's, and L·D in its front's time. They lie in memory of panels
+that are written later, and beyond: what is alive with them is never below the end of the panels
+that are written meanwhile. Whoever takes the place of something waits for the epochs that its
+readers are in. Guermouche, L'Excellent, "Constructing memory-minimizing schedules for multifrontal
+methods" (2006), have the same for one stack.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..._jit import inner, jit
+from .schedule import Schedule
+
+_SLACK = 1  # epochs for which a place stays unused, so that tasks seldom wait for it
+_DIRECT = 16  # names of chunks for each front, up to which all possible ones are listed
+
+
+class Places(NamedTuple):
+    """Offsets in the memory of a factorization, in entries.
+
+    Attributes
+    ----------
+    panel, block, product : (f,) int64 arrays
+        Of each front's panels, its contribution block, and its L·D.
+    need : (f,) int32 array
+        Epochs that must be over before a front writes; 0 for small ones, whose launches follow
+        each other.
+    panels : int
+        Where the last panel ends.
+    entries : int
+        All that is needed.
+    """
+
+    panel: np.ndarray
+    block: np.ndarray
+    product: np.ndarray
+    need: np.ndarray
+    panels: int
+    entries: int
+
+
+def place(
+    schedule: Schedule,
+    parent: np.ndarray,
+    panels: np.ndarray,
+    blocks: np.ndarray,
+    products: np.ndarray,
+) -> Places:
+    """Place panels, contribution blocks and L·D of these sizes.
+
+    Parameters
+    ----------
+    parent : (f,) int array
+        Parent of each front, -1 for none.
+    panels, blocks, products : (f,) int64 arrays
+        Entries of each front's; 0 where it has none.
+    """
+    fronts, time = parent.size, schedule.time.astype(np.int64)
+    order = np.argsort(time, kind="stable")
+    panel = np.zeros(fronts, np.int64)
+    panel[order] = np.cumsum(panels[order]) - panels[order]
+    written = np.zeros(int(time.max(initial=-1)) + 2, np.int64)  # before each time
+    np.add.at(written, time + 1, panels)
+    np.cumsum(written, out=written)
+    dies = np.where(parent >= 0, time[parent], time)
+    chunk, first, last = _chunks(np.append(time, time), np.append(dies, time))
+    inside, lengths = np.zeros(2 * fronts, np.int64), np.zeros(first.size, np.int64)
+    _stack(chunk, np.append(blocks, products), lengths, inside)
+    begin, waits = np.zeros(first.size, np.int64), np.zeros(first.size, np.int64)
+    panel_waits = np.zeros(written.size - 1, np.int64)
+    launches = schedule.small_levels
+    given = first, last, lengths, written, launches, _SLACK
+    end = _first_fit(*given, begin, waits, panel_waits)
+    block, product = (inside + begin[chunk]).reshape(2, fronts)
+    need = np.maximum(panel_waits[time], waits[chunk].reshape(2, fronts).max(axis=0)) - launches
+    ends = int(written[-1])
+    return Places(panel, block, product, np.maximum(need, 0).astype(np.int32), ends, max(end, ends))
+
+
+def _chunks(first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Number those of one beginning and end alike; these, in order."""
+    count = int(last.max(initial=0)) + 1
+    name = first * count + last
+    if count * count > _DIRECT * name.size:
+        names, chunk = np.unique(name, return_inverse=True)
+    else:
+        known = np.zeros(count * count, np.bool_)
+        known[name] = True
+        names, chunk = np.flatnonzero(known), (np.cumsum(known) - 1)[name]
+    return chunk, names // count, names % count
+
+
+@jit
+def _stack(chunk, size, lengths, offset):
+    """Place what has the same chunk one after the other in it; lengths begin as zeros."""
+    for s in range(chunk.size):
+        offset[s] = lengths[chunk[s]]
+        lengths[chunk[s]] += size[s]
+
+
+@jit
+def _first_fit(first, last, length, written, launches, slack, place, wait, panel_wait):
+    """Place chunks in the order of their beginnings, as low as they fit; the end of all.
+
+    The memory is a list of segments, which nobody reads any more from a time on that is kept in
+    `free`; the last one has no end. What a chunk or the panels of a time have to wait for is the
+    latest of those of their segments. After a launch nothing waits: there is no slack.
+    """
+    begin, free = np.zeros((2, 2 * first.size + 2), np.int64)
+    count, top, c = 1, np.int64(0), 0
+    for t in range(panel_wait.size):
+        panel_wait[t] = _latest(begin, free, count, written[t], written[t + 1])
+        while c < first.size and first[c] == t:
+            meanwhile = last[c] + (slack if last[c] >= launches else 0)
+            low = written[min(meanwhile + 1, panel_wait.size)]
+            if length[c]:
+                place[c] = _lowest(begin, free, count, low, length[c], t, launches, slack)
+                end = place[c] + length[c]
+                wait[c] = _latest(begin, free, count, place[c], end)
+                count = _occupy(begin, free, count, place[c], end, last[c] + 1)
+                top = max(top, end)
+            c += 1
+    return top
+
+
+@inner
+def _latest(begin, free, count, low, high):
+    """When all of a piece is free."""
+    found = np.int64(0)
+    for j in range(count):
+        if begin[j] < high and low < high and (j + 1 == count or begin[j + 1] > low):
+            found = max(found, free[j])
+    return found
+
+
+@inner
+def _lowest(begin, free, count, low, length, t, launches, slack):
+    """Where the first piece of this length begins, not below `low`, that is free at time t."""
+    where = low
+    for j in range(count):
+        if j + 1 < count and begin[j + 1] <= where:
+            continue
+        if free[j] + (slack if free[j] > launches else 0) > t:
+            where = begin[j + 1]  # the last segment is free
+        elif j + 1 == count or begin[j + 1] - where >= length:
+            break
+    return where
+
+
+@inner
+def _occupy(begin, free, count, low, high, until):
+    """Make a piece one segment that is free from `until` on; the number of segments then."""
+    a = 0  # of `low`
+    while a + 1 < count and begin[a + 1] <= low:
+        a += 1
+    b = a  # of `high`, which is no more a part of the piece
+    while b + 1 < count and begin[b + 1] <= high:
+        b += 1
+    splits, after = begin[b] < high, free[b]
+    head = a + 1 if begin[a] < low else a
+    tail = b + 1 if splits else b
+    shift = head + (2 if splits else 1) - tail
+    if shift > 0:
+        for j in range(count - 1, tail - 1, -1):
+            begin[j + shift], free[j + shift] = begin[j], free[j]
+    else:
+        for j in range(tail, count):
+            begin[j + shift], free[j + shift] = begin[j], free[j]
+    begin[head], free[head] = low, until
+    if splits:
+        begin[head + 1], free[head + 1] = high, after
+    return count + shift

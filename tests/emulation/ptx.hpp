@@ -76,7 +76,9 @@ EMULATION_OWN inline void change(int *flag, int value, bool joins) {
     emulation::changed(flag);
 }
 inline void release(int *flag, int value) { change(flag, value, false); }
-EMULATION_OWN inline void release_add(int *counter, int value) { change(counter, *counter + value, true); }
+EMULATION_OWN inline void release_add(int *counter, int value) {
+    change(counter, *counter + value, true);
+}
 EMULATION_OWN inline void release_max(int *counter, int value) {
     change(counter, *counter < value ? value : *counter, true);
 }

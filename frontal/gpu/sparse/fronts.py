@@ -19,6 +19,7 @@ from .places import Places, place
 from .schedule import TILE, Schedule, contribution_entries, make_schedule
 
 _SMALL = TILE  # rows of fronts that are factored whole
+_ROOM = 1 << 29  # bytes that nobody misses: up to them a factorization waits for no place
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Layout:
         size = k * (ld + (method.panels - 1) * upper_ld)
         products = np.where(schedule.small | (not method.indefinite), 0, k * ld)
         blocks = -(-contribution_entries(m, method) // wide) * wide
-        places = place(schedule, plan.parent, size, blocks, products)
+        places = place(schedule, plan.parent, size, blocks, products, _ROOM // dtype.itemsize)
         return cls(places, below, ld, upper_ld, size)
 
 

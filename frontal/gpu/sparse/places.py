@@ -17,8 +17,8 @@ import numpy as np
 from ..._jit import inner, jit
 from .schedule import Schedule
 
-_SLACK = 1  # epochs for which a place stays unused, so that tasks seldom wait for it
-_DIRECT = 16  # names of chunks for each front, up to which all possible ones are listed
+_SLACK = 1  # epochs for which a place stays unused while there is room, so that nobody waits for it
+_PIECES = 64  # of all, that find places of their own
 
 
 class Places(NamedTuple):
@@ -51,6 +51,7 @@ def place(
     panels: np.ndarray,
     blocks: np.ndarray,
     products: np.ndarray,
+    room: int = 0,
 ) -> Places:
     """Place panels, contribution blocks and L·D of these sizes.
 
@@ -60,40 +61,50 @@ def place(
         Parent of each front, -1 for none.
     panels, blocks, products : (f,) int64 arrays
         Entries of each front's; 0 where it has none.
+    room : int
+        Entries that may be taken although fewer would do, so that nobody waits for a place.
     """
     fronts, time = parent.size, schedule.time.astype(np.int64)
-    order = np.argsort(time, kind="stable")
-    panel = np.zeros(fronts, np.int64)
-    panel[order] = np.cumsum(panels[order]) - panels[order]
-    written = np.zeros(int(time.max(initial=-1)) + 2, np.int64)  # before each time
-    np.add.at(written, time + 1, panels)
-    np.cumsum(written, out=written)
-    dies = np.where(parent >= 0, time[parent], time)
-    chunk, first, last = _chunks(np.append(time, time), np.append(dies, time))
-    inside, lengths = np.zeros(2 * fronts, np.int64), np.zeros(first.size, np.int64)
-    _stack(chunk, np.append(blocks, products), lengths, inside)
+    panel, written = _written(time, panels)
+    dies, sizes = np.where(parent >= 0, time[parent], time), np.append(blocks, products)
+    there = np.flatnonzero(sizes)
+    front = there % max(fronts, 1)
+    dies = np.where(there < fronts, dies[front], time[front])
+    chunk, first, last = _chunks(time[front], dies, sizes[there])
+    inside, lengths = np.zeros(there.size, np.int64), np.zeros(first.size, np.int64)
+    _stack(chunk, sizes[there], lengths, inside)
+    given = first, last, lengths, written, schedule.small_levels
     begin, waits = np.zeros(first.size, np.int64), np.zeros(first.size, np.int64)
-    panel_waits = np.zeros(written.size - 1, np.int64)
-    launches = schedule.small_levels
-    given = first, last, lengths, written, launches, _SLACK
-    end = _first_fit(*given, begin, waits, panel_waits)
-    block, product = (inside + begin[chunk]).reshape(2, fronts)
-    need = np.maximum(panel_waits[time], waits[chunk].reshape(2, fronts).max(axis=0)) - launches
-    ends = int(written[-1])
-    return Places(panel, block, product, np.maximum(need, 0).astype(np.int32), ends, max(end, ends))
+    panel_waits, ends = np.zeros(written.size - 1, np.int64), int(written[-1])
+    least = max(_first_fit(*given, 0, 0, begin, waits, panel_waits), ends)
+    entries = _first_fit(*given, _SLACK, max(least, room), begin, waits, panel_waits)
+    offset, need = np.zeros(2 * fronts, np.int64), panel_waits[time]
+    offset[there] = inside + begin[chunk]
+    np.maximum.at(need, front, waits[chunk])
+    need = np.maximum(need - schedule.small_levels, 0).astype(np.int32)
+    return Places(panel, offset[:fronts], offset[fronts:], need, ends, max(entries, ends))
 
 
-def _chunks(first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Number those of one beginning and end alike; these, in order."""
-    count = int(last.max(initial=0)) + 1
-    name = first * count + last
-    if count * count > _DIRECT * name.size:
-        names, chunk = np.unique(name, return_inverse=True)
-    else:
-        known = np.zeros(count * count, np.bool_)
-        known[name] = True
-        names, chunk = np.flatnonzero(known), (np.cumsum(known) - 1)[name]
-    return chunk, names // count, names % count
+def _written(time: np.ndarray, panels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Offsets of panels in the order of their times, and the end of all before each time."""
+    order, panel = np.argsort(time, kind="stable"), np.zeros(time.size, np.int64)
+    panel[order] = np.cumsum(panels[order]) - panels[order]
+    written = np.zeros(int(time.max(initial=-1)) + 2, np.int64)
+    np.add.at(written, time + 1, panels)
+    return panel, np.cumsum(written)
+
+
+def _chunks(
+    first: np.ndarray, last: np.ndarray, size: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Number what has one beginning and end, in pieces that are not too large; these, in order."""
+    name = first * (int(last.max(initial=0)) + 1) + last
+    order = np.argsort(name, kind="stable")
+    piece = np.cumsum(size[order]) * _PIECES // max(int(size.sum()), 1)
+    begins = (np.diff(name[order], prepend=-1) != 0) | (np.diff(piece, prepend=-1) != 0)
+    chunk = np.empty(name.size, np.int64)
+    chunk[order] = np.cumsum(begins) - 1
+    return chunk, first[order][begins], last[order][begins]
 
 
 @jit
@@ -105,23 +116,28 @@ def _stack(chunk, size, lengths, offset):
 
 
 @jit
-def _first_fit(first, last, length, written, launches, slack, place, wait, panel_wait):
+def _first_fit(first, last, length, written, launches, slack, limit, place, wait, panel_wait):
     """Place chunks in the order of their beginnings, as low as they fit; the end of all.
 
     The memory is a list of segments, which nobody reads any more from a time on that is kept in
     `free`; the last one has no end. What a chunk or the panels of a time have to wait for is the
-    latest of those of their segments. After a launch nothing waits: there is no slack.
+    latest of those of their segments. After a launch nothing waits: there is no slack; nor where a
+    chunk would end beyond `limit` with it.
     """
     begin, free = np.zeros((2, 2 * first.size + 2), np.int64)
     count, top, c = 1, np.int64(0), 0
     for t in range(panel_wait.size):
         panel_wait[t] = _latest(begin, free, count, written[t], written[t + 1])
         while c < first.size and first[c] == t:
-            meanwhile = last[c] + (slack if last[c] >= launches else 0)
-            low = written[min(meanwhile + 1, panel_wait.size)]
             if length[c]:
-                place[c] = _lowest(begin, free, count, low, length[c], t, launches, slack)
-                end = place[c] + length[c]
+                end = np.int64(0)
+                for unused in (slack, 0):
+                    if end == 0 or end > limit:
+                        meanwhile = last[c] + (unused if last[c] >= launches else 0)
+                        low = written[min(meanwhile + 1, panel_wait.size)]
+                        where = begin, free, count, low, length[c], t, launches, unused
+                        place[c] = _lowest(*where)
+                        end = place[c] + length[c]
                 wait[c] = _latest(begin, free, count, place[c], end)
                 count = _occupy(begin, free, count, place[c], end, last[c] + 1)
                 top = max(top, end)

@@ -14,7 +14,6 @@ from .factorize import Factorization
 from .pattern import Pattern
 from .schedule import TILE, contribution_entries
 from .storage import allocate
-from .tile_tasks import UPPER
 
 EDGES = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 1 << 30)  # orders of size classes
 

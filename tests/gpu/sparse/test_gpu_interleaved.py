@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 import frontal
 from frontal import problems
-from frontal.gpu.sparse import places, schedule, solve_tasks
+from frontal.gpu.sparse import fronts, places, schedule, solve_tasks
 from frontal.gpu.sparse import tile_tasks as front_tasks
 from frontal.gpu.sparse.backend import GpuBackend
 from frontal.gpu.sparse.entries import Entries
@@ -121,6 +121,7 @@ def tight(monkeypatch):
     monkeypatch.setattr(schedule, "_EPOCH", 1)
     monkeypatch.setattr(schedule, "_GROUP", 1)
     monkeypatch.setattr(places, "_SLACK", 0)
+    monkeypatch.setattr(fronts, "_ROOM", 0)
     reference.cache_clear()
 
 

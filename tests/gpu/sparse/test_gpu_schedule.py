@@ -37,7 +37,6 @@ def test_levels_and_times(name, method):
 
 def check_owners(places, schedule, parent, sizes):
     """Nothing has two owners, in any order that launches and waits allow."""
-    panels, blocks, products = sizes
     time, launches = schedule.time.astype(int), schedule.small_levels
     dies = np.where(parent >= 0, time[parent], time)
     begin = np.concatenate([places.panel, places.block, places.product])
@@ -45,7 +44,7 @@ def check_owners(places, schedule, parent, sizes):
     first, last = np.tile(time, 3), np.concatenate([np.full(time.size, 10**6), dies, time])
     need = np.tile(places.need, 3)
     assert (places.need <= np.maximum(time - launches, 0)).all()
-    assert (places.panel + panels <= places.panels).all()
+    assert (places.panel + sizes[0] <= places.panels).all()
     assert end.max(initial=0) <= places.entries
     full = np.flatnonzero(end > begin)
     for i in full:
@@ -70,7 +69,7 @@ def test_nothing_has_two_owners(seed, monkeypatch):
     sizes = [rng.integers(1, 100, fronts) for _ in range(3)]
     sizes[1][parent < 0] = 0
     sizes[2][(time < 3) | (seed % 3 == 0)] = 0
-    places = place(schedule, parent, *sizes)
+    places = place(schedule, parent, *sizes, 1000 * (seed % 4))
     check_owners(places, schedule, parent, sizes)
     alive = [sum(sizes[1][(time <= t) & (time[parent] >= t)]) for t in range(time.max() + 1)]
     assert max(sum(sizes[0]), max(alive)) <= places.entries <= sum(map(sum, sizes))
@@ -144,8 +143,8 @@ def test_rows_of_wide_fronts_are_interchanged_by_pieces(device):
     found, interchanges = device.download(pivots), np.arange(n)
     for j, p in enumerate(found - 1):
         interchanges[[j, p]] = interchanges[[p, j]]
-    for first, place in zip(firsts, given, strict=True):
-        end = first + len(place)
-        np.testing.assert_array_equal(interchanges[first:end][place], np.arange(first, end))
-        panel[first:end, :first] = panel[first:end, :first][np.argsort(place)]
+    for first, to in zip(firsts, given, strict=True):
+        end = first + len(to)
+        np.testing.assert_array_equal(interchanges[first:end][to], np.arange(first, end))
+        panel[first:end, :first] = panel[first:end, :first][np.argsort(to)]
     np.testing.assert_array_equal(device.download(there).reshape(n, -1).T, panel)

@@ -136,11 +136,12 @@ template <class T> struct TileTasks {
     const int4 *list;
     int count;
     Entries entries;
-    // Tasks of each epoch; and how many epochs must be over before a front writes.
+    // Tasks of each epoch; and epochs that must be over before a front writes.
     const int *epoch_count;
     const int *need;
     int *ticket;
-    // Tasks of each epoch that have ended; and epochs known to be over with all before.
+    // Tasks of each epoch that have ended; and epochs that are known to be over, and all
+    // before them.
     int *epoch;
     int *over;
     int *finished;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import numpy as np
 
@@ -33,22 +33,26 @@ class Pattern(Fronts):
         return self._made("tasks", tile_tasks)
 
     @cached_property
-    def _lists(self) -> dict[tuple[str, np.dtype], object]:
+    def _small_tasks(self) -> dict[np.dtype, SmallTasks]:
         return {}
 
     def small_tasks(self, dtype: np.dtype) -> SmallTasks:
         """Fronts that are small, by level, with panels of this scalar type."""
-        return self._list("small", small_tasks, dtype)
+        if dtype not in self._small_tasks:
+            make = partial(small_tasks, dtype=dtype)
+            self._small_tasks[dtype] = self._made(("small", dtype), make)
+        return self._small_tasks[dtype]
+
+    @cached_property
+    def _solve_tasks(self) -> dict[np.dtype, SolveTasks]:
+        return {}
 
     def solve_tasks(self, dtype: np.dtype) -> SolveTasks:
         """Tasks of the solves with panels of this scalar type."""
-        return self._list("solve", solve_tasks, dtype)
-
-    def _list(self, name: str, make: Callable[[Fronts, np.dtype], Made], dtype: np.dtype) -> Made:
-        if (name, dtype) not in self._lists:
-            made = self._made((name, dtype), partial(make, dtype=dtype))
-            self._lists[name, dtype] = made
-        return cast(Made, self._lists[name, dtype])
+        if dtype not in self._solve_tasks:
+            make = partial(solve_tasks, dtype=dtype)
+            self._solve_tasks[dtype] = self._made(("solve", dtype), make)
+        return self._solve_tasks[dtype]
 
     @cached_property
     def _begun(self) -> dict[str | tuple[str, np.dtype], Ahead]:
@@ -58,14 +62,18 @@ class Pattern(Fronts):
         """Begin all lists that are not there yet, on threads, for panels of this scalar type."""
         self.layout(dtype)  # lists want it
         lists: dict[str | tuple[str, np.dtype], Callable[[Fronts], object]] = {}
-        lists |= {"arrays": Fronts.uploaded, "tasks": tile_tasks}
-        if self.schedule.small.any():
+        if "arrays" not in self.__dict__:
+            lists["arrays"] = Fronts.uploaded
+        if "tasks" not in self.__dict__:
+            lists["tasks"] = tile_tasks
+        if self.schedule.small.any() and dtype not in self._small_tasks:
             lists["small", dtype] = partial(small_tasks, dtype=dtype)
         last = "solve", dtype
-        lists[last] = partial(solve_tasks, dtype=dtype)
+        if dtype not in self._solve_tasks:
+            lists[last] = partial(solve_tasks, dtype=dtype)
         before: Ahead[object] | None = None
         for name, make in lists.items():
-            if name not in self.__dict__ and name not in self._lists and name not in self._begun:
+            if name not in self._begun:
                 # the last one is for later: it leaves the others alone
                 work = partial(_after, before if name == last else None, partial(make, self))
                 self._begun[name] = before = self.device.ahead(work)

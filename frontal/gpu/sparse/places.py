@@ -76,13 +76,15 @@ def place(
     given = first, last, lengths, written, schedule.small_levels
     begin, waits = np.zeros(first.size, np.int64), np.zeros(first.size, np.int64)
     panel_waits, ends = np.zeros(written.size - 1, np.int64), int(written[-1])
-    least = max(_first_fit(*given, 0, 0, begin, waits, panel_waits), ends)
-    entries = _first_fit(*given, _SLACK, max(least, room), begin, waits, panel_waits)
+    least = _first_fit(*given, 0, 0, begin, waits, panel_waits)
+    limit = max(least, ends, room)
+    entries = _first_fit(*given, _SLACK, limit, begin, waits, panel_waits)
     offset, need = np.zeros(2 * fronts, np.int64), panel_waits[time]
     offset[there] = inside + begin[chunk]
     np.maximum.at(need, front, waits[chunk])
     need = np.maximum(need - schedule.small_levels, 0).astype(np.int32)
-    return Places(panel, offset[:fronts], offset[fronts:], need, ends, max(entries, ends))
+    entries = int(max(entries, ends))
+    return Places(panel, offset[:fronts], offset[fronts:], need, ends, entries)
 
 
 def _written(time: np.ndarray, panels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

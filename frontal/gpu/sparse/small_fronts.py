@@ -61,14 +61,13 @@ def launches(
     tasks = pattern.small_tasks(dtype)
     constants = pattern.method.constants | {"PERTURB": int(pattern.method.pivots)}
     kernel = device.kernel("front_small.cu", "front_small", dtype, **constants)
-    tree = pattern.struct(dtype)
     fronts, outputs = _structs(pattern, storage, tiny, state)
     levels = []
     for first, counts in zip(tasks.first, tasks.counts, strict=False):
         level = []
         for part in launch.small_fronts(dtype, pattern.method, counts, device.limits):
             begin = (np.int32(first + part.first), *map(np.int32, part.counts))
-            arguments = (tree, fronts, outputs, *begin, values)
+            arguments = (fronts, outputs, *begin, values)
             level.append(Launch(kernel, part.blocks, part.threads, arguments, part.shared))
         levels.append(level)
     return levels

@@ -243,8 +243,8 @@ template <int ORDER> __device__ inline void factor(const Small<ORDER> &f) {
 
 // Front `index` of the list, where it exists; fronts of half a warp go along empty where not.
 template <int ORDER>
-__device__ inline void run(const Fronts &tree, const SmallFronts &all, const Outputs &to, int index,
-    bool exists, const T *values) {
+__device__ inline void run(
+    const SmallFronts &all, const Outputs &to, int index, bool exists, const T *values) {
     SmallTile<T, ORDER> &tile = shared_memory<SmallTile<T, ORDER>>()[threadIdx.x / ORDER];
     if (ORDER >= 32 && !exists) return;
     Small<ORDER> f{tile, to, tile.lane()};
@@ -259,16 +259,15 @@ __device__ inline void run(const Fronts &tree, const SmallFronts &all, const Out
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENTS)
-    front_small(const __grid_constant__ Fronts tree, const __grid_constant__ SmallFronts all,
-        const __grid_constant__ Outputs to, int first, int large, int medium, int small,
-        const T *values) {
+    front_small(const __grid_constant__ SmallFronts all, const __grid_constant__ Outputs to,
+        int first, int large, int medium, int small, const T *values) {
     int block = blockIdx.x, group = threadIdx.x, pairs = ceil_div(medium, 2);
-    if (block < large) return run<64>(tree, all, to, first + block, true, values);
+    if (block < large) return run<64>(all, to, first + block, true, values);
     block -= large, first += large;
     if (block < pairs) {
         group = 2 * block + group / 32;
-        return run<32>(tree, all, to, first + group, group < medium, values);
+        return run<32>(all, to, first + group, group < medium, values);
     }
     group = 4 * (block - pairs) + group / 16;
-    run<16>(tree, all, to, first + medium + group, group < small, values);
+    run<16>(all, to, first + medium + group, group < small, values);
 }

@@ -140,7 +140,7 @@ template <class T> struct TileTasks {
     const int *epoch_count;
     const int *need;
     int *ticket;
-    // Tasks of each epoch that have ended; and epochs known to be over, and all before.
+    // Tasks of each epoch that have ended; and epochs that are over, with all before.
     int *epoch;
     int *over;
     int *finished;

@@ -1,0 +1,148 @@
+// SVD of an upper bidiagonal matrix by implicit QR iterations, with a shift or without.
+//
+// A warp chases bulges, and leaves the rotations of a sweep for others to apply. Entries of at most
+// one rounding of the largest are zero. A block is swept towards its smaller end: upwards it is its
+// own mirror image, left and right exchanged.
+// Golub, Kahan, "Calculating the singular values and pseudo-inverse of a matrix" (1965); Demmel,
+// Kahan, "Accurate singular values of bidiagonal matrices" (1990).
+#pragma once
+#include "dense/potf2.cuh"
+#include "dense/reduce.cuh"
+
+// Rows and columns lo… to hi of a block, from which end on it is swept; none are left where !more.
+struct Sweep {
+    int lo, hi, up, more;
+};
+
+// c and s with (c·f + s·g, c·g − s·f) = (r, 0).
+template <class R> struct Givens {
+    R c, s, r;
+};
+template <class R> __device__ inline Givens<R> givens(R f, R g) {
+    if (g == 0) return {1, 0, f};
+    constexpr R small = limits<R>::least / limits<R>::epsilon;
+    R sum = fma_(f, f, g * g), up = 1;
+    if (sum < small) {  // entries of at most 2^-490, or 2^-50, of the largest
+        up = power_of_two<R>(limits<R>::scaled / 2 + (sizeof(R) == 8 ? 300 : 30));
+        f = up * f, g = up * g, sum = fma_(f, f, g * g);
+        if (sum < small) return {1, 0, f / up};
+    }
+    R inverse, root = pivot_root(sum, inverse);
+    if (f < 0) root = -root, inverse = -inverse;
+    return {f * inverse, g * inverse, root / up};
+}
+
+// The smaller singular value of [f g; 0 h].
+template <class R> __device__ inline R smaller_value(R f, R g, R h) {
+    f = abs1(f), g = abs1(g), h = abs1(h);
+    R low = f < h ? f : h, high = f < h ? h : f;
+    if (low == 0) return 0;
+    R as = 1 + low / high, at = (high - low) / high;
+    if (g < high) {
+        R au = (g / high) * (g / high);
+        return low * (2 / (square_root(fma_(as, as, au)) + square_root(fma_(at, at, au))));
+    }
+    R au = high / g;
+    if (au == 0) return low * high / g;
+    as = as * au, at = at * au;
+    R c = 1 / (square_root(fma_(as, as, R(1))) + square_root(fma_(at, at, R(1))));
+    return 2 * (low * c * au);
+}
+
+// The last index of 0 … top where |e| > threshold is `wanted`; -1 where it never is. By a warp.
+template <class R>
+__device__ inline int last_entry(const R *e, int top, R threshold, bool wanted) {
+    int lane = threadIdx.x % 32;
+    for (; top >= 0; top -= 32) {
+        bool is = top - lane >= 0 && (abs1(e[max_(top - lane, 0)]) > threshold) == wanted;
+        unsigned votes = __ballot_sync(full_warp, is);
+        if (votes) return top - (__ffs((int)votes) - 1);
+    }
+    return -1;
+}
+
+// The block of n rows of d and e that is swept next, which is the last one. By a warp.
+template <class R>
+__device__ inline Sweep next_block(const R *d, const R *e, int n, R threshold, Sweep before) {
+    int hi = last_entry(e, n - 2, threshold, true) + 1;
+    if (hi == 0) return {0, 0, 0, 0};
+    int lo = last_entry(e, hi - 2, threshold, false) + 1;
+    // The direction of a block stays, since a sweep the other way would undo what was done.
+    bool apart = before.more == 0 || lo > before.hi || hi < before.lo;
+    return {lo, hi, apart ? int(abs1(d[lo]) < abs1(d[hi])) : before.up, 1};
+}
+
+// Rotations of a sweep of at most n pairs of columns, in the order of the sweep: sides 0 and 1 are V
+// and U, the other way round if upwards.
+template <class R> struct Rotations {
+    R *first;
+    int n;
+    __device__ R *c(int side) const { return first + 2 * side * n; }
+    __device__ R *s(int side) const { return first + (2 * side + 1) * n; }
+};
+
+// How far a sweep from d0 on shifts: by the smaller singular value of the last two rows; not at all
+// where that makes no difference.
+template <class R>
+__device__ inline R shift_of(R d0, R before, R off, R last, R threshold) {
+    if (abs1(d0) <= threshold) return 0;
+    R shift = smaller_value(before, off, last), ratio = shift / abs1(d0);
+    return ratio * ratio < limits<R>::epsilon ? R(0) : shift;
+}
+
+// Sweep a block of more than one row. By one thread.
+template <class R>
+__device__ void chase(R *d, R *e, Sweep of, R threshold, Rotations<R> out) {
+    int count = of.hi - of.lo, step = of.up ? -1 : 1;
+    R *D = d + (of.up ? of.hi : of.lo), *E = e + (of.up ? of.hi - 1 : of.lo);
+    R *last = D + count * step, *off = E + (count - 1) * step;
+    R dk = D[0], ek = E[0], shift = shift_of(dk, last[-step], *off, *last, threshold);
+    R f = dk, g = ek, c = 1, s = 0;
+    if (shift > 0) f = (abs1(dk) - shift) * ((dk < 0 ? -1 : 1) + shift / dk);
+    for (int k = 0; k < count; ++k) {
+        Givens<R> right, left;
+        R dn = D[(k + 1) * step], en = k + 1 < count ? E[(k + 1) * step] : R(0), before;
+        if (shift > 0) {
+            right = givens(f, g), before = right.r;
+            f = fma_(right.c, dk, right.s * ek), ek = fma_(right.c, ek, -right.s * dk);
+            left = givens(f, right.s * dn);
+            dn = right.c * dn;
+            f = fma_(left.c, ek, left.s * dn), dn = fma_(left.c, dn, -left.s * ek);
+            g = left.s * en, ek = left.c * en;
+        } else {
+            right = givens(dk * c, ek), before = s * right.r;
+            left = givens(k ? f * right.r : right.r, dn * right.s);
+            c = right.c, f = left.c, s = left.s, ek = en;
+        }
+        if (k) E[(k - 1) * step] = before;
+        D[k * step] = left.r;
+        out.c(0)[k] = right.c, out.s(0)[k] = right.s;
+        out.c(1)[k] = left.c, out.s(1)[k] = left.s;
+        dk = dn;
+    }
+    *last = shift > 0 ? dk : dk * c * f;
+    *off = shift > 0 ? f : dk * c * s;
+}
+
+// Rotate the columns of one row of a matrix: row[j·ld], j from one end of the block to the other.
+template <class R>
+__device__ inline void rotate_row(R *row, int ld, Sweep of, const R *c, const R *s) {
+    constexpr int ahead = 8;  // reads under way
+    int count = of.hi - of.lo;
+    long long step = of.up ? -(long long)ld : ld;
+    R *at = row + (of.up ? of.hi : of.lo) * (long long)ld, x = *at;
+    for (int k = 0; k < count; k += ahead) {
+        R y[ahead];
+#pragma unroll
+        for (int a = 0; a < ahead; ++a)
+            if (k + a < count) y[a] = at[(a + 1) * step];
+#pragma unroll
+        for (int a = 0; a < ahead; ++a)
+            if (k + a < count) {
+                at[a * step] = fma_(c[k + a], x, s[k + a] * y[a]);
+                x = fma_(c[k + a], y[a], -s[k + a] * x);
+            }
+        at += min_(ahead, count - k) * step;
+    }
+    *at = x;
+}

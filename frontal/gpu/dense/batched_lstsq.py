@@ -127,7 +127,7 @@ def _divided(a: Matrices, rtol: float | None) -> tuple[Decomposition, Batch, Bat
     return found, u, v, divide(v, Batch.of(found.device, s), relative)
 
 
-def _sizes(found: Decomposition) -> tuple[Any, Any]:
+def _sizes(found: Decomposition) -> tuple[np.ndarray | int, np.ndarray | int]:
     """Rows and columns of A, as `empty` takes them."""
     if found.kind == "list":
         return found.m, found.n

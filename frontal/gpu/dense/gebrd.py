@@ -64,8 +64,8 @@ def gebrd(a: Batch) -> Bidiagonal:
             break
         if not panel:
             panel = [workspace(a, rows, PANEL) for rows in (a.m, a.m, a.n, a.n)]
-        block = launch.LABRD_BLOCK
-        _launch(a, "labrd", j, (*made.batches, *panel), block, launch.LABRD_SHARED)
+        block, shared = launch.labrd(a.count, a.device.limits)
+        _launch(a, "labrd", j, (*made.batches, *panel), block, shared)
         v, x, y, u = (Part(part, j + PANEL) for part in panel)
         rest = Part(a, j + PANEL, j + PANEL)
         gemm("N", "C", -1.0, v, y, 1.0, rest)

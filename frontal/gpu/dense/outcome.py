@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...errors import BatchError
@@ -11,7 +9,7 @@ from ..runtime.array import Array
 from ..runtime.device import Device
 
 
-def outcome(routine: str, device: Device, result: Any, info: Array, check: bool) -> Any:
+def outcome(routine: str, device: Device, result: object, info: Array, check: bool) -> object:
     """Return the result, with info unless it was asked to be checked here.
 
     Raises

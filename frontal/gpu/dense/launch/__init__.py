@@ -44,8 +44,6 @@ from .products import (
 )
 from .svd import (
     JACOBI_ORDERS,
-    LABRD_BLOCK,
-    LABRD_SHARED,
     PANEL,
     QR_THREADS,
     TALL,
@@ -54,6 +52,7 @@ from .svd import (
     jacobi,
     jacobi_most,
     jacobi_order,
+    labrd,
     staged,
 )
 from .vectors import GemvPlan, GemvTuning, gemv
@@ -62,8 +61,6 @@ __all__ = [
     "COPY_TILE",
     "H200",
     "JACOBI_ORDERS",
-    "LABRD_BLOCK",
-    "LABRD_SHARED",
     "PANEL",
     "QR_THREADS",
     "TALL",
@@ -99,6 +96,7 @@ __all__ = [
     "jacobi",
     "jacobi_most",
     "jacobi_order",
+    "labrd",
     "laswp",
     "laswp_through_shared",
     "potrf",

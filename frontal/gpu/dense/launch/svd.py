@@ -49,8 +49,13 @@ def gebd2(
     return (512 if int(n.max(initial=0)) > 96 else 256), size
 
 
-LABRD_BLOCK = (32, 16)  # lanes along the rows, groups of columns
-LABRD_SHARED = 16 * 32 * 16
+def labrd(count: int, limits: Limits) -> tuple[tuple[int, int], int]:
+    """Lanes along the rows by groups of columns, and bytes of shared memory of labrd.
+
+    Two blocks a multiprocessor, one of which reads while the other waits, where there are as many.
+    """
+    groups = 8 if count >= 2 * limits.multiprocessors else 16
+    return (32, groups), 16 * 32 * groups
 
 
 def bdsqr(n: int, real: npt.DTypeLike, vectors: bool, limits: Limits) -> tuple[int, int, int]:
@@ -58,6 +63,6 @@ def bdsqr(n: int, real: npt.DTypeLike, vectors: bool, limits: Limits) -> tuple[i
     item, most = np.dtype(real).itemsize, limits.shared_block - _RESERVED
     threads = 32 + min(512, -(-2 * n // 32) * 32) if vectors else 32
     small, whole = 10 * n * item, (10 * n + 2 * n * n) * item
-    if vectors and whole <= most:
+    if vectors and 3 * whole <= limits.shared_multiprocessor:  # else too few sweeps are under way
         return threads, whole, 2
     return (threads, small, 1) if small <= most else (threads, 0, 0)

@@ -14,22 +14,23 @@ struct Sweep {
     int lo, hi, up, more;
 };
 
-// c and s with (c·f + s·g, c·g − s·f) = (r, 0).
+// r, and c = f·inverse and s = g·inverse, with (c·f + s·g, c·g − s·f) = (r, 0). What is rotated too
+// can be multiplied by f and g, scaled as they are here, while the inverse is on its way.
 template <class R> struct Givens {
-    R c, s, r;
+    R f, g, inverse, r;
+    __device__ R c() const { return f * inverse; }
+    __device__ R s() const { return g * inverse; }
 };
 template <class R> __device__ inline Givens<R> givens(R f, R g) {
-    if (g == 0) return {1, 0, f};
     constexpr R small = limits<R>::least / limits<R>::epsilon;
     R sum = fma_(f, f, g * g), up = 1;
     if (sum < small) {  // entries of at most 2^-490, or 2^-50, of the largest
         up = power_of_two<R>(limits<R>::scaled / 2 + (sizeof(R) == 8 ? 300 : 30));
         f = up * f, g = up * g, sum = fma_(f, f, g * g);
-        if (sum < small) return {1, 0, f / up};
+        if (sum < small) return {1, 0, 1, f / up};
     }
     R inverse, root = pivot_root(sum, inverse);
-    if (f < 0) root = -root, inverse = -inverse;
-    return {f * inverse, g * inverse, root / up};
+    return {f, g, inverse, root / up};
 }
 
 // The smaller singular value of [f g; 0 h].
@@ -90,6 +91,33 @@ __device__ inline R shift_of(R d0, R before, R off, R last, R threshold) {
     return ratio * ratio < limits<R>::epsilon ? R(0) : shift;
 }
 
+// Sweep with a shift: f and the first of e are what the first rotation combines. Entries of the
+// next rows are read before those of this one are written, and products with f and g formed before
+// the inverse is known: the chain from rotation to rotation is what a sweep takes.
+template <class R>
+__device__ inline void chase_with_shift(
+    R *D, R *E, int count, int step, R f, Rotations<R> out) {
+    R dk = D[0], ek = E[0], g = ek, dn = D[step], en = count > 1 ? E[step] : R(0);
+    for (int k = 0; k < count; ++k) {
+        bool more = k + 1 < count;
+        R dnn = more ? D[(k + 2) * step] : R(0), enn = k + 2 < count ? E[(k + 2) * step] : R(0);
+        Givens<R> right = givens(f, g);
+        R sum = fma_(right.f, dk, right.g * ek), rest = fma_(right.f, ek, -right.g * dk);
+        R below = right.g * dn, beside = right.f * dn;
+        f = sum * right.inverse, ek = rest * right.inverse, dn = beside * right.inverse;
+        Givens<R> left = givens(f, below * right.inverse);
+        sum = fma_(left.f, ek, left.g * dn), rest = fma_(left.f, dn, -left.g * ek);
+        below = left.g * en, beside = left.f * en;
+        f = sum * left.inverse, g = below * left.inverse;
+        if (k) E[(k - 1) * step] = right.r;
+        D[k * step] = left.r;
+        out.c(0)[k] = right.c(), out.s(0)[k] = right.s();
+        out.c(1)[k] = left.c(), out.s(1)[k] = left.s();
+        dk = rest * left.inverse, ek = beside * left.inverse, dn = dnn, en = enn;
+    }
+    D[count * step] = dk, E[(count - 1) * step] = f;
+}
+
 // Sweep a block of more than one row. By one thread.
 template <class R>
 __device__ void chase(R *d, R *e, Sweep of, R threshold, Rotations<R> out) {
@@ -97,31 +125,26 @@ __device__ void chase(R *d, R *e, Sweep of, R threshold, Rotations<R> out) {
     R *D = d + (of.up ? of.hi : of.lo), *E = e + (of.up ? of.hi - 1 : of.lo);
     R *last = D + count * step, *off = E + (count - 1) * step;
     R dk = D[0], ek = E[0], shift = shift_of(dk, last[-step], *off, *last, threshold);
-    R f = dk, g = ek, c = 1, s = 0;
-    if (shift > 0) f = (abs1(dk) - shift) * ((dk < 0 ? -1 : 1) + shift / dk);
+    if (shift > 0) {
+        R first = (abs1(dk) - shift) * ((dk < 0 ? -1 : 1) + shift / dk);
+        chase_with_shift(D, E, count, step, first, out);
+        return;
+    }
+    R c = 1, oldc = 1, olds = 0;
     for (int k = 0; k < count; ++k) {
-        Givens<R> right, left;
-        R dn = D[(k + 1) * step], en = k + 1 < count ? E[(k + 1) * step] : R(0), before;
-        if (shift > 0) {
-            right = givens(f, g), before = right.r;
-            f = fma_(right.c, dk, right.s * ek), ek = fma_(right.c, ek, -right.s * dk);
-            left = givens(f, right.s * dn);
-            dn = right.c * dn;
-            f = fma_(left.c, ek, left.s * dn), dn = fma_(left.c, dn, -left.s * ek);
-            g = left.s * en, ek = left.c * en;
-        } else {
-            right = givens(dk * c, ek), before = s * right.r;
-            left = givens(k ? f * right.r : right.r, dn * right.s);
-            c = right.c, f = left.c, s = left.s, ek = en;
-        }
+        R dn = D[(k + 1) * step], en = k + 1 < count ? E[(k + 1) * step] : R(0);
+        Givens<R> right = givens(dk * c, ek);
+        c = right.c();
+        R before = olds * right.r;
+        Givens<R> left = givens(oldc * right.r, dn * right.s());
+        oldc = left.c(), olds = left.s();
         if (k) E[(k - 1) * step] = before;
         D[k * step] = left.r;
-        out.c(0)[k] = right.c, out.s(0)[k] = right.s;
-        out.c(1)[k] = left.c, out.s(1)[k] = left.s;
-        dk = dn;
+        out.c(0)[k] = c, out.s(0)[k] = right.s();
+        out.c(1)[k] = oldc, out.s(1)[k] = olds;
+        dk = dn, ek = en;
     }
-    *last = shift > 0 ? dk : dk * c * f;
-    *off = shift > 0 ? f : dk * c * s;
+    *last = dk * c * oldc, *off = dk * c * olds;
 }
 
 // Rotate the columns of one row of a matrix: row[j·ld], j from one end of the block to the other.

@@ -18,8 +18,36 @@ template <class T> struct Bidiagonal {
     Matrix<T> vq, vp;
 };
 
-// Row i of a from column i + 1 on becomes u, 1 first, and the rows below are multiplied by G from
-// the right: a warp a row, a lane every 32nd column.
+// Multiply the rows below row i by G from the right, where u is in row i from column i + 1 on: a
+// warp four rows at a time, whose sums it shuffles together, a lane every 32nd column.
+template <class T> __device__ inline void apply_right(Matrix<T> a, int i, T tau) {
+    constexpr int each = 4;
+    int lane = thread_rank() % 32, warps = thread_count() / 32;
+    for (int r = i + 1 + thread_rank() / 32; r < a.rows; r += each * warps) {
+        T dot[each];
+        int row[each];
+#pragma unroll
+        for (int k = 0; k < each; ++k)  // beyond the last row: the first once more, only read
+            dot[k] = zero<T>(), row[k] = r + k * warps < a.rows ? r + k * warps : r;
+#pragma unroll 2
+        for (int j = i + 1 + lane; j < a.cols; j += 32) {
+            T u = a(i, j);
+#pragma unroll
+            for (int k = 0; k < each; ++k) dot[k] = fma_(a(row[k], j), u, dot[k]);
+        }
+#pragma unroll
+        for (int k = 0; k < each; ++k) dot[k] = -(tau * lane_sum<32>(dot[k]));
+#pragma unroll 2
+        for (int j = i + 1 + lane; j < a.cols; j += 32) {
+            T u = conj(a(i, j));
+#pragma unroll
+            for (int k = 0; k < each; ++k)
+                if (r + k * warps < a.rows) a(row[k], j) = fma_(dot[k], u, a(row[k], j));
+        }
+    }
+}
+
+// Row i of a from column i + 1 on becomes u, 1 first, and the rows below are multiplied by G.
 template <class T>
 __device__ inline Reflector<T> eliminate_row(Matrix<T> a, int i, real_t<T> *scratch) {
     real_t<T> part = 0;
@@ -30,16 +58,7 @@ __device__ inline Reflector<T> eliminate_row(Matrix<T> a, int i, real_t<T> *scra
     for (int j = i + 1 + thread_rank(); j < a.cols; j += thread_count())
         a(i, j) = j == i + 1 ? one<T>() : h.scale * conj(a(i, j));
     __syncthreads();
-    int lane = thread_rank() % 32, warps = thread_count() / 32;
-    for (int r = i + 1 + thread_rank() / 32; r < a.rows; r += warps) {
-        T dot = zero<T>();
-#pragma unroll 4
-        for (int j = i + 1 + lane; j < a.cols; j += 32) dot = fma_(a(r, j), a(i, j), dot);
-        dot = -(h.tau * lane_sum<32>(dot));
-#pragma unroll 4
-        for (int j = i + 1 + lane; j < a.cols; j += 32)
-            a(r, j) = fma_(dot, conj(a(i, j)), a(r, j));
-    }
+    apply_right(a, i, h.tau);
     __syncthreads();
     return h;
 }

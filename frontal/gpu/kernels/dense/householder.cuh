@@ -31,18 +31,33 @@ __device__ inline Reflector<T> column_reflector(Matrix<T> a, int i, int j, real_
 }
 
 // Apply Hᴴ to columns from… of rows j…, where the vector is column j without its first entry: a
-// warp a column, a lane every 32nd row of it.
+// warp four columns at a time, whose sums it shuffles together, a lane every 32nd row.
 template <class T> __device__ inline void apply_left(Matrix<T> a, int j, int from, T tau) {
+    constexpr int each = 4;
     int lane = thread_rank() % 32, warps = thread_count() / 32;
     const T *v = &a(0, j);
-    for (int c = from + thread_rank() / 32; c < a.cols; c += warps) {
-        T *x = &a(0, c), dot = lane == 0 ? x[j] : zero<T>();
-#pragma unroll 4
-        for (int i = j + 1 + lane; i < a.rows; i += 32) dot = fma_(conj(v[i]), x[i], dot);
-        dot = -(conj(tau) * lane_sum<32>(dot));
-        if (lane == 0) x[j] = x[j] + dot;
-#pragma unroll 4
-        for (int i = j + 1 + lane; i < a.rows; i += 32) x[i] = fma_(v[i], dot, x[i]);
+    for (int c = from + thread_rank() / 32; c < a.cols; c += each * warps) {
+        T *x[each], dot[each];
+#pragma unroll
+        for (int u = 0; u < each; ++u) {  // beyond the last column: the first once more, only read
+            x[u] = &a(0, c + u * warps < a.cols ? c + u * warps : c);
+            dot[u] = lane == 0 ? x[u][j] : zero<T>();
+        }
+#pragma unroll 2
+        for (int i = j + 1 + lane; i < a.rows; i += 32) {
+            T factor = conj(v[i]);
+#pragma unroll
+            for (int u = 0; u < each; ++u) dot[u] = fma_(factor, x[u][i], dot[u]);
+        }
+#pragma unroll
+        for (int u = 0; u < each; ++u) dot[u] = -(conj(tau) * lane_sum<32>(dot[u]));
+#pragma unroll
+        for (int u = 0; u < each; ++u) {
+            if (c + u * warps >= a.cols) break;
+            if (lane == 0) x[u][j] = x[u][j] + dot[u];
+#pragma unroll 2
+            for (int i = j + 1 + lane; i < a.rows; i += 32) x[u][i] = fma_(v[i], dot[u], x[u][i]);
+        }
     }
 }
 

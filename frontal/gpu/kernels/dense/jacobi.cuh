@@ -33,28 +33,29 @@ template <class R> __device__ inline R magnitude(complex<R> a) {
     return big > 0 ? big * square_root(1 + (small / big) * (small / big)) : big;
 }
 
-// Columns x and y of Gram entries xx, yy, xy become orthogonal as c·x − s·y', s·x + c·y', where y'
-// is y times `phase`.
+// Columns x and y of Gram entries xx, yy, xy become orthogonal as c·x − s·y, s̄·x + c·y. c is near
+// one, so that its distance from one is kept: what is added to x and y is small then, and many
+// rotations do not change lengths (Rutishauser, "The Jacobi method for real symmetric matrices",
+// 1966).
 template <class T> struct Rotation {
-    real_t<T> c, s;
-    T phase;
+    real_t<T> less;  // 1 − c
+    T s;
 };
 template <class T, class R> __device__ inline Rotation<T> rotation(R xx, R yy, T xy, R size) {
     R zeta = (yy - xx) / (2 * size), far = abs1(zeta);
     // beyond, the square is not needed, and might not be representable
     R t = far * limits<R>::epsilon > 1 ? 1 / (2 * far) : 1 / (far + square_root(1 + far * far));
     if (zeta < 0) t = -t;
-    R c = 1 / square_root(1 + t * t);
-    return {c, c * t, (1 / size) * conj(xy)};
+    R c = 1 / square_root(1 + t * t), s = c * t;
+    return {s * s / (1 + c), (s / size) * conj(xy)};
 }
 
 template <int ROWS, int LANES, class T>
 __device__ inline void rotate(T *first, T *second, T (&x)[ROWS], T (&y)[ROWS], Rotation<T> by) {
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
-        T turned = by.phase * y[r];
-        first[r * LANES] = by.c * x[r] - by.s * turned;
-        second[r * LANES] = by.s * x[r] + by.c * turned;
+        first[r * LANES] = x[r] - fma_(by.s, y[r], by.less * x[r]);
+        second[r * LANES] = y[r] + fma_(conj(by.s), x[r], -(by.less * y[r]));
     }
 }
 

@@ -31,7 +31,7 @@ MORE = {  # constants beside the defaults of a file
     "gemv.cu": [{"UNROLL": 1}, {"UNROLL": 8}],
     "gemm.cu": [{"TILE": 0}, {"TILE": 1}, {"TILE": 2}, {"TILE": 3, "TRANS_B": 2}],
     "getrf_panel.cu": [{"PANEL": 8, "ROWS": 4}],
-    "jacobi.cu": [{"ORDER": 16}, {"ORDER": 64}],
+    "jacobi.cu": [{"ORDER": 16, "GROUP": 4}, {"ORDER": 64, "GROUP": 16}],
     "potrf_shared.cu": [{"ORDER": 32}, {"ORDER": 96}],
     "potrf_tiles.cu": [{"RESIDENTS": 3}],
     "herk.cu": [{"TILE": 0}, {"TILE": 2}, {"TILE": 3, "TRANS": 1}],

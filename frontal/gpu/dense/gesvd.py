@@ -124,11 +124,12 @@ def _jacobi(a: Batch, out: Svd, info: Array, exponents: Value = NULL) -> None:
         members = np.flatnonzero((rows > low) & (rows <= order))
         if not len(members):
             continue
-        threads, shared = launch.jacobi(order, a.dtype, vectors)
+        lanes, threads, shared = launch.jacobi(order, a.dtype, vectors)
         chosen: Value = NULL
         if len(members) < a.count:
             chosen = uploaded(a.device, members.astype(np.int32).tobytes(), np.int32)
         flags = np.int32(upper), np.int32(vectors)
         arguments = (a.locator, out.s.locator, left.locator, right.locator, *flags, chosen)
-        kernel = a.device.kernel("jacobi.cu", f"jacobi_{a.wrapper}", a.dtype, ORDER=order)
+        entry, constants = f"jacobi_{a.wrapper}", {"ORDER": order, "GROUP": lanes}
+        kernel = a.device.kernel("jacobi.cu", entry, a.dtype, **constants)
         kernel((len(members),), (threads,), (*arguments, exponents, info), shared)

@@ -19,17 +19,17 @@ def jacobi_order(rows: int) -> int:
     return next(order for order in JACOBI_ORDERS if order >= rows)
 
 
-def jacobi(order: int, dtype: npt.DTypeLike, vectors: bool) -> tuple[int, int]:
-    """Threads and bytes of shared memory of jacobi.cu, as JacobiBlock has them."""
-    lanes = 4 if order <= 16 else 8
+def jacobi(order: int, dtype: npt.DTypeLike, vectors: bool) -> tuple[int, int, int]:
+    """Lanes of a pair, threads and bytes of shared memory of jacobi.cu."""
+    lanes = 4 if order <= 16 else 8 if order <= 32 else 16
     entries = order * (order + lanes) * (2 if vectors else 1)
-    return order // 2 * lanes, entries * np.dtype(dtype).itemsize
+    return lanes, order // 2 * lanes, entries * np.dtype(dtype).itemsize
 
 
 def jacobi_most(dtype: npt.DTypeLike, limits: Limits) -> int:
     """The largest order whose matrix and vectors fit in shared memory."""
     most = limits.shared_block - _RESERVED
-    return max(order for order in JACOBI_ORDERS if jacobi(order, dtype, True)[1] <= most)
+    return max(order for order in JACOBI_ORDERS if jacobi(order, dtype, True)[2] <= most)
 
 
 def staged(rows: int, columns: int, dtype: npt.DTypeLike, limits: Limits) -> int:

@@ -1,7 +1,7 @@
 // SVD of a small matrix by one-sided Jacobi: A·V = U·diag(s), by a block in shared memory.
 //
 // Columns are rotated in pairs until all are orthogonal to working precision. Pairs are those of a
-// round-robin tournament, N/2 of them at once, LANES lanes each; a lane owns N/LANES rows
+// round-robin tournament, ORDER/2 of them at once, LANES lanes each; a lane owns ORDER/LANES rows
 // of both columns, which it keeps in registers from the sums of the Gram entries to the rotation.
 // Sums are of the entries as they are, so that small columns are as accurate as large ones; the
 // larger column of a pair goes to the front. Columns that are zero are completed to a basis.
@@ -10,44 +10,51 @@
 // vector computer" (1989); the tournament: Brent, Luk, "The solution of singular-value and
 // symmetric eigenvalue problems on multiprocessor arrays" (1985).
 #pragma once
+#include "dense/potf2.cuh"
 #include "dense/reduce.cuh"
 
 constexpr int jacobi_sweeps = 40;  // six to ten are usual
 
-// Threads and memory of a block; `ld` lets groups of lanes on consecutive columns share no bank.
-template <int N> struct JacobiBlock {
-    static constexpr int lanes = N <= 16 ? 4 : 8, threads = N / 2 * lanes;
-    static constexpr int ld = N + lanes, entries = N * ld;
+// Threads and memory of a block: ORDER columns of as many rows, LANES a pair of columns; `ld` lets
+// groups of lanes on consecutive columns share no bank.
+template <int N, int L> struct JacobiBlock {
+    static constexpr int order = N, lanes = L, rows = order / lanes;
+    static constexpr int threads = order / 2 * lanes, ld = order + lanes, entries = order * ld;
 };
 
 // What a block knows of its matrix beside columns: in shared memory.
-template <int N, class T> struct JacobiState {
-    real_t<T> sigma[N], scratch[32], rows[N];  // rows: sums of |U(i, j)|² over j
-    T dots[N];
-    int place[N], bad, row;
+template <class Block, class T> struct JacobiState {
+    real_t<T> sigma[Block::order], scratch[32], rows[Block::order];  // rows: Σ|U(i, j)|² over j
+    T dots[Block::order];
+    int place[Block::order], bad, row;
 };
 
-template <class R> __device__ inline R magnitude(R a) { return abs1(a); }
-template <class R> __device__ inline R magnitude(complex<R> a) {
-    R big = largest_part(a), small = abs1(a) - big;
-    return big > 0 ? big * square_root(1 + (small / big) * (small / big)) : big;
+// z/|z|, where the square of z is representable.
+template <class R> __device__ inline R phase_of(R z) { return z < 0 ? R(-1) : R(1); }
+template <class R> __device__ inline complex<R> phase_of(complex<R> z) {
+    R inverse;
+    pivot_root(abs2(z), inverse);
+    return inverse * z;
 }
 
 // Columns x and y of Gram entries xx, yy, xy become orthogonal as c·x − s·y, s̄·x + c·y. c is near
 // one, so that its distance from one is kept: what is added to x and y is small then, and many
 // rotations do not change lengths (Rutishauser, "The Jacobi method for real symmetric matrices",
-// 1966).
+// 1966). `phase` is that of xy.
 template <class T> struct Rotation {
     real_t<T> less;  // 1 − c
     T s;
 };
-template <class T, class R> __device__ inline Rotation<T> rotation(R xx, R yy, T xy, R size) {
-    R zeta = (yy - xx) / (2 * size), far = abs1(zeta);
-    // beyond, the square is not needed, and might not be representable
-    R t = far * limits<R>::epsilon > 1 ? 1 / (2 * far) : 1 / (far + square_root(1 + far * far));
-    if (zeta < 0) t = -t;
-    R c = 1 / square_root(1 + t * t), s = c * t;
-    return {s * s / (1 + c), (s / size) * conj(xy)};
+template <class T, class R>
+__device__ inline Rotation<T> rotation(R xx, R yy, T xy, T phase) {
+    // Of the angle's double the sine and cosine are as 2|xy| to yy − xx, here in units of about the
+    // larger of xx and yy: what is lost as too small then does not count.
+    R unit = reciprocal_seed(max_(xx, yy)), far = unit * (yy - xx);
+    R near = 2 * unit * real(conj(phase) * xy), inverse, part;
+    pivot_root(fma_(far, far, near * near), inverse);
+    R c = pivot_root(fma_(R(0.5) * abs1(far), inverse, R(0.5)), part);
+    R s = R(0.5) * near * inverse * part, less = s * s * pivot_reciprocal(1 + c);
+    return {less, (far < 0 ? -s : s) * conj(phase)};
 }
 
 template <int ROWS, int LANES, class T>
@@ -62,11 +69,10 @@ __device__ inline void rotate(T *first, T *second, T (&x)[ROWS], T (&y)[ROWS], R
 // Rotate columns i and j of w, and of v if there is one, where they are not orthogonal. All lanes
 // of a warp come here; those of a group that has no pair bring `active` false. Returns whether they
 // were rotated.
-template <int N, class T>
+template <class Block, class T>
 __device__ inline bool orthogonalize(T *w, T *v, int i, int j, bool active, real_t<T> tolerance) {
-    using Block = JacobiBlock<N>;
     using R = real_t<T>;
-    constexpr int rows = N / Block::lanes;
+    constexpr int rows = Block::rows;
     int lane = threadIdx.x % Block::lanes;
     T *first = w + i * Block::ld + lane, *second = w + j * Block::ld + lane, x[rows], y[rows];
     R xx = 0, yy = 0;
@@ -79,10 +85,10 @@ __device__ inline bool orthogonalize(T *w, T *v, int i, int j, bool active, real
     xx = lane_sum<Block::lanes>(xx), yy = lane_sum<Block::lanes>(yy);
     xy = lane_sum<Block::lanes>(xy);
     constexpr R floor = limits<R>::least / limits<R>::epsilon;
-    R size = magnitude(xy);
     if (!active || !(xx > floor && yy > floor)) return false;
-    if (!(size > tolerance * (square_root(xx) * square_root(yy)))) return false;
-    Rotation<T> by = rotation(xx, yy, xy, size);
+    T cosine = root_seed(yy) * (root_seed(xx) * xy);
+    if (!(abs2(cosine) > tolerance * tolerance)) return false;
+    Rotation<T> by = rotation(xx, yy, xy, phase_of(cosine));
     bool swap = (yy > xx) == (i < j);
     int shift = (j - i) * Block::ld;
     rotate<rows, Block::lanes>(swap ? second : first, swap ? first : second, x, y, by);
@@ -96,16 +102,17 @@ __device__ inline bool orthogonalize(T *w, T *v, int i, int j, bool active, real
 }
 
 // Sweeps over all pairs of n columns until none is rotated; false if that does not happen.
-template <int N, class T> __device__ bool sweep(T *w, T *v, int n, real_t<T> tolerance) {
-    int players = n + n % 2, others = players - 1, k = threadIdx.x / JacobiBlock<N>::lanes;
+template <class Block, class T> __device__ bool sweep(T *w, T *v, int n, real_t<T> tolerance) {
+    int players = n + n % 2, others = players - 1, k = threadIdx.x / Block::lanes;
     for (int count = 0; count < jacobi_sweeps; ++count) {
         bool rotated = false;
+#pragma unroll 1
         for (int round = 0; round < others; ++round) {
             int i = k == 0 ? others : (round + k) % others;
             int j = k == 0 ? round : (round - k + others) % others;
             bool active = k < players / 2 && i < n && j < n;
             if (!active) i = j = 0;
-            rotated |= orthogonalize<N>(w, v, i, j, active, tolerance);
+            rotated |= orthogonalize<Block>(w, v, i, j, active, tolerance);
             __syncthreads();
         }
         if (!__syncthreads_or(rotated)) return true;
@@ -116,9 +123,9 @@ template <int N, class T> __device__ bool sweep(T *w, T *v, int n, real_t<T> tol
 // Make column c of u, m rows, a unit vector that is orthogonal to all others, which are unit
 // vectors or zero: what is left of the unit vector that is least in their span, orthogonalized
 // twice.
-template <int N, class T> __device__ void complete(T *u, int m, int c, JacobiState<N, T> &of) {
+template <class Block, class T> __device__ void complete(T *u, int m, int c, JacobiState<Block, T> &of) {
     using R = real_t<T>;
-    constexpr int ld = JacobiBlock<N>::ld;
+    constexpr int ld = Block::ld;
     int t = threadIdx.x;
     T *column = u + c * ld;
     if (t == 0) {
@@ -132,24 +139,27 @@ template <int N, class T> __device__ void complete(T *u, int m, int c, JacobiSta
     if (t == 0) column[of.row] = one<T>();
     __syncthreads();
     for (int pass = 0; pass < 2; ++pass) {
-        for (int j = t; j < N; j += blockDim.x) {
+        for (int j = t; j < Block::order; j += blockDim.x) {
             T dot = zero<T>();
+#pragma unroll 4
             for (int i = 0; i < m && j != c; ++i) dot = fma_(conj(u[i + j * ld]), column[i], dot);
             of.dots[j] = dot;
         }
         __syncthreads();
         for (int i = t; i < m; i += blockDim.x) {
             T sum = column[i];
-            for (int j = 0; j < N; ++j) sum = fma_(-of.dots[j], u[i + j * ld], sum);
+#pragma unroll 4
+            for (int j = 0; j < Block::order; ++j) sum = fma_(-of.dots[j], u[i + j * ld], sum);
             column[i] = sum;
         }
         __syncthreads();
     }
     R part = 0;
     for (int i = t; i < m; i += blockDim.x) part = part + abs2(column[i]);
-    R length = square_root(block_sum(part, of.scratch));
+    R inverse;
+    pivot_root(block_sum(part, of.scratch), inverse);
     for (int i = t; i < m; i += blockDim.x) {
-        column[i] = (1 / length) * column[i];
+        column[i] = inverse * column[i];
         of.rows[i] = of.rows[i] + abs2(column[i]);
     }
     __syncthreads();
@@ -157,20 +167,20 @@ template <int N, class T> __device__ void complete(T *u, int m, int c, JacobiSta
 
 // From orthogonal columns of w to unit vectors, their lengths, and the places of these in falling
 // order.
-template <int N, class T>
-__device__ void singular_values(T *w, int n, JacobiState<N, T> &of) {
-    using Block = JacobiBlock<N>;
+template <class Block, class T>
+__device__ void singular_values(T *w, int n, JacobiState<Block, T> &of) {
     using R = real_t<T>;
     constexpr R floor = limits<R>::least / limits<R>::epsilon;
     int lane = threadIdx.x % Block::lanes;
-    for (int j = threadIdx.x / Block::lanes; j < N; j += N / 2) {
+    for (int j = threadIdx.x / Block::lanes; j < Block::order; j += Block::order / 2) {
         T *column = w + j * Block::ld + lane;
         R sum = 0;
-        for (int r = 0; r < N / Block::lanes; ++r) sum = sum + abs2(column[r * Block::lanes]);
+        for (int r = 0; r < Block::rows; ++r) sum = sum + abs2(column[r * Block::lanes]);
         sum = lane_sum<Block::lanes>(sum);
         bool null = !(sum > floor) || j >= n;
-        R length = null ? 0 : square_root(sum), inverse = null ? 0 : 1 / length;
-        for (int r = 0; r < N / Block::lanes; ++r)
+        R inverse, length = pivot_root(null ? R(1) : sum, inverse);
+        if (null) length = inverse = 0;
+        for (int r = 0; r < Block::rows; ++r)
             column[r * Block::lanes] = inverse * column[r * Block::lanes];
         if (lane == 0) of.sigma[j] = length;
     }
@@ -187,15 +197,15 @@ __device__ void singular_values(T *w, int n, JacobiState<N, T> &of) {
 // Read a into w, scaled, with zeros around it, and v = I; the exponent of the scale. of.bad becomes
 // the first column with an entry that is not finite, `n` if there is none. Of an `upper` one what
 // is below the diagonal is not read.
-template <int N, class T>
-__device__ int load_scaled(Matrix<T> a, bool upper, T *w, T *v, JacobiState<N, T> &of) {
-    using Block = JacobiBlock<N>;
+template <class Block, class T>
+__device__ int load_scaled(Matrix<T> a, bool upper, T *w, T *v, JacobiState<Block, T> &of) {
     using R = real_t<T>;
     if (threadIdx.x == 0) of.bad = a.cols;
     __syncthreads();
     R most = 0;
-    for (int k = threadIdx.x; k < N * N; k += blockDim.x) {
-        int i = k % N, j = k / N;
+#pragma unroll 1
+    for (int k = threadIdx.x; k < Block::order * Block::order; k += blockDim.x) {
+        int i = k % Block::order, j = k / Block::order;
         bool inside = i < a.rows && j < a.cols && (!upper || i <= j);
         T value = inside ? a(i, j) : zero<T>();
         R part = largest_part(value);
@@ -207,8 +217,8 @@ __device__ int load_scaled(Matrix<T> a, bool upper, T *w, T *v, JacobiState<N, T
     }
     int exponent = scale_exponent(block_max(most, of.scratch));
     R scale = power_of_two<R>(exponent);
-    for (int k = threadIdx.x; k < N * N; k += blockDim.x)
-        w[k % N + k / N * Block::ld] = scale * w[k % N + k / N * Block::ld];
+    for (int k = threadIdx.x; k < Block::order * Block::order; k += blockDim.x)
+        w[k % Block::order + k / Block::order * Block::ld] = scale * w[k % Block::order + k / Block::order * Block::ld];
     __syncthreads();
     return exponent;
 }
@@ -217,15 +227,14 @@ __device__ int load_scaled(Matrix<T> a, bool upper, T *w, T *v, JacobiState<N, T
 // columns as a, or as many as rows; without `vectors` neither is touched. Singular values are
 // divided by 2^exponent more. Returns 0, or the first column, from 1, with an entry that is not
 // finite, then all results are NaN; one more than there are columns if Jacobi did not converge.
-template <int N, class T>
+template <class Block, class T>
 __device__ int jacobi_svd(Matrix<T> a, bool upper, int exponent, Matrix<real_t<T>> s, Matrix<T> u,
-    Matrix<T> v, bool vectors, T *memory, JacobiState<N, T> &of) {
-    using Block = JacobiBlock<N>;
+    Matrix<T> v, bool vectors, T *memory, JacobiState<Block, T> &of) {
     using R = real_t<T>;
     T *w = memory, *right = vectors ? memory + Block::entries : nullptr;
     int n = a.cols, m = a.rows, scaled = load_scaled(a, upper, w, right, of), bad = of.bad;
-    R tolerance = limits<R>::epsilon * square_root(R(max_(m, 1)));
-    bool converged = bad < n || sweep<N>(w, right, n, tolerance);
+    R inverse, tolerance = limits<R>::epsilon * pivot_root(R(max_(m, 1)), inverse);
+    bool converged = bad < n || sweep<Block>(w, right, n, tolerance);
     singular_values(w, n, of);
     R less = power_of_two<R>(-scaled), again = power_of_two<R>(-exponent);
     R lost = bad < n ? R(__int_as_float(0x7fc00000)) : R(0);
@@ -239,7 +248,7 @@ __device__ int jacobi_svd(Matrix<T> a, bool upper, int exponent, Matrix<real_t<T
         }
         __syncthreads();
         for (int j = 0; j < u.cols && bad >= n; ++j)
-            if (j >= n || !(of.sigma[j] > 0)) complete<N>(w, m, j, of);
+            if (j >= n || !(of.sigma[j] > 0)) complete<Block>(w, m, j, of);
         for (int k = threadIdx.x; k < m * u.cols; k += blockDim.x) {
             int i = k % m, j = k / m, to = j < n && bad >= n ? of.place[j] : j;
             u(i, to) = w[i + j * Block::ld] + from_real<T>(lost);

@@ -37,29 +37,35 @@ class Bidiagonal:
     q: Reflectors
     p: Reflectors
 
+    @classmethod
+    def empty(cls, a: Batch) -> Bidiagonal:
+        """Allocate what matrices of a batch will be reduced to."""
+        below = np.maximum(a.n - 1, 0)
+        d, e = (workspace(a, 1, a.n, real_type(a.dtype)) for _ in "de")
+        return cls(d, e, Reflectors.empty(a, a.m, a.n), Reflectors.empty(a, below, below, 1))
+
     @property
     def batches(self) -> tuple[Batch, ...]:
         """What kernels take."""
         return self.d, self.e, self.q.tau, self.p.tau, self.q.v, self.p.v
 
 
-def gebrd(a: Batch) -> Bidiagonal:
+def gebrd(a: Batch, panels: bool = False) -> Bidiagonal:
     """Reduce matrices of at least as many rows as columns; they are lost.
 
     Parameters
     ----------
     a : Batch of m×n matrices, m ≥ n
         So scaled that squares of entries are representable.
+    panels : bool
+        Take panels of what would fit in shared memory, too.
     """
-    below = np.maximum(a.n - 1, 0)
-    d, e = (workspace(a, 1, a.n, real_type(a.dtype)) for _ in "de")
-    q, p = Reflectors.empty(a, a.m, a.n), Reflectors.empty(a, below, below, 1)
-    made = Bidiagonal(d, e, q, p)
+    made = Bidiagonal.empty(a)
     panel: list[Batch] = []
     for j in range(0, a.max_n, PANEL):
         m, n = (np.maximum(x - j, 0) for x in (a.m, a.n))
         plan = launch.gebd2(m, n, a.dtype, a.device.limits)
-        if plan is not None:
+        if plan is not None and not panels:
             _launch(a, "gebd2", j, made.batches, (plan[0],), plan[1])
             break
         if not panel:

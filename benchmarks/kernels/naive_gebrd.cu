@@ -55,11 +55,11 @@ __device__ void gebrd(Source<T> source, Source<R> d, Source<R> e, Source<T> tauq
 }
 
 #define ENTRY(name, Source) \
-    extern "C" __global__ void gebrd_##name(Source<T> a, Source<R> d, Source<R> e, \
+    extern "C" __global__ void name(Source<T> a, Source<R> d, Source<R> e, \
         Source<T> tauq, Source<T> taup, Source<T> vq, Source<T> vp) { \
         gebrd(a, d, e, tauq, taup, vq, vp); \
     }
 
-ENTRY(native, Native)
-ENTRY(batched, Batched)
-ENTRY(vbatched, Vbatched)
+ENTRY(gebrd_native, Native)
+ENTRY(gebrd_batched, Batched)
+ENTRY(gebrd_vbatched, Vbatched)

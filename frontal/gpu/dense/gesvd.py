@@ -105,7 +105,7 @@ def bdsqr(of: Bidiagonal, out: Svd, exponents: Array, info: Array) -> None:
         return
     real, n = d.dtype, d.n.astype(np.int64)
     threads, shared, level = launch.bdsqr(d.max_n, real, vectors, d.device.limits)
-    room = workspace(d, 10 * n, 1) if level == 0 else d
+    room = workspace(d, launch.BDSQR_ROOM * n, 1) if level == 0 else d
     sides = [workspace(d, n, n) if vectors and level < 2 else d for _ in "uv"]
     left, right = (d, d) if out.u is None or out.v is None else (out.u, out.v)
     operands = (d, of.e, out.s, room, *sides, left, right)

@@ -7,6 +7,7 @@ import pytest
 
 from frontal.errors import BatchError
 from frontal.gpu import available, batched
+from frontal.gpu.dense import launch
 from frontal.gpu.dense.gesvd import BIDIAGONAL, JACOBI, QR_BIDIAGONAL, QR_JACOBI, Svd, gesvd
 from frontal.gpu.dense.workspace import real_type
 from frontal.gpu.runtime.limits import Limits
@@ -118,6 +119,27 @@ def test_panels_of_what_does_not_fit_in_shared_memory(monkeypatch, dtype):
     a = [random(rng, shape, dtype) for shape in shapes]
     for x, *found in zip(a, *map(gpu.get, batched.svd(gpu.put(a), False)), strict=True):
         check(x, *found)
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_iterations_wherever_their_memory_is(device, monkeypatch, level):
+    """Nothing in shared memory, all but the vectors, or all: the same bits."""
+    rng = np.random.default_rng(10)
+    a = [random(rng, (n, n), "f8") for n in (7, 1, 40, 2)]
+    shared = 8 * 40 * (launch.BDSQR_ROOM + (80 if level == 2 else 0))
+    found = []
+    for more in (level, 1):
+        plan = 96, shared if more else 0, more
+        monkeypatch.setattr(launch, "bdsqr", lambda *_, plan=plan: plan)
+        frames = [Frame(device, a), Frame(device, [np.ones((len(x), 1)) for x in a])]
+        frames += [Frame(device, [np.ones_like(x) for x in a]) for _ in "uv"]
+        gesvd(frames[0].batch, Svd(*(f.batch for f in frames[1:])), BIDIAGONAL)
+        found.append([f.matrices() for f in frames[1:]])
+    for x, s, u, v in zip(a, *found[0], strict=True):
+        check(x, u, s[:, 0], v.T)
+    for one, other in zip(*found, strict=True):
+        for x, y in zip(one, other, strict=True):
+            np.testing.assert_array_equal(x, y)
 
 
 def test_values_that_are_not_finite_are_told(gpu):

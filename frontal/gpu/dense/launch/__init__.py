@@ -43,6 +43,7 @@ from .products import (
     trtri,
 )
 from .svd import (
+    BDSQR_ROOM,
     JACOBI_ORDERS,
     PANEL,
     QR_THREADS,
@@ -58,6 +59,7 @@ from .svd import (
 from .vectors import GemvPlan, GemvTuning, gemv
 
 __all__ = [
+    "BDSQR_ROOM",
     "COPY_TILE",
     "H200",
     "JACOBI_ORDERS",

@@ -58,11 +58,14 @@ def labrd(count: int, limits: Limits) -> tuple[tuple[int, int], int]:
     return (32, groups), 16 * 32 * groups
 
 
+BDSQR_ROOM = 2 + 8 * 4  # reals a row: d, e, rotations of two times four sweeps
+
+
 def bdsqr(n: int, real: npt.DTypeLike, vectors: bool, limits: Limits) -> tuple[int, int, int]:
     """Threads, bytes of shared memory and ``level`` of bdsqr.cu for n rows at the most."""
     item, most = np.dtype(real).itemsize, limits.shared_block - _RESERVED
     threads = 32 + min(512, -(-2 * n // 32) * 32) if vectors else 32
-    small, whole = 10 * n * item, (10 * n + 2 * n * n) * item
+    small, whole = BDSQR_ROOM * n * item, (BDSQR_ROOM + 2 * n) * n * item
     if vectors and 3 * whole <= limits.shared_multiprocessor:  # else too few sweeps are under way
         return threads, whole, 2
     return (threads, small, 1) if small <= most else (threads, 0, 0)

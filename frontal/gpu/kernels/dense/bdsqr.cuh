@@ -70,7 +70,9 @@ __device__ inline Sweep next_block(const R *d, const R *e, int n, R threshold, S
     int lo = last_entry(e, hi - 2, threshold, false) + 1;
     // The direction of a block stays, since a sweep the other way would undo what was done.
     bool apart = before.more == 0 || lo > before.hi || hi < before.lo;
-    return {lo, hi, apart ? int(abs1(d[lo]) < abs1(d[hi])) : before.up, 1};
+    int up = apart ? int(abs1(d[lo]) < abs1(d[hi])) : before.up;
+    __syncwarp();  // all have read what is written next
+    return {lo, hi, up, 1};
 }
 
 // Rotations of a sweep of at most n pairs of columns, in the order of the sweep: sides 0 and 1 are V
@@ -147,25 +149,54 @@ __device__ void chase(R *d, R *e, Sweep of, R threshold, Rotations<R> out) {
     *last = dk * c * oldc, *off = dk * c * olds;
 }
 
-// Rotate the columns of one row of a matrix: row[j·ld], j from one end of the block to the other.
+// Up to SWEEPS sweeps of one direction, in their order, and where their rotations begin: 4·n reals
+// each.
+constexpr int SWEEPS = 4;
+struct Sweeps {
+    Sweep each[SWEEPS];
+    int count;
+};
+
+// Rotate the columns of one row of a matrix, row[j·ld], by all sweeps in one pass: each is one pair
+// of columns behind that before it, so that a window of columns stays in registers. `side` is that
+// of the rotations.
 template <class R>
-__device__ inline void rotate_row(R *row, int ld, Sweep of, const R *c, const R *s) {
-    constexpr int ahead = 8;  // reads under way
-    int count = of.hi - of.lo;
-    long long step = of.up ? -(long long)ld : ld;
-    R *at = row + (of.up ? of.hi : of.lo) * (long long)ld, x = *at;
-    for (int k = 0; k < count; k += ahead) {
-        R y[ahead];
+__device__ inline void rotate_row(
+    R *row, int ld, const Sweeps &by, const R *rotations, int n, int side) {
+    int lo = by.each[0].lo, hi = by.each[0].hi, up = by.each[0].up;
+    for (int q = 1; q < by.count; ++q) lo = min_(lo, by.each[q].lo), hi = max_(hi, by.each[q].hi);
+    int first[SWEEPS], last[SWEEPS], length = hi - lo;
 #pragma unroll
-        for (int a = 0; a < ahead; ++a)
-            if (k + a < count) y[a] = at[(a + 1) * step];
-#pragma unroll
-        for (int a = 0; a < ahead; ++a)
-            if (k + a < count) {
-                at[a * step] = fma_(c[k + a], x, s[k + a] * y[a]);
-                x = fma_(c[k + a], y[a], -s[k + a] * x);
-            }
-        at += min_(ahead, count - k) * step;
+    for (int q = 0; q < SWEEPS; ++q) {  // pairs, counted from the end where sweeps begin
+        const Sweep &of = by.each[q];
+        first[q] = q < by.count ? (up ? hi - of.hi : of.lo - lo) : 0;
+        last[q] = q < by.count ? first[q] + of.hi - of.lo : 0;
     }
-    *at = x;
+    long long step = up ? -(long long)ld : ld;
+    R *at = row + (up ? hi : lo) * (long long)ld, window[SWEEPS + 1] = {};
+    window[1] = at[0];
+    constexpr int ahead = 4;  // reads under way
+    for (int t0 = 0; t0 < length + SWEEPS; t0 += ahead) {
+        R next[ahead];
+#pragma unroll
+        for (int b = 0; b < ahead; ++b)
+            next[b] = t0 + b < length ? at[(t0 + b + 1) * step] : R(0);
+#pragma unroll
+        for (int b = 0; b < ahead; ++b) {
+            int t = t0 + b;
+            window[0] = next[b];
+#pragma unroll
+            for (int q = 0; q < SWEEPS; ++q) {
+                int pair = t - q;
+                if (pair < first[q] || pair >= last[q]) continue;
+                const R *c = rotations + (4 * q + 2 * side) * n + pair - first[q];
+                R x = window[q + 1], y = window[q];
+                window[q + 1] = fma_(c[0], x, c[n] * y), window[q] = fma_(c[0], y, -c[n] * x);
+            }
+            if (t + 1 >= SWEEPS && t + 1 - SWEEPS <= length)
+                at[(t + 1 - SWEEPS) * step] = window[SWEEPS];
+#pragma unroll
+            for (int q = SWEEPS; q > 0; --q) window[q] = window[q - 1];
+        }
+    }
 }

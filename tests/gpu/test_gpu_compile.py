@@ -62,6 +62,11 @@ SPILLED = {  # a few bytes of addresses, touched at most once a slice of operand
     **{("front_tiles.cu", "f8", arch, ()): 80 for arch in ARCHITECTURES},  # around calls
     ("front_tiles.cu", "c8", 90, ()): 36,
     ("front_tiles.cu", "c16", 90, ()): 336,
+    ("gebrd.cu", "f8", 90, ()): 56,
+    ("gebrd.cu", "f8", 100, ()): 56,
+    ("jacobi.cu", "f8", 90, ()): 16,
+    ("jacobi.cu", "f8", 100, ()): 40,
+    ("qr.cu", "f8", 90, ()): 56,  # around the calls that divide
     **{("getrf_left.cu", "f8", arch, ()): 140 for arch in ARCHITECTURES},  # 512 threads: 128 each
     ("getrf_update.cu", "f8", 80, ()): 40,
     ("getrf_update.cu", "f8", 100, ()): 40,

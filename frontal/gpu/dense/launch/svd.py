@@ -64,7 +64,8 @@ BDSQR_ROOM = 2 + 8 * 4  # reals a row: d, e, rotations of two times four sweeps
 def bdsqr(n: int, real: npt.DTypeLike, vectors: bool, limits: Limits) -> tuple[int, int, int]:
     """Threads, bytes of shared memory and ``level`` of bdsqr.cu for n rows at the most."""
     item, most = np.dtype(real).itemsize, limits.shared_block - _RESERVED
-    threads = 32 + min(512, -(-2 * n // 32) * 32) if vectors else 32
+    passes = max(-(-2 * n // 480), 1)  # over the rows, by all warps but one
+    threads = 32 + -(-2 * n // (32 * passes)) * 32 if vectors else 32
     small, whole = BDSQR_ROOM * n * item, (BDSQR_ROOM + 2 * n) * n * item
     if vectors and 3 * whole <= limits.shared_multiprocessor:  # else too few sweeps are under way
         return threads, whole, 2

@@ -15,7 +15,7 @@
 
 using T = SCALAR;
 using R = real_t<T>;
-constexpr int bdsqr_threads = 544;
+constexpr int bdsqr_threads = 512;
 
 // What a block works on: d, e, the rotations of two times SWEEPS sweeps, vectors.
 struct Work {

@@ -67,8 +67,8 @@ __device__ inline void rotate(T *first, T *second, T (&x)[ROWS], T (&y)[ROWS], R
 }
 
 // Rotate columns i and j of w, and of v if there is one, where they are not orthogonal. All lanes
-// of a warp come here; those of a group that has no pair bring `active` false. Returns whether they
-// were rotated.
+// of a warp come here; those of a group that has no pair bring `active` false, and touch no column.
+// Returns whether they were rotated.
 template <class Block, class T>
 __device__ inline bool orthogonalize(T *w, T *v, int i, int j, bool active, real_t<T> tolerance) {
     using R = real_t<T>;
@@ -79,13 +79,14 @@ __device__ inline bool orthogonalize(T *w, T *v, int i, int j, bool active, real
     T xy = zero<T>();
 #pragma unroll
     for (int r = 0; r < rows; ++r) {
-        x[r] = first[r * Block::lanes], y[r] = second[r * Block::lanes];
+        x[r] = active ? first[r * Block::lanes] : zero<T>();  // else another group writes there
+        y[r] = active ? second[r * Block::lanes] : zero<T>();
         xx = xx + abs2(x[r]), yy = yy + abs2(y[r]), xy = fma_(conj(x[r]), y[r], xy);
     }
     xx = lane_sum<Block::lanes>(xx), yy = lane_sum<Block::lanes>(yy);
     xy = lane_sum<Block::lanes>(xy);
     constexpr R floor = limits<R>::least / limits<R>::epsilon;
-    if (!active || !(xx > floor && yy > floor)) return false;
+    if (!(xx > floor && yy > floor)) return false;
     T cosine = root_seed(yy) * (root_seed(xx) * xy);
     if (!(abs2(cosine) > tolerance * tolerance)) return false;
     Rotation<T> by = rotation(xx, yy, xy, phase_of(cosine));
@@ -95,7 +96,8 @@ __device__ inline bool orthogonalize(T *w, T *v, int i, int j, bool active, real
     if (v) {
         first = v + i * Block::ld + lane, second = first + shift;
 #pragma unroll
-        for (int r = 0; r < rows; ++r) x[r] = first[r * Block::lanes], y[r] = second[r * Block::lanes];
+        for (int r = 0; r < rows; ++r)
+            x[r] = first[r * Block::lanes], y[r] = second[r * Block::lanes];
         rotate<rows, Block::lanes>(swap ? second : first, swap ? first : second, x, y, by);
     }
     return true;

@@ -50,7 +50,7 @@ class Bidiagonal:
         return self.d, self.e, self.q.tau, self.p.tau, self.q.v, self.p.v
 
 
-def gebrd(a: Batch, panels: bool = False) -> Bidiagonal:
+def gebrd(a: Batch, panels: bool = False, factors: bool = True) -> Bidiagonal:
     """Reduce matrices of at least as many rows as columns; they are lost.
 
     Parameters
@@ -59,6 +59,8 @@ def gebrd(a: Batch, panels: bool = False) -> Bidiagonal:
         So scaled that squares of entries are representable.
     panels : bool
         Take panels of what would fit in shared memory, too.
+    factors : bool
+        Compute the factors of blocks of reflectors, without which Q and P are not applied.
     """
     made = Bidiagonal.empty(a)
     panel: list[Batch] = []
@@ -76,8 +78,9 @@ def gebrd(a: Batch, panels: bool = False) -> Bidiagonal:
         rest = Part(a, j + PANEL, j + PANEL)
         gemm("N", "C", -1.0, v, y, 1.0, rest)
         gemm("N", "C", -1.0, x, u, 1.0, rest)
-    made.q.factor()
-    made.p.factor()
+    if factors:
+        made.q.factor()
+        made.p.factor()
     return made
 
 

@@ -83,7 +83,7 @@ def gesvd(a: Batch, out: Svd, path: int) -> Array:
 
 def _bidiagonal(a: Batch, out: Svd, exponents: Array, info: Array) -> None:
     """SVD by way of a bidiagonal matrix, of scaled matrices; u has rows of the identity below."""
-    found = gebrd(a)
+    found = gebrd(a, factors=out.u is not None)
     bdsqr(found, out, exponents, info)
     if out.u is not None and out.v is not None:
         found.q.apply(out.u)

@@ -2,9 +2,10 @@
 //
 // Tile map: a matrix a block. Warp 0 chases SWEEPS sweeps while the others apply the rotations of
 // those before: a thread owns rows of U and of V, each row its own chain of rotations, columns side
-// by side with those of its neighbours. Values alone are one warp's. At the end a warp owns a column
-// at a time. Blocks do not wait for each other. Memory of a block: d, e and twice the rotations of
-// SWEEPS sweeps, 2 + 8·SWEEPS reals a row; then U and V, 2·n² reals. Of it there is in shared memory
+// by side with those of its neighbours. Values alone are one warp's. At the end a warp owns a
+// column at a time. Blocks do not wait for each other. Memory of a block: d, e and twice the
+// rotations of SWEEPS sweeps, 2 + 8·SWEEPS reals a row; then U and V, 2·n² reals. Of it there is in
+// shared memory
 //   level      0 nothing, all is in `room`, `left` and `right`; 1 vectors d, e and rotations; 2 all
 //   u, v       get columns in the order of s; u may have more rows and columns: those of the
 //              identity

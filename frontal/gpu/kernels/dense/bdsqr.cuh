@@ -75,8 +75,8 @@ __device__ inline Sweep next_block(const R *d, const R *e, int n, R threshold, S
     return {lo, hi, up, 1};
 }
 
-// Rotations of a sweep of at most n pairs of columns, in the order of the sweep: sides 0 and 1 are V
-// and U, the other way round if upwards.
+// Rotations of a sweep of at most n pairs of columns, in the order of the sweep: sides 0 and 1 are
+// V and U, the other way round if upwards.
 template <class R> struct Rotations {
     R *first;
     int n;

@@ -1,13 +1,13 @@
 // Bidiagonalization of matrices with at least as many rows as columns; gebrd.cuh has the method.
 //
 // Tile map: a matrix a block. gebd2 takes the part of it from row and column `from` on in shared
-// memory, `odd` of its rows times its columns of elements: a warp owns a column at a time, then a
-// row. labrd takes NB columns and rows of that part and reads the rest from global memory: 32 lanes
-// along the rows by as many warps over the columns, as gemv.cuh has them, 16 bytes of dynamic shared
-// memory a thread. Blocks do not wait for each other. Matrices must be so scaled that squares of
-// their entries are representable.
-//   v, x, y, u  of labrd, NB columns of as many rows as A has rows, rows, columns, columns: what the
-//               rest is to be updated by, A − V·Yᴴ − X·Uᴴ
+// memory, dynamic, an odd number of elements a column: a warp owns four columns at a time, then
+// four rows. labrd takes NB columns and rows of that part and reads the rest from global memory: 32
+// lanes along the rows by as many warps over the columns as there are, as gemv.cuh has them, with
+// 16 bytes of dynamic shared memory a thread. Blocks do not wait for each other. Matrices must be
+// so scaled that squares of their entries are representable.
+//   v, x, y, u  of labrd, NB columns of as many rows as A has rows, rows, columns, columns: what
+//               the rest is to be updated by, A − V·Yᴴ − X·Uᴴ
 #include "dense/gebrd.cuh"
 
 #ifndef NB

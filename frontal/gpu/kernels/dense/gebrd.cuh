@@ -79,8 +79,8 @@ template <class T> __device__ void gebd2(Matrix<T> a, Bidiagonal<T> to, real_t<T
     });
 }
 
-// out = alpha·a·x + beta·out, and out = alpha·aᴴ·x; by the block, a barrier at the end. Calls, since
-// a panel has ten of them.
+// out = alpha·a·x + beta·out, and out = alpha·aᴴ·x; by the block, a barrier at the end. They are
+// called, since a panel has ten of them.
 constexpr int LABRD_UNROLL = 4;
 template <class T>
 __device__ __noinline__ void add_product(
@@ -158,8 +158,8 @@ __device__ Reflector<T> panel_row(
     return h;
 }
 
-// The first WIDTH columns and rows of a; what is right of and below them is only read. Vectors go to
-// `to` too, where rows before the panel's first get zeros.
+// The first WIDTH columns and rows of a; what is right of and below them is only read. Vectors go
+// to `to` too, where rows before the panel's first get zeros.
 template <class T, int WIDTH>
 __device__ void labrd(Matrix<T> a, Panel<T> p, Bidiagonal<T> to, int before,
     PanelScratch<T, WIDTH> &scratch, Vector<T> *shared) {

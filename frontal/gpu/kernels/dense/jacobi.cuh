@@ -125,7 +125,8 @@ template <class Block, class T> __device__ bool sweep(T *w, T *v, int n, real_t<
 // Make column c of u, m rows, a unit vector that is orthogonal to all others, which are unit
 // vectors or zero: what is left of the unit vector that is least in their span, orthogonalized
 // twice.
-template <class Block, class T> __device__ void complete(T *u, int m, int c, JacobiState<Block, T> &of) {
+template <class Block, class T>
+__device__ void complete(T *u, int m, int c, JacobiState<Block, T> &of) {
     using R = real_t<T>;
     constexpr int ld = Block::ld;
     int t = threadIdx.x;
@@ -219,8 +220,10 @@ __device__ int load_scaled(Matrix<T> a, bool upper, T *w, T *v, JacobiState<Bloc
     }
     int exponent = scale_exponent(block_max(most, of.scratch));
     R scale = power_of_two<R>(exponent);
-    for (int k = threadIdx.x; k < Block::order * Block::order; k += blockDim.x)
-        w[k % Block::order + k / Block::order * Block::ld] = scale * w[k % Block::order + k / Block::order * Block::ld];
+    for (int k = threadIdx.x; k < Block::order * Block::order; k += blockDim.x) {
+        T *entry = w + k % Block::order + k / Block::order * Block::ld;
+        *entry = scale * *entry;
+    }
     __syncthreads();
     return exponent;
 }

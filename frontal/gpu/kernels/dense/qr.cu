@@ -1,7 +1,8 @@
 // Householder QR and what goes with it: scales, factors T of blocks, the identity, triangles.
 //
 // Tile map: a matrix a block, of `qr_threads` threads; of larft a panel of NB columns a block. A
-// warp owns a column at a time, a lane every 32nd row of it. Matrices may have any size, none
+// warp owns a column at a time, or four that it reduces, a lane every 32nd row. Shared memory: what
+// geqrf is told to stage; of larft NB×NB elements twice, static. Matrices may have any size, none
 // included, and blocks do not wait for each other.
 // Blocks of reflectors I − V·T·Vᴴ: Schreiber, Van Loan, "A storage-efficient WY representation for
 // products of Householder transformations" (1989).
@@ -62,21 +63,31 @@ __device__ void geqrf(Source a, Window part, Source v, Source tau, int staged) {
 }
 
 // Factors T, upper triangular, of panels first, first + 1, … of NB reflectors: to the diagonal
-// blocks of t. Block (p, b) has panel first + p of matrix b; a warp takes dot products of two
-// columns, then a lane a row of T.
+// blocks of t. Block (p, b) has panel first + p of matrix b; a warp takes dot products of a column
+// with four others, then a lane a row of T.
 template <class Source> __device__ void larft(Source v, Source tau, Source t, int first) {
     __shared__ T gram[NB * NB], factor[NB * NB];
     int j0 = (first + blockIdx.x) * NB, b = blockIdx.y, lane = threadIdx.x % 32;
     Matrix<T> a = v(b).at(j0, j0, 1 << 30, NB), out = t(b).at(j0, j0, NB, NB);
     const T *scalars = tau(b).data + j0;
-    for (int k = threadIdx.x / 32; k < a.cols * a.cols; k += blockDim.x / 32) {
-        int i = k % a.cols, j = k / a.cols;
+    constexpr int each = 4;
+    int groups = ceil_div(a.cols, each);
+    for (int k = threadIdx.x / 32; k < a.cols * groups; k += blockDim.x / 32) {
+        int i = k % groups * each, j = k / groups;
         if (i >= j) continue;
-        T dot = zero<T>();
+        T dot[each] = {};
 #pragma unroll 4
-        for (int r = j + lane; r < a.rows; r += 32) dot = fma_(conj(a(r, i)), a(r, j), dot);
-        dot = lane_sum<32>(dot);
-        if (lane == 0) gram[i + j * NB] = dot;
+        for (int r = j + lane; r < a.rows; r += 32) {
+            T y = a(r, j);
+#pragma unroll
+            for (int u = 0; u < each; ++u)  // beyond the last: that once more, not stored
+                dot[u] = fma_(conj(a(r, min_(i + u, j))), y, dot[u]);
+        }
+#pragma unroll
+        for (int u = 0; u < each; ++u) {
+            dot[u] = lane_sum<32>(dot[u]);
+            if (lane == 0 && i + u < j) gram[i + u + j * NB] = dot[u];
+        }
     }
     __syncthreads();
     if (threadIdx.x < 32)

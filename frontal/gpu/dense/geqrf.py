@@ -50,7 +50,7 @@ class Reflectors:
         if panels and self.v.count:
             kernel = self.v.device.kernel("qr.cu", f"larft_{self.v.wrapper}", self.v.dtype)
             arguments = (self.v.locator, self.tau.locator, self.t.locator, np.int32(first))
-            kernel((panels, self.v.count), (QR_THREADS,), arguments)
+            kernel((self.v.count, panels), (QR_THREADS,), arguments)
 
     def apply(self, c: Batch, adjoint: bool = False) -> None:
         """C = Q·C, or Qᴴ·C."""

@@ -63,11 +63,11 @@ __device__ void geqrf(Source a, Window part, Source v, Source tau, int staged) {
 }
 
 // Factors T, upper triangular, of panels first, first + 1, … of NB reflectors: to the diagonal
-// blocks of t. Block (p, b) has panel first + p of matrix b; a warp takes dot products of a column
+// blocks of t. Block (b, p) has panel first + p of matrix b; a warp takes dot products of a column
 // with four others, then a lane a row of T.
 template <class Source> __device__ void larft(Source v, Source tau, Source t, int first) {
     __shared__ T gram[NB * NB], factor[NB * NB];
-    int j0 = (first + blockIdx.x) * NB, b = blockIdx.y, lane = threadIdx.x % 32;
+    int j0 = (first + blockIdx.y) * NB, b = blockIdx.x, lane = threadIdx.x % 32;
     Matrix<T> a = v(b).at(j0, j0, 1 << 30, NB), out = t(b).at(j0, j0, NB, NB);
     const T *scalars = tau(b).data + j0;
     constexpr int each = 4;

@@ -33,6 +33,8 @@ SIZES: dict[str, dict[str, tuple[int, ...]]] = {
     "gemv_t": {"fixed": tuple(sorted((*FIXED[3:], *ODD))), "uniform": VARIABLE, "native": NATIVE},
     "potrs": {"fixed": (16, 32, 128, 512), "uniform": (32, 128, 512)},
     "getrs": {"fixed": (16, 32, 128, 512), "uniform": (32, 128, 512)},
+    "gebrd": {"fixed": (32, 64, 96, 128, 160, 256, 512), "uniform": (64, 160, 256)},
+    "svd": {"fixed": (8, 16, 32, 64, 128, 256), "uniform": (32, 64)},
 }
 
 
@@ -97,6 +99,8 @@ FLOPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {  # LAPACK's counts, rea
     "gemv_t": lambda n: 2 * n**2,
     "potrs": lambda n: 2 * n**2 * _R,
     "getrs": lambda n: 2 * n**2 * _R,
+    "gebrd": lambda n: 8 * n**3 / 3,
+    "svd": lambda n: 21 * n**3,  # Golub, Van Loan: of R, with vectors
 }
 ENTRIES: dict[str, Callable[[np.ndarray], np.ndarray]] = {  # read once and written once
     "potrf": lambda n: n * (n + 1),
@@ -109,6 +113,8 @@ ENTRIES: dict[str, Callable[[np.ndarray], np.ndarray]] = {  # read once and writ
     "gemv_t": lambda n: n**2 + 3 * n,
     "potrs": lambda n: n * (n + 1) / 2 + 2 * n * _R,
     "getrs": lambda n: n**2 + 2 * n * _R,
+    "gebrd": lambda n: 2 * n**2,
+    "svd": lambda n: 3 * n**2 + n,
 }
 
 
@@ -194,7 +200,7 @@ class Problem:
         self.add("a", self.n, self.n, seed=1, diagonal=diagonal)
         if case.routine == "getrs":  # the unit triangle of L shall be well conditioned too
             self.operands["a"].flat /= case.n + 1
-        if case.routine not in ("potrf", "getrf", "inv", "herk"):
+        if case.routine not in ("potrf", "getrf", "inv", "herk", "gebrd", "svd"):
             self.add("b", self.n, width, seed=2)
         if case.routine in ("gemm", "herk", "gemv_n", "gemv_t"):
             # of a Hermitian C the diagonal is real

@@ -106,6 +106,19 @@ def _getrs(source, result, _):
     return _norm_of(low @ (up @ result) - b), scale
 
 
+def _three(middle: Callable[[np.ndarray], np.ndarray]) -> Callable:
+    """A check of unitary U and V with A = U M Vᴴ: `result` has U, columns that make M, Vᴴ."""
+
+    def check(source, result, _):
+        a, n = source["a"], len(source["a"])
+        u, vh = result[:, :n], result[:, -n:]
+        error = _norm_of(u @ middle(result[:, n:-n]) @ vh - a) / _norm(a)
+        error += _norm_of(u.conj().T @ u - np.eye(n)) + _norm_of(vh @ vh.conj().T - np.eye(n))
+        return error, 1.0
+
+    return check
+
+
 def _norm_of(x: np.ndarray) -> float:
     return float(np.linalg.norm(x))
 
@@ -126,6 +139,8 @@ CHECKS: dict[str, Callable] = {
     "gemv_t": _gemv(True),
     "potrs": _potrs,
     "getrs": _getrs,
+    "gebrd": _three(lambda x: np.diag(x[:, 0]) + np.diag(x[:-1, 1], 1)),
+    "svd": _three(lambda x: np.diag(x[:, 0])),
 }
 
 

@@ -47,9 +47,18 @@ def _getrf(problem: Any, in_place: Callable, pivots: Any) -> Any:
     return in_place(problem, call, pivots=rows.get)
 
 
+def _gebrd(problem: Any, in_place: Callable, _: Any) -> Any:
+    """A block a matrix."""
+    import gpu_svd
+
+    a = problem.operands["a"].batch
+    return gpu_svd.naive(problem, kernel("naive_gebrd.cu", f"gebrd_{a.wrapper}", a))
+
+
 NAIVE: dict[str, Callable] = {
     "potrf": _potrf,
     "getrf": _getrf,
+    "gebrd": _gebrd,
     "gemm": _simple("naive_blas3.cu", "abc", (16, 16), across=True),
     "herk": _simple("naive_blas3.cu", "ac", (16, 16), across=True),
     "trsm": _simple("naive_blas3.cu", "ab", (256, 1), across=False),

@@ -18,6 +18,7 @@ from gpu_vendor import UnavailableError
 STREAMS = 32
 MOST_PADDED = 40 << 30  # bytes
 VARIABLE = ("uniform", "gaussian")
+SINGULAR = ("gebrd", "svd")
 
 
 # --- the vendor's routine for the whole batch --------------------------------------------------
@@ -28,6 +29,10 @@ def batched(problem: Problem) -> Run:
     case = problem.case
     if case.shape in VARIABLE and case.routine not in ("gemm", "herk"):
         raise UnavailableError("the vendor has no batch of different sizes")
+    if case.routine in SINGULAR:
+        import gpu_svd
+
+        return gpu_svd.VENDOR[case.routine](problem)
     if case.shape == "native":
         run = one_by_one(problem, 0)
         return run
@@ -264,9 +269,20 @@ def padding(problem: Problem) -> Run:
 
 def host(problem: Problem) -> Run:
     """LAPACK on the host, one matrix a core."""
+    if problem.case.routine in SINGULAR:
+        import gpu_svd
+
+        return gpu_svd.host(problem)
     import gpu_host  # compiles with this package's own BLAS calls
 
     return gpu_host.host(problem)
+
+
+def torch(problem: Problem) -> Run:
+    """What PyTorch does with the batch."""
+    import gpu_svd
+
+    return gpu_svd.torch(problem)
 
 
 def planned(case: Case) -> list[str]:
@@ -277,7 +293,9 @@ def planned(case: Case) -> list[str]:
         names.append("vendor")
     if variable and case.routine in NATIVE:
         names.append("streamed")
-    if variable and not case.routine.startswith("gemv"):
+    if case.routine == "svd" and not variable:
+        names.append("torch")
+    if variable and not case.routine.startswith("gemv") and case.routine not in SINGULAR:
         names.append("padding")
     if case.shape != "native" or case.n <= 8192:
         names.append("host")
@@ -288,5 +306,6 @@ BUILDERS: dict[str, Callable[[Problem], Run]] = {
     "vendor": batched,
     "streamed": streamed,
     "padding": padding,
+    "torch": torch,
     "host": host,
 }

@@ -16,6 +16,7 @@ PAPER: dict[str, tuple[str, ...]] = {  # variants of the papers, by routine
     "potrf": ("exclusive", "inclusive", "separate"),
     "gemv_n": ("big-tile", "classic"),
     "gemv_t": ("big-tile", "classic"),
+    "gebrd": ("panels",),
 }
 
 
@@ -83,6 +84,8 @@ def paper(variant: str) -> Callable[[Problem], Run]:
 
             (a,) = _batches(problem)
             return in_place(problem, lambda: gpu_panels.potrf(a, problem.info, "L", variant))
+        if problem.case.routine == "gebrd":
+            return _gebrd(problem, {"panels": True})
         return OURS[problem.case.routine](problem, {"variant": variant})
 
     return build
@@ -158,6 +161,18 @@ def _trsm(problem: Problem, options: dict) -> Run:
     return in_place(problem, lambda: blas3.trsm("R", "L", "C", "N", 1.0, a, b, **options))
 
 
+def _gebrd(problem: Problem, options: dict) -> Run:
+    import gpu_svd
+
+    return gpu_svd.gebrd(problem, options)
+
+
+def _svd(problem: Problem, _: dict) -> Run:
+    import gpu_svd
+
+    return gpu_svd.svd(problem)
+
+
 def _gemv(trans: str) -> Callable[[Problem, dict], Run]:
     def build(problem: Problem, options: dict) -> Run:
         from frontal.gpu.dense import gemv
@@ -179,6 +194,8 @@ OURS: dict[str, Callable[[Problem, dict], Run]] = {
     "trsm": _trsm,
     "gemv_n": _gemv("N"),
     "gemv_t": _gemv("T"),
+    "gebrd": _gebrd,
+    "svd": _svd,
 }
 
 

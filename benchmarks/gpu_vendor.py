@@ -206,6 +206,20 @@ def getrf(letter, n, a, work, pivots, info, handle=None):
     return bound(name, handle or solver_handle(), *about)
 
 
+def gebrd_workspace(letter, n) -> int:
+    """Entries of workspace of one bidiagonalization."""
+    size = c_int()
+    bound(f"cusolverDn{letter.upper()}gebrd_bufferSize", solver_handle(), n, n, byref(size))()
+    return size.value
+
+
+def gebrd(letter, n, a, d, e, tauq, taup, work, size, info, handle=None):
+    """Bidiagonalization of one matrix."""
+    name, values = f"cusolverDn{letter.upper()}gebrd", (d, e, tauq, taup, work)
+    about = (n, n, pointer(a), max(n, 1), *map(pointer, values), size, pointer(info))
+    return bound(name, handle or solver_handle(), *about)
+
+
 # --- batches of one size -----------------------------------------------------------------------
 
 

@@ -166,6 +166,13 @@ class InertiaUncertainError(FrontalError, ArithmeticError):
         )
 
 
+_BATCH_CAUSES = {  # by routine: what is likeliest, and what to try
+    "cholesky": ("it is not positive definite", "lu_factor, which needs no definiteness"),
+    "svd": ("an iteration has not converged", "a scaled matrix"),
+    "bidiagonalize": ("it is too large for its type", "a scaled matrix"),
+}
+
+
 class BatchError(FrontalError, np.linalg.LinAlgError):
     """Some matrices of a batch have no factor or inverse; the others have theirs.
 
@@ -192,9 +199,7 @@ class BatchError(FrontalError, np.linalg.LinAlgError):
         pairs = list(zip(self.indices.tolist(), self.columns.tolist(), strict=True))
         shown = ", ".join(f"matrix {i} at column {j}" for i, j in pairs[: self._SHOWN])
         more = f" and {len(pairs) - self._SHOWN} more" if len(pairs) > self._SHOWN else ""
-        definite = self.routine == "cholesky"
-        cause = "it is not positive definite" if definite else "it is singular"
-        other = "lu_factor, which needs no definiteness" if definite else "a scaled matrix"
+        cause, other = _BATCH_CAUSES.get(self.routine, ("it is singular", "a scaled matrix"))
         return (
             f"{self.routine} failed for {len(pairs)} of {self.count}: {shown}{more}. Likely "
             f"causes: (a) {cause}, (b) NaN or infinity in it. The others are in .result, the "

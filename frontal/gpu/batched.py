@@ -13,15 +13,23 @@ from .dense.batched import (
     lu_solve,
     solve_triangular,
 )
+from .dense.batched_lstsq import lstsq, pinv
+from .dense.batched_svd import bidiagonalize, qr, svd, svdvals
 
 __all__ = [
+    "bidiagonalize",
     "cho_solve",
     "cholesky",
     "gemm",
     "gemv",
     "herk",
     "inv",
+    "lstsq",
     "lu_factor",
     "lu_solve",
+    "pinv",
+    "qr",
     "solve_triangular",
+    "svd",
+    "svdvals",
 ]

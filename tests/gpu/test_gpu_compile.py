@@ -31,6 +31,7 @@ MORE = {  # constants beside the defaults of a file
     "gemv.cu": [{"UNROLL": 1}, {"UNROLL": 8}],
     "gemm.cu": [{"TILE": 0}, {"TILE": 1}, {"TILE": 2}, {"TILE": 3, "TRANS_B": 2}],
     "getrf_panel.cu": [{"PANEL": 8, "ROWS": 4}],
+    "jacobi.cu": [{"ORDER": 16, "GROUP": 4}, {"ORDER": 64, "GROUP": 16}],
     "potrf_shared.cu": [{"ORDER": 32}, {"ORDER": 96}],
     "potrf_tiles.cu": [{"RESIDENTS": 3}],
     "herk.cu": [{"TILE": 0}, {"TILE": 2}, {"TILE": 3, "TRANS": 1}],
@@ -61,6 +62,11 @@ SPILLED = {  # a few bytes of addresses, touched at most once a slice of operand
     **{("front_tiles.cu", "f8", arch, ()): 80 for arch in ARCHITECTURES},  # around calls
     ("front_tiles.cu", "c8", 90, ()): 36,
     ("front_tiles.cu", "c16", 90, ()): 336,
+    ("gebrd.cu", "f8", 90, ()): 56,
+    ("gebrd.cu", "f8", 100, ()): 56,
+    ("jacobi.cu", "f8", 90, ()): 16,
+    ("jacobi.cu", "f8", 100, ()): 40,
+    ("qr.cu", "f8", 90, ()): 56,  # around the calls that divide
     **{("getrf_left.cu", "f8", arch, ()): 140 for arch in ARCHITECTURES},  # 512 threads: 128 each
     ("getrf_update.cu", "f8", 80, ()): 40,
     ("getrf_update.cu", "f8", 100, ()): 40,

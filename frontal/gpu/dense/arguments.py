@@ -174,6 +174,14 @@ def _kind(
     return kind, given
 
 
+def kind_of(name: str, arrays: Matrices, device: Device) -> tuple[str, list[Array]]:
+    """Return the kind of what a user passed, and its matrices, or its one stack, checked."""
+    kind, given = _kind(name, arrays, device, None, False)
+    flat = given if kind == "list" else [given]
+    _check_types(name, flat, device, None)
+    return kind, flat
+
+
 def _check_types(name: str, flat: Sequence[Array], device: Device, like: Argument | None) -> None:
     for a in flat:
         if not isinstance(a, device.xp.ndarray):

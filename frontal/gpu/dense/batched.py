@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import BatchError
 from ..runtime.array import Array
 from . import blas3
 from . import getrf as lu
@@ -35,6 +34,7 @@ from .arguments import (
 )
 from .batched_products import gemm, gemv, herk
 from .operands import Matrices
+from .outcome import outcome
 from .pivots import Pivots
 
 __all__ = [
@@ -315,10 +315,4 @@ def _right_hand_sides(factor: Argument, b: Matrices, overwrite: bool, name: str)
 
 def _checked(routine: str, held: Argument, result: Any, info: Array, check: bool) -> Any:
     """The result, with info unless it was asked to be checked here."""
-    if not check:
-        return (*result, info) if isinstance(result, tuple) else (result, info)
-    found = held.batch.device.download(info)
-    indices = np.flatnonzero(found)
-    if len(indices):
-        raise BatchError(routine, len(found), indices, found[indices] - 1, result)
-    return result
+    return outcome(routine, held.batch.device, result, info, check)

@@ -62,6 +62,10 @@ def operands(routine, n, dtype):
     if routine == "getrf":
         factor, pivots = scipy.linalg.lu_factor(b)
         return {"a": b}, factor, pivots
+    if routine in ("gebrd", "svd"):
+        u, s, vh = np.linalg.svd(b)
+        middle = [s[:, None], np.zeros((n, int(routine == "gebrd")))]
+        return {"a": b}, np.hstack([u, *middle, vh]).astype(dtype), None
     result = {
         "inv": lambda: np.linalg.inv(a),
         "gemm": lambda: a @ b + c,
@@ -88,6 +92,22 @@ def test_residuals_tell_right_from_wrong(n, dtype):
         assert residual(routine, source, wrong, pivots) > LIMIT, routine
         wrong[-1, 0] = np.nan
         assert residual(routine, source, wrong, pivots) == 1e99, routine
+
+
+def test_what_lapack_leaves_of_a_bidiagonalization_is_unpacked():
+    """[1 0; 0 H] in place of P, for which LAPACK has the vector in the first row."""
+    from gpu_checks import residual
+    from gpu_svd import _unpacked
+
+    v, u = np.array([1.0, 0.5, -0.25]), np.array([1.0, 0.75])
+    q, p = np.eye(3), np.eye(3)
+    q -= 2 / (v @ v) * np.outer(v, v)
+    p[1:, 1:] -= 2 / (u @ u) * np.outer(u, u)
+    b, packed = np.diag([3.0, 2.0, 1.0]) + np.diag([0.5, 0.25], 1), np.zeros((3, 3))
+    packed[1:, 0], packed[0, 2] = v[1:], u[1]
+    values = np.array([b.diagonal(), [0.5, 0.25, 0]])
+    tau = np.array([[2 / (v @ v), 0, 0], [2 / (u @ u), 0, 0]])
+    assert residual("gebrd", {"a": q @ b @ p.T}, _unpacked(packed, values, tau)) < 1
 
 
 def test_reference_and_ratios(tmp_path):

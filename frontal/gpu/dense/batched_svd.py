@@ -1,0 +1,191 @@
+"""QR and singular value decompositions of many matrices at once, called as SciPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .arguments import argument, device_for, empty
+from .decompose import bidiagonal, decompose
+from .geqrf import copy_upper, geqrf, rescale
+from .operands import Batch, Matrices
+from .outcome import outcome
+
+
+def qr(a: Matrices, mode: str = "full", overwrite_a: bool = False) -> Any:
+    """QR factorizations A = Q R by Householder reflectors.
+
+    Parameters
+    ----------
+    a : (m, n) array, (count, m, n) array, or list of (m_i, n_i) arrays
+    mode : {"full", "economic", "r"}
+        Whether Q is square, has no more columns than it needs, or is not computed.
+    overwrite_a : bool
+        Permit work in the memory of ``a``, whose contents are lost then.
+
+    Returns
+    -------
+    q : (m, m), or (m, k) with k = min(m, n), as ``a``
+        Not with ``mode="r"``.
+    r : (m, n), or (k, n) with ``mode="economic"``, as ``a``
+        Upper triangular.
+
+    Raises
+    ------
+    ValueError
+        For an unknown mode.
+
+    Examples
+    --------
+    >>> import cupy as cp
+    >>> from frontal.gpu import batched
+    >>> q, r = batched.qr(cp.array([[3.0, 1.0], [4.0, 2.0]]))
+    >>> abs(r).round(3)
+    array([[5. , 2.2],
+           [0. , 0.4]])
+    """
+    if mode not in ("full", "economic", "r"):
+        raise ValueError(f"mode must be 'full', 'economic' or 'r', not {mode!r}")
+    device = device_for(a)
+    held = argument("a", a, device, write=True, overwrite=overwrite_a)
+    batch = held.batch
+    exponents, _ = rescale(batch)
+    reflectors = geqrf(batch)
+    m, n = (x.astype(np.int64) for x in (batch.m, batch.n))
+    rows = np.minimum(m, n) if mode == "economic" else m
+    if held.kind != "list":
+        m, n = held.arrays.shape[-2:]
+        rows = min(m, n) if mode == "economic" else m
+    r = empty(held.kind, rows, n, batch.count, batch.dtype, device)
+    copy_upper(batch, Batch.of(device, r), exponents)
+    if mode == "r":
+        return r
+    q = empty(held.kind, m, rows, batch.count, batch.dtype, device)
+    reflectors.form(Batch.of(device, q))
+    return q, r
+
+
+def bidiagonalize(a: Matrices, check: bool = True) -> Any:
+    """Bidiagonalizations A = Q B P^H by Householder reflectors.
+
+    Parameters
+    ----------
+    a : (m, n) array, (count, m, n) array, or list of (m_i, n_i) arrays
+    check : bool
+        Wait, and raise for matrices with NaN or infinity.
+
+    Returns
+    -------
+    d : (k,) array, (count, k) array, or list of arrays, of the real type
+        The diagonal of B, which has k = min(m, n) rows and columns.
+    e : (k - 1,) or as ``d``
+        What is above the diagonal where m >= n, else what is below it.
+    q : (m, k), as ``a``
+        In any memory order, as ``ph`` is.
+    ph : (k, n), as ``a``
+        P^H.
+    info : (count,) int32 array
+        With ``check=False`` only: see `svd`.
+
+    Raises
+    ------
+    BatchError
+        With ``check=True``, naming the matrices that failed.
+
+    Examples
+    --------
+    >>> import cupy as cp
+    >>> from frontal.gpu import batched
+    >>> a = cp.array([[0.0, 3.0], [4.0, 0.0], [0.0, 0.0]])
+    >>> d, e, q, ph = batched.bidiagonalize(a)
+    >>> (q @ (cp.diag(d) + cp.diag(e, 1)) @ ph).round(10)
+    array([[0., 3.],
+           [4., 0.],
+           [0., 0.]])
+    """
+    device, *result, info = bidiagonal(a)
+    return outcome("bidiagonalize", device, tuple(result), info, check)
+
+
+def svd(
+    a: Matrices, full_matrices: bool = True, compute_uv: bool = True, check: bool = True
+) -> Any:
+    """Singular value decompositions A = U diag(s) V^H.
+
+    Parameters
+    ----------
+    a : (m, n) array, (count, m, n) array, or list of (m_i, n_i) arrays
+    full_matrices : bool
+        Whether U and V are square; else they have k = min(m, n) columns.
+    compute_uv : bool
+        Whether to compute U and V^H beside the singular values.
+    check : bool
+        Wait, and raise for matrices with NaN or infinity.
+
+    Returns
+    -------
+    u : (m, m) or (m, k), as ``a``
+        Not without ``compute_uv``. In any memory order, as ``vh`` is.
+    s : (k,) array, (count, k) array, or list of arrays, of the real type
+        Singular values, the largest first.
+    vh : (n, n) or (k, n), as ``a``
+        Not without ``compute_uv``.
+    info : (count,) int32 array
+        With ``check=False`` only: 0; the first column, from 1, with an entry that is not finite,
+        where all results are NaN; min(m, n) + 1 where an iteration has not converged. Columns are
+        rows where these are fewer.
+
+    Raises
+    ------
+    BatchError
+        With ``check=True``, naming the matrices that failed.
+
+    Examples
+    --------
+    >>> import cupy as cp
+    >>> from frontal.gpu import batched
+    >>> u, s, vh = batched.svd(cp.array([[0.0, 2.0], [1.0, 0.0]]))
+    >>> s
+    array([2., 1.])
+    >>> abs(u * s @ vh)
+    array([[0., 2.],
+           [1., 0.]])
+    """
+    if not compute_uv:
+        return svdvals(a, check)
+    found = decompose(a, full_matrices, True)
+    result = found.u, found.s, found.vh
+    return outcome("svd", found.device, result, found.info, check)
+
+
+def svdvals(a: Matrices, check: bool = True) -> Any:
+    """Singular values, the largest first.
+
+    Parameters
+    ----------
+    a : (m, n) array, (count, m, n) array, or list of (m_i, n_i) arrays
+    check : bool
+        Wait, and raise for matrices with NaN or infinity.
+
+    Returns
+    -------
+    s : (k,) array, (count, k) array, or list of arrays, of the real type
+        With k = min(m, n).
+    info : (count,) int32 array
+        With ``check=False`` only: see `svd`.
+
+    Raises
+    ------
+    BatchError
+        With ``check=True``, naming the matrices that failed.
+
+    Examples
+    --------
+    >>> import cupy as cp
+    >>> from frontal.gpu import batched
+    >>> batched.svdvals([cp.array([[0.0, 2.0], [1.0, 0.0]]), cp.array([[3.0], [4.0]])])
+    [array([2., 1.]), array([5.])]
+    """
+    found = decompose(a, False, False)
+    return outcome("svd", found.device, found.s, found.info, check)

@@ -1,0 +1,94 @@
+"""Bidiagonalization of many matrices at once: A = Q·B·Pᴴ.
+
+Matrices that fit are reduced in shared memory; of larger ones panels of columns and rows are, whose
+effect on the rest is two products, until the rest fits. Nothing here waits for the device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from . import launch
+from .blas3 import gemm
+from .geqrf import Reflectors
+from .launch import PANEL
+from .operands import Batch, Part
+from .workspace import real_type, workspace
+
+
+@dataclass(frozen=True)
+class Bidiagonal:
+    """B, upper bidiagonal, and what it was multiplied by.
+
+    Attributes
+    ----------
+    d, e : Batch of 1×n matrices, real
+        Diagonal, and what is right of it; the last entry of e means nothing.
+    q : Reflectors
+        Q.
+    p : Reflectors
+        The conjugate of P.
+    """
+
+    d: Batch
+    e: Batch
+    q: Reflectors
+    p: Reflectors
+
+    @classmethod
+    def empty(cls, a: Batch) -> Bidiagonal:
+        """Allocate what matrices of a batch will be reduced to."""
+        below = np.maximum(a.n - 1, 0)
+        d, e = (workspace(a, 1, a.n, real_type(a.dtype)) for _ in "de")
+        return cls(d, e, Reflectors.empty(a, a.m, a.n), Reflectors.empty(a, below, below, 1))
+
+    @property
+    def batches(self) -> tuple[Batch, ...]:
+        """What kernels take."""
+        return self.d, self.e, self.q.tau, self.p.tau, self.q.v, self.p.v
+
+
+def gebrd(a: Batch, panels: bool = False, factors: bool = True) -> Bidiagonal:
+    """Reduce matrices of at least as many rows as columns; they are lost.
+
+    Parameters
+    ----------
+    a : Batch of m×n matrices, m ≥ n
+        So scaled that squares of entries are representable.
+    panels : bool
+        Take panels of what would fit in shared memory, too.
+    factors : bool
+        Compute the factors of blocks of reflectors, without which Q and P are not applied.
+    """
+    made = Bidiagonal.empty(a)
+    panel: list[Batch] = []
+    for j in range(0, a.max_n, PANEL):
+        m, n = (np.maximum(x - j, 0) for x in (a.m, a.n))
+        plan = launch.gebd2(m, n, a.dtype, a.device.limits)
+        if plan is not None and not panels:
+            _launch(a, "gebd2", j, made.batches, (plan[0],), plan[1])
+            break
+        if not panel:
+            panel = [workspace(a, rows, PANEL) for rows in (a.m, a.m, a.n, a.n)]
+        block, shared = launch.labrd(a.count, a.device.limits)
+        _launch(a, "labrd", j, (*made.batches, *panel), block, shared)
+        v, x, y, u = (Part(part, j + PANEL) for part in panel)
+        rest = Part(a, j + PANEL, j + PANEL)
+        gemm("N", "C", -1.0, v, y, 1.0, rest)
+        gemm("N", "C", -1.0, x, u, 1.0, rest)
+    if factors:
+        made.q.factor()
+        made.p.factor()
+    return made
+
+
+def _launch(
+    a: Batch, name: str, j: int, batches: tuple[Batch, ...], block: tuple[int, ...], shared: int
+) -> None:
+    """Launch an entry of gebrd.cu on the parts of matrices from row and column j on."""
+    if a.count:
+        kernel = a.device.kernel("gebrd.cu", f"{name}_{a.wrapper}", a.dtype)
+        locators = tuple(batch.locator for batch in batches)
+        kernel((a.count,), block, (a.locator, np.int32(j), *locators), shared)

@@ -1,0 +1,135 @@
+"""Singular values and vectors of many matrices at once, by size: Jacobi or bidiagonalization.
+
+A = U·diag(s)·Vᵀ with at least as many rows as columns, where V is the conjugate of what is usually
+called V: so the SVD of Aᵀ has U and V exchanged. Nothing here waits for the device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..runtime.array import NULL, Array, Value
+from ..runtime.limits import Limits
+from . import launch
+from .gebrd import Bidiagonal, gebrd
+from .geqrf import copy_upper, geqrf, rescale, set_identity
+from .operands import Batch
+from .worklists import uploaded
+from .workspace import workspace
+
+
+@dataclass(frozen=True)
+class Svd:
+    """Where the results of a batch of m×n matrices go, m ≥ n.
+
+    Attributes
+    ----------
+    s : Batch of n×1 matrices
+        Singular values, real, falling.
+    u : Batch of m×n or m×m matrices; None without vectors
+    v : Batch of n×n matrices; None without vectors
+    """
+
+    s: Batch
+    u: Batch | None = None
+    v: Batch | None = None
+
+
+JACOBI, QR_JACOBI, BIDIAGONAL, QR_BIDIAGONAL = range(4)
+
+
+def paths(m: np.ndarray, n: np.ndarray, dtype: npt.DTypeLike, limits: Limits) -> np.ndarray:
+    """Return which way each matrix takes: those of a call of `gesvd` must all take the same.
+
+    `JACOBI` alone leaves the matrix as it is.
+    """
+    most = launch.jacobi_most(dtype, limits)
+    large = np.where(m >= launch.TALL * n, QR_BIDIAGONAL, BIDIAGONAL)
+    return np.where(n > most, large, np.where(m > most, QR_JACOBI, JACOBI))
+
+
+def gesvd(a: Batch, out: Svd, path: int) -> Array:
+    """Compute the SVD of matrices that take a path; they are lost, but for `JACOBI`.
+
+    Returns
+    -------
+    info : (count,) int32 device array
+        0; the first column, from 1, with an entry that is not finite, where all results are NaN; or
+        one more than there are columns, where an iteration has not converged.
+    """
+    if path == JACOBI:
+        info = a.device.xp.zeros(a.count, np.int32)
+        _jacobi(a, out, info)
+        return info
+    exponents, info = rescale(a)
+    q = geqrf(a) if path in (QR_JACOBI, QR_BIDIAGONAL) else None
+    if path == QR_JACOBI:
+        if out.u is not None:
+            set_identity(out.u)
+        _jacobi(a, out, info, exponents)
+    else:
+        if q is not None:
+            r = workspace(a, a.n, a.n)
+            copy_upper(a, r, NULL)
+            a = r
+        _bidiagonal(a, out, exponents, info)
+    if q is not None and out.u is not None:
+        q.apply(out.u)
+    return info
+
+
+def _bidiagonal(a: Batch, out: Svd, exponents: Array, info: Array) -> None:
+    """SVD by way of a bidiagonal matrix, of scaled matrices; u has rows of the identity below."""
+    found = gebrd(a, factors=out.u is not None)
+    bdsqr(found, out, exponents, info)
+    if out.u is not None and out.v is not None:
+        found.q.apply(out.u)
+        found.p.apply(out.v)
+
+
+def bdsqr(of: Bidiagonal, out: Svd, exponents: Array, info: Array) -> None:
+    """SVD of bidiagonal matrices of matrices that were scaled.
+
+    Parameters
+    ----------
+    out : Svd
+        u may have more rows and columns than B: those of the identity.
+    info : (count,) int32 device array
+        Where it is 0, it gets one more than there are columns if the iteration does not converge.
+    """
+    d, vectors = of.d, out.u is not None
+    if not d.count or not d.max_n:
+        return
+    real, n = d.dtype, d.n.astype(np.int64)
+    threads, shared, level = launch.bdsqr(d.max_n, real, vectors, d.device.limits)
+    room = workspace(d, launch.BDSQR_ROOM * n, 1) if level == 0 else d
+    sides = [workspace(d, n, n) if vectors and level < 2 else d for _ in "uv"]
+    left, right = (d, d) if out.u is None or out.v is None else (out.u, out.v)
+    operands = (d, of.e, out.s, room, *sides, left, right)
+    flags = np.int32(vectors), np.int32(level)
+    kernel = d.device.kernel("bdsqr.cu", f"bdsqr_{d.wrapper}", of.q.v.dtype)
+    arguments = (*(x.locator for x in operands), *flags, exponents, info)
+    kernel((d.count,), (threads,), arguments, shared)
+
+
+def _jacobi(a: Batch, out: Svd, info: Array, exponents: Value = NULL) -> None:
+    """Jacobi on matrices, or on the triangles R of matrices that were scaled."""
+    upper, vectors = exponents is not NULL, out.u is not None
+    rows = np.maximum(a.n if upper else a.m, 1)
+    left, right = (out.s, out.s) if out.u is None or out.v is None else (out.u, out.v)
+    for low, order in zip((0, *launch.JACOBI_ORDERS), launch.JACOBI_ORDERS, strict=False):
+        members = np.flatnonzero((rows > low) & (rows <= order))
+        if not len(members):
+            continue
+        lanes, threads, shared = launch.jacobi(order, a.dtype, vectors)
+        chosen: Value = NULL
+        if len(members) < a.count:
+            chosen = uploaded(a.device, members.astype(np.int32).tobytes(), np.int32)
+        flags = np.int32(upper), np.int32(vectors)
+        arguments = (a.locator, out.s.locator, left.locator, right.locator, *flags, chosen)
+        entry, constants = f"jacobi_{a.wrapper}", {"ORDER": order, "GROUP": lanes}
+        kernel = a.device.kernel("jacobi.cu", entry, a.dtype, **constants)
+        kernel((len(members),), (threads,), (*arguments, exponents, info), shared)

@@ -1,0 +1,72 @@
+"""Blocks of QR, Jacobi and bidiagonalization, and which of them a matrix takes."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ...runtime.limits import Limits
+
+PANEL = 32  # reflectors of a block I - V T V^H
+QR_THREADS = 256
+JACOBI_ORDERS = (16, 32, 48, 64)
+TALL = 1.6  # rows a column from which a QR factorization comes first
+_RESERVED = 8 << 10  # bytes of static shared memory, at the most
+
+
+def jacobi_order(rows: int) -> int:
+    """The least order that a Jacobi kernel is compiled for and that has so many rows."""
+    return next(order for order in JACOBI_ORDERS if order >= rows)
+
+
+def jacobi(order: int, dtype: npt.DTypeLike, vectors: bool) -> tuple[int, int, int]:
+    """Lanes of a pair, threads and bytes of shared memory of jacobi.cu."""
+    lanes = 4 if order <= 16 else 8 if order <= 32 else 16
+    entries = order * (order + lanes) * (2 if vectors else 1)
+    return lanes, order // 2 * lanes, entries * np.dtype(dtype).itemsize
+
+
+def jacobi_most(dtype: npt.DTypeLike, limits: Limits) -> int:
+    """The largest order whose matrix and vectors fit in shared memory."""
+    most = limits.shared_block - _RESERVED
+    return max(order for order in JACOBI_ORDERS if jacobi(order, dtype, True)[2] <= most)
+
+
+def staged(rows: int, columns: int, dtype: npt.DTypeLike, limits: Limits) -> int:
+    """Bytes of a matrix in shared memory; 0 where it does not fit."""
+    size = rows * columns * np.dtype(dtype).itemsize
+    return size if size <= limits.shared_block - _RESERVED else 0
+
+
+def gebd2(
+    m: np.ndarray, n: np.ndarray, dtype: npt.DTypeLike, limits: Limits
+) -> tuple[int, int] | None:
+    """Threads and bytes of shared memory of gebd2 for m×n matrices; None where one does not fit."""
+    entries = int(((m.astype(np.int64) | 1) * n).max(initial=0))
+    size = entries * np.dtype(dtype).itemsize
+    if size > limits.shared_block - _RESERVED:
+        return None
+    return (512 if int(n.max(initial=0)) > 96 else 256), size
+
+
+def labrd(count: int, limits: Limits) -> tuple[tuple[int, int], int]:
+    """Lanes along the rows by groups of columns, and bytes of shared memory of labrd.
+
+    Two blocks a multiprocessor, one of which reads while the other waits, where there are as many.
+    """
+    groups = 8 if count >= 2 * limits.multiprocessors else 16
+    return (32, groups), 16 * 32 * groups
+
+
+BDSQR_ROOM = 2 + 8 * 4  # reals a row: d, e, rotations of two times four sweeps
+
+
+def bdsqr(n: int, real: npt.DTypeLike, vectors: bool, limits: Limits) -> tuple[int, int, int]:
+    """Threads, bytes of shared memory and ``level`` of bdsqr.cu for n rows at the most."""
+    item, most = np.dtype(real).itemsize, limits.shared_block - _RESERVED
+    passes = max(-(-2 * n // 480), 1)  # over the rows, by all warps but one
+    threads = 32 + -(-2 * n // (32 * passes)) * 32 if vectors else 32
+    small, whole = BDSQR_ROOM * n * item, (BDSQR_ROOM + 2 * n) * n * item
+    if vectors and 3 * whole <= limits.shared_multiprocessor:  # else too few sweeps are under way
+        return threads, whole, 2
+    return (threads, small, 1) if small <= most else (threads, 0, 0)

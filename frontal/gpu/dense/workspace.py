@@ -1,0 +1,75 @@
+"""Memory for batches that only drivers see: of one size or of many, one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from .operands import Batch, Matrices
+
+
+def workspace(
+    like: Batch,
+    m: np.ndarray | int,
+    n: np.ndarray | int,
+    dtype: npt.DTypeLike | None = None,
+    zero: bool = False,
+) -> Batch:
+    """Return new matrices of m×n entries, as many as those of a batch, by the same wrapper.
+
+    Parameters
+    ----------
+    like : Batch
+    m, n : int, or int arrays with a number for each matrix
+    dtype : dtype, optional
+        That of ``like`` if not given.
+    zero : bool
+        Clear the memory.
+    """
+    device, dtype = like.device, np.dtype(like.dtype if dtype is None else dtype)
+    rows, columns = (np.broadcast_to(np.asarray(x, np.int64), like.count) for x in (m, n))
+    sizes = rows * columns
+    flat = (device.xp.zeros if zero else device.xp.empty)(int(sizes.sum()), dtype)
+    if like.wrapper != "vbatched":
+        one = int(rows[0]) if like.count else 0, int(columns[0]) if like.count else 0
+        stack = flat.reshape(like.count, one[1], one[0]).transpose(0, 2, 1)
+        return Batch.of(device, stack[0] if like.wrapper == "native" else stack)
+    start = (np.cumsum(sizes) - sizes) * dtype.itemsize
+    places = (device.pointer(flat) + start).astype(np.uint64)
+    made = Batch.of_sizes(device, dtype, places, rows, columns, np.maximum(rows, 1))
+    return replace(made, keep=(*made.keep, flat))
+
+
+def with_rows(batch: Batch, m: np.ndarray) -> Batch:
+    """Describe the first m rows of each matrix of a batch."""
+    if np.array_equal(batch.m, m):
+        return batch
+    if batch.wrapper != "vbatched":
+        locator = batch.locator.copy()
+        locator["m"] = m[0]
+        return replace(batch, locator=locator, m=m)
+    nowhere = np.zeros(batch.count, np.uint64)
+    made = Batch.of_sizes(batch.device, batch.dtype, nowhere, m, batch.n, batch.ld)
+    made.locator["p"] = batch.locator["p"]
+    return replace(made, keep=(*made.keep, *batch.keep))
+
+
+def indexed(arrays: Matrices, place: object) -> Matrices:
+    """Index one array, or each of a list."""
+    if isinstance(arrays, list | tuple):
+        return [a[place] for a in arrays]
+    return arrays[place]
+
+
+def transposed(arrays: Matrices) -> Matrices:
+    """Return the transposes of matrices of any kind, as views."""
+    if isinstance(arrays, list | tuple):
+        return [a.T for a in arrays]
+    return arrays.swapaxes(-1, -2)
+
+
+def real_type(dtype: npt.DTypeLike) -> np.dtype:
+    """Scalar type of the real part."""
+    return np.dtype(np.dtype(dtype).char.lower())

@@ -1,7 +1,8 @@
 """The README's chart: seconds against n for the 7-point Laplacian of cubes, from the results.
 
-`python benchmarks/readme_chart.py` writes docs/static/laplacian.svg; `--measure` first takes the
-times on the CPU anew, in results/laplacian.jsonl. Those on a GPU are of results/gpu.jsonl.
+`python benchmarks/readme_chart.py` writes docs/static/laplacian.svg. Times on the CPU are those of
+results/laplacian.jsonl, which `--measure` takes (on a machine that does nothing else), and without
+it those of results/cpu.jsonl; times on a GPU are of results/gpu.jsonl.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import cpu
 from gpu_aims import SPARSE
 from gpu_aims import Results as OnGpu
 from harness import RESULTS, ROOT, jobs, load, origin, run_all
-from ratios import Results
 
 PICTURE = ROOT / "docs" / "static" / "laplacian.svg"
 ON_HOST = RESULTS / "laplacian.jsonl"
@@ -29,14 +29,16 @@ DEVICE = {"frontal": ("frontal, GPU", "C1", "-"), "cudss": ("cuDSS, GPU", "C4", 
 Points = list[tuple[int, float]]
 
 
+def host_records() -> list[dict]:
+    """Records of the problems poisson3d on one thread."""
+    found = load(ON_HOST) or load(RESULTS / "cpu.jsonl")
+    return [r for r in found if r["problem"].startswith("poisson3d:") and r["threads"] == 1]
+
+
 def on_host(solver: str, phase: str) -> Points:
-    """n and median seconds of the problems poisson3d on one thread."""
-    results = Results(ON_HOST)
-    found = [
-        (results.record(p, solver).get("n"), results.time(p, solver, phase))
-        for p in results.problems
-    ]
-    return sorted((n, t) for n, t in found if n and t)
+    """n and median seconds on one thread; a job that was run again stands as it was run last."""
+    last = {r["problem"]: r for r in host_records() if r["solver"] == solver and "phases" in r}
+    return sorted((r["n"], r["phases"][phase]["median"]) for r in last.values())
 
 
 def on_device(solver: str, phase: str) -> Points:
@@ -79,7 +81,7 @@ def draw(path: Path = PICTURE) -> None:
 
 def caption() -> str:
     """What the chart shows, and where it was measured."""
-    host = load(ON_HOST)
+    host = host_records()
     device = [r for r in load(SPARSE) if r["problem"].startswith("p3d:")]
     parts = ["The 7-point Laplacian of cubes, medians of seconds"]
     if host:

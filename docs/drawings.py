@@ -155,7 +155,8 @@ def extend_add() -> None:
     for axes, c, color in zip(panels, children[s], COLORS, strict=False):
         square(axes, rows[c][len(groups[c]) :], 0, {color: rows[c]})
         axes.set_title(f"contribution block of the front\nof column {_list(groups[c])}", size=9)
-    square(panels[-1], rows[s], len(groups[s]), dict(zip(COLORS, (rows[c] for c in children[s]))))
+    parts = {color: rows[c] for color, c in zip(COLORS, children[s], strict=False)}
+    square(panels[-1], rows[s], len(groups[s]), parts)
     panels[-1].set_title(f"front of column {_list(groups[s])}:\npivot columns, update rows", size=9)
     save(figure, "extend_add")
 

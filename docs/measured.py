@@ -20,7 +20,7 @@ import report
 PAGES = {
     "cpu": (
         "On the CPU",
-        "Beside CHOLMOD, MKL PARDISO, MUMPS and SuperLU, each job in a process of its own; medians. "
+        "Beside CHOLMOD, MKL PARDISO, MUMPS and SuperLU, each job in its own process; medians. "
         "*From scratch* is one `solve` with all that comes by default; the other times are of an "
         "analysis that was told to expect ten factorizations, and of solves without refinement.",
         r"Ratios|Problems|Solvers.*|Origin|Start-up",

@@ -21,7 +21,7 @@ from gpu_aims import SPARSE, figure, markdown, mean
 
 ROOT = Path(__file__).resolve().parents[1]
 GALLERY = ROOT / "docs" / "static" / "gallery.png"
-SHOWN = ("helmholtz_scattering", "elastic_cantilever", "convection_diffusion")
+SHOWN = ("helmholtz_scattering", "convection_diffusion", "gmrf")
 
 
 def benchmarks() -> str:
@@ -80,7 +80,7 @@ def gallery(path: Path = GALLERY) -> None:
         axes.imshow(picture)
         axes.set_axis_off()
     whole.subplots_adjust(0, 0, 1, 1, 0.03, 0)
-    whole.savefig(path, dpi=110)
+    whole.savefig(path, dpi=88)
     plt.close("all")
 
 

@@ -112,6 +112,12 @@ def _results(path: Path) -> tuple[Results, list[dict[str, Any]]] | None:
     return (results, compared) if cases(results) else None
 
 
+def results(path: Path = SPARSE) -> Results | None:
+    """Return the results of both solvers; None without those of cuDSS."""
+    found = _results(path)
+    return found[0] if found else None
+
+
 def sections(path: Path = SPARSE) -> dict[str, str]:
     """Return the part of the report by heading; none without results of cuDSS."""
     found = _results(path)

@@ -1,27 +1,87 @@
 """The generated parts of the project's README: `python benchmarks/readme.py` writes them.
 
-They are the benchmark tables, each between a pair of markers.
+They are tables of the benchmarks, each between a pair of markers; `--pictures` draws the chart and
+the picture of the gallery too, in docs/static.
 """
 
 from __future__ import annotations
 
+import argparse
+import importlib.util
+import os
 import re
+import sys
+import tempfile
 from pathlib import Path
 
 import gpu_behind
+import readme_chart
 import report
+from gpu_aims import SPARSE, figure, markdown, mean
 
 ROOT = Path(__file__).resolve().parents[1]
+GALLERY = ROOT / "docs" / "static" / "gallery.png"
+SHOWN = ("helmholtz_scattering", "convection_diffusion", "gmrf")
 
 
 def benchmarks() -> str:
-    """Return the main tables of the results, or that there are none."""
+    """Return the ratios to the peers on the CPU, or that there are none."""
     found = report.sections()
-    names = [x for x in ("Ratios", "Problems", "Start-up", "Origin") if x in found]
+    names = [x for x in ("Ratios", "Origin") if x in found]
     return "\n\n".join(found[name] for name in names) or "No results yet."
 
 
-PARTS = {"benchmarks": benchmarks, "cuDSS": gpu_behind.readme}
+def cudss(path: Path = SPARSE) -> str:
+    """Return what is compared with cuDSS: means, ranges, and on how many problems it is behind."""
+    found = gpu_behind.results(path)
+    if not found:
+        return "No results yet."
+    rows = [["on one H200, double precision", "geometric mean", "range", "problems", "behind on"]]
+    for name, title, _ in gpu_behind.MEASURES:
+        known = [gpu_behind.ratio(found, case, name) for case in gpu_behind.cases(found)]
+        ratios = sorted(x for x in known if x)
+        if ratios:
+            span = f"{figure(ratios[0])} to {figure(ratios[-1])}"
+            behind = str(sum(x > 1 for x in ratios))
+            rows.append([title, figure(mean(ratios)), span, str(len(ratios)), behind])
+    return markdown(rows)
+
+
+def chart() -> str:
+    """Return what the chart shows."""
+    return readme_chart.caption()
+
+
+PARTS = {"chart": chart, "benchmarks": benchmarks, "cuDSS": cudss}
+
+
+def gallery(path: Path = GALLERY) -> None:
+    """Run some examples, and write their pictures side by side."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    sys.path.insert(0, str(ROOT))  # the examples import the package
+    pictures, here = [], Path.cwd()
+    with tempfile.TemporaryDirectory() as folder, matplotlib.rc_context({"savefig.bbox": "tight"}):
+        os.chdir(folder)
+        for name in SHOWN:
+            spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
+            example = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(example)
+            plt.figure()
+            example.main(plot=True)
+            pictures.append(plt.imread(f"{name}.png"))
+        os.chdir(here)
+    shapes = [picture.shape[1] / picture.shape[0] for picture in pictures]
+    whole, panels = plt.subplots(1, len(SHOWN), figsize=(9, 2), width_ratios=shapes)
+    for axes, picture in zip(panels, pictures, strict=True):
+        axes.imshow(picture)
+        axes.set_axis_off()
+    whole.subplots_adjust(0, 0, 1, 1, 0.03, 0)
+    whole.savefig(path, dpi=88)
+    plt.close("all")
 
 
 def filled(text: str, parts=PARTS) -> str:
@@ -36,6 +96,11 @@ def filled(text: str, parts=PARTS) -> str:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--pictures", action="store_true", help="draw the pictures too")
+    if parser.parse_args().pictures:
+        readme_chart.draw()
+        gallery()
     readme = ROOT / "README.md"
     readme.write_text(filled(readme.read_text(encoding="utf-8")), encoding="utf-8")
 

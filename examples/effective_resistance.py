@@ -4,6 +4,8 @@ Foster's theorem (1949): in a connected network of n nodes the resistances betwe
 wires, times the wires' conductances, add up to n - 1.
 """
 
+from importlib.util import find_spec
+
 import networkx as nx
 import numpy as np
 import scipy.sparse as sp
@@ -12,7 +14,7 @@ import frontal
 from frontal.problems import graph_laplacian
 
 
-def main() -> tuple[float, int]:
+def main(plot: bool = False) -> tuple[float, int]:
     """Return Foster's sum and the number of nodes less one."""
     network = nx.connected_watts_strogatz_graph(1000, 6, 0.1, seed=1)
     n, tail, head = len(network), *np.array(network.edges).T
@@ -27,8 +29,21 @@ def main() -> tuple[float, int]:
     voltages = np.vstack([np.zeros(tail.size), factor.solve(currents[1:].toarray())])
 
     resistance = voltages[tail, wires] - voltages[head, wires]
+
+    if plot:
+        import matplotlib.pyplot as plt
+
+        x, y = np.transpose(list(nx.circular_layout(network).values()))
+        order = np.argsort(resistance)  # the largest on top: wires that few others go around
+        ends = np.stack([tail, head])[:, order]
+        colors = plt.get_cmap("viridis_r")(resistance[order] / resistance.max())
+        plt.gca().set_prop_cycle(color=colors)
+        plt.plot(x[ends], y[ends], lw=0.5)
+        plt.gca().set_aspect("equal")
+        plt.title("wires by the resistance between their ends")
+        plt.savefig("effective_resistance.png")
     return float(resistance.sum()), n - 1
 
 
 if __name__ == "__main__":
-    print("{:.12f} = {}".format(*main()))
+    print("{:.12f} = {}".format(*main(plot=find_spec("matplotlib") is not None)))

@@ -3,13 +3,15 @@
 All Jacobians have one pattern: analyze it once, factorize their values in each step.
 """
 
+from importlib.util import find_spec
+
 import numpy as np
 import scipy.sparse as sp
 
 import frontal
 
 
-def main(n: int = 80) -> tuple[int, float, float]:
+def main(n: int = 80, plot: bool = False) -> tuple[int, float, float]:
     """Return the Newton steps, the last step's size and the largest error."""
     h = 1 / (n + 1)
     x, y = np.meshgrid(*[np.pi * h * np.arange(1, n + 1)] * 2, indexing="ij")
@@ -38,8 +40,19 @@ def main(n: int = 80) -> tuple[int, float, float]:
         change = analysis.factorize(jacobian(u)).solve(-residual(u))
         u += change
         sizes.append(float(np.abs(change).max()))
+
+    if plot:
+        import matplotlib.pyplot as plt
+
+        _, (left, right) = plt.subplots(1, 2, figsize=(9, 4))
+        left.contourf(x, y, u.reshape(n, n), levels=30)
+        left.set_title("temperature")
+        right.semilogy(range(1, len(sizes)), sizes[1:], "o-")
+        right.set(title="size of each Newton step", xlabel="step")
+        plt.savefig("newton_diffusion.png")
     return len(sizes) - 1, sizes[-1], float(np.abs(u - exact).max())
 
 
 if __name__ == "__main__":
-    print("{} steps, the last of size {:.1e}; largest error {:.1e}".format(*main()))
+    found = main(plot=find_spec("matplotlib") is not None)
+    print("{} steps, the last of size {:.1e}; largest error {:.1e}".format(*found))

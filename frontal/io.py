@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import inspect
 import os
 import re
 from collections.abc import Iterator
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
@@ -36,6 +38,9 @@ _NPZ = {
     "coo": ("row", "col"),
     "dia": ("offsets",),
 }
+# SciPy 1.18 warns where it is not told; older ones cannot be told
+_NEW = "spmatrix" in inspect.signature(scipy.io.mmread).parameters
+_mmread = partial(scipy.io.mmread, spmatrix=False) if _NEW else scipy.io.mmread
 _LONGEST = 1000  # columns of a line; cards had 80
 _FORTRAN_FORMAT = re.compile(r"(\d*)[\s(]*[IEDFG](\d+)")
 
@@ -196,9 +201,9 @@ def _unknown(path: Path, known: list[str]) -> ValueError:
 def _read_matrix_market(path: Path) -> np.ndarray | Sparse:
     check_matrix_market(path)
     if not _endings(path)[1]:
-        return scipy.io.mmread(str(path))
+        return _mmread(str(path))
     with unpacked(path) as stream:
-        return scipy.io.mmread(stream)
+        return _mmread(stream)
 
 
 def _write_matrix_market(path: Path, a: np.ndarray | Sparse) -> None:

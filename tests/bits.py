@@ -58,7 +58,7 @@ LARGE = ("poisson3d:17", "convdiff3d:15", "dense:900")  # for the CPU alone: fro
 def random(name: str, size: int) -> sp.csc_array:
     """A matrix that is no grid: by its name, always the same."""
     rng = np.random.default_rng(size)
-    a = sp.random_array((size, size), density=min(1.0, 4 / size), rng=rng, format="csc")
+    a = sp.random_array((size, size), density=min(1.0, 4 / size), random_state=rng, format="csc")
     if name == "definite":
         return sp.csc_array(a @ a.T + sp.eye_array(size))
     if name == "arrow":

@@ -1,4 +1,4 @@
-"""`frontal bench`: what each phase of solving a system takes here, and where the time goes."""
+"""`frontal bench`: what each phase of solving takes here, and what other solvers take for it."""
 
 from __future__ import annotations
 
@@ -8,47 +8,96 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from . import show
+import numpy as np
+
+from ..machine import thread_count
+from . import draw, peers, show
 
 if TYPE_CHECKING:
     from .._typing import Sparse
     from ..factor.analysis import Analysis
     from ..gpu.sparse.profile import FactorProfile
+    from ..protocol import Progress
 
+PHASES = ("first", "refactorize", "solve")  # of which the first has the analysis with it
 _HEADER = ("", "fronts", "ms", "waiting", "flops", "floor ms", "floor by", "share of it")
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command."""
-    parser.add_argument("--repeat", type=int, default=5, metavar="N", help="times each; default 5")
-    parser.add_argument(
-        "--profile", action="store_true", help="time by level and by size of fronts (on a GPU)"
-    )
-    parser.add_argument("--plot", metavar="FILE", help="draw the profile, .png or .svg")
+def run(
+    A: Sparse, analysis: Analysis, options: argparse.Namespace, progress: Progress | None = None
+) -> show.Record:
+    """Time the phases, and those of other solvers; draw what was asked for.
 
-
-def run(A: Sparse, analysis: Analysis, options: argparse.Namespace) -> show.Record:
-    """Time the phases; return what `phases` does, and the profile where it is asked for."""
+    Returns
+    -------
+    dict
+        What `phases` does, ``peers`` by name, and ``profile`` where it is asked for.
+    """
     report = phases(A, analysis, options.repeat)
     factor = report.pop("factor")
-    if options.profile or options.plot:
-        found = factor.profile()
+    found = factor.profile() if options.profile else None
+    if found:
         report["profile"] = _as_dict(found)
-        if options.plot:
-            plot(found, options.plot)
+    asked = _asked(options.peers, factor.analysis.kind)
+    b = A @ np.ones(A.shape[1], A.dtype)
+    limits = {"repeat": options.repeat, "seconds": options.seconds, "threads": thread_count()}
+    report["peers"] = {}
+    for name, outcome in peers.compare(asked, A, b, factor.analysis.kind, **limits):
+        report["peers"][name] = outcome
+        if progress:
+            progress("other solvers", len(report["peers"]), len(asked))
+    if options.plot and found:
+        plot(found, options.plot)
+    elif options.plot:
+        chart(report, options.plot, options.matrix)
     return report
+
+
+def _asked(names: list[str] | None, kind: str) -> list[str]:
+    """The peers to compare with; those that are installed if none were named."""
+    if names is None:
+        return peers.installed(kind)
+    unknown = sorted(set(names) - set(peers.PEERS) - {"none"})
+    if unknown:
+        raise ValueError(
+            f"no solver {', '.join(unknown)}; there are {', '.join(peers.PEERS)}, none"
+        )
+    return [name for name in names if name != "none"]
 
 
 def tables(report: show.Record) -> None:
     """Show what `run` returned."""
     times, found = report.pop("milliseconds"), report.pop("profile", None)
+    others = report.pop("peers")
     show.table("Run", ("", ""), [(k, show.text(v)) for k, v in report.items()])
     rows = [(name, *(f"{x:.3f}" for x in values)) for name, values in times.items()]
     show.table("Time", ("phase", "median ms", "min", "max"), rows)
+    if others:
+        threads = thread_count()
+        title = f"Beside other solvers, {threads} thread{'s' * (threads > 1)}: milliseconds"
+        header = ("solver", *PHASES, "backward error")
+        show.table(title, header, _compared(times, report["backward_error"], others))
     if found:
         title = f"Levels of fronts, from the leaves up: {found['total']:.3f} ms"
         show.table(title, _HEADER, [_cells(row) for row in found["levels"]])
         show.table("Orders of fronts", _HEADER, [_cells(row) for row in found["classes"]])
+
+
+def ours(times: show.Record) -> dict[str, float]:
+    """Our times in the phases of peers: the first factorization has its analysis with it."""
+    first = times["analysis"][0] + times["first"][0]
+    return {"first": first, "refactorize": times["refactorize"][0], "solve": times["solve"][0]}
+
+
+def _compared(times: show.Record, error: float, others: show.Record) -> show.Rows:
+    rows = [("frontal", *(f"{x:.3f}" for x in ours(times).values()), f"{error:.0e}")]
+    for name, outcome in others.items():
+        if "failed" in outcome:
+            rows.append((name, *3 * ("",), outcome["failed"]))
+        else:
+            cells = [f"{outcome['milliseconds'][phase]:.3f}" for phase in PHASES]
+            rows.append((name, *cells, f"{outcome['backward_error']:.0e}"))
+    return rows
 
 
 def phases(A: Sparse, analysis: Analysis, repeat: int) -> show.Record:
@@ -59,8 +108,6 @@ def phases(A: Sparse, analysis: Analysis, repeat: int) -> show.Record:
     dict
         ``milliseconds`` by phase, backend, device, flops, backward error, and the ``factor``.
     """
-    import numpy as np
-
     b = A @ np.ones(A.shape[1])
     factor = analysis.factorize(A)
     info = factor.solve(b, return_info=True)[1]
@@ -113,11 +160,29 @@ def _as_dict(found: FactorProfile) -> show.Record:
     }
 
 
+def chart(report: show.Record, path: str, title: str = "") -> None:
+    """Draw the times of all solvers that have some, a panel a phase."""
+    found = {"frontal": ours(report["milliseconds"])}
+    for name, outcome in report["peers"].items():
+        if "failed" not in outcome:
+            found[name] = outcome["milliseconds"]
+    names = list(found)[::-1]
+    figure = draw.new_figure(10, 1.2 + 0.4 * len(names))
+    titles = "analyze and factorize", "factorize again", "solve"
+    for axes, phase, text in zip(figure.subplots(1, 3, sharey=True), PHASES, titles, strict=True):
+        times = [found[name][phase] for name in names]
+        colors = ["C1" if name == "frontal" else "0.7" for name in names]
+        bars = axes.barh(names, times, color=colors)
+        axes.bar_label(bars, [f"{time:.3g}" for time in times], padding=3, fontsize="small")
+        axes.set(xscale="log", xlabel="ms", title=text)
+        axes.set_xlim(min(times) / 3, max(times) * 4)
+    figure.suptitle(title)
+    figure.savefig(path)
+
+
 def plot(found: FactorProfile, path: str) -> None:
     """Draw time and floors by level and by order of fronts."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 4), layout="constrained")
+    figure = draw.new_figure(10, 4)
     for axes, rows, label in zip(
         figure.subplots(1, 2),
         (found.levels, found.classes),

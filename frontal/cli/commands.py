@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import bench, show
+from . import show
 
 if TYPE_CHECKING:  # the libraries take a second to load, and `frontal --help` needs none of them
     import scipy.sparse as sp
@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # the libraries take a second to load, and `frontal --help` n
 KINDS = ("auto", "spd", "symmetric", "hermitian", "general")
 ORDERINGS = ("auto", "amd", "dissection", "metis", "nesdis", "rcm", "natural")
 BACKENDS = ("auto", "cpu", "gpu")
+PEERS = ("superlu", "cholmod", "pardiso", "mumps", "cudss")
 DTYPES = ("float64", "complex128", "float32", "complex64")
 
 
@@ -91,11 +92,16 @@ def _parser() -> argparse.ArgumentParser:
     analyze = commands.add_parser(
         "analyze", parents=[common, machine], help="order A and show what its factorization takes"
     )
+    analyze.add_argument(
+        "--plot", metavar="FILE", help="draw fill, assembly tree and timeline; .png or .svg"
+    )
     analyze.set_defaults(run=_analyze)
     measure = commands.add_parser(
-        "bench", parents=[common, machine], help="time the phases of solving with A"
+        "bench",
+        parents=[common, machine],
+        help="time the phases of solving with A, here and in other solvers",
     )
-    bench.add_options(measure)
+    _bench_options(measure)
     measure.set_defaults(run=_bench)
     tune = commands.add_parser(
         "tune", parents=[machine], help="find the GPU's fastest block sizes, tiles and crossovers"
@@ -117,6 +123,16 @@ def _parser() -> argparse.ArgumentParser:
     info = commands.add_parser("info", parents=[machine], help="show versions, threads, devices")
     info.set_defaults(run=_info)
     return parser
+
+
+def _bench_options(measure: argparse.ArgumentParser) -> None:
+    add = measure.add_argument
+    add("--repeat", type=int, default=5, metavar="N", help="times each; default 5")
+    names = f"of {', '.join(PEERS)}, none; default: those installed"
+    add("--peers", nargs="+", metavar="NAME", help=f"other solvers to compare with, {names}")
+    add("--seconds", type=float, default=60.0, metavar="S", help="most for a peer; default 60")
+    add("--profile", action="store_true", help="time by level and by size of fronts (on a GPU)")
+    add("--plot", metavar="FILE", help="draw the comparison, or the profile; .png or .svg")
 
 
 class _Version(argparse.Action):
@@ -159,7 +175,7 @@ def _solve(options: argparse.Namespace) -> None:
     if options.json:
         print(json.dumps(report, default=show.plain))
     elif options.report:
-        show.table("Solution", ("", ""), _describe(report))
+        show.table("Solution", ("", ""), show.described(report))
         show.table("Time", ("phase", "seconds"), show.seconds(report["seconds"]))
     else:
         _summarize(report)
@@ -172,16 +188,6 @@ def _summarize(report: show.Record) -> None:
         parts.append(f"error against ones {report['error_against_ones']:.1e}")
     parts.append(f"{sum(report['seconds'].values()):.2f} s")
     print(f"n = {report['n']}, nnz = {report['nnz']}: {', '.join(parts)}")
-
-
-def _describe(report: show.Record) -> show.Rows:
-    """Names and values of a report, in words."""
-    unit = {"memory": show.size, "flops": show.count, "nnz_factor": show.count, "nnz": show.count}
-    return [
-        (name.replace("_", " "), unit.get(name, show.text)(value))
-        for name, value in report.items()
-        if name != "seconds"
-    ]
 
 
 def _read(name: str, progress: Progress | None) -> sp.csc_array:
@@ -216,69 +222,18 @@ def _make_analysis(
 
 def _analyze(options: argparse.Namespace) -> None:
     """`frontal analyze`."""
-    import numpy as np
+    from . import analyzed, draw
 
     with show.progress() as progress:
         A = _read(options.matrix, progress)
         analysis = _make_analysis(A, options, progress)
-    report = {
-        "matrix": options.matrix,
-        "n": analysis.n,
-        "nnz": int(A.nnz),
-        "dtype": str(analysis.dtype),
-        "kind": "spd" if analysis.method == "cholesky" else "general",
-        "method": analysis.method,
-        "ordering": analysis.ordering.method,
-        "fronts": analysis.n_fronts,
-        "tree_depth": analysis.levels,
-        "largest_front": int(np.add(*analysis.front_sizes()).max(initial=0)),
-        "nnz_factor": analysis.nnz_factor,
-        "flops": analysis.flops,
-    }
-    classes = _size_classes(analysis)
-    tried = [
-        {"ordering": name, "nnz": cost.nnz, "flops": cost.flops, "height": cost.height}
-        for name, cost in analysis.ordering.tried.items()
-    ]
+    if options.plot:
+        draw.analysis(analysis, options.plot, options.matrix)
+    report = analyzed.report(options.matrix, A, analysis)
     if options.json:
-        whole = {"memory": analysis.memory, "seconds": analysis.seconds}
-        whole |= {"size_classes": classes, "orderings": tried}
-        print(json.dumps(report | whole, default=show.plain))
-        return
-    show.table("Analysis", ("", ""), _describe(report))
-    show.table("Memory", ("part", "size"), [(k, show.size(v)) for k, v in analysis.memory.items()])
-    header = ("pivot columns", "fronts", "mean order", "columns", "work")
-    shares = [{**c, "flops_share": f"{100 * c['flops_share']:.1f} %"} for c in classes]
-    show.table("Fronts", header, show.rows(shares))
-    costs = [{**t, "nnz": show.count(t["nnz"]), "flops": show.count(t["flops"])} for t in tried]
-    header = ("ordering", "nnz(L)", "flops", "height")
-    show.table("Orderings tried, as if for Cholesky", header, show.rows(costs))
-    show.table("Time", ("phase", "seconds"), show.seconds(analysis.seconds))
-
-
-def _size_classes(analysis: Analysis) -> list[show.Record]:
-    """Fronts counted by pivot columns: 1, 2, 3-4, 5-8, and so on, with their share of the work."""
-    import numpy as np
-
-    from ..symbolic.plan import front_flops
-
-    k, m = analysis.front_sizes()
-    flops = front_flops(analysis.plan.start, analysis.plan.pointer)
-    size = np.ceil(np.log2(np.maximum(k, 1))).astype(int)
-    classes = []
-    for s in np.unique(size):
-        here = size == s
-        low, high = (2**s // 2 + 1 if s else 1), 2**s
-        classes.append(
-            {
-                "pivots": str(high) if low == high else f"{low}-{high}",
-                "fronts": int(here.sum()),
-                "mean_order": float((k + m)[here].mean()),
-                "columns": int(k[here].sum()),
-                "flops_share": float(flops[here].sum() / max(flops.sum(), 1)),
-            }
-        )
-    return classes
+        print(json.dumps(report, default=show.plain))
+    else:
+        analyzed.tables(report)
 
 
 # --- bench -----------------------------------------------------------------------------------
@@ -286,10 +241,12 @@ def _size_classes(analysis: Analysis) -> list[show.Record]:
 
 def _bench(options: argparse.Namespace) -> None:
     """`frontal bench`."""
+    from . import bench
+
     with show.progress() as progress:
         A = _read(options.matrix, progress)
         analysis = _make_analysis(A, options, progress)
-    report = bench.run(A, analysis, options)
+        report = bench.run(A, analysis, options, progress)
     if options.json:
         print(json.dumps(report, default=show.plain))
     else:

@@ -82,6 +82,16 @@ def _name_phase(phase: str, done: float, total: float) -> None:
         sys.stderr.write(f"frontal: {phase}\n")
 
 
+def described(report: Record) -> Rows:
+    """Names and values of a report, in words; lists and times are tables of their own."""
+    unit = {"memory": size, "flops": count, "nnz_factor": count, "nnz": count}
+    return [
+        (name.replace("_", " "), unit.get(name, text)(value))
+        for name, value in report.items()
+        if not isinstance(value, dict | list)
+    ]
+
+
 def rows(records: list[Record]) -> Rows:
     """The values of each record as text."""
     return [tuple(text(value) for value in record.values()) for record in records]

@@ -88,6 +88,6 @@ def interior_point(
     d[basic] = mu
     H = sp.diags_array(d * 10.0 ** rng.uniform(-0.5, 0.5, variables))
     if quadratic:
-        C = sp.random_array((variables // 2, variables), density=2.0 / variables, rng=rng)
+        C = sp.random_array((variables // 2, variables), density=2.0 / variables, random_state=rng)
         H = H + C.T @ C
     return csc(sp.block_array([[H, B.T], [B, None]]))

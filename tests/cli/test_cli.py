@@ -269,16 +269,8 @@ def test_sizes_in_words():
     assert {value: show.size(value) for value in sizes} == sizes
 
 
-def test_bench_times_every_phase(capsys):
-    assert cli.main(["bench", "poisson2d:20", "--repeat", "1", "--json", "--backend", "cpu"]) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert set(report["milliseconds"]) >= {"analysis", "first", "refactorize", "solve"}
-    assert all(least <= most for _, least, most in report["milliseconds"].values())
-    assert report["backward_error"] < 1e-15
-    assert cli.main(["bench", "poisson2d:20", "--repeat", "1", "--backend", "cpu"]) == 0
-    assert "refactorize" in capsys.readouterr().out
-
-
 def test_a_profile_needs_a_gpu(capsys):
-    assert cli.main(["bench", "poisson2d:5", "--profile", "--backend", "cpu"]) == 1
+    assert (
+        cli.main(["bench", "poisson2d:5", "--profile", "--peers", "none", "--backend", "cpu"]) == 1
+    )
     assert "on a GPU" in capsys.readouterr().err

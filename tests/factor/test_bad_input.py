@@ -20,7 +20,7 @@ from ..conftest import scaled_residual
 N = 40
 rng = np.random.default_rng(3)
 SPD = sp.csc_array(sp.diags_array([-1.0, 2.5, -1.0], offsets=[-1, 0, 1], shape=(N, N)))
-LU = sp.csc_array(SPD + sp.random_array((N, N), density=0.05, rng=rng))
+LU = sp.csc_array(SPD + sp.random_array((N, N), density=0.05, random_state=rng))
 B = rng.standard_normal((N, 3))
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
 MATRICES = pytest.mark.parametrize("A", [SPD, LU], ids=["cholesky", "lu"])

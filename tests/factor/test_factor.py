@@ -23,9 +23,9 @@ DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
 def random_system(dtype, method: str, n: int = 90, seed: int = 0) -> sp.csc_array:
     """A sparse matrix that Cholesky or LU fits, n by n, condition of a few hundred."""
     rng = np.random.default_rng(seed)
-    A = sp.random_array((n, n), density=4 / max(n, 4), rng=rng, dtype=np.float64)
+    A = sp.random_array((n, n), density=4 / max(n, 4), random_state=rng, dtype=np.float64)
     if np.issubdtype(dtype, np.complexfloating):
-        A = A + 1j * sp.random_array((n, n), density=4 / max(n, 4), rng=rng)
+        A = A + 1j * sp.random_array((n, n), density=4 / max(n, 4), random_state=rng)
     if method == "cholesky":
         A = A @ A.conj().T + sp.eye_array(n)
     else:

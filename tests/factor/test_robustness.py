@@ -134,7 +134,7 @@ def test_perturbed_pivots_are_answered_for():
     """Pivots vanish inside fronts, though the matrix is regular."""
     rng = np.random.default_rng(3)
     n = 60
-    A = sp.random_array((n, n), density=0.08, rng=rng)
+    A = sp.random_array((n, n), density=0.08, random_state=rng)
     A = sp.csc_array(sp.block_array([[None, A + sp.eye_array(n)], [A.T + sp.eye_array(n), None]]))
     x = rng.standard_normal(2 * n)
     y, info = frontal.solve(A, A @ x, return_info=True)

@@ -54,10 +54,10 @@ def test_no_matrix_of_scipy_and_no_limit_of_blas_is_made(monkeypatch, above):
 def test_many_small_fronts_and_right_hand_sides(dtype, kind, trans):
     """Odd widths, and strided and read-only vectors, through fronts that call no BLAS."""
     rng = np.random.default_rng(0)
-    T = sp.random_array((150, 150), density=0.01, rng=rng, dtype=np.float64)
+    T = sp.random_array((150, 150), density=0.01, random_state=rng, dtype=np.float64)
     A = (T + T.T + 8 * sp.eye_array(150)).astype(dtype).tocsc()
     if dtype == np.complex128:
-        S = sp.random_array((150, 150), density=0.01, rng=rng)
+        S = sp.random_array((150, 150), density=0.01, random_state=rng)
         A = (A + 1j * (S - S.T)).tocsc()
     op = {"N": A, "T": A.T, "H": A.conj().T}[trans]
     factor = frontal.factorize(A, kind=kind, backend="cpu")

@@ -23,7 +23,9 @@ FORMS = ["csc", "csr", "coo", "bsr", "csc unsorted", "csr unsorted", "csr repeat
 
 def unsymmetric(dtype="f8"):
     rng = np.random.default_rng(4)
-    a = sp.random_array((N, N), density=0.1, rng=rng) + sp.diags_array(rng.uniform(3, 4, N))
+    a = sp.random_array((N, N), density=0.1, random_state=rng) + sp.diags_array(
+        rng.uniform(3, 4, N)
+    )
     if np.dtype(dtype).kind == "c":
         a = a * np.exp(0.7j)
     return sp.csc_array(a).astype(dtype)

@@ -323,7 +323,7 @@ def fill_disk(folder):
     """Write to files that may hold 2000 bytes, and print what is in the folder afterwards."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
-    writers = [(write_matrix, sp.random_array((99, 99), density=0.5, rng=0), ".mtx .npz"),
+    writers = [(write_matrix, sp.random_array((99, 99), density=0.5, random_state=0), ".mtx .npz"),
                (write_vector, np.arange(999) * np.pi, ".mtx .mtx.gz .npy .txt")]  # fmt: skip
     for write, content, endings in writers:
         for ending in endings.split():

@@ -15,7 +15,7 @@ from frontal import linalg as ours
 
 N = 30
 rng = np.random.default_rng(11)
-UNSYMMETRIC = sp.random_array((N, N), density=0.1, rng=rng, format="csc") + sp.diags_array(
+UNSYMMETRIC = sp.random_array((N, N), density=0.1, random_state=rng, format="csc") + sp.diags_array(
     4 + rng.random(N)
 )
 MATRICES = {
@@ -99,7 +99,10 @@ def test_spsolve_dense(method, make, b):
 @pytest.mark.parametrize("shape", [(N, 1), (N, 3)])
 def test_spsolve_sparse(make, shape):
     A = make(MATRICES["lu"])
-    for b in (sp.random_array(shape, density=0.3, rng=rng, format="csc"), sp.csc_matrix(shape)):
+    for b in (
+        sp.random_array(shape, density=0.3, random_state=rng, format="csc"),
+        sp.csc_matrix(shape),
+    ):
         assert_same(ours.spsolve(A, b), outcome(theirs.spsolve, A, b)[0])
     vector = sp.coo_array(BLOCK[:, 0])
     assert_same(ours.spsolve(A, vector), theirs.spsolve(A, vector))

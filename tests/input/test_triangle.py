@@ -69,7 +69,7 @@ def test_repeated_entries_are_summed(part):
 def test_pattern(part):
     """Against SciPy: every value in its two places, columns ascending."""
     rng = np.random.default_rng(0)
-    T = sp.csc_array(PARTS[part](sp.random_array((40, 40), density=0.1, rng=rng)))
+    T = sp.csc_array(PARTS[part](sp.random_array((40, 40), density=0.1, random_state=rng)))
     T.sort_indices()
     found, indptr, indices = completed(T.indptr.astype(np.int64), T.indices, part, True)
     data = found.complete(T.data * (1 + 2j))

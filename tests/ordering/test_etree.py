@@ -17,7 +17,7 @@ from frontal.problems import from_name
 
 def random_graph(n: int, density: float, seed: int):
     rng = np.random.default_rng(seed)
-    A = sp.random_array((n, n), density=density, rng=rng)
+    A = sp.random_array((n, n), density=density, random_state=rng)
     return adjacency(A), rng.permutation(n).astype(np.int32)
 
 

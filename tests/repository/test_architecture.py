@@ -20,7 +20,7 @@ PACKAGE = ROOT / "frontal"
 KERNELS = PACKAGE / "gpu" / "kernels"
 FOLDERS = (ROOT, PACKAGE, KERNELS, KERNELS / "dense", KERNELS / "sparse")
 PAGES = {name: (ROOT / name).read_text("utf-8") for name in ("ARCHITECTURE.md", "CONTRIBUTING.md")}
-MADE = ("before.json", ".venv/bin/activate")  # by the commands of the pages
+MADE = ("before.json", ".venv/bin/activate", "build/docs")  # by the commands of the pages
 PATH = re.compile(r"[\w.*-]+/[\w./*-]*|[\w*-]+\.(?:cpp|cuh?|hpp|json|md|patch|py|toml)")
 DEFINED = re.compile(
     r"\b(?:def|class|struct|void)\s+(\w+)|^\s*(\w+) ?[:=,](?!=)|-D(\w+)=|\)\s+(\w+)\(", re.M

@@ -1,4 +1,4 @@
-"""The README tells the truth: its code runs, its tables list what there is."""
+"""The README and the guide tell the truth: code runs, tables list what there is, links lead on."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+import frontal
 from frontal import errors, gpu
 from frontal.ordering import metis
 
@@ -14,14 +15,17 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def section(title: str) -> str:
-    """Return the text under a heading of the README."""
-    return README.split(f"\n## {title}\n")[1].split("\n## ")[0]
+GUIDE = (ROOT / "docs" / "guide" / "errors.md").read_text(encoding="utf-8")
+
+
+def section(title: str, page: str = README) -> str:
+    """Return the text under a heading of a page."""
+    return page.split(f"\n## {title}\n")[1].split("\n## ")[0]
 
 
 def first_column(title: str) -> set[str]:
-    """Return the code words of the first column of a section's table."""
-    return set(re.findall(r"^\| `([^`]+)`", section(title), re.MULTILINE))
+    """Return the code words of the first column of a table of the guide."""
+    return set(re.findall(r"^\| `([^`]+)`", section(title, GUIDE), re.MULTILINE))
 
 
 def test_the_quick_start_runs():
@@ -31,6 +35,24 @@ def test_the_quick_start_runs():
     exec(code[1].replace("poisson3d:30", "poisson3d:8"), names)
     assert np.abs(2 * names["A"] @ names["x"] - names["b"]).max() < 1e-12
     assert names["info"].backward_error < 1e-14
+
+
+def test_it_is_short_and_its_links_lead_on():
+    assert len(README.splitlines()) <= 200
+    links = {x.split("#")[0] for x in re.findall(r"\]\(([^)]+)\)", README)} - {""}
+    assert len(links) > 10
+    assert [x for x in sorted(links) if not (ROOT / x).exists()] == []
+    pictures = [ROOT / x for x in links if x.endswith((".png", ".svg"))]
+    assert len(pictures) == 2
+    assert all(p.stat().st_size < 150_000 for p in pictures)
+
+
+def test_versions_are_the_same():
+    found = {
+        re.search(rf'^{name}"?([\w.]+)', (ROOT / path).read_text("utf-8"), re.MULTILINE)[1]
+        for path, name in (("pyproject.toml", "version = "), ("CITATION.cff", "version: "))
+    }
+    assert found == {frontal.__version__}
 
 
 def test_the_file_of_the_first_command_exists():

@@ -125,7 +125,9 @@ def test_recovers_a_hidden_permutation():
     rng = np.random.default_rng(5)
     n = 400
     perm = rng.permutation(n)
-    hidden = sp.diags_array(np.full(n, 10.0)).tocsr() + sp.random_array((n, n), density=0.02, rng=5)
+    hidden = sp.diags_array(np.full(n, 10.0)).tocsr() + sp.random_array(
+        (n, n), density=0.02, random_state=np.random.default_rng(5)
+    )
     scaled = sp.diags_array(10.0 ** rng.uniform(-20, 20, n)) @ hidden
     A = sp.csc_array(sp.csr_array(scaled)[perm])
     matching = maximum_product_matching(A)
@@ -244,7 +246,7 @@ def test_sound_diagonals_stay_alone():
 @settings(max_examples=100, deadline=None)
 def test_pairs_of_random_saddle_points(seed, n):
     rng = np.random.default_rng(seed)
-    B = sp.random_array((n, 2 * n), density=0.2, rng=rng)
+    B = sp.random_array((n, 2 * n), density=0.2, random_state=rng)
     K = sp.diags_array(10.0 ** rng.uniform(-12, 3, 2 * n))
     A = sp.csc_array(sp.block_array([[K, B.T], [B, None]]))
     check_pairs(A, symmetric_pairs(maximum_product_matching(A), A))

@@ -25,7 +25,7 @@ from ..ordering.test_etree import eliminated
 
 def random_matrix(n: int, density: float, seed: int, symmetric: bool) -> sp.csc_array:
     rng = np.random.default_rng(seed)
-    A = sp.random_array((n, n), density=density, rng=rng)
+    A = sp.random_array((n, n), density=density, random_state=rng)
     A = A + A.T if symmetric else A
     return sp.csc_array(A + n * sp.eye_array(n))
 

@@ -58,7 +58,7 @@ def test_estimates_are_those_of_the_host(device, kind, dtype):
 def test_columns_of_a_nearly_singular_matrix(device, only_there):
     """They are named in the user's numbering, by a vector that was found on the device."""
     rng, n = np.random.default_rng(0), 120
-    a = sp.random_array((n, n), density=0.05, rng=rng) + sp.diags_array(np.full(n, 4.0))
+    a = sp.random_array((n, n), density=0.05, random_state=rng) + sp.diags_array(np.full(n, 4.0))
     a = sp.lil_array(a)
     a[:, [77]] = a[:, [31]]
     a[5, 77] += 1e-9

@@ -112,7 +112,7 @@ def test_singular_matrices_are_refused(device):
 def test_replaced_pivots_are_answered_for(device):
     rng = np.random.default_rng(3)
     n = 60
-    a = sp.random_array((n, n), density=0.08, rng=rng)
+    a = sp.random_array((n, n), density=0.08, random_state=rng)
     a = sp.csc_array(sp.block_array([[None, a + sp.eye_array(n)], [a.T + sp.eye_array(n), None]]))
     factor = frontal.factorize(a, backend="gpu")
     x, info = factor.solve(put(device, a @ np.ones(2 * n)), return_info=True)

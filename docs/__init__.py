@@ -1,0 +1,1 @@
+"""The documentation, and the code that makes its pictures and pages."""

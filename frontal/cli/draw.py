@@ -1,0 +1,246 @@
+"""Pictures of an analysis: fill, assembly tree, and what one factorization does when.
+
+Each function draws into axes of matplotlib; `analysis` is the page of `frontal analyze --plot`.
+Work is proportional to the index arrays and to pixels, so large problems are drawn in seconds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..machine import CPU
+from ..symbolic.plan import Plan, front_flops
+from . import show
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..factor.analyzed import Analyzed
+
+PIXELS = 500  # of the pictures of patterns, each way
+NODES = 400  # fronts of a tree that are drawn one by one
+_STEPS = 2000  # of a timeline
+_FILL, _ENTRIES = "Blues", "black"
+
+
+def analysis(found: Analyzed, path: str, title: str = "") -> None:
+    """Write the picture of an analysis: fill, assembly tree, timeline.
+
+    Parameters
+    ----------
+    found : Analysis
+    path : str
+        File to write; its ending tells the format, .png, .svg or .pdf.
+    title : str
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    ValueError
+        If matplotlib does not know the ending.
+    """
+    figure = new_figure(11, 5.2)
+    grid = figure.add_gridspec(2, 2, width_ratios=(1, 1.15), height_ratios=(1.3, 1))
+    fill(figure.add_subplot(grid[:, 0]), found)
+    tree(figure.add_subplot(grid[0, 1]), found.plan)
+    timeline(figure.add_subplot(grid[1, 1]), found)
+    ordering = found.ordering.method
+    costs = f"{show.count(found.nnz_factor)} entries, {show.count(found.flops)} flops"
+    named = f"{title}: " if title else ""
+    figure.suptitle(f"{named}n = {found.n}, {found.method}, {ordering}, {costs}")
+    figure.savefig(path)
+
+
+def new_figure(width: float, height: float):
+    """An empty figure that no window and no global state knows."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            "pictures need matplotlib, which is not installed. Try: pip install 'frontal[plot]'"
+        ) from error
+    return Figure(figsize=(width, height), layout="constrained", dpi=130)
+
+
+# --- fill ------------------------------------------------------------------------------------
+
+
+def fill(axes: Axes, found: Analyzed) -> None:
+    """Draw the entries of the factor, and above the diagonal those of A in the same order."""
+    n, symbolic = found.n, found.symbolic
+    if not n:
+        return
+    size = min(n, PIXELS)
+    lower = factor_density(found.plan, size)
+    columns = np.repeat(np.arange(n), np.diff(symbolic.indptr))
+    i = _inverse(found.row_perm)[symbolic.indices].astype(np.int64)
+    j = _inverse(found.perm)[columns].astype(np.int64)
+    i, j = (np.minimum(i, j), np.maximum(i, j)) if symbolic.method.one_triangle else (i, j)
+    above = _binned(i[i < j] * size // n, j[i < j] * size // n, np.ones((i < j).sum()), size)
+    most = (n / size) ** 2
+    cells = np.full((size, size), np.nan)
+    cells[lower > 0] = lower[lower > 0] / most
+    extent = (-0.5, n - 0.5, n - 0.5, -0.5)
+    look = {"extent": extent, "interpolation": "nearest", "norm": "log"}
+    axes.imshow(cells, cmap=_FILL, vmin=1e-3, vmax=1, **look)
+    dots = np.where(above > 0, 1.0, np.nan)
+    axes.imshow(dots, cmap="gray", vmin=1, vmax=2, extent=extent, interpolation="nearest")
+    entries = show.count(found.symbolic.indices.size)
+    axes.set_title(f"below: L, {show.count(_stored(found.plan))} entries; above: A, {entries}")
+    axes.set(xlabel="elimination order", xticks=(), yticks=())
+
+
+def factor_density(plan: Plan, size: int) -> np.ndarray:
+    """Entries of the factor, zeros of merged fronts included, in each of (size, size) cells.
+
+    A front is cut where its pivot columns pass from one column of cells to the next.
+    """
+    n = int(plan.start[-1])
+    edges = -(-np.arange(1, size, dtype=np.int64) * n // size)  # first column of each cell
+    cuts = np.unique(np.concatenate([plan.start.astype(np.int64), edges]))
+    front = np.searchsorted(plan.start, cuts[:-1], "right") - 1
+    width = np.diff(cuts)
+    cell = cuts[:-1] * size // max(n, 1)
+    end = plan.start[front + 1].astype(np.int64)
+    own = end - cuts[:-1]  # rows of the front's own columns, from the diagonal on
+    of_own = np.repeat(np.arange(front.size), own)
+    rows = cuts[:-1][of_own] + _counted(own)
+    weight = np.minimum(rows - cuts[:-1][of_own] + 1, width[of_own])
+    count = np.diff(plan.pointer)[front]
+    of_update = np.repeat(np.arange(front.size), count)
+    updates = plan.rows[plan.pointer[front][of_update] + _counted(count)].astype(np.int64)
+    inside = _binned(rows * size // n, cell[of_own], weight, size)
+    return inside + _binned(updates * size // n, cell[of_update], width[of_update], size)
+
+
+def _counted(sizes: np.ndarray) -> np.ndarray:
+    """0, 1, ... within each run of the given sizes."""
+    first = np.cumsum(sizes) - sizes
+    return np.arange(int(sizes.sum()), dtype=np.int64) - np.repeat(first, sizes)
+
+
+def _binned(i: np.ndarray, j: np.ndarray, weight: np.ndarray, size: int) -> np.ndarray:
+    return np.bincount(i * size + j, weight, size * size).reshape(size, size)
+
+
+def _inverse(perm: np.ndarray) -> np.ndarray:
+    out = np.empty_like(perm)
+    out[perm] = np.arange(perm.size, dtype=perm.dtype)
+    return out
+
+
+def _stored(plan: Plan) -> int:
+    k, m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
+    return int((k * (k + 1) // 2 + k * m).sum())
+
+
+# --- tree ------------------------------------------------------------------------------------
+
+
+def tree(axes: Axes, plan: Plan, nodes: int = NODES) -> None:
+    """Draw the assembly tree from its roots down: the fronts above the largest subtrees' work.
+
+    A front is a disc, the larger the more rows it has and the darker the larger its share of the
+    work; what is below the fronts shown is told by number.
+    """
+    flops = front_flops(plan.start, plan.pointer)
+    order = np.diff(plan.start) + np.diff(plan.pointer)
+    shown = _largest_subtrees(plan.parent, flops, nodes)
+    x, depth = _places(plan.parent, shown)
+    at = np.flatnonzero(shown)
+    above = plan.parent[at]
+    child, parent = at[above >= 0], above[above >= 0]
+    segments = np.stack([[x[child], -depth[child]], [x[parent], -depth[parent]]]).transpose(2, 0, 1)
+    from matplotlib.collections import LineCollection
+
+    axes.add_collection(LineCollection(list(segments), colors="0.7", linewidths=0.8))
+    crowd = max(1.0, at.size / 100)
+    area = (6 + 160 * order[at] / max(order.max(initial=1), 1)) / crowd
+    share = flops[at] / max(flops.sum(), 1)
+    axes.scatter(
+        x[at], -depth[at], area, share, cmap="viridis_r", norm="log", vmin=1e-4, vmax=1,
+        edgecolors="black", linewidths=0.4, zorder=2,
+    )  # fmt: skip
+    axes.set(xticks=(), yticks=(), xlim=(-0.03, 1.03))
+    axes.margins(y=0.15)
+    below = plan.parent.size - at.size
+    of = f"assembly tree: {at.size} fronts"
+    axes.set_title(f"{of} of the most work, {below} more below" if below else of)
+
+
+def _largest_subtrees(parent: np.ndarray, flops: np.ndarray, nodes: int) -> np.ndarray:
+    """Mark the fronts whose subtrees have most work; of equal ones all or none, so parents too."""
+    work = flops.copy()
+    for s, above in enumerate(parent.tolist()):
+        if above >= 0:
+            work[above] += work[s]
+    if parent.size <= nodes:
+        return np.ones(parent.size, bool)
+    return work > np.sort(work)[-nodes - 1]
+
+
+def _places(parent: np.ndarray, shown: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Abscissa in [0, 1] and depth of each front shown: leaves side by side, parents above."""
+    size = parent.size
+    x, low, high = np.zeros(size), np.full(size, np.inf), np.full(size, -np.inf)
+    depth, leaves = np.zeros(size), 0
+    at = np.flatnonzero(shown).tolist()
+    for s in at:
+        if np.isinf(low[s]):
+            low[s] = high[s] = leaves
+            leaves += 1
+        x[s] = (low[s] + high[s]) / 2
+        if parent[s] >= 0:
+            low[parent[s]] = min(low[parent[s]], x[s])
+            high[parent[s]] = max(high[parent[s]], x[s])
+    for s in reversed(at):
+        depth[s] = depth[parent[s]] + 1 if parent[s] >= 0 else 0
+    return (x / (leaves - 1) if leaves > 1 else np.full(size, 0.5)), depth
+
+
+# --- timeline --------------------------------------------------------------------------------
+
+
+def timeline(axes: Axes, found: Analyzed) -> None:
+    """Draw what one core does when, by the cost model: memory taken, and orders of fronts.
+
+    Time is that of `FrontCost`, which amalgamation weighs. Contribution blocks live from their
+    front's elimination to their parent's assembly.
+    """
+    plan, item = found.plan, found.dtype.itemsize
+    k, m = (x.astype(float) for x in found.front_sizes())
+    if not k.size:
+        return
+    end = np.cumsum(_seconds(found))
+    factor = np.cumsum((k * (k + 1) / 2 + k * m) * found.symbolic.method.panels) * item
+    block = m * m * item
+    taken = block.copy()
+    inner = plan.parent >= 0
+    np.subtract.at(taken, plan.parent[inner], block[inner])  # eaten by the parent
+    blocks = np.cumsum(taken)
+    steps = np.unique(np.linspace(0, k.size - 1, min(k.size, _STEPS)).astype(int))
+    times = np.concatenate([[0], end[steps]]) * 1e3
+    most = np.maximum.reduceat(blocks, np.concatenate([[0], steps[:-1] + 1]))
+    mib = np.concatenate([[0], factor[steps]]) / 2**20, np.concatenate([[0], most]) / 2**20
+    names = "factor", "contribution blocks"
+    axes.stackplot(times, *mib, labels=names, colors=("#9ecae1", "#fdae6b"), step="pre")
+    axes.set(
+        xlabel="modelled ms on one core", ylabel="MiB", xlim=(0, times[-1] or 1), ylim=(0, None)
+    )
+    axes.legend(loc="upper left", fontsize="small", frameon=False)
+    rows = axes.twinx()
+    rows.vlines(end[steps] * 1e3, 0, (k + m)[steps], color="0.35", linewidth=0.5)
+    rows.set(ylabel="rows of the front", ylim=(0, 2.2 * (k + m).max()))
+    axes.set_title(f"timeline; the analysis took {sum(found.seconds.values()):.2g} s")
+
+
+def _seconds(found: Analyzed) -> np.ndarray:
+    """Modelled seconds of each front on one core."""
+    k, m = (x.astype(float) for x in found.front_sizes())
+    model, panels = CPU.fronts, found.symbolic.method.panels
+    flops = panels * front_flops(found.plan.start, found.plan.pointer)
+    entries = panels * (k + m) * k + 2 * m * m
+    return model.front + model.entry * entries + flops / (model.rate * k / (k + model.half))

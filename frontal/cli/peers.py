@@ -1,0 +1,289 @@
+"""Other solvers that are installed here, for `frontal bench`: each in a process of its own.
+
+A peer does what its own documentation calls the usual way, with its own defaults. It gets as many
+threads as we take; one that crashes or takes too long is a row that says so.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from multiprocessing.connection import Connection
+from typing import ClassVar, NamedTuple, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._typing import Sparse
+from . import show
+
+_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class Peer(Protocol):
+    """A solver with a matrix A and a right-hand side b, which were given to make it.
+
+    ``first`` analyzes and factorizes, ``again`` factorizes with the analysis kept, where it can be,
+    and ``solve`` returns x.
+    """
+
+    def first(self) -> None: ...
+    def again(self) -> None: ...
+    def solve(self) -> np.ndarray: ...
+
+
+class SuperLU:
+    """`scipy.sparse.linalg.splu`, which keeps no analysis."""
+
+    def __init__(self, A: sp.csc_array, b: np.ndarray, kind: str) -> None:
+        self.A, self.b = A, b
+
+    def first(self) -> None:
+        from scipy.sparse.linalg import splu
+
+        self.factor = splu(self.A)
+
+    again = first
+
+    def solve(self) -> np.ndarray:
+        return self.factor.solve(self.b)
+
+
+class Cholmod:
+    """CHOLMOD through scikit-sparse 0.4."""
+
+    def __init__(self, A: sp.csc_array, b: np.ndarray, kind: str) -> None:
+        from sksparse import cholmod
+
+        if not hasattr(cholmod, "analyze"):
+            raise ImportError("scikit-sparse 0.4 is asked for, another version is installed")
+        self.api, self.A, self.b = cholmod, sp.csc_matrix(A), b
+
+    def first(self) -> None:
+        self.factor = self.api.analyze(self.A)
+        self.again()
+
+    def again(self) -> None:
+        self.factor.cholesky_inplace(self.A)
+
+    def solve(self) -> np.ndarray:
+        return self.factor(self.b)
+
+
+class Pardiso:
+    """MKL PARDISO through pypardiso, by the matrix type that fits: its phases 11, 22 and 33."""
+
+    TYPES: ClassVar = {  # real and complex
+        "spd": (2, 4),
+        "symmetric": (-2, 6),
+        "hermitian": (-2, -4),
+        "general": (11, 13),
+    }
+
+    def __init__(self, A: sp.csc_array, b: np.ndarray, kind: str) -> None:
+        from pypardiso import PyPardisoSolver
+
+        rows = sp.csr_array(A)
+        if not np.diff(rows.indptr).all():
+            raise ValueError("PARDISO takes no empty row")
+        self.solver = PyPardisoSolver(mtype=self.TYPES[kind][A.dtype.kind == "c"])
+        self.A, self.b = rows if kind == "general" else _upper(rows), b
+        self.A.sort_indices()
+
+    def _phase(self, phase: int) -> np.ndarray:
+        self.solver.set_phase(phase)
+        return self.solver._call_pardiso(self.A, self.b)
+
+    def first(self) -> None:
+        self._phase(11)
+        self._phase(22)
+
+    def again(self) -> None:
+        self._phase(22)
+
+    def solve(self) -> np.ndarray:
+        return self._phase(33)
+
+
+class Mumps:
+    """MUMPS through python-mumps."""
+
+    def __init__(self, A: sp.csc_array, b: np.ndarray, kind: str) -> None:
+        import mumps
+
+        self.context, self.b = mumps.Context(), b
+        # its symmetric matrices are not the adjoint of their transpose
+        symmetric = kind in ("spd", "symmetric") or (kind == "hermitian" and A.dtype.kind == "f")
+        symmetric &= A.dtype.kind == "f" or kind == "symmetric"
+        self.context.set_matrix(sp.coo_array(A), symmetric=symmetric)
+
+    def first(self) -> None:
+        self.context.analyze()
+        self.again()
+
+    def again(self) -> None:
+        self.context.factor(reuse_analysis=True)
+
+    def solve(self) -> np.ndarray:
+        return self.context.solve(self.b)
+
+
+class CuDSS:
+    """NVIDIA cuDSS through nvmath-python, with matrix and right-hand side on the device."""
+
+    def __init__(self, A: sp.csc_array, b: np.ndarray, kind: str) -> None:
+        import cupy
+        from cupyx.scipy.sparse import csr_matrix
+        from nvmath.sparse.advanced import DirectSolver
+
+        self.device = cupy.cuda.Device()
+        self.solver = DirectSolver(csr_matrix(sp.csr_matrix(A)), cupy.asarray(b))
+
+    def first(self) -> None:
+        self.solver.plan()
+        self.again()
+
+    def again(self) -> None:
+        self.solver.factorize()
+        self.device.synchronize()
+
+    def solve(self) -> np.ndarray:
+        x = self.solver.solve()
+        self.device.synchronize()
+        return x.get()
+
+
+class _Known(NamedTuple):
+    """How a peer is made, the modules that it needs, and the kinds that it takes."""
+
+    make: Callable[[sp.csc_array, np.ndarray, str], Peer]
+    modules: tuple[str, ...]
+    kinds: tuple[str, ...] = ("spd", "symmetric", "hermitian", "general")
+
+
+PEERS = {
+    "superlu": _Known(SuperLU, ("scipy",)),
+    "cholmod": _Known(Cholmod, ("sksparse",), ("spd",)),
+    "pardiso": _Known(Pardiso, ("pypardiso",)),
+    "mumps": _Known(Mumps, ("mumps",)),
+    "cudss": _Known(CuDSS, ("nvmath", "cupy")),
+}
+
+
+def installed(kind: str = "general") -> list[str]:
+    """Names of the peers that are installed and take matrices of a kind.
+
+    >>> "superlu" in installed()
+    True
+    """
+    return [
+        name
+        for name, known in PEERS.items()
+        if kind in known.kinds and all(map(find_spec, known.modules))
+    ]
+
+
+def compare(
+    names: list[str],
+    A: Sparse,
+    b: np.ndarray,
+    kind: str,
+    *,
+    repeat: int,
+    seconds: float,
+    threads: int,
+) -> Iterator[tuple[str, show.Record]]:
+    """Measure peers one after the other.
+
+    Parameters
+    ----------
+    names : list of str
+        Of `PEERS`.
+    A, b : sparse (n, n), array (n,)
+    kind : {"spd", "symmetric", "hermitian", "general"}
+        What A is.
+    repeat : int
+        Times that ``again`` and ``solve`` run.
+    seconds : float
+        After which a peer is ended.
+    threads : int
+
+    Yields
+    ------
+    name : str
+    outcome : dict
+        ``milliseconds`` by phase and ``backward_error``, or ``failed`` with the reason.
+    """
+    spawn = multiprocessing.get_context("spawn")  # a fork would have our threads' locks
+    for name in names:
+        here, there = spawn.Pipe(duplex=False)
+        work = (there, name, sp.csc_array(A), b, kind, repeat, threads)
+        process = spawn.Process(target=_measure, args=work, daemon=True)
+        process.start()
+        there.close()
+        yield name, _outcome(here, seconds)
+        process.kill()
+        process.join()
+
+
+def _outcome(pipe: Connection, seconds: float) -> show.Record:
+    try:
+        if pipe.poll(seconds):
+            return pipe.recv()
+    except EOFError:
+        return {"failed": "ended without an answer"}
+    return {"failed": f"not done after {seconds:g} s"}
+
+
+def _measure(
+    pipe: Connection,
+    name: str,
+    A: sp.csc_array,
+    b: np.ndarray,
+    kind: str,
+    repeat: int,
+    threads: int,
+) -> None:
+    """Run one peer, in a process that has nothing else to do."""
+    os.environ.update(dict.fromkeys(_VARIABLES, str(threads)))  # before its library is loaded
+    try:
+        peer = PEERS[name].make(A, b, kind)
+        times = {"first": _milliseconds(peer.first, 1)}
+        times["refactorize"] = _milliseconds(peer.again, repeat)
+        times["solve"] = _milliseconds(peer.solve, repeat)
+        pipe.send({"milliseconds": times, "backward_error": backward_error(A, peer.solve(), b)})
+    except Exception as error:  # a foreign solver may raise anything: that is its row
+        text = " ".join(str(error).split())[:80]
+        pipe.send({"failed": f"{type(error).__name__}: {text}"})
+
+
+def _milliseconds(function: Callable[[], object], repeat: int) -> float:
+    found = []
+    for _ in range(max(repeat, 1)):
+        began = time.perf_counter()
+        function()
+        found.append(1e3 * (time.perf_counter() - began))
+    return statistics.median(found)
+
+
+def backward_error(A: Sparse, x: np.ndarray, b: np.ndarray) -> float:
+    """|b - A x| / (|A| |x| + |b|), infinity norm.
+
+    >>> backward_error(sp.eye_array(3), np.ones(3), np.ones(3))
+    0.0
+    """
+    norm = abs(A).sum(axis=1).max()
+    return float(abs(b - A @ x).max() / (norm * abs(x).max() + abs(b).max()))
+
+
+def _upper(A: sp.csr_array) -> sp.csr_array:
+    """The upper triangle with every diagonal entry stored, as PARDISO wants it."""
+    half = sp.triu(A, format="coo")
+    n = np.arange(A.shape[0])
+    at = np.append(half.row, n), np.append(half.col, n)
+    values = np.append(half.data, np.zeros(n.size, A.dtype))
+    return sp.csr_array(sp.coo_array((values, at), shape=A.shape))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._typing import Untyped
 from ..backends import requested
 from ..errors import (
     NotPositiveDefiniteError,
@@ -46,7 +47,7 @@ class ValuesThere(NamedTuple):
         Refuse NaN and infinity.
     """
 
-    array: Any
+    array: Untyped
     scaling: Scaling | None
     check_finite: bool
 

@@ -265,7 +265,9 @@ def prepare_rhs(
             f"b has shape {values.shape} and the matrix {(n, n)}: b must be ({n},) or ({n}, k)"
         )
     single = values.ndim == 1
-    B = np.asfortranarray(values.reshape(n, 1) if single else values, dtype=work)
+    B = values.reshape(n, 1) if single else values
+    if B.dtype != work or not B.flags.f_contiguous:
+        B = np.asfortranarray(B, dtype=work)
     if not B.flags.writeable:  # of another type to compiled code
         B = B.copy(order="F")
     if check_finite:

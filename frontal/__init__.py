@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .factor.analysis import Analysis
     from .factor.factor import Factor
     from .info import SolveInfo
+    from .solver import Solver
 
 # Names are imported when first used: `import frontal` loads neither Numba nor SciPy.
 _HOME = {
@@ -43,6 +44,7 @@ _HOME = {
     "Analysis": "factor.analysis",
     "Factor": "factor.factor",
     "SolveInfo": "info",
+    "Solver": "solver",
     "FactorFreedError": "errors",
     "FactorInvalidError": "errors",
     "FactorMemoryError": "errors",
@@ -74,6 +76,7 @@ __all__ = [
     "SingularMatrixError",
     "SolutionOverflowError",
     "SolveInfo",
+    "Solver",
     "analyze",
     "factorize",
     "gpu",

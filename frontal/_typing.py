@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias, TypeGuard
+from typing import Any, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 Sparse: TypeAlias = sp.sparray | sp.spmatrix  # of any format
+Untyped: TypeAlias = Any  # an array or a matrix of SciPy's, or of a library on a device
 
 
 class Convertible(Protocol):

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._typing import MatrixLike
+from .errors import FactorMemoryError
 from .factor.analysis import Analysis
 from .factor.factor import Factor
 from .matrix import Canonical
@@ -220,13 +221,16 @@ def _analyze(
     perm = None
     if not isinstance(ordering, str):
         perm, ordering = np.asarray(ordering), "given"
-    return Analysis.of(
-        matrix,
-        choices=Choices(ordering, perm, reuse),
-        backend=backend,
-        fallback=kind == "auto" and matrix.method.one_triangle,
-        progress=progress,
-    )
+    try:
+        return Analysis.of(
+            matrix,
+            choices=Choices(ordering, perm, reuse),
+            backend=backend,
+            fallback=kind == "auto" and matrix.method.one_triangle,
+            progress=progress,
+        )
+    except MemoryError as error:
+        raise FactorMemoryError.of(error) from None
 
 
 def _dtype_of(x: object) -> np.dtype:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from pathlib import Path
 
 import numpy as np
+
+from .machine import available_memory
 
 _PACKAGE = str(Path(__file__).parent)
 
@@ -243,11 +246,23 @@ class FactorMemoryError(FrontalError, MemoryError):
         super().__init__(required, available)
         self.required, self.available = required, available
 
+    @classmethod
+    def of(cls, error: MemoryError, required: int = 0) -> FactorMemoryError:
+        """What an allocation that failed comes to, of `required` bytes as far as is known."""
+        if isinstance(error, cls):
+            return error
+        available = available_memory() or 0
+        shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
+        if shape is not None and dtype is not None:  # NumPy tells what it has asked for
+            required = max(required, math.prod(shape) * dtype.itemsize)
+        return cls(max(required, available + 1), available)
+
     def __str__(self) -> str:
         return (
             f"the factorization needs {self.required / 2**30:.2f} GiB and "
             f"{self.available / 2**30:.2f} GiB are available. Likely causes: (a) an ordering with "
-            "much fill, (b) other programs or earlier factors hold the memory. Try: "
+            "much fill, (b) other programs or earlier factors hold the memory, (c) a limit of "
+            "address space, as by ulimit -v, of which threads and BLAS take their share. Try: "
             "ordering='dissection' or 'nesdis', a float32 or complex64 matrix (refinement makes up "
             "for part of the precision), backend='cpu' where a GPU is what is too small "
             "(backend='auto' goes there by itself), free() of factors that are done with"

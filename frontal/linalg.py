@@ -3,15 +3,22 @@
 Signatures, shapes and failures are SciPy's. Where SciPy refuses, more is accepted: a complex
 right-hand side with a real factor, lists, sparse right-hand sides, pickling. A nearly singular
 matrix gives an `IllConditionedWarning`, where SciPy is silent.
+
+Programs that call SciPy's functions are given these by `patched`. The analyses of the last
+patterns are kept in `analyses`, as such programs come with the same pattern again and again;
+factors are not, each object that is returned has its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import scipy.sparse.linalg as theirs
 from scipy.sparse import SparseEfficiencyWarning
 from scipy.sparse.linalg import MatrixRankWarning
 
@@ -21,8 +28,13 @@ from .cached import cached_property
 from .checked import checked
 from .errors import NonFiniteInputError, SingularMatrixError, warn
 from .factor.factor import Factor
+from .patching import replaced
+from .reuse import Analyses
+from .whole import whole
 
-__all__ = ["SparseLU", "factorized", "splu", "spsolve"]
+__all__ = ["SparseLU", "analyses", "factorized", "patched", "splu", "spsolve"]
+
+analyses = Analyses()  # `analyses.clear()` gives their memory back
 
 # SuperLU's orderings by name and by number. All but NATURAL mean: reduce the fill.
 _ORDERINGS = {
@@ -95,7 +107,7 @@ def spsolve(
     dense = checked(b, "b").toarray() if is_sparse(b) else np.asarray(b)
     squeeze = dense.ndim == 2 and dense.shape[1] == 1
     try:
-        factor = factorize(_promoted(matrix, dense.dtype), ordering=ordering, singular=singular)
+        factor = _factor(_promoted(matrix, dense.dtype), ordering, singular)
         x = _solve(factor, dense, "N")
     except (SingularMatrixError, NonFiniteInputError) as error:
         warn(f"Matrix is exactly singular: {error}", MatrixRankWarning)
@@ -154,6 +166,8 @@ def splu(
         raise TypeError(f"{unknown[0]!r} is no option of SuperLU; these are: {sorted(_OPTIONS)}")
     ordering = _ordering(options["ColPerm"])
     matrix = _compressed(A, ("csc",), "splu converted its input to CSC format")
+    if matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"can only factor square matrices, and the shape is {matrix.shape}")
     return SparseLU(_factorized(matrix, ordering, singular))
 
 
@@ -185,6 +199,54 @@ def factorized(A: MatrixLike, *, singular: str = "raise") -> Callable[[MatrixLik
     array([ 1., -2., -2.])
     """
     return splu(A, singular=singular).solve
+
+
+def patched(*modules: str | ModuleType) -> AbstractContextManager[None]:
+    """Have SciPy's spsolve, splu and factorized replaced by those here, inside of a block.
+
+    They are replaced in `scipy.sparse.linalg` itself, and wherever a module has imported them by
+    name; when the block ends, or fails, all is put back, in modules that were imported meanwhile
+    too. What has kept a replaced function in another way, as an attribute of a class or a default
+    argument, gets SciPy's by it again. Blocks may be nested, in several threads too: they hold for
+    the whole process. `spilu` is left alone, and isinstance of SciPy's SuperLU is false.
+
+    Parameters
+    ----------
+    *modules : str or module
+        Where they are replaced: these modules, imported if need be, with all their submodules that
+        have been imported. By default everywhere, SciPy's own solvers included, such as the
+        implicit methods of ``scipy.integrate.solve_ivp`` and the shifts of ``eigsh``.
+
+    Returns
+    -------
+    context manager
+        It can be a decorator too. Entering and leaving take some hundredths of a second, as all
+        imported modules are looked at.
+
+    Raises
+    ------
+    ImportError
+        If there is no such module.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp, scipy.sparse.linalg
+    >>> import frontal.linalg
+    >>> A = sp.eye_array(3, format="csc")
+    >>> with frontal.linalg.patched():
+    ...     type(scipy.sparse.linalg.splu(A)).__name__
+    'SparseLU'
+    >>> type(scipy.sparse.linalg.splu(A)).__name__
+    'SuperLU'
+    """
+    return replaced(_OURS, modules)
+
+
+_OURS: dict[Callable[..., object], Callable[..., object]] = {
+    theirs.spsolve: spsolve,
+    theirs.splu: splu,
+    theirs.factorized: factorized,
+}
 
 
 class SparseLU:
@@ -281,10 +343,16 @@ def _ordering(permc_spec: object) -> str:
     raise ValueError(f"invalid value for 'ColPerm' parameter: {permc_spec!r}, choose from {names}")
 
 
+def _factor(A: Sparse, ordering: str, singular: str) -> Factor:
+    """As `frontal.factorize`, with the analysis of an earlier call if there is one."""
+    matrix = whole(A, None, ordered=True)
+    return Factor(matrix, analyses.of(matrix, ordering), None, singular)
+
+
 def _factorized(A: Sparse, ordering: str, singular: str) -> Factor:
-    """As `factorize`, with SuperLU's words in the error."""
+    """As `_factor`, with SuperLU's words in the error."""
     try:
-        return factorize(A, ordering=ordering, singular=singular)
+        return _factor(A, ordering, singular)
     except SingularMatrixError as error:
         of = {name: getattr(error, name) for name in ("column", "rank", "null_columns")}
         raise SingularMatrixError(f"Factor is exactly singular: {error}", **of) from error

@@ -7,10 +7,13 @@ that would take a context on it.
 
 from __future__ import annotations
 
+import importlib
 import os
 from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
+
+_RESOURCE = importlib.import_module("resource") if os.name == "posix" else None
 
 
 class FrontCost(NamedTuple):
@@ -104,6 +107,28 @@ def thread_count() -> int:
 
 def available_memory() -> int | None:
     """Bytes that this process can still take, None where the system does not say."""
+    known = [size for size in (_free_memory(), address_space()) if size is not None]
+    return min(known) if known else None
+
+
+def address_space() -> int | None:
+    """Bytes left of the addresses that this process may use, None where that has no limit.
+
+    Such limits are set by `ulimit -v` and by batch systems. What is reserved counts, used or not.
+    """
+    if not hasattr(_RESOURCE, "RLIMIT_AS"):
+        return None
+    limit = _RESOURCE.getrlimit(_RESOURCE.RLIMIT_AS)[0]
+    if limit == _RESOURCE.RLIM_INFINITY:
+        return None
+    try:
+        with open("/proc/self/statm") as pages:
+            return max(0, limit - int(pages.read().split()[0]) * _RESOURCE.getpagesize())
+    except OSError:
+        return None
+
+
+def _free_memory() -> int | None:
     try:
         with open("/proc/meminfo") as lines:
             for line in lines:

@@ -152,8 +152,7 @@ def canonical(
     >>> matrix.method.name, matrix.indptr, matrix.indices, matrix.data
     ('cholesky', array([0, 2, 4]), array([0, 1, 0, 1], dtype=int32), array([2., 1., 1., 2.]))
     """
-    if kind not in KINDS:
-        raise ValueError(f"kind is {kind!r}; choose one of {', '.join(map(repr, KINDS))}")
+    require_kind(kind)
     matrix = _two_dimensional(A)
     n = matrix.shape[0]
     if matrix.shape[1] != n:
@@ -179,6 +178,12 @@ def canonical(
     method = _method_of(KINDS[kind], structure, indptr, indices, data)
     order = order_of(A, matrix, indptr, indices, stored) if ordered else None
     return Canonical(indptr, indices, data, n, method, structure != UNSYMMETRIC, order)
+
+
+def require_kind(kind: str) -> None:
+    """Raise ValueError for what is no kind of matrix."""
+    if kind not in KINDS:
+        raise ValueError(f"kind is {kind!r}; choose one of {', '.join(map(repr, KINDS))}")
 
 
 def _method_of(
@@ -260,7 +265,9 @@ def prepare_rhs(
             f"b has shape {values.shape} and the matrix {(n, n)}: b must be ({n},) or ({n}, k)"
         )
     single = values.ndim == 1
-    B = np.asfortranarray(values.reshape(n, 1) if single else values, dtype=work)
+    B = values.reshape(n, 1) if single else values
+    if B.dtype != work or not B.flags.f_contiguous:
+        B = np.asfortranarray(B, dtype=work)
     if not B.flags.writeable:  # of another type to compiled code
         B = B.copy(order="F")
     if check_finite:

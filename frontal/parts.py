@@ -69,12 +69,23 @@ def in_parts(work: Callable[[int, int], Result], pointer: np.ndarray | int) -> l
     *others, own = pairwise(bounds_of(pointer).tolist())
     if not others:
         return [work(*own)]
-    waiting = [_pool().submit(work, *one) for one in others]
+    waiting: list[Future[Result]] = []
     try:
+        for one in others:
+            waiting.append(_submitted(work, *one))
         mine = work(*own)
     finally:
         wait(waiting)
     return [*(one.result() for one in waiting), mine]
+
+
+def _submitted(work: Callable[[int, int], Result], first: int, last: int) -> Future[Result]:
+    try:
+        return _pool().submit(work, first, last)
+    except RuntimeError as error:
+        raise MemoryError(
+            f"{error}: there is no memory for its stack, or no more may be"
+        ) from error
 
 
 @cache
@@ -121,8 +132,12 @@ class Ahead(Generic[Result]):
         if now:
             self._run(work)
             return
-        self._thread = threading.Thread(target=self._run, args=(work,), daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._run, args=(work,), daemon=True)
+        try:
+            thread.start()
+            self._thread = thread
+        except RuntimeError:  # no memory for its stack, or no more threads may be
+            self._run(work)
 
     def result(self) -> Result:
         """Wait for what it returns."""

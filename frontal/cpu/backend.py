@@ -198,8 +198,11 @@ def _storage(
     available = _available(required)
     if available is not None and required > available:
         raise FactorMemoryError(required, available)
-    first = np.empty(max(1, panels + room), dtype) if first is None else first
-    return first, np.empty(max(1, blocks), dtype) if second is None else second
+    try:
+        first = np.empty(max(1, panels + room), dtype) if first is None else first
+        return first, np.empty(max(1, blocks), dtype) if second is None else second
+    except MemoryError as error:
+        raise FactorMemoryError.of(error, required) from error
 
 
 def _fits(array: np.ndarray | None, size: int, dtype: np.dtype) -> bool:

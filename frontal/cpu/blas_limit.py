@@ -17,8 +17,16 @@ from typing import Any
 from scipy.linalg import cython_blas
 from threadpoolctl import ThreadpoolController
 
+from ..errors import FactorMemoryError
+from ..machine import address_space
+
 _VERBS = ("get_num_threads", "set_num_threads", "get_parallel")
 _OPENMP = 2  # what openblas_get_parallel answers
+_BUFFER = 64 << 20  # bytes of addresses for a thread: OpenBLAS takes 32 MiB of them as a rule
+
+
+class BlasMemoryError(FactorMemoryError):
+    """No addresses are left for what BLAS keeps for a thread; it would ask for them for ever."""
 
 
 class SharedPool:
@@ -40,8 +48,15 @@ class SharedPool:
         self.lock = threading.RLock()
 
     def enter(self, user: object) -> None:
-        """Have one thread from now on."""
+        """Have one thread from now on.
+
+        Raises
+        ------
+        BlasMemoryError
+            If addresses have a limit that leaves none for another buffer.
+        """
         with self.lock:
+            self._require_room()
             self._users[user] = threading.get_ident()
             now = self.count()
             if now != 1:
@@ -60,6 +75,11 @@ class SharedPool:
         here = threading.get_ident()
         self._users = {user: thread for user, thread in self._users.items() if thread == here}
         self._put_back()
+
+    def _require_room(self) -> None:
+        left, required = address_space(), (len(self._users) + 1) * _BUFFER
+        if left is not None and left < required:  # some may be there already, which nobody tells
+            raise BlasMemoryError(required, left)
 
     def _put_back(self) -> None:
         before = self._before

@@ -103,11 +103,7 @@ class Factor(Versioned):
         True
         """
         about = (lambda: self.info) if return_info else None
-        if refine == 0 and self._numbers.precision == "mixed":
-            raise ValueError(
-                "refine=0 gives what the factor does, and with precision='mixed' that is single. "
-                "Try: refine=None, or precision='full'"
-            )
+        self._require_refinement(refine)
         x, info = self._numbers.answer(lambda solver: solver.solve(b, trans, refine, about))
         return x if info is None else (x, info)
 
@@ -310,9 +306,37 @@ class Factor(Versioned):
         """Whether D has 2x2 blocks."""
         return bool(self._numbers.factor.coupling().any())
 
-    def as_linear_operator(self) -> LinearOperator:
-        """The inverse of A as an operator, for Krylov methods and eigensolvers."""
-        one, other = self.solve, partial(self.solve, trans="H")
+    def as_linear_operator(self, *, refine: int | None = None) -> LinearOperator:
+        """The inverse of A as an operator, for Krylov methods and eigensolvers.
+
+        Parameters
+        ----------
+        refine : int, optional
+            As for `solve`: 0 for a preconditioner, which need not be exact.
+
+        Raises
+        ------
+        ValueError
+            For ``refine=0`` with ``precision="mixed"``.
+
+        Examples
+        --------
+        >>> import frontal, numpy as np
+        >>> from scipy.sparse.linalg import eigsh, gmres
+        >>> A = frontal.problems.poisson2d(10)
+        >>> M = frontal.factorize(A).as_linear_operator(refine=0)
+        >>> x, failed = gmres(A + 0.01 * A @ A, np.ones(100), M=M)
+        >>> failed
+        0
+
+        Eigenvalues next to a shift, or to zero, are those of the inverse:
+
+        >>> inverse = frontal.factorize(A).as_linear_operator()
+        >>> eigsh(A, k=1, sigma=0, OPinv=inverse, return_eigenvectors=False).round(4)
+        array([0.162])
+        """
+        self._require_refinement(refine)
+        one, other = (partial(self.solve, trans=trans, refine=refine) for trans in "NH")
         operations = {"matvec": one, "matmat": one, "rmatvec": other, "rmatmat": other}
         dtype = self._numbers.factor.matrix_dtype
         return LinearOperator(self.shape, dtype=dtype, **operations)
@@ -353,6 +377,13 @@ class Factor(Versioned):
         as anything refers to it; in a ``with`` block it is freed at the end.
         """
         self._numbers.free()
+
+    def _require_refinement(self, refine: int | None) -> None:
+        if refine == 0 and self._numbers.precision == "mixed":
+            raise ValueError(
+                "refine=0 gives what the factor does, and with precision='mixed' that is single. "
+                "Try: refine=None, or precision='full'"
+            )
 
     def _with(self, numbers: Numbers) -> Self:
         twin = object.__new__(type(self))

@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._typing import Untyped
 from ..backends import requested
 from ..errors import (
+    FactorMemoryError,
     NotPositiveDefiniteError,
     PerformanceWarning,
     SingularMatrixError,
@@ -46,7 +48,7 @@ class ValuesThere(NamedTuple):
         Refuse NaN and infinity.
     """
 
-    array: Any
+    array: Untyped
     scaling: Scaling | None
     check_finite: bool
 
@@ -261,7 +263,9 @@ class _Course:
     def too_large(self, error: MemoryError) -> None:
         """Go over to the CPU, if a GPU was not insisted on."""
         fallback = self.analysis.engine.fallback
-        if fallback is None or requested(self.analysis.backend) != "auto":
+        if fallback is None:
+            raise FactorMemoryError.of(error) from None
+        if requested(self.analysis.backend) != "auto":
             raise error
         warn(f"the GPU is too small, the CPU takes over: {error}", PerformanceWarning)
         self._begin(self.analysis.analyzed_for(fallback, self._on_host()))

@@ -69,13 +69,13 @@ class Solver:
                 check_finite_rhs(factor.download(B), b.ndim)
             x = X[:, 0] if b.ndim == 1 else X
         else:
-            told = judged and factor.asynchronous  # by the norms that come with the solution
+            # judged, they are told to be finite by the norms that come with the solution
             of = b, factor.symbolic.n, factor.matrix_dtype
-            B, restore = prepare_rhs(*of, check_finite=not told)
+            B, restore = prepare_rhs(*of, check_finite=not judged)
             solved = self._solve_block(factor.upload(B), trans, steps, judged, reported)
             X, errors, taken, estimate = solved
             X = factor.download(X)
-            if told and errors is not None and not np.isfinite(errors.rhs).all():
+            if errors is not None and not (errors.fine or np.isfinite(errors.rhs).all()):
                 check_finite_rhs(B, np.ndim(b))
             x = restore(X)
         if errors is None:
@@ -178,7 +178,8 @@ class Solver:
                 X, B = (np.concatenate([np.real(M), np.imag(M)], axis=1) for M in (X, B))
             system = self.system(trans, X.dtype)
             component = componentwise_error(system, X, B, system.residual(X, B))
-        condition = None if estimate is None else estimate.condition
+        # where x is next to nothing, numbers that the estimate is made of are nothing at all
+        condition = None if estimate is None else max(1.0, estimate.condition)
         precision = max(error, float(np.finfo(X.dtype).eps))
         return SolveInfo(
             **{name: about[name] for name in about if name != "seconds"},

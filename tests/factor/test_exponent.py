@@ -138,6 +138,15 @@ def test_solutions_that_underflow_are_not_called_singular(kind):
     np.testing.assert_allclose(x * 1e300, X, rtol=1e-12)
 
 
+def test_errors_of_solutions_that_have_few_digits():
+    """What a condition number is estimated of is next to nothing there, and so was the error."""
+    with pytest.warns(frontal.IllConditionedWarning, match="so small that float64"):
+        x, info = frontal.solve(diag([1e160, 1e160]), np.full(2, 1.2345e-160), return_info=True)
+    lost = abs(x[0] * 1e300 / 1.2345e-20 - 1)
+    assert 1e-6 < lost <= 3 * info.forward_error < 1e-3
+    assert lost <= 3 * info.backward_error
+
+
 def test_an_inverse_beyond_the_numbers_is_not_called_ill_conditioned():
     """Zeros on the diagonal, tiny columns: the estimates use variables of moderate size."""
     d = np.resize([2.0**-1000, 1.0, 2.0**900], 6)

@@ -175,8 +175,9 @@ def test_pickles_of_other_versions_are_refused(monkeypatch):
     factor = frontal.factorize(random_system(np.float64, "cholesky"))
     for made in (factor, factor.analysis):
         here = pickle.dumps(made)
-        with pytest.raises((EOFError, pickle.UnpicklingError)):
-            pickle.loads(here[:-9])
+        for cut in (0, 1, 100, len(here) // 2, len(here) - 1):
+            with pytest.raises((EOFError, pickle.UnpicklingError)):
+                pickle.loads(here[:cut])
         monkeypatch.setattr("frontal.versioned.__version__", "0.0.9")
         there = pickle.dumps(made)
         with pytest.raises(pickle.UnpicklingError, match=r"and frontal 0\.0\.9 is installed"):

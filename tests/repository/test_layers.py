@@ -23,8 +23,8 @@ KERNELS = PACKAGE / "gpu" / "kernels"
 ROWS = (
     ("__main__", "warm"),
     ("cli",),
-    ("linalg",),
-    ("api",),
+    ("linalg", "solver"),
+    ("api", "reuse"),
     ("factor",),
     ("backends",),
     ("cpu", "gpu.sparse", "gpu.analysis", "gpu.batched"),
@@ -39,6 +39,7 @@ ROWS = (
     ("method", "symmetry", "values", "compressed"),
     ("triangle", "sizes"),
     ("archive", "checked", "errors", "cached", "_jit", "parts", "file_sizes", "versioned"),
+    ("patching",),
     ("_disk_cache", "_typing", "machine"),
     ("_replacing",),
     ("",),  # the names of `frontal` itself

@@ -1,0 +1,271 @@
+"""Solver: one object to solve with, again and again, whatever stays and whatever changes."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from numpy.typing import ArrayLike
+
+from ._typing import MatrixLike, Untyped, for_scipy, is_on_cupy, is_sparse
+from .api import analyze
+from .factor.analysis import Analysis
+from .factor.factor import Factor
+from .factor.mixed import require_precision
+from .factor.verdict import Verdict
+from .matrix import canonical, require_kind
+from .reuse import same_bits
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_ARRAYS = {  # of the formats that store one value for each entry, and the values last
+    "csc": ("indptr", "indices", "data"),
+    "csr": ("indptr", "indices", "data"),
+    "bsr": ("indptr", "indices", "data"),
+    "coo": ("row", "col", "data"),
+}
+
+
+class _Stored(NamedTuple):
+    """What a matrix stores.
+
+    Attributes
+    ----------
+    about : tuple
+        Its format, shape and scalar type.
+    pattern : tuple of arrays
+    values : array
+    """
+
+    about: tuple[object, ...]
+    pattern: tuple[Untyped, Untyped]
+    values: Untyped
+
+    @classmethod
+    def by(cls, A: Untyped) -> _Stored:
+        """The very arrays of a matrix in a format of `_ARRAYS`."""
+        first, second, values = (getattr(A, name) for name in _ARRAYS[A.format])
+        return cls((A.format, A.shape, values.dtype), (first, second), values)
+
+    def has_pattern_of(self, other: _Stored) -> bool:
+        """Whether nothing but values differs."""
+        pairs = zip(self.pattern, other.pattern, strict=True)
+        return self.about == other.about and all(same_bits(*pair) for pair in pairs)
+
+
+class _Known(NamedTuple):
+    """A pattern, in copies, and its analysis."""
+
+    stored: _Stored
+    analysis: Analysis
+
+
+@dataclass
+class _Held:
+    """A factor, what it is of, and how many threads solve with it at this moment."""
+
+    factor: Factor
+    values: Untyped  # a copy; None where the factorization failed
+    users: int = 0
+
+
+class Solver:
+    """Solves A x = b for one A after the other, and does again only what has to be done again.
+
+    While the pattern of A repeats, its analysis is kept; while its values do too, its factor. Both
+    are compared with copies, bit by bit, in a small part of the time of a solve: whether A is the
+    same object is of no matter, and it may be changed in place. `analyses`, `factorizations` and
+    `solves` count what was done.
+
+    Threads may share a solver. One that comes with other values while others solve gets a factor
+    of its own; threads whose matrices differ for long are better off with a solver each. Pickles
+    and copies have the choices alone.
+
+    Parameters
+    ----------
+    kind, ordering, backend, check_finite, singular, triangle, precision, refine
+        As for `frontal.solve`.
+    reuse : int
+        As for `frontal.analyze`: how many factorizations of a pattern are to be expected.
+
+    Attributes
+    ----------
+    analyses, factorizations, solves : int
+        How many have succeeded.
+
+    Raises
+    ------
+    ValueError
+        For a `kind`, `singular` or `precision` that there is not.
+
+    See Also
+    --------
+    frontal.factorize : one factor that is kept in any case.
+
+    Notes
+    -----
+    It is what other programs take as a function that solves a linear system:
+
+    - scikit-fem: ``skfem.solve(K, f, solver=frontal.Solver(kind="spd"))``, or `frontal.solve`;
+    - PyAMG: ``pyamg.ruge_stuben_solver(A, coarse_solver=frontal.Solver())``;
+    - a loop of Newton's method: ``x -= solver(jacobian(x), residual(x))``.
+
+    Those that call SciPy's functions by name are reached by `frontal.linalg.patched`, and those
+    that want an operator, as `scipy.sparse.linalg.gmres` and `eigsh`, by
+    `Factor.as_linear_operator`.
+
+    Examples
+    --------
+    >>> import frontal, numpy as np
+    >>> A, b = frontal.problems.poisson2d(10), np.ones(100)
+    >>> solver = frontal.Solver(kind="spd")
+    >>> for factor in (1, 1, 2, 2, 2):  # values change once
+    ...     x = solver(factor * A, b)
+    >>> solver.analyses, solver.factorizations, solver.solves
+    (1, 2, 5)
+    >>> bool(np.allclose(2 * A @ x, b))
+    True
+    """
+
+    def __init__(
+        self,
+        kind: str = "auto",
+        *,
+        ordering: ArrayLike = "auto",
+        backend: str = "auto",
+        reuse: int = 10,
+        refine: int | None = None,
+        check_finite: bool = True,
+        singular: str = "raise",
+        triangle: str | None = None,
+        precision: str = "full",
+    ) -> None:
+        require_kind(kind)
+        require_precision(precision)
+        Verdict(singular)  # raises for what it does not know
+        self._refine = refine
+        self._given = {"check_finite": check_finite, "triangle": triangle}
+        self._analyzed = {"kind": kind, "ordering": ordering, "backend": backend, "reuse": reuse}
+        self._factorized = {"singular": singular, "precision": precision}
+        self._begin()
+
+    def _begin(self) -> None:
+        self.analyses = self.factorizations = self.solves = 0
+        self._lock = threading.Lock()
+        self.free()
+
+    def __call__(
+        self, A: MatrixLike, b: MatrixLike, trans: str = "N", *, return_info: bool = False
+    ) -> Untyped:
+        """Solve op(A) x = b.
+
+        Parameters
+        ----------
+        A : sparse matrix or array, (n, n)
+            Any format, as for `frontal.solve`; CSC, CSR, BSR and COO are compared as they are. On
+            a GPU CuPy's are compared and factorized there.
+        b : array (n,) or (n, k), or sparse
+        trans : {"N", "T", "H"}
+            op(A): the matrix, its transpose or its adjoint.
+        return_info : bool
+            Return (x, SolveInfo).
+
+        Returns
+        -------
+        x : array of b's shape and kind
+        info : SolveInfo
+            If `return_info`.
+
+        Raises
+        ------
+        SingularMatrixError, NotPositiveDefiniteError, NonFiniteInputError, ValueError, TypeError
+            As `frontal.solve`. If A has no factor, the analysis is kept.
+
+        Warns
+        -----
+        IllConditionedWarning
+            As `frontal.solve`.
+        """
+        held = self._entered(A)
+        try:
+            x = held.factor.solve(b, trans, refine=self._refine, return_info=return_info)
+        finally:
+            with self._lock:
+                held.users -= 1
+        with self._lock:
+            self.solves += 1
+        return x
+
+    def free(self) -> None:
+        """Give the memory of analysis and factor back, as soon as no thread solves any more."""
+        with self._lock:
+            self._known: _Known | None = None
+            self._held: _Held | None = None
+
+    def _entered(self, A: MatrixLike) -> _Held:
+        """The factor of A, with one more user."""
+        A = _plain(A)
+        stored = _Stored.by(A)
+        with self._lock:
+            known, held = self._known, self._held
+            if known is None or not known.stored.has_pattern_of(stored):
+                known, held = self._analyze(A, stored), None
+            if held is None or held.values is None or not same_bits(held.values, stored.values):
+                held = self._renewed(A, stored.values.copy(), known.analysis, held)
+            held.users += 1
+            return held
+
+    def _analyze(self, A: Untyped, stored: _Stored) -> _Known:
+        """What is to be known of another pattern; what was before is forgotten."""
+        first, second = (x.copy() for x in stored.pattern)
+        analysis = analyze(A, **self._analyzed, **self._given)
+        self._known = _Known(_Stored(stored.about, (first, second), None), analysis)
+        self._held = None
+        self.analyses += 1
+        return self._known
+
+    def _renewed(
+        self, A: Untyped, values: Untyped, analysis: Analysis, held: _Held | None
+    ) -> _Held:
+        """A factor of other values: in the memory of the last one if nobody solves with that."""
+        if held is None or held.users:
+            factor = analysis.factorize(A, **self._factorized, **self._given)
+            held = self._held = _Held(factor, None)
+        else:
+            held.values = None
+            held.factor.refactorize(A, **self._given)
+        held.values = values
+        self.factorizations += 1
+        return held
+
+    def __getstate__(self) -> dict[str, object]:
+        """The choices."""
+        names = ("_refine", "_given", "_analyzed", "_factorized")
+        return {name: self.__dict__[name] for name in names}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        self._begin()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.free()
+
+    def __repr__(self) -> str:
+        return (
+            f"<Solver, kind={self._analyzed['kind']!r}: {self.analyses} analyses, "
+            f"{self.factorizations} factorizations, {self.solves} solves>"
+        )
+
+
+def _plain(A: MatrixLike) -> Untyped:
+    """A in a format whose arrays can be compared; others as CSC."""
+    found: Untyped = A if is_on_cupy(A) else for_scipy(A)
+    known = is_on_cupy(A) or is_sparse(found)
+    if known and getattr(found, "format", "") in _ARRAYS and len(found.shape) == 2:
+        return found
+    return canonical(found, kind="general", check_finite=False).A

@@ -1,0 +1,124 @@
+"""Limits of address space, as by `ulimit -v`: an error with numbers, whatever finds no room."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import frontal
+from frontal import parts
+from frontal.cpu import blas_limit, threads
+from frontal.errors import FactorMemoryError
+from frontal.machine import available_memory
+
+resource = pytest.importorskip("resource")
+ROOT = Path(__file__).resolve().parents[2]
+
+LIMITED = """
+import resource, sys, threading
+import numpy as np
+import frontal
+from frontal.cpu import backend
+from frontal.machine import address_space
+from frontal.problems import convdiff2d, poisson2d
+
+make = poisson2d if sys.argv[1] == "cholesky" else convdiff2d
+small, A = make(20), make(200)  # what is compiled is loaded before, without a call of BLAS
+inline, backend._INLINE_FLOPS = backend._INLINE_FLOPS, 0
+frontal.factorize(small, backend="cpu", ordering="amd").solve(np.ones(400))
+backend._INLINE_FLOPS = inline
+assert address_space() is None
+with open("/proc/self/statm") as pages:
+    taken = int(pages.read().split()[0]) * resource.getpagesize()
+for more in map(int, sys.argv[2:]):
+    resource.setrlimit(resource.RLIMIT_AS, (taken + (more << 20), resource.RLIM_INFINITY))
+    try:
+        x = frontal.factorize(A, backend="cpu", ordering="amd").solve(np.ones(40000))
+        print("solved" if abs(A @ x - 1).max() < 1e-8 else "wrong")
+    except frontal.FactorMemoryError as error:
+        print("refused" if error.required > error.available >= 0 else error)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="nothing tells what is taken")
+@pytest.mark.parametrize("method", ["cholesky", "lu"])
+def test_there_is_an_error_or_a_solution_and_no_hang(method):
+    limits = ["1", "4", "12", "30", "60", "110", "180", "1000"]
+    command = [sys.executable, "-c", LIMITED, method, *limits]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300
+    )
+    outcomes = done.stdout.split()
+    assert set(outcomes) <= {"solved", "refused"}, done.stdout + done.stderr
+    assert len(outcomes) == len(limits), done.stderr
+    assert (outcomes[0], outcomes[-1]) == ("refused", "solved")
+    assert done.returncode == 0
+
+
+@pytest.fixture
+def no_threads(monkeypatch):
+    """Only so many threads can be started, as by address space or `ulimit -u`."""
+    start = threads.threading.Thread.start
+
+    def allow(count):
+        left = iter(range(count))
+
+        def starting(thread):
+            if next(left, None) is None:
+                raise RuntimeError("can't start new thread")
+            start(thread)
+
+        monkeypatch.setattr(threads.threading.Thread, "start", starting)
+
+    return allow
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_team_needs_no_helpers(monkeypatch, no_threads, count):
+    monkeypatch.setenv("FRONTAL_NUM_THREADS", "3")
+    monkeypatch.setattr("frontal.cpu.backend._INLINE_FLOPS", 0)
+    A = frontal.problems.poisson2d(30)
+    analysis = frontal.analyze(A, backend="cpu")
+    no_threads(count)
+    x = analysis.factorize(A).solve(np.ones(900))
+    np.testing.assert_allclose(A @ x, 1, rtol=1e-12)
+
+
+def test_parts_without_threads(monkeypatch, no_threads):
+    monkeypatch.setattr(parts, "LEAST", 10)
+    monkeypatch.setattr(parts, "thread_count", lambda: 4)
+    parts._pool.cache_clear()
+    no_threads(0)
+    try:
+        with pytest.raises(MemoryError, match="start new thread"):
+            parts.in_parts(lambda first, last: None, 1000)
+        with parts.Ahead(lambda: 42) as work:
+            assert work.result() == 42
+    finally:
+        parts._pool.cache_clear()
+
+
+def test_blas_is_not_called_without_room_for_it(monkeypatch):
+    """OpenBLAS asks for its buffer again and again, for ever, where it gets none."""
+    if not blas_limit._POOLS:
+        pytest.skip("another BLAS")
+    monkeypatch.setattr(blas_limit, "address_space", lambda: blas_limit._BUFFER)
+    refused = pytest.raises(frontal.FactorMemoryError, match="address space")
+    with blas_limit.single_threaded_blas(), refused:
+        blas_limit.single_threaded_blas().__enter__()
+    with blas_limit.single_threaded_blas():
+        pass
+
+
+def test_what_failed_is_told_in_bytes():
+    with pytest.raises(MemoryError) as caught:
+        np.empty(1 << 50)
+    error = FactorMemoryError.of(caught.value)
+    assert error.required == 8 << 50
+    assert error.available == pytest.approx(available_memory() or 0, rel=0.5)
+    assert FactorMemoryError.of(error) is error
+    assert FactorMemoryError.of(MemoryError()).required > 0

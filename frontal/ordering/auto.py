@@ -11,9 +11,9 @@ from ..cached import cached_property
 from ..errors import OrderingTimeout
 from ..machine import DISSECTION, thread_count
 from . import dissection, metis
-from .amd import amd
+from .amd import amd_tree
 from .components import Components, CompressedGraph, compressed
-from .etree import Cost, EliminationTree
+from .etree import Cost, EliminationTree, inverse
 from .graph import Graph, dense_limit
 from .model import Model, dissected, dissection_seconds, metis_seconds
 from .nested_dissection import constrained_amd
@@ -50,9 +50,15 @@ class Candidates:
         self.perm = np.empty(0, np.int32)
         self.seconds = np.inf
 
-    def add(self, method: str, perm: np.ndarray, label: str = "") -> None:
-        """Count an order; keep it if it is the best so far."""
-        tree = self._tree(perm)
+    def add(
+        self,
+        method: str,
+        perm: np.ndarray,
+        label: str = "",
+        tree: EliminationTree | None = None,
+    ) -> None:
+        """Count an order, if its tree is not known; keep it if it is the best so far."""
+        tree = tree or self._tree(perm)
         cost = self.tried[label or method] = tree.cost()
         seconds = self.model.seconds(cost)
         log.debug("ordering %s: %s, %.3g s expected", label or method, cost, seconds)
@@ -65,11 +71,13 @@ class Candidates:
         graph, merged = self.graph, self.merged
         dense = dense_limit(graph) / max(graph.n, 1) ** 0.5
         if merged is None:
-            perm = amd(graph.indptr, graph.indices, dense=dense)
+            perm, tree = amd_tree(graph.indptr, graph.indices, None, dense)
         else:
             of = merged.graph.indptr, merged.graph.indices
-            perm = merged.expand(amd(*of, weights=merged.weights, dense=dense))
-        self.add("amd", perm)
+            perm, tree = amd_tree(*of, merged.weights, dense)
+            perm = merged.expand(perm)
+        known = None if tree is None else EliminationTree(perm, inverse(perm), *tree)
+        self.add("amd", perm, tree=known)
 
     def _tree(self, perm: np.ndarray) -> EliminationTree:
         """The elimination tree of an order, counted by groups of equal nodes that it keeps."""

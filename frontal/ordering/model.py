@@ -5,13 +5,14 @@ All figures are estimates from sizes; no time is measured, so that a choice can 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..machine import CPU, DISSECTION, MACHINES, METIS, DissectionCost
 from .components import Components
-from .dissection.split import LEAF
+from .dissection.split import leaf_of
 from .dissection.team import RANGE
 from .etree import Cost
 
@@ -69,12 +70,14 @@ def pace_of(backend: str, work: int) -> dict[str, float]:
     return {"rate": rate, "bandwidth": bandwidth, "room": room}
 
 
-def _levels_seconds(components: Components, cost: DissectionCost, coarsest: float) -> np.ndarray:
-    """Time on one core: of each component, and of a level of it."""
+def _levels_seconds(
+    components: Components, cost: DissectionCost, coarsest: Callable[[int], float]
+) -> np.ndarray:
+    """Time on one core: of the components, and of a level of each; `coarsest` nodes are left."""
     seconds = []
     for part in components.compressed:
         graph = part.graph
-        levels = max(float(np.log2(max(graph.n / coarsest, 1.0))), 1.0)
+        levels = max(float(np.log2(max(graph.n / coarsest(graph.n), 1.0))), 1.0)
         level = cost.node * graph.n + cost.neighbour * graph.nnz
         seconds.append((levels * level, level))
     return np.array(seconds).reshape(-1, 2).sum(axis=0)
@@ -82,7 +85,7 @@ def _levels_seconds(components: Components, cost: DissectionCost, coarsest: floa
 
 def metis_seconds(components: Components) -> float:
     """Expected time of METIS; it runs through all levels of coarsening in near-equal time."""
-    return METIS.start + float(_levels_seconds(components, METIS, METIS_COARSEST)[0])
+    return METIS.start + float(_levels_seconds(components, METIS, lambda _: METIS_COARSEST)[0])
 
 
 def dissection_seconds(components: Components, threads: int) -> float:
@@ -91,7 +94,7 @@ def dissection_seconds(components: Components, threads: int) -> float:
     Separators are refined by one thread each: of each depth the largest, half as large as the one
     before, is a chain; with what threads wait for it takes a depth and a half.
     """
-    total, level = _levels_seconds(components, DISSECTION, LEAF)
+    total, level = _levels_seconds(components, DISSECTION, leaf_of)
     chain = min(total, 1.5 * level)
     shared = threads > 1 and max(part.graph.nnz for part in components.compressed) >= 2 * RANGE
     start = TEAM_START if shared else DISSECTION.start

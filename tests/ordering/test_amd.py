@@ -117,7 +117,8 @@ def test_elimination_tells_the_counts_of_columns(n, degree, weighted, seed):
     parent, counts = tree
     assert np.array_equal(counts[np.argsort(given)], expected.counts[expected.iperm])
     below = np.flatnonzero(parent >= 0)
-    assert (parent[below] > below).all() and (counts[parent[below]] >= counts[below] - 1).all()
+    assert (parent[below] > below).all()
+    assert (counts[parent[below]] >= counts[below] - 1).all()
     assert (counts[parent < 0] == 1).all()
 
 

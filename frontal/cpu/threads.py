@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .. import phases
 from ..protocol import Progress
 from . import team
 
@@ -28,7 +29,7 @@ def run_team(
             member(rank)
         except BaseException as error:
             failures.append(error)
-            state[team.QUIT] = state[team.INTERRUPT] = 1
+            state[phases.QUIT] = state[team.INTERRUPT] = 1
 
     crew = [threading.Thread(target=guarded, args=(rank,), daemon=True) for rank in range(threads)]
     for thread in crew:

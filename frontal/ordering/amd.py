@@ -187,8 +187,18 @@ def _restore_variables(node, work, head, first, last, weight, left, group):
 
 @jit
 def _eliminate(
-    indptr, indices, node, work, weights, reach, head, bucket, members, first_member,
-    dense, aggressive,
+    indptr,
+    indices,
+    node,
+    work,
+    weights,
+    reach,
+    head,
+    bucket,
+    members,
+    first_member,
+    dense,
+    aggressive,
 ):
     """Eliminate all nodes that are not dense, class by class: fills the records `node`.
 

@@ -273,3 +273,18 @@ def test_without_pymetis(monkeypatch):
         order(graph, "metis")
     assert isinstance(caught.value, ImportError)
     assert isinstance(caught.value, FrontalError)
+
+
+def test_a_dissection_that_is_sooner_done_spares_minimum_degree(monkeypatch):
+    graph, many = adjacency(stencil(20, 20, 20)), {"threads": 8}
+    assert "amd" in order(graph, reuse=1e9, **many).tried
+    monkeypatch.setattr(auto, "BESIDE_NODES", 1000)
+    monkeypatch.setattr(auto, "AMD_NODE", 1.0)
+    found = order(graph, reuse=1e9, **many)
+    assert found.method == "dissection"
+    assert "amd" not in found.tried
+    assert order(graph, reuse=1e9, threads=1).tried.keys() >= {"amd"}
+    assert order(graph, time_limit=0.0, **many).method == "amd"
+    monkeypatch.setattr(auto, "MESH", 0.0)  # no such separators: what minimum degree may do better
+    assert "amd" in order(graph, reuse=1e9, **many).tried
+    assert "amd" not in order(graph, **many).tried  # but there is not much to be won

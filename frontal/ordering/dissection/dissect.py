@@ -14,9 +14,11 @@ from ..components import Components, CompressedGraph
 from .bisect import with_levels
 from .graph import Levels, Weighted, scrambled
 from .leaves import order_inside
+from .levels import team_levels
 from .split import dissect_to_leaves, leaf_of, split
 from .team import RANGE, Team
 
+SHARE = 20_000  # edges of a component for each thread that coarsens it, at least
 GRAIN = 5_000  # nodes of a part that one thread dissects to the end
 
 
@@ -47,9 +49,9 @@ class Component:
         weights = self.compressed.weights.astype(np.int32)
         edges = np.ones(given.nnz, np.int32)
         graph = Weighted(given.indptr, given.indices, edges, weights)
-        team = min(threads, given.nnz // RANGE)
+        team = min(threads, given.nnz // SHARE)
         levels = (
-            Team(pool, team, self.stop).with_levels(graph, seed)
+            team_levels(graph, seed, pool, team, self.stop)
             if team > 1
             else with_levels(graph, 0, seed, self.stop)
         )

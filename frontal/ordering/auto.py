@@ -27,7 +27,9 @@ PLANE = 5  # neighbours of a node, in the mean, of plane meshes, which minimum d
 SEEDS = 4  # dissections, the best of which has about 0.88 times the flops of one
 SEED_GAIN = 0.06  # of the flops, by one more
 METIS_GAIN = 0.08  # of the flops, on meshes
-AMD_NODE = 1.2e-6  # seconds of minimum degree for a node of a solid mesh
+AMD_NODE = 1e-6  # seconds of minimum degree for a node of a solid mesh
+SOLID = 10.0  # times n^(4/3) and n^2: entries and flops of solid meshes by minimum degree
+SLOWED = 0.5  # of a dissection's time, by which minimum degree beside it may be slowed down
 MESH = 3.0  # times n^(2/3): mean height of the columns of meshes at most, seen by an entry
 HARD = 2.0  # times the flops that were hoped for: an expander, or hubs
 HARD_GAIN = 0.35  # of the flops, by METIS on these
@@ -141,15 +143,21 @@ class _Dissections:
         self._beside = threads >= BESIDE_THREADS and found.graph.n >= BESIDE_NODES and solid
 
     def come_first(self) -> bool:
-        """Whether the first one is likely to be done before minimum degree, which else it begins
-        beside.
+        """Whether the first one is likely to be done before minimum degree.
+
+        If it is not, but is likely to pay, it begins beside.
         """
-        merged, graph = self.found.merged, self.found.graph
-        whole = graph if merged is None else merged.graph
-        first = self._beside and dissection_seconds(whole, self.threads) < self._amd_seconds
-        if self._beside and not first:
+        if not self._beside:
+            return False
+        merged, graph, model = self.found.merged, self.found.graph, self.found.model
+        price = dissection_seconds(graph if merged is None else merged.graph, self.threads)
+        if price < self._amd_seconds:
+            return True
+        likely = Cost(int(SOLID * graph.n ** (4 / 3)), SOLID * graph.n**2.0, 0)
+        saving = model.seconds(likely) - model.seconds(dissected(likely, graph.n))
+        if saving > SLOWED * price or model.crowded(likely):
             self.run = dissection.Run(self.components, 1, self.threads - 1)
-        return first
+        return False
 
     def suffice(self) -> bool:
         """Whether minimum degree is not worth its time any more: separators are those of a mesh."""

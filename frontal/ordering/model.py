@@ -12,13 +12,13 @@ import numpy as np
 
 from ..machine import CPU, DISSECTION, MACHINES, METIS, DissectionCost
 from .components import Components
+from .dissection.dissect import SHARE
 from .dissection.split import leaf_of
-from .dissection.team import RANGE
 from .etree import Cost
 from .graph import Graph
 
 ENTRY = 16  # bytes of an entry and its index
-TEAM_START = 0.04  # seconds that threads take to share a dissection's first parts
+TEAM_START = 0.02  # seconds that threads take to share a dissection's first parts
 METIS_COARSEST = 60.0  # nodes at which the levels of METIS end
 
 
@@ -105,7 +105,7 @@ def dissection_seconds(of: Components | Graph, threads: int) -> float:
     graphs = [of] if isinstance(of, Graph) else _graphs(of)
     total, level = _levels_seconds(graphs, DISSECTION, leaf_of)
     chain = min(total, 1.5 * level)
-    shared = threads > 1 and max(graph.nnz for graph in graphs) >= 2 * RANGE
+    shared = threads > 1 and max(graph.nnz for graph in graphs) >= 2 * SHARE
     start = TEAM_START if shared else DISSECTION.start
     return start + float(chain + (total - chain) / threads)
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frontal.errors import FrontalError
-from frontal.ordering import METHODS, MetisNotFoundError, adjacency, metis, order
+from frontal.ordering import METHODS, MetisNotFoundError, adjacency, auto, metis, order
 from frontal.ordering.components import SMALL, Components
 from frontal.ordering.etree import Cost, EliminationTree
 from frontal.ordering.graph import components, dense_limit, indistinguishable, induced

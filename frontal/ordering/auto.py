@@ -27,7 +27,8 @@ PLANE = 5  # neighbours of a node, in the mean, of plane meshes, which minimum d
 SEEDS = 4  # dissections, the best of which has about 0.88 times the flops of one
 SEED_GAIN = 0.06  # of the flops, by one more
 METIS_GAIN = 0.08  # of the flops, on meshes
-AMD_NODE = 1e-6  # seconds of minimum degree for a node of a solid mesh
+AMD_NODE = 8.5e-7  # seconds of minimum degree for a node of a solid mesh
+TREE_NODE = 1.8e-7  # and of the tree of another order, which minimum degree tells
 SOLID = 10.0  # times n^(4/3) and n^2: entries and flops of solid meshes by minimum degree
 SLOWED = 0.5  # of a dissection's time, by which minimum degree beside it may be slowed down
 MESH = 3.0  # times n^(2/3): mean height of the columns of meshes at most, seen by an entry
@@ -143,18 +144,18 @@ class _Dissections:
         self._beside = threads >= BESIDE_THREADS and found.graph.n >= BESIDE_NODES and solid
 
     def come_first(self) -> bool:
-        """Whether the first one is likely to be done before minimum degree.
+        """Whether the first one is likely to win against minimum degree on a mesh.
 
-        If it is not, but is likely to pay, it begins beside.
+        If it is not, but may pay all the same, it begins beside.
         """
         if not self._beside:
             return False
         merged, graph, model = self.found.merged, self.found.graph, self.found.model
         price = dissection_seconds(graph if merged is None else merged.graph, self.threads)
-        if price < self._amd_seconds:
-            return True
         likely = Cost(int(SOLID * graph.n ** (4 / 3)), SOLID * graph.n**2.0, 0)
         saving = model.seconds(likely) - model.seconds(dissected(likely, graph.n))
+        if price + self._nodes * TREE_NODE < self._amd_seconds + saving:
+            return True
         if saving > SLOWED * price or model.crowded(likely):
             self.run = dissection.Run(self.components, 1, self.threads - 1)
         return False
@@ -188,8 +189,13 @@ class _Dissections:
     @property
     def _amd_seconds(self) -> float:
         """Seconds that minimum degree takes for a solid graph."""
+        return AMD_NODE * self._nodes
+
+    @property
+    def _nodes(self) -> int:
+        """Nodes of the graph, equal ones counted once."""
         merged = self.found.merged
-        return AMD_NODE * (self.found.graph.n if merged is None else merged.graph.n)
+        return self.found.graph.n if merged is None else merged.graph.n
 
     def add(self, deadline: float) -> float:
         """Add as many as should pay; the flops of the first over those that were hoped for."""

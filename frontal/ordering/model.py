@@ -100,11 +100,11 @@ def dissection_seconds(of: Components | Graph, threads: int) -> float:
     Of a graph it is the time that it would take if it were connected.
 
     Separators are refined by one thread each: of each depth the largest, half as large as the one
-    before, is a chain; with what threads wait for it takes a depth and a half.
+    before, is a chain; with what threads wait for it takes as long as a depth.
     """
     graphs = [of] if isinstance(of, Graph) else _graphs(of)
     total, level = _levels_seconds(graphs, DISSECTION, leaf_of)
-    chain = min(total, 1.5 * level)
+    chain = min(total, level)
     shared = threads > 1 and max(graph.nnz for graph in graphs) >= 2 * SHARE
     start = TEAM_START if shared else DISSECTION.start
     return start + float(chain + (total - chain) / threads)

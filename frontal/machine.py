@@ -82,7 +82,7 @@ H200 = Machine(
 )
 # Of some graphs, within 2x. METIS is started as a process, and fed.
 METIS = DissectionCost(start=0.05, node=1.35e-7, neighbour=4.85e-8)
-DISSECTION = DissectionCost(start=0.001, node=2.5e-7, neighbour=6e-8)
+DISSECTION = DissectionCost(start=0.001, node=1.2e-7, neighbour=7e-8)
 
 MACHINES = {"cpu": CPU, "gpu": H200}  # by the name of a backend
 

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 
+from .. import phases
 from ..errors import FactorMemoryError
 from ..machine import CPU, available_memory, thread_count
 from ..matrix import Canonical
@@ -36,8 +37,8 @@ _LEAST_ROOM = 1 << 16  # entries, and names, for columns that are delayed: untou
 _UNCHECKED_BYTES = 1 << 24  # so little is taken without a look at the system's memory
 _NOBODY = np.empty(0, np.int32)
 _NO_DELAYS = Delays(_NOBODY, _NOBODY, np.empty(0, np.int64), _NOBODY, True)
-_BEGINNING = np.zeros(team.STATE_SIZE, np.int64)  # of the words of a team
-_BEGINNING[[team.FAILURE, team.WEAK, team.WORD]] = team.NO_FAILURE, team.SOUND, team.CLOSED
+_BEGINNING = np.zeros(phases.STATE_SIZE, np.int64)  # of the words of a team
+_BEGINNING[[team.FAILURE, team.WEAK, phases.WORD]] = team.NO_FAILURE, team.SOUND, phases.CLOSED
 
 
 class CpuBackend:

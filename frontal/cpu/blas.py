@@ -7,18 +7,14 @@ address of their first entry, as an integer.
 
 from __future__ import annotations
 
-import ctypes
 import functools
-import sys
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
 from numba.extending import get_cython_function_address
 
-from .._jit import inner, intrinsic
+from .._jit import inner
+from ..native import call, yield_address
 
 # NumPy integers, since Numba compiles a function anew for each plain integer passed to it.
 ONE, MINUS, ZERO = np.arange(3)  # positions in Routines.scalars
@@ -51,14 +47,6 @@ class Routines(NamedTuple):
 _LETTER = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 
-def _yield_address() -> int:
-    if sys.platform == "win32":
-        entry: Any = ctypes.WinDLL("kernel32").SwitchToThread  # type: ignore[attr-defined]
-    else:
-        entry = ctypes.CDLL(None).sched_yield
-    return ctypes.cast(entry, ctypes.c_void_p).value or 0
-
-
 @functools.cache
 def routines(dtype: np.dtype) -> Routines:
     """The BLAS and LAPACK routines for a scalar type.
@@ -85,38 +73,11 @@ def routines(dtype: np.dtype) -> Routines:
     ]
     real = np.real(np.zeros(1, dtype)).dtype
     return Routines(
-        np.array([*table, _yield_address()], np.int64),
+        np.array([*table, yield_address()], np.int64),
         np.array([1, -1, 0], dtype),
         np.array([1, -1, 0, np.finfo(real).eps], real),
         np.uint8(ord("C" if letter in "cz" else "T")),
     )
-
-
-@intrinsic
-def call(typingctx, address, arguments):
-    """Call a C function that takes pointers only.
-
-    An int64 argument is such a pointer; an int32 or uint8 goes by reference to a stack slot.
-    """
-    signature = types.void(address, arguments)
-
-    def codegen(context, builder, signature, values):
-        pointer = ir.IntType(8).as_pointer()
-        passed = []
-        for value, kind in zip(
-            cgutils.unpack_tuple(builder, values[1]), signature.args[1].types, strict=True
-        ):
-            if kind == types.int64:
-                passed.append(builder.inttoptr(value, pointer))
-            else:
-                slot = cgutils.alloca_once(builder, value.type)
-                builder.store(value, slot)
-                passed.append(builder.bitcast(slot, pointer))
-        function = ir.FunctionType(ir.VoidType(), [pointer] * len(passed)).as_pointer()
-        builder.call(builder.inttoptr(values[0], function), passed)
-        return context.get_dummy_value()
-
-    return signature, codegen
 
 
 @inner

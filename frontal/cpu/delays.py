@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import inner, view
+from ..native import fetch_add
 from .assembly import add_column, shape, taken_over
-from .team import NAMES, ROOM, fetch_add
+from .team import NAMES, ROOM
 
 _LISTS = 3  # of LU: columns, rows, and the interchanges of these
 

@@ -13,6 +13,8 @@ import numpy as np
 
 from .._jit import inner, jit
 from ..method import CHOLESKY, LDLH, LDLT, LU, Method
+from ..native import fetch_add, fetch_min, load, store
+from ..phases import DONE, FRONT, KIND, QUIT, STEP, claim, close_phase, finish_tile, open_phase
 from . import cholesky, ldl, ldl_restore, ldl_threshold, ldl_windows, lu, lu_threshold
 from .assembly import Work, add_entries, shape, taken_over
 from .blas import yield_thread
@@ -23,32 +25,19 @@ from .team import (
     ASSEMBLE,
     BLOCK,
     CRAMPED,
-    DONE,
     FAILURE,
-    FRONT,
     INTERRUPT,
-    KIND,
     NO_FAILURE,
     PANEL,
     PERTURBED,
     PROGRESS,
-    QUIT,
     RESTORE,
     SOLVE,
     SOUND,
-    STEP,
     SUBTREES,
     UPDATE,
     UPPER_PANEL,
     WEAK,
-    claim,
-    close_phase,
-    fetch_add,
-    fetch_min,
-    finish_tile,
-    load,
-    open_phase,
-    store,
 )
 
 _NO_STEP = np.int64(0)

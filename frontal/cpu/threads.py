@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .. import phases
 from ..protocol import Progress
 from . import team
 from .blas_limit import BlasMemoryError
@@ -43,7 +44,7 @@ def run_team(
                 state[team.QUIT] = state[team.INTERRUPT] = 1
         except BaseException as error:
             failures.append(error)
-            state[team.QUIT] = state[team.INTERRUPT] = 1
+            state[phases.QUIT] = state[team.INTERRUPT] = 1
 
     crew = _started(guarded, threads)
     if not crew:

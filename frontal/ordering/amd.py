@@ -15,112 +15,20 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
-from .._jit import inner, jit
-from .assembly import NONE, assembly_postorder
+from .._jit import jit
+from .assembly import assembly_order, column_tree
 from .graph import are_nodes, weighted_degree
-
-# What a step reads of a node lies together: one record is less than a cache line.
-NODE = np.dtype(
-    [
-        ("start", np.int64),  # where its list starts in the workspace
-        ("mark", np.int64),  # of the last scan that met the node; larger scans have larger marks
-        ("length", np.int32),  # entries of the list, 0 once the node is absorbed
-        ("elements", np.int32),  # how many of these, in front of the others, are elements
-        ("weight", np.int32),  # nodes it stands for; 0: absorbed; < 0: in the pivot's list
-        ("degree", np.int32),  # variable: approximate external degree; element: list's weight
-        ("next", np.int32),  # in the list of equal degrees, or in the bucket of equal hashes
-        ("previous", np.int32),  # in the list of equal degrees; or the bucket
-        ("parent", np.int32),  # what absorbed it: the parent in the assembly tree
-        ("group", np.int32),  # constraint class, from 0 up
-    ]
+from .quotient import (
+    NODE,
+    NONE,
+    collect_garbage,
+    inlined,
+    insert,
+    open_group,
+    quotient_graph,
+    remove,
 )
-# Compiled into the caller: calls would count references to their arrays, a third of the time.
-inlined = njit(inline="always")
-
-
-@inlined
-def _quotient_graph(indptr, indices, node, weights, reach, dense):
-    """Copy the adjacency, but for dense nodes, into a workspace: (workspace, used, weight)."""
-    # Unsigned: an index that cannot be negative costs no test, a fifth of the time of it all.
-    work = np.empty(indices.size + indices.size // 5 + node.size + 1, np.uint32)
-    free = left = np.int64(0)
-    for i in range(node.size):
-        node[i].start = free
-        node[i].parent = NONE
-        if reach[i] > dense:
-            continue
-        degree = np.int64(0)
-        for p in range(indptr[i], indptr[i + 1]):
-            j = indices[p]
-            if j != i and reach[j] <= dense:
-                work[free] = j
-                free += 1
-                degree += weights[j]
-        node[i].length, node[i].degree = free - node[i].start, degree
-        node[i].weight = weights[i]
-        left += weights[i]
-    return work, free, left
-
-
-@inlined
-def _insert(node, head, i):
-    """Put variable i first in the list of its degree."""
-    after = head[node[i].degree]
-    head[node[i].degree] = i
-    node[i].next = after
-    node[i].previous = NONE
-    if after != NONE:
-        node[after].previous = i
-
-
-@inlined
-def _remove(node, head, i):
-    """Take variable i out of the list of its degree."""
-    before, after = node[i].previous, node[i].next
-    if after != NONE:
-        node[after].previous = before
-    if before != NONE:
-        node[before].next = after
-    else:
-        head[node[i].degree] = after
-
-
-@inlined
-def _open_group(node, head, members):
-    """Make the variables of a class candidates for elimination: (least degree, their weight)."""
-    least, weight = head.size, 0
-    for i in members:
-        if node[i].weight > 0:
-            _insert(node, head, i)
-            least = min(least, node[i].degree)
-            weight += node[i].weight
-    return least, weight
-
-
-@inner
-def _collect_garbage(node, work, free):
-    """Move the lists in use to the front of the workspace; returns the first free place."""
-    n = node.size
-    for i in range(n):  # the first entry of each list changes places with a mark that names i
-        if node[i].length > 0:
-            p = node[i].start
-            node[i].start = work[p]
-            work[p] = n + i
-    target = p = 0
-    while p < free:
-        i = np.int64(work[p]) - n
-        p += 1
-        if i >= 0:
-            work[target] = node[i].start
-            node[i].start = target
-            target += 1
-            for _ in range(1, node[i].length):
-                work[target] = work[p]
-                target += 1
-                p += 1
-    return target
 
 
 @inlined
@@ -151,7 +59,7 @@ def _form_element(node, work, head, pivot, free, group):
                 work[last] = i
                 last += 1
                 if node[i].group == group:
-                    _remove(node, head, i)
+                    remove(node, head, i)
     node[pivot].start = first
     return first, last, weight
 
@@ -270,7 +178,7 @@ def _restore_variables(node, work, head, first, last, weight, left, group):
             # Of old degree, outside and all that is left: the least, each an upper bound.
             node[i].degree = min(node[i].degree + weight, left) - node[i].weight
             if node[i].group == group:
-                _insert(node, head, i)
+                insert(node, head, i)
                 least = min(least, node[i].degree)
             work[end] = i
             end += 1
@@ -279,14 +187,25 @@ def _restore_variables(node, work, head, first, last, weight, left, group):
 
 @jit
 def _eliminate(
-    indptr, indices, node, weights, reach, head, bucket, members, first_member, dense, aggressive
+    indptr,
+    indices,
+    node,
+    work,
+    weights,
+    reach,
+    head,
+    bucket,
+    members,
+    first_member,
+    dense,
+    aggressive,
 ):
     """Eliminate all nodes that are not dense, class by class: fills the records `node`.
 
     The parent of an element becomes the element that absorbed it; that of a variable (weight 0),
     the variable it was merged into or the pivot it was eliminated with.
     """
-    work, free, left = _quotient_graph(indptr, indices, node, weights, reach, dense)
+    free, left = quotient_graph(indptr, indices, node, work, weights, reach, dense)
     stamp = np.int64(1)
     largest = least = waiting = np.int64(0)  # waiting: weight of what is left of the class
     group = -1
@@ -294,16 +213,16 @@ def _eliminate(
         while waiting == 0:
             group += 1
             now = members[first_member[group] : first_member[group + 1]]
-            least, waiting = _open_group(node, head, now)
+            least, waiting = open_group(node, head, now)
         while head[least] == NONE:
             least += 1
         pivot = head[least]
-        _remove(node, head, pivot)
+        remove(node, head, pivot)
         pivots = node[pivot].weight
         node[pivot].weight = 0  # not to enter its own list
         left -= pivots
         if free + left > work.size:
-            free = _collect_garbage(node, work, free)
+            free = collect_garbage(node, work, free)
         first, last, weight = _form_element(node, work, head, pivot, free, group)
         largest = max(largest, weight)
         _measure_overlaps(node, work, first, last, stamp)
@@ -368,6 +287,49 @@ def amd(
     >>> amd(indptr, indices).tolist().index(0) >= 2
     True
     """
+    classes = None if constraint is None else _classes(constraint, indptr.size - 1)
+    node, members, first = _eliminated(indptr, indices, weights, classes, dense, aggressive)
+    return assembly_order(node, members, first)[0]
+
+
+def amd_tree(
+    indptr: np.ndarray, indices: np.ndarray, weights: np.ndarray | None, dense: float
+) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray] | None]:
+    """As `amd`, with what elimination has shown of the factor.
+
+    Returns
+    -------
+    perm : (n,) int32 array
+        ``perm[k]`` is the node eliminated k-th, in a postorder of the assembly tree.
+    tree : (parent, counts) or None
+        Of each of the columns that the nodes stand for, as in `EliminationTree`; None where there
+        are dense nodes, which have not been eliminated. An element that another one covers is its
+        child, though not always in the elimination tree: it may have a later parent there.
+    """
+    node, members, first = _eliminated(indptr, indices, weights, None, dense, True)
+    perm, *elements = assembly_order(node, members, first)
+    tree = column_tree(*elements)
+    columns = perm.size if weights is None else weights.sum()
+    return perm, tree if tree[0].size == columns else None
+
+
+def _classes(constraint: np.ndarray, n: int) -> np.ndarray:
+    """Constraint classes numbered from 0 on."""
+    group = np.asarray(constraint)
+    if group.shape != (n,):
+        raise ValueError(f"constraint must hold a class for each of the {n} nodes")
+    return np.unique(group, return_inverse=True)[1]
+
+
+def _eliminated(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    weights: np.ndarray | None,
+    group: np.ndarray | None,
+    dense: float,
+    aggressive: bool,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The records of nodes after elimination, the nodes class by class, and where classes begin."""
     indptr = np.ascontiguousarray(indptr, np.int64)
     indices = np.ascontiguousarray(indices, np.int32)
     n = indptr.size - 1
@@ -375,11 +337,8 @@ def amd(
         raise ValueError(f"indices must hold indptr[-1] = {indptr[-1]} nodes from 0 to {n - 1}")
     node = np.zeros(n, NODE)
     members, first_member = np.arange(n, dtype=np.int32), np.array([0, n])
-    if constraint is not None:
-        group = np.asarray(constraint)
-        if group.shape != (n,):
-            raise ValueError(f"constraint must hold a class for each of the {n} nodes")
-        node["group"] = group = np.unique(group, return_inverse=True)[1]
+    if group is not None:
+        node["group"] = group
         members = np.argsort(group, kind="stable").astype(np.int32)
         first_member = np.append(0, np.cumsum(np.bincount(group)))
     if weights is None:
@@ -390,6 +349,8 @@ def amd(
     head = np.full(total + 1, NONE, np.int32)  # by degree
     bucket = np.full(2 ** min(16, n.bit_length()), NONE, np.int32)  # by hash
     limit = total if dense < 0 else int(max(16.0, dense * math.sqrt(total)))
-    of = indptr, indices, node, weights, reach, head, bucket, members, first_member
+    # Unsigned: an index that cannot be negative costs no test, a fifth of the time of it all.
+    work = np.empty(indices.size + indices.size // 5 + n + 1, np.uint32)
+    of = indptr, indices, node, work, weights, reach, head, bucket, members, first_member
     _eliminate(*of, limit, bool(aggressive))
-    return assembly_postorder(node, first_member.size - 1)
+    return node, members, first_member

@@ -11,9 +11,9 @@ from ..cached import cached_property
 from ..errors import OrderingTimeout
 from ..machine import DISSECTION, thread_count
 from . import dissection, metis
-from .amd import amd
+from .amd import amd_tree
 from .components import Components, CompressedGraph, compressed
-from .etree import Cost, EliminationTree
+from .etree import Cost, EliminationTree, inverse
 from .graph import Graph, dense_limit
 from .model import Model, dissected, dissection_seconds, metis_seconds
 from .nested_dissection import constrained_amd
@@ -27,6 +27,11 @@ PLANE = 5  # neighbours of a node, in the mean, of plane meshes, which minimum d
 SEEDS = 4  # dissections, the best of which has about 0.88 times the flops of one
 SEED_GAIN = 0.06  # of the flops, by one more
 METIS_GAIN = 0.08  # of the flops, on meshes
+AMD_NODE = 8.5e-7  # seconds of minimum degree for a node of a solid mesh
+TREE_NODE = 1.8e-7  # and of the tree of another order, which minimum degree tells
+SOLID = 10.0  # times n^(4/3) and n^2: entries and flops of solid meshes by minimum degree
+SLOWED = 0.5  # of a dissection's time, by which minimum degree beside it may be slowed down
+MESH = 3.0  # times n^(2/3): mean height of the columns of meshes at most, seen by an entry
 HARD = 2.0  # times the flops that were hoped for: an expander, or hubs
 HARD_GAIN = 0.35  # of the flops, by METIS on these
 CONSTRAINED_GAIN = 0.02  # of the flops, by constrained minimum degree
@@ -50,9 +55,15 @@ class Candidates:
         self.perm = np.empty(0, np.int32)
         self.seconds = np.inf
 
-    def add(self, method: str, perm: np.ndarray, label: str = "") -> None:
-        """Count an order; keep it if it is the best so far."""
-        tree = self._tree(perm)
+    def add(
+        self,
+        method: str,
+        perm: np.ndarray,
+        label: str = "",
+        tree: EliminationTree | None = None,
+    ) -> None:
+        """Count an order, if its tree is not known; keep it if it is the best so far."""
+        tree = tree or self._tree(perm)
         cost = self.tried[label or method] = tree.cost()
         seconds = self.model.seconds(cost)
         log.debug("ordering %s: %s, %.3g s expected", label or method, cost, seconds)
@@ -65,11 +76,13 @@ class Candidates:
         graph, merged = self.graph, self.merged
         dense = dense_limit(graph) / max(graph.n, 1) ** 0.5
         if merged is None:
-            perm = amd(graph.indptr, graph.indices, dense=dense)
+            perm, tree = amd_tree(graph.indptr, graph.indices, None, dense)
         else:
             of = merged.graph.indptr, merged.graph.indices
-            perm = merged.expand(amd(*of, weights=merged.weights, dense=dense))
-        self.add("amd", perm)
+            perm, tree = amd_tree(*of, merged.weights, dense)
+            perm = merged.expand(perm)
+        known = None if tree is None else EliminationTree(perm, inverse(perm), *tree)
+        self.add("amd", perm, tree=known)
 
     def _tree(self, perm: np.ndarray) -> EliminationTree:
         """The elimination tree of an order, counted by groups of equal nodes that it keeps."""
@@ -96,25 +109,28 @@ def _merged(graph: Graph) -> CompressedGraph | None:
 def choose(found: Candidates, time_limit: float | None, threads: int | None) -> None:
     """Fill `found` with minimum degree and, as far as they should pay, dissections.
 
-    A dissection that fails or is not done in time is given up: minimum degree is there.
+    A dissection that is sooner done on many threads comes first, and often alone. One that fails or
+    is not done in time is given up: minimum degree is there.
     """
     if found.graph.n < FEWEST:
         found.add_amd()
         return
-    threads = threads or thread_count()
     deadline = np.inf if time_limit is None else time.monotonic() + time_limit
     components = Components(found.graph, found.merged)
-    with _Dissections(found, components, threads) as dissections:
-        found.add_amd()
-        if found.cost.flops < FLOOR:
-            return
+    with _Dissections(found, components, threads or thread_count()) as dissections:
+        if not dissections.come_first():
+            found.add_amd()
+            if found.cost.flops < FLOOR:
+                return
         try:
             if dissections.should_pay():
                 hard = dissections.add(deadline) > HARD
                 if metis.available():
                     _try_metis(found, components, HARD_GAIN if hard else METIS_GAIN, deadline)
         except (OrderingTimeout, RuntimeError) as error:
-            log.warning("%s. Going on with the ordering %r", error, found.method)
+            log.warning("%s. Going on without it", error)
+        if "amd" not in found.tried and not dissections.suffice():
+            found.add_amd()
 
 
 class _Dissections:
@@ -125,12 +141,38 @@ class _Dissections:
         self.run: dissection.Run | None = None
         self.since = time.monotonic()
         solid = found.graph.nnz > PLANE * found.graph.n
-        if threads >= BESIDE_THREADS and found.graph.n >= BESIDE_NODES and solid:
-            self.run = dissection.Run(components, 1, threads - 1)
+        self._beside = threads >= BESIDE_THREADS and found.graph.n >= BESIDE_NODES and solid
+
+    def come_first(self) -> bool:
+        """Whether the first one is likely to win against minimum degree on a mesh.
+
+        If it is not, but may pay all the same, it begins beside.
+        """
+        if not self._beside:
+            return False
+        merged, graph, model = self.found.merged, self.found.graph, self.found.model
+        price = dissection_seconds(graph if merged is None else merged.graph, self.threads)
+        likely = Cost(int(SOLID * graph.n ** (4 / 3)), SOLID * graph.n**2.0, 0)
+        saving = model.seconds(likely) - model.seconds(dissected(likely, graph.n))
+        if price + self._nodes * TREE_NODE < self._amd_seconds + saving:
+            return True
+        if saving > SLOWED * price or model.crowded(likely):
+            self.run = dissection.Run(self.components, 1, self.threads - 1)
+        return False
+
+    def suffice(self) -> bool:
+        """Whether minimum degree is not worth its time any more: separators are those of a mesh."""
+        if not self.found.tried:
+            return False
+        cost, n = self.found.cost, self.found.graph.n
+        meshlike = cost.flops <= MESH * cost.nnz * n ** (2 / 3)
+        return meshlike or self.found.seconds <= self._amd_seconds
 
     def should_pay(self) -> bool:
         """Whether the first one is worth the time that it still takes."""
         found = self.found
+        if not found.tried:
+            return True
         saving = found.seconds - found.model.seconds(dissected(found.cost, found.graph.n))
         if found.model.crowded(found.cost):
             return True
@@ -144,17 +186,29 @@ class _Dissections:
         """Seconds that one takes."""
         return dissection_seconds(self.components, self.threads)
 
+    @property
+    def _amd_seconds(self) -> float:
+        """Seconds that minimum degree takes for a solid graph."""
+        return AMD_NODE * self._nodes
+
+    @property
+    def _nodes(self) -> int:
+        """Nodes of the graph, equal ones counted once."""
+        merged = self.found.merged
+        return self.found.graph.n if merged is None else merged.graph.n
+
     def add(self, deadline: float) -> float:
-        """Add as many as should pay; their flops over those that were hoped for."""
-        hoped = dissected(self.found.cost, self.found.graph.n).flops
+        """Add as many as should pay; the flops of the first over those that were hoped for."""
+        found = self.found
+        hoped = dissected(found.cost, found.graph.n).flops if found.tried else np.inf
         for seed in range(1, SEEDS + 1):
             run, self.run = self.run, None
             with run or dissection.Run(self.components, seed, self.threads) as running:
                 perm = running.result(deadline - time.monotonic())
-            self.found.add("dissection", perm, f"dissection {seed}" if seed > 1 else "")
-            if SEED_GAIN * self.found.seconds < self.price:
+            found.add("dissection", perm, f"dissection {seed}" if seed > 1 else "")
+            if SEED_GAIN * found.seconds < self.price:
                 break
-        return self.found.tried["dissection"].flops / hoped
+        return found.tried["dissection"].flops / hoped
 
     def __enter__(self) -> _Dissections:
         return self

@@ -31,7 +31,7 @@ class Cost:
     flops : float
         Sum of squared column counts: multiplications and additions of Cholesky.
     height : int
-        Columns on the longest path of the elimination tree.
+        Columns on the longest path of the tree.
     """
 
     nnz: int
@@ -249,6 +249,9 @@ def _cost(parent, counts):
 
 class EliminationTree(NamedTuple):
     """The elimination tree of a graph in an order that it refines to a postorder.
+
+    Where minimum degree made it, some columns may have descendants of their parents as parents:
+    these, too, have all rows of the column, and the counts are the same.
 
     Attributes
     ----------

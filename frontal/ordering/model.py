@@ -5,18 +5,20 @@ All figures are estimates from sizes; no time is measured, so that a choice can 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..machine import CPU, DISSECTION, MACHINES, METIS, DissectionCost
 from .components import Components
-from .dissection.split import LEAF
-from .dissection.team import RANGE
+from .dissection.dissect import SHARE
+from .dissection.split import leaf_of
 from .etree import Cost
+from .graph import Graph
 
 ENTRY = 16  # bytes of an entry and its index
-TEAM_START = 0.04  # seconds that threads take to share a dissection's first parts
+TEAM_START = 0.02  # seconds that threads take to share a dissection's first parts
 METIS_COARSEST = 60.0  # nodes at which the levels of METIS end
 
 
@@ -69,31 +71,41 @@ def pace_of(backend: str, work: int) -> dict[str, float]:
     return {"rate": rate, "bandwidth": bandwidth, "room": room}
 
 
-def _levels_seconds(components: Components, cost: DissectionCost, coarsest: float) -> np.ndarray:
-    """Time on one core: of each component, and of a level of it."""
+def _levels_seconds(
+    graphs: list[Graph], cost: DissectionCost, coarsest: Callable[[int], float]
+) -> np.ndarray:
+    """Time on one core: of some graphs, and of a level of each; `coarsest` nodes are left."""
     seconds = []
-    for part in components.compressed:
-        graph = part.graph
-        levels = max(float(np.log2(max(graph.n / coarsest, 1.0))), 1.0)
+    for graph in graphs:
+        levels = max(float(np.log2(max(graph.n / coarsest(graph.n), 1.0))), 1.0)
         level = cost.node * graph.n + cost.neighbour * graph.nnz
         seconds.append((levels * level, level))
     return np.array(seconds).reshape(-1, 2).sum(axis=0)
 
 
+def _graphs(components: Components) -> list[Graph]:
+    return [part.graph for part in components.compressed]
+
+
 def metis_seconds(components: Components) -> float:
     """Expected time of METIS; it runs through all levels of coarsening in near-equal time."""
-    return METIS.start + float(_levels_seconds(components, METIS, METIS_COARSEST)[0])
+    return METIS.start + float(
+        _levels_seconds(_graphs(components), METIS, lambda _: METIS_COARSEST)[0]
+    )
 
 
-def dissection_seconds(components: Components, threads: int) -> float:
+def dissection_seconds(of: Components | Graph, threads: int) -> float:
     """Expected time of `dissection.Run`; all parts of one depth together take near-equal time.
 
+    Of a graph it is the time that it would take if it were connected.
+
     Separators are refined by one thread each: of each depth the largest, half as large as the one
-    before, is a chain; with what threads wait for it takes a depth and a half.
+    before, is a chain; with what threads wait for it takes as long as a depth.
     """
-    total, level = _levels_seconds(components, DISSECTION, LEAF)
-    chain = min(total, 1.5 * level)
-    shared = threads > 1 and max(part.graph.nnz for part in components.compressed) >= 2 * RANGE
+    graphs = [of] if isinstance(of, Graph) else _graphs(of)
+    total, level = _levels_seconds(graphs, DISSECTION, leaf_of)
+    chain = min(total, level)
+    shared = threads > 1 and max(graph.nnz for graph in graphs) >= 2 * SHARE
     start = TEAM_START if shared else DISSECTION.start
     return start + float(chain + (total - chain) / threads)
 

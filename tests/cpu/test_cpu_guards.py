@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
-from frontal import backends, problems
+from frontal import backends, phases, problems
 from frontal.cpu import backend as cpu
 from frontal.cpu import factorize as factorization
 from frontal.cpu import team
@@ -132,7 +132,7 @@ def test_backward_errors_are_those_of_the_system_solved(trans):
 
 def crew(member, threads=3, progress=None):
     """Run a team that is told to end; its state, and the error that came of it."""
-    state = np.zeros(team.STATE_SIZE, np.int64)
+    state = np.zeros(phases.STATE_SIZE, np.int64)
     error = None
     try:
         run_team(lambda rank: member(rank, state), threads, state, 7, progress)
@@ -141,7 +141,7 @@ def crew(member, threads=3, progress=None):
     return state, error
 
 
-def told(state, word=team.QUIT, seconds=5.0) -> bool:
+def told(state, word=phases.QUIT, seconds=5.0) -> bool:
     """Wait until a member is told to end; whether it was."""
     end = time.monotonic() + seconds
     while not state[word] and time.monotonic() < end:

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import frontal
-from frontal import backends, problems
+from frontal import backends, phases, problems
 from frontal.cpu import backend as cpu
-from frontal.cpu import team
 from frontal.machine import thread_count
 
 
@@ -73,7 +72,7 @@ def test_thread_count(monkeypatch):
 
 
 def test_a_tile_is_claimed_once():
-    state = np.zeros(team.STATE_SIZE, np.int64)
+    state = np.zeros(phases.STATE_SIZE, np.int64)
     assert frontal_claims(state) == [[], [0, 1, 2], []]
 
 
@@ -84,7 +83,7 @@ def frontal_claims(state):
     def claims(state, out):
         count = 0
         while True:
-            tile = team.claim(state)
+            tile = phases.claim(state)
             if tile < 0:
                 return count
             out[count] = tile
@@ -92,10 +91,10 @@ def frontal_claims(state):
 
     @jit
     def opened(state):
-        team.open_phase(state, np.int64(1), np.int64(0), np.int64(0), np.int64(3))
+        phases.open_phase(state, np.int64(1), np.int64(0), np.int64(0), np.int64(3))
 
     out = np.zeros(8, np.int64)
-    state[team.WORD] = team.CLOSED
+    state[phases.WORD] = phases.CLOSED
     before = out[: claims(state, out)].tolist()
     opened(state)
     during = out[: claims(state, out)].tolist()

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frontal.ordering.amd import amd
+from frontal.ordering.amd import amd, amd_tree
 from frontal.ordering.etree import EliminationTree
 from frontal.ordering.graph import Graph, adjacency
 
@@ -95,6 +95,38 @@ def test_any_graph_gives_a_permutation_that_keeps_the_classes(
     assert np.array_equal(perm, amd(graph.indptr, graph.indices, **options))
     if constraint is not None:
         assert (np.diff(constraint[perm]) >= 0).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    n=st.integers(0, 60),
+    degree=st.floats(0, 20),
+    weighted=st.booleans(),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_elimination_tells_the_counts_of_columns(n, degree, weighted, seed):
+    rng = np.random.default_rng(seed)
+    graph = graph_of(n, *rng.integers(0, max(n, 1), (2, int(n * degree / 2))))
+    weights = rng.integers(1, 4, n) if weighted else np.ones(n, int)
+    perm, tree = amd_tree(graph.indptr, graph.indices, weights if weighted else None, -1.0)
+    assert np.array_equal(perm, amd(graph.indptr, graph.indices, weights=weights, dense=-1.0))
+    group = np.repeat(np.arange(n), weights)
+    first = np.cumsum(weights) - weights
+    given = np.concatenate([first[i] + np.arange(weights[i]) for i in perm] or [first])
+    expected = EliminationTree.of_groups(graph, weights, group.astype(np.int32), given)
+    parent, counts = tree
+    assert np.array_equal(counts[np.argsort(given)], expected.counts[expected.iperm])
+    below = np.flatnonzero(parent >= 0)
+    assert (parent[below] > below).all()
+    assert (counts[parent[below]] >= counts[below] - 1).all()
+    assert (counts[parent < 0] == 1).all()
+
+
+def test_dense_nodes_leave_no_tree():
+    graph = grid(30, 30)
+    assert amd_tree(graph.indptr, graph.indices, None, 10.0)[1] is not None
+    hub = graph_of(900, np.zeros(900, int), np.arange(900))
+    assert amd_tree(hub.indptr, hub.indices, None, 10.0)[1] is None
 
 
 @pytest.mark.parametrize("n", [0, 1, 9])

@@ -26,6 +26,7 @@ from .test_ordering import is_permutation, patterns, stencil
 
 module = importlib.import_module("frontal.ordering.dissection.dissect")
 team = importlib.import_module("frontal.ordering.dissection.team")
+levels = importlib.import_module("frontal.ordering.dissection.levels")
 
 
 GO_ON = np.zeros(1, np.int32)
@@ -106,7 +107,10 @@ def check_threads(graph: Graph, seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "GRAIN", 100)  # many parts
         patch.setattr(module, "RANGE", 40)  # of which most are cut by several threads
+        patch.setattr(module, "SHARE", 40)
         patch.setattr(team, "RANGE", 40)
+        patch.setattr(levels, "LEAST", 100)
+        patch.setattr(levels, "TILE", 20)
         runs = [Run(Components(graph), seed, threads) for threads in (1, 2, 7)]
         found = [run.result() for run in runs]
     assert is_permutation(found[0], graph.n)

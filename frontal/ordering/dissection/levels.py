@@ -1,0 +1,336 @@
+"""Coarser graphs of a large component by a team of threads, the same as one thread's.
+
+A level is made in phases (`phases`), whose tiles are ranges of its nodes: what a tile yields
+depends on the graph alone. All levels lie one after the other from the beginning.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import NamedTuple
+
+import numpy as np
+
+from ..._jit import jit
+from ...native import call, load, yield_address
+from ...phases import (
+    DONE,
+    FRONT,
+    KIND,
+    QUIT,
+    STATE_SIZE,
+    TILES,
+    claim,
+    close_phase,
+    finish_tile,
+    open_phase,
+)
+from .bisect import KEPT, STALLED, with_levels
+from .coarsen import (
+    LEFT_OVER,
+    ROUNDS,
+    accept,
+    contract,
+    count_pairs,
+    count_room,
+    heaviest_node,
+    number_pairs,
+    pair_at_distance_two,
+    propose,
+)
+from .graph import Levels, Weighted, level, scrambled
+
+LEAST = 50_000  # edges of a level that is shared
+TILE = 10_000  # edges of a tile, at least
+MORE = 3  # tiles for each thread
+ROOM = 3  # times the nodes and the entries of a graph that its levels may have
+MOST_LEVELS = 64
+COPY, FREE, PROPOSE, ACCEPT, ALONE, PAIR, NUMBER, CONTRACT, JOIN = np.arange(9)
+# Columns of `Shared.tally`, by tile: nodes that may be matched, and are not; pairs before those of
+# the tile; room for their entries from here on, how many there are, and where they go.
+OPEN, LEFT, PAIRS, BEGIN, USED, PLACE = np.arange(6)
+
+
+class Shared(NamedTuple):
+    """What the threads of a team have in common.
+
+    Attributes
+    ----------
+    given : Weighted
+        The graph.
+    levels : Levels
+        The levels, in more room than they may need.
+    mate, proposal, weight, free : (n,) int32 arrays
+        Of the nodes of a level while these are matched; see `coarsen`.
+    near, edge : int32 arrays
+        Rows of coarse nodes, before it is known where they come.
+    tally : (tiles + 1, 6) int64 array
+        What tiles tell of themselves.
+    numbers : (4,) int64 array
+        Weight that a node may have, seed of the level; edges of a level that is shared, and of a
+        tile, at least.
+    state : (STATE_SIZE,) int64 array
+        See `phases`.
+    pause : int
+        Address of what lets other threads run.
+    """
+
+    given: Weighted
+    levels: Levels
+    mate: np.ndarray
+    proposal: np.ndarray
+    weight: np.ndarray
+    free: np.ndarray
+    near: np.ndarray
+    edge: np.ndarray
+    tally: np.ndarray
+    numbers: np.ndarray
+    state: np.ndarray
+    pause: int
+
+
+def _shared(given: Weighted, tiles: int) -> Shared:
+    n, nnz = given.weight.size, given.near.size
+    nodes, entries = ROOM * n + 1, ROOM * nnz
+    graph = Weighted(
+        np.zeros(nodes + 1, np.int64),
+        np.empty(entries, np.int32),
+        np.empty(entries, np.int32),
+        np.empty(nodes, np.int32),
+    )
+    first = np.zeros(MOST_LEVELS + 2, np.int64)
+    first[1] = n
+    return Shared(
+        given,
+        Levels(graph, np.empty(nodes, np.int32), first),
+        np.empty(n, np.int32),
+        np.empty(n, np.int32),
+        np.empty(n, np.int32),
+        np.empty(n, np.int32),
+        np.empty(nnz, np.int32),
+        np.empty(nnz, np.int32),
+        np.zeros((tiles + 1, 6), np.int64),
+        np.array([0, 0, LEAST, TILE]),
+        np.zeros(STATE_SIZE, np.int64),
+        yield_address(),
+    )
+
+
+@jit
+def _copy(given, graph, first, last):
+    """The rows of a range, as those of level 0."""
+    for v in range(first, last):
+        graph.begin[v + 1] = given.begin[v + 1]
+        graph.weight[v] = given.weight[v]
+    for p in range(given.begin[first], given.begin[last]):
+        graph.near[p], graph.edge[p] = given.near[p], given.edge[p]
+
+
+@jit
+def _match_alone(mate, first, last):
+    """Match those with themselves that have no other."""
+    for v in range(first, last):
+        if mate[v] < 0:
+            mate[v] = v
+
+
+@jit
+def _join(shared, tile, end, pairs):
+    """Take the rows of a tile to where they belong."""
+    begin, graph = shared.tally[tile, BEGIN], shared.levels.graph
+    place = shared.tally[tile, PLACE]
+    for q in range(shared.tally[tile, USED]):
+        graph.near[place + q] = shared.near[begin + q]
+        graph.edge[place + q] = shared.edge[begin + q]
+    for c in range(shared.tally[tile, PAIRS], pairs):
+        graph.begin[end + c + 1] += place
+
+
+@jit
+def _run(shared, kind, k, tile, tiles):
+    """A tile of a phase of level k."""
+    levels, count = shared.levels, shared.tally
+    heaviest, seed = shared.numbers[0], shared.numbers[1]
+    start, end = levels.first[k], levels.first[k + 1]
+    first, last = (end - start) * tile // tiles, (end - start) * (tile + 1) // tiles
+    if kind == COPY:
+        return _copy(shared.given, levels.graph, first, last)
+    n = end - start
+    graph = level(levels, k)
+    mate, proposal, weight = shared.mate[:n], shared.proposal[:n], shared.weight[:n]
+    coarse_of = levels.coarse_of[start:end]
+    free = shared.free[first : first + count[tile, OPEN]]
+    if kind == FREE:
+        for v in range(first, last):
+            mate[v] = proposal[v] = -1
+            weight[v], shared.free[v] = graph.weight[v], v
+        count[tile, OPEN] = last - first
+    elif kind == PROPOSE:
+        propose(graph, free, mate, weight, proposal, heaviest, seed)
+    elif kind == ACCEPT:
+        count[tile, OPEN] = accept(free, mate, weight, proposal)
+    elif kind == ALONE:
+        count[tile, LEFT] = np.sum(mate[first:last] < 0)
+    elif kind == PAIR:
+        _match_alone(mate, first, last)
+        count[tile + 1, PAIRS] = count_pairs(mate, first, last)
+        count[tile + 1, BEGIN] = count_room(graph, mate, first, last)
+    elif kind == NUMBER:
+        number_pairs(mate, first, last, count[tile, PAIRS], coarse_of)
+    elif kind == CONTRACT:
+        place = np.full(count[tiles, PAIRS], -1, np.int32)
+        rows = levels.graph.begin[end:], shared.near, shared.edge, levels.graph.weight[end:]
+        of = graph, mate, coarse_of, first, last, place
+        count[tile, USED] = contract(*of, count[tile, PAIRS], count[tile, BEGIN], *rows)
+    else:
+        _join(shared, tile, end, count[tile + 1, PAIRS])
+
+
+@jit
+def _phase(shared, kind, k, tiles):
+    """Run a phase, with whoever helps; whether it was done."""
+    state = shared.state
+    open_phase(state, kind, k, 0, tiles)
+    while True:
+        tile = claim(state)
+        if tile < 0:
+            break
+        _run(shared, kind, k, tile, tiles)
+        finish_tile(state)
+    while load(state, DONE) < tiles and load(state, QUIT) == 0:
+        call(shared.pause, ())
+    close_phase(state)
+    return load(state, QUIT) == 0
+
+
+@jit
+def _match(shared, k, tiles):
+    """Find a mate of each node of level k; whether it was done."""
+    count, done = shared.tally, _phase(shared, FREE, k, tiles)
+    for _ in range(ROUNDS):
+        done = done and _phase(shared, PROPOSE, k, tiles) and _phase(shared, ACCEPT, k, tiles)
+        if not done or count[:tiles, OPEN].sum() == 0:
+            break
+    done = done and _phase(shared, ALONE, k, tiles)
+    n = shared.levels.first[k + 1] - shared.levels.first[k]
+    if done and count[:tiles, LEFT].sum() > LEFT_OVER * n:
+        pair_at_distance_two(level(shared.levels, k), shared.mate[:n], shared.numbers[0])
+    return done and _phase(shared, PAIR, k, tiles)
+
+
+@jit
+def _make_level(shared, k, tiles):
+    """Make level k + 1; whether there is one."""
+    levels, count = shared.levels, shared.tally
+    if not _match(shared, k, tiles):
+        return False
+    count[0, PAIRS] = count[0, BEGIN] = 0
+    for tile in range(tiles):
+        count[tile + 1, PAIRS] += count[tile, PAIRS]
+        count[tile + 1, BEGIN] += count[tile, BEGIN]
+    start, end, pairs = levels.first[k], levels.first[k + 1], count[tiles, PAIRS]
+    if pairs > STALLED * (end - start) or end + pairs > levels.coarse_of.size:
+        return False
+    if not (_phase(shared, NUMBER, k, tiles) and _phase(shared, CONTRACT, k, tiles)):
+        return False
+    place = levels.graph.begin[end]
+    for tile in range(tiles):
+        count[tile, PLACE] = place
+        place += count[tile, USED]
+    if place > levels.graph.near.size or not _phase(shared, JOIN, k, tiles):
+        return False
+    levels.first[k + 2] = end + pairs
+    return True
+
+
+@jit
+def _lead(shared, size, seed, stop):
+    """Make levels as long as they are worth it; returns the number of the last one."""
+    levels, k = shared.levels, 0
+    least, tile = shared.numbers[2], shared.numbers[3]
+    shared.numbers[0] = heaviest_node(shared.given.weight.astype(np.int64).sum())
+    entries = shared.given.near.size
+    if not _phase(shared, COPY, 0, size * MORE):
+        return k
+    while levels.first[k + 1] - levels.first[k] > KEPT and entries > least and stop[0] == 0:
+        shared.numbers[1] = scrambled(seed, k + 1)
+        tiles = max(min(size * MORE, entries // tile), 1)
+        if k == MOST_LEVELS or not _make_level(shared, k, tiles):
+            break
+        k += 1
+        entries = levels.graph.begin[levels.first[k + 1]] - levels.graph.begin[levels.first[k]]
+    return k
+
+
+@jit
+def _help(shared):
+    """Take tiles until nobody opens phases any more."""
+    state = shared.state
+    while load(state, QUIT) == 0:
+        tile = claim(state)
+        if tile < 0:
+            call(shared.pause, ())
+        else:
+            _run(shared, state[KIND], state[FRONT], tile, state[TILES])
+            finish_tile(state)
+
+
+def _appended(room: np.ndarray, used: int, more: np.ndarray) -> np.ndarray:
+    """An array behind another one, of which so much is used."""
+    if used + more.size > room.size:
+        return np.concatenate([room[:used], more])
+    room[used : used + more.size] = more
+    return room[: used + more.size]
+
+
+def team_levels(
+    graph: Weighted, seed: int, pool: ThreadPoolExecutor, size: int, stop: np.ndarray
+) -> Levels:
+    """As `bisect.with_levels`, by several threads.
+
+    Parameters
+    ----------
+    graph : Weighted
+    seed : int
+    pool : ThreadPoolExecutor
+        Of which all threads but one are taken.
+    size : int
+        How many threads.
+    stop : (1,) int32 array
+        Not zero once nobody waits for the levels any more.
+    """
+    shared = _shared(graph, size * MORE)
+
+    def guarded() -> None:
+        try:
+            _help(shared)
+        except BaseException:
+            shared.state[QUIT] = 1  # nobody waits for its tile
+            raise
+
+    helpers = [pool.submit(guarded) for _ in range(size - 1)]
+    try:
+        last = _lead(shared, size, seed, stop)
+    finally:
+        shared.state[QUIT] = 1
+        wait(helpers)
+    for one in helpers:
+        one.result()
+    (begin, near, edge, weight), coarse_of, first = shared.levels
+    used, end = first[last : last + 2].tolist()
+    entries = int(begin[used])
+    inside = slice(entries, int(begin[end]))
+    coarsest = Weighted(
+        begin[used : end + 1] - entries, near[inside], edge[inside], weight[used:end]
+    )
+    (*rows, more), rest_of, rest_first = with_levels(coarsest, last, seed, stop)
+    return Levels(
+        Weighted(
+            _appended(begin, used, rows[0] + entries),
+            _appended(near, entries, rows[1]),
+            _appended(edge, entries, rows[2]),
+            _appended(weight, used, more),
+        ),
+        _appended(coarse_of, used, rest_of),
+        np.concatenate([first[:last], rest_first + used]),
+    )

@@ -87,8 +87,8 @@ def factorize_batch(
     matrix = whole(A, None, kind=kind, ordered=True)
     order = matrix.order or StoredOrder.by_columns(matrix.indices.size)
     analysis = _analyzed(matrix, **choices)
-    given = arranged_values(values, order, analysis.symbolic)
-    systems = _systems(analysis, given)
+    there = _engine(analysis, len(values)).on_device
+    systems = _systems(analysis, arranged_values(values, order, analysis.symbolic, there))
     members = np.arange(systems.count)
     return _checked(BatchFactor([Group(systems, members, [order])], members.size, False), check)
 
@@ -174,8 +174,13 @@ def _analyzed(matrix: Canonical, kind: str, ordering: ArrayLike, backend: str) -
 
 def _systems(analysis: Analyzed, values: np.ndarray) -> Systems:
     """Factorized systems of one pattern, where there is enough to do for a GPU on one."""
-    gpu = resolved(analysis.backend, analysis.flops * values.shape[0]) == "gpu"
-    return Systems(analysis, values, DeviceSystems if gpu else HostSystems)
+    return Systems(analysis, values, _engine(analysis, values.shape[0]))
+
+
+def _engine(analysis: Analyzed, count: int) -> type[DeviceSystems] | type[HostSystems]:
+    """What computes with so many systems."""
+    where = resolved(analysis.backend, analysis.flops * count)
+    return DeviceSystems if where == "gpu" else HostSystems
 
 
 def _first_finite(members: list[Canonical]) -> Canonical:

@@ -12,6 +12,8 @@ import numpy as np
 
 from ..accuracy import eps_of
 from ..factor.analyzed import Analyzed
+from ..gpu.runtime.array import Array
+from ..gpu.runtime.device import Device, device_of
 from ..gpu.sparse.backend import GpuBackend
 from ..gpu.sparse.factor import GpuFactor
 from ..gpu.sparse.matrix import DeviceMatrix
@@ -20,10 +22,11 @@ from ..protocol import HostFactor, NumericFactor, panel_offsets
 from ..symbolic.scaling import Scaling
 from ..symmetry import ROUNDING, is_hermitian
 from .device_solve import solved
-from .each import looked_at, pivot_ratios, scaled_each, slogdets
+from .each import pivot_ratios, scaled_each, slogdets
 from .factorize import NOT_FINITE, SOUND, UNSURE
 from .forest import forest
 from .host import pattern_of
+from .input import Given
 from .substitute import UNKNOWN, Known, Report
 
 _MOST = 1 << 28  # entries of the panels of a forest
@@ -34,12 +37,12 @@ class _Forest(GpuBackend):
     """A backend for block diagonal matrices of which some blocks may have no factor."""
 
     def attempted(
-        self, values: np.ndarray, scaling: Scaling | None, before: GpuFactor | None
+        self, values: Array, scaling: Scaling | None, before: GpuFactor | None
     ) -> GpuFactor:
-        """The factor of all blocks that have one."""
+        """The factor of all blocks that have one; values are on the device."""
         dtype = np.dtype(values.dtype)
         with self._lists(dtype):
-            matrix = DeviceMatrix(self.entries, values, scaling, None, there=False, hermitian=False)
+            matrix = DeviceMatrix(self.entries, values, scaling, None, there=True, hermitian=False)
             tiny = tiny_pivot(dtype, self.symbolic.method)
             storage, outcome = self._compute(matrix, dtype, tiny, before)
         return GpuFactor(matrix, storage, outcome.replaced, outcome.examined)
@@ -50,56 +53,72 @@ class _Part:
 
     Attributes
     ----------
-    outcome, ratio, norms, row, column
-        As of `factorize.Numbers`.
+    row, column : (batch, n) arrays
+        Scaling, on the host.
+    ratio : (batch,) float64 array
+        See `Health.pivot_ratio`.
+    norms : dict
+        By transposition: infinity norms, as far as they were asked for.
     """
 
-    def __init__(self, analysis: Analyzed, values: np.ndarray) -> None:
+    def __init__(self, analysis: Analyzed, values: Given, device: Device) -> None:
         symbolic, count = analysis.symbolic, values.shape[0]
         self.analysis, self.symbolic, self.values = analysis, symbolic, values
         self._offsets = panel_offsets(symbolic.plan, symbolic.method)
-        self._pattern = pattern_of(analysis, self._offsets)
-        self._backend = _Forest(forest(symbolic, count))
+        of = self._pattern = pattern_of(analysis, self._offsets)
+        self._device, self._backend = device, _Forest(forest(symbolic, count), device)
+        self._mirror, self._own = device.upload(of.mirror), device.upload(np.maximum(of.own, 0))
         self._factor: GpuFactor | None = None
         self._host: HostFactor | None = None
         scaled = symbolic.n * symbolic.method.scaling
         self.row, self.column = np.empty((2, count, scaled))
-        self.norms, self.ratio = np.empty((count, 2)), np.full(count, np.nan)
+        self.ratio, self.norms = np.full(count, np.nan), {}
         self.known = Known.nothing(count)
 
     def factorize(self) -> np.ndarray:
         """Factorize all of them; the outcome of each."""
-        values, method, of = self.values, self.symbolic.method, self._pattern
-        finite = np.isfinite(values).all(axis=1)
-        given = values if finite.all() else np.where(finite[:, None], values, 0)
-        eps = eps_of(values.dtype)
-        kind = of.mirror, method.one_triangle, method.adjoint, ROUNDING * eps
-        good = looked_at(of.indptr, of.indices, given, *kind, self.norms)
-        scaling = None
-        if method.scaling:
-            begin = of.row, of.column, method.one_triangle
-            good &= scaled_each(of.indptr, of.indices, given, *begin, self.row, self.column)
+        values, xp, of = self.values, self._device.xp, self._pattern
+        known = xp.isfinite(values).all(axis=1)
+        finite = self._device.download(known)
+        given = values if finite.all() else xp.where(known[:, None], values, 0)
+        good, scaling = self._suits(given), None
+        if self.symbolic.method.scaling:
+            host, alike = self._device.download(given), self.symbolic.method.one_triangle
+            begin = of.row, of.column, alike, self.row, self.column
+            good &= scaled_each(of.indptr, of.indices, host, *begin)
             scaling = Scaling(self.row.reshape(-1), self.column.reshape(-1))
         self._factor = self._backend.attempted(given.reshape(-1), scaling, self._factor)
-        self._host = None
-        outcome = np.where(finite, self._outcome(eps), NOT_FINITE)
+        self._host, self.norms = None, {}
+        outcome = np.where(finite, self._outcome(given), NOT_FINITE)
         return np.where(finite & ~good, UNSURE, outcome)
 
-    def _outcome(self, eps: float) -> np.ndarray:
+    def _suits(self, given: Given) -> np.ndarray:
+        """Which have the symmetry that the method takes for granted, up to rounding."""
+        method, xp = self.symbolic.method, self._device.xp
+        if not method.one_triangle:
+            return np.ones(len(given), np.bool_)
+        other = given[:, self._mirror]
+        gap = xp.abs(given - (other.conj() if method.adjoint else other)).max(axis=1)
+        bound = ROUNDING * eps_of(given.dtype) * xp.abs(given).max(axis=1)
+        return self._device.download(gap <= bound)
+
+    def _outcome(self, given: Given) -> np.ndarray:
         """What pivots tell of each system."""
-        factor, shape, method = self.factor, (len(self.values), -1), self.symbolic.method
+        factor, shape, method = self.factor, (len(given), -1), self.symbolic.method
         diagonal, coupling = factor.diagonal().reshape(shape), factor.coupling()
         coupling = coupling.reshape(shape) if coupling.size else coupling
-        before, of = self.ratio, (self.values, self._pattern)
-        self.ratio = pivot_ratios(method, diagonal, coupling, *of)
+        own = None if method.pivots else np.abs(self._device.download(given[:, self._own]))
+        eps = eps_of(given.dtype)
+        before, self.ratio = self.ratio, pivot_ratios(method, diagonal, coupling, own)
         with np.errstate(all="ignore"):
             alike = (self.ratio <= 10 * before) & (before <= 10 * self.ratio)
             self.known.decade[:, ~alike] = UNKNOWN
             outcome = np.where(self.ratio >= eps**0.5, SOUND, UNSURE)
-        if not method.pivots:
+        kept = factor.storage.largest
+        if kept is None:
             bad = ~(np.real(diagonal) > 0)
             return np.where(bad.any(axis=1), 1 + np.argmax(bad, axis=1), outcome)
-        largest = factor.pattern.device.download(factor.storage.largest).reshape(shape)
+        largest = factor.pattern.device.download(kept).reshape(shape)
         weak = ~(largest <= LARGEST)
         bears = (weak.sum(axis=1) <= _FEW) & (~weak | (largest <= _GROWTH)).all(axis=1)
         return np.where(bears, outcome, UNSURE)
@@ -111,9 +130,9 @@ class _Part:
             raise RuntimeError("nothing was factorized")
         return self._factor
 
-    def solve(self, trans: str, B: np.ndarray) -> tuple[np.ndarray, Report]:
+    def solve(self, trans: str, B: Given) -> tuple[Given, Report]:
         """Solutions of all of them."""
-        return solved(self.factor, self.norms, self.known, trans, B)
+        return solved(self.factor, len(self.values), self.norms, self.known, trans, B)
 
     def slogdet(self) -> tuple[np.ndarray, np.ndarray]:
         """Of all of them."""
@@ -132,7 +151,7 @@ class _Part:
             host.panels[i * size : (i + 1) * size].copy(),
             *(host.pivots[own].copy(), 0, host.coupling[own].copy(), np.empty(0, np.int32)),
         )
-        values = self.values[i]
+        values = self._device.download(self.values[i])
         hermitian = is_hermitian(symbolic.indptr, symbolic.indices, values)
         scaling = None
         if symbolic.method.scaling:
@@ -148,19 +167,33 @@ class DeviceSystems:
     ----------
     analysis : Analyzed
     values : (batch, nnz) array
-        By columns, on the host; those that later factorizations read too.
+        By columns, on the host or on the device; kept there.
     """
 
-    def __init__(self, analysis: Analyzed, values: np.ndarray) -> None:
+    on_device = True
+
+    def __init__(self, analysis: Analyzed, values: Given) -> None:
         symbolic, count = analysis.symbolic, values.shape[0]
+        self._device = device_of()
+        self._xp: Given = self._device.xp
+        self.values: Given = self._xp.asarray(values)
         size = int(panel_offsets(symbolic.plan, symbolic.method)[-1])
         most = min(_MOST // max(size, 1), np.iinfo(np.int32).max // max(symbolic.n, 1))
         pieces = -(-count // max(most, 1))
         self._ends = np.linspace(0, count, pieces + 1).round().astype(np.int64)
         self._parts = [
-            _Part(analysis, values[first:last]) for first, last in pairwise(self._ends.tolist())
+            _Part(analysis, self.values[first:last], self._device)
+            for first, last in pairwise(self._ends.tolist())
         ]
         self._n, self._count = symbolic.n, count
+
+    def renew(self, systems: np.ndarray, values: Given) -> None:
+        """See `systems.Engine`."""
+        new = self._xp.asarray(values)
+        if systems.size == self._count:
+            self.values[...] = new
+        else:
+            self.values[self._xp.asarray(systems)] = new
 
     def factorize(self, systems: np.ndarray) -> np.ndarray:
         """See `systems.Engine`; others of a forest are computed anew, to the same bits."""
@@ -177,20 +210,24 @@ class DeviceSystems:
         own = [slice(*pair) for pair in pairwise(ends)]
         return list(zip(self._parts, own, strict=True))
 
-    def solve(self, trans: str, B: np.ndarray, systems: np.ndarray) -> tuple[np.ndarray, Report]:
-        """See `systems.Engine`."""
-        X = np.full((self._count, B.shape[1], self._n), np.nan, B.dtype)
-        report, asked = Report.empty(self._count), np.zeros(self._count, np.bool_)
+    def solve(self, trans: str, B: Given, systems: np.ndarray) -> tuple[Given, Report]:
+        """See `systems.Engine`; on the device."""
+        report, asked, xp = Report.empty(self._count), np.zeros(self._count, np.bool_), self._xp
         asked[systems] = True
+        found = [xp.empty((0, B.shape[1], self._n), B.dtype)]
         for part, own in self._places():
+            size = own.stop - own.start, B.shape[1], self._n
             if not asked[own].any():
+                found.append(xp.full(size, np.nan, B.dtype))
                 continue
-            x, found = part.solve(trans, B[own] if B.shape[0] > 1 else B)
-            X[own] = np.where(asked[own][:, None, None], x, np.nan)
-            for whole, one in zip(report, found, strict=True):
+            X, told = part.solve(trans, B[own] if B.shape[0] > 1 else B)
+            if not asked[own].all():
+                X = xp.where(xp.asarray(asked[own])[:, None, None], X, np.nan).astype(B.dtype)
+            found.append(X)
+            for whole, one in zip(report, told, strict=True):
                 whole[own] = one
         report.clean[~asked] = False
-        return X, report
+        return xp.concatenate(found), report
 
     def slogdet(self, systems: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """See `systems.Engine`."""

@@ -47,24 +47,37 @@ class _Forest:
     Parameters
     ----------
     factor : GpuFactor
-    norm : (batch,) float64 array
-        Of op(A_i).
+    count : int
+        Number of systems.
+    norms : dict
+        By transposition: infinity norms of op(A_i), if they are known; they are from now on.
     trans : {"N", "T", "H"}
     dtype : numpy.dtype
         Of the vectors.
     """
 
-    def __init__(self, factor: GpuFactor, norm: np.ndarray, trans: str, dtype: np.dtype) -> None:
-        self.factor, self.norm, self.trans, self.dtype = factor, norm, trans, dtype
+    def __init__(
+        self,
+        factor: GpuFactor,
+        count: int,
+        norms: dict[bool, np.ndarray],
+        trans: str,
+        dtype: np.dtype,
+    ) -> None:
+        self.factor, self.count, self.trans, self.dtype = factor, count, trans, dtype
         self.device, self.eps = factor.entries.device, eps_of(dtype)
         self.xp: Given = self.device.xp
         self.system = factor.system(trans, dtype)
         self.badly_scaled = factor.scaling is not None
         self._moduli: DeviceSystem | None = None
+        if (trans != "N") not in norms:
+            zero = self.xp.zeros((factor.symbolic.n, 1), dtype)
+            norms[trans != "N"] = self.largest(self.magnitude(zero + 1, zero))[0]
+        self.norm = norms[trans != "N"]
 
     def by_system(self, V: Array) -> Given:
         """Vectors as (k, batch, n)."""
-        return V.T.reshape(V.shape[1], self.norm.size, -1)
+        return V.T.reshape(V.shape[1], self.count, -1)
 
     def largest(self, V: Array) -> np.ndarray:
         """Largest modulus of each vector of each system."""
@@ -125,33 +138,39 @@ class _Forest:
 
 
 def solved(
-    factor: GpuFactor, norms: np.ndarray, known: Known, trans: str, B: np.ndarray
-) -> tuple[np.ndarray, Report]:
+    factor: GpuFactor,
+    count: int,
+    norms: dict[bool, np.ndarray],
+    known: Known,
+    trans: str,
+    B: Given,
+) -> tuple[Given, Report]:
     """Solve all systems of a forest.
 
     Parameters
     ----------
     factor : GpuFactor
-    norms : (batch, 2) float64 array
-        Infinity norms and 1-norms.
-    known : Known
-        Changed.
+    count : int
+    norms, known
+        Of these factors; changed.
     trans : {"N", "T", "H"}
     B : (batch, k, n) or (1, k, n) array
+        On the host or on the device.
 
     Returns
     -------
     X : (batch, k, n) array
+        On the device.
     report : Report
     """
-    count, k = norms.shape[0], B.shape[1]
-    report, n = Report.empty(count), B.shape[2]
+    k, n = B.shape[1:]
+    report, xp = Report.empty(count), factor.entries.device.xp
     if not (count and k and n):
         report.error[:], report.clean[:] = 0.0, True
-        return np.empty((count, k, n), B.dtype), report
-    of = _Forest(factor, norms[:, 0 if trans == "N" else 1], trans, B.dtype)
-    whole = np.broadcast_to(B, (count, k, n)).transpose(1, 0, 2)
-    rhs = of.device.upload(np.ascontiguousarray(whole).reshape(k, -1)).T
+        return xp.empty((count, k, n), B.dtype), report
+    of = _Forest(factor, count, norms, trans, np.dtype(B.dtype))
+    whole = xp.broadcast_to(xp.asarray(B), (count, k, n)).transpose(1, 0, 2)
+    rhs = xp.ascontiguousarray(whole).reshape(k, -1).T
     with np.errstate(all="ignore"):
         X, R, sizes = _refined(of, rhs, report)
         report.error[:] = of.normwise(sizes).max(axis=0)
@@ -159,8 +178,7 @@ def solved(
         condition = _estimated(of, X, rhs, R, sizes, known)
         report.condition[:] = np.where(clean, condition, np.nan)
         report.clean[:] = clean & (condition * np.maximum(report.error, of.eps) <= _SMALL)
-    found = of.device.download(X.T).reshape(k, count, n)
-    return found.transpose(1, 0, 2), report
+    return of.by_system(X).transpose(1, 0, 2), report
 
 
 def _refined(of: _Forest, B: Array, report: Report) -> tuple[Array, Array, _Sizes]:
@@ -168,7 +186,7 @@ def _refined(of: _Forest, B: Array, report: Report) -> tuple[Array, Array, _Size
     X = of.system.solve(B)
     R, sizes = of.measure(X, B)
     merit = of.merit(sizes)
-    active = np.ones(of.norm.size, np.bool_)
+    active = np.ones(of.count, np.bool_)
     for _ in range(_STEPS):
         active &= (merit > 1).any(axis=0)
         if not active.any():
@@ -207,7 +225,7 @@ def _condition(
     of: _Forest, X: Array, B: Array, R: Array, solution: np.ndarray, error: np.ndarray
 ) -> np.ndarray:
     """As `substitute` does it: one block of two vectors for all systems."""
-    xp, count, n = of.xp, of.norm.size, X.shape[0] // of.norm.size
+    xp, count, n = of.xp, of.count, X.shape[0] // of.count
     size: Given = of.device.upload(np.ascontiguousarray(solution))[:, :, None]
     least = of.device.upload(error)[:, None]
     weight = (of.by_system(of.magnitude(X, B)) + xp.abs(of.by_system(R)) / least) / size

@@ -7,10 +7,8 @@ import numpy as np
 from .._jit import jit
 from ..factor.determinant import permutation_sign
 from ..method import CHOLESKY, Method
-from ..sizes import norms
 from ..symbolic.scaling import scale_values
 from ..symbolic.symbolic import Symbolic
-from .factorize import Pattern, suits
 
 
 @jit
@@ -24,25 +22,13 @@ def scaled_each(indptr, indices, values, first_row, first_column, alike, row, co
     return good
 
 
-@jit
-def looked_at(indptr, indices, values, mirror, one_triangle, adjoint, rounding, found):
-    """Norms of all systems in `found`; returns which have the symmetry of a method."""
-    good = np.ones(values.shape[0], np.bool_)
-    for i in range(values.shape[0]):
-        found[i, 0], found[i, 1] = norms(indptr, indices, values[i])
-        if one_triangle:
-            good[i] = suits(values[i], mirror, adjoint, rounding)
-    return good
-
-
 def pivot_ratios(
-    method: Method, diagonal: np.ndarray, coupling: np.ndarray, values: np.ndarray, of: Pattern
+    method: Method, diagonal: np.ndarray, coupling: np.ndarray, own: np.ndarray | None
 ) -> np.ndarray:
-    """`Health.pivot_ratio` of systems, from pivots (batch, n)."""
+    """`Health.pivot_ratio` of systems, from pivots (batch, n); for Cholesky those of A, too."""
     size = np.abs(diagonal).astype(np.float64)
     with np.errstate(all="ignore"):
-        if method == CHOLESKY:
-            own = np.where(of.own >= 0, np.abs(values[:, of.own]), 0.0)
+        if own is not None:
             return np.min(size * size / own, axis=1, initial=1.0)
         if coupling.size:
             i, j = np.nonzero(coupling)

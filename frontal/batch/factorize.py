@@ -100,7 +100,7 @@ def _finite(values):
 
 
 @inner
-def suits(values, mirror, adjoint, rounding):
+def _suits(values, mirror, adjoint, rounding):
     """Whether A is what a method of one triangle takes for granted, up to rounding."""
     largest = gap = np.float64(0)
     for p in range(values.size):
@@ -198,7 +198,7 @@ def _factorize_one(method, rest, top, pattern, numbers, i, scaled, null, info):
     eps = np.float64(rest[1].reals[3])
     if not _finite(values):
         return np.int64(NOT_FINITE)
-    if method.one_triangle and not suits(values, pattern.mirror, method.adjoint, ROUNDING * eps):
+    if method.one_triangle and not _suits(values, pattern.mirror, method.adjoint, ROUNDING * eps):
         return np.int64(UNSURE)
     of = pattern.indptr, pattern.indices, values
     numbers.norms[i, 0], numbers.norms[i, 1] = norms(*of)

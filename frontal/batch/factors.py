@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._typing import is_on_cupy
 from ..errors import BatchError
 from ..factor.factor import Factor
-from ..matrix import on_device
 from ..values import StoredOrder
-from .input import Block, Given, arranged_values, on_host, rhs_block, rhs_list
+from .input import Block, Given, arranged_values, module_of, on_host, rhs_block, rhs_list
 from .substitute import Report
 from .systems import Systems, column_of
 
@@ -221,7 +221,7 @@ class BatchFactor:
             raise ValueError(f"where must be a bool array ({self._count},), one for each system")
         new = [self._values(group, values, mask[group.members]) for group in self._groups]
         for group, (systems, given) in zip(self._groups, new, strict=True):
-            group.systems.values[systems] = given
+            group.systems.renew(systems, given)
             group.systems.factorize(systems)
         if check:
             self.raise_failures(mask)
@@ -238,16 +238,16 @@ class BatchFactor:
         if failures:
             raise batch_error("factorize_batch", self._count, failures, self)
 
-    def _values(
-        self, group: Group, values: Given, mask: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _values(self, group: Group, values: Given, mask: np.ndarray) -> tuple[np.ndarray, Given]:
         """Systems of a group that get new values, and these by columns."""
         systems, symbolic = np.flatnonzero(mask), group.systems.analysis.symbolic
         if len(values) != self._count:
             raise ValueError(f"values of {len(values)} systems given, there are {self._count}")
         if not self._listed:
-            given = on_host(values)[systems]
-            return systems, arranged_values(given, group.orders[0], symbolic)
+            one, there = group.systems, group.systems.on_device
+            given = values if there else on_host(values)
+            given = given if systems.size == one.count else given[systems]
+            return systems, arranged_values(given, group.orders[0], symbolic, there)
         out = np.empty((systems.size, group.systems.values.shape[1]), group.systems.values.dtype)
         for row, i in enumerate(systems.tolist()):
             one = np.asarray(on_host(values[int(group.members[i])]))[None]
@@ -260,13 +260,15 @@ class BatchFactor:
         if isinstance(b, list | tuple):
             if len(b) != self._count:
                 raise ValueError(f"{len(b)} right-hand sides given, there are {self._count}")
-            there = any(on_device(one) for one in b)
+            there = any(is_on_cupy(one) for one in b)
             of = [(one.n, one.values.dtype) for _, one in groups]
             return there, [rhs_list(b, m, *o) for (m, _), o in zip(groups, of, strict=True)]
-        there, b = on_device(b), np.asarray(on_host(b))
+        there = is_on_cupy(b)
         if len(groups) == 1:
             ((_, one),) = groups
+            b = b if one.on_device else on_host(b)
             return there, [rhs_block(b, self._count, one.n, one.values.dtype)]
+        b = np.asarray(on_host(b))
         if len({one.n for _, one in groups}) != 1:
             raise ValueError("matrices differ in order: give b as a list, one for each")
         n, blocks = groups[0][1].n, []
@@ -280,14 +282,14 @@ class BatchFactor:
             blocks.append(rhs_block(part, members.size, n, one.values.dtype))
         return there, blocks
 
-    def _joined(self, parts: list[np.ndarray], as_list: bool, there: bool) -> Given:
+    def _joined(self, parts: list[Given], as_list: bool, there: bool) -> Given:
         """Solutions of all groups in the form of b."""
         if len(parts) == 1 and not as_list:
-            return _to_device(parts[0]) if there else parts[0]
+            return _to_device(parts[0]) if there else on_host(parts[0])
         out: list[Given] = [None] * self._count
         for group, part in zip(self._groups, parts, strict=True):
             for i, x in zip(group.members.tolist(), part, strict=True):
-                out[i] = _to_device(x) if there and as_list else x
+                out[i] = _to_device(x) if there and as_list else on_host(x)
         if as_list:
             return out
         stack = np.stack(out) if out else np.empty((0, 0))
@@ -300,18 +302,17 @@ class BatchFactor:
         return out
 
 
-def _solve(
-    systems: Systems, trans: str, B: np.ndarray
-) -> tuple[np.ndarray, Report, dict[int, Exception]]:
+def _solve(systems: Systems, trans: str, B: Given) -> tuple[Given, Report, dict[int, Exception]]:
     """Solutions of a group; real and imaginary parts by a real factor."""
     if B.dtype.kind != "c" or systems.values.dtype.kind == "c":
         return systems.solve(trans, B)
-    k, parts = B.shape[1], np.concatenate([np.real(B), np.imag(B)], axis=1)
-    X, report, failures = systems.solve(trans, np.ascontiguousarray(parts))
+    xp = module_of(B, True)
+    k, parts = B.shape[1], xp.concatenate([B.real, B.imag], axis=1)
+    X, report, failures = systems.solve(trans, xp.ascontiguousarray(parts))
     return X[:, :k] + 1j * X[:, k:], report, failures
 
 
-def _to_device(x: np.ndarray) -> Given:
+def _to_device(x: Given) -> Given:
     return sys.modules["cupy"].asarray(x)
 
 

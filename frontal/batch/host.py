@@ -29,10 +29,13 @@ class HostSystems:
     ----------
     analysis : Analyzed
     values : (batch, nnz) array
-        By columns; those that later factorizations read too.
+        By columns; kept.
     """
 
+    on_device = False
+
     def __init__(self, analysis: Analyzed, values: np.ndarray) -> None:
+        self.values = values
         self.analysis, self.symbolic = analysis, analysis.symbolic
         plan, method = self.symbolic.plan, self.symbolic.method
         self._layout = Layout.of(plan, method, 1)
@@ -52,6 +55,10 @@ class HostSystems:
             norms=np.empty((count, 2)),
         )
         self._known = Known.nothing(count)
+
+    def renew(self, systems: np.ndarray, values: np.ndarray) -> None:
+        """See `systems.Engine`."""
+        self.values[systems] = values
 
     def factorize(self, systems: np.ndarray) -> np.ndarray:
         """See `systems.Engine`."""

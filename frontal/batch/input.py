@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
+import scipy.sparse as sp
 
+from .._typing import is_on_cupy
 from ..accuracy import Vectors
 from ..errors import NonFiniteInputError
 from ..matrix import working_dtype
@@ -14,15 +17,22 @@ from ..symbolic.symbolic import Symbolic
 from ..values import StoredOrder
 
 Given: TypeAlias = Vectors  # what users have: arrays of NumPy or CuPy, lists, matrices
-Block = tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]
+Block = tuple[Given, Callable[[Given], Given]]
 
 
 def on_host(x: Given) -> Given:
     """An array of CuPy on the host; others as they are."""
-    return x.get() if hasattr(x, "__cuda_array_interface__") and hasattr(x, "get") else x
+    return x.get() if is_on_cupy(x) else x
 
 
-def arranged_values(values: Given, order: StoredOrder, symbolic: Symbolic) -> np.ndarray:
+def module_of(x: Given, there: bool) -> Given:
+    """CuPy for arrays that shall stay there, else NumPy."""
+    return sys.modules["cupy"] if there and is_on_cupy(x) else np
+
+
+def arranged_values(
+    values: Given, order: StoredOrder, symbolic: Symbolic, there: bool = False
+) -> Given:
     """Values (batch, nnz) by columns, in an array of their own.
 
     Parameters
@@ -32,13 +42,15 @@ def arranged_values(values: Given, order: StoredOrder, symbolic: Symbolic) -> np
     order : StoredOrder
     symbolic : Symbolic
         With the pattern.
+    there : bool
+        Values of CuPy stay on their device.
 
     Raises
     ------
     ValueError
         If the shape does not fit.
     """
-    given = np.asarray(on_host(values))
+    given, xp = values if there else np.asarray(on_host(values)), module_of(values, there)
     work, nnz = working_dtype(given.dtype, "values"), symbolic.indices.size
     if given.ndim < 2 or given.shape[1:] != order.shape:
         shape = ", ".join(str(k) for k in order.shape)
@@ -49,21 +61,22 @@ def arranged_values(values: Given, order: StoredOrder, symbolic: Symbolic) -> np
         )
     count = given.shape[0]
     if order.is_by_columns:
-        return np.array(given.reshape(count, nnz), work, order="C")
-    order.require(given[0] if count else np.empty(order.shape))
+        return xp.array(given.reshape(count, nnz), work, order="C")
+    order.require(np.empty(order.shape))
     given = given.reshape(count, -1)
     place = order.place
     if place is None:
         place = order.by_rows(symbolic.indptr, symbolic.indices)
-    out = np.zeros((count, nnz), work)
     if order.repeated:
-        np.add.at(out.T, place, given.T.astype(work, copy=False))
-    else:
-        out[:, place] = given
+        one = np.ones(place.size, work), place, np.arange(place.size + 1)
+        into = sp.csr_array(one, shape=(place.size, nnz))
+        return xp.asarray(np.ascontiguousarray(on_host(given) @ into, work))
+    out = xp.empty((count, nnz), work)
+    out[:, xp.asarray(place)] = given
     return out
 
 
-def rhs_block(b: np.ndarray, count: int, n: int, dtype: np.dtype) -> Block:
+def rhs_block(b: Given, count: int, n: int, dtype: np.dtype) -> Block:
     """Right-hand sides (batch or 1, k, n), and what gives solutions (batch, k, n) the shape of b.
 
     Parameters
@@ -74,7 +87,8 @@ def rhs_block(b: np.ndarray, count: int, n: int, dtype: np.dtype) -> Block:
     dtype : numpy.dtype
         Of the matrices.
     """
-    values = np.asarray(b)
+    xp = module_of(b, True)
+    values = xp.asarray(b)
     work = working_dtype(np.result_type(dtype, values.dtype), "b")
     shape = values.shape
     if shape == (count, n) and values.ndim == 2:
@@ -90,21 +104,23 @@ def rhs_block(b: np.ndarray, count: int, n: int, dtype: np.dtype) -> Block:
             f"b has shape {shape}, and there are {count} systems of {n} equations: b must be "
             f"({n},), ({n}, k), ({count}, {n}) or ({count}, {n}, k)"
         )
-    B = np.require(np.ascontiguousarray(block, work), requirements=["C", "W"])
-    bad = np.argwhere(~np.isfinite(B))
-    if bad.size:
-        i, c, j = (int(a) for a in bad[0])
+    B = xp.ascontiguousarray(block, work)
+    if xp is np:
+        B = np.require(B, requirements=["C", "W"])
+    if not bool(xp.isfinite(B).all()):
+        B = on_host(B)
+        i, c, j = (int(a) for a in np.argwhere(~np.isfinite(B))[0])
         of_all = (i,) if values.ndim == 3 or (values.ndim == 2 and restore is _first) else ()
         index = (*of_all, j, *((c,) if restore is _turned else ()))
         raise NonFiniteInputError("b", index, B[i, c, j].item())
     return B, restore
 
 
-def _first(X: np.ndarray) -> np.ndarray:
+def _first(X: Given) -> Given:
     return X[:, 0]
 
 
-def _turned(X: np.ndarray) -> np.ndarray:
+def _turned(X: Given) -> Given:
     return X.transpose(0, 2, 1)
 
 

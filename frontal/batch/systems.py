@@ -30,20 +30,36 @@ from ..protocol import NumericFactor
 from ..symmetry import is_hermitian
 from ..values import StoredOrder
 from .factorize import NOT_FINITE, SOUND
+from .input import Given, module_of, on_host
 from .substitute import Report
 
 _FAILURES = (FrontalError, np.linalg.LinAlgError, ValueError, ArithmeticError)
 
 
 class Engine(Protocol):
-    """What computes with all systems of a pattern at once."""
+    """What computes with all systems of a pattern at once.
+
+    Attributes
+    ----------
+    values : (batch, nnz) array
+        By columns, where they are read.
+    on_device : bool
+        Arrays of CuPy stay where they are.
+    """
+
+    values: Given
+    on_device: bool
+
+    def renew(self, systems: np.ndarray, values: Given) -> None:
+        """Take new values of these systems."""
+        ...
 
     def factorize(self, systems: np.ndarray) -> np.ndarray:
         """Factorize these systems; `Numbers.outcome` of each."""
         ...
 
-    def solve(self, trans: str, B: np.ndarray, systems: np.ndarray) -> tuple[np.ndarray, Report]:
-        """Solutions (batch, k, n) of these systems, for B (batch or 1, k, n), on the host."""
+    def solve(self, trans: str, B: Given, systems: np.ndarray) -> tuple[Given, Report]:
+        """Solutions (batch, k, n) of these systems, for B (batch or 1, k, n)."""
         ...
 
     def slogdet(self, systems: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -79,14 +95,15 @@ class Systems:
     def __init__(
         self,
         analysis: Analyzed,
-        values: np.ndarray,
-        make: Callable[[Analyzed, np.ndarray], Engine],
+        values: Given,
+        make: Callable[[Analyzed, Given], Engine],
     ) -> None:
-        self.analysis, self.values = analysis, values
+        self.analysis, self._own = analysis, analysis.on("cpu")
         self.singles: dict[int, Factor] = {}
         self.failures: dict[int, Exception] = {}
         self.sound = np.zeros(values.shape[0], np.bool_)
         self._engine = make(analysis, values)
+        self.values, self.on_device = self._engine.values, self._engine.on_device
         self.factorize(np.arange(values.shape[0]))
 
     @property
@@ -98,6 +115,11 @@ class Systems:
     def n(self) -> int:
         """Order of the matrices."""
         return self.analysis.n
+
+    def renew(self, systems: np.ndarray, values: Given) -> None:
+        """Take new values of these systems, which are to be factorized then."""
+        self.sound[systems] = False
+        self._engine.renew(systems, values)
 
     def factorize(self, systems: np.ndarray) -> None:
         """Factorize these systems, whose values are new; failures are kept, and not raised."""
@@ -128,7 +150,7 @@ class Systems:
                 self.matrix(i).refuse_non_finite()
             if outcome > 0 and not self.analysis.fallback:
                 raise NotPositiveDefiniteError(int(self.analysis.perm[outcome - 1]))
-            self.singles[i] = Factor(self.matrix(i), self.analysis.on("cpu"))
+            self.singles[i] = Factor(self.matrix(i), self._own)
         except _FAILURES as error:
             self.failures[i] = error
             return False
@@ -136,10 +158,10 @@ class Systems:
 
     def matrix(self, i: int) -> Canonical:
         """One of the matrices."""
-        of, values = self.analysis.symbolic, self.values[i]
+        of, values = self.analysis.symbolic, on_host(self.values[i])
         return of.with_values(values, is_hermitian(of.indptr, of.indices, values))
 
-    def solve(self, trans: str, B: np.ndarray) -> tuple[np.ndarray, Report, dict[int, Exception]]:
+    def solve(self, trans: str, B: Given) -> tuple[Given, Report, dict[int, Exception]]:
         """Solve all systems that have factors.
 
         Parameters
@@ -160,13 +182,14 @@ class Systems:
         unsure = sound[~report.clean[sound]].tolist()
         failures: dict[int, Exception] = {}
         for i in [*unsure, *self.singles]:
-            b = B[i if B.shape[0] > 1 else 0]
+            b = on_host(B[i if B.shape[0] > 1 else 0])
             try:
                 x, info = self.factor(i).solve(b.T, trans, return_info=True)
             except _FAILURES as error:
                 X[i], failures[i] = np.nan, error
                 continue
-            X[i], report.error[i] = x.T, info.backward_error
+            X[i] = module_of(X, True).asarray(x.T)
+            report.error[i] = info.backward_error
             report.steps[i], report.condition[i] = info.refinement_steps, info.condition or np.nan
         if unsure:
             warn(

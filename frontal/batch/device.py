@@ -16,6 +16,7 @@ from ..gpu.runtime.array import Array
 from ..gpu.runtime.device import Device, device_of
 from ..gpu.sparse.backend import GpuBackend
 from ..gpu.sparse.factor import GpuFactor
+from ..gpu.sparse.health import diagonal_there
 from ..gpu.sparse.matrix import DeviceMatrix
 from ..method import LARGEST, tiny_pivot
 from ..protocol import HostFactor, NumericFactor, panel_offsets
@@ -104,24 +105,39 @@ class _Part:
 
     def _outcome(self, given: Given) -> np.ndarray:
         """What pivots tell of each system."""
-        factor, shape, method = self.factor, (len(given), -1), self.symbolic.method
-        diagonal, coupling = factor.diagonal().reshape(shape), factor.coupling()
-        coupling = coupling.reshape(shape) if coupling.size else coupling
-        own = None if method.pivots else np.abs(self._device.download(given[:, self._own]))
-        eps = eps_of(given.dtype)
-        before, self.ratio = self.ratio, pivot_ratios(method, diagonal, coupling, own)
+        factor, shape, xp = self.factor, (len(given), -1), self._device.xp
+        there: Given = diagonal_there(factor.pattern, factor.storage.panels)
+        pivots, eps = there.reshape(shape), eps_of(given.dtype)
+        before, self.ratio = self.ratio, self._ratios(pivots, given)
         with np.errstate(all="ignore"):
             alike = (self.ratio <= 10 * before) & (before <= 10 * self.ratio)
             self.known.decade[:, ~alike] = UNKNOWN
             outcome = np.where(self.ratio >= eps**0.5, SOUND, UNSURE)
         kept = factor.storage.largest
         if kept is None:
-            bad = ~(np.real(diagonal) > 0)
-            return np.where(bad.any(axis=1), 1 + np.argmax(bad, axis=1), outcome)
-        largest = factor.pattern.device.download(kept).reshape(shape)
+            bad = ~(xp.real(pivots) > 0)
+            place = xp.where(bad.any(axis=1), 1 + xp.argmax(bad, axis=1), 0)
+            failed = self._device.download(place)
+            return np.where(failed > 0, failed, outcome)
+        largest: Given = kept
+        largest = largest.reshape(shape)
         weak = ~(largest <= LARGEST)
         bears = (weak.sum(axis=1) <= _FEW) & (~weak | (largest <= _GROWTH)).all(axis=1)
-        return np.where(bears, outcome, UNSURE)
+        return np.where(self._device.download(bears), outcome, UNSURE)
+
+    def _ratios(self, pivots: Given, given: Given) -> np.ndarray:
+        """See `Health.pivot_ratio`."""
+        method, xp, coupling = self.symbolic.method, self._device.xp, self.factor.coupling()
+        if coupling.any():
+            shape = pivots.shape
+            return pivot_ratios(method, self._device.download(pivots), coupling.reshape(shape))
+        size = xp.abs(pivots).astype(np.float64)
+        if method.pivots:
+            with np.errstate(all="ignore"):
+                return self._device.download(size.min(axis=1) / size.max(axis=1))
+        own = xp.abs(given[:, self._own])
+        with np.errstate(all="ignore"):
+            return np.minimum(self._device.download((size * size / own).min(axis=1)), 1)
 
     @property
     def factor(self) -> GpuFactor:

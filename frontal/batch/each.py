@@ -22,21 +22,15 @@ def scaled_each(indptr, indices, values, first_row, first_column, alike, row, co
     return good
 
 
-def pivot_ratios(
-    method: Method, diagonal: np.ndarray, coupling: np.ndarray, own: np.ndarray | None
-) -> np.ndarray:
-    """`Health.pivot_ratio` of systems, from pivots (batch, n); for Cholesky those of A, too."""
+def pivot_ratios(method: Method, diagonal: np.ndarray, coupling: np.ndarray) -> np.ndarray:
+    """`Health.pivot_ratio` of systems by LDL^T, from D(j, j) and D(j + 1, j), (batch, n) each."""
     size = np.abs(diagonal).astype(np.float64)
     with np.errstate(all="ignore"):
-        if own is not None:
-            return np.min(size * size / own, axis=1, initial=1.0)
-        if coupling.size:
-            i, j = np.nonzero(coupling)
-            d0, d1, b = diagonal[i, j], diagonal[i, j + 1], coupling[i, j]
-            largest = np.maximum(np.abs(b), np.maximum(np.abs(d0), np.abs(d1)))
-            other = np.conj(b) if method.adjoint else b
-            pair = np.abs(d0 / largest * d1 - b / largest * other)
-            size[i, j] = size[i, j + 1] = pair
+        i, j = np.nonzero(coupling)
+        d0, d1, b = diagonal[i, j], diagonal[i, j + 1], coupling[i, j]
+        largest = np.maximum(np.abs(b), np.maximum(np.abs(d0), np.abs(d1)))
+        other = np.conj(b) if method.adjoint else b
+        size[i, j] = size[i, j + 1] = np.abs(d0 / largest * d1 - b / largest * other)
         return np.min(size, axis=1, initial=np.inf) / np.max(size, axis=1, initial=0.0)
 
 

@@ -12,8 +12,9 @@ import numpy as np
 
 from ..accuracy import eps_of
 from ..factor.analyzed import Analyzed
+from ..gpu.runtime import device as devices
 from ..gpu.runtime.array import Array
-from ..gpu.runtime.device import Device, device_of
+from ..gpu.runtime.device import Device
 from ..gpu.sparse.backend import GpuBackend
 from ..gpu.sparse.factor import GpuFactor
 from ..gpu.sparse.health import diagonal_there
@@ -190,7 +191,7 @@ class DeviceSystems:
 
     def __init__(self, analysis: Analyzed, values: Given) -> None:
         symbolic, count = analysis.symbolic, values.shape[0]
-        self._device = device_of()
+        self._device = devices.device_of()
         self._xp: Given = self._device.xp
         self.values: Given = self._xp.asarray(values)
         size = int(panel_offsets(symbolic.plan, symbolic.method)[-1])

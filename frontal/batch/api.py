@@ -63,7 +63,8 @@ def factorize_batch(
         When all is done, naming the systems without a factor: singular ones, those with NaN, with
         ``kind="spd"`` those that are not positive definite. The others are in its ``result``.
     ValueError, TypeError, SingularMatrixError
-        If A is no matrix to be factorized, or `values` are not of its pattern.
+        If A, or one of a list, is no matrix to be factorized or has a pattern without a regular
+        matrix; if `values` are not of the pattern of A.
 
     Warns
     -----

@@ -97,8 +97,8 @@ class _Forest:
                 storage=factor.storage,
             )
             self._moduli = DeviceSystem(given, self.trans, self.dtype)
-        x, b = (xp.asfortranarray(xp.abs(V).astype(self.dtype)) for V in (X, B))
-        return self.xp.real(self._moduli.measure(-x, b)[0])
+        x, b = (xp.asfortranarray(V.astype(self.dtype)) for V in (-xp.abs(X), xp.abs(B)))
+        return xp.real(self._moduli.measure(x, b)[0])
 
     def measure(self, X: Array, B: Array) -> tuple[Array, _Sizes]:
         """Residuals, and sizes of them and of vectors."""

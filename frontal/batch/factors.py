@@ -205,21 +205,25 @@ class BatchFactor:
         ------
         BatchError
             For systems among these that have no factor; the others have theirs.
-        ValueError
-            If shapes differ; all is as before then.
+        ValueError, TypeError
+            If shapes differ, or the scalar type of the batch cannot hold the values; all is as
+            before then.
 
         Examples
         --------
         >>> import frontal, numpy as np
         >>> A = frontal.problems.poisson2d(4)
         >>> factors = frontal.factorize_batch(A, np.stack([A.data, A.data]))
-        >>> factors.refactorize(4 * np.stack([A.data, A.data]), where=[False, True])[1].A[0, 0]
-        np.float64(16.0)
+        >>> changed = factors.refactorize(4 * factors[0].A.data * np.ones((2, 1)), [False, True])
+        >>> [float(changed[i].A[0, 0]) for i in range(2)]
+        [4.0, 16.0]
         """
         mask = np.ones(self._count, np.bool_) if where is None else np.asarray(on_host(where))
         if mask.shape != (self._count,) or mask.dtype != np.bool_:
             raise ValueError(f"where must be a bool array ({self._count},), one for each system")
         new = [self._values(group, values, mask[group.members]) for group in self._groups]
+        for group, (_, given) in zip(self._groups, new, strict=True):
+            _require_dtype(given.dtype, group.systems.values.dtype)
         for group, (systems, given) in zip(self._groups, new, strict=True):
             group.systems.renew(systems, given)
             group.systems.factorize(systems)
@@ -248,11 +252,11 @@ class BatchFactor:
             given = values if there else on_host(values)
             given = given if systems.size == one.count else given[systems]
             return systems, arranged_values(given, group.orders[0], symbolic, there)
-        out = np.empty((systems.size, group.systems.values.shape[1]), group.systems.values.dtype)
-        for row, i in enumerate(systems.tolist()):
+        rows = [group.systems.values[:0]]
+        for i in systems.tolist():
             one = np.asarray(on_host(values[int(group.members[i])]))[None]
-            out[row] = arranged_values(one, group.orders[i], symbolic)[0]
-        return systems, out
+            rows.append(arranged_values(one, group.orders[i], symbolic))
+        return systems, np.concatenate([on_host(row) for row in rows])
 
     def _blocks(self, b: Given) -> tuple[bool, list[Block]]:
         """Whether b was on a device, and right-hand sides for each group."""
@@ -310,6 +314,15 @@ def _solve(systems: Systems, trans: str, B: Given) -> tuple[Given, Report, dict[
     k, parts = B.shape[1], xp.concatenate([B.real, B.imag], axis=1)
     X, report, failures = systems.solve(trans, xp.ascontiguousarray(parts))
     return X[:, :k] + 1j * X[:, k:], report, failures
+
+
+def _require_dtype(given: np.dtype, held: np.dtype) -> None:
+    """Refuse new values that the numbers of a batch cannot hold."""
+    if not np.can_cast(given, held, "safe"):
+        raise TypeError(
+            f"values are {given}, and those of the batch {held}, which cannot hold them. Try: "
+            f"values.astype({str(held)!r}), or another factorize_batch"
+        )
 
 
 def _to_device(x: Given) -> Given:

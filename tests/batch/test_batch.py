@@ -185,6 +185,10 @@ def test_values_are_in_the_order_of_the_matrix():
     assert np.array_equal(frontal.solve_batch(A, strided, np.ones(81), backend="cpu"), x)
     with pytest.raises(ValueError, match="values has shape"):
         frontal.factorize_batch(A, values.T, backend="cpu")
+    factors = frontal.factorize_batch(A, values, backend="cpu")
+    with pytest.raises(TypeError, match="complex128"):
+        factors.refactorize(1j * values)
+    assert np.array_equal(factors.solve(np.ones(81)), x)
 
 
 def test_patterns_of_their_own():

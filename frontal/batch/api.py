@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ..api import analyze
 from ..backends import resolved
-from ..errors import FrontalError, NonFiniteInputError
+from ..errors import FrontalError, NonFiniteInputError, SingularMatrixError
 from ..factor.analyzed import Analyzed
 from ..factor.factor import Factor
 from ..matrix import Canonical
@@ -63,8 +63,7 @@ def factorize_batch(
         When all is done, naming the systems without a factor: singular ones, those with NaN, with
         ``kind="spd"`` those that are not positive definite. The others are in its ``result``.
     ValueError, TypeError, SingularMatrixError
-        If A, or one of a list, is no matrix to be factorized or has a pattern without a regular
-        matrix; if `values` are not of the pattern of A.
+        If A is no matrix to be factorized, or `values` are not of its pattern.
 
     Warns
     -----
@@ -91,7 +90,7 @@ def factorize_batch(
     there = _engine(analysis, len(values)).on_device
     systems = _systems(analysis, arranged_values(values, order, analysis.symbolic, there))
     members = np.arange(systems.count)
-    return _checked(BatchFactor([Group(systems, members, [order])], members.size, False), check)
+    return _checked(BatchFactor([Group(systems, members, [order])], members.size, False, {}), check)
 
 
 def solve_batch(
@@ -132,6 +131,8 @@ def solve_batch(
     >>> frontal.solve_batch(A, values, A @ np.ones(100))[1, :2].round(6).tolist()
     [0.5, 0.5]
     """
+    if b is None:
+        raise TypeError("b is missing: solve_batch(A, values, b), or solve_batch(matrices, b=b)")
     factors = factorize_batch(A, values, kind=kind, ordering=ordering, backend=backend)
     return factors.solve(b, return_info=return_info)
 
@@ -152,15 +153,20 @@ def _of_list(
     for i, one in enumerate(found):
         key = one.n, one.method, one.dtype, one.indptr.tobytes(), one.indices.tobytes()
         alike.setdefault(key, []).append(i)
-    groups = []
+    groups: list[Group] = []
+    lost: dict[int, Exception] = {}
     for places in alike.values():
         members = [found[i] for i in places]
         of = kind, ordering, backend
-        analysis = _analyzed(_first_finite(members), *of)
+        try:
+            analysis = _analyzed(_first_finite(members), *of)
+        except SingularMatrixError as error:
+            lost |= dict.fromkeys(places, error)
+            continue
         values = np.stack([one.data for one in members])
         orders = [one.order or StoredOrder.by_columns(one.indices.size) for one in members]
         groups.append(Group(_systems(analysis, values), np.array(places, np.int64), orders))
-    return BatchFactor(groups, len(found), True)
+    return BatchFactor(groups, len(found), True, lost)
 
 
 def _analyzed(matrix: Canonical, kind: str, ordering: ArrayLike, backend: str) -> Analyzed:

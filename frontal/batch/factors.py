@@ -46,12 +46,16 @@ class Group(NamedTuple):
 class BatchFactor:
     """Factorized matrices of a batch; made by `frontal.factorize_batch`.
 
-    Each system is computed as if it were alone: its numbers are the same to the last bit at every
-    place of a batch, in batches of every size, and whatever becomes of the others.
+    Each system is computed as if it were alone: on the CPU its numbers are the same to the last bit
+    at every place of a batch and in batches of every size, on a GPU too whatever becomes of the
+    others.
     """
 
-    def __init__(self, groups: list[Group], count: int, listed: bool) -> None:
+    def __init__(
+        self, groups: list[Group], count: int, listed: bool, lost: dict[int, Exception]
+    ) -> None:
         self._groups, self._count, self._listed = groups, count, listed
+        self._lost = lost  # those with a pattern that has no regular matrix
         self._home = np.zeros((2, count), np.int64)
         for number, group in enumerate(groups):
             self._home[0, group.members] = number
@@ -64,6 +68,9 @@ class BatchFactor:
         """The `Factor` of one system, which shares the memory; until the next `refactorize`."""
         if not -self._count <= i < self._count:
             raise IndexError(f"system {i} of {self._count}")
+        i %= self._count
+        if i in self._lost:
+            raise self._lost[i]
         number, place = self._home[:, i].tolist()
         return self._groups[number].systems.factor(place)
 
@@ -78,7 +85,10 @@ class BatchFactor:
     @property
     def status(self) -> np.ndarray:
         """(batch,) int32: 0 for a factor, or 1 + the first column without a pivot; -1: unknown."""
-        return self._gathered(lambda systems: systems.status(), np.int32)
+        found = self._gathered(lambda systems: systems.status(), np.int32)
+        for i, error in self._lost.items():
+            found[i] = 1 + column_of(error)
+        return found
 
     @property
     def perturbed(self) -> np.ndarray:
@@ -177,6 +187,8 @@ class BatchFactor:
                 all_[group.members] = own
             failures |= {int(group.members[i]): error for i, error in lost.items()}
         x = self._joined(parts, isinstance(b, list | tuple), there)
+        for i in self._lost:
+            x[i] = np.full(np.shape(b[i]), np.nan)
         if failures and check:
             raise batch_error("solve", self._count, failures, x)
         info = BatchInfo(report.error, report.steps, report.condition)
@@ -237,8 +249,8 @@ class BatchFactor:
             int(group.members[i]): error
             for group in self._groups
             for i, error in group.systems.failures.items()
-            if mask is None or mask[group.members[i]]
-        }
+        } | self._lost
+        failures = {i: e for i, e in failures.items() if mask is None or mask[i]}
         if failures:
             raise batch_error("factorize_batch", self._count, failures, self)
 
@@ -268,14 +280,15 @@ class BatchFactor:
             of = [(one.n, one.values.dtype) for _, one in groups]
             return there, [rhs_list(b, m, *o) for (m, _), o in zip(groups, of, strict=True)]
         there = is_on_cupy(b)
-        if len(groups) == 1:
+        if len(groups) == 1 and not self._lost:
             ((_, one),) = groups
             b = b if one.on_device else on_host(b)
             return there, [rhs_block(b, self._count, one.n, one.values.dtype)]
         b = np.asarray(on_host(b))
-        if len({one.n for _, one in groups}) != 1:
-            raise ValueError("matrices differ in order: give b as a list, one for each")
-        n, blocks = groups[0][1].n, []
+        if len({one.n for _, one in groups}) != 1 or self._lost:
+            raise ValueError("matrices differ in order, or have no factor: give b as a list")
+        blocks: list[Block] = []
+        n = groups[0][1].n
         own = b.ndim == 3 or (b.ndim == 2 and b.shape == (self._count, n))
         for members, one in groups:
             if own and b.shape[0] != self._count:

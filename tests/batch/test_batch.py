@@ -208,6 +208,19 @@ def test_patterns_of_their_own():
         factors.solve(np.ones(81))
 
 
+def test_a_pattern_without_regular_matrices_harms_no_other():
+    given = [CASES["spd"], sp.csc_array(np.diag([1.0, 0.0, 1.0])), convdiff2d(5)]
+    b = [M @ np.ones(M.shape[0]) for M in given]
+    with pytest.raises(BatchError) as error:
+        frontal.factorize_batch(given, backend="cpu")
+    assert error.value.indices.tolist() == [1]
+    x = error.value.result.solve(b)
+    assert [bool(np.allclose(one, 1)) for one in x] == [True, False, True]
+    assert np.isnan(x[1]).all()
+    with pytest.raises(frontal.SingularMatrixError):
+        error.value.result[1]
+
+
 def test_empty_batches_and_empty_matrices():
     A = CASES["spd"].tocsc()
     factors = frontal.factorize_batch(A, np.empty((0, A.nnz)), backend="cpu")

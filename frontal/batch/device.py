@@ -23,6 +23,7 @@ from ..method import LARGEST, tiny_pivot
 from ..protocol import HostFactor, NumericFactor, panel_offsets
 from ..symbolic.scaling import Scaling
 from ..symmetry import ROUNDING, is_hermitian
+from .device_scaling import Equilibration, Resident
 from .device_solve import solved
 from .each import pivot_ratios, scaled_each, slogdets
 from .factorize import NOT_FINITE, SOUND, UNSURE
@@ -55,8 +56,8 @@ class _Part:
 
     Attributes
     ----------
-    row, column : (batch, n) arrays
-        Scaling, on the host.
+    row, column : (batch, n) device arrays
+        Scaling; None without.
     ratio : (batch,) float64 array
         See `Health.pivot_ratio`.
     norms : dict
@@ -72,27 +73,36 @@ class _Part:
         self._mirror, self._own = device.upload(of.mirror), device.upload(np.maximum(of.own, 0))
         self._factor: GpuFactor | None = None
         self._host: HostFactor | None = None
-        scaled = symbolic.n * symbolic.method.scaling
-        self.row, self.column = np.empty((2, count, scaled))
+        self._equilibration = Equilibration(of, symbolic.method.one_triangle, device)
+        self.row: Given = None
+        self.column: Given = None
         self.ratio, self.norms = np.full(count, np.nan), {}
         self.known = Known.nothing(count)
 
     def factorize(self) -> np.ndarray:
         """Factorize all of them; the outcome of each."""
-        values, xp, of = self.values, self._device.xp, self._pattern
+        values, xp = self.values, self._device.xp
         known = xp.isfinite(values).all(axis=1)
         finite = self._device.download(known)
         given = values if finite.all() else xp.where(known[:, None], values, 0)
-        good, scaling = self._suits(given), None
-        if self.symbolic.method.scaling:
-            host, alike = self._device.download(given), self.symbolic.method.one_triangle
-            begin = of.row, of.column, alike, self.row, self.column
-            good &= scaled_each(of.indptr, of.indices, host, *begin)
-            scaling = Scaling(self.row.reshape(-1), self.column.reshape(-1))
+        good = self._suits(given)
+        scaling = self._scaling(given, good) if self.symbolic.method.scaling else None
         self._factor = self._backend.attempted(given.reshape(-1), scaling, self._factor)
         self._host, self.norms = None, {}
         outcome = np.where(finite, self._outcome(given), NOT_FINITE)
         return np.where(finite & ~good, UNSURE, outcome)
+
+    def _scaling(self, given: Given, good: np.ndarray) -> Scaling:
+        """Factors for rows and columns of all systems; those that have none are no more `good`."""
+        device, of = self._device, self._pattern
+        if self._equilibration.fits:
+            self.row, self.column = self._equilibration(given)
+            return Resident(self.row.reshape(-1), self.column.reshape(-1))
+        row, column = np.empty((2, len(given), self.symbolic.n))
+        begin = of.row, of.column, self.symbolic.method.one_triangle, row, column
+        good &= scaled_each(of.indptr, of.indices, device.download(given), *begin)
+        self.row, self.column = device.upload(row), device.upload(column)
+        return Scaling(row.reshape(-1), column.reshape(-1))
 
     def _suits(self, given: Given) -> np.ndarray:
         """Which have the symmetry that the method takes for granted, up to rounding."""
@@ -157,7 +167,8 @@ class _Part:
         pivots = factor.pivots.reshape(shape) if factor.pivots.size else np.empty((1, 0))
         diagonal = factor.diagonal().reshape(shape)
         with np.errstate(all="ignore"):
-            return slogdets(self.symbolic, diagonal, pivots, (self.row, self.column))
+            scales = [self._device.download(x) for x in (self.row, self.column) if x is not None]
+            return slogdets(self.symbolic, diagonal, pivots, scales)
 
     def numeric(self, i: int) -> NumericFactor:
         """A copy of the factor of one of them on the host."""
@@ -172,7 +183,8 @@ class _Part:
         hermitian = is_hermitian(symbolic.indptr, symbolic.indices, values)
         scaling = None
         if symbolic.method.scaling:
-            scaling = Scaling(self.row[i].copy(), self.column[i].copy())
+            one_of = self._device.download(self.row[i]), self._device.download(self.column[i])
+            scaling = Scaling(*one_of)
         engine = self.analysis.on("cpu").engine
         return engine.restored(one, symbolic.with_values(values, hermitian), scaling)
 

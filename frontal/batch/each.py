@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from .._jit import jit
@@ -38,7 +40,7 @@ def slogdets(
     symbolic: Symbolic,
     diagonal: np.ndarray,
     pivots: np.ndarray,
-    scales: tuple[np.ndarray, np.ndarray],
+    scales: Sequence[np.ndarray],
 ) -> tuple[np.ndarray, np.ndarray]:
     """Signs (or phases) and logarithms of the moduli of determinants, by Cholesky or LU.
 

@@ -7,9 +7,13 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
+from frontal.batch.device_scaling import Equilibration
 from frontal.batch.forest import forest
+from frontal.batch.host import pattern_of
 from frontal.errors import BatchError, PerformanceWarning
+from frontal.method import LU
 from frontal.problems import convdiff2d, poisson2d
+from frontal.protocol import panel_offsets
 
 from .test_batch import matrix, values_of
 
@@ -37,6 +41,24 @@ def test_forests_are_plans_of_block_diagonal_matrices():
     row = many.row_perm[many.plan.start[np.repeat(np.arange(3 * f), np.diff(many.plan.start))]]
     assert row.size == 3 * A.shape[0]
     assert np.array_equal(np.sort(many.plan.source), np.arange(block.nnz))
+
+
+@pytest.mark.parametrize("alike", [False, True])
+def test_scalings_on_a_device(device, alike):
+    A = (CASES["symmetric"] if alike else CASES["general"]).tocsc()
+    size = 2.0 ** np.random.default_rng(0).integers(-30, 30, (3, 49))
+    given = []
+    for s, v in zip(size, values_of(A, 3), strict=True):
+        one = sp.diags_array(s) @ matrix(A, v)
+        given.append((one @ sp.diags_array(s) if alike else one).tocsc().data)
+    given = np.stack(given)
+    analysis = frontal.analyze(A, kind="symmetric" if alike else "general", backend="cpu")
+    made = Equilibration(pattern_of(analysis, panel_offsets(analysis.plan, LU)), alike, device)
+    assert made.fits
+    row, column = (device.download(x) for x in made(device.upload(given)))
+    for i in range(3):
+        scaled = abs(sp.diags_array(row[i]) @ matrix(A, given[i]) @ sp.diags_array(column[i]))
+        assert 0.35 < scaled.max(axis=1).toarray().min() <= scaled.max() < 3
 
 
 @pytest.mark.parametrize("kind", CASES)

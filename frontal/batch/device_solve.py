@@ -17,7 +17,8 @@ from ..symbolic.scaling import Scaling
 from .input import Given
 from .substitute import Known, Report
 
-_STEPS, _SMALL = 5, 1e-5  # as for systems on the host
+_STEPS = 5  # as for systems on the host
+_SMALL = {4: 1e-3, 8: 1e-5}  # by bytes of a real number: errors that are far from 0.01
 
 
 class _Sizes(NamedTuple):
@@ -68,6 +69,7 @@ class _Forest:
         self.device, self.eps = factor.entries.device, eps_of(dtype)
         self.xp: Given = self.device.xp
         self.system = factor.system(trans, dtype)
+        self.small = _SMALL[np.finfo(dtype).dtype.itemsize]
         self.badly_scaled = factor.scaling is not None
         self._moduli: DeviceSystem | None = None
         if (trans != "N") not in norms:
@@ -177,7 +179,7 @@ def solved(
         clean = of.fine(sizes)
         condition = _estimated(of, X, rhs, R, sizes, known)
         report.condition[:] = np.where(clean, condition, np.nan)
-        report.clean[:] = clean & (condition * np.maximum(report.error, of.eps) <= _SMALL)
+        report.clean[:] = clean & (condition * np.maximum(report.error, of.eps) <= of.small)
     return of.by_system(X).transpose(1, 0, 2), report
 
 

@@ -120,8 +120,8 @@ class BatchFactor:
         Examples
         --------
         >>> import frontal, numpy as np, scipy.sparse as sp
-        >>> A = sp.csc_array([[2.0, 0.0], [0.0, 3.0]])
-        >>> factors = frontal.factorize_batch(A, np.array([[1.0, 2.0], [1.0, -1.0]]))
+        >>> A = sp.csc_array([[2.0, 0.0], [1.0, 3.0]])
+        >>> factors = frontal.factorize_batch(A, np.array([[1.0, 5.0, 2.0], [1.0, 5.0, -1.0]]))
         >>> factors.logdet().round(3).tolist()
         [0.693, nan]
         """

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._jit import allocating, jit
+from .._jit import allocating, inner, jit
 from ..accuracy import COMPONENTWISE, NORMWISE, borders, eps_of
 from ..cpu.blas import routines
 from ..cpu.residual import measure, weights
@@ -21,11 +21,12 @@ from .factorize import Numbers, Pattern, on_threads
 
 UNKNOWN = -9999  # a decade of |A||x|/|b| for which no condition number was estimated
 _STEPS = 5  # of refinement, as `refine.refine` takes by default
-_SMALL = 1e-5  # an error of solutions that is far from what is warned of
+_SMALL = 1e-5  # an error of solutions that is far from what is warned of,
+_WORST = 0.01  # which is this, as in `factor.verdict`
 _WIDTH = 32  # right-hand sides solved together by BLAS,
 _MANY = 16  # by which so many are solved in small fronts too
 _FORMED = 4  # orders up to which all columns of an inverse are formed
-_MOST_VECTORS = 2
+_VECTORS, _TURNS = 2, 3
 
 
 class Report(NamedTuple):
@@ -132,40 +133,81 @@ def _refine(of, numbers, i, sides, op, matrix, B, X, R, sizes):
     return told, taken
 
 
-@allocating
-def _condition(of, numbers, i, sides, op, matrix, B, X, solution, error):
-    """As `solution_condition`, roughly: by one block of two vectors, or all if they are few."""
-    indptr, indices, data, flipped = matrix[0], matrix[1], matrix[2], matrix[3]
-    n = X.shape[1]
-    w = np.empty(n)
-    weights(indptr, indices, data, flipped, X, B, solution, error, w)
-    count = n if n <= _FORMED else _MOST_VECTORS
-    V, Y = np.zeros((count, n), X.dtype), np.empty((count, n), X.dtype)
+@inner
+def _begin(V):
+    """The vectors that `Probes.first` gives."""
+    n = V.shape[1]
     for j in range(n):
         if n <= _FORMED:
             V[j, j] = 1
         else:
             growing = (1 + j / (n - 1)) / (1.5 * n)
             V[0, j], V[1, j] = 1 / n, -growing if j % 2 else growing
-    # op(A), but for conjugates, and its adjoint
-    flip = op[0]
-    _solve(of, numbers, i, sides, not flip, not flip, V, Y)
-    largest = 0.0
-    for c in range(count):
+
+
+@inner
+def _signs(w, Y, S):
+    """Signs of Y times the weights; the largest 1-norm of a row of Y times them, and which."""
+    most, which = -1.0, 0
+    for c in range(Y.shape[0]):
         total = 0.0
-        for j in range(n):
+        for j in range(Y.shape[1]):
             size = np.float64(np.abs(Y[c, j]))
             total += w[j] * size
-            V[c, j] = w[j] * (Y[c, j] / size) if size > 0 else w[j]
-        largest = max(largest, total) if total == total else np.inf
-    if n <= _FORMED or not largest < np.inf:
-        return largest
-    _solve(of, numbers, i, sides, flip, flip, V, Y)
-    for c in range(count):
+            S[c, j] = w[j] * (Y[c, j] / size) if size > 0 else w[j]
+        if total > most or total != total:
+            most, which = total, c
+    return most, which
+
+
+@inner
+def _gains(Z):
+    """Largest modulus of the columns of Z, and those of the largest two; NaN where there is one."""
+    largest, other, first, second = -1.0, -1.0, 0, 0
+    for j in range(Z.shape[1]):
+        gain = 0.0
+        for c in range(Z.shape[0]):
+            size = np.float64(np.abs(Z[c, j]))
+            gain = size if size > gain or size != size else gain
+        if gain > largest or gain != gain:
+            other, largest, second, first = largest, gain, first, j
+        elif gain > other:
+            other, second = gain, j
+    return largest, first, second
+
+
+@allocating
+def _condition(of, numbers, i, sides, op, matrix, B, X, solution, error):
+    """As `solution_condition`, roughly where it is small, by the blocks of `one_norm`."""
+    n = X.shape[1]
+    w = np.empty(n)
+    weights(matrix[0], matrix[1], matrix[2], matrix[3], X, B, solution, error, w)
+    count = n if n <= _FORMED else _VECTORS
+    V, Y = np.zeros((count, n), X.dtype), np.empty((count, n), X.dtype)
+    S = np.empty((count, n), X.dtype)
+    _begin(V)
+    found, flip = -1.0, op[0]  # op(A), but for conjugates, and its adjoint
+    for turn in range(_TURNS):
+        _solve(of, numbers, i, sides, not flip, not flip, V, Y)
+        most, which = _signs(w, Y, S)
+        if most < found:
+            break
+        found = most
+        if turn == _TURNS - 1 or n <= _FORMED or not found < np.inf:
+            break
+        _solve(of, numbers, i, sides, flip, flip, S, Y)
+        largest, first, second = _gains(Y)
+        own = X.dtype.type(0)
         for j in range(n):
-            size = np.float64(np.abs(Y[c, j]))
-            largest = max(largest, size) if size == size else np.inf
-    return largest
+            own += np.conj(Y[which, j]) * V[which, j]
+        if largest <= np.abs(own):
+            break
+        found = max(found, largest) if largest == largest else np.inf
+        if found * error <= _SMALL or not found < np.inf:
+            break
+        V[:] = 0
+        V[0, first] = V[1, second] = 1
+    return found if found == found else np.inf
 
 
 @allocating
@@ -210,7 +252,7 @@ def _solve_each(
             of_x = matrix, b, x, sizes, told, known, eps
             condition = _estimated(of, numbers, i, sides, op, *of_x)
             report.condition[i] = condition
-            report.clean[i] = condition * max(told[0], eps) <= _SMALL
+            report.clean[i] = condition * max(told[0], eps) <= _WORST
 
 
 def solve(

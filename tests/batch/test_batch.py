@@ -35,6 +35,7 @@ def case(request):
     return CASES[request.param].tocsc()
 
 
+@pytest.mark.filterwarnings("error::frontal.errors.PerformanceWarning")
 @pytest.mark.parametrize(
     ("kind", "dtype"),
     [("spd", "d"), ("general", "d"), ("symmetric", "d"), ("general", "f"), ("hermitian", "F")],

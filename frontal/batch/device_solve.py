@@ -74,17 +74,18 @@ class _Forest:
         self._moduli: DeviceSystem | None = None
         if (trans != "N") not in norms:
             zero = self.xp.zeros((factor.symbolic.n, 1), dtype)
-            norms[trans != "N"] = self.largest(self.magnitude(zero + 1, zero))[0]
+            norms[trans != "N"] = self.largest(self.magnitude(zero + 1, zero))[0, 0]
         self.norm = norms[trans != "N"]
 
     def by_system(self, V: Array) -> Given:
         """Vectors as (k, batch, n)."""
         return V.T.reshape(V.shape[1], self.count, -1)
 
-    def largest(self, V: Array) -> np.ndarray:
-        """Largest modulus of each vector of each system."""
-        found = self.xp.abs(self.by_system(V)).max(axis=2)
-        return self.device.download(found).astype(np.float64)
+    def largest(self, *vectors: Array) -> np.ndarray:
+        """Largest modulus of each vector of each system, (k, batch) for each of these arrays."""
+        xp = self.xp
+        found = [xp.abs(self.by_system(V)).max(axis=2).astype(np.float64) for V in vectors]
+        return self.device.download(xp.stack(found))
 
     def magnitude(self, X: Array, B: Array) -> Given:
         """|A||X| + |B|, (batch * n, k): the residual of -|X| for the matrix of moduli."""
@@ -105,13 +106,14 @@ class _Forest:
     def measure(self, X: Array, B: Array) -> tuple[Array, _Sizes]:
         """Residuals, and sizes of them and of vectors."""
         R = self.system.measure(X, B)[0]
-        component = np.zeros((X.shape[1], self.norm.size))
-        if self.badly_scaled:
-            size = self.xp.abs(R)
-            part = self.xp.where(size > 0, size / self.magnitude(X, B), 0)
-            component = self.largest(part)
-            component[~np.isfinite(component)] = np.inf
-        return R, _Sizes(self.largest(R), self.largest(X), self.largest(B), component)
+        if not self.badly_scaled:
+            found = self.largest(R, X, B)
+            return R, _Sizes(found[0], found[1], found[2], np.zeros_like(found[0]))
+        size = self.xp.abs(R)
+        part = self.xp.where(size > 0, size / self.magnitude(X, B), 0)
+        found = self.largest(R, X, B, part)
+        component = np.where(np.isfinite(found[3]), found[3], np.inf)
+        return R, _Sizes(found[0], found[1], found[2], component)
 
     def normwise(self, sizes: _Sizes) -> np.ndarray:
         """Backward errors, (k, batch); infinite for what is no number."""
@@ -242,6 +244,6 @@ def _condition(
     sums = of.device.download((weight * moduli).sum(axis=2).max(axis=0))
     signs = weight * xp.where(moduli > 0, Y / xp.where(moduli > 0, moduli, 1), 1)
     signs = xp.ascontiguousarray(signs.astype(of.dtype)).reshape(2, -1)
-    gains = of.largest(of.factor.system(one, of.dtype).solve(signs.T)).max(axis=0)
+    gains = of.largest(of.factor.system(one, of.dtype).solve(signs.T))[0].max(axis=0)
     found = np.maximum(sums, gains)
     return np.where(np.isnan(found), np.inf, found)

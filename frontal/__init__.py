@@ -17,7 +17,10 @@ __version__ = "0.2.0"
 if TYPE_CHECKING:
     from . import gpu, io, linalg, ordering, problems
     from .api import analyze, factorize, solve
+    from .batch.api import factorize_batch, solve_batch
+    from .batch.factors import BatchFactor, BatchInfo
     from .errors import (
+        BatchError,
         FactorFreedError,
         FactorInvalidError,
         FactorMemoryError,
@@ -41,10 +44,15 @@ _HOME = {
     "analyze": "api",
     "factorize": "api",
     "solve": "api",
+    "factorize_batch": "batch.api",
+    "solve_batch": "batch.api",
+    "BatchFactor": "batch.factors",
+    "BatchInfo": "batch.factors",
     "Analysis": "factor.analysis",
     "Factor": "factor.factor",
     "SolveInfo": "info",
     "Solver": "solver",
+    "BatchError": "errors",
     "FactorFreedError": "errors",
     "FactorInvalidError": "errors",
     "FactorMemoryError": "errors",
@@ -62,6 +70,9 @@ _MODULES = ("gpu", "io", "linalg", "ordering", "problems")
 
 __all__ = [
     "Analysis",
+    "BatchError",
+    "BatchFactor",
+    "BatchInfo",
     "Factor",
     "FactorFreedError",
     "FactorInvalidError",
@@ -79,12 +90,14 @@ __all__ = [
     "Solver",
     "analyze",
     "factorize",
+    "factorize_batch",
     "gpu",
     "io",
     "linalg",
     "ordering",
     "problems",
     "solve",
+    "solve_batch",
 ]
 
 

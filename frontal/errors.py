@@ -202,6 +202,14 @@ class BatchError(FrontalError, np.linalg.LinAlgError):
         pairs = list(zip(self.indices.tolist(), self.columns.tolist(), strict=True))
         shown = ", ".join(f"matrix {i} at column {j}" for i, j in pairs[: self._SHOWN])
         more = f" and {len(pairs) - self._SHOWN} more" if len(pairs) > self._SHOWN else ""
+        if self.routine in ("factorize_batch", "solve"):
+            return (
+                f"{self.routine} failed for {len(pairs)} of {self.count} systems: {shown}{more}. "
+                "Likely causes: (a) they are singular, or not positive definite where kind='spd' "
+                "promises it, (b) NaN or infinity in them. The others are in .result, the numbers "
+                "in .indices and .columns, -1 for a column that is not known. Try: check=False for "
+                "`status` and no error, or frontal.factorize of one of them, which says more"
+            )
         cause, other = _BATCH_CAUSES.get(self.routine, ("it is singular", "a scaled matrix"))
         return (
             f"{self.routine} failed for {len(pairs)} of {self.count}: {shown}{more}. Likely "

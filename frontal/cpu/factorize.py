@@ -257,7 +257,7 @@ def _report(work, s, info):
 
 
 @inner
-def _take_part(work, low, root, top, leader, rank, info):
+def take_part(work, low, root, top, leader, rank, info):
     """See `run`."""
     state = work.state
     if leader:
@@ -299,25 +299,25 @@ def _take_part(work, low, root, top, leader, rank, info):
 @jit
 def _run_cholesky(rest, low, root, top, leader, rank, info):
     work = Work(CHOLESKY, *rest)
-    _take_part(borrow(work), low, root, top, leader, rank, info)
+    take_part(borrow(work), low, root, top, leader, rank, info)
 
 
 @jit
 def _run_lu(rest, low, root, top, leader, rank, info):
     work = Work(LU, *rest)
-    _take_part(borrow(work), low, root, top, leader, rank, info)
+    take_part(borrow(work), low, root, top, leader, rank, info)
 
 
 @jit
 def _run_ldlt(rest, low, root, top, leader, rank, info):
     work = Work(LDLT, *rest)
-    _take_part(borrow(work), low, root, top, leader, rank, info)
+    take_part(borrow(work), low, root, top, leader, rank, info)
 
 
 @jit
 def _run_ldlh(rest, low, root, top, leader, rank, info):
     work = Work(LDLH, *rest)
-    _take_part(borrow(work), low, root, top, leader, rank, info)
+    take_part(borrow(work), low, root, top, leader, rank, info)
 
 
 _RUN: dict[Method, Callable[..., None]] = {

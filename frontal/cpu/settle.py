@@ -52,7 +52,7 @@ def settle(place: Place, work: Work) -> tuple[Place, HostFactor]:
     if not method.indefinite:
         return place, HostFactor(panels, work.pivots, replaced, np.empty(0, panels.dtype))
     coupling, null = np.zeros(n, panels.dtype), np.zeros(n, np.bool_)
-    _settle_in_place(plan, delays, place.panel, panels, work.pivots, coupling, null)
+    settle_alone(plan, delays, place.panel, panels, work.pivots, coupling, null)
     nulls = np.flatnonzero(null).astype(np.int32)
     return place, HostFactor(panels, work.pivots, replaced, coupling, nulls)
 
@@ -111,7 +111,7 @@ def _widest(plan, received):
 
 
 @jit
-def _settle_in_place(plan, delays, offset, panels, pivots, coupling, null):
+def settle_alone(plan, delays, offset, panels, pivots, coupling, null):
     """Exchanges in place of the orders of LDL^H, and its couplings and null pivots."""
     at, place = np.empty((2, _widest(plan, delays.received)), np.int32)
     for s in range(plan.parent.size):

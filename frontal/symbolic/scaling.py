@@ -327,3 +327,44 @@ def equilibrate_symmetric(
     size[~(size < np.inf)] = -np.inf
     _equal_rows(indptr, indices, size, scale)
     return _powers(np.rint(scale))
+
+
+@jit
+def scale_values(indptr, indices, data, row, column, alike, out):
+    """As `equilibrated` and `scaled`, for compiled loops over matrices of one pattern.
+
+    Parameters
+    ----------
+    indptr, indices, data : arrays
+        A by columns.
+    row, column : (n,) float64 arrays
+        Scalings to begin with, 1 where there are none; they become those of A.
+    alike : bool
+        Rows and columns are scaled alike.
+    out : (nnz,) array
+        Gets the scaled values.
+
+    Returns
+    -------
+    bool
+        Whether the products of these factors are numbers; else `out` is not written.
+    """
+    modulus = np.empty(data.size)
+    for p in range(data.size):
+        modulus[p] = np.abs(data[p])
+    if alike:
+        scale = 0.5 * (np.log2(row) + np.log2(column))
+        for p in range(data.size):
+            size = modulus[p]
+            modulus[p] = np.log2(size) if 0 < size < np.inf else -np.inf
+        _equal_rows(indptr, indices, modulus, scale)
+        row[:] = _powers(np.rint(scale))
+        column[:] = row
+    else:
+        of = _exponents(row), _exponents(column)
+        by_row, by_column = _equal(indptr, indices, modulus.view(np.int64), *of)
+        row[:], column[:] = by_row, by_column
+    if extreme(row, column):
+        return False
+    _multiply(indptr, indices, data, row, column, out)
+    return True

@@ -55,9 +55,22 @@ def effective_resistance(result):
     assert total == pytest.approx(expected, rel=1e-12)
 
 
+def chemical_reactors(result):
+    lost, saved = result
+    assert lost < 1e-12
+    assert 0 < saved < 0.5
+
+
+def grid_contingencies(result):
+    steps, mismatch, lowest = result
+    assert steps <= 6
+    assert mismatch < 1e-10
+    assert 0.8 < lowest < 1
+
+
 CHECKS = (
     *(poisson_disc, elastic_cantilever, transient_heat, newton_diffusion, helmholtz_scattering),
-    *(convection_diffusion, gmrf, effective_resistance),
+    *(convection_diffusion, gmrf, effective_resistance, chemical_reactors, grid_contingencies),
 )
 
 

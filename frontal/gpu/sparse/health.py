@@ -89,13 +89,18 @@ def growth(
 
 def diagonal(pattern: Pattern, panels: Array) -> np.ndarray:
     """Diagonal of L, U or D in elimination order, on the host."""
+    return pattern.device.download(diagonal_there(pattern, panels))
+
+
+def diagonal_there(pattern: Pattern, panels: Array) -> Array:
+    """The same on the device."""
     device, n = pattern.device, int(pattern.plan.start[-1])
     found = device.xp.empty(n, panels.dtype)
     if n:
         kernel = device.kernel("system.cu", "system_diagonal", panels.dtype, **constants(pattern))
         blocks = launch.system_blocks(n, device.limits)
         kernel((blocks,), (launch.SYSTEM_THREADS,), (*_fronts(pattern, panels), found))
-    return device.download(found)
+    return found
 
 
 def _fronts(pattern: Pattern, panels: Array) -> tuple[Value, ...]:

@@ -1,0 +1,270 @@
+"""Systems of one pattern on a GPU: a forest, factorized and swept as one block diagonal matrix.
+
+Its kernels know nothing of systems; norms, errors and estimates are those of each one, and so are
+the decisions to refine. What is not sound by them goes to the host, to be looked at one by one.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from ..accuracy import eps_of
+from ..factor.analyzed import Analyzed
+from ..gpu.runtime import device as devices
+from ..gpu.runtime.array import Array
+from ..gpu.runtime.device import Device
+from ..gpu.sparse.backend import GpuBackend
+from ..gpu.sparse.factor import GpuFactor
+from ..gpu.sparse.health import diagonal_there
+from ..gpu.sparse.matrix import DeviceMatrix
+from ..method import LARGEST, tiny_pivot
+from ..protocol import HostFactor, NumericFactor, panel_offsets
+from ..symbolic.scaling import Scaling
+from ..symmetry import ROUNDING, is_hermitian
+from .device_scaling import Equilibration, Resident
+from .device_solve import solved
+from .each import pivot_ratios, scaled_each, slogdets
+from .factorize import NOT_FINITE, SOUND, UNSURE
+from .forest import forest
+from .host import pattern_of
+from .input import Given
+from .substitute import UNKNOWN, Known, Report
+
+_MOST = 1 << 28  # entries of the panels of a forest
+_FEW, _GROWTH = 40, 1e4  # entries of L above 1/u, and their size, that refinement answers for
+
+
+class _Forest(GpuBackend):
+    """A backend for block diagonal matrices of which some blocks may have no factor."""
+
+    def attempted(
+        self, values: Array, scaling: Scaling | None, before: GpuFactor | None
+    ) -> GpuFactor:
+        """The factor of all blocks that have one; values are on the device."""
+        dtype = np.dtype(values.dtype)
+        with self._lists(dtype):
+            matrix = DeviceMatrix(self.entries, values, scaling, None, there=True, hermitian=False)
+            tiny = tiny_pivot(dtype, self.symbolic.method)
+            storage, outcome = self._compute(matrix, dtype, tiny, before)
+        return GpuFactor(matrix, storage, outcome.replaced, outcome.examined)
+
+
+class _Part:
+    """Some systems of a batch, in one forest.
+
+    Attributes
+    ----------
+    row, column : (batch, n) device arrays
+        Scaling; None without.
+    ratio : (batch,) float64 array
+        See `Health.pivot_ratio`.
+    norms : dict
+        By transposition: infinity norms, as far as they were asked for.
+    """
+
+    def __init__(self, analysis: Analyzed, values: Given, device: Device) -> None:
+        symbolic, count = analysis.symbolic, values.shape[0]
+        self.analysis, self.symbolic, self.values = analysis, symbolic, values
+        self._offsets = panel_offsets(symbolic.plan, symbolic.method)
+        of = self._pattern = pattern_of(analysis, self._offsets)
+        self._device, self._backend = device, _Forest(forest(symbolic, count), device)
+        self._mirror, self._own = device.upload(of.mirror), device.upload(np.maximum(of.own, 0))
+        self._factor: GpuFactor | None = None
+        self._host: HostFactor | None = None
+        self._equilibration = Equilibration(of, symbolic.method.one_triangle, device)
+        self.row: Given = None
+        self.column: Given = None
+        self.ratio, self.norms = np.full(count, np.nan), {}
+        self.known = Known.nothing(count)
+
+    def factorize(self) -> np.ndarray:
+        """Factorize all of them; the outcome of each."""
+        values, xp = self.values, self._device.xp
+        known = xp.isfinite(values).all(axis=1)
+        finite = self._device.download(known)
+        given = values if finite.all() else xp.where(known[:, None], values, 0)
+        good = self._suits(given)
+        scaling = self._scaling(given, good) if self.symbolic.method.scaling else None
+        self._factor = self._backend.attempted(given.reshape(-1), scaling, self._factor)
+        self._host, self.norms = None, {}
+        outcome = np.where(finite, self._outcome(given), NOT_FINITE)
+        return np.where(finite & ~good, UNSURE, outcome)
+
+    def _scaling(self, given: Given, good: np.ndarray) -> Scaling:
+        """Factors for rows and columns of all systems; those that have none are no more `good`."""
+        device, of = self._device, self._pattern
+        if self._equilibration.fits:
+            self.row, self.column = self._equilibration(given)
+            return Resident(self.row.reshape(-1), self.column.reshape(-1))
+        row, column = np.empty((2, len(given), self.symbolic.n))
+        begin = of.row, of.column, self.symbolic.method.one_triangle, row, column
+        good &= scaled_each(of.indptr, of.indices, device.download(given), *begin)
+        self.row, self.column = device.upload(row), device.upload(column)
+        return Scaling(row.reshape(-1), column.reshape(-1))
+
+    def _suits(self, given: Given) -> np.ndarray:
+        """Which have the symmetry that the method takes for granted, up to rounding."""
+        method, xp = self.symbolic.method, self._device.xp
+        if not method.one_triangle:
+            return np.ones(len(given), np.bool_)
+        other = given[:, self._mirror]
+        gap = xp.abs(given - (other.conj() if method.adjoint else other)).max(axis=1)
+        bound = ROUNDING * eps_of(given.dtype) * xp.abs(given).max(axis=1)
+        return self._device.download(gap <= bound)
+
+    def _outcome(self, given: Given) -> np.ndarray:
+        """What pivots tell of each system."""
+        factor, shape, xp = self.factor, (len(given), -1), self._device.xp
+        there: Given = diagonal_there(factor.pattern, factor.storage.panels)
+        pivots, eps = there.reshape(shape), eps_of(given.dtype)
+        before, self.ratio = self.ratio, self._ratios(pivots, given)
+        with np.errstate(all="ignore"):
+            alike = (self.ratio <= 10 * before) & (before <= 10 * self.ratio)
+            self.known.decade[:, ~alike] = UNKNOWN
+            outcome = np.where(self.ratio >= eps**0.5, SOUND, UNSURE)
+        kept = factor.storage.largest
+        if kept is None:
+            bad = ~(xp.real(pivots) > 0)
+            place = xp.where(bad.any(axis=1), 1 + xp.argmax(bad, axis=1), 0)
+            failed = self._device.download(place)
+            return np.where(failed > 0, failed, outcome)
+        largest: Given = kept
+        largest = largest.reshape(shape)
+        weak = ~(largest <= LARGEST)
+        bears = (weak.sum(axis=1) <= _FEW) & (~weak | (largest <= _GROWTH)).all(axis=1)
+        return np.where(self._device.download(bears), outcome, UNSURE)
+
+    def _ratios(self, pivots: Given, given: Given) -> np.ndarray:
+        """See `Health.pivot_ratio`."""
+        method, xp, coupling = self.symbolic.method, self._device.xp, self.factor.coupling()
+        if coupling.any():
+            shape = pivots.shape
+            return pivot_ratios(method, self._device.download(pivots), coupling.reshape(shape))
+        size = xp.abs(pivots).astype(np.float64)
+        if method.pivots:
+            with np.errstate(all="ignore"):
+                return self._device.download(size.min(axis=1) / size.max(axis=1))
+        own = xp.abs(given[:, self._own])
+        with np.errstate(all="ignore"):
+            return np.minimum(self._device.download((size * size / own).min(axis=1)), 1)
+
+    @property
+    def factor(self) -> GpuFactor:
+        """That of the forest."""
+        if self._factor is None:
+            raise RuntimeError("nothing was factorized")
+        return self._factor
+
+    def solve(self, trans: str, B: Given) -> tuple[Given, Report]:
+        """Solutions of all of them."""
+        return solved(self.factor, len(self.values), self.norms, self.known, trans, B)
+
+    def slogdet(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of all of them."""
+        shape, factor = (len(self.values), -1), self.factor
+        pivots = factor.pivots.reshape(shape) if factor.pivots.size else np.empty((1, 0))
+        diagonal = factor.diagonal().reshape(shape)
+        with np.errstate(all="ignore"):
+            scales = [self._device.download(x) for x in (self.row, self.column) if x is not None]
+            return slogdets(self.symbolic, diagonal, pivots, scales)
+
+    def numeric(self, i: int) -> NumericFactor:
+        """A copy of the factor of one of them on the host."""
+        host = self._host = self._host or self.factor.to_host()
+        symbolic, n, size = self.symbolic, self.symbolic.n, int(self._offsets[-1])
+        own = slice(i * n, (i + 1) * n)
+        one = HostFactor(
+            host.panels[i * size : (i + 1) * size].copy(),
+            *(host.pivots[own].copy(), 0, host.coupling[own].copy(), np.empty(0, np.int32)),
+        )
+        values = self._device.download(self.values[i])
+        hermitian = is_hermitian(symbolic.indptr, symbolic.indices, values)
+        scaling = None
+        if symbolic.method.scaling:
+            one_of = self._device.download(self.row[i]), self._device.download(self.column[i])
+            scaling = Scaling(*one_of)
+        engine = self.analysis.on("cpu").engine
+        return engine.restored(one, symbolic.with_values(values, hermitian), scaling)
+
+
+class DeviceSystems:
+    """See `systems.Engine`.
+
+    Parameters
+    ----------
+    analysis : Analyzed
+    values : (batch, nnz) array
+        By columns, on the host or on the device; kept there.
+    """
+
+    on_device = True
+
+    def __init__(self, analysis: Analyzed, values: Given) -> None:
+        symbolic, count = analysis.symbolic, values.shape[0]
+        self._device = devices.device_of()
+        self._xp: Given = self._device.xp
+        self.values: Given = self._xp.asarray(values)
+        size = int(panel_offsets(symbolic.plan, symbolic.method)[-1])
+        most = min(_MOST // max(size, 1), np.iinfo(np.int32).max // max(symbolic.n, 1))
+        pieces = -(-count // max(most, 1))
+        self._ends = np.linspace(0, count, pieces + 1).round().astype(np.int64)
+        self._parts = [
+            _Part(analysis, self.values[first:last], self._device)
+            for first, last in pairwise(self._ends.tolist())
+        ]
+        self._n, self._count = symbolic.n, count
+
+    def renew(self, systems: np.ndarray, values: Given) -> None:
+        """See `systems.Engine`."""
+        new = self._xp.asarray(values)
+        if systems.size == self._count:
+            self.values[...] = new
+        else:
+            self.values[self._xp.asarray(systems)] = new
+
+    def factorize(self, systems: np.ndarray) -> np.ndarray:
+        """See `systems.Engine`; others of a forest are computed anew, to the same bits."""
+        outcome = np.full(self._count, UNSURE, np.int64)
+        asked = np.zeros(self._count, np.bool_)
+        asked[systems] = True
+        for part, own in self._places():
+            if asked[own].any() and self._n:
+                outcome[own] = part.factorize()
+        return outcome[systems]
+
+    def _places(self) -> list[tuple[_Part, slice]]:
+        ends = self._ends.tolist()
+        own = [slice(*pair) for pair in pairwise(ends)]
+        return list(zip(self._parts, own, strict=True))
+
+    def solve(self, trans: str, B: Given, systems: np.ndarray) -> tuple[Given, Report]:
+        """See `systems.Engine`; on the device."""
+        report, asked, xp = Report.empty(self._count), np.zeros(self._count, np.bool_), self._xp
+        asked[systems] = True
+        found = [xp.empty((0, B.shape[1], self._n), B.dtype)]
+        for part, own in self._places():
+            size = own.stop - own.start, B.shape[1], self._n
+            if not asked[own].any():
+                found.append(xp.full(size, np.nan, B.dtype))
+                continue
+            X, told = part.solve(trans, B[own] if B.shape[0] > 1 else B)
+            if not asked[own].all():
+                X = xp.where(xp.asarray(asked[own])[:, None, None], X, np.nan).astype(B.dtype)
+            found.append(X)
+            for whole, one in zip(report, told, strict=True):
+                whole[own] = one
+        report.clean[~asked] = False
+        return xp.concatenate(found), report
+
+    def slogdet(self, systems: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """See `systems.Engine`."""
+        pairs = [part.slogdet() for part in self._parts]
+        sign, value = (np.concatenate(one) for one in zip(*pairs, strict=True))
+        return sign[systems], value[systems]
+
+    def numeric(self, i: int) -> NumericFactor:
+        """See `systems.Engine`; on the host."""
+        place = int(np.searchsorted(self._ends, i, "right")) - 1
+        return self._parts[place].numeric(i - int(self._ends[place]))

@@ -1,0 +1,249 @@
+"""Solutions of the systems of a forest on a GPU, refined and judged each for itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ..accuracy import COMPONENTWISE, NORMWISE, borders, eps_of
+from ..gpu.runtime.array import Array
+from ..gpu.sparse.entries import Entries
+from ..gpu.sparse.factor import GpuFactor
+from ..gpu.sparse.prepared import Prepared
+from ..gpu.sparse.system import DeviceSystem
+from ..symbolic.scaling import Scaling
+from .input import Given
+from .substitute import Known, Report
+
+_STEPS = 5  # as for systems on the host
+_SMALL = {4: 1e-3, 8: 1e-5}  # by bytes of a real number: errors that are far from 0.01
+
+
+class _Sizes(NamedTuple):
+    """Largest moduli, and componentwise errors if wanted, (k, batch) each, on the host."""
+
+    residual: np.ndarray
+    solution: np.ndarray
+    rhs: np.ndarray
+    component: np.ndarray
+
+
+@dataclass
+class _Moduli:
+    """What `DeviceSystem` reads of a factor, with the moduli of its matrix."""
+
+    entries: Entries
+    values: Array
+    scaling: Scaling | None
+    scales: tuple[Array | None, Array | None]
+    hermitian: bool
+    storage: Prepared
+
+
+class _Forest:
+    """op(A) X = B for vectors (batch * n, k) on the device.
+
+    Parameters
+    ----------
+    factor : GpuFactor
+    count : int
+        Number of systems.
+    norms : dict
+        By transposition: infinity norms of op(A_i), if they are known; they are from now on.
+    trans : {"N", "T", "H"}
+    dtype : numpy.dtype
+        Of the vectors.
+    """
+
+    def __init__(
+        self,
+        factor: GpuFactor,
+        count: int,
+        norms: dict[bool, np.ndarray],
+        trans: str,
+        dtype: np.dtype,
+    ) -> None:
+        self.factor, self.count, self.trans, self.dtype = factor, count, trans, dtype
+        self.device, self.eps = factor.entries.device, eps_of(dtype)
+        self.xp: Given = self.device.xp
+        self.system = factor.system(trans, dtype)
+        self.small = _SMALL[np.finfo(dtype).dtype.itemsize]
+        self.badly_scaled = factor.scaling is not None
+        self._moduli: DeviceSystem | None = None
+        if (trans != "N") not in norms:
+            zero = self.xp.zeros((factor.symbolic.n, 1), dtype)
+            norms[trans != "N"] = self.largest(self.magnitude(zero + 1, zero))[0, 0]
+        self.norm = norms[trans != "N"]
+
+    def by_system(self, V: Array) -> Given:
+        """Vectors as (k, batch, n)."""
+        return V.T.reshape(V.shape[1], self.count, -1)
+
+    def largest(self, *vectors: Array) -> np.ndarray:
+        """Largest modulus of each vector of each system, (k, batch) for each of these arrays."""
+        xp = self.xp
+        found = [xp.abs(self.by_system(V)).max(axis=2).astype(np.float64) for V in vectors]
+        return self.device.download(xp.stack(found))
+
+    def magnitude(self, X: Array, B: Array) -> Given:
+        """|A||X| + |B|, (batch * n, k): the residual of -|X| for the matrix of moduli."""
+        factor, xp = self.factor, self.xp
+        if self._moduli is None:
+            given = _Moduli(
+                entries=factor.entries,
+                values=xp.abs(factor.values).astype(factor.values.dtype),
+                scaling=factor.scaling,
+                scales=factor.scales,
+                hermitian=False,
+                storage=factor.storage,
+            )
+            self._moduli = DeviceSystem(given, self.trans, self.dtype)
+        x, b = (xp.asfortranarray(V.astype(self.dtype)) for V in (-xp.abs(X), xp.abs(B)))
+        return xp.real(self._moduli.measure(x, b)[0])
+
+    def measure(self, X: Array, B: Array) -> tuple[Array, _Sizes]:
+        """Residuals, and sizes of them and of vectors."""
+        R = self.system.measure(X, B)[0]
+        if not self.badly_scaled:
+            found = self.largest(R, X, B)
+            return R, _Sizes(found[0], found[1], found[2], np.zeros_like(found[0]))
+        size = self.xp.abs(R)
+        part = self.xp.where(size > 0, size / self.magnitude(X, B), 0)
+        found = self.largest(R, X, B, part)
+        component = np.where(np.isfinite(found[3]), found[3], np.inf)
+        return R, _Sizes(found[0], found[1], found[2], component)
+
+    def normwise(self, sizes: _Sizes) -> np.ndarray:
+        """Backward errors, (k, batch); infinite for what is no number."""
+        scale = self.norm * sizes.solution + sizes.rhs
+        error = sizes.residual / np.where(scale > 0, scale, 1.0)
+        return np.where(np.isfinite(error), error, np.inf)
+
+    def merit(self, sizes: _Sizes) -> np.ndarray:
+        """Errors in units of what is good enough."""
+        merit = self.normwise(sizes) / (NORMWISE * self.eps)
+        return np.maximum(merit, sizes.component / (COMPONENTWISE * self.eps))
+
+    def chosen(self, better: np.ndarray, trial: Array, X: Array) -> Array:
+        """Vectors of `trial` where `better` (k, batch), else of X."""
+        mask = self.device.upload(np.ascontiguousarray(better))[:, :, None]
+        found = self.xp.where(mask, self.by_system(trial), self.by_system(X))
+        return found.reshape(X.shape[1], -1).T
+
+    def fine(self, sizes: _Sizes) -> np.ndarray:
+        """Systems whose errors are what rounding costs, away from the borders of the exponent."""
+        low, high, most = borders(self.factor.dtype, self.dtype)
+        norm, x, b = self.norm, sizes.solution, sizes.rhs
+        inside = (norm >= low) & (norm <= high) & (b >= low) & (b <= high)
+        inside &= (x >= low) & (x <= high) & (norm * x <= most)
+        return ((self.merit(sizes) <= 1) & (inside | (b == 0))).all(axis=0)
+
+
+def solved(
+    factor: GpuFactor,
+    count: int,
+    norms: dict[bool, np.ndarray],
+    known: Known,
+    trans: str,
+    B: Given,
+) -> tuple[Given, Report]:
+    """Solve all systems of a forest.
+
+    Parameters
+    ----------
+    factor : GpuFactor
+    count : int
+    norms, known
+        Of these factors; changed.
+    trans : {"N", "T", "H"}
+    B : (batch, k, n) or (1, k, n) array
+        On the host or on the device.
+
+    Returns
+    -------
+    X : (batch, k, n) array
+        On the device.
+    report : Report
+    """
+    k, n = B.shape[1:]
+    report, xp = Report.empty(count), factor.entries.device.xp
+    if not (count and k and n):
+        report.error[:], report.clean[:] = 0.0, True
+        return xp.empty((count, k, n), B.dtype), report
+    of = _Forest(factor, count, norms, trans, np.dtype(B.dtype))
+    whole = xp.broadcast_to(xp.asarray(B), (count, k, n)).transpose(1, 0, 2)
+    rhs = xp.ascontiguousarray(whole).reshape(k, -1).T
+    with np.errstate(all="ignore"):
+        X, R, sizes = _refined(of, rhs, report)
+        report.error[:] = of.normwise(sizes).max(axis=0)
+        clean = of.fine(sizes)
+        condition = _estimated(of, X, rhs, R, sizes, known)
+        report.condition[:] = np.where(clean, condition, np.nan)
+        report.clean[:] = clean & (condition * np.maximum(report.error, of.eps) <= of.small)
+    return of.by_system(X).transpose(1, 0, 2), report
+
+
+def _refined(of: _Forest, B: Array, report: Report) -> tuple[Array, Array, _Sizes]:
+    """Solutions, and corrections of those systems that are not good enough while they help."""
+    X = of.system.solve(B)
+    R, sizes = of.measure(X, B)
+    merit = of.merit(sizes)
+    active = np.ones(of.count, np.bool_)
+    for _ in range(_STEPS):
+        active &= (merit > 1).any(axis=0)
+        if not active.any():
+            break
+        trial = of.system.corrected(X, R)
+        after, found = of.measure(trial, B)
+        trial_merit = of.merit(found)
+        better = (trial_merit < merit) & active
+        halved = (better & (trial_merit <= merit / 2)).any(axis=0)
+        X, R = of.chosen(better, trial, X), of.chosen(better, after, R)
+        sizes = _Sizes(*(np.where(better, a, b) for a, b in zip(found, sizes, strict=True)))
+        merit = np.where(better, trial_merit, merit)
+        report.steps[better.any(axis=0)] += 1
+        active &= halved
+    return X, R, sizes
+
+
+def _estimated(
+    of: _Forest, X: Array, B: Array, R: Array, sizes: _Sizes, known: Known
+) -> np.ndarray:
+    """Condition numbers of the solutions of each system, from before or made anew for all."""
+    which = int(of.trans != "N")
+    gain = of.norm * sizes.solution / sizes.rhs
+    gain = np.where(np.isfinite(gain), gain, 0.0).max(axis=0)
+    decade = np.where(gain > 0, np.round(np.log10(gain)), -400).astype(np.int64)
+    if (np.abs(known.decade[which] - decade) <= 1).all():
+        return known.condition[which]
+    error = np.maximum(of.normwise(sizes).max(axis=0), of.eps)
+    found = _condition(of, X, B, R, sizes.solution, error)
+    found = np.where((sizes.solution > 0).any(axis=0), found, 0.0)
+    known.condition[which], known.decade[which] = found, decade
+    return found
+
+
+def _condition(
+    of: _Forest, X: Array, B: Array, R: Array, solution: np.ndarray, error: np.ndarray
+) -> np.ndarray:
+    """As `substitute` does it: one block of two vectors for all systems."""
+    xp, count, n = of.xp, of.count, X.shape[0] // of.count
+    size: Given = of.device.upload(np.ascontiguousarray(solution))[:, :, None]
+    least = of.device.upload(error)[:, None]
+    weight = (of.by_system(of.magnitude(X, B)) + xp.abs(of.by_system(R)) / least) / size
+    weight = xp.where(size > 0, weight, 0).max(axis=0)
+    j = np.arange(n)
+    growing = (1 + j / max(n - 1, 1)) / (1.5 * n)
+    first = np.stack([np.full(n, 1 / n), np.where(j % 2, -growing, growing)])
+    block = np.tile(first[:, None], (1, count, 1)).reshape(2, -1).astype(of.dtype)
+    one, other = ("N", "H") if of.trans == "N" else ("H", "N")
+    Y: Given = of.by_system(of.factor.system(other, of.dtype).solve(of.device.upload(block).T))
+    moduli: Given = xp.abs(Y)
+    sums = of.device.download((weight * moduli).sum(axis=2).max(axis=0))
+    signs = weight * xp.where(moduli > 0, Y / xp.where(moduli > 0, moduli, 1), 1)
+    signs = xp.ascontiguousarray(signs.astype(of.dtype)).reshape(2, -1)
+    gains = of.largest(of.factor.system(one, of.dtype).solve(signs.T))[0].max(axis=0)
+    found = np.maximum(sums, gains)
+    return np.where(np.isnan(found), np.inf, found)

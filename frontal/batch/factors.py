@@ -1,0 +1,351 @@
+"""BatchFactor: many factorized matrices, solved for together."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from .._typing import is_on_cupy
+from ..errors import BatchError
+from ..factor.factor import Factor
+from ..values import StoredOrder
+from .input import Block, Given, arranged_values, module_of, on_host, rhs_block, rhs_list
+from .substitute import Report
+from .systems import Systems, column_of
+
+
+class BatchInfo(NamedTuple):
+    """What is known of solutions, for each system the worst of its right-hand sides.
+
+    Attributes
+    ----------
+    backward_error : (batch,) float64 array
+        Normwise; NaN where there is no solution.
+    refinement_steps : (batch,) int64 array
+        Corrections kept.
+    condition : (batch,) float64 array
+        By how much the relative error of x may exceed its precision, estimated.
+    """
+
+    backward_error: np.ndarray
+    refinement_steps: np.ndarray
+    condition: np.ndarray
+
+
+class Group(NamedTuple):
+    """Systems of one pattern, their places in the batch, and the order of their values."""
+
+    systems: Systems
+    members: np.ndarray
+    orders: list[StoredOrder]
+
+
+class BatchFactor:
+    """Factorized matrices of a batch; made by `frontal.factorize_batch`.
+
+    Each system is computed as if it were alone: on the CPU its numbers are the same to the last bit
+    at every place of a batch and in batches of every size, on a GPU too whatever becomes of the
+    others.
+    """
+
+    def __init__(
+        self, groups: list[Group], count: int, listed: bool, lost: dict[int, Exception]
+    ) -> None:
+        self._groups, self._count, self._listed = groups, count, listed
+        self._lost = lost  # those with a pattern that has no regular matrix
+        self._home = np.zeros((2, count), np.int64)
+        for number, group in enumerate(groups):
+            self._home[0, group.members] = number
+            self._home[1, group.members] = np.arange(group.members.size)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, i: int) -> Factor:
+        """The `Factor` of one system, which shares the memory; until the next `refactorize`."""
+        if not -self._count <= i < self._count:
+            raise IndexError(f"system {i} of {self._count}")
+        i %= self._count
+        if i in self._lost:
+            raise self._lost[i]
+        number, place = self._home[:, i].tolist()
+        return self._groups[number].systems.factor(place)
+
+    def __repr__(self) -> str:
+        failed = int(np.count_nonzero(self.status))
+        methods = {group.systems.analysis.method for group in self._groups}
+        return (
+            f"<BatchFactor of {self._count} matrices: {', '.join(sorted(methods))}, "
+            f"{len(self._groups)} patterns{f', {failed} failed' if failed else ''}>"
+        )
+
+    @property
+    def status(self) -> np.ndarray:
+        """(batch,) int32: 0 for a factor, or 1 + the first column without a pivot; -1: unknown."""
+        found = self._gathered(lambda systems: systems.status(), np.int32)
+        for i, error in self._lost.items():
+            found[i] = 1 + column_of(error)
+        return found
+
+    @property
+    def perturbed(self) -> np.ndarray:
+        """(batch,) int64: pivots that were replaced."""
+
+        def replaced(systems: Systems) -> np.ndarray:
+            found = np.zeros(systems.count, np.int64)
+            for i, factor in systems.singles.items():
+                found[i] = factor.info["perturbed_pivots"]
+            return found
+
+        return self._gathered(replaced, np.int64)
+
+    def slogdet(self) -> tuple[np.ndarray, np.ndarray]:
+        """Signs (or phases) and logarithms of the moduli of the determinants, (batch,) each.
+
+        NaN for systems without a factor.
+        """
+        pairs = [group.systems.slogdet() for group in self._groups]
+        dtype = np.result_type(np.float32, *(sign.dtype for sign, _ in pairs))
+        sign, value = np.full(self._count, np.nan, dtype), np.full(self._count, np.nan)
+        for group, (one, other) in zip(self._groups, pairs, strict=True):
+            sign[group.members], value[group.members] = one, other
+        return sign, value
+
+    def logdet(self) -> np.ndarray:
+        """Natural logarithms of the determinants, (batch,); NaN where that is not positive.
+
+        Examples
+        --------
+        >>> import frontal, numpy as np, scipy.sparse as sp
+        >>> A = sp.csc_array([[2.0, 0.0], [1.0, 3.0]])
+        >>> factors = frontal.factorize_batch(A, np.array([[1.0, 5.0, 2.0], [1.0, 5.0, -1.0]]))
+        >>> factors.logdet().round(3).tolist()
+        [0.693, nan]
+        """
+        sign, value = self.slogdet()
+        positive = (np.imag(sign) == 0) & (np.real(sign) > 0)
+        return np.where(positive, value, np.nan)
+
+    def solve(
+        self, b: Given, trans: str = "N", *, check: bool = True, return_info: bool = False
+    ) -> Given:
+        """Solve op(A_i) x_i = b_i for all systems.
+
+        Parameters
+        ----------
+        b : array (n,), (n, k), (batch, n) or (batch, n, k), or list of (n_i,) or (n_i, k)
+            One without a batch axis serves all systems. Of (batch, n) and (n, k) the first is
+            meant where both fit. On the host or on the GPU.
+        trans : {"N", "T", "H"}
+            op(A): the matrix, its transpose or its adjoint.
+        check : bool
+            Raise for systems with a factor of which there is no solution.
+        return_info : bool
+
+        Returns
+        -------
+        x : array (batch, n) or (batch, n, k), or list, where b is
+            NaN for systems without a factor.
+        info : BatchInfo
+            If `return_info`.
+
+        Raises
+        ------
+        BatchError
+            With what there is in ``result``.
+        ValueError, NonFiniteInputError
+            If b does not fit, or has NaN or infinity.
+
+        Warns
+        -----
+        IllConditionedWarning
+            As `Factor.solve`, for each such system.
+        PerformanceWarning
+            If systems had to be solved one by one.
+
+        Examples
+        --------
+        >>> import frontal, numpy as np
+        >>> A = frontal.problems.convdiff2d(10)
+        >>> factors = frontal.factorize_batch(A, np.linspace(1, 2, 5)[:, None] * A.data)
+        >>> x, info = factors.solve(np.ones(100), return_info=True)
+        >>> x.shape, bool((info.backward_error < 1e-15).all())
+        ((5, 100), True)
+        """
+        if trans not in ("N", "T", "H"):
+            raise ValueError(f"trans is {trans!r}; choose 'N', 'T' or 'H'")
+        there, blocks = self._blocks(b)
+        report, failures = Report.empty(self._count), {}
+        parts = []
+        for group, (B, restore) in zip(self._groups, blocks, strict=True):
+            X, found, lost = _solve(group.systems, trans, B)
+            parts.append(restore(X))
+            for all_, own in zip(report, found, strict=True):
+                all_[group.members] = own
+            failures |= {int(group.members[i]): error for i, error in lost.items()}
+        x = self._joined(parts, isinstance(b, list | tuple), there)
+        for i in self._lost:
+            x[i] = np.full(np.shape(b[i]), np.nan)
+        if failures and check:
+            raise batch_error("solve", self._count, failures, x)
+        info = BatchInfo(report.error, report.steps, report.condition)
+        return (x, info) if return_info else x
+
+    __call__ = solve
+
+    def refactorize(self, values: Given, where: Given = None, *, check: bool = True) -> BatchFactor:
+        """Factorize new values of the same patterns, in place.
+
+        Parameters
+        ----------
+        values : array (batch, nnz), or list of arrays (nnz_i,)
+            As for `factorize_batch`; for patterns of their own what ``A.data`` of each matrix is.
+        where : (batch,) bool array, optional
+            The systems that get them; others keep factor and status, and their values are not
+            read.
+        check : bool
+
+        Returns
+        -------
+        BatchFactor
+            This one.
+
+        Raises
+        ------
+        BatchError
+            For systems among these that have no factor; the others have theirs.
+        ValueError, TypeError
+            If shapes differ, or the scalar type of the batch cannot hold the values; all is as
+            before then.
+
+        Examples
+        --------
+        >>> import frontal, numpy as np
+        >>> A = frontal.problems.poisson2d(4)
+        >>> factors = frontal.factorize_batch(A, np.stack([A.data, A.data]))
+        >>> changed = factors.refactorize(4 * factors[0].A.data * np.ones((2, 1)), [False, True])
+        >>> [float(changed[i].A[0, 0]) for i in range(2)]
+        [4.0, 16.0]
+        """
+        mask = np.ones(self._count, np.bool_) if where is None else np.asarray(on_host(where))
+        if mask.shape != (self._count,) or mask.dtype != np.bool_:
+            raise ValueError(f"where must be a bool array ({self._count},), one for each system")
+        new = [self._values(group, values, mask[group.members]) for group in self._groups]
+        for group, (_, given) in zip(self._groups, new, strict=True):
+            _require_dtype(given.dtype, group.systems.values.dtype)
+        for group, (systems, given) in zip(self._groups, new, strict=True):
+            group.systems.renew(systems, given)
+            group.systems.factorize(systems)
+        if check:
+            self.raise_failures(mask)
+        return self
+
+    def raise_failures(self, mask: np.ndarray | None = None) -> None:
+        """Raise `BatchError` if systems, those of a mask, have no factor."""
+        failures = {
+            int(group.members[i]): error
+            for group in self._groups
+            for i, error in group.systems.failures.items()
+        } | self._lost
+        failures = {i: e for i, e in failures.items() if mask is None or mask[i]}
+        if failures:
+            raise batch_error("factorize_batch", self._count, failures, self)
+
+    def _values(self, group: Group, values: Given, mask: np.ndarray) -> tuple[np.ndarray, Given]:
+        """Systems of a group that get new values, and these by columns."""
+        systems, symbolic = np.flatnonzero(mask), group.systems.analysis.symbolic
+        if len(values) != self._count:
+            raise ValueError(f"values of {len(values)} systems given, there are {self._count}")
+        if not self._listed:
+            one, there = group.systems, group.systems.on_device
+            given = values if there else on_host(values)
+            given = given if systems.size == one.count else given[systems]
+            return systems, arranged_values(given, group.orders[0], symbolic, there)
+        rows = [group.systems.values[:0]]
+        for i in systems.tolist():
+            one = np.asarray(on_host(values[int(group.members[i])]))[None]
+            rows.append(arranged_values(one, group.orders[i], symbolic))
+        return systems, np.concatenate([on_host(row) for row in rows])
+
+    def _blocks(self, b: Given) -> tuple[bool, list[Block]]:
+        """Whether b was on a device, and right-hand sides for each group."""
+        groups = [(group.members, group.systems) for group in self._groups]
+        if isinstance(b, list | tuple):
+            if len(b) != self._count:
+                raise ValueError(f"{len(b)} right-hand sides given, there are {self._count}")
+            there = any(is_on_cupy(one) for one in b)
+            of = [(one.n, one.values.dtype) for _, one in groups]
+            return there, [rhs_list(b, m, *o) for (m, _), o in zip(groups, of, strict=True)]
+        there = is_on_cupy(b)
+        if len(groups) == 1 and not self._lost:
+            ((_, one),) = groups
+            b = b if one.on_device else on_host(b)
+            return there, [rhs_block(b, self._count, one.n, one.values.dtype)]
+        b = np.asarray(on_host(b))
+        if len({one.n for _, one in groups}) != 1 or self._lost:
+            raise ValueError("matrices differ in order, or have no factor: give b as a list")
+        blocks: list[Block] = []
+        n = groups[0][1].n
+        own = b.ndim == 3 or (b.ndim == 2 and b.shape == (self._count, n))
+        for members, one in groups:
+            if own and b.shape[0] != self._count:
+                raise ValueError(f"b is of {b.shape[0]} systems, there are {self._count}")
+            part = b[members] if own else b
+            if not own and b.shape == (members.size, n):  # (n, k) here
+                part = np.broadcast_to(b, (members.size, *b.shape))
+            blocks.append(rhs_block(part, members.size, n, one.values.dtype))
+        return there, blocks
+
+    def _joined(self, parts: list[Given], as_list: bool, there: bool) -> Given:
+        """Solutions of all groups in the form of b."""
+        if len(parts) == 1 and not as_list:
+            return _to_device(parts[0]) if there else on_host(parts[0])
+        out: list[Given] = [None] * self._count
+        for group, part in zip(self._groups, parts, strict=True):
+            for i, x in zip(group.members.tolist(), part, strict=True):
+                out[i] = _to_device(x) if there and as_list else on_host(x)
+        if as_list:
+            return out
+        stack = np.stack(out) if out else np.empty((0, 0))
+        return _to_device(stack) if there else stack
+
+    def _gathered(self, of: Callable[[Systems], np.ndarray], dtype: type) -> np.ndarray:
+        out = np.zeros(self._count, dtype)
+        for group in self._groups:
+            out[group.members] = of(group.systems)
+        return out
+
+
+def _solve(systems: Systems, trans: str, B: Given) -> tuple[Given, Report, dict[int, Exception]]:
+    """Solutions of a group; real and imaginary parts by a real factor."""
+    if B.dtype.kind != "c" or systems.values.dtype.kind == "c":
+        return systems.solve(trans, B)
+    xp = module_of(B, True)
+    k, parts = B.shape[1], xp.concatenate([B.real, B.imag], axis=1)
+    X, report, failures = systems.solve(trans, xp.ascontiguousarray(parts))
+    return X[:, :k] + 1j * X[:, k:], report, failures
+
+
+def _require_dtype(given: np.dtype, held: np.dtype) -> None:
+    """Refuse new values that the numbers of a batch cannot hold."""
+    if not np.can_cast(given, held, "safe"):
+        raise TypeError(
+            f"values are {given}, and those of the batch {held}, which cannot hold them. Try: "
+            f"values.astype({str(held)!r}), or another factorize_batch"
+        )
+
+
+def _to_device(x: Given) -> Given:
+    return sys.modules["cupy"].asarray(x)
+
+
+def batch_error(
+    routine: str, count: int, failures: dict[int, Exception], result: object
+) -> BatchError:
+    """Name all systems that failed."""
+    indices = np.array(sorted(failures), np.int64)
+    columns = np.array([max(column_of(failures[i]), -1) for i in indices.tolist()], np.int64)
+    return BatchError(routine, count, indices, columns, result)

@@ -1,0 +1,146 @@
+"""Systems of one pattern on the CPU: their numbers, factorized and solved by compiled loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..cpu.factor import CpuFactor
+from ..cpu.layout import Layout
+from ..cpu.settle import Place
+from ..errors import FactorMemoryError
+from ..factor.analyzed import Analyzed
+from ..machine import available_memory
+from ..method import Method
+from ..protocol import HostFactor
+from ..symbolic.plan import Plan
+from ..symbolic.scaling import Scaling
+from ..symmetry import is_hermitian
+from . import substitute
+from .each import slogdets
+from .factorize import UNSURE, Numbers, Pattern, factorize
+from .substitute import UNKNOWN, Known, Report
+
+
+class HostSystems:
+    """See `systems.Engine`.
+
+    Parameters
+    ----------
+    analysis : Analyzed
+    values : (batch, nnz) array
+        By columns; kept.
+    """
+
+    on_device = False
+
+    def __init__(self, analysis: Analyzed, values: np.ndarray) -> None:
+        self.values = values
+        self.analysis, self.symbolic = analysis, analysis.symbolic
+        plan, method = self.symbolic.plan, self.symbolic.method
+        self._layout = Layout.of(plan, method, 1)
+        self._pattern = pattern_of(analysis, self._layout.panel)
+        self._place = Place(self.symbolic, self._layout.panel, "batch")
+        count, n, size = values.shape[0], self.symbolic.n, int(self._layout.panel[-1])
+        _require_memory(count * size * values.dtype.itemsize)
+        self.numbers = Numbers(
+            values=values,
+            panels=np.empty((count, max(1, size)), values.dtype),
+            pivots=np.empty((count, n * method.pivots), np.int32),
+            coupling=np.empty((count, n * method.indefinite), values.dtype),
+            row=np.empty((count, n * method.scaling)),
+            column=np.empty((count, n * method.scaling)),
+            outcome=np.full(count, UNSURE, np.int64),
+            ratio=np.full(count, np.nan),
+            norms=np.empty((count, 2)),
+        )
+        self._known = Known.nothing(count)
+
+    def renew(self, systems: np.ndarray, values: np.ndarray) -> None:
+        """See `systems.Engine`."""
+        self.values[systems] = values
+
+    def factorize(self, systems: np.ndarray) -> np.ndarray:
+        """See `systems.Engine`."""
+        numbers, before = self.numbers, self.numbers.ratio.copy()
+        factorize(self.symbolic, self._layout, self._pattern, numbers, systems)
+        with np.errstate(all="ignore"):
+            alike = (numbers.ratio <= 10 * before) & (before <= 10 * numbers.ratio)
+        renewed = np.zeros(alike.size, np.bool_)
+        renewed[systems] = True
+        self._known.decade[:, renewed & ~alike] = UNKNOWN
+        return numbers.outcome[systems]
+
+    def solve(self, trans: str, B: np.ndarray, systems: np.ndarray) -> tuple[np.ndarray, Report]:
+        """See `systems.Engine`."""
+        of = self.symbolic, self._layout.panel, self._pattern, self.numbers, self._known
+        return substitute.solve(*of, trans, B, systems)
+
+    def slogdet(self, systems: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """See `systems.Engine`."""
+        numbers, symbolic = self.numbers, self.symbolic
+        diagonal = numbers.panels[systems[:, None], self._pattern.place]
+        scales = numbers.row[systems], numbers.column[systems]
+        return slogdets(symbolic, diagonal, numbers.pivots[systems], scales)
+
+    def numeric(self, i: int) -> CpuFactor:
+        """See `systems.Engine`."""
+        numbers, symbolic, nothing = self.numbers, self.symbolic, np.empty(0, np.int32)
+        values = numbers.values[i]
+        hermitian = is_hermitian(symbolic.indptr, symbolic.indices, values)
+        of = numbers.panels[i, : int(self._layout.panel[-1])], numbers.pivots[i], 0
+        host = HostFactor(*of, numbers.coupling[i], nothing)
+        scaling = None
+        if symbolic.method.scaling:
+            scaling = Scaling(numbers.row[i], numbers.column[i])
+        return CpuFactor(symbolic.with_values(values, hermitian), host, scaling, self._place)
+
+
+def _require_memory(required: int) -> None:
+    available = available_memory()
+    if available is not None and required > available:
+        raise FactorMemoryError(required, available)
+
+
+def pattern_of(analysis: Analyzed, panel: np.ndarray) -> Pattern:
+    """What the loops know of the entries of a pattern."""
+    symbolic, matching = analysis.symbolic, analysis.matching
+    n, plan, method = symbolic.n, symbolic.plan, symbolic.method
+    row = column = np.ones(n)
+    if matching is not None:
+        row, column = (np.array(a, np.float64) for a in (matching.row_scale, matching.col_scale))
+    return Pattern(
+        symbolic.indptr,
+        symbolic.indices,
+        row,
+        column,
+        _diagonal(symbolic.indptr, symbolic.indices)[symbolic.perm],
+        _mirror(symbolic.indptr, symbolic.indices, method),
+        _pivot_places(plan, panel),
+    )
+
+
+def _diagonal(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """Place of each diagonal entry, -1 for those that are not stored."""
+    n = indptr.size - 1
+    column = np.repeat(np.arange(n), np.diff(indptr))
+    where, found = np.flatnonzero(indices == column), np.full(n, -1, np.int64)
+    found[column[where]] = where
+    return found
+
+
+def _mirror(indptr: np.ndarray, indices: np.ndarray, method: Method) -> np.ndarray:
+    """Places of transposed entries."""
+    if not method.one_triangle:
+        return np.empty(0, np.int64)
+    number = np.arange(indices.size, dtype=np.int64)
+    n = indptr.size - 1
+    return sp.csc_array((number, indices, indptr), shape=(n, n)).tocsr().data
+
+
+def _pivot_places(plan: Plan, panel: np.ndarray) -> np.ndarray:
+    """Places of the diagonals of all fronts in their panels."""
+    k, m = np.diff(plan.start), np.diff(plan.pointer)
+    front = np.repeat(np.arange(k.size), k)
+    column = np.arange(front.size) - plan.start[front]
+    return panel[front] + column * (k[front].astype(np.int64) + m[front] + 1)

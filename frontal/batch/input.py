@@ -1,0 +1,138 @@
+"""Values and right-hand sides of batches: from what users have to one row of an array a system."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._typing import is_on_cupy
+from ..accuracy import Vectors
+from ..errors import NonFiniteInputError
+from ..matrix import working_dtype
+from ..symbolic.symbolic import Symbolic
+from ..values import StoredOrder
+
+Given: TypeAlias = Vectors  # what users have: arrays of NumPy or CuPy, lists, matrices
+Block = tuple[Given, Callable[[Given], Given]]
+
+
+def on_host(x: Given) -> Given:
+    """An array of CuPy on the host; others as they are."""
+    return x.get() if is_on_cupy(x) else x
+
+
+def module_of(x: Given, there: bool) -> Given:
+    """CuPy for arrays that shall stay there, else NumPy."""
+    return sys.modules["cupy"] if there and is_on_cupy(x) else np
+
+
+def arranged_values(
+    values: Given, order: StoredOrder, symbolic: Symbolic, there: bool = False
+) -> Given:
+    """Values (batch, nnz) by columns, in an array of their own.
+
+    Parameters
+    ----------
+    values : (batch, ...) array
+        In each row what ``A.data`` is of a matrix in this order.
+    order : StoredOrder
+    symbolic : Symbolic
+        With the pattern.
+    there : bool
+        Values of CuPy stay on their device.
+
+    Raises
+    ------
+    ValueError
+        If the shape does not fit.
+    """
+    given, xp = values if there else np.asarray(on_host(values)), module_of(values, there)
+    work, nnz = working_dtype(given.dtype, "values"), symbolic.indices.size
+    if given.ndim < 2 or given.shape[1:] != order.shape:
+        shape = ", ".join(str(k) for k in order.shape)
+        raise ValueError(
+            f"values has shape {given.shape}, and A stores {shape} of them: values must be "
+            f"(batch, {shape}), each row in the order of A.data. Try: values.T, if systems are "
+            "columns"
+        )
+    count = given.shape[0]
+    if order.is_by_columns:
+        return xp.array(given.reshape(count, nnz), work, order="C")
+    order.require(np.empty(order.shape))
+    given = given.reshape(count, -1)
+    place = order.place
+    if place is None:
+        place = order.by_rows(symbolic.indptr, symbolic.indices)
+    if order.repeated:
+        one = np.ones(place.size, work), place, np.arange(place.size + 1)
+        into = sp.csr_array(one, shape=(place.size, nnz))
+        return xp.asarray(np.ascontiguousarray(on_host(given) @ into, work))
+    out = xp.empty((count, nnz), work)
+    out[:, xp.asarray(place)] = given
+    return out
+
+
+def rhs_block(b: Given, count: int, n: int, dtype: np.dtype) -> Block:
+    """Right-hand sides (batch or 1, k, n), and what gives solutions (batch, k, n) the shape of b.
+
+    Parameters
+    ----------
+    b : (n,), (n, k), (batch, n) or (batch, n, k) array
+        Of (batch, n) and (n, k) the first is meant where both fit.
+    count, n : int
+    dtype : numpy.dtype
+        Of the matrices.
+    """
+    xp = module_of(b, True)
+    values = xp.asarray(b)
+    work = working_dtype(np.result_type(dtype, values.dtype), "b")
+    shape = values.shape
+    if shape == (count, n) and values.ndim == 2:
+        block, restore = values[:, None, :], _first
+    elif values.ndim == 1 and shape[0] == n:
+        block, restore = values[None, None, :], _first
+    elif values.ndim == 2 and shape[0] == n:
+        block, restore = values.T[None], _turned
+    elif values.ndim == 3 and shape[:2] == (count, n):
+        block, restore = values.transpose(0, 2, 1), _turned
+    else:
+        raise ValueError(
+            f"b has shape {shape}, and there are {count} systems of {n} equations: b must be "
+            f"({n},), ({n}, k), ({count}, {n}) or ({count}, {n}, k)"
+        )
+    B = xp.ascontiguousarray(block, work)
+    if xp is np:
+        B = np.require(B, requirements=["C", "W"])
+    if not bool(xp.isfinite(B).all()):
+        B = on_host(B)
+        i, c, j = (int(a) for a in np.argwhere(~np.isfinite(B))[0])
+        of_all = (i,) if values.ndim == 3 or (values.ndim == 2 and restore is _first) else ()
+        index = (*of_all, j, *((c,) if restore is _turned else ()))
+        raise NonFiniteInputError("b", index, B[i, c, j].item())
+    return B, restore
+
+
+def _first(X: Given) -> Given:
+    return X[:, 0]
+
+
+def _turned(X: Given) -> Given:
+    return X.transpose(0, 2, 1)
+
+
+def rhs_list(b: Sequence[Given], members: np.ndarray, n: int, dtype: np.dtype) -> Block:
+    """As `rhs_block`, for some items of a list of right-hand sides (n,) or (n, k)."""
+    parts = [np.asarray(on_host(b[i])) for i in members.tolist()]
+    if len({part.shape for part in parts}) > 1:
+        raise ValueError(
+            "right-hand sides of matrices of one pattern must have one shape, "
+            f"these have {sorted({part.shape for part in parts})}"
+        )
+    single = not parts or parts[0].ndim == 1
+    stack = np.stack([part[:, None] if single else part for part in parts])
+    B, restore = rhs_block(stack, members.size, n, dtype)
+    return B, _first if single else restore

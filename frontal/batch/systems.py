@@ -1,0 +1,245 @@
+"""Systems of one pattern: what an engine factorizes together, and what is done one by one.
+
+An engine tells of each system whether its factor and its solutions are sound without a further
+look. All others take the ordinary way of `Factor`, which knows what to do, to warn of and to
+refuse; so nothing is said more lightly of a system in a batch than of one alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from ..errors import (
+    FactorInvalidError,
+    FrontalError,
+    NonFiniteInputError,
+    NotPositiveDefiniteError,
+    PerformanceWarning,
+    warn,
+)
+from ..factor.analyzed import Analyzed
+from ..factor.factor import Factor
+from ..factor.lifecycle import Numbers
+from ..factor.solve import Solver
+from ..factor.verdict import Verdict
+from ..matrix import Canonical
+from ..protocol import NumericFactor
+from ..symmetry import is_hermitian
+from ..values import StoredOrder
+from .factorize import NOT_FINITE, SOUND
+from .input import Given, module_of, on_host
+from .substitute import Report
+
+_FAILURES = (FrontalError, np.linalg.LinAlgError, ValueError, ArithmeticError)
+
+
+class Engine(Protocol):
+    """What computes with all systems of a pattern at once.
+
+    Attributes
+    ----------
+    values : (batch, nnz) array
+        By columns, where they are read.
+    on_device : bool
+        Arrays of CuPy stay where they are.
+    """
+
+    values: Given
+    on_device: bool
+
+    def renew(self, systems: np.ndarray, values: Given) -> None:
+        """Take new values of these systems."""
+        ...
+
+    def factorize(self, systems: np.ndarray) -> np.ndarray:
+        """Factorize these systems; `Numbers.outcome` of each."""
+        ...
+
+    def solve(self, trans: str, B: Given, systems: np.ndarray) -> tuple[Given, Report]:
+        """Solutions (batch, k, n) of these systems, for B (batch or 1, k, n)."""
+        ...
+
+    def slogdet(self, systems: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Signs and logarithms of the determinants of these, by Cholesky or LU."""
+        ...
+
+    def numeric(self, i: int) -> NumericFactor:
+        """The factor of one of them, in the same memory."""
+        ...
+
+
+class Systems:
+    """Factorized matrices of one pattern.
+
+    Parameters
+    ----------
+    analysis : Analyzed
+    values : (batch, nnz) array
+        By columns; kept.
+    make : callable
+        An engine for the analysis and the values.
+
+    Attributes
+    ----------
+    sound : (batch,) bool array
+        Those that the engine solves.
+    singles : dict
+        Factors of the systems that went the ordinary way.
+    failures : dict
+        What is raised for those that have none.
+    """
+
+    def __init__(
+        self,
+        analysis: Analyzed,
+        values: Given,
+        make: Callable[[Analyzed, Given], Engine],
+    ) -> None:
+        self.analysis, self._own = analysis, analysis.on("cpu")
+        self.singles: dict[int, Factor] = {}
+        self.failures: dict[int, Exception] = {}
+        self.sound = np.zeros(values.shape[0], np.bool_)
+        self._engine = make(analysis, values)
+        self.values, self.on_device = self._engine.values, self._engine.on_device
+        self.factorize(np.arange(values.shape[0]))
+
+    @property
+    def count(self) -> int:
+        """Number of systems."""
+        return self.values.shape[0]
+
+    @property
+    def n(self) -> int:
+        """Order of the matrices."""
+        return self.analysis.n
+
+    def renew(self, systems: np.ndarray, values: Given) -> None:
+        """Take new values of these systems, which are to be factorized then."""
+        self.sound[systems] = False
+        self._engine.renew(systems, values)
+
+    def factorize(self, systems: np.ndarray) -> None:
+        """Factorize these systems, whose values are new; failures are kept, and not raised."""
+        member = np.zeros(self.count, np.bool_)
+        member[systems] = True
+        self.sound[systems] = False  # until all is done, whatever interrupts
+        for known in (self.singles, self.failures):
+            for i in [i for i in known if member[i]]:
+                del known[i]
+        outcome = self._engine.factorize(systems)
+        good = outcome == SOUND
+        self.sound[systems[good]] = True
+        alone = 0
+        for i, found in zip(systems[~good].tolist(), outcome[~good].tolist(), strict=True):
+            alone += self._alone(i, found)
+        if alone:
+            warn(
+                f"{alone} of {systems.size} systems were factorized one by one, since the pivots "
+                "of the common order are not sound for them, or they lack the symmetry of the "
+                "others. Try: an A whose values are like those of the batch, or kind='general'",
+                PerformanceWarning,
+            )
+
+    def _alone(self, i: int, outcome: int) -> bool:
+        """The ordinary way of one system; returns whether there is a factor."""
+        try:
+            if outcome == NOT_FINITE:
+                self.matrix(i).refuse_non_finite()
+            if outcome > 0 and not self.analysis.fallback:
+                raise NotPositiveDefiniteError(int(self.analysis.perm[outcome - 1]))
+            self.singles[i] = Factor(self.matrix(i), self._own)
+        except _FAILURES as error:
+            self.failures[i] = error
+            return False
+        return True
+
+    def matrix(self, i: int) -> Canonical:
+        """One of the matrices."""
+        of, values = self.analysis.symbolic, on_host(self.values[i])
+        return of.with_values(values, is_hermitian(of.indptr, of.indices, values))
+
+    def solve(self, trans: str, B: Given) -> tuple[Given, Report, dict[int, Exception]]:
+        """Solve all systems that have factors.
+
+        Parameters
+        ----------
+        trans : {"N", "T", "H"}
+        B : (batch, k, n) or (1, k, n) array
+
+        Returns
+        -------
+        X : (batch, k, n) array
+            NaN for systems without a factor or a solution.
+        report : Report
+        failures : dict
+            What is raised for those that have a factor and no solution.
+        """
+        sound = np.flatnonzero(self.sound)
+        X, report = self._engine.solve(trans, B, sound)
+        unsure = sound[~report.clean[sound]].tolist()
+        failures: dict[int, Exception] = {}
+        for i in [*unsure, *self.singles]:
+            b = on_host(B[i if B.shape[0] > 1 else 0])
+            try:
+                x, info = self.factor(i).solve(b.T, trans, return_info=True)
+            except _FAILURES as error:
+                X[i], failures[i] = np.nan, error
+                continue
+            X[i] = module_of(X, True).asarray(x.T)
+            report.error[i] = info.backward_error
+            report.steps[i], report.condition[i] = info.refinement_steps, info.condition or np.nan
+        if unsure:
+            warn(
+                f"{len(unsure)} of {self.count} systems were solved one by one, to make sure of "
+                "their solutions",
+                PerformanceWarning,
+            )
+        return X, report, failures
+
+    def factor(self, i: int) -> Factor:
+        """The factor of one system, which shares the memory of the batch."""
+        if i in self.failures:
+            raise self.failures[i]
+        if i in self.singles:
+            return self.singles[i]
+        if not self.sound[i]:
+            raise FactorInvalidError
+        solver = Solver(self._engine.numeric(i), Verdict())
+        solver.examine(Verdict())
+        made = object.__new__(Factor)
+        numbers = Numbers(self.analysis, solver)
+        made.__dict__.update(_numbers=numbers, _order=StoredOrder.by_columns(self.values.shape[1]))
+        return made
+
+    def slogdet(self) -> tuple[np.ndarray, np.ndarray]:
+        """Signs (or phases) and logarithms of the moduli of the determinants; NaN without."""
+        method, rest = self.analysis.symbolic.method, list(self.singles)
+        together = not method.indefinite
+        sign, value = np.full(self.count, np.nan, self.values.dtype), np.full(self.count, np.nan)
+        if together:
+            sound = np.flatnonzero(self.sound)
+            sign[sound], value[sound] = self._engine.slogdet(sound)
+        else:
+            rest += np.flatnonzero(self.sound).tolist()
+        for i in rest:
+            sign[i], value[i] = self.factor(i).slogdet()
+        return sign, value
+
+    def status(self) -> np.ndarray:
+        """(batch,) int32: 0, 1 + the first column without a pivot, or -1 if that is not known."""
+        found = np.where(self.sound, 0, -1).astype(np.int32)
+        found[list(self.singles)] = 0
+        for i, error in self.failures.items():
+            found[i] = 1 + column_of(error)
+        return found
+
+
+def column_of(error: Exception) -> int:
+    """The column that an error is about, -2 if it tells none."""
+    if isinstance(error, NonFiniteInputError):
+        return error.index[1]
+    column = getattr(error, "column", None)
+    return -2 if column is None else int(column)

@@ -1,0 +1,1 @@
+"""Tests of factors: solutions, new values, failures, judgement."""

@@ -1,0 +1,232 @@
+"""Batches of sparse systems: each as if it were alone, whatever becomes of the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import frontal
+from frontal.errors import BatchError, NonFiniteInputError, PerformanceWarning
+from frontal.machine import CPU
+from frontal.problems import convdiff2d, poisson2d
+
+CASES = {
+    "spd": poisson2d(9),
+    "general": convdiff2d(9),
+    "symmetric": poisson2d(9) - 2.7 * sp.eye_array(81),
+}
+
+
+def values_of(A, count, seed=0):
+    """Values of regular matrices, with the symmetry of A."""
+    size = np.random.default_rng(seed).uniform(0.5, 2, (count, A.shape[0]))
+    return np.stack([(sp.diags_array(s) @ A @ sp.diags_array(s)).tocsc().data for s in size])
+
+
+def matrix(A, values):
+    return sp.csc_array((values, A.indices, A.indptr), shape=A.shape)
+
+
+@pytest.fixture(params=CASES)
+def case(request):
+    return CASES[request.param].tocsc()
+
+
+@pytest.mark.filterwarnings("error::frontal.errors.PerformanceWarning")
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [("spd", "d"), ("general", "d"), ("symmetric", "d"), ("general", "f"), ("hermitian", "F")],
+)
+def test_solutions_are_those_of_each_system(kind, dtype):
+    case = CASES["symmetric" if kind == "hermitian" else kind].tocsc()
+    if kind == "hermitian":
+        lower = sp.tril(case, -1) * np.exp(0.3j)
+        case = (lower + lower.conj().T + sp.diags_array(case.diagonal())).tocsc()
+    values = values_of(case, 7).astype(dtype)
+    factors = frontal.factorize_batch(case.astype(dtype), values, backend="cpu")
+    assert (factors.status == 0).all()
+    assert (factors.perturbed == 0).all()
+    assert len(factors) == 7
+    b = np.random.default_rng(1).standard_normal((7, 81, 3)).astype(dtype)
+    for trans in "NTH":
+        x, info = factors.solve(b, trans, return_info=True)
+        assert x.shape == b.shape
+        assert x.dtype == b.dtype
+        assert (info.backward_error < 4 * np.finfo(dtype).eps).all()
+        for i in range(7):
+            A = matrix(case, values[i])
+            A = {"N": A, "T": A.T, "H": A.conj().T}[trans]
+            scale = abs(A).max() * abs(x[i]).max()
+            assert abs(A @ x[i] - b[i]).max() < 100 * np.finfo(dtype).eps * scale
+    alone = [factors[i].slogdet() for i in range(7)]
+    sign, value = factors.slogdet()
+    np.testing.assert_allclose(sign, [one[0] for one in alone], rtol=1e-5)
+    np.testing.assert_allclose(value, [one[1] for one in alone], rtol=1e-5)
+
+
+def test_bits_do_not_depend_on_place_size_or_mask(case):
+    values, b = values_of(case, 33), np.random.default_rng(1).standard_normal((33, 81))
+    whole = frontal.factorize_batch(case, values, backend="cpu")
+    x = whole.solve(b)
+    turn = np.random.default_rng(2).permutation(33)
+    assert np.array_equal(frontal.solve_batch(case, values[turn], b[turn], backend="cpu"), x[turn])
+    for i in (0, 17):
+        one = frontal.factorize_batch(case, values[i : i + 1], backend="cpu")
+        assert np.array_equal(one.solve(b[i : i + 1])[0], x[i])
+    mask = np.arange(33) % 3 == 0
+    other = frontal.factorize_batch(
+        case, np.where(mask[:, None], 2 * values[:1], values), backend="cpu"
+    )
+    other.refactorize(np.where(mask[:, None], values, np.nan), where=mask)
+    assert np.array_equal(other.solve(b), x)
+
+
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_bad_systems_harm_no_other(case, threads, monkeypatch):
+    monkeypatch.setenv("FRONTAL_NUM_THREADS", threads)
+    few = replace(CPU, least_flops=0.0)
+    monkeypatch.setattr("frontal.batch.factorize.CPU", few)
+    values, b = values_of(case, 20), np.ones(81)
+    x = frontal.solve_batch(case, values, b, backend="cpu")
+    bad = values.copy()
+    bad[3, 17] = np.nan
+    bad[8] = 0
+    column = case.indices == 40
+    column[case.indptr[40] : case.indptr[41]] = True
+    bad[12, column] = 0  # column and row 40 are zero
+    with pytest.raises(BatchError, match="3 of 20") as error:
+        frontal.factorize_batch(case, bad, backend="cpu")
+    assert error.value.indices.tolist() == [3, 8, 12]
+    assert error.value.columns[2] == 40
+    factors = error.value.result
+    assert np.flatnonzero(factors.status).tolist() == [3, 8, 12]
+    found, good = factors.solve(b), factors.status == 0
+    assert np.array_equal(found[good], x[good])
+    assert np.isnan(found[~good]).all()
+    assert np.isnan(factors.logdet()[~good]).all()
+    with pytest.raises(np.linalg.LinAlgError):
+        factors[8]
+    factors.refactorize(values, where=~good)
+    assert np.array_equal(factors.solve(b), x)
+
+
+def test_indefinite_systems_are_redone_or_refused():
+    A = CASES["spd"].tocsc()
+    values = values_of(A, 6)
+    values[4] = (A - 2.7 * sp.eye_array(81)).tocsc().data
+    with pytest.warns(PerformanceWarning, match="1 of 6"):
+        factors = frontal.factorize_batch(A, values, backend="cpu")
+    assert factors[4].analysis.method == "ldlt"
+    assert factors.status[4] == 0
+    x = factors.solve(np.ones(81))
+    assert abs(matrix(A, values[4]) @ x[4] - 1).max() < 1e-12
+    with pytest.raises(BatchError) as error:
+        frontal.factorize_batch(A, values, kind="spd", backend="cpu")
+    assert error.value.indices.tolist() == [4]
+
+
+def test_ill_conditioned_systems_are_warned_of_as_ever():
+    """Pivots of 1, and an inverse with entries of 2^48."""
+    n = 50
+    A = sp.csc_array(np.triu(np.full((n, n), -1.0), 1) + np.eye(n))
+    diagonal = A.indices == np.repeat(np.arange(n), np.diff(A.indptr))
+    good, b = A.data + 99 * diagonal, A @ np.ones(n)
+    with pytest.warns(frontal.IllConditionedWarning):
+        frontal.factorize(A).solve(b)
+    factors = frontal.factorize_batch(matrix(A, good), np.stack([good, A.data]), backend="cpu")
+    with (
+        pytest.warns(PerformanceWarning, match="1 of 2"),
+        pytest.warns(frontal.IllConditionedWarning),
+    ):
+        factors.solve(b)
+
+
+def test_weak_pivots_are_refined_or_redone():
+    """Pivots that the common order does not suit give solutions as accurate as any."""
+    A = convdiff2d(9).tocsc()
+    values = values_of(A, 12)
+    diagonal = A.indices == np.repeat(np.arange(81), np.diff(A.indptr))
+    values[5, diagonal] *= 1e-9
+    with pytest.warns(PerformanceWarning, match="of 12"):
+        factors = frontal.factorize_batch(A, values, backend="cpu")
+    _x, info = factors.solve(np.ones(81), return_info=True)
+    assert (info.backward_error < 1e-15).all()
+
+
+def test_shapes_of_right_hand_sides():
+    A = CASES["general"].tocsc()
+    factors = frontal.factorize_batch(A, values_of(A, 4), backend="cpu")
+    b = np.random.default_rng(0).standard_normal((4, 81, 17))
+    x = factors.solve(b)
+    for k in (0, 1, 2):
+        assert np.allclose(factors.solve(b[:, :, :k]), x[:, :, :k], rtol=1e-10)
+    assert np.allclose(factors.solve(b[:, :, 0]), x[:, :, 0])
+    assert np.allclose(factors.solve(b[2])[2], x[2])
+    assert np.allclose(factors.solve(b[2, :, 1])[2], x[2, :, 1])
+    assert np.allclose(factors.solve(1j * b), 1j * x)
+    for wrong in (b[:3], b[:, :80], b[0, :80]):
+        with pytest.raises(ValueError, match="b has shape"):
+            factors.solve(wrong)
+    b[1, 7, 2] = np.inf
+    with pytest.raises(NonFiniteInputError, match=r"b\[1, 7, 2\]"):
+        factors.solve(b)
+
+
+def test_values_are_in_the_order_of_the_matrix():
+    A = CASES["general"].tocsc()
+    values = values_of(A, 3)
+    rows = A.tocsr()
+    turned = np.stack([matrix(A, v).tocsr().data for v in values])
+    x = frontal.solve_batch(A, values, np.ones(81), backend="cpu")
+    assert np.array_equal(frontal.solve_batch(rows, turned, np.ones(81), backend="cpu"), x)
+    strided = np.asfortranarray(values)
+    assert np.array_equal(frontal.solve_batch(A, strided, np.ones(81), backend="cpu"), x)
+    with pytest.raises(ValueError, match="values has shape"):
+        frontal.factorize_batch(A, values.T, backend="cpu")
+    factors = frontal.factorize_batch(A, values, backend="cpu")
+    with pytest.raises(TypeError, match="complex128"):
+        factors.refactorize(1j * values)
+    assert np.array_equal(factors.solve(np.ones(81)), x)
+
+
+def test_patterns_of_their_own():
+    """Matrices of many sizes; equal patterns are analyzed once."""
+    A, B = CASES["spd"].tocsc(), convdiff2d(5).tocsr()
+    one = sp.csc_array(np.array([[2.0]]))
+    given = [A, B, one, matrix(A, 3 * A.data), B * 2, one, A]
+    factors = frontal.factorize_batch(given, backend="cpu")
+    assert "3 patterns" in repr(factors)
+    x = factors.solve([M @ np.full(M.shape[0], 2.0) for M in given])
+    assert all(np.allclose(each, 2) for each in x)
+    assert factors.solve([np.ones((M.shape[0], 2)) for M in given])[1].shape == (25, 2)
+    factors.refactorize([2 * M.data for M in given], where=np.arange(7) != 1)
+    x = factors.solve([M @ np.full(M.shape[0], 2.0) for M in given])
+    assert [round(float(each[0])) for each in x] == [1, 2, 1, 1, 1, 1, 1]
+    with pytest.raises(ValueError, match="list"):
+        factors.solve(np.ones(81))
+
+
+def test_a_pattern_without_regular_matrices_harms_no_other():
+    given = [CASES["spd"], sp.csc_array(np.diag([1.0, 0.0, 1.0])), convdiff2d(5)]
+    b = [M @ np.ones(M.shape[0]) for M in given]
+    with pytest.raises(BatchError) as error:
+        frontal.factorize_batch(given, backend="cpu")
+    assert error.value.indices.tolist() == [1]
+    x = error.value.result.solve(b)
+    assert [bool(np.allclose(one, 1)) for one in x] == [True, False, True]
+    assert np.isnan(x[1]).all()
+    with pytest.raises(frontal.SingularMatrixError):
+        error.value.result[1]
+
+
+def test_empty_batches_and_empty_matrices():
+    A = CASES["spd"].tocsc()
+    factors = frontal.factorize_batch(A, np.empty((0, A.nnz)), backend="cpu")
+    assert len(factors) == 0
+    assert factors.solve(np.ones(81)).shape == (0, 81)
+    assert frontal.factorize_batch([], backend="cpu").solve([]) == []
+    empty = sp.csc_array((0, 0))
+    assert frontal.factorize_batch(empty, np.empty((3, 0))).solve(np.ones((3, 0))).shape == (3, 0)

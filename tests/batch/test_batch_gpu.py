@@ -1,0 +1,109 @@
+"""Batches as forests on a device: each system as if it were alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import frontal
+from frontal.batch.device_scaling import Equilibration
+from frontal.batch.forest import forest
+from frontal.batch.host import pattern_of
+from frontal.errors import BatchError, PerformanceWarning
+from frontal.method import LU
+from frontal.problems import convdiff2d, poisson2d
+from frontal.protocol import panel_offsets
+
+from .test_batch import matrix, values_of
+
+CASES = {"spd": poisson2d(7), "general": convdiff2d(7), "symmetric": poisson2d(7)}
+CASES["symmetric"] = CASES["symmetric"] - 2.7 * sp.eye_array(49)
+
+
+@pytest.fixture(autouse=True)
+def chosen(device, monkeypatch):
+    """Give `backend="gpu"` the device of the test."""
+    monkeypatch.setattr("frontal.gpu.runtime.device.device_of", lambda array=None: device)
+
+
+def test_forests_are_plans_of_block_diagonal_matrices():
+    A = convdiff2d(4).tocsc()
+    one = frontal.analyze(A, backend="cpu").symbolic
+    many = forest(one, 3)
+    block = sp.block_diag([A, A, A], format="csc")
+    assert np.array_equal(many.indices, block.indices)
+    assert np.array_equal(many.indptr, block.indptr)
+    f = one.plan.parent.size
+    roots = many.plan.parent < 0
+    assert roots.sum() == 3 * (one.plan.parent < 0).sum()
+    assert all((many.plan.parent[~roots] // f) == (np.flatnonzero(~roots) // f))
+    row = many.row_perm[many.plan.start[np.repeat(np.arange(3 * f), np.diff(many.plan.start))]]
+    assert row.size == 3 * A.shape[0]
+    assert np.array_equal(np.sort(many.plan.source), np.arange(block.nnz))
+
+
+@pytest.mark.parametrize("alike", [False, True])
+def test_scalings_on_a_device(device, alike):
+    A = (CASES["symmetric"] if alike else CASES["general"]).tocsc()
+    size = 2.0 ** np.random.default_rng(0).integers(-30, 30, (3, 49))
+    given = []
+    for s, v in zip(size, values_of(A, 3), strict=True):
+        one = sp.diags_array(s) @ matrix(A, v)
+        given.append((one @ sp.diags_array(s) if alike else one).tocsc().data)
+    given = np.stack(given)
+    analysis = frontal.analyze(A, kind="symmetric" if alike else "general", backend="cpu")
+    made = Equilibration(pattern_of(analysis, panel_offsets(analysis.plan, LU)), alike, device)
+    assert made.fits
+    row, column = (device.download(x) for x in made(device.upload(given)))
+    for i in range(3):
+        scaled = abs(sp.diags_array(row[i]) @ matrix(A, given[i]) @ sp.diags_array(column[i]))
+        assert 0.35 < scaled.max(axis=1).toarray().min() <= scaled.max() < 3
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_solutions_on_a_device(kind):
+    A = CASES[kind].tocsc()
+    values = values_of(A, 5)
+    b = np.random.default_rng(1).standard_normal((5, 49, 2))
+    factors = frontal.factorize_batch(A, values, backend="gpu")
+    for trans in "NT":
+        x, info = factors.solve(b, trans, return_info=True)
+        assert (info.backward_error < 1e-15).all()
+        for i in range(5):
+            M = matrix(A, values[i])
+            M = M if trans == "N" else M.T
+            assert abs(M @ x[i] - b[i]).max() < 1e-12 * abs(M).max() * abs(x[i]).max()
+    host = frontal.factorize_batch(A, values, backend="cpu")
+    for one, other in zip(factors.slogdet(), host.slogdet(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+    np.testing.assert_allclose(factors[3].solve(b[3]), factors.solve(b)[3], rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["spd", "general"])
+def test_bad_systems_on_a_device_harm_no_other(kind):
+    A = CASES[kind].tocsc()
+    values, b = values_of(A, 6), np.ones(49)
+    x = frontal.solve_batch(A, values, b, kind=kind, backend="gpu")
+    bad = values.copy()
+    bad[1, 7], bad[2], bad[4] = np.nan, 0, (-1 if kind == "spd" else 0) * bad[4]
+    with pytest.raises(BatchError) as error:
+        frontal.factorize_batch(A, bad, kind=kind, backend="gpu")
+    assert error.value.indices.tolist() == [1, 2, 4]
+    factors = error.value.result
+    good = factors.status == 0
+    assert np.array_equal(factors.solve(b)[good], x[good])
+    assert np.isnan(factors.solve(b)[~good]).all()
+    factors.refactorize(values, where=~good)
+    assert np.array_equal(factors.solve(b), x)
+
+
+def test_weak_pivots_of_one_system_on_a_device():
+    A = CASES["general"].tocsc()
+    values = values_of(A, 4)
+    diagonal = A.indices == np.repeat(np.arange(49), np.diff(A.indptr))
+    values[2, diagonal] *= 1e-9
+    with pytest.warns(PerformanceWarning, match="1 of 4"):
+        x = frontal.solve_batch(A, values, np.ones(49), backend="gpu")
+    for i in range(4):
+        assert abs(matrix(A, values[i]) @ x[i] - 1).max() < 1e-11 * abs(x[i]).max()

@@ -37,12 +37,17 @@ VIOLATIONS = (
 
 @dataclass
 class Judgement:
-    """What happened (solved, warned or refused) and what of it must not be, with a number each."""
+    """What happened (solved, warned or refused) and what of it must not be, with a number each.
+
+    `inertia` and `nulls` tell whether that of the matrix, and the null columns of a refusal, were
+    compared with eigenvalues and singular values, or are a matter of taste.
+    """
 
     outcome: str = "solved"
     violations: dict[str, str] = field(default_factory=dict)
     false_alarm: str = ""
     inertia: str = ""
+    nulls: str = ""
     forward: float = 0.0
     backward: float = 0.0
 
@@ -279,6 +284,7 @@ def _judge_refusal(A: sp.csc_array, error: frontal.SingularMatrixError, found: J
         least = min((size > 100 * n * eps * size[0]).sum() for size in sizes)
         most = max((size > 0.1 * eps * size[0]).sum() for size in sizes)
     certain = least == most == error.rank
+    found.nulls = "checked" if certain else "unsure"
     if error.null_columns.size != n - error.rank or (certain and not _independent(A, error)):
         found.violations["wrong null columns"] = str(error.null_columns)[:120]
     if not least <= error.rank <= most:

@@ -7,7 +7,9 @@ was rounded; where double precision does not get there, Gaussian elimination is 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import scipy.linalg
@@ -254,15 +256,14 @@ def matched(A: sp.csc_array) -> tuple[np.ndarray, np.ndarray]:
     return found.row_scale.astype(np.longdouble), found.col_scale.astype(np.longdouble)
 
 
-def singular_values(A: sp.csc_array) -> list[np.ndarray]:
-    """Those of the matrix in several scalings, that of the least condition first."""
-    found = []
-    for row, column in (equilibrated(A), equilibrated(A, 1.0), balanced(A), matched(A)):
+def singular_values(A: sp.csc_array) -> Iterator[np.ndarray]:
+    """Those of the matrix in several scalings, one after the other."""
+    for scaled in (equilibrated, partial(equilibrated, power=1.0), balanced, matched):
+        row, column = scaled(A)
         S = (sp.diags_array(row) @ _extended(A) @ sp.diags_array(column)).toarray()
         dense = S.astype(np.complex128 if A.dtype.kind == "c" else np.float64)
         if np.isfinite(dense).all() and dense.any():
-            found.append(np.linalg.svd(dense, compute_uv=False))
-    return sorted(found, key=_condition)
+            yield np.linalg.svd(dense, compute_uv=False)
 
 
 def _condition(size: np.ndarray) -> float:
@@ -271,8 +272,8 @@ def _condition(size: np.ndarray) -> float:
 
 def _judge_refusal(A: sp.csc_array, error: frontal.SingularMatrixError, found: Judgement) -> None:
     eps, n = float(np.finfo(A.dtype).eps), A.shape[0]
-    sizes = singular_values(A)
-    condition = _condition(sizes[0])
+    sizes = list(singular_values(A))
+    condition = min(map(_condition, sizes))
     if condition < REFUSED / eps:
         found.violations["refused a regular matrix"] = f"condition {condition:.2g}: {error}"[:120]
     if error.rank is None:

@@ -282,14 +282,22 @@ def _judge_refusal(A: sp.csc_array, error: frontal.SingularMatrixError, found: J
     if "structurally" in str(error):
         least = most = structural_rank(sp.csr_array(A))
     else:  # what is between is a matter of taste
-        least = min((size > 100 * n * eps * size[0]).sum() for size in sizes)
-        most = max((size > 0.1 * eps * size[0]).sum() for size in sizes)
-    certain = least == most == error.rank
+        least = min(_above(size, 100 * n * eps) for size in sizes)
+        most = max(_above(size, 0.1 * eps) for size in sizes)
+    certain = least == most == error.rank or any(
+        _above(size, 100 * n * eps) == _above(size, 10 * n**0.5 * eps) == error.rank
+        for size in sizes  # a gap above what zeros become shows the rank
+    )
     found.nulls = "checked" if certain else "unsure"
     if error.null_columns.size != n - error.rank or (certain and not _independent(A, error)):
         found.violations["wrong null columns"] = str(error.null_columns)[:120]
     if not least <= error.rank <= most:
         found.violations["wrong rank"] = f"{error.rank} of {n}, not {least} to {most}"
+
+
+def _above(size: np.ndarray, least: float) -> int:
+    """How many singular values are above a part of the largest one."""
+    return int((size > least * size[0]).sum())
 
 
 def _independent(A: sp.csc_array, error: frontal.SingularMatrixError) -> bool:

@@ -2,7 +2,8 @@
 
 What must not be is counted: solutions that are wrong without a word, refusals of regular matrices,
 wrong ranks and inertias. One JSON line has the counts and the systems that they come from, and the
-exit status is 1 if there are any. `--only NUMBER` tells of one system.
+exit status is 1 if there are any. `--only NUMBER` tells of one system. `--large` takes systems of
+up to 2000 unknowns, most of them singular; singular values take a few seconds of each.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from threadpoolctl import threadpool_limits
 
 from harness import commit, machine, now, versions
 from trust_judge import VIOLATIONS, Judgement, judge
-from trust_systems import System, system
+from trust_systems import System, large_system, system
 
 SHOWN = 40
 INERTIA = 4  # every so many systems
 
 
-def run(seed: int, numbers: range, backend: str, seconds: float = np.inf) -> dict:
+def run(seed: int, numbers: range, backend: str, seconds: float = np.inf, make=system) -> dict:
     """Solve and judge systems, until all are done or the time is over.
 
     Parameters
@@ -36,6 +37,8 @@ def run(seed: int, numbers: range, backend: str, seconds: float = np.inf) -> dic
     numbers : range
     backend : str
     seconds : float
+    make : callable
+        `system` or `large_system`.
 
     Returns
     -------
@@ -47,7 +50,7 @@ def run(seed: int, numbers: range, backend: str, seconds: float = np.inf) -> dic
     offenders, alarms, errors, start = [], [], [], time.perf_counter()
     with threadpool_limits(1):
         for number in numbers:
-            one = system(seed, number)
+            one = make(seed, number)
             found = judge(one, backend, inertia=number % INERTIA == 0)
             kind = kinds.setdefault(one.name, Counter())
             for count in (counts, kind):
@@ -57,6 +60,8 @@ def run(seed: int, numbers: range, backend: str, seconds: float = np.inf) -> dic
                 count["false alarm"] += bool(found.false_alarm)
             if found.inertia:
                 counts[f"inertia {found.inertia}"] += 1
+            if found.nulls:
+                counts[f"nulls {found.nulls}"] += 1
             if found.violations:
                 offenders.append(described(number, one, found))
             if found.false_alarm:
@@ -93,14 +98,18 @@ def show(record: dict, console: Console) -> None:
     for one in record["offenders"][:SHOWN]:
         console.print(one, soft_wrap=True)
     counts = record["counts"]
-    inertia = {k.split()[1]: v for k, v in counts.items() if k.startswith("inertia ")}
+    inertia, nulls = (
+        {k.split()[1]: v for k, v in counts.items() if k.startswith(what)}
+        for what in ("inertia ", "nulls ")
+    )
     rate = counts.get("systems", 0) / record["seconds"]
-    console.print(f"largest {record['worst']}; inertia {inertia}; {rate:.0f} systems a second")
+    console.print(f"largest {record['worst']}; inertia {inertia}; null columns {nulls}")
+    console.print(f"{rate:.2g} systems a second")
 
 
-def only(seed: int, number: int, backend: str) -> int:
+def only(seed: int, number: int, backend: str, make=system) -> int:
     """Print what one system is and what comes of it."""
-    one = system(seed, number)
+    one = make(seed, number)
     found = judge(one, backend, inertia=True)
     Console().print(one.told, found)
     return int(bool(found.violations))
@@ -109,6 +118,7 @@ def only(seed: int, number: int, backend: str) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--systems", type=int, default=2000)
+    parser.add_argument("--large", action="store_true", help="of 500 to 2000 unknowns")
     parser.add_argument("--first", type=int, default=0, help="number of the first system")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--backend", default="cpu", choices=["cpu", "gpu", "auto"])
@@ -118,10 +128,11 @@ def main() -> int:
     chosen = parser.parse_args()
     if np.finfo(np.longdouble).eps > 1e-18:
         parser.error("long double has no more digits than double here: there is no reference")
+    make = large_system if chosen.large else system
     if chosen.only is not None:
-        return only(chosen.seed, chosen.only, chosen.backend)
+        return only(chosen.seed, chosen.only, chosen.backend, make)
     numbers = range(chosen.first, chosen.first + chosen.systems)
-    record = run(chosen.seed, numbers, chosen.backend, chosen.seconds)
+    record = run(chosen.seed, numbers, chosen.backend, chosen.seconds, make)
     show(record, Console())
     record |= {"machine": machine(), "versions": versions(), "commit": commit(), "date": now()}
     if chosen.output:

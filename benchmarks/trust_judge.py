@@ -7,7 +7,9 @@ was rounded; where double precision does not get there, Gaussian elimination is 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import scipy.linalg
@@ -37,12 +39,17 @@ VIOLATIONS = (
 
 @dataclass
 class Judgement:
-    """What happened (solved, warned or refused) and what of it must not be, with a number each."""
+    """What happened (solved, warned or refused) and what of it must not be, with a number each.
+
+    `inertia` and `nulls` tell whether that of the matrix, and the null columns of a refusal, were
+    compared with eigenvalues and singular values, or are a matter of taste.
+    """
 
     outcome: str = "solved"
     violations: dict[str, str] = field(default_factory=dict)
     false_alarm: str = ""
     inertia: str = ""
+    nulls: str = ""
     forward: float = 0.0
     backward: float = 0.0
 
@@ -249,15 +256,14 @@ def matched(A: sp.csc_array) -> tuple[np.ndarray, np.ndarray]:
     return found.row_scale.astype(np.longdouble), found.col_scale.astype(np.longdouble)
 
 
-def singular_values(A: sp.csc_array) -> list[np.ndarray]:
-    """Those of the matrix in several scalings, that of the least condition first."""
-    found = []
-    for row, column in (equilibrated(A), equilibrated(A, 1.0), balanced(A), matched(A)):
+def singular_values(A: sp.csc_array) -> Iterator[np.ndarray]:
+    """Those of the matrix in several scalings, one after the other."""
+    for scaled in (equilibrated, partial(equilibrated, power=1.0), balanced, matched):
+        row, column = scaled(A)
         S = (sp.diags_array(row) @ _extended(A) @ sp.diags_array(column)).toarray()
         dense = S.astype(np.complex128 if A.dtype.kind == "c" else np.float64)
         if np.isfinite(dense).all() and dense.any():
-            found.append(np.linalg.svd(dense, compute_uv=False))
-    return sorted(found, key=_condition)
+            yield np.linalg.svd(dense, compute_uv=False)
 
 
 def _condition(size: np.ndarray) -> float:
@@ -266,8 +272,8 @@ def _condition(size: np.ndarray) -> float:
 
 def _judge_refusal(A: sp.csc_array, error: frontal.SingularMatrixError, found: Judgement) -> None:
     eps, n = float(np.finfo(A.dtype).eps), A.shape[0]
-    sizes = singular_values(A)
-    condition = _condition(sizes[0])
+    sizes = list(singular_values(A))
+    condition = min(map(_condition, sizes))
     if condition < REFUSED / eps:
         found.violations["refused a regular matrix"] = f"condition {condition:.2g}: {error}"[:120]
     if error.rank is None:
@@ -276,13 +282,22 @@ def _judge_refusal(A: sp.csc_array, error: frontal.SingularMatrixError, found: J
     if "structurally" in str(error):
         least = most = structural_rank(sp.csr_array(A))
     else:  # what is between is a matter of taste
-        least = min((size > 100 * n * eps * size[0]).sum() for size in sizes)
-        most = max((size > 0.1 * eps * size[0]).sum() for size in sizes)
-    certain = least == most == error.rank
+        least = min(_above(size, 100 * n * eps) for size in sizes)
+        most = max(_above(size, 0.1 * eps) for size in sizes)
+    certain = least == most == error.rank or any(
+        _above(size, 100 * n * eps) == _above(size, 10 * n**0.5 * eps) == error.rank
+        for size in sizes  # a gap above what zeros become shows the rank
+    )
+    found.nulls = "checked" if certain else "unsure"
     if error.null_columns.size != n - error.rank or (certain and not _independent(A, error)):
         found.violations["wrong null columns"] = str(error.null_columns)[:120]
     if not least <= error.rank <= most:
         found.violations["wrong rank"] = f"{error.rank} of {n}, not {least} to {most}"
+
+
+def _above(size: np.ndarray, least: float) -> int:
+    """How many singular values are above a part of the largest one."""
+    return int((size > least * size[0]).sum())
 
 
 def _independent(A: sp.csc_array, error: frontal.SingularMatrixError) -> bool:

@@ -175,14 +175,53 @@ MAKERS = {
 }
 
 
+LARGE = (500, 2000)  # unknowns of large systems: more than, at most
+
+
 def system(seed: int, number: int) -> System:
     """The system of a number: always the same one for a seed."""
     rng = np.random.default_rng([seed, number])
     name = list(MAKERS)[number % len(MAKERS)]
     n = int(rng.integers(150, 400)) if rng.random() < 0.04 else int(2 * 75 ** rng.random())
+    A, told = _made(name, n, rng)
+    return _changed(A, name, [told], rng)
+
+
+def large_system(seed: int, number: int) -> System:
+    """The same for systems of more than 500 unknowns and at most 2000, most of them singular."""
+    rng = np.random.default_rng([seed, number, *LARGE])
+    name = list(MAKERS)[number % len(MAKERS)]
+    low, high = LARGE
+    wanted = n = int(rng.integers(low + 1, high + 1))
+    for _ in range(20):
+        A, told = _made(name, n, rng)
+        if low < A.shape[0] <= high:
+            break
+        n = max(2, n * wanted // A.shape[0])
+    told = [told]
+    if rng.random() < 0.75:
+        count = int(rng.integers(1, 4))
+        A = _deficient(A, count, rng)
+        told.append(f"{count} rows and columns repeated")
+    return _changed(A, name, told, rng)
+
+
+def _made(name: str, n: int, rng: np.random.Generator) -> tuple[sp.csc_array, str]:
     make, options = MAKERS[name](n, rng)
-    A = make(**options)
-    told = [f"{name}({', '.join(f'{k}={v!r}' for k, v in options.items())})"]
+    return make(**options), f"{name}({', '.join(f'{k}={v!r}' for k, v in options.items())})"
+
+
+def _deficient(A: sp.csc_array, count: int, rng: np.random.Generator) -> sp.csc_array:
+    """Rows and columns take the place of others, so that the rank drops and symmetry stays."""
+    n = A.shape[0]
+    chosen = rng.choice(n, 2 * count, replace=False)
+    source = np.arange(n)
+    source[chosen[:count]] = chosen[count:]
+    return sp.csc_array(sp.csr_array(A)[source])[:, source]
+
+
+def _changed(A: sp.csc_array, name: str, told: list[str], rng: np.random.Generator) -> System:
+    """Turned, scaled, permuted or in single precision, with a right-hand side."""
     symmetric = abs(A - A.T).max() == 0 or abs(A - A.conj().T).max() == 0
     if A.dtype.kind != "c" and rng.random() < 0.3:
         hermitian = bool(rng.integers(2))

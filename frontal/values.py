@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ._jit import jit
+from ._jit import brief, jit
 from ._typing import Sparse
 from .triangle import Triangle
 
@@ -42,6 +42,7 @@ class StoredOrder:
     repeated: bool = False
     triangle: Triangle | None = None
     _by_rows: np.ndarray | None = field(default=None, init=False, repr=False)
+    _mirrored: bool | None = field(default=None, init=False, repr=False)
 
     @classmethod
     def by_columns(cls, count: int) -> StoredOrder:
@@ -81,9 +82,20 @@ class StoredOrder:
         if found is None:
             n, count = indptr.size - 1, indices.size
             number = np.arange(count, dtype=_index_type(count))
-            pattern = sp.csc_array((number, indices, indptr), shape=(n, n))
-            found = self._by_rows = pattern.tocsr().data
+            pattern = sp.csc_array((number, indices, indptr), shape=(n, n)).tocsr()
+            same = np.array_equal(pattern.indptr, indptr)
+            self._mirrored = same and np.array_equal(pattern.indices, indices)
+            found = self._by_rows = pattern.data
         return found
+
+    def hermitian(self, values: np.ndarray, indptr: np.ndarray, indices: np.ndarray) -> bool:
+        """Whether A == A^H exactly, for values by columns of the pattern, as `is_hermitian`.
+
+        In a symmetric pattern, what is stored at a place by rows is the other entry of that place
+        by columns; so it takes one pass, once the order by rows is known.
+        """
+        place = self.by_rows(indptr, indices)
+        return bool(self._mirrored) and _equal_mirrored(values, place)
 
     def arranged(
         self, values: np.ndarray, work: np.dtype, indptr: np.ndarray, indices: np.ndarray
@@ -108,7 +120,18 @@ class StoredOrder:
         return (out != 0).astype(work) if values.dtype.kind == "b" else out
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_by_rows": None}
+        return {**self.__dict__, "_by_rows": None, "_mirrored": None}
+
+
+def of_pattern(A: Any, indptr: np.ndarray, indices: np.ndarray) -> np.ndarray | None:
+    """The values of a CSC matrix that stores this very pattern; None for any other matrix."""
+    if not sp.issparse(A) or A.format != "csc" or A.shape[0] != A.shape[1]:
+        return None
+    count = indices.size
+    if A.indptr.size != indptr.size or min(A.indices.size, A.data.size) < count:
+        return None
+    same = np.array_equal(A.indptr, indptr) and np.array_equal(A.indices[:count], indices)
+    return A.data[:count] if same else None
 
 
 def as_stored(A: Sparse, indices: np.ndarray) -> bool:
@@ -179,3 +202,13 @@ def _find(indptr, indices, row, column, place):
             else:
                 high = middle
         place[p] = low
+
+
+@brief
+def _equal_mirrored(values, place):
+    """Whether values equal the conjugates of those at the mirrored places; NaN equals NaN."""
+    good = True
+    for p in range(values.size):
+        a, b = values[p], np.conj(values[place[p]])
+        good &= (a == b) | ((a != a) & (b != b))
+    return good

@@ -106,13 +106,13 @@ def _eliminate_one(work, s, j, last):
     column = panel + j * ld
     if method.adjoint:
         a[column + j] = a[column + j].real
-    pivot = a[column + j]
+    inverse = 1 / a[column + j]
     for c in range(j + 1, last):
-        factor = conj_of(method, a[column + c] / pivot)
+        factor = conj_of(method, a[column + c] * inverse)
         if factor != 0:
             subtract(a, panel + c * ld + c, a, column + c, ld - c, factor)
-    multiply(a, column + j + 1, ld - j - 1, 1 / pivot)
-    _mark(work, s, j, 0 * pivot)
+    multiply(a, column + j + 1, ld - j - 1, inverse)
+    _mark(work, s, j, 0 * inverse)
 
 
 @inner

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..matrix import Canonical, working_dtype
-from ..symmetry import is_hermitian
-from ..values import StoredOrder
+from ..values import StoredOrder, of_pattern
 from ..whole import whole
 from .lifecycle import Last
 from .policy import ValuesThere
@@ -44,11 +43,14 @@ def _on_host(
 ) -> tuple[Canonical, StoredOrder]:
     of = last.analysis.symbolic
     adjoint = order.triangle.adjoint if order.triangle else last.analysis.adjoint
+    known = None if triangle else of_pattern(A, of.indptr, of.indices)
+    if known is not None:  # nothing is left to be looked for
+        A, order = known, order if order.is_by_columns else StoredOrder.by_columns(known.size)
     if order.is_of(A):
         values = A.get() if hasattr(A, "get") else np.asarray(A)
         values = order.arranged(values, working_dtype(values.dtype, "A"), of.indptr, of.indices)
         values = np.array(values, order="C")  # the user may go on to change them
-        return of.with_values(values, is_hermitian(of.indptr, of.indices, values)), order
+        return of.with_values(values, order.hermitian(values, of.indptr, of.indices)), order
     given = partial(whole, A, triangle, kind="general", adjoint=adjoint)
     matrix = given(check_finite=False, ordered=True)
     last.analysis.matching_pattern(matrix)

@@ -7,7 +7,6 @@ row is near 1 (Ruiz, RAL-TR-2001-034).
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,10 +22,12 @@ if TYPE_CHECKING:
 _LARGEST = 1022  # exponent of a power of two whose inverse is a normal number, too
 FAR = 2.0**-10  # entries below it make a scaling uneven,
 UNEVEN = 0.01  # if they are more than this share of all
-SWEEPS = 10  # each halves the decades between a row's largest entry and 1
+SWEEPS = 10  # each halves the decades between a row's largest entry and 1,
+_NEAR = 0.5  # and one by less than this power of two is the last: they are rounded to whole ones
 _ZERO = -(1 << 20)  # an exponent for zero, below all sums of others
 # of a double: its fraction, the exponent of infinity, and the fraction of the root of 2
 _FRACTION, _ENDLESS, _ROOT = (1 << 52) - 1, 0x7FF, 0x6A09E667F3BCD
+_ONE = np.int64(0x3FF << 52)  # the bits of 1
 
 
 @dataclass(frozen=True)
@@ -71,33 +72,39 @@ def scaling_of(matrix: Canonical, matching: Matching | None, symmetric: bool) ->
     symmetric : bool
         Rows and columns are scaled alike, by one array.
     """
-    scaling, even = equilibrated(matrix, symmetric, matching)
-    if matching is None and not even:
+    if matching is not None:
+        return _equilibrated(matrix, symmetric, matching)[0]
+    scaling, even = equilibrated(matrix, symmetric)
+    if not even:
         with np.errstate(over="ignore", under="ignore"):
             diagonal = np.abs(matrix.A.diagonal()) * scaling.row * scaling.column
         if diagonal.min(initial=1.0) < np.sqrt(np.finfo(matrix.dtype).eps):
             found = maximum_product_matching(matrix.A)
-            return equilibrated(matrix, symmetric, found).scaling
+            return _equilibrated(matrix, symmetric, found)[0]
     return scaling
 
 
-def equilibrated(
-    matrix: Canonical, symmetric: bool, matching: Matching | None = None
-) -> Equilibrated:
-    """Scale the largest entry of each row and column to 1, beginning with a matching's scaling.
+def equilibrated(matrix: Canonical, symmetric: bool) -> Equilibrated:
+    """Scale the largest entry of each row and column to 1.
 
     The scaling is called even where hardly any entry that is not zero is far below 1.
     """
+    scaling, size = _equilibrated(matrix, symmetric, None)
+    far = _far_below(matrix.indptr, matrix.indices, size, scaling.row, scaling.column)
+    return Equilibrated(scaling, far <= UNEVEN * size.size)
+
+
+def _equilibrated(
+    matrix: Canonical, symmetric: bool, matching: Matching | None
+) -> tuple[Scaling, np.ndarray]:
+    """Such a scaling, from that of a matching on where there is one, and moduli."""
     of = matrix.indptr, matrix.indices
     size = _modulus(matrix.data)
     begin = (matching.row_scale, matching.col_scale) if matching else (None, None)
-    if symmetric:
-        both = equilibrate_symmetric(*of, size, *begin)
-        scaling = Scaling(both, both)
-    else:
-        scaling = Scaling(*equilibrate(*of, size, *begin))
-    far = _far_below(*of, size, scaling.row, scaling.column)
-    return Equilibrated(scaling, far <= UNEVEN * size.size)
+    if not symmetric:
+        return Scaling(*equilibrate(*of, size, *begin)), size
+    both = equilibrate_symmetric(*of, size, *begin)
+    return Scaling(both, both), size
 
 
 @brief
@@ -134,12 +141,13 @@ def _multiply(indptr, indices, data, row, column, out):
 @brief
 def extreme(row, column):
     """Whether the product of a row's and a column's factor may be no double precision number."""
-    largest, least, highest, lowest = 1.0, 1.0, 1.0, 1.0
-    for x in row:
+    largest = least = highest = lowest = _ONE
+    for x in row.view(np.int64):  # bits of positive numbers are ordered as these are
         largest, least = max(largest, x), min(least, x)
-    for x in column:
+    for x in column.view(np.int64):
         highest, lowest = max(highest, x), min(lowest, x)
-    return least * lowest < 2.0**-_LARGEST or largest * highest > 2.0**_LARGEST
+    ends = np.array([least, lowest, largest, highest]).view(np.float64)
+    return ends[0] * ends[1] < 2.0**-_LARGEST or ends[2] * ends[3] > 2.0**_LARGEST
 
 
 def shifted(M: np.ndarray, exponent: np.ndarray) -> np.ndarray:
@@ -218,10 +226,10 @@ def _take_over(row, column):
 @brief
 def _powers(exponent):
     """Powers of two, whose inverses are numbers too."""
-    out = np.empty(exponent.size)
-    for i in range(out.size):
-        out[i] = math.ldexp(1.0, int(min(max(exponent[i], -_LARGEST), _LARGEST)))
-    return out
+    bits = np.empty(exponent.size, np.int64)
+    for i in range(bits.size):
+        bits[i] = _ONE + (min(max(np.int64(exponent[i]), -_LARGEST), _LARGEST) << 52)
+    return bits.view(np.float64)
 
 
 @brief
@@ -278,6 +286,24 @@ def equilibrate(
     return _equal(indptr, indices, bits, by_row, by_column)
 
 
+@brief
+def _logarithms(bits):
+    """Those to base 2, but for 0.09, of moduli of such bits; -inf for zero and what is no number.
+
+    An exponent and its fraction are the logarithm up to that, which is far below a power of two.
+    """
+    out, tiny = np.empty(bits.size), False
+    for p in range(bits.size):
+        number = (bits[p] > 0) & (bits[p] < _ENDLESS << 52)
+        tiny |= number & (bits[p] <= _FRACTION)
+        out[p] = bits[p] * 2.0**-52 - 1023 if number else -np.inf
+    if tiny:
+        for p in range(bits.size):
+            if 0 < bits[p] <= _FRACTION:  # of a subnormal number the fraction is all
+                out[p] = np.log2(bits[p]) - 1074
+    return out
+
+
 @jit
 def _equal_rows(indptr, indices, size, scale):
     """Change the exponents of rows and columns alike until the largest of each row is near 0."""
@@ -293,7 +319,7 @@ def _equal_rows(indptr, indices, size, scale):
             far = max(far, abs(gain[j]))
         for j in range(n):
             scale[j] -= gain[j]
-        if far < 0.25:
+        if far < _NEAR:
             break
 
 
@@ -322,10 +348,7 @@ def equilibrate_symmetric(
     if row is not None and column is not None:
         scale = 0.5 * (np.log2(row) + np.log2(column))
     modulus = _modulus(data).astype(np.float64, copy=False)
-    with np.errstate(divide="ignore"):
-        size = np.log2(modulus)
-    size[~(size < np.inf)] = -np.inf
-    _equal_rows(indptr, indices, size, scale)
+    _equal_rows(indptr, indices, _logarithms(modulus.view(np.int64)), scale)
     return _powers(np.rint(scale))
 
 

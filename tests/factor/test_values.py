@@ -12,6 +12,8 @@ import frontal
 import frontal.gpu.runtime.device
 from frontal import problems
 from frontal.matrix import canonical
+from frontal.symmetry import is_hermitian
+from frontal.values import StoredOrder, of_pattern
 
 from ..gpu.sparse.test_gpu_system import Sparse, chosen, forget, put, traffic  # noqa: F401
 
@@ -233,3 +235,34 @@ def test_a_plain_matrix_keeps_no_map():
         assert order.place is None
         assert order.shape == (a.nnz,)
     assert canonical(a).order is None
+
+
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+def test_symmetry_of_values_by_places(dtype):
+    one = unsymmetric(dtype)
+    alike = sp.csc_array(one + one.conj().T)
+    other, unknown = alike.copy(), alike.copy()
+    other.data[5] *= 2  # off the diagonal
+    unknown.data[[5, 6]] = np.nan
+    ones = sp.csc_array((np.ones(one.nnz), one.indices, one.indptr))  # its pattern is not symmetric
+    for a in (alike, other, unknown, one, ones):
+        order = StoredOrder.by_columns(a.nnz)
+        for _ in range(2):  # the second time by what the first has found
+            found = order.hermitian(a.data, a.indptr, a.indices)
+            assert found == is_hermitian(a.indptr, a.indices, a.data) == (a is alike)
+
+
+def test_values_of_a_known_pattern():
+    a = unsymmetric()
+    more, fewer = a.copy(), a.copy()
+    more.data, more.indices = np.append(a.data, 1.0), np.append(a.indices, np.int32(0))  # room
+    fewer.data[-1] = 0
+    fewer.eliminate_zeros()
+    for given in (a, more):
+        np.testing.assert_array_equal(of_pattern(given, a.indptr, a.indices), a.data)
+    for given in (fewer, a.tocsr(), a.toarray(), a.T, a[:, ::-1]):
+        assert of_pattern(given, a.indptr, a.indices) is None
+    factor = frontal.factorize(a.tocoo())
+    twice = 2 * a
+    check(factor.refactorize(twice), twice)
+    check(factor.refactorize(a.data), a)  # by columns from now on

@@ -255,16 +255,19 @@ __device__ inline void run(const Task &task, const Tasks &tasks, T *factor, cons
     if (done < task.front.rows(j)) finish_beside(task, tasks, done);
 #elif LDL
     if (i == j && j) return;
-    bool next = i == j + 1 && i < pivots;
+    bool next = i == j + 1 && i < pivots, put = false;
     if (i > j) {
         int done = follows(task) ? follow(task, tasks, next) : 0;
+        put = next && done == SIZE;
         if (done < task.front.rows(j)) {
             finish_below(task, tasks, done);
             if (next) prepare_diagonal(task, tasks);
         }
         if (!next) return;
     }
-    return finish_ldl(task, tasks);
+    finish_ldl(task, tasks);
+    if (put) put_lower(task, tasks, kept_reciprocals(), ld, SIZE);
+    return;
 #else
     if (i == j && j) return;
     bool next = i == j + 1 && i < pivots;

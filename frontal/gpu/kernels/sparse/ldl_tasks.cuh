@@ -53,10 +53,36 @@ struct Below {
     }
 };
 
+// Reciprocals of D while scratch() is in use: one behind each column of work().
+__device__ inline T *kept_reciprocals() { return work() + SIZE; }
+
+// L = X·D⁻¹ for the first columns of the X that was stored, with these reciprocals of D.
+__device__ __noinline__ void put_lower(
+    const Task &task, const Tasks &tasks, const T *reciprocals, int step, int columns) {
+    constexpr int EACH = 8, WAYS = threads / SIZE;
+    Below below(task, tasks);
+    int row = threadIdx.x % SIZE;
+    if (row >= below.lower.rows) return;
+#pragma unroll 1
+    for (int first = threadIdx.x / SIZE; first < columns; first += EACH * WAYS) {
+        T l[EACH];
+#pragma unroll
+        for (int e = 0; e < EACH; ++e) l[e] = below.product(row, first + e * WAYS);
+#pragma unroll
+        for (int e = 0; e < EACH; ++e) {
+            int c = first + e * WAYS;
+            below.lower(row, c) = l[e] = reciprocals[c * step] * l[e];
+            if (!(abs1(l[e]) <= LIMIT))
+                atomicMax(reinterpret_cast<int *>(below.largest + c), (int)size_of(l[e]));
+        }
+    }
+}
+
 // L(i,j), following the factor of the diagonal tile while its pivots are of order 1; and if `next`,
 // the tile whose factor is L(i,i): what the task (i,i) has stored less L·D·Lᴴ of L(i,i-1), fetched
-// when of the factor that is followed the last columns alone are in use. Returns the first column
-// that is left, if there is one; then it is as Follower::follow leaves it.
+// when of the factor that is followed the last columns alone are in use. L(i,i-1) itself, which no
+// other task reads, is then still to be put. Returns the first column that is left, if there is
+// one; then it is as Follower::follow leaves it.
 __device__ __noinline__ int follow(const Task &task, const Tasks &tasks, bool next) {
     constexpr int LAST = SIZE - 16;
     const Front<T> &f = task.front;
@@ -75,6 +101,12 @@ __device__ __noinline__ int follow(const Task &task, const Tasks &tasks, bool ne
     };
     auto solved = [&](int p, const T(&x)[16]) {
         T *x_to = &below.product(row, p), *l_to = &below.lower(row, p);
+        if (next) {
+#pragma unroll
+            for (int k = 0; k < 16; ++k, x_to += below.product.ld)
+                if (row < below.lower.rows) *x_to = x[k];
+            return;
+        }
         bool large = false;
 #pragma unroll
         for (int k = 0; k < 16; ++k) {
@@ -88,9 +120,15 @@ __device__ __noinline__ int follow(const Task &task, const Tasks &tasks, bool ne
                 [](int, int c, T x) { return work()[c * (ld + 1)] * x; });
     };
     int end = follower.follow(w, arrived, waits, solved);
-    if (end < w) return end;
+    if (end < w) {
+        if (next) put_lower(task, tasks, reciprocals, 1, end);
+        return end;
+    }
     if (threadIdx.x == 0) release(tasks.done + f.tree->tile_row[f.s] + i, task.j + 1);
-    if (next) Square<T>::subtract(work(), assembled(), stored.rows, ScaledBy<T>{reciprocals, 1});
+    if (!next) return w;
+    Square<T>::subtract(work(), assembled(), stored.rows, ScaledBy<T>{reciprocals, 1});
+    if (threadIdx.x < SIZE) kept_reciprocals()[row * ld] = reciprocals[row];
+    __syncthreads();
     return w;
 }
 

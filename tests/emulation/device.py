@@ -59,6 +59,7 @@ class EmulatedDevice:
 
     def kernel(self, file: str, entry: str, dtype: Any, **constants: int) -> _Kernel:
         """Return ``entry`` of a kernel file, callable as ``kernel(grid, block, args, shared)``."""
+        constants |= self.limits.constants
         key = (file, entry, np.dtype(dtype), tuple(sorted(constants.items())))
         if key not in self._kernels:
             text = self._sources.get(file) or jit.source(file)

@@ -53,6 +53,7 @@ class Device:
 
     def kernel(self, file: str, entry: str, dtype: npt.DTypeLike, **constants: int) -> Kernel:
         """Return ``entry`` of a kernel file, callable as ``kernel(grid, block, args, shared)``."""
+        constants |= self.limits.constants
         key = (file, entry, np.dtype(dtype), tuple(sorted(constants.items())))
         if key not in self._kernels:
             function = jit.module(file, key[2], key[3]).get_function(entry)

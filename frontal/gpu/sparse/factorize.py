@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from ..runtime.array import Array
+from ..runtime.array import NULL, Array
 from ..runtime.device import Device
 from ..runtime.graph import Launch, Replayed
 from ..runtime.structs import filled
@@ -140,7 +140,7 @@ def _tiles(
         trace=trace,
     )
     plan = launch.front_tiles(dtype, pattern.method, device.limits)
-    constants = pattern.method.constants
+    constants = pattern.method.constants | plan.constants
     if pattern.method.pivots:
         constants |= {"PERTURB": 1, "MULTIPLIER": _MULTIPLIER}
     if pattern.method.panels == 2:
@@ -148,8 +148,10 @@ def _tiles(
     constants |= {} if trace is None else {"TRACE": 1}
     kernel = device.kernel("front_tiles.cu", "front_tiles", dtype, **constants)
     tree = pattern.struct(dtype)
-    arguments = (tree, struct, storage.panels, blocks, values)
-    found = [Launch(kernel, min(plan.blocks, tasks.count), plan.threads, arguments, plan.shared)]
+    count = min(plan.blocks, tasks.count)
+    workspace = device.xp.empty(count * plan.workspace, dtype) if plan.outside else NULL
+    arguments = (tree, struct, storage.panels, blocks, values, workspace)
+    found = [Launch(kernel, count, plan.threads, arguments, plan.shared)]
     if storage.pivots is not None:
         pieces = len(tasks.left)
         kernel = device.kernel("front_pivots.cu", "front_rows", dtype, **pattern.method.constants)

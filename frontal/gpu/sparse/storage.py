@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import FactorMemoryError
 from ..runtime.array import Array
-from . import structs
+from . import launch, structs
 from .pattern import Pattern
 
 
@@ -79,7 +79,9 @@ class Storage:
 def required(pattern: Pattern, dtype: np.dtype) -> int:
     """Bytes of a factor of this scalar type, and of what its computation takes besides."""
     panels, inverses = _sizes(pattern, dtype)
+    plan = launch.front_tiles(dtype, pattern.method, pattern.device.limits)
     working = pattern.schedule.blocks + pattern.schedule.products + pattern.messages
+    working += plan.workspace * plan.blocks
     return (panels + inverses + working) * dtype.itemsize
 
 

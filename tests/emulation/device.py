@@ -67,6 +67,13 @@ class EmulatedDevice:
             self._kernels[key] = self._entry(library, entry)
         return self._kernels[key]
 
+    def begin(self, files: Any, dtype: Any) -> None:
+        """Begin to compile kernel files: which they are is all that happens."""
+        self.begun = [
+            (file, np.dtype(dtype), tuple(sorted(({**given, **self.limits.constants}).items())))
+            for file, given in files
+        ]
+
     def _build(self, text: str, options: tuple[str, ...]) -> ctypes.CDLL:
         return build(text, options)
 

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from ...method import Method
 from ..runtime.array import NULL, Array
 from ..runtime.device import Device
 from ..runtime.graph import Launch, Replayed
@@ -97,6 +98,16 @@ class Factorization:
         return [device.milliseconds(lambda p=part: [x() for x in p]) for part in self._parts]
 
 
+def tile_constants(method: Method, plan: launch.TilesPlan) -> dict[str, int]:
+    """Constants of front_tiles.cu."""
+    constants = method.constants | plan.constants
+    if method.pivots:
+        constants |= {"PERTURB": 1, "MULTIPLIER": _MULTIPLIER}
+    if method.panels == 2:
+        constants |= {"TWO_INVERSES": int(plan.two_inverses)}
+    return constants
+
+
 def _clear(device: Device, state: State, largest: Array | None) -> None:
     state.clear()
     if largest is not None:
@@ -140,11 +151,7 @@ def _tiles(
         trace=trace,
     )
     plan = launch.front_tiles(dtype, pattern.method, device.limits)
-    constants = pattern.method.constants | plan.constants
-    if pattern.method.pivots:
-        constants |= {"PERTURB": 1, "MULTIPLIER": _MULTIPLIER}
-    if pattern.method.panels == 2:
-        constants |= {"TWO_INVERSES": int(plan.two_inverses)}
+    constants = tile_constants(pattern.method, plan)
     constants |= {} if trace is None else {"TRACE": 1}
     kernel = device.kernel("front_tiles.cu", "front_tiles", dtype, **constants)
     tree = pattern.struct(dtype)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -20,6 +20,12 @@ from .cubins import Cubins, digest
 log = logging.getLogger("frontal")
 
 _MOST_THREADS = 8
+
+
+class Module(Protocol):
+    """CuPy's, as far as it is asked."""
+
+    def get_function(self, name: str) -> object: ...
 
 
 class Source(NamedTuple):
@@ -46,14 +52,14 @@ class Modules:
     def __init__(self, index: int, major: int, minor: int) -> None:
         self._index, self._cubins = index, _kept(f"{major}{minor}")
         self._begun: dict[Source, Future[bytes]] = {}
-        self._loaded: dict[Source, Any] = {}
+        self._loaded: dict[Source, Module] = {}
 
     def begin(self, source: Source) -> None:
         """Compile on a thread what neither is on disk nor under way."""
         if source not in self._begun and source not in self._loaded:
             self._begun[source] = _compilers().submit(self._code, source)
 
-    def loaded(self, source: Source) -> Any:
+    def loaded(self, source: Source) -> Module:
         """Return the module, on the current device."""
         if source not in self._loaded:
             begun = self._begun.pop(source, None)
@@ -61,7 +67,7 @@ class Modules:
             self._loaded[source] = self._load(source, code)
         return self._loaded[source]
 
-    def _load(self, source: Source, code: bytes) -> Any:
+    def _load(self, source: Source, code: bytes) -> Module:
         from cupy.cuda import driver, function
 
         module = function.Module()

@@ -23,7 +23,8 @@ Result = TypeVar("Result")
 
 _PER_THREAD = 2  # CUDA's default stream of each thread, by which other threads mean their own
 _STATIC_SHARED, _DYNAMIC_SHARED = 1, 8  # CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, _MAX_DYNAMIC_
-_DEFAULT_SHARED = 48 << 10  # dynamic shared memory that a kernel gets without asking for more
+# Dynamic shared memory that a kernel gets without asking for more: 48 KB with what it declares.
+_DEFAULT_SHARED = 32 << 10
 
 
 class Device:

@@ -7,13 +7,17 @@ from collections.abc import Callable
 from functools import cache
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from . import gpu
 from .cpu.backend import CpuBackend
 from .gpu.sparse.backend import GpuBackend
-from .machine import MACHINES
+from .machine import MACHINES, thread_count
 from .protocol import Backend
 from .symbolic.symbolic import Symbolic
 
+_DOUBLE = np.dtype(np.float64)
+_COMPUTING = 4  # single over double precision, at most, of GPUs that are made for both
 GPU_FLOPS = MACHINES["gpu"].least_flops  # of a factorization that "auto" gives to the GPU
 
 _engines: WeakKeyDictionary[object, dict[str, Backend]] = WeakKeyDictionary()
@@ -45,26 +49,49 @@ def _gpu_found() -> bool:
     return gpu.available()
 
 
-def resolved(name: str, flops: float) -> str:
+@cache
+def _speed() -> gpu.Speed | None:
+    return gpu.speed()
+
+
+def slow_gpu(dtype: np.dtype, speed: gpu.Speed | None) -> bool:
+    """Whether all cores of this machine are faster than a GPU made for single precision.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from frontal.gpu import Speed
+    >>> small = Speed(1e13, 1e9)
+    >>> slow_gpu(np.dtype("f8"), small), slow_gpu(np.dtype("c8"), small)
+    (True, False)
+    """
+    if speed is None or speed.ratio <= _COMPUTING or np.finfo(dtype).bits < 64:
+        return False
+    return speed.double < MACHINES["cpu"].rate * thread_count()
+
+
+def resolved(name: str, flops: float, dtype: np.dtype = _DOUBLE) -> str:
     """Return ``"cpu"`` or ``"gpu"`` for what a user asks for and so many operations.
 
-    ``FRONTAL_BACKEND`` decides what "auto" is; without it, that is the GPU where there is one and
-    a factorization takes long enough for it, else the CPU.
+    ``FRONTAL_BACKEND`` decides what "auto" is; without it, that is the GPU where there is one, a
+    factorization takes long enough for it, and it is no `slow_gpu`, else the CPU.
 
     Examples
     --------
     >>> resolved("gpu", 1e3)
     'gpu'
     """
-    return chooser(name)(flops)
+    return chooser(name, dtype)(flops)
 
 
-def chooser(name: str) -> Callable[[float], str]:
+def chooser(name: str, dtype: np.dtype = _DOUBLE) -> Callable[[float], str]:
     """As `resolved`, for any number of operations."""
     asked = requested(name)
     if asked != "auto":
         return lambda _: asked
-    return lambda flops: "gpu" if flops >= GPU_FLOPS and _gpu_found() else "cpu"
+    return lambda flops: (
+        "gpu" if flops >= GPU_FLOPS and _gpu_found() and not slow_gpu(dtype, _speed()) else "cpu"
+    )
 
 
 def engine(owner: object, symbolic: Symbolic, name: str) -> Backend:

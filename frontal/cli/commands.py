@@ -336,6 +336,7 @@ def _info(options: argparse.Namespace) -> None:
     ]
     report = {"versions": versions, "blas": blas, "threads": thread_count()}
     report |= {"platform": platform.platform(), "devices": gpu.devices()}
+    report["speeds"] = [show.speed(gpu.speed(i)) for i in range(len(report["devices"]))]
     if options.json:
         print(json.dumps(report, default=show.plain))
         return
@@ -343,6 +344,7 @@ def _info(options: argparse.Namespace) -> None:
     show.table("BLAS", ("library", "of", "architecture", "threads"), show.rows(blas))
     machine = [("platform", report["platform"]), ("threads", str(report["threads"]))]
     machine.append(("GPU", ", ".join(report["devices"]) or "none to compute on"))
+    machine += [(f"of GPU {i}", text) for i, text in enumerate(report["speeds"])]
     show.table("Machine", ("", ""), machine)
 
 

@@ -27,11 +27,15 @@ from ..factor.analysis import Analysis
 from ..machine import available_memory, thread_count
 from ..method import CHOLESKY, LDLH, LDLT, LU
 from ..ordering import metis, order
+from ..ordering.components import Components
+from ..ordering.dissection.dissect import Run
+from ..ordering.graph import adjacency
 from ..problems import convdiff3d, kkt, permuted, poisson3d, stokes2d, turned, zero_diagonal
 from ..protocol import Progress
 from . import show
 
 _SIZE = 9  # of a cube whose largest front is no small one to a GPU
+_SHARED = 44  # of a cube whose graph several threads dissect together
 _WIDTHS = (1, 2, 4, 8)  # numbers of right-hand sides for which kernels differ
 _BYTES = 8 * 10**8  # of memory that a process takes
 _LONGEST = (LDLH, LDLT, LU, CHOLESKY)  # to compile first
@@ -180,10 +184,17 @@ def run(task: Task) -> float:
         if task == ANALYSIS:
             _analyses()
         elif task == DISSECTION:
-            order(poisson3d(_SIZE), "dissection")
+            _dissections()
         else:
             _systems(task)
     return time.perf_counter() - began
+
+
+def _dissections() -> None:
+    """Dissect by one thread, as an ordering, and by a team."""
+    order(poisson3d(_SIZE), "dissection")
+    with Run(Components(adjacency(poisson3d(_SHARED))), threads=2) as run:
+        run.result()
 
 
 def _analyses() -> None:

@@ -111,7 +111,9 @@ class Analyzed(Versioned):
             If a matching was needed, and no values of the pattern give a regular matrix.
         """
         clock = Clock(progress)
-        found = kept_phase(matrix, method or matrix.method, choices, chooser(backend), clock)
+        found = kept_phase(
+            matrix, method or matrix.method, choices, chooser(backend, matrix.dtype), clock
+        )
         return cls(
             symbolic=found.symbolic,
             dtype=matrix.dtype,
@@ -237,7 +239,7 @@ class Analyzed(Versioned):
     @property
     def engine(self) -> Backend:
         """The backend that factorizes matrices of this pattern, with the indices that it needs."""
-        return engine(self, self.symbolic, resolved(self.backend, self.flops))
+        return engine(self, self.symbolic, resolved(self.backend, self.flops, self.dtype))
 
     # --- the same pattern otherwise ----------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import FrontalError
 
@@ -43,6 +43,39 @@ def devices() -> list[str]:
         return []
     names = (runtime.getDeviceProperties(i)["name"] for i in range(runtime.getDeviceCount()))
     return [name.decode() if isinstance(name, bytes) else str(name) for name in names]
+
+
+class Speed(NamedTuple):
+    """Flops a second that a GPU can do at most, by its own account, without tensor cores."""
+
+    single: float
+    double: float
+
+    @property
+    def ratio(self) -> float:
+        """How much faster single precision is: 2 in data centres, 32 or 64 elsewhere."""
+        return self.single / self.double
+
+
+# Attributes of a device: clock in kHz, multiprocessors, compute capability, single over double.
+_CLOCK, _MULTIPROCESSORS, _MAJOR, _MINOR, _RATIO = 13, 16, 75, 76, 87
+_FEW_UNITS = ((7, 0), (7, 2), (7, 5), (8, 0))  # 64 of single precision a multiprocessor, not 128
+
+
+def speed(index: int | None = None) -> Speed | None:
+    """What a GPU, or the current one, can do; None if it does not tell. Makes no context on it."""
+    try:
+        runtime = _cupy().cuda.runtime
+        which = runtime.getDevice() if index is None else index
+        clock, count, major, minor, ratio = (
+            runtime.deviceGetAttribute(attribute, which)
+            for attribute in (_CLOCK, _MULTIPROCESSORS, _MAJOR, _MINOR, _RATIO)
+        )
+    except Exception:  # CuPy's errors cannot be named before it is imported
+        return None
+    units = 64 if (major, minor) in _FEW_UNITS else 128
+    single = 2e3 * clock * count * units
+    return Speed(single, single / ratio) if ratio > 0 and single > 0 else None
 
 
 def device_count() -> int:

@@ -12,7 +12,6 @@ import numpy as np
 from .._jit import allocating, brief, inner, jit
 from ..parts import in_parts
 
-_FEW = 32  # children that are sorted by insertion
 _SCANNED = 16  # rows among which one is a front's: fewer are not sorted, but looked at
 TILE = 64  # rows of fronts that a GPU takes whole, and of the tiles of larger ones
 
@@ -150,16 +149,27 @@ def children_of(parent):
 
 
 @inner
-def _sort_by_need(children, block, peak):
-    """Insertion sort: largest need first, stable."""
-    for q in range(1, children.size):
-        child = children[q]
-        key = block[child] - peak[child]
-        at = q
-        while at > 0 and block[children[at - 1]] - peak[children[at - 1]] > key:
-            children[at] = children[at - 1]
-            at -= 1
-        children[at] = child
+def _sort_by_need(children, block, peak, spare):
+    """Merge sort: largest need first, stable; NumPy's takes seconds to compile."""
+    size, width = children.size, 1
+    while width < size:
+        for left in range(0, size, 2 * width):
+            middle, right = min(left + width, size), min(left + 2 * width, size)
+            one, other = left, middle
+            for at in range(left, right):
+                first = other == right
+                if not first and one < middle:
+                    a, b = children[one], children[other]
+                    first = block[a] - peak[a] <= block[b] - peak[b]
+                if first:
+                    spare[at] = children[one]
+                    one += 1
+                else:
+                    spare[at] = children[other]
+                    other += 1
+        for at in range(size):
+            children[at] = spare[at]
+        width *= 2
 
 
 @allocating
@@ -173,19 +183,16 @@ def _stack_order(parent, updates):
     pointer, children = children_of(parent)
     block = updates.astype(np.float64) ** 2
     peak = np.zeros(fronts, np.float64)
+    stack = np.empty(fronts, np.int32)
     for s in range(fronts):
         mine = children[pointer[s] : pointer[s + 1]]
-        if mine.size > _FEW:
-            mine[:] = mine[np.argsort(block[mine] - peak[mine], kind="mergesort")]
-        else:
-            _sort_by_need(mine, block, peak)
+        _sort_by_need(mine, block, peak, stack)
         held = 0.0
         for c in mine:
             peak[s] = max(peak[s], held + peak[c])
             held += block[c]
         peak[s] = max(peak[s], held + block[s])
     order = np.empty(fronts, np.int32)
-    stack = np.empty(fronts, np.int32)
     cursor = pointer[:-1].copy()
     done = 0
     for root in range(fronts):

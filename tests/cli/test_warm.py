@@ -21,6 +21,9 @@ from numba.core.dispatcher import Dispatcher
 import frontal
 from frontal import problems
 from frontal.cli import warm
+from frontal.ordering.components import Components
+from frontal.ordering.dissection.dissect import Run
+from frontal.ordering.graph import adjacency
 
 def compiled():
     modules = [m for name, m in sys.modules.items() if name.startswith("frontal")]
@@ -49,6 +52,8 @@ for A in (
 L = sp.csc_array(sp.tril(problems.poisson2d(9)))
 frontal.analyze(sp.csc_array(sp.kron(shifted, np.ones((2, 2)))), backend="cpu")
 frontal.factorize(L, kind="spd", triangle="lower").refactorize(2 * L, triangle="lower")
+with Run(Components(adjacency(problems.poisson3d(45))), threads=2) as shared:
+    shared.result()
 print(*sorted(map(str, compiled() - before)), sep="\\n")
 """
 

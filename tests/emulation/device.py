@@ -59,12 +59,20 @@ class EmulatedDevice:
 
     def kernel(self, file: str, entry: str, dtype: Any, **constants: int) -> _Kernel:
         """Return ``entry`` of a kernel file, callable as ``kernel(grid, block, args, shared)``."""
+        constants |= self.limits.constants
         key = (file, entry, np.dtype(dtype), tuple(sorted(constants.items())))
         if key not in self._kernels:
             text = self._sources.get(file) or jit.source(file)
             library = self._build(text, jit.options(key[2], constants))
             self._kernels[key] = self._entry(library, entry)
         return self._kernels[key]
+
+    def begin(self, files: Any, dtype: Any) -> None:
+        """Begin to compile kernel files: which they are is all that happens."""
+        self.begun = [
+            (file, np.dtype(dtype), tuple(sorted(({**given, **self.limits.constants}).items())))
+            for file, given in files
+        ]
 
     def _build(self, text: str, options: tuple[str, ...]) -> ctypes.CDLL:
         return build(text, options)

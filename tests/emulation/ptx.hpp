@@ -1,6 +1,7 @@
 // The functions that common/ptx.cuh leaves out under FRONTAL_EMULATION, for fibers.
 #pragma once
 
+#if !PLAIN
 namespace emulation {
 
 // The operands of one lane in c (M×8) += a (M×K) · b (K×8).
@@ -55,6 +56,7 @@ template <int BYTES> void copy_async(void *shared, const void *global, bool vali
 }
 inline void copy_async_commit() { ++emulation::grid.current->group; }
 template <int N> void copy_async_wait() { emulation::finish_copies(N); }
+#endif
 
 inline void prefetch(const void *) {}
 

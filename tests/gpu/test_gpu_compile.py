@@ -1,6 +1,7 @@
 """Every kernel file compiles for the GPUs that matter, in registers, with tensor cores in use.
 
-All wrappers for float64 on sm_90; of other scalars and architectures one wrapper, to save time.
+All wrappers for float64 on sm_90; of other scalars and architectures one wrapper, to save time, and
+of sm_75 one scalar a file.
 """
 
 import os
@@ -82,7 +83,17 @@ CASES += [
     for name in ("front_small.cu", "front_tiles.cu")
     for dtype, adjoint in (("c8", 0), ("c16", 1))
 ]
-PARSED = [(name, dtype, 80) for name in FILES for dtype in ("f4", "c8", "c16")]
+CASES += [  # with less shared memory, and before sm_80 without tensor cores
+    ("front_tiles.cu", "f8", 75, (("OUTSIDE", 1),)),
+    ("front_tiles.cu", "c16", 86, (*LDL.items(), ("OUTSIDE", 1), ("PERTURB", 1))),
+    ("front_forward.cu", "c16", 89, (("IN_PLACE", 1), ("WIDTH", 4))),
+    ("front_small.cu", "f4", 75, ()),
+    ("potrf_tiles.cu", "c8", 75, (("OUTSIDE", 1), ("RESIDENTS", 3))),
+    ("getrf_block.cu", "f8", 75, ()),
+    ("gemm.cu", "f8", 120, ()),
+]
+PARSED = [(name, ("f4", "f8", "c8", "c16")[i % 4], 75) for i, name in enumerate(FILES)]
+PARSED += [(name, dtype, 80) for name in FILES for dtype in ("f4", "c8", "c16")]
 PARSED += [(name, "c16", 100) for name in FILES]
 OLDER = [(name, "f8", 80, ()) for name in FILES]
 OLDER += [(name, "f8", 80, (("LU", 1),)) for name in FILES if name.startswith("front")]

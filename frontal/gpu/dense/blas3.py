@@ -266,7 +266,7 @@ def trtri(uplo: str, diag: str, a: Operand) -> Inverses:
         kernel = device.kernel("trtri.cu", f"trtri_{a.batch.wrapper}", dtype)
         about = np.int32(_UPLO[uplo]), np.int32(diag == "U")
         arguments = (*about, *a.arguments, values, work, np.int32(period), np.int32(count))
-        blocks, threads, shared = launch.trtri(count, dtype)
+        blocks, threads, shared = launch.trtri(count, dtype, device.limits)
         kernel((blocks,), (threads,), arguments, shared)
     return Inverses(values, starts, period)
 

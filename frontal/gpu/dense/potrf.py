@@ -196,6 +196,9 @@ def _run_tasks(a: Batch, info: Array, uplo: int, part: PotrfPart, lists: _Lists)
     xp, rows = a.device.xp, lists.rows
     state, inverses = xp.zeros(rows + 1, xp.int32), xp.empty(rows * part.kept, a.dtype)
     arguments = (a.locator, lists.work, np.int32(lists.tasks), state, inverses, info)
+    if part.kind == "tiles":
+        outside = lists.blocks * part.outside
+        arguments += (xp.empty(outside, a.dtype) if outside else NULL,)
     _kernel(a, uplo, part)((lists.blocks,), (part.threads,), arguments, part.shared)
 
 

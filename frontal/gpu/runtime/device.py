@@ -6,7 +6,7 @@ CuPy; so the tests run the same host code over kernels that are emulated on the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -15,14 +15,17 @@ import numpy.typing as npt
 
 from ...parts import Ahead
 from .. import require
-from . import jit, staging
+from . import staging
 from .array import Array, Kernel, Value
 from .limits import Limits
+from .modules import Modules, Source
 
 Result = TypeVar("Result")
 
 _PER_THREAD = 2  # CUDA's default stream of each thread, by which other threads mean their own
-_DEFAULT_SHARED = 48 << 10  # dynamic shared memory that a kernel gets without asking for more
+_STATIC_SHARED, _DYNAMIC_SHARED = 1, 8  # CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, _MAX_DYNAMIC_
+# Dynamic shared memory that a kernel gets without asking for more: 48 KB with what it declares.
+_DEFAULT_SHARED = 32 << 10
 
 
 class Device:
@@ -51,14 +54,22 @@ class Device:
         self.limits = Limits.from_properties(properties)
         self._kernels: dict[tuple, Kernel] = {}
         self._staging = staging.Staging(cupy, index)
+        self._modules = Modules(index, properties["major"], properties["minor"])
 
     def kernel(self, file: str, entry: str, dtype: npt.DTypeLike, **constants: int) -> Kernel:
         """Return ``entry`` of a kernel file, callable as ``kernel(grid, block, args, shared)``."""
+        constants |= self.limits.constants
         key = (file, entry, np.dtype(dtype), tuple(sorted(constants.items())))
         if key not in self._kernels:
-            function = jit.module(file, key[2], key[3]).get_function(entry)
+            function = self._modules.loaded(Source(file, key[2], key[3])).get_function(entry)
             self._kernels[key] = _Kernel(function, self.limits.shared_block)
         return self._kernels[key]
+
+    def begin(self, files: Iterable[tuple[str, Mapping[str, int]]], dtype: npt.DTypeLike) -> None:
+        """Begin to compile kernel files with their constants on threads, if that was never done."""
+        for file, constants in files:
+            given = dict(constants) | self.limits.constants
+            self._modules.begin(Source(file, np.dtype(dtype), tuple(sorted(given.items()))))
 
     def free_memory(self) -> int:
         """Bytes that can still be taken, those that the pool keeps at hand included."""
@@ -169,8 +180,10 @@ class _Kernel:
         self, grid: Sequence[int], block: Sequence[int], arguments: Sequence[Value], shared: int = 0
     ) -> None:
         if shared > _DEFAULT_SHARED and not self._raised:
-            static = self.function.shared_size_bytes
-            self.function.max_dynamic_shared_size_bytes = self._limit - static
+            from cupy.cuda import driver
+
+            static = driver.funcGetAttribute(_STATIC_SHARED, self.function.ptr)
+            driver.funcSetAttribute(self.function.ptr, _DYNAMIC_SHARED, self._limit - static)
             self._raised = True
         self.function(tuple(grid), tuple(block), tuple(arguments), shared_mem=shared)
 

@@ -1,7 +1,7 @@
 """Kernel sources: one string from the files of ``kernels/``, compiled by NVRTC at first use.
 
-CuPy keys its cache of compiled kernels by the source string and not by the files that it includes,
-so our own headers are put into that string, each once, with ``#line`` marks for error messages.
+Compiled kernels are kept by the digest of one string (`cubins`): so headers are put into that, each
+once, with ``#line`` marks for error messages.
 Entry points are ``extern "C"``; the scalar and the few tile constants are ``-D`` options.
 """
 
@@ -102,13 +102,16 @@ def nvrtc_options(dtype: np.dtype, constants: Mapping[str, int] | None = None) -
     return (*options(dtype, constants), "-default-device")
 
 
-@cache
-def module(name: str, dtype: np.dtype, constants: tuple[tuple[str, int], ...] = ()):
-    """Return the compiled kernel file as a ``cupy.RawModule``; compiled once a device and version.
+def machine_code(name: str, dtype: np.dtype, constants: Mapping[str, int]) -> bytes:
+    """Compile a kernel file for the current device; other threads may compile meanwhile.
 
-    CuPy adds ``-ftz=true``: float32 kernels flush subnormal numbers to zero, float64 ones do not.
+    ``-ftz=true`` is what CuPy adds: float32 kernels flush subnormal numbers to zero, float64 ones
+    do not.
     """
-    import cupy
+    from cupy.cuda import compiler
 
-    chosen = nvrtc_options(dtype, dict(constants))
-    return cupy.RawModule(code=source(name), options=chosen, backend="nvrtc")
+    chosen = (*nvrtc_options(dtype, constants), "-ftz=true")
+    code, _ = compiler.compile_using_nvrtc(
+        source(name), options=chosen, filename=os.path.basename(name)
+    )
+    return code

@@ -17,6 +17,11 @@ class Limits:
     registers: int = 65536  # a multiprocessor
     threads: int = 2048  # a multiprocessor
 
+    @property
+    def constants(self) -> dict[str, int]:
+        """Constants of all kernels: before sm_80 there are no copies to shared memory alone."""
+        return {"PLAIN": 1} if self.capability < (8, 0) else {}
+
     @classmethod
     def from_properties(cls, properties: Mapping[str, int]) -> Limits:
         """Read the limits from ``cudaDeviceProp`` as CuPy returns it."""

@@ -24,7 +24,7 @@ from .factorize import Factorization
 from .health import quoting_memory
 from .matrix import DeviceMatrix
 from .pattern import Pattern
-from .prepared import Prepared
+from .prepared import Prepared, begin_kernels
 from .storage import Outcome
 
 
@@ -89,6 +89,7 @@ class GpuBackend:
         """Begin the lists of tasks; none is at work any more where that leads nowhere."""
         with quoting_memory(self._device, lambda: memory.required(self.pattern, dtype)):
             try:
+                begin_kernels(self.pattern, dtype)
                 self.pattern.begin(dtype)
                 yield
             except BaseException:

@@ -7,7 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from ..runtime.array import Array
+from ...method import Method
+from ..runtime.array import NULL, Array
 from ..runtime.device import Device
 from ..runtime.graph import Launch, Replayed
 from ..runtime.structs import filled
@@ -95,6 +96,16 @@ class Factorization:
         return [device.milliseconds(lambda p=part: [x() for x in p]) for part in self._parts]
 
 
+def tile_constants(method: Method, plan: launch.TilesPlan) -> dict[str, int]:
+    """Constants of front_tiles.cu."""
+    constants = method.constants | plan.constants
+    if method.pivots:
+        constants |= {"PERTURB": 1, "MULTIPLIER": _MULTIPLIER}
+    if method.panels == 2:
+        constants |= {"TWO_INVERSES": int(plan.two_inverses)}
+    return constants
+
+
 def _clear(device: Device, state: State, largest: Array | None) -> None:
     state.clear()
     if largest is not None:
@@ -138,16 +149,14 @@ def _tiles(
         trace=trace,
     )
     plan = launch.front_tiles(dtype, pattern.method, device.limits)
-    constants = pattern.method.constants
-    if pattern.method.pivots:
-        constants |= {"PERTURB": 1, "MULTIPLIER": _MULTIPLIER}
-    if pattern.method.panels == 2:
-        constants |= {"TWO_INVERSES": int(plan.two_inverses)}
+    constants = tile_constants(pattern.method, plan)
     constants |= {} if trace is None else {"TRACE": 1}
     kernel = device.kernel("front_tiles.cu", "front_tiles", dtype, **constants)
     tree = pattern.struct(dtype)
-    arguments = (tree, struct, storage.panels, values)
-    found = [Launch(kernel, min(plan.blocks, tasks.count), plan.threads, arguments, plan.shared)]
+    count = min(plan.blocks, tasks.count)
+    workspace = device.xp.empty(count * plan.workspace, dtype) if plan.outside else NULL
+    arguments = (tree, struct, storage.panels, values, workspace)
+    found = [Launch(kernel, count, plan.threads, arguments, plan.shared)]
     if storage.pivots is not None:
         pieces = len(tasks.left)
         kernel = device.kernel("front_pivots.cu", "front_rows", dtype, **pattern.method.constants)

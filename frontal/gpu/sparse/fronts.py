@@ -91,6 +91,7 @@ class Fronts:
         fewest: int = launch.FEWEST_BLOCKS,
     ) -> None:
         self.device, self.plan, self.method, self.fewest = device, plan, method, fewest
+        small = min(small, launch.small_order(method, device.limits))
         self.schedule = make_schedule(plan, method, small, fewest)
         self.k, self.m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
         self.pivot_tiles = -(-self.k // TILE)

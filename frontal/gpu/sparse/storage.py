@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import FactorMemoryError
 from ..runtime.array import Array
-from . import structs
+from . import launch, structs
 from .pattern import Pattern
 
 
@@ -78,7 +78,9 @@ class Storage:
 
 def required(pattern: Pattern, dtype: np.dtype) -> int:
     """Bytes of a factor of this scalar type, and of what its computation takes besides."""
-    return (sum(_sizes(pattern, dtype)) + pattern.messages) * dtype.itemsize
+    plan = launch.front_tiles(dtype, pattern.method, pattern.device.limits)
+    working = pattern.messages + plan.workspace * plan.blocks
+    return (sum(_sizes(pattern, dtype)) + working) * dtype.itemsize
 
 
 def _sizes(pattern: Pattern, dtype: np.dtype) -> tuple[int, int]:

@@ -109,7 +109,9 @@ class Solver:
         tiles, pivots, device = self.tasks.pivot_tiles, self.pivots, self.pattern.device
         if tiles is None or pivots is None:
             return
-        kernel = device.kernel("front_forward.cu", "front_places", self.dtype, LU=1)
+        constants = self.pattern.method.constants  # of a file that the sweeps take anyway
+        constants |= launch.front_solve(self.dtype, 1, device.limits).constants
+        kernel = device.kernel("front_forward.cu", "front_places", self.dtype, **constants)
         arguments = (tiles, np.int32(len(tiles)), pivots, place)
         blocks, threads = launch.front_places(len(tiles))
         kernel((blocks,), (threads,), arguments)

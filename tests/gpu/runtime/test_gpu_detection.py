@@ -6,10 +6,11 @@ import subprocess
 import sys
 import types
 
+import numpy as np
 import pytest
 
 import frontal
-from frontal import gpu
+from frontal import backends, gpu
 
 
 def install(monkeypatch, count):
@@ -54,6 +55,45 @@ def test_without_cupy(monkeypatch):
     assert gpu.device_count() == 0
     with pytest.raises(gpu.DeviceNotFoundError, match="CuPy is not installed"):
         gpu.require()
+
+
+KINDS = {  # clock in kHz, multiprocessors, capability, single over double: data sheets' Tflop/s
+    "H200": ((1_980_000, 132, 9, 0, 2), (66.9, 33.5)),
+    "A100": ((1_410_000, 108, 8, 0, 2), (19.5, 9.7)),
+    "RTX 4090": ((2_520_000, 128, 8, 9, 64), (82.6, 1.29)),
+    "T4": ((1_590_000, 40, 7, 5, 32), (8.1, 0.254)),
+    "RTX 3050 laptop": ((1_500_000, 16, 8, 6, 64), (6.1, 0.096)),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_slow_double_precision_leaves_the_cpu(monkeypatch, name):
+    told, (single, double) = KINDS[name]
+    install(monkeypatch, 1)
+    attributes = dict(zip((13, 16, 75, 76, 87), told, strict=True))
+    runtime = sys.modules["cupy"].cuda.runtime
+    runtime.deviceGetAttribute = lambda attribute, index: attributes[attribute]
+    runtime.getDevice = lambda: 0
+    speed = gpu.speed()
+    assert speed == gpu.speed(0)
+    assert speed.single == pytest.approx(single * 1e12, rel=0.02)
+    assert speed.double == pytest.approx(double * 1e12, rel=0.02)
+    monkeypatch.delenv("FRONTAL_BACKEND", raising=False)
+    monkeypatch.setattr(backends, "_gpu_found", lambda: True)
+    monkeypatch.setattr(backends, "_speed", lambda: speed)
+    for cores, slow in ((1, False), (12, double < 0.48), (1000, name not in ("H200", "A100"))):
+        monkeypatch.setattr(backends, "thread_count", lambda cores=cores: cores)
+        for dtype in ("f4", "f8", "c8", "c16"):
+            wanted = "cpu" if slow and dtype in ("f8", "c16") else "gpu"
+            assert backends.resolved("auto", 1e12, np.dtype(dtype)) == wanted
+            assert backends.resolved("gpu", 1e12, np.dtype(dtype)) == "gpu"
+            assert backends.resolved("auto", 1e3, np.dtype(dtype)) == "cpu"
+
+
+def test_a_speed_that_is_not_told(monkeypatch):
+    install(monkeypatch, 1)
+    assert gpu.speed(0) is None
+    assert not backends.slow_gpu(np.dtype("f8"), None)
 
 
 def test_import_loads_no_cupy():

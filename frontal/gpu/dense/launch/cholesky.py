@@ -37,6 +37,8 @@ class PotrfPart:
     tile, kept : int
         Rows of a tile that is a task, and entries of workspace for each that is diagonal: its
         inverse, or its blocks of 32×32 and their inverses.
+    outside : int
+        Entries of workspace for each block, in the place of shared memory.
     """
 
     kind: str
@@ -47,6 +49,7 @@ class PotrfPart:
     residents: int = 0
     tile: int = 0
     kept: int = 0
+    outside: int = 0
 
 
 def block_ld(dtype: np.dtype, rows: int = 32) -> int:
@@ -64,7 +67,8 @@ def potrf(
     tiny, most = min(numbers.tiny, 32), numbers.shared // 32 * 32
     while most > 32 and potrf_shared_bytes(most, dtype) > limits.shared_block:
         most -= 32
-    large = 1 << 30 if dtype.char == "D" else max(numbers.large, most)
+    many = dtype.char != "D" and potrf_tasks(order[:0], dtype).shared <= limits.shared_block
+    large = max(numbers.large, most) if many else 1 << 30
     parts = []
     if len(chosen := order[sizes > large]):
         parts.append(potrf_tasks(chosen, dtype))
@@ -110,15 +114,26 @@ def potrf_tiles(
     """
     product = Tile(0, 64, 64, 8 if dtype.char == "D" else 16, 3)
     tile = 64 * block_ld(dtype, 64) * dtype.itemsize
-    shared = max(product.shared(dtype), 2 * tile + 64 * dtype.itemsize)
+    slices, scales = product.shared(dtype), 64 * dtype.itemsize
+    whole = max(slices, 2 * tile + scales)
     bound = 1 if dtype.char == "D" else 2 if len(matrices) < limits.multiprocessors else 3
-    shared += tile if bound < 3 else 0
+    room = limits.shared_block - 1024
+    staged = bound < 3 and whole + tile <= room
+    if bound < 3 and dtype.char != "D" and not staged:
+        bound = 3
+    shared, outside = whole + (tile if staged else 0), 0
+    if whole > room:  # the inverse elsewhere, or all
+        shared, outside = max(slices, tile), tile + scales
+        shared, outside = (shared, outside) if shared <= room else (0, whole)
     fit = max(min(bound, limits.shared_multiprocessor // (shared + 1024)), 1)
     residents = 1 if len(matrices) * largest <= numbers.alone else fit
-    constants = (("RESIDENTS", bound),)
-    return PotrfPart(
-        "tiles", matrices, constants, product.threads, shared, residents, tile=64, kept=64 * 64
-    )
+    constants: tuple[tuple[str, int], ...] = (("RESIDENTS", bound),)
+    if bound < 3 and not staged:
+        constants += (("STAGED", 0),)
+    if outside:
+        constants += (("OUTSIDE", 1 if shared else 2),)
+    sizes = {"tile": 64, "kept": 64 * 64, "outside": outside // dtype.itemsize}
+    return PotrfPart("tiles", matrices, constants, product.threads, shared, residents, **sizes)
 
 
 def potrf_tasks(matrices: np.ndarray, dtype: np.dtype) -> PotrfPart:

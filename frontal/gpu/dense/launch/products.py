@@ -86,15 +86,17 @@ def product_tile(
     """
     tiny, small, medium, tall, large = tiles(dtype)
     side = max(m, n)
-    if side <= numbers.tiny:
-        return tiny
+
+    def fits(tile: Tile) -> bool:
+        return tile.shared(dtype) <= limits.shared_block
+
     if side <= numbers.small:
-        return small
+        return small if side > numbers.tiny and fits(small) else tiny
     filled = entries / (numbers.fill * limits.multiprocessors) if numbers.fill else entries
-    fits = large.shared(dtype) <= limits.shared_block
-    if side > numbers.tall and filled >= large.rows * large.cols and fits:
+    if side > numbers.tall and filled >= large.rows * large.cols and fits(large):
         return large
-    return tall if side > numbers.medium and filled >= tall.rows * tall.cols else medium
+    wide = side > numbers.medium and filled >= tall.rows * tall.cols
+    return tall if wide and fits(tall) else medium
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,9 @@ def trsm(
             width //= 2
     given = given or order > numbers.inverses
     threads, shared = _trsm_block(width, left, np.dtype(dtype), given)
+    while shared + 1024 > limits.shared_block and (width > 16 or not given):
+        width, given = (width // 2, True) if given else (width, True)
+        threads, shared = _trsm_block(width, left, np.dtype(dtype), given)
     return TrsmPlan(width, threads, shared, numbers.fused, given)
 
 
@@ -159,9 +164,10 @@ def _trsm_block(width: int, left: bool, dtype: np.dtype, given: bool) -> tuple[i
     return tile.threads, inverses + max(tile.shared(dtype), right * dtype.itemsize)
 
 
-def trtri(triangles: int, dtype: npt.DTypeLike) -> tuple[int, int, int]:
+def trtri(triangles: int, dtype: npt.DTypeLike, limits: Limits) -> tuple[int, int, int]:
     """Blocks, threads and bytes of shared memory of trtri.cu: a warp each triangle."""
-    return -(-triangles // 4), 128, 4 * triangle_shared(dtype)
+    each = 4 if 4 * triangle_shared(dtype) <= limits.shared_block else 2
+    return -(-triangles // each), 32 * each, each * triangle_shared(dtype)
 
 
 def triangle_shared(dtype: npt.DTypeLike) -> int:

@@ -4,6 +4,19 @@
 #pragma once
 #include "common/scalar.cuh"
 
+// PLAIN: for devices before sm_80, which have neither fp64 tensor cores nor asynchronous copies.
+#ifndef PLAIN
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define PLAIN 1
+#else
+#define PLAIN 0
+#endif
+#endif
+// Tiles of a block that lie in global memory, where shared memory has no room for them.
+#ifndef OUTSIDE
+#define OUTSIDE 0
+#endif
+
 constexpr unsigned full_warp = 0xffffffffu;
 
 template <class R> __device__ inline complex<R> shuffle(complex<R> a, int lane, int width = 32);
@@ -34,7 +47,26 @@ __device__ inline complex<R> shuffle_xor(complex<R> a, int mask, int width = 32)
     return {shuffle_xor(a.re, mask, width), shuffle_xor(a.im, mask, width)};
 }
 
-#ifndef FRONTAL_EMULATION
+// Copy BYTES through registers, or zeros.
+template <int BYTES>
+__device__ inline void copy_plainly(void *target, const void *global, bool valid) {
+    struct alignas(BYTES) Bytes {
+        int word[BYTES / 4];
+    } v{};
+    if (valid) v = *reinterpret_cast<const Bytes *>(global);
+    *reinterpret_cast<Bytes *>(target) = v;
+}
+
+#if PLAIN
+
+template <int BYTES>
+__device__ inline void copy_async(void *shared, const void *global, bool valid) {
+    copy_plainly<BYTES>(shared, global, valid);
+}
+__device__ inline void copy_async_commit() {}
+template <int N> __device__ inline void copy_async_wait() {}
+
+#elif !defined(FRONTAL_EMULATION)
 
 // c (8×8) += a (8×4) · b (4×8). Lane l = 4g+t holds a[g][t], b[t][g], c[g][2t], c[g][2t+1].
 __device__ inline void mma_8x8x4(double (&c)[2], double a, double b) {
@@ -100,6 +132,7 @@ __device__ inline void mma_16x8x16(double (&c)[4], const double (&a)[8], const d
 // through registers; zeros instead where `valid` is false (the source is then not read).
 template <int BYTES>
 __device__ inline void copy_async(void *shared, const void *global, bool valid) {
+    if (OUTSIDE && !__isShared(shared)) return copy_plainly<BYTES>(shared, global, valid);
     unsigned target = (unsigned)__cvta_generic_to_shared(shared);
     int size = valid ? BYTES : 0;
     if constexpr (BYTES == 16)
@@ -116,6 +149,23 @@ __device__ inline void copy_async_commit() { asm volatile("cp.async.commit_group
 template <int N> __device__ inline void copy_async_wait() {
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
+
+#endif
+#ifndef FRONTAL_EMULATION
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+// Of sm_80 and later they are CUDA's own.
+__device__ inline unsigned __reduce_max_sync(unsigned, unsigned v) {
+#pragma unroll
+    for (int flip = 16; flip > 0; flip /= 2) v = max(v, __shfl_xor_sync(full_warp, v, flip));
+    return v;
+}
+__device__ inline unsigned __reduce_or_sync(unsigned, unsigned v) {
+#pragma unroll
+    for (int flip = 16; flip > 0; flip /= 2) v |= __shfl_xor_sync(full_warp, v, flip);
+    return v;
+}
+#endif
 
 // Ask for the 128 bytes around an address to be brought to the second-level cache.
 __device__ inline void prefetch(const void *global) {

@@ -24,7 +24,7 @@ struct Tile {
     static constexpr int rows = BM, cols = BN;
 
   private:
-    static constexpr bool tensor = same_type<real_t<T>, double>;
+    static constexpr bool tensor = !PLAIN && same_type<real_t<T>, double>;
     static constexpr int M = BM / WARPS_M, N = BN / WARPS_N;
 
     // How a slice of an operand with SIZE rows of op(A) (columns of op(B)) lies in shared memory.
@@ -82,7 +82,7 @@ struct Tile {
         int steps = ceil_div(TA == NoTrans ? a.cols : a.rows, BK);
         wanted = wanted && part_i() < (TA == NoTrans ? a.rows : a.cols) &&
                  part_j() < (TB == NoTrans ? b.cols : b.rows);
-        if constexpr (PREFETCH) {
+        if constexpr (PREFETCH && !PLAIN) {
             constexpr int wide = 16 / sizeof(T);
             if (PADDED || (is_wide(a) && is_wide(b) && (a.rows | b.rows) % wide == 0))
                 prefetched<A, B, wide>(a, b, steps, shared, wanted, begin);

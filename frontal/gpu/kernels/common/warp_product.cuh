@@ -1,5 +1,5 @@
 // The product of one warp: C (M×N, in registers) += op(A) (M×K) · op(B) (K×N), operands in shared
-// memory. double and complex<double> use the fp64 tensor cores, float and complex<float> FMA.
+// memory. double and complex<double> use the fp64 tensor cores where there are any, all others FMA.
 //
 // An operand lies in one of two ways; `ALONG_K` names the second one:
 //   false  element (i, k) at i + k*ld: consecutive rows of op(A) (columns of op(B)) lie together;
@@ -110,6 +110,8 @@ template <class T, int M, int N> struct WarpProduct {
         }
     }
 };
+
+#if !PLAIN
 
 // Fragments of mma_16x8x8 (see ptx.cuh), read from shared memory element by element: x[e] is
 // op(A)'s (g + 8*(e%2), t + 4*(e/2)), y[e] is op(B)'s (t + 4*e, g).
@@ -303,3 +305,5 @@ template <int M, int N> struct WarpProduct<complex<double>, M, N> {
             });
     }
 };
+
+#endif

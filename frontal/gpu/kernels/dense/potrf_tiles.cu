@@ -11,8 +11,10 @@
 // A block has 128 threads; 2×2 warps own 32×32 parts of the tile in registers (tile.cuh). Dynamic
 // shared memory: the slices of the product, then in their place the tile and an inverse; where
 // fewer than three blocks share a multiprocessor, A(i,j) too, on its way while the block waits for
-// others (launch/cholesky.py counts it). `state`, zeros at first, is the ticket and then done[];
-// `inverses` holds 64×64 elements a row of tiles. Matrices of no rows have no tasks and no info.
+// others (launch/cholesky.py counts it). Where a device has too little, the inverse (OUTSIDE 1), or
+// all of that (2), is each block's part of a workspace in global memory. `state`, zeros at first,
+// is the ticket and then done[]; `inverses` holds 64×64 elements a row of tiles. Matrices of no
+// rows have no tasks and no info.
 #include "dense/potrf_tile.cuh"
 #include "common/scheduler.cuh"
 #include "common/tile.cuh"
@@ -28,20 +30,24 @@ constexpr int SIZE = TILE_ROWS, ld = tile_ld<T>, threads = 128;
 #define RESIDENTS (sizeof(T) == 16 ? 1 : 2)
 #endif
 constexpr int residents = RESIDENTS;
-constexpr bool staged = residents < 3;
+#ifndef STAGED
+#define STAGED (RESIDENTS < 3)
+#endif
+constexpr bool staged = STAGED;
 using Product = Tile<T, SIZE, SIZE, same_type<T, complex<double>> ? 8 : 16, 2, 2, 3>;
 
 // The product's slices, or a tile, an inverse and its 64 scales.
 constexpr int two_tiles = 2 * tile_elements<T> + SIZE;
 constexpr int potrf_elements =
     Product::shared_elements > two_tiles ? Product::shared_elements : two_tiles;
+constexpr int outside_elements = OUTSIDE > 1 ? potrf_elements : tile_elements<T> + SIZE;
 
 // Where the tasks of a launch lie, and what they share: all zero at first, but for the inverses.
 struct Tasks {
     const int4 *list;  // {matrix, i, j, first row of tiles of the matrix in done}
     int count;
     int *ticket, *done;
-    T *inverses;
+    T *inverses, *outside;
 };
 
 // Entry (r, c) of tile (i, j) of the lower factor.
@@ -139,7 +145,8 @@ __device__ __noinline__ void finish_below(
 }
 
 __device__ __forceinline__ void run(Matrix<T> a, int4 task, const Tasks &tasks, int *info) {
-    T *block = shared_memory<T>(), *inverse = block + tile_elements<T>;
+    T *block = OUTSIDE > 1 ? tasks.outside : shared_memory<T>();
+    T *inverse = OUTSIDE == 1 ? tasks.outside : block + tile_elements<T>;
     T *waiting = block + potrf_elements;
     int i = task.y, j = task.z, *done = tasks.done + task.w;
     T *kept = tasks.inverses + (long long)(task.w + j) * SIZE * SIZE;
@@ -164,9 +171,10 @@ template <class Source> __device__ void potrf_tiles(Source source, Tasks tasks, 
 }
 
 #define ENTRY(name, Source) \
-    extern "C" __global__ void __launch_bounds__(threads, residents) \
-        name(Source<T> a, const int4 *list, int count, int *state, T *inverses, int *info) { \
-        potrf_tiles(a, Tasks{list, count, state, state + 1, inverses}, info); \
+    extern "C" __global__ void __launch_bounds__(threads, residents) name(Source<T> a, \
+        const int4 *list, int count, int *state, T *inverses, int *info, T *workspace) { \
+        T *own = OUTSIDE ? workspace + (long long)blockIdx.x * outside_elements : nullptr; \
+        potrf_tiles(a, Tasks{list, count, state, state + 1, inverses, own}, info); \
     }
 
 ENTRY(potrf_tiles_native, Native)

@@ -1,7 +1,7 @@
 // TRTRI entry points: the inverses of the diagonal blocks of 32 of triangular matrices, for TRSM.
 //
-// Tile map: one diagonal block a warp, four a block of threads. A lane owns a column of the
-// inverse, in registers; dynamic shared memory holds the four triangles (32·tri_ld elements each).
+// Tile map: one diagonal block a warp, up to four a block of threads. A lane owns a column of the
+// inverse, in registers; dynamic shared memory holds the triangles (32·tri_ld elements each).
 // Inverse number w of the launch goes to `inverses` + 1024·w: inv(A) for a lower triangle, inv(A)ᵀ
 // for an upper one. Only that triangle is read, without its diagonal where that is a unit one.
 #include "dense/gemm.cuh"
@@ -12,7 +12,7 @@ using T = SCALAR;
 template <class Source>
 __device__ void trtri_entry(int uplo, int diag, Source a, Window part, T *inverses,
     const int4 *work, int period, int count) {
-    int warp = threadIdx.x / 32, item = blockIdx.x * 4 + warp;
+    int warp = threadIdx.x / 32, item = blockIdx.x * (blockDim.x / 32) + warp;
     if (item >= count) return;  // whole warps: they synchronize within themselves only
     int4 w = work_item(work, period, item);
     T *lower = shared_memory<T>() + warp * tri_order * tri_ld<T>;

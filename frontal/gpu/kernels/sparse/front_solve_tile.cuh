@@ -1,10 +1,15 @@
 // One tile of 64 rows of a front for a block of 8 warps, in the substitutions of front_solve.cuh.
 //
 // A warp owns 8 columns of each tile of 64×64, in registers; dynamic shared memory is TileMemory:
-// the tile's vectors and sums, and an inverse. Tiles of a dense triangle by ordered tickets: Hogg,
+// the tile's vectors and sums, and an inverse, which IN_PLACE is read where it is instead. Tiles of
+// a dense triangle by ordered tickets: Hogg,
 // "A fast dense triangular solve in CUDA" (2013).
 #pragma once
 #include "sparse/front_solve.cuh"
+
+#ifndef IN_PLACE
+#define IN_PLACE 0
+#endif
 
 // Shared memory of a tile.
 template <class T> struct TileMemory {
@@ -12,10 +17,16 @@ template <class T> struct TileMemory {
     T *sums;    // those by rows of each warp, and those by columns
     T *b;       // the tile's own rows
     T *inverse;
+    const T *kept;  // IN_PLACE: the inverse, and its order
+    int order;
 
     __device__ static TileMemory here() {
         T *p = shared_memory<T>();
-        return {p, p + 2 * VALUES, p + (warps + 3) * VALUES, p + (warps + 4) * VALUES};
+        return {p, p + 2 * VALUES, p + (warps + 3) * VALUES, p + (warps + 4) * VALUES, nullptr, 0};
+    }
+    __device__ T inverse_at(int r, int c) const {
+        if (!IN_PLACE) return inverse[r + c * INVERSE_LD];
+        return r < order && c <= r ? kept[r + c * order] : zero<T>();
     }
 };
 
@@ -30,7 +41,13 @@ template <class F> __device__ inline void each_value(F f) {
 }
 
 // Begin to fetch the inverse of a pivot tile of w columns, a lower triangle; zeros around it.
-template <class T> __device__ inline void fetch_inverse(T *inverse, const T *kept, int w) {
+template <class T>
+__device__ inline void fetch_inverse(TileMemory<T> &memory, const T *kept, int w) {
+    if (IN_PLACE) {
+        memory.kept = kept, memory.order = w;
+        return;
+    }
+    T *inverse = memory.inverse;
 #pragma unroll 4
     for (int e = threadIdx.x; e < TILE * TILE; e += threads) {
         int r = e % TILE, c = e / TILE;
@@ -70,7 +87,7 @@ __device__ inline void multiply_inverse(const TileMemory<T> &memory) {
 #pragma unroll
     for (int i = 0; i < TILE / 4; ++i) {
         int c = quarter * (TILE / 4) + i;
-        T a = TRANSPOSE ? memory.inverse[c + r * INVERSE_LD] : memory.inverse[r + c * INVERSE_LD];
+        T a = TRANSPOSE ? memory.inverse_at(c, r) : memory.inverse_at(r, c);
         if constexpr (TRANSPOSE && conjugates) a = conj(a);
 #pragma unroll
         for (int j = 0; j < W; ++j) sum[j] = fma_(a, memory.b[j * TILE + c], sum[j]);

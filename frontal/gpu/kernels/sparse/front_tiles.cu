@@ -28,7 +28,8 @@
 // shared memory: the slices of the product, then in their place the tile; the assembled tile, then
 // in its place an inverse; and scratch, in which LU has the other inverse if TWO_INVERSES. A tile
 // that follows another stays in the place of the assembled one, and the factor takes that of the
-// slices.
+// slices. Where a device has too little of it, the second of these parts (OUTSIDE 1), or both (2),
+// are each block's part of a workspace in global memory.
 #include "sparse/front_gather.cuh"
 #include "sparse/getf2_tile.cuh"
 #include "common/scheduler.cuh"
@@ -67,10 +68,35 @@ struct Task {
     Part part;
 };
 
-__device__ inline T *work() { return shared_memory<T>(); }
-__device__ inline T *assembled() { return work() + work_elements; }
+#if OUTSIDE
+// This block's part of the workspace.
+__device__ inline T *&outside() {
+    __shared__ T *part;
+    return part;
+}
+#endif
+__device__ inline T *work() {
+#if OUTSIDE > 1
+    return outside() + tile_elements<T>;
+#else
+    return shared_memory<T>();
+#endif
+}
+__device__ inline T *assembled() {
+#if OUTSIDE
+    return outside();
+#else
+    return work() + work_elements;
+#endif
+}
 // Scratch: 64 reals, or what LU takes.
-__device__ inline T *scratch() { return assembled() + tile_elements<T>; }
+__device__ inline T *scratch() {
+#if OUTSIDE
+    return shared_memory<T>() + (OUTSIDE > 1 ? 0 : work_elements);
+#else
+    return assembled() + tile_elements<T>;
+#endif
+}
 
 // Those of diagonal tile j: of L, and for LU behind them of the transpose of U.
 __device__ inline T *messages(const Task &task, int j) { return task.sent + j * MESSAGES; }
@@ -280,8 +306,12 @@ __device__ inline void run(const Task &task, const Tasks &tasks, T *factor, cons
 
 extern "C" __global__ void __launch_bounds__(threads, residents)
     front_tiles(const __grid_constant__ Fronts tree, const __grid_constant__ Tasks tasks, T *factor,
-        const T *values) {
+        const T *values, T *workspace) {
     __shared__ Task task;  // in shared memory it takes no registers while others are needed
+#if OUTSIDE
+    constexpr int own = tile_elements<T> + (OUTSIDE > 1 ? work_elements : 0);
+    if (threadIdx.x == 0) outside() = workspace + (long long)blockIdx.x * own;
+#endif
     auto fetch = [&] {
         int4 item = tasks.list[task.number];
         task.front.set(tree, item.x, factor);

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .fronts import TilesPlan, front_pivots, front_rows, front_tiles
-from .small_fronts import FEWEST_BLOCKS, SmallLaunch, small_fronts, small_tile
+from .small_fronts import FEWEST_BLOCKS, SmallLaunch, small_fronts, small_order, small_tile
 from .solves import (
     SolvePlan,
     front_places,
@@ -27,6 +27,7 @@ __all__ = [
     "front_tiles",
     "row_lanes",
     "small_fronts",
+    "small_order",
     "small_tile",
     "solve_width",
     "system_blocks",

@@ -28,6 +28,8 @@ class TilesPlan:
         Blocks that the device holds.
     two_inverses : bool
         LU: there is memory for both inverses of a diagonal tile at once.
+    outside, workspace : int
+        How many parts of a block's memory lie in global memory, and elements of these.
     """
 
     residents: int
@@ -35,12 +37,20 @@ class TilesPlan:
     shared: int
     blocks: int
     two_inverses: bool
+    outside: int = 0
+    workspace: int = 0
+
+    @property
+    def constants(self) -> dict[str, int]:
+        """Constants of the kernel."""
+        return {"OUTSIDE": self.outside} if self.outside else {}
 
 
 def front_tiles(dtype: npt.DTypeLike, method: Method, limits: Limits) -> TilesPlan:
     """Choose the launch of front_tiles.cu: slices or a tile, the assembled tile, and scratch.
 
-    LU takes another tile, for the inverse of U, where that keeps as many blocks resident.
+    LU takes another tile, for the inverse of U, where that keeps as many blocks resident. Of what
+    a block must not have, the assembled tile lies in global memory, or all but the scratch.
     """
     dtype = np.dtype(dtype)
     along = not method.one_triangle and dtype.char in "dD"
@@ -55,14 +65,18 @@ def front_tiles(dtype: npt.DTypeLike, method: Method, limits: Limits) -> TilesPl
         inverses = 64 * (2 * dtype.itemsize + max(dtype.itemsize, 4))
         scratch += max(ldl, -(-inverses // dtype.itemsize))
     most = 1 if dtype.char == "D" else 3 if method.one_triangle else 2
-    plans = []
-    for two_inverses in (False, True):
-        shared = (max(slices, tile) + (2 if two_inverses else 1) * tile + scratch) * dtype.itemsize
+    work = max(slices, tile)
+
+    def plan(elements: int, outside: int = 0, workspace: int = 0, two: bool = False) -> TilesPlan:
+        shared = (elements + scratch) * dtype.itemsize
         residents = max(min(most, limits.shared_multiprocessor // (shared + _OWN)), 1)
         blocks = residents * limits.multiprocessors
-        plans.append(TilesPlan(residents, TILE_THREADS, shared, blocks, two_inverses))
-    one, two = plans
-    wanted = not method.one_triangle and two.residents == one.residents
+        return TilesPlan(residents, TILE_THREADS, shared, blocks, two, outside, workspace)
+
+    plans = plan(work + tile), plan(work, 1, tile), plan(0, 2, work + tile)
+    one = next(p for p in plans if p.outside == 2 or p.shared + _OWN <= limits.shared_block)
+    two = plan(work + 2 * tile, two=True)
+    wanted = not method.one_triangle and not one.outside and two.residents == one.residents
     return two if wanted and two.shared + _OWN <= limits.shared_block else one
 
 

@@ -15,6 +15,7 @@ from ..structs import SMALL_CHILDREN, SMALL_FRONT, SMALL_PANEL, SMALL_THREADS
 FEWEST_BLOCKS = 32  # of a level that are worth a launch of its small fronts
 _PANEL, _CHILDREN, _FRONT = SMALL_PANEL, SMALL_CHILDREN, SMALL_FRONT.dtype.itemsize
 _RESIDENTS = 8  # blocks that registers allow on a multiprocessor
+_OWN = 1024  # bytes of shared memory that CUDA takes
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,17 @@ def small_tile(dtype: npt.DTypeLike, method: Method, order: int) -> int:
     return -(-size // 16) * 16
 
 
+def small_order(method: Method, limits: Limits) -> int:
+    """Rows of the largest fronts that a block has room for, of all scalar types."""
+    return next(
+        order
+        for order in (64, 32, 16)
+        if order == 16
+        or small_tile(np.complex128, method, order) * (SMALL_THREADS // order) + _OWN
+        <= limits.shared_block
+    )
+
+
 def small_fronts(
     dtype: npt.DTypeLike, method: Method, counts: tuple[int, int, int], limits: Limits
 ) -> list[SmallLaunch]:
@@ -62,7 +74,7 @@ def small_fronts(
     """
     large, medium, small = counts
     others = -(-medium // 2) + -(-small // 4)
-    residents = limits.shared_multiprocessor // (small_tile(dtype, method, 64) + 1024)
+    residents = limits.shared_multiprocessor // (small_tile(dtype, method, 64) + _OWN)
     rounds = others / (max(residents, 1) * limits.multiprocessors)
     apart = large and residents < _RESIDENTS and rounds > 4
     parts = [(large, 0, 0), (0, medium, small)] if apart else [counts]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,8 @@ class SolvePlan:
         Blocks that a multiprocessor holds, their threads, and bytes of their shared memory.
     blocks : int
         Blocks that the device holds.
+    in_place : bool
+        Inverses of tiles are read where they are, for want of shared memory.
     """
 
     width: int
@@ -35,11 +37,13 @@ class SolvePlan:
     threads: int
     shared: int
     blocks: int
+    in_place: bool = False
 
     @property
     def constants(self) -> dict[str, int]:
         """Constants of the kernels."""
-        return {"WIDTH": self.width, "AHEAD": self.ahead, "RESIDENTS": self.residents}
+        found = {"WIDTH": self.width, "AHEAD": self.ahead, "RESIDENTS": self.residents}
+        return found | ({"IN_PLACE": 1} if self.in_place else {})
 
 
 def solve_width(dtype: npt.DTypeLike, width: int) -> int:
@@ -50,18 +54,22 @@ def solve_width(dtype: npt.DTypeLike, width: int) -> int:
 def front_solve(dtype: npt.DTypeLike, width: int, limits: Limits) -> SolvePlan:
     """Choose the launch for fronts that are not small, and `width` right-hand sides together."""
     size = np.dtype(dtype).itemsize
-    shared = ((SOLVE_WARPS + 4) * FRONT_TILE * width + FRONT_TILE * (FRONT_TILE + 1)) * size
+    vectors, inverse = (SOLVE_WARPS + 4) * FRONT_TILE * width, FRONT_TILE * (FRONT_TILE + 1)
+    in_place = (vectors + inverse) * size + _OWN > limits.shared_block
+    shared = (vectors if in_place else vectors + inverse) * size
     registers = size * width <= 16 and size < 16 and limits.capability < (10, 0)
     ahead = 2 if registers else 1  # sets of entries in registers
-    return _plan(width, ahead, 2, shared, limits)
+    return replace(_plan(width, ahead, 2, shared, limits), in_place=in_place)
 
 
 def front_solve_small(dtype: npt.DTypeLike, width: int, limits: Limits) -> SolvePlan:
     """Choose the launch for small fronts, and `width` right-hand sides together."""
     size = np.dtype(dtype).itemsize
-    shared = SOLVE_WARPS * SMALL_LD * width * size
+    warps, each = SOLVE_WARPS, SMALL_LD * width * size
+    while warps > 1 and warps * each + _OWN > limits.shared_block:
+        warps //= 2
     residents = 4 if size * width <= 8 else 3 if size * width <= 16 else 2
-    return _plan(width, 1, residents, shared, limits)
+    return replace(_plan(width, 1, residents, warps * each, limits), threads=32 * warps)
 
 
 def front_places(tiles: int) -> tuple[int, int]:

@@ -22,7 +22,7 @@ from .limits import Limits
 Result = TypeVar("Result")
 
 _PER_THREAD = 2  # CUDA's default stream of each thread, by which other threads mean their own
-_DEFAULT_SHARED = 48 << 10  # dynamic shared memory that a kernel gets without asking for more
+_DEFAULT_SHARED = 8 << 10  # dynamic shared memory that fits beside any static one unasked: 48 KB
 
 
 class Device:

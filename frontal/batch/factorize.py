@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .. import phases
 from .._jit import allocating, inner, jit
 from ..cpu import ldl, team
 from ..cpu.assembly import Delays, Work
@@ -21,10 +22,11 @@ from ..cpu.borrowed import borrow
 from ..cpu.factorize import take_part
 from ..cpu.layout import Layout
 from ..cpu.settle import settle_alone
-from ..cpu.team import CRAMPED, FAILURE, INTERRUPT, NO_FAILURE, PERTURBED, WORD, fetch_add
+from ..cpu.team import CRAMPED, FAILURE, INTERRUPT, NO_FAILURE, PERTURBED
 from ..cpu.threads import run_team
 from ..machine import CPU, thread_count
 from ..method import CHOLESKY, LDLH, LDLT, LU, Method
+from ..native import fetch_add
 from ..sizes import norms
 from ..symbolic.plan import front_flops
 from ..symbolic.scaling import scale_values
@@ -151,7 +153,8 @@ def _renew(plan, delays, state, pivoting):
     """Begin with another system."""
     for i in range(state.size):
         state[i] = 0
-    state[team.FAILURE], state[team.WEAK], state[team.WORD] = NO_FAILURE, team.SOUND, team.CLOSED
+    state[team.FAILURE], state[team.WEAK] = NO_FAILURE, team.SOUND
+    state[phases.WORD] = phases.CLOSED
     if pivoting:
         for s in range(plan.parent.size):
             delays.received[s], delays.listed[s] = 0, -1
@@ -225,7 +228,7 @@ def _factorize_each(method, rest, top, pattern, numbers, systems, ticket):
     scaled = np.empty(pattern.indices.size * method.pivots, numbers.values.dtype)
     null = np.empty(n, np.bool_)
     while ticket[INTERRUPT] == 0:
-        t = fetch_add(ticket, WORD, 1)
+        t = fetch_add(ticket, phases.WORD, 1)
         if t >= systems.size:
             break
         i = systems[t]
@@ -263,7 +266,7 @@ _RUN: dict[Method, Callable[..., None]] = {
 
 def on_threads(run: Callable[[np.ndarray], None], systems: int, flops: float) -> None:
     """Work of so many operations on systems: ``run(ticket)`` on each of some threads."""
-    ticket = np.zeros(team.STATE_SIZE, np.int64)
+    ticket = np.zeros(phases.STATE_SIZE, np.int64)
 
     def member(_: int) -> None:
         with single_threaded_blas():
@@ -329,5 +332,5 @@ def _work(symbolic: Symbolic, layout: Layout, numbers: Numbers) -> Work:
             names=nobody,
             allowed=True,
         ),
-        state=np.zeros(team.STATE_SIZE, np.int64),
+        state=np.zeros(phases.STATE_SIZE, np.int64),
     )

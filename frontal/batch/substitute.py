@@ -14,8 +14,10 @@ from .._jit import allocating, inner, jit
 from ..accuracy import COMPONENTWISE, NORMWISE, borders, eps_of
 from ..cpu.blas import routines
 from ..cpu.residual import measure, weights
-from ..cpu.team import INTERRUPT, WORD, fetch_add
+from ..cpu.team import INTERRUPT
 from ..cpu.triangular import SMALL, extent, substitute
+from ..native import fetch_add
+from ..phases import WORD
 from ..symbolic.symbolic import Symbolic
 from .factorize import Numbers, Pattern, on_threads
 

@@ -41,7 +41,7 @@ def run_team(
         except BlasMemoryError as error:  # it has not begun
             if rank == 0:
                 failures.append(error)
-                state[team.QUIT] = state[team.INTERRUPT] = 1
+                state[phases.QUIT] = state[team.INTERRUPT] = 1
         except BaseException as error:
             failures.append(error)
             state[phases.QUIT] = state[team.INTERRUPT] = 1

@@ -45,9 +45,7 @@ __device__ void gebrd(Source<T> source, Source<R> d, Source<R> e, Source<T> tauq
         T alpha = conj(a(i, i + 1));
         h = reflector(alpha, block_sum(part, scratch));
         for (int c = 1 + t; c < a.cols; c += blockDim.x)
-            right(c - 1, i) = c <= i       ? zero<T>()
-                              : c == i + 1 ? one<T>()
-                                           : conj(h.scale) * a(i, c);
+            right(c - 1, i) = c <= i ? zero<T>() : c == i + 1 ? one<T>() : conj(h.scale) * a(i, c);
         if (t == 0) e(b).data[i] = h.beta, taup(b).data[i] = conj(h.tau);
         __syncthreads();
         apply_rows(a, i, &right(0, i), h.tau);
@@ -55,8 +53,8 @@ __device__ void gebrd(Source<T> source, Source<R> d, Source<R> e, Source<T> tauq
 }
 
 #define ENTRY(name, Source) \
-    extern "C" __global__ void name(Source<T> a, Source<R> d, Source<R> e, \
-        Source<T> tauq, Source<T> taup, Source<T> vq, Source<T> vp) { \
+    extern "C" __global__ void name(Source<T> a, Source<R> d, Source<R> e, Source<T> tauq, \
+        Source<T> taup, Source<T> vq, Source<T> vp) { \
         gebrd(a, d, e, tauq, taup, vq, vp); \
     }
 

@@ -23,7 +23,7 @@ KERNELS = PACKAGE / "gpu" / "kernels"
 ROWS = (
     ("__main__", "warm"),
     ("cli",),
-("linalg", "solver", "batch"),
+    ("linalg", "solver", "batch"),
     ("api", "reuse"),
     ("factor",),
     ("backends",),

@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 
 _PER_THREAD = 2  # CUDA's default stream of each thread, by which other threads mean their own
 _STATIC_SHARED, _DYNAMIC_SHARED = 1, 8  # CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, _MAX_DYNAMIC_
-# Dynamic shared memory that a kernel gets without asking for more, whatever it declares: 48 KB in all.
+# Dynamic shared memory that a kernel gets unasked, whatever it declares: 48 KB in all.
 _DEFAULT_SHARED = 8 << 10
 
 

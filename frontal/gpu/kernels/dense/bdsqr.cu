@@ -78,8 +78,8 @@ __device__ inline void places(const R *d, int n, int *place) {
 }
 
 // Columns of the vectors in their places, and of s, times `scale`.
-__device__ inline void store(const Work &w, R scale, bool finite, Matrix<R> s, Matrix<T> u,
-    Matrix<T> v, const int *place) {
+__device__ inline void store(
+    const Work &w, R scale, bool finite, Matrix<R> s, Matrix<T> u, Matrix<T> v, const int *place) {
     R lost = finite ? R(0) : R(__int_as_float(0x7fc00000));
     int n = w.n;
     for (int j = threadIdx.x; j < n; j += blockDim.x)

@@ -51,8 +51,7 @@ template <class R> __device__ inline R smaller_value(R f, R g, R h) {
 }
 
 // The last index of 0 … top where |e| > threshold is `wanted`; -1 where it never is. By a warp.
-template <class R>
-__device__ inline int last_entry(const R *e, int top, R threshold, bool wanted) {
+template <class R> __device__ inline int last_entry(const R *e, int top, R threshold, bool wanted) {
     int lane = threadIdx.x % 32;
     for (; top >= 0; top -= 32) {
         bool is = top - lane >= 0 && (abs1(e[max_(top - lane, 0)]) > threshold) == wanted;
@@ -86,8 +85,7 @@ template <class R> struct Rotations {
 
 // How far a sweep from d0 on shifts: by the smaller singular value of the last two rows; not at all
 // where that makes no difference.
-template <class R>
-__device__ inline R shift_of(R d0, R before, R off, R last, R threshold) {
+template <class R> __device__ inline R shift_of(R d0, R before, R off, R last, R threshold) {
     if (abs1(d0) <= threshold) return 0;
     R shift = smaller_value(before, off, last), ratio = shift / abs1(d0);
     return ratio * ratio < limits<R>::epsilon ? R(0) : shift;
@@ -97,8 +95,7 @@ __device__ inline R shift_of(R d0, R before, R off, R last, R threshold) {
 // next rows are read before those of this one are written, and products with f and g formed before
 // the inverse is known: the chain from rotation to rotation is what a sweep takes.
 template <class R>
-__device__ inline void chase_with_shift(
-    R *D, R *E, int count, int step, R f, Rotations<R> out) {
+__device__ inline void chase_with_shift(R *D, R *E, int count, int step, R f, Rotations<R> out) {
     R dk = D[0], ek = E[0], g = ek, dn = D[step], en = count > 1 ? E[step] : R(0);
     for (int k = 0; k < count; ++k) {
         bool more = k + 1 < count;
@@ -121,8 +118,7 @@ __device__ inline void chase_with_shift(
 }
 
 // Sweep a block of more than one row. By one thread.
-template <class R>
-__device__ void chase(R *d, R *e, Sweep of, R threshold, Rotations<R> out) {
+template <class R> __device__ void chase(R *d, R *e, Sweep of, R threshold, Rotations<R> out) {
     int count = of.hi - of.lo, step = of.up ? -1 : 1;
     R *D = d + (of.up ? of.hi : of.lo), *E = e + (of.up ? of.hi - 1 : of.lo);
     R *last = D + count * step, *off = E + (count - 1) * step;
@@ -179,8 +175,7 @@ __device__ inline void rotate_row(
     for (int t0 = 0; t0 < length + SWEEPS; t0 += ahead) {
         R next[ahead];
 #pragma unroll
-        for (int b = 0; b < ahead; ++b)
-            next[b] = t0 + b < length ? at[(t0 + b + 1) * step] : R(0);
+        for (int b = 0; b < ahead; ++b) next[b] = t0 + b < length ? at[(t0 + b + 1) * step] : R(0);
 #pragma unroll
         for (int b = 0; b < ahead; ++b) {
             int t = t0 + b;

@@ -20,8 +20,8 @@ constexpr int gebrd_threads = 512;
 
 // From entry `from` on; vectors of gebd2 from that row on, those of labrd from the first row on.
 template <template <class> class Source>
-__device__ inline Bidiagonal<T> bidiagonal(Source<R> d, Source<R> e, Source<T> tauq,
-    Source<T> taup, Source<T> vq, Source<T> vp, int from, int row) {
+__device__ inline Bidiagonal<T> bidiagonal(Source<R> d, Source<R> e, Source<T> tauq, Source<T> taup,
+    Source<T> vq, Source<T> vp, int from, int row) {
     int b = blockIdx.x;
     return {d(b).data + from, e(b).data + from, tauq(b).data + from, taup(b).data + from,
         vq(b).at(row, from), vp(b).at(row, from)};
@@ -67,9 +67,9 @@ ENTRY(gebd2_batched, Batched)
 ENTRY(gebd2_vbatched, Vbatched)
 
 #define LABRD(name, Source) \
-    extern "C" __global__ void __launch_bounds__(gebrd_threads) name(Source<T> a, int from, \
-        Source<R> d, Source<R> e, Source<T> tauq, Source<T> taup, Source<T> vq, Source<T> vp, \
-        Source<T> v, Source<T> x, Source<T> y, Source<T> u) { \
+    extern "C" __global__ void __launch_bounds__(gebrd_threads) \
+        name(Source<T> a, int from, Source<R> d, Source<R> e, Source<T> tauq, Source<T> taup, \
+            Source<T> vq, Source<T> vp, Source<T> v, Source<T> x, Source<T> y, Source<T> u) { \
         labrd_entry(a, from, d, e, tauq, taup, vq, vp, v, x, y, u); \
     }
 #undef ENTRY

@@ -74,9 +74,7 @@ template <class T> __device__ void gebd2(Matrix<T> a, Bidiagonal<T> to, real_t<T
         if (thread_rank() == 0) to.e[i] = h.beta, to.taup[i] = conj(h.tau);
     }
     store_reflectors(a, to.vq);
-    each_entry(to.vp, [&](int i, int j) {
-        to.vp(i, j) = i >= j ? conj(a(j, i + 1)) : zero<T>();
-    });
+    each_entry(to.vp, [&](int i, int j) { to.vp(i, j) = i >= j ? conj(a(j, i + 1)) : zero<T>(); });
 }
 
 // out = alpha·a·x + beta·out, and out = alpha·aᴴ·x; by the block, a barrier at the end. They are
@@ -88,8 +86,7 @@ __device__ __noinline__ void add_product(
     gemv_n<LABRD_UNROLL>(a, x, Sums<T>{alpha, beta, out, nullptr}, shared);
     __syncthreads();
 }
-template <class T>
-__device__ __noinline__ void dots(T alpha, Matrix<T> a, const T *x, T *out) {
+template <class T> __device__ __noinline__ void dots(T alpha, Matrix<T> a, const T *x, T *out) {
     gemv_t<LABRD_UNROLL>(a, x, Sums<T>{alpha, zero<T>(), out, nullptr}, true);
     __syncthreads();
 }

@@ -84,7 +84,5 @@ template <class T> __device__ void qr_columns(Matrix<T> a, T *tau, real_t<T> *sc
 
 // Reflectors below the diagonal of a as columns of v: ones on its diagonal, and zeros above.
 template <class T> __device__ inline void store_reflectors(Matrix<T> a, Matrix<T> v) {
-    each_entry(v, [&](int i, int j) {
-        v(i, j) = i > j ? a(i, j) : i == j ? one<T>() : zero<T>();
-    });
+    each_entry(v, [&](int i, int j) { v(i, j) = i > j ? a(i, j) : i == j ? one<T>() : zero<T>(); });
 }

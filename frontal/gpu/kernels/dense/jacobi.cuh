@@ -45,8 +45,7 @@ template <class T> struct Rotation {
     real_t<T> less;  // 1 − c
     T s;
 };
-template <class T, class R>
-__device__ inline Rotation<T> rotation(R xx, R yy, T xy, T phase) {
+template <class T, class R> __device__ inline Rotation<T> rotation(R xx, R yy, T xy, T phase) {
     // Of the angle's double the sine and cosine are as 2|xy| to yy − xx, here in units of about the
     // larger of xx and yy: what is lost as too small then does not count.
     R unit = reciprocal_seed(max_(xx, yy)), far = unit * (yy - xx);

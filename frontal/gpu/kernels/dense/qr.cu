@@ -93,8 +93,7 @@ template <class Source> __device__ void larft(Source v, Source tau, Source t, in
     if (threadIdx.x < 32)
         for (int j = 0; j < a.cols; ++j) {
             T sum = zero<T>(), scalar = scalars[j];
-            for (int l = lane; l < j; ++l)
-                sum = fma_(factor[lane + l * NB], gram[l + j * NB], sum);
+            for (int l = lane; l < j; ++l) sum = fma_(factor[lane + l * NB], gram[l + j * NB], sum);
             factor[lane + j * NB] = lane < j ? -(scalar * sum) : lane == j ? scalar : zero<T>();
             __syncwarp();
         }
@@ -109,8 +108,7 @@ template <class Source> __device__ void identity(Source source) {
 }
 
 // to = upper triangle of as much of a, divided by 2^exponent; zeros below.
-template <class Source>
-__device__ void upper(Source source, Source target, const int *exponents) {
+template <class Source> __device__ void upper(Source source, Source target, const int *exponents) {
     Matrix<T> a = source(blockIdx.x), to = target(blockIdx.x);
     R scale = exponents ? power_of_two<R>(-exponents[blockIdx.x]) : R(1);
     each_entry(to, [&](int i, int j) { to(i, j) = i <= j ? scale * a(i, j) : zero<T>(); });

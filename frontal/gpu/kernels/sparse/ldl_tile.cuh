@@ -122,7 +122,7 @@ template <class T> struct LdlTile {
     // Columns c…c+NB−1 and their rows from c on take the product of columns p…q−1.
     __device__ void update_columns(T *tile, int p, int q, int c) {
         int row = threadIdx.x;
-        if constexpr (same_type<T, double>) {  // 16 rows a warp
+        if constexpr (same_type<T, double>) {         // 16 rows a warp
             int r0 = TILE_ROWS - 16 - row / 32 * 16;  // the first have most: the others send
             if (r0 + 16 > c)
 #pragma unroll 1

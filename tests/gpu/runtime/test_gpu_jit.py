@@ -5,6 +5,7 @@ import pytest
 
 from frontal.gpu.dense.operands import Batch, leading_dimension
 from frontal.gpu.runtime import jit
+from frontal.gpu.runtime.device import _Kernel
 from frontal.gpu.runtime.limits import H200, Limits
 
 FILES = jit.files_of_entries()
@@ -134,3 +135,17 @@ def test_limits_come_from_the_properties_of_a_device():
         "maxThreadsPerMultiProcessor": 2048,
     }
     assert Limits.from_properties(properties) == H200
+
+
+@pytest.mark.parametrize("shared", [20 << 10, 48 << 10, 190 << 10])
+def test_kernels_ask_for_shared_memory_beside_their_static(shared):
+    """48 KB of both together is what they get without asking."""
+
+    class Function:
+        shared_size_bytes = 30 << 10
+        max_dynamic_shared_size_bytes = (48 << 10) - shared_size_bytes
+
+        def __call__(self, grid, block, arguments, shared_mem):
+            assert shared_mem <= self.max_dynamic_shared_size_bytes
+
+    _Kernel(Function(), 227 << 10)((1,), (32,), (), shared)

@@ -67,7 +67,7 @@ linkcheck_retries = 2
 nitpick_ignore_regex = [
     ("py:.*", r"(scipy|numpy|networkx|cupy|cupyx)\..*"),
     ("py:.*", r"frontal\.(machine|method|protocol|symbolic|factor|cpu|gpu\.(dense|sparse))\..*"),
-    ("py:.*", r"frontal\.gpu\.dense\.batched|METHODS"),
+    ("py:.*", r"frontal\.gpu\.dense\.batched|METHODS|analyses|patched"),
 ]
 _NOT_CODE = re.compile(r"(``.*?``|`[^`]*`)")
 

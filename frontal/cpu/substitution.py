@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
-from .._jit import brief, jit
-from .._typing import Untyped
+from .._jit import jit
 from ..symbolic.symbolic import Symbolic
 from .blas import routines
 from .blas_limit import single_threaded_blas
 from .residual import as_rows, measure
 from .triangular import SMALL, extent, substitute
 
-_Compiled: TypeAlias = Callable[..., Untyped]  # of more arguments than are written out
-
 _WIDTH = 32  # right-hand sides solved together by BLAS,
 _MANY = 16  # by which so many are solved in small fronts too
-_LONG = 1 << 16  # entries of panels, each for one right-hand side, that take some 0.1 ms
 _NO_FACTORS = np.empty(0)
+_substitute: Callable[..., None] = substitute  # of more arguments than are written out
 
 
 class Side(NamedTuple):
@@ -56,7 +53,7 @@ class Substitution:
     ) -> None:
         plan, method = symbolic.plan, symbolic.method
         panels, pivots, diagonal, coupling = numbers
-        self._dtype, self._entries = panels.dtype, panels.size
+        self._dtype = panels.dtype
         widest, largest = extent(plan.start, plan.pointer)
         self._calls_blas = largest > SMALL
         conjugate = method.one_triangle and method.adjoint and panels.dtype.kind == "c"
@@ -72,7 +69,11 @@ class Substitution:
         """X, in the common scalar type of B (n, k) and the factors."""
         given, dtype = as_rows(B), B.dtype
         X = np.empty(given.shape, dtype if dtype == self._dtype else self._common(dtype))
-        self._run(_SUBSTITUTE, given, X)
+        if self._calls_blas or given.shape[0] >= _MANY:
+            with single_threaded_blas():
+                _substitute(*self._bound, _WIDTH, given, X)
+        else:
+            _substitute(*self._bound, 1, given, X)
         return X.T
 
     def measured(
@@ -89,22 +90,12 @@ class Substitution:
         """
         given = as_rows(B)
         X, R = np.empty(given.shape, given.dtype), np.empty(given.shape, given.dtype)
-        return X.T, R.T, self._run(_SUBSTITUTE_AND_MEASURE, given, X, R, sizes, of=of)
-
-    def _run(
-        self,
-        entries: tuple[_Compiled, _Compiled],
-        given: np.ndarray,
-        *vectors: np.ndarray,
-        of: tuple[object, ...] = (),
-    ) -> Untyped:
-        """Call compiled code, with the GIL if that is soon back."""
-        k = given.shape[0]
-        function = entries[self._entries * k < _LONG]
-        if self._calls_blas or k >= _MANY:
+        if self._calls_blas or given.shape[0] >= _MANY:
             with single_threaded_blas():
-                return function(*self._bound, _WIDTH, *of, given, *vectors)
-        return function(*self._bound, 1, *of, given, *vectors)
+                found = _substitute_and_measure(*self._bound, _WIDTH, *of, given, X, R, sizes)
+        else:
+            found = _substitute_and_measure(*self._bound, 1, *of, given, X, R, sizes)
+        return X.T, R.T, found
 
     def _common(self, dtype: np.dtype) -> np.dtype:
         return np.result_type(dtype, self._dtype)
@@ -126,20 +117,4 @@ def substitute_and_measure(
     return measure(indptr, indices, data, flipped, badly_scaled, norm, limits, X, B, R, sizes)
 
 
-@brief
-def _substitute_with_gil(*given):
-    substitute(*given)
-
-
-@brief
-def _substitute_and_measure_with_gil(*given):
-    return substitute_and_measure(*given)
-
-
-# Threads that let the GIL go have to wait for each other to have it back, which takes longer than
-# a short call. What keeps it calls the same compiled code.
-_SUBSTITUTE: tuple[_Compiled, _Compiled] = substitute, _substitute_with_gil
-_SUBSTITUTE_AND_MEASURE: tuple[_Compiled, _Compiled] = (
-    substitute_and_measure,
-    _substitute_and_measure_with_gil,
-)
+_substitute_and_measure: Callable[..., tuple[float, float, bool]] = substitute_and_measure

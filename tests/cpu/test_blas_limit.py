@@ -140,10 +140,9 @@ def test_after_solves_from_threads(monkeypatch, pool):
     def spied(function):
         return lambda *arguments: [counts.append(pool.count()), function(*arguments)][1]
 
-    monkeypatch.setattr(cpu, "run", spied(cpu.run))
-    for name in ("_SUBSTITUTE", "_SUBSTITUTE_AND_MEASURE"):
-        spies = tuple(spied(function) for function in getattr(substitution, name))
-        monkeypatch.setattr(substitution, name, spies)
+    solves = [(substitution, name) for name in ("_substitute", "_substitute_and_measure")]
+    for module, name in [(cpu, "run"), *solves]:
+        monkeypatch.setattr(module, name, spied(getattr(module, name)))
     crew = [
         threading.Thread(target=lambda: solutions.append(frontal.solve(A, A @ x))) for _ in "abc"
     ]

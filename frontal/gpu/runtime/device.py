@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ...parts import Ahead
 from .. import require
-from . import jit, staging
+from . import jit
 from .array import Array, Kernel, Value
 from .limits import Limits
 
@@ -50,7 +50,6 @@ class Device:
         self.name = properties["name"].decode()
         self.limits = Limits.from_properties(properties)
         self._kernels: dict[tuple, Kernel] = {}
-        self._staging = staging.Staging(cupy, index)
 
     def kernel(self, file: str, entry: str, dtype: npt.DTypeLike, **constants: int) -> Kernel:
         """Return ``entry`` of a kernel file, callable as ``kernel(grid, block, args, shared)``."""
@@ -73,10 +72,7 @@ class Device:
         """Copy a host array to the device."""
         array = np.ascontiguousarray(array)
         there = self.xp.empty(array.shape, array.dtype)
-        stream = self.xp.cuda.get_current_stream()
-        if array.nbytes >= staging.LEAST and stream.ptr != _PER_THREAD:
-            self._staging.send(array, self.pointer(there), stream)
-        elif array.size:
+        if array.size:
             there.set(array)  # `asarray` would copy it on the host first
         return there
 

@@ -17,7 +17,9 @@ from .storage import Blocks, State, Storage
 
 Examination = Callable[[Array, Blocks | None, Array | None, Array, Array, bool], Launch]
 
-_MULTIPLIER = 8  # larger entries of L in a diagonal tile ask for interchanges
+# larger entries of L in a diagonal tile ask for interchanges: of LU, and of L·D·Lᴴ, where these
+# cost a new attempt at the columns
+_MULTIPLIER, _OF_LDL = 8, 32
 
 
 class Factorization:
@@ -142,7 +144,8 @@ def _tiles(
     plan = launch.front_tiles(dtype, pattern.method, device.limits)
     constants = pattern.method.constants
     if pattern.method.pivots:
-        constants |= {"PERTURB": 1, "MULTIPLIER": _MULTIPLIER}
+        largest = _OF_LDL if pattern.method.indefinite else _MULTIPLIER
+        constants |= {"PERTURB": 1, "MULTIPLIER": largest}
     if pattern.method.panels == 2:
         constants |= {"TWO_INVERSES": int(plan.two_inverses)}
     constants |= {} if trace is None else {"TRACE": 1}

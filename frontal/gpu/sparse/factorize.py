@@ -18,7 +18,9 @@ from .storage import Blocks, State, Storage
 
 Examination = Callable[[Array, Blocks | None, Array | None, Array, Array, bool], Launch]
 
-_MULTIPLIER = 8  # larger entries of L in a diagonal tile ask for interchanges
+# larger entries of L in a diagonal tile ask for interchanges: of LU, and of L·D·Lᴴ, where these
+# cost a new attempt at the columns
+_MULTIPLIER, _OF_LDL = 8, 32
 
 
 class Factorization:
@@ -100,7 +102,8 @@ def tile_constants(method: Method, plan: launch.TilesPlan) -> dict[str, int]:
     """Constants of front_tiles.cu."""
     constants = method.constants | plan.constants
     if method.pivots:
-        constants |= {"PERTURB": 1, "MULTIPLIER": _MULTIPLIER}
+        largest = _OF_LDL if method.indefinite else _MULTIPLIER
+        constants |= {"PERTURB": 1, "MULTIPLIER": largest}
     if method.panels == 2:
         constants |= {"TWO_INVERSES": int(plan.two_inverses)}
     return constants

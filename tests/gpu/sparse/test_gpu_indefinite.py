@@ -104,7 +104,7 @@ def test_no_search_where_pivots_are_good(device, monkeypatch):
     a = sp.csc_array(-1.0 * bordered("f8", "spd"))
     found = []
     for multiplier in (8, 1e6):
-        monkeypatch.setattr(front_factor, "_MULTIPLIER", multiplier)
+        monkeypatch.setattr(front_factor, "_OF_LDL", multiplier)
         factor = factored(device, a, LDLT, "natural", 0)
         found.append(factor.to_host())
         assert not found[-1].coupling.any()

@@ -29,6 +29,7 @@ template <class T> struct Square {
         copy_async_wait<0>();
         __syncwarp();
         each_block([&](int i, int j) {
+            if constexpr (same_type<T, double>) return subtract_block(tile, x, rows, i, j, scale);
             WarpProduct<T, BLOCK, BLOCK> sum;
             sum.clear();
             sum.template add<TILE_ROWS, false, false, false, conjugates>(
@@ -46,6 +47,33 @@ template <class T> struct Square {
     }
 
   private:
+    // The same for one block, with rows and columns as mma_16x8x4 has them: see tile_columns.cuh.
+    template <class Scale>
+    __device__ static void subtract_block(
+        double *tile, const double *x, int rows, int i, int j, Scale scale) {
+        int g = (threadIdx.x & 31) >> 2, t = threadIdx.x & 3;
+        const double *left = x + i + g + t * ld, *right = x + j + g + t * ld;
+        const double *from = fetched(tile, i, j) + g + 2 * t * ld;
+        double c[2][4], *to = tile + i + j * ld + g + 2 * t * ld;
+#pragma unroll
+        for (int e = 0; e < 8; ++e)
+            c[e / 4][e % 4] = from[8 * (e % 4 / 2) + (8 * (e / 4) + e % 2) * ld];
+#pragma unroll
+        for (int k = 0; k < TILE_ROWS; k += 4) {
+            double a[2] = {left[k * ld], left[8 + k * ld]};
+#pragma unroll
+            for (int h = 0; h < 2; ++h) mma_16x8x4(c[h], a, -scale(right[8 * h + k * ld], k + t));
+        }
+#pragma unroll
+        for (int e = 0; e < 8; ++e) {
+            int r = 8 * (e % 4 / 2), s = 8 * (e / 4) + e % 2, row = i + g + r,
+                column = j + 2 * t + s;
+            to[r + s * ld] = row < rows && column < rows ? c[e / 4][e % 4]
+                             : row == column             ? 1.0
+                                                         : 0.0;
+        }
+    }
+
     // Call f(i, j) for this warp's blocks, at (i, j): one for the first warp, whose first thread
     // releases x to others meanwhile, three for each other.
     template <class F> __device__ static void each_block(F f) {

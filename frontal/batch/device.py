@@ -44,8 +44,10 @@ class _Forest(GpuBackend):
     ) -> GpuFactor:
         """The factor of all blocks that have one; values are on the device."""
         dtype = np.dtype(values.dtype)
+        scales: Given = (scaling.row, scaling.column) if isinstance(scaling, Resident) else None
         with self._lists(dtype):
-            matrix = DeviceMatrix(self.entries, values, scaling, None, there=True, hermitian=False)
+            given = self.entries, values, scaling, scales
+            matrix = DeviceMatrix(*given, there=True, hermitian=False)
             tiny = tiny_pivot(dtype, self.symbolic.method)
             storage, outcome = self._compute(matrix, dtype, tiny, before)
         return GpuFactor(matrix, storage, outcome.replaced, outcome.examined)

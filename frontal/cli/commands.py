@@ -317,6 +317,7 @@ def _info(options: argparse.Namespace) -> None:
 
     from .. import __version__, gpu
     from ..machine import thread_count
+    from .speed import speed
 
     versions = {"frontal": __version__, "python": platform.python_version()}
     for package in ("numpy", "scipy", "numba", "pymetis", "networkx", "rich"):
@@ -336,7 +337,7 @@ def _info(options: argparse.Namespace) -> None:
     ]
     report = {"versions": versions, "blas": blas, "threads": thread_count()}
     report |= {"platform": platform.platform(), "devices": gpu.devices()}
-    report["speeds"] = [show.speed(gpu.speed(i)) for i in range(len(report["devices"]))]
+    report["speeds"] = [speed(gpu.speed(i)) for i in range(len(report["devices"]))]
     if options.json:
         print(json.dumps(report, default=show.plain))
         return

@@ -1,5 +1,8 @@
 """Kernel sources as one string, and batches as kernels take them."""
 
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -138,14 +141,21 @@ def test_limits_come_from_the_properties_of_a_device():
 
 
 @pytest.mark.parametrize("shared", [20 << 10, 48 << 10, 190 << 10])
-def test_kernels_ask_for_shared_memory_beside_their_static(shared):
+def test_kernels_ask_for_shared_memory_beside_their_static(monkeypatch, shared):
     """48 KB of both together is what they get without asking."""
+    static, most = 30 << 10, {"dynamic": 18 << 10}
 
     class Function:
-        shared_size_bytes = 30 << 10
-        max_dynamic_shared_size_bytes = (48 << 10) - shared_size_bytes
+        ptr = 1
 
         def __call__(self, grid, block, arguments, shared_mem):
-            assert shared_mem <= self.max_dynamic_shared_size_bytes
+            assert shared_mem <= most["dynamic"]
 
+    driver = SimpleNamespace(
+        funcGetAttribute=lambda attribute, function: static,
+        funcSetAttribute=lambda attribute, function, value: most.update(dynamic=value),
+    )
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "cupy.cuda", SimpleNamespace(driver=driver))
     _Kernel(Function(), 227 << 10)((1,), (32,), (), shared)
+    assert most["dynamic"] + static <= 227 << 10

@@ -135,7 +135,7 @@ def test_solutions_are_those_of_the_cpu(device, size, name, kind, dtype):
 @pytest.mark.parametrize("kind", KINDS)
 def test_fronts_of_many_tiles(device, monkeypatch, kind):
     monkeypatch.setattr(solve_tasks, "_PART", 1)
-    a = problems.poisson3d(13)
+    a = problems.poisson3d(15)
     if kind == "general":
         size = np.random.default_rng(7).uniform(0.5, 1.0, a.nnz)
         a.data *= np.where(a.data > 0, 1.0, size)

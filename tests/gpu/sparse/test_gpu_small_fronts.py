@@ -197,8 +197,9 @@ def test_lists_hold_every_small_front_once(device):
         assert (schedule.level[own["front"]] == level).all()
         order = own["k"] + own["m"]
         ends = np.cumsum(tasks.counts[level])
-        for end, begin, most in zip(ends, (0, *ends), (64, 32, 16), strict=False):
-            assert ((order[begin:end] <= most) & (order[begin:end] > most % 64 // 2)).all()
+        classes = (64, 32), (32, 16), (16, 0)
+        for end, begin, (most, less) in zip(ends, (0, *ends), classes, strict=False):
+            assert ((order[begin:end] <= most) & (order[begin:end] > less)).all()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

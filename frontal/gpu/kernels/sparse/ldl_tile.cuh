@@ -122,13 +122,16 @@ template <class T> struct LdlTile {
     // Columns c…c+NB−1 and their rows from c on take the product of columns p…q−1.
     __device__ void update_columns(T *tile, int p, int q, int c) {
         int row = threadIdx.x;
+#if !PLAIN
         if constexpr (same_type<T, double>) {         // 16 rows a warp
             int r0 = TILE_ROWS - 16 - row / 32 * 16;  // the first have most: the others send
             if (r0 + 16 > c)
 #pragma unroll 1
                 for (; p < q; p += NB)
                     take_columns<NB, NB>(tile, r0, c, p, [](double d, int) { return d; });
-        } else if (row >= c && row < TILE_ROWS) {  // a row a thread
+        } else
+#endif
+            if (row >= c && row < TILE_ROWS) {  // a row a thread
             T y[NB];
 #pragma unroll
             for (int j = 0; j < NB; ++j) y[j] = tile[row + (c + j) * LD];
@@ -191,11 +194,13 @@ template <class T> struct LdlTile {
             int j = 0, i = e;  // along the columns of the lower triangle of blocks
             while (i >= side - j) i -= side - j++;
             int j0 = after + 16 * j, i0 = j0 + 16 * i;
+#if !PLAIN
             if constexpr (same_type<T, double>) {
                 take_columns<16, PANEL>(tile, i0, j0, panel,
                     [&](double d, int k) { return k >= p && k < q ? d : 0.0; });
                 continue;
             }
+#endif
             WarpProduct<T, 16, 16> part;
             part.clear();
             part.template add<PANEL, false, false, false, conjugates>(

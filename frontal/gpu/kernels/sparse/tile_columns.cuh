@@ -8,6 +8,7 @@
 #include "common/ptx.cuh"
 #include "dense/potrf_tile.cuh"
 
+#if !PLAIN
 // Rows r0…r0+15 of N columns from c0 on less the product of the K columns from p on, by a warp.
 // weight(D(k), k) is D(k), or zero for a column that is not wanted. No barriers.
 template <int N, int K, class Weight>
@@ -38,3 +39,4 @@ __device__ inline void take_columns(double *tile, int r0, int c0, int p, Weight 
 #pragma unroll
         for (int e = 0; e < 4; ++e) out[8 * (e / 2) + (8 * j + e % 2) * LD] = c[j][e];
 }
+#endif

@@ -29,7 +29,9 @@ template <class T> struct Square {
         copy_async_wait<0>();
         __syncwarp();
         each_block([&](int i, int j) {
+#if !PLAIN
             if constexpr (same_type<T, double>) return subtract_block(tile, x, rows, i, j, scale);
+#endif
             WarpProduct<T, BLOCK, BLOCK> sum;
             sum.clear();
             sum.template add<TILE_ROWS, false, false, false, conjugates>(
@@ -47,6 +49,7 @@ template <class T> struct Square {
     }
 
   private:
+#if !PLAIN
     // The same for one block, with rows and columns as mma_16x8x4 has them: see tile_columns.cuh.
     template <class Scale>
     __device__ static void subtract_block(
@@ -73,6 +76,7 @@ template <class T> struct Square {
                                                          : 0.0;
         }
     }
+#endif
 
     // Call f(i, j) for this warp's blocks, at (i, j): one for the first warp, whose first thread
     // releases x to others meanwhile, three for each other.

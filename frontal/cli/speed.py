@@ -1,0 +1,27 @@
+"""How fast a GPU is, in words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..backends import slow_gpu
+from ..gpu import Speed
+
+
+def speed(of: Speed | None) -> str:
+    """What a GPU can do, and what ``backend="auto"`` makes of it.
+
+    >>> speed(None)
+    'it tells of no speed: as one for double precision'
+    >>> speed(Speed(6.7e13, 3.35e13))
+    '67 and 33.5 Tflop/s in single and double precision: taken for large systems'
+    """
+    if of is None:
+        return "it tells of no speed: as one for double precision"
+    found = f"{1e-12 * of.single:.3g} and {1e-12 * of.double:.3g} Tflop/s in single and double "
+    if not slow_gpu(np.dtype(np.float64), of):
+        return f"{found}precision: taken for large systems"
+    return (
+        f"{found}precision: the CPU is taken in double precision; "
+        "precision='mixed' with backend='gpu' may be faster"
+    )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PIXELS = 500  # of the pictures of patterns, each way
 NODES = 400  # fronts of a tree that are drawn one by one
 _STEPS = 2000  # of a timeline
-_FILL, _ENTRIES = "Blues", "black"
+_FILL = "Blues"
 
 
 def analysis(found: Analyzed, path: str, title: str = "") -> None:

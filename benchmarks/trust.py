@@ -13,6 +13,9 @@ import json
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +29,42 @@ from trust_systems import System, large_system, system
 
 SHOWN = 40
 INERTIA = 4  # every so many systems
+
+
+def run_jobs(
+    jobs: int, seed: int, numbers: range, backend: str, seconds: float = np.inf, make=system
+) -> dict:
+    """`run` in several processes at once, each with every so many systems."""
+    if jobs == 1:
+        return run(seed, numbers, backend, seconds, make)
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        parts = [
+            pool.submit(run, seed, numbers[k::jobs], backend, seconds, make) for k in range(jobs)
+        ]
+        return merged([part.result() for part in parts])
+
+
+def merged(records: list[dict]) -> dict:
+    """One record of several, each of other systems."""
+    out = records[0] | {"seconds": max(record["seconds"] for record in records)}
+    out["counts"] = added(record["counts"] for record in records)
+    names = sorted({name for record in records for name in record["kinds"]})
+    out["kinds"] = {
+        name: added(record["kinds"].get(name, {}) for record in records) for name in names
+    }
+    out["worst"] = {what: max(record["worst"][what] for record in records) for what in out["worst"]}
+    for what in ("offenders", "alarms"):
+        found = [one for record in records for one in record[what]]
+        out[what] = sorted(found, key=lambda one: one["number"])
+    return out
+
+
+def added(counts: Iterable[dict[str, int]]) -> dict[str, int]:
+    """Sums by name."""
+    total: Counter[str] = Counter()
+    for one in counts:
+        total.update(one)
+    return dict(total)
 
 
 def run(seed: int, numbers: range, backend: str, seconds: float = np.inf, make=system) -> dict:
@@ -124,6 +163,7 @@ def main() -> int:
     parser.add_argument("--backend", default="cpu", choices=["cpu", "gpu", "auto"])
     parser.add_argument("--seconds", type=float, default=np.inf, help="stop after so long")
     parser.add_argument("--only", type=int, help="number of a single system")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that share the systems")
     parser.add_argument("--output", type=Path, help="file that a JSON line is added to")
     chosen = parser.parse_args()
     if np.finfo(np.longdouble).eps > 1e-18:
@@ -132,7 +172,8 @@ def main() -> int:
     if chosen.only is not None:
         return only(chosen.seed, chosen.only, chosen.backend, make)
     numbers = range(chosen.first, chosen.first + chosen.systems)
-    record = run(chosen.seed, numbers, chosen.backend, chosen.seconds, make)
+    of = chosen.seed, numbers, chosen.backend, chosen.seconds, make
+    record = run_jobs(chosen.jobs, *of)
     show(record, Console())
     record |= {"machine": machine(), "versions": versions(), "commit": commit(), "date": now()}
     if chosen.output:

@@ -185,13 +185,18 @@ class Scaled(NamedTuple):
             left = right = row[:, None]
         else:
             row, column = (np.log2(a).astype(np.int64) for a in (scaling.row, scaling.column))
-        both = row[matrix.indices] + np.repeat(column, np.diff(matrix.indptr))
-        values = shifted(matrix.data, both)
-        A, magnitude = (
-            sp.csc_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
-            for data in (values, np.abs(values))
-        )
-        return cls(A, magnitude, row, column, left, right)
+        return cls(*_scaled_by(matrix.A, row, column), row, column, left, right)
+
+    def rescaled(self, row: np.ndarray, column: np.ndarray) -> Scaled:
+        """The same for other exponents of the scalings of the matrix's rows and columns."""
+        by_row, by_column = row - self.row, column - self.column
+        sides = self.left + by_row[:, None], self.right + by_column[:, None]
+        return Scaled(*_scaled_by(self.A, by_row, by_column), row, column, *sides)
+
+    @property
+    def holds(self) -> bool:
+        """Whether all entries of A' are numbers."""
+        return bool(np.isfinite(self.magnitude.data).all())
 
     def system(self, factor: NumericFactor, trans: str) -> HostSystem:
         """op(A'), solved by the factor of A."""
@@ -219,6 +224,18 @@ class Scaled(NamedTuple):
     def sides(self, trans: str) -> tuple[np.ndarray, np.ndarray]:
         """Exponents of the scalings of op(A)'s rows and columns."""
         return (self.row, self.column) if trans == "N" else (self.column, self.row)
+
+
+def _scaled_by(
+    A: sp.csc_array, row: np.ndarray, column: np.ndarray
+) -> tuple[sp.csc_array, sp.csc_array]:
+    """A in rows and columns times powers of two of such exponents, and its moduli."""
+    values = shifted(A.data, row[A.indices] + np.repeat(column, np.diff(A.indptr)))
+    one, other = (
+        sp.csc_array((data, A.indices, A.indptr), shape=A.shape)
+        for data in (values, np.abs(values))
+    )
+    return one, other
 
 
 def _joined(errors: Errors, found: Errors, columns: np.ndarray) -> Errors:

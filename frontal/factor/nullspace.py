@@ -17,6 +17,7 @@ from ..protocol import NumericFactor, relative_pivots
 from ..symbolic.scaling import shifted
 from .exponent import Scaled
 from .one_norm import Product
+from .other_scalings import other_scalings
 
 NOISE = 100  # roundings up to which a pivot may be what rounding has left of another
 _ROUNDINGS = 4  # a vector that is less than so many makes A singular
@@ -63,7 +64,8 @@ def null_space(factor: NumericFactor, trans: str = "N") -> NullSpace | None:
     if not found.size:
         return None
     V, column = found.V, scaled.sides(trans)[1]
-    if not _in_all_scalings(found, factor, scaled, trans):
+    singular = _in_all_scalings(found, factor, scaled, trans)
+    if not singular or not _in_other_scalings(factor, scaled, trans):
         V = V[:, :0]
     p = V.shape[1]
     order = scipy.linalg.qr(V.conj().T, mode="r", pivoting=True)[1]
@@ -151,6 +153,16 @@ def _in_all_scalings(found: _Null, factor: NumericFactor, scaled: Scaled, trans:
         p = _count(distance, small)
         found = _Null(found.V[:, :p], found.U[:, :p])
     return found.size > 0
+
+
+def _in_other_scalings(factor: NumericFactor, scaled: Scaled, trans: str) -> bool:
+    """Whether solutions find null vectors in each of the scalings that are in use, too.
+
+    To first order, and by moduli, a matrix may be nearer to singular ones than it is.
+    """
+    others = other_scalings(factor.matrix, scaled.row, scaled.column)
+    rescaled = (scaled.rescaled(*exponents) for exponents in others)
+    return all(_Null.of(factor, one, trans).size for one in rescaled if one.holds)
 
 
 @np.errstate(all="ignore")

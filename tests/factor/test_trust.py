@@ -28,7 +28,7 @@ def test_no_system_breaks_a_rule(seed, monkeypatch):
     ("seed", "number"),
     [
         *[(3, 1490), (3, 2765), (5, 606), (5, 1660), (5, 15362), (5, 16756), (5, 18436)],
-        *[(5, 14222), (6, 4853), (6, 7718)],
+        *[(5, 14222), (6, 4853), (6, 7718), (8, 11843), (9, 3955)],
     ],
 )
 def test_systems_that_broke_one(seed, number, monkeypatch):

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
+from .control_group import group_memory
+
 _RESOURCE = importlib.import_module("resource") if os.name == "posix" else None
 
 
@@ -107,7 +109,8 @@ def thread_count() -> int:
 
 def available_memory() -> int | None:
     """Bytes that this process can still take, None where the system does not say."""
-    known = [size for size in (_free_memory(), address_space()) if size is not None]
+    sizes = _free_memory(), group_memory(), address_space()
+    known = [size for size in sizes if size is not None]
     return min(known) if known else None
 
 

@@ -42,7 +42,7 @@ ROWS = (
     ("archive", "checked", "errors", "cached", "_jit", "parts", "file_sizes", "versioned"),
     ("patching",),
     ("_disk_cache", "_typing", "machine"),
-    ("_replacing",),
+    ("_replacing", "control_group"),
     ("",),  # the names of `frontal` itself
 )
 # What lies below a room and is none of its business all the same, but for the exceptions.

@@ -118,7 +118,7 @@ class CpuFactor:
             self._systems[trans, dtype] = system
         return system
 
-    def at_once(self, b: Any, trans: str) -> tuple[np.ndarray, float] | None:
+    def at_once(self, b: object, trans: str) -> tuple[np.ndarray, float] | None:
         """See `NumericFactor`."""
         if trans not in self._at_once:
             self._at_once[trans] = self._made_at_once(trans)

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import frontal
@@ -31,9 +31,12 @@ def system(n, kind, dtype, seed):
     T = T.astype(dtype)
     if np.dtype(dtype).kind == "c":
         T.data += 1j * rng.standard_normal(T.data.size).astype(T.data.real.dtype)
-    shift = sp.diags_array(np.where(rng.random(n) < 0.5, 6.0, -6.0 if kind != "spd" else 6.0))
     other = {"general": 0 * T, "symmetric": T.T}.get(kind, T.conj().T)
-    A = sp.csc_array((T + other + shift).astype(dtype))
+    A = sp.csc_array(T + other)
+    A.setdiag(0)
+    size = 1 + abs(A).sum(axis=0) + abs(A).sum(axis=1)
+    sign = np.where((rng.random(n) < 0.5) | (kind == "spd"), 1.0, -1.0)
+    A = sp.csc_array((A + sp.diags_array(sign * size)).astype(dtype))
     return A, rng.standard_normal(n).astype(dtype)
 
 
@@ -57,15 +60,15 @@ def at_once(monkeypatch):
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@pytest.mark.parametrize("dtype", DTYPES)
+@settings(max_examples=30, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(
     n=st.integers(1, 60),
     kind=st.sampled_from(KINDS),
-    dtype=st.sampled_from(DTYPES),
     trans=st.sampled_from("NTH"),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_bits_are_those_of_all_solves(n, kind, dtype, trans, seed):
+def test_bits_are_those_of_all_solves(dtype, n, kind, trans, seed):
     A, b = system(n, kind, dtype, seed)
     factor = frontal.factorize(A, kind=kind, backend="cpu")
     first = factor.solve(b, trans)
@@ -163,10 +166,10 @@ def test_each_solution_of_a_nearly_singular_matrix_is_warned_of():
 
 
 def test_warned_of_once_and_again_by_the_condition_alone():
-    """No pivot is small, and the condition of solutions grows with their size."""
+    """No pivot is small, and the errors are: only the condition tells."""
     n = 60
     A = sp.csc_array(sp.diags_array([1.0, -2.0], offsets=[0, 1], shape=(n, n)))
-    b = np.ones(n)
+    b = A @ np.ones(n)
     factor = frontal.factorize(A, kind="general", backend="cpu")
     words = []
     for _ in range(3):

@@ -13,8 +13,12 @@ from .factor.analysis import Analysis
 from .factor.factor import Factor
 from .matrix import Canonical
 from .protocol import Progress
+from .reuse import Analyses
 from .symbolic.symbolic import Choices
 from .whole import whole
+
+_SMALL = 2000  # columns, up to which an analysis takes as long as all else together
+_analyses = Analyses(most_bytes=1 << 22)  # of the last small patterns; of values nothing is kept
 
 
 def solve(
@@ -94,7 +98,7 @@ def solve(
     if not np.issubdtype(_dtype_of(A), np.complexfloating) and dtype.kind == "c":
         dtype = np.finfo(dtype).dtype  # a real factor solves for real and imaginary parts
     matrix = whole(A, triangle, kind=kind, check_finite=check_finite, dtype=dtype)
-    analysis = _analyze(matrix, kind, ordering, backend, 1, None)
+    analysis = _analyzed(matrix, kind, ordering, backend, 1, None)
     factor = Factor(matrix, analysis, None, singular, precision)
     return factor.solve(b, refine=refine, return_info=return_info)
 
@@ -159,6 +163,9 @@ def factorize(
 ) -> Factor:
     """Factorize A, to solve with it many times.
 
+    The analyses of the last patterns of at most 2000 columns are kept, so that one that comes again
+    is not analyzed again, unless `ordering`, `backend`, `reuse` or `progress` is chosen.
+
     Parameters
     ----------
     A : sparse matrix or array, (n, n)
@@ -206,8 +213,23 @@ def factorize(
         options = {"check_finite": check_finite, "singular": singular, "progress": progress}
         return analysis.factorize(A, triangle=triangle, precision=precision, **options)
     matrix = whole(A, triangle, kind=kind, check_finite=check_finite, ordered=True)
-    analysis = _analyze(matrix, kind, ordering, backend, reuse, progress)
+    analysis = _analyzed(matrix, kind, ordering, backend, reuse, progress)
     return Factor(matrix, analysis, progress, singular, precision)
+
+
+def _analyzed(
+    matrix: Canonical,
+    kind: str,
+    ordering: ArrayLike,
+    backend: str,
+    reuse: int,
+    progress: Progress | None,
+) -> Analysis:
+    """The analysis of a matrix, from before for a small one about which nothing was chosen."""
+    chosen = (backend, reuse, progress) != ("auto", 1, None)
+    if matrix.n > _SMALL or chosen or not isinstance(ordering, str) or ordering != "auto":
+        return _analyze(matrix, kind, ordering, backend, reuse, progress)
+    return _analyses.of(matrix, "auto", kind == "auto" and matrix.method.one_triangle)
 
 
 def _analyze(

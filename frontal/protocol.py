@@ -254,6 +254,13 @@ class NumericFactor(Protocol):
         """op(A) X = B for vectors of a scalar type that are there."""
         ...
 
+    def at_once(self, b: object, trans: str) -> tuple[np.ndarray, float] | None:
+        """The solution of a plain vector on the host, and its |op(A)||x|/|b|.
+
+        It is the first one that `system` gives, and `Errors.fine`; else, and for any other b, None.
+        """
+        ...
+
     def sweep(self, x: np.ndarray, transposed: bool) -> None:
         """Overwrite x, (n, w) row-major on the host in elimination order, with the solution.
 

@@ -10,7 +10,7 @@ import numpy as np
 from ._typing import Untyped
 from .backends import requested
 from .factor.analysis import Analysis
-from .machine import thread_count
+from .machine import MACHINES, thread_count
 from .matrix import Canonical
 from .symbolic.matched import looks_at_values
 from .symbolic.symbolic import Choices
@@ -33,6 +33,8 @@ def same_bits(a: Untyped, b: Untyped) -> bool:
     if type(a) is not type(b) or a.dtype != b.dtype or a.shape != b.shape:
         return False
     word = f"u{min(8, a.dtype.itemsize)}"
+    if isinstance(a, np.ndarray) and a.dtype.kind == "i" and a.size <= _BLOCK:
+        return bool((a == b).all())
     a, b = (np.ravel(x) if isinstance(x, np.ndarray) else x.ravel() for x in (a, b))
     a, b = a.view(word), b.view(word)
     step = _BLOCK if isinstance(a, np.ndarray) else max(1, a.size)
@@ -63,18 +65,28 @@ class Analyses:
         self._kept: tuple[tuple[tuple[object, ...], int, Analysis], ...] = ()
         self.hits = self.misses = 0
 
-    def of(self, matrix: Canonical, ordering: str = "auto") -> Analysis:
-        """The analysis of a matrix, as if it were made now.
+    def of(
+        self, matrix: Canonical, ordering: str = "auto", fallback: bool | None = None
+    ) -> Analysis:
+        """The analysis of a matrix, as if it were made now, but for its times.
 
         One that follows from the values, as by a matching, is made now.
+
+        Parameters
+        ----------
+        matrix : Canonical
+        ordering : str
+        fallback : bool, optional
+            As for `Analysis.of`, where it is not that of ``kind="auto"``.
         """
         method = matrix.method
+        fallback = method.one_triangle if fallback is None else fallback
         key = (
             *(matrix.n, matrix.indices.size, method.name, matrix.dtype.char, matrix.hermitian),
-            *(ordering, requested("auto"), thread_count()),
+            *(ordering, fallback, requested("auto"), thread_count(), *MACHINES.values()),
         )
         if looks_at_values(matrix, method):
-            return self._made(matrix, ordering)
+            return self._made(matrix, ordering, fallback)
         kept = self._kept
         for one in kept:
             symbolic = one[2].symbolic
@@ -87,7 +99,7 @@ class Analyses:
                 if one is not kept[0]:
                     self._keep(one)
                 return one[2]
-        analysis = self._made(matrix, ordering)
+        analysis = self._made(matrix, ordering, fallback)
         of = analysis.symbolic
         arrays = (*of.plan, of.indptr, of.indices, of.perm, of.row_perm)
         self._keep((key, sum(array.nbytes for array in arrays), analysis))
@@ -100,9 +112,9 @@ class Analyses:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def _made(self, matrix: Canonical, ordering: str) -> Analysis:
+    def _made(self, matrix: Canonical, ordering: str, fallback: bool) -> Analysis:
         self.misses += 1
-        return Analysis.of(matrix, choices=Choices(ordering), fallback=matrix.method.one_triangle)
+        return Analysis.of(matrix, choices=Choices(ordering), fallback=fallback)
 
     def _keep(self, one: tuple[tuple[object, ...], int, Analysis]) -> None:
         """Put an analysis before the others, as many of which stay as there is room for."""

@@ -13,7 +13,7 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
-from frontal import gpu, machine
+from frontal import api, gpu, machine
 
 from .emulation.device import COMPILER, EmulatedDevice
 
@@ -44,6 +44,12 @@ def device(request):
     from frontal.gpu.runtime.device import device_of
 
     return device_of()
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept():
+    """No test meets analyses that another one has left."""
+    api._analyses.clear()
 
 
 @pytest.fixture

@@ -12,9 +12,10 @@ from ..protocol import Health, HostFactor, relative_pivots
 from ..sizes import least
 from ..symbolic.scaling import Scaling
 from ..values import StoredOrder
+from .at_once import MOST, AtOnce
 from .settle import Place
 from .substitution import Side, Substitution
-from .system import host_system
+from .system import HostSystem, host_system
 from .triangular import diagonal_of_panels
 
 
@@ -34,12 +35,14 @@ class CpuFactor:
         self._diagonal: np.ndarray | None = None
         self._health: Health | None = None
         self._systems: dict[tuple[str, np.dtype], System] = {}
+        self._at_once: dict[str, AtOnce | None] = {}
         # what the factors were computed in, kept by those who factorize again and again
         self.storage: np.ndarray | None = None
         self.arena: np.ndarray | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "arena": None, "storage": None, "_diagonal": None, "_systems": {}}
+        none = {"arena": None, "storage": None, "_diagonal": None}
+        return {**self.__dict__, **none, "_systems": {}, "_at_once": {}}
 
     @property
     def memory(self) -> int:
@@ -114,6 +117,18 @@ class CpuFactor:
             system = host_system(self, trans, dtype, self._substitution(trans))
             self._systems[trans, dtype] = system
         return system
+
+    def at_once(self, b: object, trans: str) -> tuple[np.ndarray, float] | None:
+        """See `NumericFactor`."""
+        if trans not in self._at_once:
+            self._at_once[trans] = self._made_at_once(trans)
+        solve = self._at_once[trans]
+        return None if solve is None else solve(b)
+
+    def _made_at_once(self, trans: str) -> AtOnce | None:
+        system = self.system(trans, self.dtype)
+        usual = self.dtype == self.matrix_dtype and 0 < self.symbolic.n <= MOST
+        return AtOnce(system) if usual and isinstance(system, HostSystem) else None
 
     def _is_own(self, trans: str) -> bool:
         """Whether op(A) is A, to the factor too."""

@@ -40,6 +40,13 @@ class Substitution:
     trans : {"N", "T", "H"}
     given, found : Side
         Of B and of X.
+
+    Attributes
+    ----------
+    bound : tuple
+        What `substitute` is told of the factor.
+    calls_blas : bool
+        For a single right-hand side too.
     """
 
     def __init__(
@@ -55,9 +62,9 @@ class Substitution:
         panels, pivots, diagonal, coupling = numbers
         self._dtype = panels.dtype
         widest, largest = extent(plan.start, plan.pointer)
-        self._calls_blas = largest > SMALL
+        self.calls_blas = largest > SMALL
         conjugate = method.one_triangle and method.adjoint and panels.dtype.kind == "c"
-        self._bound = (
+        self.bound = (
             *(plan.start, plan.pointer, plan.rows, panel, panels, pivots),
             *(diagonal, coupling.astype(panels.dtype, copy=False)),
             *routines(panels.dtype),
@@ -69,11 +76,11 @@ class Substitution:
         """X, in the common scalar type of B (n, k) and the factors."""
         given, dtype = as_rows(B), B.dtype
         X = np.empty(given.shape, dtype if dtype == self._dtype else self._common(dtype))
-        if self._calls_blas or given.shape[0] >= _MANY:
+        if self.calls_blas or given.shape[0] >= _MANY:
             with single_threaded_blas():
-                _substitute(*self._bound, _WIDTH, given, X)
+                _substitute(*self.bound, _WIDTH, given, X)
         else:
-            _substitute(*self._bound, 1, given, X)
+            _substitute(*self.bound, 1, given, X)
         return X.T
 
     def measured(
@@ -90,11 +97,11 @@ class Substitution:
         """
         given = as_rows(B)
         X, R = np.empty(given.shape, given.dtype), np.empty(given.shape, given.dtype)
-        if self._calls_blas or given.shape[0] >= _MANY:
+        if self.calls_blas or given.shape[0] >= _MANY:
             with single_threaded_blas():
-                found = _substitute_and_measure(*self._bound, _WIDTH, *of, given, X, R, sizes)
+                found = _substitute_and_measure(*self.bound, _WIDTH, *of, given, X, R, sizes)
         else:
-            found = _substitute_and_measure(*self._bound, 1, *of, given, X, R, sizes)
+            found = _substitute_and_measure(*self.bound, 1, *of, given, X, R, sizes)
         return X.T, R.T, found
 
     def _common(self, dtype: np.dtype) -> np.dtype:

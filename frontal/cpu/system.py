@@ -150,18 +150,18 @@ class HostSystem:
             X = self.solve(B)
             return X, *self.measure(X, B)
         sizes = np.empty((4, B.shape[1]), _REAL[B.dtype.char])
-        X, R, found = self.solver.measured(B, self._measured, sizes)
+        X, R, found = self.solver.measured(B, self.bound, sizes)
         return X, R, self._errors(sizes, found)
 
     def measure(self, X: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, Errors]:
         """See `System`."""
         x, b = as_rows(X), as_rows(B)
         R, sizes = np.empty_like(x), np.empty((4, x.shape[0]), _REAL[x.dtype.char])
-        found = _measure(*self._measured, x, b, R, sizes)
+        found = _measure(*self.bound, x, b, R, sizes)
         return R.T, self._errors(sizes, found)
 
     @cached_property
-    def _measured(self) -> tuple[object, ...]:
+    def bound(self) -> tuple[object, ...]:
         """What `measure` is told of the system."""
         of = self.indptr, self.indices, self.data, self.flipped
         return *of, self.badly_scaled, self.norm, self.limits

@@ -18,7 +18,7 @@ from .analyzed import Analyzed
 from .condition import reciprocal_condition
 from .inertia import Inertia, inertia
 from .lifecycle import Numbers
-from .mixed import require_double
+from .mixed import require_double, require_refinement
 from .renewal import new_values
 
 if TYPE_CHECKING:
@@ -102,8 +102,12 @@ class Factor(Versioned):
         >>> bool(info.backward_error < 1e-15)
         True
         """
+        if refine is None and not return_info:
+            x = self._numbers.solver.at_once(b, trans)
+            if x is not None:
+                return x
         about = (lambda: self.info) if return_info else None
-        self._require_refinement(refine)
+        require_refinement(self._numbers.precision, refine)
         x, info = self._numbers.answer(lambda solver: solver.solve(b, trans, refine, about))
         return x if info is None else (x, info)
 
@@ -335,7 +339,7 @@ class Factor(Versioned):
         >>> eigsh(A, k=1, sigma=0, OPinv=inverse, return_eigenvectors=False).round(4)
         array([0.162])
         """
-        self._require_refinement(refine)
+        require_refinement(self._numbers.precision, refine)
         one, other = (partial(self.solve, trans=trans, refine=refine) for trans in "NH")
         operations = {"matvec": one, "matmat": one, "rmatvec": other, "rmatmat": other}
         dtype = self._numbers.factor.matrix_dtype
@@ -377,13 +381,6 @@ class Factor(Versioned):
         as anything refers to it; in a ``with`` block it is freed at the end.
         """
         self._numbers.free()
-
-    def _require_refinement(self, refine: int | None) -> None:
-        if refine == 0 and self._numbers.precision == "mixed":
-            raise ValueError(
-                "refine=0 gives what the factor does, and with precision='mixed' that is single. "
-                "Try: refine=None, or precision='full'"
-            )
 
     def _with(self, numbers: Numbers) -> Self:
         twin = object.__new__(type(self))

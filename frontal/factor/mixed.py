@@ -47,6 +47,20 @@ def require_double(dtype: np.dtype) -> None:
         )
 
 
+def require_refinement(precision: str, steps: int | None) -> None:
+    """Refuse solutions as a factor in single gives them.
+
+    Raises
+    ------
+    ValueError
+    """
+    if steps == 0 and precision == "mixed":
+        raise ValueError(
+            "refine=0 gives what the factor does, and with precision='mixed' that is single. "
+            "Try: refine=None, or precision='full'"
+        )
+
+
 def single(dtype: np.dtype) -> np.dtype:
     """The single precision type of one of double."""
     return np.dtype(_SINGLE[np.dtype(dtype)])

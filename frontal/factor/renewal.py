@@ -42,6 +42,9 @@ def _on_host(
     A: Any, last: Last, order: StoredOrder, triangle: str | None
 ) -> tuple[Canonical, StoredOrder]:
     of = last.analysis.symbolic
+    values = _plain_values(A, last, order)
+    if values is not None:
+        return of.with_values(values, order.hermitian(values, of.indptr, of.indices)), order
     adjoint = order.triangle.adjoint if order.triangle else last.analysis.adjoint
     known = None if triangle else of_pattern(A, of.indptr, of.indices)
     if known is not None:  # nothing is left to be looked for
@@ -55,3 +58,11 @@ def _on_host(
     matrix = given(check_finite=False, ordered=True)
     last.analysis.matching_pattern(matrix)
     return last.analysis.kept(matrix), matrix.order or order
+
+
+def _plain_values(A: object, last: Last, order: StoredOrder) -> np.ndarray | None:
+    """A copy of an array of values that are as the factor has them; None for what is none."""
+    if type(A) is not np.ndarray or not order.is_by_columns:
+        return None
+    as_it_has = A.shape == order.shape and A.dtype == last.factor.matrix_dtype
+    return A.copy() if as_it_has else None  # the user may go on to change them

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..accuracy import Errors, Vectors, eps_of
+from ..accuracy import NORMWISE, Errors, Vectors, eps_of
 from ..cached import cached_property
 from ..cpu.system import HostSystem, componentwise_error, host_system
 from ..info import SolveInfo
@@ -47,11 +47,25 @@ class Solver:
     def __init__(self, factor: NumericFactor, verdict: Verdict) -> None:
         self.factor, self.dtype, self.verdict = factor, factor.dtype, verdict
         self.mixed = is_mixed(factor)
+        self._silent = NORMWISE * eps_of(self.dtype)  # what is not refined errs by no more
 
     @cached_property
     def growth(self) -> float:
         """See `NumericFactor.growth`, which reads all of the factors."""
         return self.factor.growth()
+
+    def at_once(self, b: object, trans: str) -> np.ndarray | None:
+        """What `solve` gives for a plain vector of which nothing is to be said; None for others.
+
+        So it is where the factor gives a solution without refinement, and a condition number that
+        was estimated before holds for it and is small.
+        """
+        if not self.verdict.estimates or trans not in ("N", "T", "H"):
+            return None
+        found = self.factor.at_once(b, trans)
+        if found is None or not self.verdict.silent(found[1], trans, self._silent):
+            return None
+        return found[0]
 
     def solve(
         self, b: Any, trans: str, steps: int | None, about: Callable[[], dict[str, Any]] | None

@@ -212,23 +212,44 @@ class Verdict:
         """The condition number that holds for solutions, from before or made `anew`."""
         if not X.size or not errors.worst < np.inf or self.found is not None:
             return None
-        decade = _decade(errors.amplification)
-        key = trans != "N", decade
-        if not anew:
-            for near in (decade, decade - 1, decade + 1):
-                known = self.estimates.get((key[0], near))
-                if known is not None:
-                    return known
+        amplification = errors.amplification
+        known = None if anew else self._known(trans, amplification)
+        if known is not None:
+            return known
         eps = eps_of(X.dtype)
         estimate = solution_condition(factor, trans, X, B, errors, roughly=not anew)
         if is_mixed(factor):
             _require_condition(estimate, eps)
         elif self._may_be_singular(factor, eps):
             estimate = estimate._replace(condition=max(estimate.condition, 1 / eps))
-        self.estimates[key] = estimate
+        self.estimates[trans != "N", _decade(amplification)] = estimate
         if estimate.condition * eps > 0.1 and "N" not in self.nulls and hides(factor):
             self.seek_nulls(factor)
         return estimate
+
+    def silent(self, amplification: float, trans: str, error: float) -> bool:
+        """Whether nothing new has to be asked, nor a word to be said, of a solution.
+
+        Parameters
+        ----------
+        amplification : float
+            |op(A)||x|/|b|.
+        trans : str
+            op(A).
+        error : float
+            That is not exceeded by the backward error.
+        """
+        known = self._known(trans, amplification) if self.found is None else None
+        return known is not None and known.condition * error <= _WORST
+
+    def _known(self, trans: str, amplification: float) -> Estimate | None:
+        """What was estimated at a solution about as large for its right-hand side."""
+        transposed, decade = trans != "N", _decade(amplification)
+        for near in (decade, decade - 1, decade + 1):
+            known = self.estimates.get((transposed, near))
+            if known is not None:
+                return known
+        return None
 
     def _may_be_singular(self, factor: NumericFactor, eps: float) -> bool:
         """Whether pivots are so small that an estimate may not see how near to singular A is."""

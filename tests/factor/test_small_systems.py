@@ -67,3 +67,61 @@ def test_many_small_fronts_and_right_hand_sides(dtype, kind, trans):
     for b in (B, B[:, 1]):
         x = factor.solve(b, trans)
         np.testing.assert_allclose(op @ x, b, atol=1e-13)
+
+
+# --- analyses of small patterns ------------------------------------------------------------------
+
+
+def test_small_patterns_are_analyzed_once():
+    A = frontal.problems.convdiff2d(12)
+    first, other = frontal.factorize(A), frontal.factorize(3 * A)
+    assert other.analysis is first.analysis
+    b = A @ np.ones(144)
+    np.testing.assert_allclose(frontal.solve(3 * A, b), 1 / 3, rtol=1e-12)
+    np.testing.assert_allclose(first.solve(b), 1, rtol=1e-12)
+    np.testing.assert_allclose(other.solve(b), 1 / 3, rtol=1e-12)
+    kept = len(frontal.api._analyses)
+    for choice in ({"ordering": "natural"}, {"backend": "cpu"}, {"reuse": 9}):
+        assert frontal.factorize(A, **choice).analysis is not first.analysis
+    assert frontal.factorize(A, progress=lambda *_: None).analysis is not first.analysis
+    assert frontal.analyze(A) is not first.analysis
+    assert len(frontal.api._analyses) == kept
+
+
+def test_what_is_asked_for_decides_which_analysis_is_taken():
+    """A guess goes on as LDL^H, and a promise does not, whichever comes first."""
+    A = sp.diags_array([-1.0, 2.1, -1.0], offsets=[-1, 0, 1], shape=(50, 50)).tocsc()
+    bad = A.copy()
+    bad[0, 0] = 1e-3  # positive, but A is not
+    for _ in range(2):
+        with pytest.raises(frontal.errors.NotPositiveDefiniteError):
+            frontal.factorize(bad, kind="spd")
+        assert frontal.factorize(bad).info["method"] == "ldlt"
+        assert frontal.factorize(A).info["method"] == "cholesky"
+        assert frontal.factorize(A, kind="general").info["method"] == "lu"
+
+
+def test_large_patterns_are_not_kept():
+    A = frontal.problems.poisson2d(45)
+    assert frontal.factorize(A).analysis is not frontal.factorize(A).analysis
+
+
+@pytest.mark.parametrize("changed", ["strided", "float32", "read-only", "list"])
+def test_values_that_are_not_as_the_factor_has_them(changed):
+    A = sp.diags_array([-1.0, 2.0, -0.5], offsets=[-1, 0, 1], shape=(50, 50)).tocsc()
+    factor, values = frontal.factorize(A, backend="cpu"), 4 * A.data
+    if changed == "strided":
+        values = np.repeat(values, 2)[::2]
+    elif changed == "float32":
+        values = values.astype(np.float32)
+    elif changed == "read-only":
+        values.flags.writeable = False
+    factor.refactorize(list(values) if changed == "list" else values)
+    np.testing.assert_allclose(factor.solve(4 * A @ np.ones(50)), 1, rtol=1e-12)
+    wrong = np.ones(A.nnz + 1)
+    with pytest.raises(ValueError, match="values given"):
+        factor.refactorize(wrong)
+    own = 4 * A.data
+    factor.refactorize(own)
+    own[:] = np.nan  # a copy was taken
+    np.testing.assert_allclose(factor.solve(4 * A @ np.ones(50)), 1, rtol=1e-12)

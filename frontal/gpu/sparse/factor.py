@@ -206,6 +206,9 @@ class GpuFactor:
             self._systems[key] = DeviceSystem(self, trans, dtype)
         return self._systems[key]
 
+    def at_once(self, b: object, trans: str) -> None:
+        """See `NumericFactor`: vectors on the host are moved first."""
+
     def sweep(self, x: np.ndarray, transposed: bool) -> None:
         """See `NumericFactor`."""
         device = self.pattern.device

@@ -1,0 +1,222 @@
+"""Plain vectors, solved for in one compiled call: the same bits and the same words as otherwise."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+import frontal
+from frontal.cpu.at_once import MOST
+from frontal.errors import (
+    FactorFreedError,
+    FactorInvalidError,
+    IllConditionedWarning,
+    NonFiniteInputError,
+)
+from frontal.factor.solve import Solver
+
+DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
+KINDS = ["spd", "symmetric", "hermitian", "general"]
+
+
+def system(n, kind, dtype, seed):
+    """A random matrix of a kind that is far from singular, and a vector."""
+    rng = np.random.default_rng(seed)
+    T = sp.random_array((n, n), density=min(1.0, 3 / n), random_state=rng, dtype=np.float64)
+    T = T.astype(dtype)
+    if np.dtype(dtype).kind == "c":
+        T.data += 1j * rng.standard_normal(T.data.size).astype(T.data.real.dtype)
+    other = {"general": 0 * T, "symmetric": T.T}.get(kind, T.conj().T)
+    A = sp.csc_array(T + other)
+    A.setdiag(0)
+    size = 1 + abs(A).sum(axis=0) + abs(A).sum(axis=1)
+    sign = np.where((rng.random(n) < 0.5) | (kind == "spd"), 1.0, -1.0)
+    A = sp.csc_array((A + sp.diags_array(sign * size)).astype(dtype))
+    return A, rng.standard_normal(n).astype(dtype)
+
+
+def by_the_way_of_all(factor, b, trans):
+    """What is solved where nothing is done at once."""
+    return factor._numbers.solver.solve(b, trans, None, None)[0]
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """How many solutions were found at once."""
+    found = []
+    original = Solver.at_once
+
+    def watched(self, b, trans):
+        x = original(self, b, trans)
+        found.append(x is not None)
+        return x
+
+    monkeypatch.setattr(Solver, "at_once", watched)
+    return found
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@settings(max_examples=30, deadline=None, phases=[Phase.explicit, Phase.generate])
+@given(
+    n=st.integers(1, 60),
+    kind=st.sampled_from(KINDS),
+    trans=st.sampled_from("NTH"),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_bits_are_those_of_all_solves(dtype, n, kind, trans, seed):
+    A, b = system(n, kind, dtype, seed)
+    factor = frontal.factorize(A, kind=kind, backend="cpu")
+    first = factor.solve(b, trans)
+    for right in (b, 3 * b, b[::-1].copy()):
+        x = factor.solve(right, trans)
+        assert x.dtype == A.dtype
+        assert x.flags.owndata
+        np.testing.assert_array_equal(x, by_the_way_of_all(factor, right, trans))
+    np.testing.assert_array_equal(factor.solve(b, trans), first)
+
+
+@pytest.mark.parametrize("trans", "NTH")
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_plain_vectors_are_solved_at_once(at_once, kind, dtype, trans):
+    A, b = system(40, kind, dtype, 0)
+    factor = frontal.factorize(A, kind=kind, backend="cpu")
+    for _ in range(3):
+        factor.solve(b, trans)
+    assert at_once == [False, True, True]  # the first one asks for the condition
+
+
+def test_fronts_that_call_blas_too(at_once):
+    A = frontal.problems.poisson2d(60)
+    assert A.shape[0] <= MOST
+    factor, b = frontal.factorize(A, backend="cpu"), np.arange(A.shape[0], dtype=float)
+    x = [factor.solve(b) for _ in range(2)]
+    assert at_once == [False, True]
+    np.testing.assert_array_equal(*x)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        lambda b: np.repeat(b, 2)[::2],
+        lambda b: b.reshape(-1, 1),
+        lambda b: np.stack([b, b, -b], axis=1),
+        lambda b: np.asfortranarray(np.stack([b, b, -b], axis=1)),
+        lambda b: b.astype(np.float32),
+        lambda b: b.astype(np.complex128),
+        lambda b: b.astype(">f8"),
+        lambda b: list(b),
+        lambda b: np.rint(b).astype(np.int64),
+        lambda b: np.frombuffer(b.tobytes()),
+        lambda b: np.frombuffer(b"0" + b.tobytes(), np.uint8)[1:].view(np.float64),
+        lambda b: sp.csc_array(b.reshape(-1, 1)),
+        lambda b: b.view(np.matrix).T,
+    ],
+)
+def test_other_right_hand_sides_are_as_before(at_once, given):
+    A, b = system(30, "general", np.float64, 1)
+    factor = frontal.factorize(A, backend="cpu")
+    factor.solve(b)
+    right = given(b)
+    x = factor.solve(right)
+    assert at_once == [False, False]
+    y = by_the_way_of_all(factor, right, "N")
+    assert type(x) is type(y)
+    x, y = (z.toarray() if sp.issparse(z) else z for z in (x, y))
+    np.testing.assert_array_equal(x, y)
+
+
+def test_what_is_wrong_is_told_as_before():
+    A, b = system(30, "general", np.float64, 2)
+    factor = frontal.factorize(A, backend="cpu")
+    for _ in range(2):
+        factor.solve(b)
+        for bad in (np.nan, np.inf, -np.inf):
+            c = b.copy()
+            c[7] = bad
+            with pytest.raises(NonFiniteInputError, match="7"):
+                factor.solve(c)
+        with pytest.raises(ValueError, match="trans"):
+            factor.solve(b, "C")
+        with pytest.raises(ValueError, match="shape"):
+            factor.solve(b[:-1])
+    with pytest.raises(NonFiniteInputError):
+        factor.refactorize(np.full(A.nnz, np.nan))
+    with pytest.raises(FactorInvalidError):
+        factor.solve(b)
+    factor.refactorize(A)
+    factor.free()
+    with pytest.raises(FactorFreedError):
+        factor.solve(b)
+
+
+def test_each_solution_of_a_nearly_singular_matrix_is_warned_of():
+    A = sp.csc_array([[1.0, 1.0], [1.0, 1.0 + 4e-15]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        factor = frontal.factorize(A, kind="general", singular="warn", backend="cpu")
+    for _ in range(3):
+        with pytest.warns(IllConditionedWarning):
+            factor.solve(np.array([1.0, 2.0]))
+
+
+def test_warned_of_once_and_again_by_the_condition_alone():
+    """No pivot is small, and the errors are: only the condition tells."""
+    n = 60
+    A = sp.csc_array(sp.diags_array([1.0, -2.0], offsets=[0, 1], shape=(n, n)))
+    b = A @ np.ones(n)
+    factor = frontal.factorize(A, kind="general", backend="cpu")
+    words = []
+    for _ in range(3):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            factor.solve(b)
+        words.append([str(w.message) for w in caught])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        by_the_way_of_all(factor, b, "N")
+    assert words == [[str(w.message) for w in caught]] * 3
+    assert words[0]
+
+
+@pytest.mark.parametrize("size", [0.0, 5e-324, 1e-300, 1e300, 1.7e308])
+def test_sizes_near_the_borders(size):
+    A, b = system(20, "spd", np.float64, 3)
+    factor = frontal.factorize(A, backend="cpu")
+    factor.solve(b)
+    right = np.full(20, size)
+    for _ in range(2):
+        with warnings.catch_warnings(record=True) as first:
+            warnings.simplefilter("always")
+            x = factor.solve(right)
+        with warnings.catch_warnings(record=True) as second:
+            warnings.simplefilter("always")
+            y = by_the_way_of_all(factor, right, "N")
+        np.testing.assert_array_equal(x, y)
+        assert [str(w.message) for w in first] == [str(w.message) for w in second]
+
+
+def test_a_solution_that_needs_refinement_is_refined():
+    """What the factors alone give is not good enough: A is far from what they are of."""
+    A, b = system(40, "general", np.float64, 4)
+    factor = frontal.factorize(A, backend="cpu")
+    factor.solve(b)
+    inner = factor._numbers.factor
+    inner.panels[inner.panel[0]] *= 1 + 1e-9
+    for _ in range(2):
+        x, info = factor.solve(b, return_info=True)
+        assert info.refinement_steps > 0
+        np.testing.assert_array_equal(factor.solve(b), x)
+
+
+def test_factors_in_single_of_a_matrix_in_double_are_left_alone(at_once):
+    A, b = system(40, "general", np.float64, 5)
+    factor = frontal.factorize(A, backend="cpu", precision="mixed")
+    x = [factor.solve(b) for _ in range(3)]
+    assert not any(at_once)
+    np.testing.assert_array_equal(x[0], x[2])

@@ -22,6 +22,7 @@ from numba.core.caching import FunctionCache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
+from . import _claims
 from ._replacing import replacing
 
 if TYPE_CHECKING:
@@ -58,10 +59,42 @@ class DiskCache(FunctionCache):
         self.enable()
 
     def load_overload(self, sig: Signature, target_context: CPUContext) -> CompileResult | None:
-        """Compiled code for a signature, None if it must be compiled."""
+        """Compiled code for a signature, None if it must be compiled.
+
+        What another process is compiling is waited for, see `Claims`.
+        """
         target_context.refresh()
         if not self._enabled:
             return None
+        found = self._read(sig, target_context)
+        if found is not None or not _claims.shared:
+            return found
+        claims, name = _claims.shared[-1], self.path(sig, target_context.codegen()).name
+        if not claims.take(name):
+            claims.wait(name)
+        found = self._read(sig, target_context)  # it may have come since
+        if found is not None:
+            claims.release(name)
+        return found
+
+    def save_overload(self, sig: Signature, data: CompileResult) -> None:
+        """Keep compiled code, if it holds no addresses of this process and the disk allows it."""
+        if not self._enabled:
+            return
+        try:
+            if not data.library.has_dynamic_globals:
+                self._write(sig, data)
+        except OSError as error:
+            log.info("compiled code is not kept: %s", error)
+        finally:
+            if _claims.shared:
+                _claims.shared[-1].release(self.path(sig, data.codegen).name)
+
+    def path(self, sig: Signature, codegen: Codegen) -> Path:
+        """Where the code for a signature is kept."""
+        return self._path(self._key(sig, codegen))
+
+    def _read(self, sig: Signature, target_context: CPUContext) -> CompileResult | None:
         path = None
         try:
             key = self._key(sig, target_context.codegen())
@@ -75,18 +108,12 @@ class DiskCache(FunctionCache):
             log.info("compiling anew what cannot be read from %s: %r", path, error)
         return None
 
-    def save_overload(self, sig: Signature, data: CompileResult) -> None:
-        """Keep compiled code, if it holds no addresses of this process and the disk allows it."""
-        if not self._enabled or data.library.has_dynamic_globals:
-            return
-        try:
-            key = self._key(sig, data.codegen)
-            body = dumps((key, data._reduce()))
-            self._folder.mkdir(parents=True, exist_ok=True)
-            with replacing(self._path(key)) as stream:
-                stream.write(zlib.crc32(body).to_bytes(_CHECKSUM, "little") + body)
-        except OSError as error:
-            log.info("compiled code is not kept: %s", error)
+    def _write(self, sig: Signature, data: CompileResult) -> None:
+        key = self._key(sig, data.codegen)
+        body = dumps((key, data._reduce()))
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with replacing(self._path(key)) as stream:
+            stream.write(zlib.crc32(body).to_bytes(_CHECKSUM, "little") + body)
 
     def flush(self) -> None:
         """Nothing is ever stale here: names of files tell their sources."""

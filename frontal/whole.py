@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
+from . import helpers
 from ._typing import MatrixLike
 from .matrix import KINDS, Canonical, canonical
 from .triangle import TRIANGLES, completed
@@ -47,6 +48,7 @@ def whole(
     >>> whole(T, "lower").A.toarray().tolist()
     [[2.0, 1.0], [1.0, 3.0]]
     """
+    helpers.begin()
     options = {"kind": kind, "check_finite": check_finite, "ordered": ordered}
     if triangle is None:
         return canonical(A, dtype=dtype, **options)

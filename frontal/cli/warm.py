@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from .. import _jit, gpu
+from .. import _jit, gpu, helpers
 from .._replacing import replacing
 from ..api import analyze, factorize
 from ..factor.analysis import Analysis
@@ -119,7 +119,11 @@ def warm(
 
     if progress:
         progress("compiling", 0, 2 + len(later))
+    kinds = [task.name for task in (DISSECTION, *later)]
+    if count > 1:
+        helpers.compile_all(kinds, count)
     (_one_by_one if count == 1 else _side_by_side)(later, count, done)
+    helpers.mark(kinds)
     files = [path.stat().st_size for path in _jit._FOLDER.glob("*.nbc")]
     report = {"folder": str(_jit._FOLDER), "files": len(files), "bytes": sum(files)}
     report |= {"devices": devices, "processes": count, "tasks": seconds}

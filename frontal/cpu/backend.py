@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 
-from .. import phases
+from .. import helpers, phases
 from ..errors import FactorMemoryError
 from ..machine import CPU, available_memory, thread_count
 from ..matrix import Canonical
@@ -83,6 +83,7 @@ class CpuBackend:
     ) -> CpuFactor:
         """See `protocol.Backend`."""
         symbolic, given = self.symbolic, values
+        helpers.compile_for("cpu", symbolic.method.name, dtype or values.dtype)
         if scaling is not None:
             of = symbolic.indptr, symbolic.indices
             values = scaled(*of, values, scaling.row, scaling.column)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import networkx as nx
 import numpy as np
 
+from .. import helpers
 from ..backends import chooser, engine, resolved
 from ..cached import cached_property
 from ..cpu.layout import Layout
@@ -110,10 +111,10 @@ class Analyzed(Versioned):
         SingularMatrixError
             If a matching was needed, and no values of the pattern give a regular matrix.
         """
-        clock = Clock(progress)
-        found = kept_phase(
-            matrix, method or matrix.method, choices, chooser(backend, matrix.dtype), clock
-        )
+        clock, method = Clock(progress), method or matrix.method
+        chosen = chooser(backend, matrix.dtype)
+        helpers.compile_for(chosen(np.inf), method.name, matrix.dtype)
+        found = kept_phase(matrix, method, choices, chosen, clock)
         return cls(
             symbolic=found.symbolic,
             dtype=matrix.dtype,

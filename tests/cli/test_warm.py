@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from frontal import _jit, gpu
+from frontal import _jit, gpu, helpers
 from frontal.cli import commands, warm
 
 from .test_cli import ROOT, run
@@ -82,11 +82,14 @@ def test_one_process_and_kernels(monkeypatch, capsys):
     ran, told = [], []
     monkeypatch.setattr(warm, "run", lambda task: ran.append(task.name) or 0.5)
     monkeypatch.setattr(gpu, "devices", lambda: ["A GPU"])
+    marked = []
+    monkeypatch.setattr(helpers, "mark", marked.append)
     report = warm.warm(["complex64"], jobs=1, progress=lambda *of: told.append(of))
     methods = [f"{m} complex64" for m in ("ldlh", "ldlt", "lu", "cholesky")]
     there = [f"{backend} {m}" for backend in ("gpu", "cpu") for m in methods]
     assert ran == ["cpu analysis", "cpu dissection", *there] == [*report["tasks"]]
     assert told == [("compiling", k, 10) for k in range(11)]
+    assert marked == [["cpu dissection", *there]]
     assert commands.main(["warm", "--jobs", "1", "--dtypes", "float32"]) == 0
     shown = capsys.readouterr().out
     assert "gpu lu float32" in shown

@@ -36,14 +36,14 @@ ROWS = (
     ("gpu.runtime",),
     ("gpu",),  # whether there is a device
     ("whole",),
-    ("matrix", "io", "info", "problems", "accuracy"),
+    ("matrix", "io", "info", "problems", "accuracy", "helpers"),
     ("method", "symmetry", "values", "compressed"),
     ("triangle", "sizes", "phases"),
-    ("native",),
+    ("native", "_helper"),
     ("archive", "checked", "errors", "cached", "_jit", "parts", "file_sizes", "versioned"),
-    ("patching",),
+    ("patching", "signatures"),
     ("_disk_cache", "_typing", "machine"),
-    ("_replacing", "control_group"),
+    ("_replacing", "_claims", "control_group"),
     ("",),  # the names of `frontal` itself
 )
 # What lies below a room and is none of its business all the same, but for the exceptions.

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ... import helpers
 from ...errors import OrderingTimeout
 from ..components import Components, CompressedGraph
 from .bisect import with_levels
@@ -141,6 +142,7 @@ class Run:
     """
 
     def __init__(self, components: Components, seed: int = 1, threads: int = 1) -> None:
+        helpers.compile_for("cpu", "dissection")
         self._components, self._seed, self._threads = components, seed, max(threads, 1)
         self._stop = np.zeros(1, np.int32)  # not zero once nobody waits any more
         self._future: Future[np.ndarray] = Future()

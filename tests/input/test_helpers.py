@@ -1,0 +1,220 @@
+"""Processes that compile beside the first call: they do, and nothing depends on them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+from numba import types
+from numba.core.dispatcher import Dispatcher
+
+from frontal import _claims, _jit, helpers, signatures
+from frontal.machine import available_memory
+
+DOUBLE = np.dtype("f8")
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = ("frontal.sizes:least", "frontal.ordering.etree:inverse", "frontal.protocol:_squares_over")
+COUNT = """
+import json, sys
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+import frontal
+from frontal import signatures
+from frontal.problems import {problem}
+table, items = signatures.known()
+known = {{(i.function, signatures.signature(table, i)) for i in items if "{kind}" in i.kinds}}
+A = {problem}({size})
+frontal.solve(A, np.ones(A.shape[0]), backend="cpu")
+used = {{
+    (f"{{d.py_func.__module__}}:{{d.py_func.__qualname__}}", tuple(s))
+    for name, m in [*sys.modules.items()] if name.startswith("frontal")
+    for d in vars(m).values() if isinstance(d, Dispatcher) for s in d.overloads
+}}
+print(json.dumps([len(used), sorted(f for f, s in used - known)]))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty cache, of which this process knows nothing yet."""
+    monkeypatch.setenv("FRONTAL_HELPERS", "1")
+    monkeypatch.setattr(_jit, "_FOLDER", tmp_path / "cache")
+    monkeypatch.setattr(helpers, "_asked", set())
+    monkeypatch.setattr(helpers, "_crews", [])
+    monkeypatch.setattr(_claims, "shared", [])
+    yield tmp_path / "cache"
+    for crew in helpers._crews:
+        crew.end()
+
+
+@pytest.fixture
+def short_list(tmp_path, monkeypatch):
+    """A list of functions that are compiled soon; helpers read it too."""
+    table, items = signatures.known()
+    few = [item for item in items if item.function in SMALL and not item.needs]
+    kind = "cpu cholesky float64"
+    few = [item._replace(kinds=(kind,)) for item in few if kind in item.kinds]
+    assert few
+    monkeypatch.setattr(signatures, "FILE", tmp_path / "signatures.json")
+    signatures.write(table, few)
+    code = f"""; from frontal import signatures, _helper; from pathlib import Path; {""}"""
+    code += f"signatures.FILE = Path({str(tmp_path / 'signatures.json')!r}); _helper._LISTEN = 0.1"
+    begin, end = helpers._CODE.split("; from frontal import _helper;")
+    monkeypatch.setattr(helpers, "_CODE", f"{begin}{code};{end}")
+    return few
+
+
+def codes(folder):
+    return sorted(path.name.rpartition("-")[0] for path in folder.glob("*.nbc"))
+
+
+def test_what_helpers_compile_is_found(folder, short_list):
+    helpers.compile_for("cpu", "cholesky", DOUBLE)
+    (crew,) = helpers._crews
+    crew.wait()
+    assert codes(folder) == sorted(item.function.replace(":", ".") for item in short_list)
+    assert _claims.mark_of(folder, "cpu cholesky float64").read_bytes() == _claims.DONE
+    assert [process.returncode for process in crew._crew] == [0]  # no zombie
+    assert not crew._folder.exists()
+    assert not _claims.shared
+    for item in short_list:  # a process that needs it compiles nothing
+        function = numba.njit(nogil=False, error_model="numpy")(signatures.dispatcher(item).py_func)
+        function._cache = _jit.DiskCache(function.py_func, folder)
+        function.compile(signatures.signature(signatures.known()[0], item))
+        hits, misses = function.stats.cache_hits, function.stats.cache_misses
+        assert (sum(hits.values()), sum(misses.values())) == (1, 0)
+
+
+def test_one_crew_for_each_kind(folder, monkeypatch):
+    begun = []
+    monkeypatch.setattr(helpers, "_start", lambda number, *kinds: begun.append(kinds))
+    for method in ("cholesky", "cholesky", "lu"):
+        helpers.compile_for("cpu", method, DOUBLE)
+    helpers._asked.clear()  # as another process
+    helpers.compile_for("cpu", "lu", DOUBLE)
+    assert begun == [("cpu cholesky float64",), ("cpu lu float64",)]
+    os.utime(
+        _claims.mark_of(folder, "cpu lu float64"), (0, 0)
+    )  # one that has ended before it was done
+    helpers._asked.clear()
+    helpers.compile_for("cpu", "lu", DOUBLE)
+    helpers._asked.clear()
+    helpers.compile_for("cpu", "lu", DOUBLE)
+    assert begun[2:] == [("cpu lu float64",)]
+
+
+def test_none(folder, monkeypatch):
+    monkeypatch.setattr(helpers, "_start", None)  # nobody calls it
+    monkeypatch.setattr(helpers, "_first", True)
+    monkeypatch.setenv("FRONTAL_HELPERS", "0")
+    helpers.begin()
+    helpers.compile_for("cpu", "lu", DOUBLE)
+    helpers.compile_all(["cpu lu float64"], 2)
+    assert not folder.exists()
+    monkeypatch.delenv("FRONTAL_HELPERS")
+    monkeypatch.setenv("FRONTAL_NUM_THREADS", "1")
+    assert helpers.count() == 0
+    monkeypatch.setenv("FRONTAL_NUM_THREADS", "64")
+    assert helpers.count() == helpers.MOST or available_memory() < 10**10
+    folder.write_text("no folder")
+    monkeypatch.setattr(helpers, "_first", True)
+    helpers._asked.clear()
+    helpers.begin()
+    helpers.compile_for("cpu", "lu", DOUBLE)
+
+
+@pytest.mark.parametrize("how", ["dies", "hangs"])
+def test_who_does_not_answer_is_not_waited_for(folder, monkeypatch, how):
+    monkeypatch.setattr(helpers, "_CODE", "import time; time.sleep(60)")
+    monkeypatch.setattr(_claims, "LONGEST", 0.2)
+    crew = helpers._start(1)
+    (crew._folder / "f").write_text("0")
+    if how == "dies":
+        crew._crew[0].kill()
+    assert not crew._claims.take("f")
+    began = time.monotonic()
+    crew._claims.wait("f")
+    assert time.monotonic() - began < 5
+    crew.wait()  # who hung was ended
+    assert crew._crew[0].returncode != 0
+
+
+def test_helpers_end_with_their_parent(folder):
+    code = (
+        "import os, time; from frontal import helpers; crew = helpers._start(1)\n"
+        "print(crew._crew[0].pid, crew._folder, flush=True); time.sleep(60)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE)
+    pid, claims = parent.stdout.readline().split()
+    parent.kill()
+    parent.communicate()
+    until = time.monotonic() + 60
+    while time.monotonic() < until and _runs(int(pid)):
+        time.sleep(0.05)
+    assert not _runs(int(pid))
+    assert not Path(os.fsdecode(claims)).exists()
+
+
+def _runs(pid: int) -> bool:
+    if not Path("/proc").exists():
+        pytest.skip("no list of processes here")
+    try:
+        return ") Z" not in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+
+
+def test_an_interrupt_ends_them(folder):
+    crew = helpers._start(1)
+    time.sleep(0.1)
+    crew._crew[0].send_signal(signal.SIGINT)
+    crew.wait()
+    assert crew._crew[0].returncode != 0
+
+
+def test_the_chain_of_callers_decides():
+    items = [
+        signatures.Item(name, (), seconds, needs, ())
+        for name, seconds, needs in (("a", 1, ()), ("b", 1, ()), ("c", 5, (1,)), ("d", 0, (0, 2)))
+    ]
+    assert signatures.levels(items) == [1, 6, 5, 0]
+
+
+def test_types_are_written_and_read():
+    table = signatures.Table()
+    for kind in (types.boolean, types.none, types.float32[::1], types.literal(3),
+                 types.Array(types.int8, 1, "A", readonly=True)):  # fmt: skip
+        assert table.type(table.place(kind)) == kind
+    with pytest.raises(signatures.UnknownTypeError):
+        table.place(types.unicode_type)
+
+
+def test_the_list_is_sound():
+    """Functions are there, and types can be made; `python -m tests.signatures` renews it."""
+    table, items = signatures.known()
+    assert len(items) > 100
+    for place, item in enumerate(items):
+        assert isinstance(signatures.dispatcher(item), Dispatcher)
+        assert max(item.needs, default=-1) < place
+    for place, row in enumerate(table.rows):
+        assert table.rows[signatures.Table(table.rows).place(table.type(place))] == row
+
+
+@pytest.mark.parametrize(("problem", "size", "kind"), [
+    ("poisson2d", 40, "cpu cholesky float64"), ("convdiff2d", 40, "cpu lu float64"),
+])  # fmt: skip
+def test_the_list_is_up_to_date(problem, size, kind):
+    """At most a tenth of what Python calls for a system is missing."""
+    code = COUNT.format(problem=problem, size=size, kind=kind)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
+    used, missing = json.loads(done.stdout)
+    assert used > 20
+    assert len(missing) < 0.1 * used, f"{missing}: run python -m tests.signatures"

@@ -85,3 +85,8 @@ def mark_of(folder: Path, kind: str) -> Path:
 
 DONE = b"done"
 shared: list[Claims] = []  # the last one counts; empty where this process works alone
+
+
+def current() -> Claims | None:
+    """Those of this process, if others work with it; a thread may end that at any time."""
+    return next(iter(shared[-1:]), None)

@@ -67,9 +67,10 @@ class DiskCache(FunctionCache):
         if not self._enabled:
             return None
         found = self._read(sig, target_context)
-        if found is not None or not _claims.shared:
+        claims = _claims.current()
+        if found is not None or claims is None:
             return found
-        claims, name = _claims.shared[-1], self.path(sig, target_context.codegen()).name
+        name = self.path(sig, target_context.codegen()).name
         if not claims.take(name):
             claims.wait(name)
         found = self._read(sig, target_context)  # it may have come since
@@ -87,8 +88,9 @@ class DiskCache(FunctionCache):
         except OSError as error:
             log.info("compiled code is not kept: %s", error)
         finally:
-            if _claims.shared:
-                _claims.shared[-1].release(self.path(sig, data.codegen).name)
+            claims = _claims.current()
+            if claims is not None:
+                claims.release(self.path(sig, data.codegen).name)
 
     def path(self, sig: Signature, codegen: Codegen) -> Path:
         """Where the code for a signature is kept."""

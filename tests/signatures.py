@@ -93,9 +93,12 @@ def recorded(kind: str) -> list[Any]:
 
 
 def read(kind: str) -> list[Any]:
-    """What the file has of a kind, in the form of `record`."""
+    """What the file has of a kind, or of the analysis of all, in the form of `record`."""
     table, items = known()
     mine = [k for k, item in enumerate(items) if kind in item.kinds]
+    if not mine:
+        systems = {name for item in items for name in item.kinds if name != warm.DISSECTION.name}
+        mine = [k for k, item in enumerate(items) if systems <= {*item.kinds}]
     places = {k: place for place, k in enumerate(mine)}
     rows = [
         [*items[k][:3], [places[need] for need in items[k].needs if need in places]] for k in mine

@@ -51,10 +51,18 @@ def imported(path: Path, tree: Path) -> set[str]:
         if isinstance(node, ast.ImportFrom):
             package = path.relative_to(tree).parts[: -node.level] if node.level else ()
             module = ".".join((*package, *([node.module] if node.module else [])))
-            names |= {module} | {f"{module}.{alias.name}" for alias in node.names}
+            names |= {f"{module}.{alias.name}" for alias in node.names}
+            folder = tree.joinpath(*module.split("."))
+            if not all(is_module(folder / alias.name) for alias in node.names):
+                names.add(module)
         elif isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
     return names
+
+
+def is_module(path: Path) -> bool:
+    """Whether there is a module or a package of such a path, without its suffix."""
+    return path.is_dir() or path.with_suffix(".py").is_file()
 
 
 def stale(tree: Path, changed: Iterable[str]) -> set[str]:

@@ -164,7 +164,7 @@ def factorize(
     """Factorize A, to solve with it many times.
 
     The analyses of the last patterns of at most 2000 columns are kept, so that one that comes again
-    is not analyzed again, unless `ordering`, `backend`, `reuse` or `progress` is chosen.
+    is not analyzed again, unless ``ordering``, ``backend``, ``reuse`` or ``progress`` is chosen.
 
     Parameters
     ----------

@@ -113,7 +113,8 @@ class Analyzed(Versioned):
         """
         clock, method = Clock(progress), method or matrix.method
         chosen = chooser(backend, matrix.dtype)
-        helpers.compile_for(chosen(np.inf), method.name, matrix.dtype)
+        least = 10.0 * matrix.n**1.5  # operations, as for a grid in the plane
+        helpers.compile_for(chosen(least), method.name, matrix.dtype)
         found = kept_phase(matrix, method, choices, chosen, clock)
         return cls(
             symbolic=found.symbolic,

@@ -23,7 +23,9 @@ from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
 from . import _claims
+from ._library import PART, Part, Stamp
 from ._replacing import replacing
+from ._typing import Untyped
 
 if TYPE_CHECKING:
     from numba.core.codegen import Codegen
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("frontal")
 
 _CHECKSUM = 4  # bytes
+_parts: dict[Stamp, Part] = {}  # those that are on disk too
 
 
 @functools.cache
@@ -101,21 +104,55 @@ class DiskCache(FunctionCache):
         try:
             key = self._key(sig, target_context.codegen())
             path = self._path(key)
-            stored, code = pickle.loads(_checked(path.read_bytes()))
+            stored, code, stamp = self._stored(path)
             if stored == key:
-                return CompileResult._rebuild(target_context, *code)
+                return self._rebuilt(target_context, code, stamp)
         except FileNotFoundError:
             pass
         except Exception as error:  # of unpickling, whatever else a damaged file may cause
             log.info("compiling anew what cannot be read from %s: %r", path, error)
         return None
 
+    def _stored(self, path: Path) -> tuple[Untyped, list[Untyped], Stamp]:
+        content = path.read_bytes()
+        key, code = pickle.loads(_checked(content))
+        return key, [*code], Stamp(path.name, content[:_CHECKSUM])
+
+    def _rebuilt(self, context: CPUContext, code: list[Untyped], stamp: Stamp) -> CompileResult:
+        if code[0][1] == PART:
+            part = self._part(context.codegen(), code[0], stamp)
+            ready = _Ready(context)
+            return CompileResult._rebuild(ready, part, *code[1:])._replace(target_context=context)
+        return CompileResult._rebuild(context, *code)
+
+    def _part(self, codegen: Codegen, written: Untyped, stamp: Stamp) -> Part:
+        """A part and those that it calls, from their files."""
+        if stamp not in _parts:
+            name, _, (bitcode, stamps) = written
+            calls = [self._called(codegen, called) for called in stamps]
+            _parts[stamp] = Part.read(codegen, name, bitcode, calls)
+            _parts[stamp].stamp = stamp
+        return _parts[stamp]
+
+    def _called(self, codegen: Codegen, called: Stamp) -> Part:
+        if called in _parts:
+            return _parts[called]
+        _, code, stamp = self._stored(self._folder / called.name)
+        if stamp != called:
+            raise ValueError(f"{called.name} has been compiled anew since")
+        return self._part(codegen, code[0], stamp)
+
     def _write(self, sig: Signature, data: CompileResult) -> None:
         key = self._key(sig, data.codegen)
+        path = self._path(key)
         body = dumps((key, data._reduce()))
+        checksum = zlib.crc32(body).to_bytes(_CHECKSUM, "little")
         self._folder.mkdir(parents=True, exist_ok=True)
-        with replacing(self._path(key)) as stream:
-            stream.write(zlib.crc32(body).to_bytes(_CHECKSUM, "little") + body)
+        with replacing(path) as stream:
+            stream.write(checksum + body)
+        if isinstance(data.library, Part):
+            data.library.stamp = Stamp(path.name, checksum)
+            _parts[data.library.stamp] = data.library
 
     def flush(self) -> None:
         """Nothing is ever stale here: names of files tell their sources."""
@@ -131,6 +168,24 @@ class DiskCache(FunctionCache):
         function = self._py_func
         name = f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")
         return self._folder / f"{name}-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.nbc"
+
+
+class _Ready:
+    """A context of Numba to which libraries come as they are to be."""
+
+    def __init__(self, context: CPUContext) -> None:
+        self._context = context
+
+    def __getattr__(self, name: str) -> Untyped:
+        return getattr(self._context, name)
+
+    def codegen(self) -> _Ready:
+        """What makes libraries of what is in files."""
+        return self
+
+    def unserialize_library(self, library: Part) -> Part:
+        """The same."""
+        return library
 
 
 def _checked(content: bytes) -> bytes:

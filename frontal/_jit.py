@@ -18,6 +18,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import numba
 import numba.extending
 
+from ._compiler import ForCallers, ForPython
 from ._disk_cache import DiskCache
 
 log = logging.getLogger("frontal")
@@ -46,7 +47,7 @@ def _cache_folder() -> Path:
 SOURCES = _digest_of_sources()  # another one for each version of this package
 
 _FOLDER = _cache_folder()
-_INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_INNER = {"no_cpython_wrapper": True, "pipeline_class": ForCallers}
 if not _FOLDER.is_dir():
     log.info("compiling for the first time: 15 to 20 seconds, then kept in %s", _FOLDER)
 
@@ -55,6 +56,7 @@ def _compiled(
     function: Callable[Parameters, Result], nogil: bool = True, **options: object
 ) -> Callable[Parameters, Result]:
     compile_: Any = numba.njit
+    options = {"pipeline_class": ForPython, "no_cfunc_wrapper": True} | options
     dispatcher = compile_(nogil=nogil, error_model="numpy", **options)(function)
     dispatcher._cache = DiskCache(function, _FOLDER)
     return dispatcher

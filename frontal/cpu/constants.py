@@ -10,14 +10,15 @@ from typing import Any
 
 from numba import types
 from numba.core.imputils import lower_constant
+from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.extending import (
     models,
-    overload,
     overload_attribute,
     register_model,
     typeof_impl,
 )
 
+from .._typing import Untyped
 from ..method import Method
 
 
@@ -53,7 +54,7 @@ for _name in ("panels", "pivots", "one_triangle", "indefinite", "adjoint"):
     _constant(_name)
 
 
-def by_method(**functions: Callable[..., Any]) -> Callable[..., Any]:
+def by_method(**functions: Callable[..., Untyped]) -> Callable[..., Untyped]:
     """A function for compiled code, which is another one for each method.
 
     Parameters
@@ -63,12 +64,20 @@ def by_method(**functions: Callable[..., Any]) -> Callable[..., Any]:
         ``method``; no other method's code is compiled with it.
     """
 
-    def chosen(work: Any, *others: Any) -> Any:
+    def chosen(work: Untyped, *others: Untyped) -> Untyped:
         raise TypeError("for compiled code alone")
 
-    @overload(chosen, strict=False)
-    def choose(work: Any, *others: Any) -> Callable[..., Any]:
-        dispatcher: Any = functions[work.field("method")[1].method.name]
-        return dispatcher.py_func
+    class Chosen(AbstractTemplate):
+        key = chosen
 
+        def generic(self, args: Untyped, kws: Untyped) -> Untyped:
+            return types.Dispatcher(of(args)).get_call_type(self.context, args, kws)
+
+        def get_impl_key(self, sig: Untyped) -> Untyped:
+            return of(sig.args).get_overload(sig.args)
+
+    def of(args: Untyped) -> Untyped:
+        return functions[args[0].field("method")[1].method.name]
+
+    infer_global(chosen, types.Function(Chosen))
     return chosen

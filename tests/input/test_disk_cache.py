@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
+import zlib
 
 import numba
 import numpy as np
 import pytest
+from numba.core import event
 
-from frontal import _jit
+from frontal import _disk_cache, _jit
 
 SOURCE = """
     import frontal._jit as _jit
@@ -132,3 +136,76 @@ def test_writers_at_once(start, tmp_path):
     crew = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2)]
     assert [process.wait(60) for process in crew] == [0, 0]
     assert start() == FOUND
+
+
+PARTS = """
+    import frontal._jit as _jit
+
+    @_jit.inner
+    def more(x):
+        return x + 1
+
+    @_jit.inner
+    def doubled_more(x):
+        return 2 * more(x)
+
+    @_jit.jit
+    def first(x):
+        return doubled_more(x)
+
+    @_jit.jit
+    def second(x):
+        return doubled_more(x) + more(x)
+
+    def results(name):
+        value = globals()[name](3)
+        return value, *(sum(f.stats.cache_hits.values()) for f in (more, doubled_more))
+"""
+
+
+@pytest.fixture
+def parts(start, tmp_path):
+    """Start anew with functions that only compiled code calls."""
+    source = tmp_path / "parts.py"
+    source.write_text(textwrap.dedent(PARTS))
+
+    def run(name):
+        names = {"__name__": "parts"}
+        exec(compile(source.read_text(), str(source), "exec"), names)
+        _disk_cache._parts.clear()
+        return names["results"](name)
+
+    return run
+
+
+def test_parts_are_found_by_other_callers(parts, tmp_path):
+    assert parts("first") == (8, 0, 0)
+    assert len(files(tmp_path)) == 3
+    assert parts("second") == (12, 1, 1)
+    assert parts("second") == (12, 0, 0)  # nothing but the whole is read
+
+
+def test_a_part_whose_callee_has_been_compiled_since(parts, tmp_path):
+    parts("first")
+    (path,) = (path for path in files(tmp_path) if path.name.startswith("parts.more"))
+    key, code = pickle.loads(path.read_bytes()[4:])
+    body = pickle.dumps((key, ((code[0][0] + " again", *code[0][1:]), *code[1:])))
+    path.write_bytes(zlib.crc32(body).to_bytes(4, "little") + body)
+    assert parts("second") == (12, 1, 0)
+    (path,) = (path for path in files(tmp_path) if path.name.startswith("parts.second"))
+    path.unlink()
+    assert parts("second") == (12, 1, 1)
+
+
+def test_numba_is_left_as_it_was(parts):
+    @_jit.jit
+    def wrong(x):
+        return x.nothing
+
+    context = wrong.targetdescr.typing_context
+    before = event.start_event, event.end_event, context.resolve_function_type
+    parts("first")
+    with pytest.raises(numba.TypingError):
+        wrong(3)
+    assert (event.start_event, event.end_event, context.resolve_function_type) == before
+    assert gc.isenabled()

@@ -42,8 +42,9 @@ ROWS = (
     ("native", "_helper"),
     ("archive", "checked", "errors", "cached", "_jit", "parts", "file_sizes", "versioned"),
     ("patching", "signatures"),
-    ("_disk_cache", "_typing", "machine"),
-    ("_replacing", "_claims", "control_group"),
+    ("_disk_cache", "_compiler", "machine"),
+    ("_library", "_replacing", "_claims", "control_group"),
+    ("_typing",),
     ("",),  # the names of `frontal` itself
 )
 # What lies below a room and is none of its business all the same, but for the exceptions.

@@ -1,0 +1,153 @@
+"""Machine code that is made once: of functions that Python calls, with all that they call.
+
+Numba makes machine code of each function together with all that it calls, and does so again in
+each caller. Here what only compiled code calls is a `Part`, whose code is kept as it is before
+functions are put together, and a `Whole` takes in the code of its parts, is optimized, and is made
+machine code.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import llvmlite.binding as llvm
+from numba.core.codegen import JITCodeLibrary
+
+from ._typing import Untyped
+
+
+class Stamp(NamedTuple):
+    """A file of compiled code: its name, and the checksum of what is in it."""
+
+    name: str
+    checksum: bytes
+
+
+class _Silent:
+    """Stands for the code generator, where a function has no address to be told anything at."""
+
+    def set_env(self, name: str, environment: object) -> None:
+        """Do nothing."""
+
+
+class Part(JITCodeLibrary):
+    """The code of one function, without machine code of its own.
+
+    Attributes
+    ----------
+    stamp : Stamp or None
+        Where it is on disk.
+    """
+
+    stamp: Stamp | None = None
+
+    @property
+    def codegen(self) -> Untyped:
+        """What is told of the environment of a function."""
+        return _Silent()
+
+    @property
+    def has_dynamic_globals(self) -> bool:
+        """Whether it holds addresses of this process."""
+        self._ensure_finalized()
+        return any(library._dynamic_globals for library in reached(self))
+
+    def finalize(self) -> None:
+        """End it: callers may define the same functions again."""
+        self._raise_if_finalized()
+        self._finalize_dynamic_globals()
+        for library in self._linking_libraries:
+            self._reload_init.update(library._reload_init)
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == llvm.Linkage.external:
+                function.linkage = "linkonce_odr"
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """0: there is none."""
+        self._ensure_finalized()
+        return 0
+
+    def _get_module_for_linking(self) -> Untyped:
+        """With all that it calls, for libraries of Numba's own."""
+        self._ensure_finalized()
+        if self._shared_module is None:
+            self._shared_module = _linked(reached(self))
+        return self._shared_module
+
+    def serialize_using_object_code(self) -> Untyped:
+        """Its name, its kind, its code with what is in no file, and the files of all else."""
+        stamps: list[Stamp] = []
+        here: list[Untyped] = []
+        for library in reached(self, ends=lambda found: found is not self and _stamp(found)):
+            stamp = None if library is self else _stamp(library)
+            here.append(library) if stamp is None else stamps.append(stamp)
+        return self.name, PART, (_linked(here).as_bitcode(), stamps)
+
+    @classmethod
+    def read(cls, codegen: Untyped, name: str, bitcode: bytes, calls: list[Part]) -> Part:
+        """Of what `serialize_using_object_code` wrote, and the parts that it calls."""
+        part = cls(codegen, name)
+        part._final_module = llvm.parse_bitcode(bitcode)
+        part._linking_libraries = [*calls]
+        part.finalize()
+        return part
+
+
+PART = "part"
+
+
+class Whole(JITCodeLibrary):
+    """The machine code of one function and of all that it calls, optimized together."""
+
+    def finalize(self) -> None:
+        """Take in the code of all that it calls, then as Numba does."""
+        found = [library for library in reached(self) if library is not self]
+        self._linking_libraries = [_Own(of) if isinstance(of, Part) else of for of in found]
+        super().finalize()
+
+
+class _Own:
+    """A part without what it calls."""
+
+    def __init__(self, part: Part) -> None:
+        self._part, self._reload_init = part, part._reload_init
+
+    def _get_module_for_linking(self) -> Untyped:
+        return self._part._final_module
+
+
+def _stamp(library: Untyped) -> Stamp | None:
+    return getattr(library, "stamp", None)
+
+
+def reached(library: Untyped, ends: Untyped = None) -> list[Untyped]:
+    """A library, those that it calls, and those that parts among them call.
+
+    Parameters
+    ----------
+    library : CodeLibrary
+    ends : callable, optional
+        Tells whose calls are not looked at.
+    """
+    found, waiting = {library: None}, [library]
+    while waiting:
+        one = waiting.pop()
+        follow = one is library or isinstance(one, Part)
+        if not follow or (ends is not None and ends(one)):
+            continue
+        for called in one._linking_libraries:
+            if called not in found:
+                found[called] = None
+                waiting.append(called)
+    return [*found]
+
+
+def _linked(libraries: list[Untyped]) -> Untyped:
+    """One module of the code of libraries."""
+    first, *others = libraries
+    module = first._final_module.clone()
+    for library in others:
+        of = library._final_module if isinstance(library, Part) else None
+        module.link_in(of or library._get_module_for_linking(), preserve=True)
+    return module

@@ -253,7 +253,8 @@ def column_counts(
         cut, upto = np.empty((2, last - first + 1), np.int32)
         events = _Events(row, leaf, cut, upto)
         latest = np.full(n, NONE, np.int32)
-        return events, _count_part(of, events, latest, first, last), first, last
+        runs = int(_count_part(of, events, latest, first, last))
+        return events, runs, first, last
 
     parts = in_parts(work, pointer)
     if len(parts) > 1:

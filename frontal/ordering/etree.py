@@ -15,6 +15,7 @@ import numpy as np
 
 from .._jit import allocating, brief, jit
 from ..parts import in_parts
+from .tree_parts import column_counts, elimination_tree
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -37,24 +38,6 @@ class Cost:
     nnz: int
     flops: float
     height: int
-
-
-@jit
-def elimination_tree(pointer, rows):
-    """Parent of each column, -1 at roots (Liu 1986: path compression by virtual ancestors)."""
-    n = pointer.size - 1
-    parent = np.full(n, -1, np.int32)
-    ancestor = np.full(n, -1, np.int32)
-    for j in range(n):
-        for p in range(pointer[j], pointer[j + 1]):
-            i = rows[p]
-            while i != -1 and i < j:
-                above = ancestor[i]
-                ancestor[i] = j
-                if above == -1:
-                    parent[i] = j
-                i = above
-    return parent
 
 
 @allocating
@@ -87,57 +70,6 @@ def postorder(parent):
                 stack[top] = child
                 top += 1
     return post
-
-
-@jit
-def column_counts(pointer, rows, parent, weights):
-    """Weights of each column of the factor, the diagonal included, in a postorder.
-
-    Gilbert, Ng and Peyton (1994): a row of the factor is a subtree of the elimination tree, so
-    its leaves and their least common ancestors give the counts by differences.
-    """
-    n = parent.size
-    first = np.full(n, -1, np.int32)  # first descendant, as columns are postordered
-    for j in range(n):
-        k = j
-        while k != -1 and first[k] == -1:
-            first[k] = j
-            k = parent[k]
-    count = np.zeros(n, np.int32)
-    for j in range(n):
-        if first[j] == j:
-            count[j] = weights[j]
-    latest_first = np.full(n, -1, np.int32)  # per row: first[] of its latest leaf
-    latest_leaf = np.full(n, -1, np.int32)
-    ancestor = np.empty(n, np.int32)
-    for j in range(n):
-        ancestor[j] = j
-    for j in range(n):
-        if parent[j] >= 0:
-            count[parent[j]] -= weights[j]
-        for p in range(pointer[j], pointer[j + 1]):
-            i = rows[p]
-            if i <= j or first[j] <= latest_first[i]:
-                continue  # not below the diagonal, or j is no leaf of the subtree of row i
-            latest_first[i] = first[j]
-            leaf = latest_leaf[i]
-            latest_leaf[i] = j
-            count[j] += weights[i]
-            if leaf >= 0:
-                common = leaf
-                while common != ancestor[common]:
-                    common = ancestor[common]
-                while leaf != common:
-                    above = ancestor[leaf]
-                    ancestor[leaf] = common
-                    leaf = above
-                count[common] -= weights[i]
-        if parent[j] >= 0:
-            ancestor[j] = parent[j]
-    for j in range(n):
-        if parent[j] >= 0:
-            count[parent[j]] += count[j]
-    return count
 
 
 @brief
@@ -177,18 +109,16 @@ def _permuted(graph: Graph, perm: np.ndarray, iperm: np.ndarray) -> tuple[np.nda
 
 @jit
 def _refined(perm, parent):
-    """A permutation and its tree in a postorder, and whether they have been so before."""
+    """A permutation and its tree in a postorder; this, of the columns before, and its inverse."""
     post = postorder(parent)
     rank = inverse(post)
     new_perm = np.empty_like(perm)
     new_parent = np.empty_like(parent)
-    same = True
     for k in range(post.size):
-        same &= post[k] == k
         new_perm[k] = perm[post[k]]
         above = parent[post[k]]
         new_parent[k] = rank[above] if above >= 0 else -1
-    return new_perm, new_parent, same
+    return new_perm, new_parent, post, rank
 
 
 def postordered_tree(
@@ -197,11 +127,9 @@ def postordered_tree(
     """Refine `perm` to a postorder of its elimination tree: (perm, iperm, parent, count)."""
     iperm = inverse(perm)
     permuted = _permuted(graph, perm, iperm)
-    perm, parent, same = _refined(perm, elimination_tree(*permuted))
-    if not same:
-        iperm = inverse(perm)
-        permuted = _permuted(graph, perm, iperm)
-    return perm, iperm, parent, column_counts(*permuted, parent, weights[perm])
+    perm, parent, post, rank = _refined(perm, elimination_tree(*permuted))
+    count = column_counts(*permuted, post, rank, parent, weights[perm])
+    return perm, inverse(perm), parent, count
 
 
 @jit

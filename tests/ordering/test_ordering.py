@@ -280,6 +280,7 @@ def test_a_dissection_that_is_sooner_done_spares_minimum_degree(monkeypatch):
     assert "amd" in order(graph, reuse=1e9, **many).tried
     monkeypatch.setattr(auto, "BESIDE_NODES", 1000)
     monkeypatch.setattr(auto, "AMD_NODE", 1.0)
+    monkeypatch.setattr(metis, "available", lambda: False)  # may be better by chance
     found = order(graph, reuse=1e9, **many)
     assert found.method == "dissection"
     assert "amd" not in found.tried

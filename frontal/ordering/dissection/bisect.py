@@ -17,7 +17,7 @@ from .improve import make_work, refine
 from .start import first_separator
 
 COARSEST = 100  # nodes
-KEPT = 500  # nodes of a level, from which on it is cut together with the part
+KEPT = 120  # nodes of a level, from which on it is cut together with the part
 STALLED = 0.95  # of its nodes that a coarser graph has, from which on coarsening ends
 LARGEST_SIDE = 0.6  # of the weight
 

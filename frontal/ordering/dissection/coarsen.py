@@ -28,19 +28,27 @@ def propose(graph, free, mate, open_weight, proposal, heaviest, seed):
         v = free[k]
         if proposal[v] >= 0 and mate[proposal[v]] < 0:
             continue  # it was the best of more
-        best, best_hash = np.int32(-1), np.int64(-1)
+        best, best_hash = np.int32(-1), np.int64(-1)  # no hash while there was no tie
         best_edge, best_weight = 0.0, 1.0
         room = heaviest - graph.weight[v]
         for p in range(graph.begin[v], graph.begin[v + 1]):
             u = graph.near[p]
             weight = open_weight[u]
+            if weight > room:
+                continue
             edge = np.float64(graph.edge[p])
             edge *= edge
-            code = edge_hash(u, v, seed)
             this, that = edge * best_weight, best_edge * weight
-            better = this > that or (this == that and code > best_hash)
-            if weight <= room and better:
-                best, best_edge, best_weight, best_hash = u, edge, np.float64(weight), code
+            if this < that:
+                continue
+            code = np.int64(-1)
+            if this == that:
+                code = edge_hash(u, v, seed)
+                if best_hash < 0:
+                    best_hash = edge_hash(best, v, seed)
+                if code <= best_hash:
+                    continue
+            best, best_edge, best_weight, best_hash = u, edge, np.float64(weight), code
         proposal[v] = best
 
 
@@ -210,4 +218,4 @@ def coarser(graph, total, seed):
     near, edge = np.empty(room, np.int32), np.empty(room, np.int32)
     place = np.full(count, -1, np.int32)
     used = contract(graph, mate, coarse_of, 0, n, place, 0, 0, begin, near, edge, weight)
-    return Weighted(begin, near[:used].copy(), edge[:used].copy(), weight), coarse_of
+    return Weighted(begin, near[:used], edge[:used], weight), coarse_of

@@ -107,8 +107,7 @@ def _side(levels, names, where, side):
     """The levels of one side, and the names of its nodes."""
     label, weight, first = number_side(levels, where, side)
     begin, near, edge, coarse_of = cut_out(levels, label, 0, label.size)
-    graph = Weighted(begin, near.copy(), edge.copy(), weight)
-    return Levels(graph, coarse_of, first), names[where == side]
+    return Levels(Weighted(begin, near, edge, weight), coarse_of, first), names[where == side]
 
 
 @jit

@@ -285,6 +285,7 @@ class Solver:
 SOLVERS = {
     "frontal": Solver(Frontal, "numba"),
     "frontal-lu": Solver(Frontal, "numba", ("spd", "symmetric"), {"kind": "general"}),
+    "frontal-ldl": Solver(Frontal, "numba", ("spd",), {"kind": "symmetric"}),
     "cholmod": Solver(Cholmod, "sksparse", ("spd",)),
     "cholmod-mkl": Solver(Cholmod, "sksparse", ("spd",), {}, mkl_as_blas),
     "pardiso": Solver(Pardiso, "pypardiso"),

@@ -18,7 +18,6 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import numba
 import numba.extending
 
-from ._compiler import ForCallers, ForPython
 from ._disk_cache import DiskCache
 
 log = logging.getLogger("frontal")
@@ -47,16 +46,31 @@ def _cache_folder() -> Path:
 SOURCES = _digest_of_sources()  # another one for each version of this package
 
 _FOLDER = _cache_folder()
-_INNER = {"no_cpython_wrapper": True, "pipeline_class": ForCallers}
+_KNOWN = (0, 61), (0, 68)  # first and last version of Numba that `_compiler` was tried with
 if not _FOLDER.is_dir():
     log.info("compiling for the first time: 15 to 20 seconds, then kept in %s", _FOLDER)
+
+
+def _pipelines(version: tuple[int, int]) -> tuple[dict[str, object], dict[str, object]]:
+    """Options for what Python calls, and for what only compiled code calls."""
+    outer: dict[str, object] = {"no_cfunc_wrapper": True}
+    inner = outer | {"no_cpython_wrapper": True}
+    if _KNOWN[0] <= version <= _KNOWN[1]:
+        from ._compiler import ForCallers, ForPython
+
+        return outer | {"pipeline_class": ForPython}, inner | {"pipeline_class": ForCallers}
+    log.info("Numba %d.%d is not known here: the first call takes longer", *version)
+    return outer, inner
+
+
+_OUTER, _INNER = _pipelines(numba.version_info.short)
 
 
 def _compiled(
     function: Callable[Parameters, Result], nogil: bool = True, **options: object
 ) -> Callable[Parameters, Result]:
     compile_: Any = numba.njit
-    options = {"pipeline_class": ForPython, "no_cfunc_wrapper": True} | options
+    options = _OUTER | options
     dispatcher = compile_(nogil=nogil, error_model="numpy", **options)(function)
     dispatcher._cache = DiskCache(function, _FOLDER)
     return dispatcher

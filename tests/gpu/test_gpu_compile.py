@@ -33,8 +33,10 @@ MORE = {  # constants beside the defaults of a file
     "gemm.cu": [{"TILE": 0}, {"TILE": 1}, {"TILE": 2}, {"TILE": 3, "TRANS_B": 2}],
     "getrf_panel.cu": [{"PANEL": 8, "ROWS": 4}],
     "jacobi.cu": [{"ORDER": 16, "GROUP": 4}, {"ORDER": 64, "GROUP": 16}],
-    "potrf_shared.cu": [{"ORDER": 32}, {"ORDER": 96}],
-    "potrf_tiles.cu": [{"RESIDENTS": 3}],
+    "potrf_shared.cu": [{"ORDER": 32}, {"ORDER": 96}, {"ORDER": 96, "INTO": 2, "UPLO": 1}],
+    "potrf_tasks.cu": [{"INTO": 2}],
+    "potrf_tiles.cu": [{"RESIDENTS": 3}, {"RESIDENTS": 3, "INTO": 1}, {"RESIDENTS": 3, "INTO": 2}],
+    "potrf_tiny.cu": [{"INTO": 1}, {"INTO": 2, "UPLO": 1}],
     "herk.cu": [{"TILE": 0}, {"TILE": 2}, {"TILE": 3, "TRANS": 1}],
 }
 LDL = {"LDL": 1, "ADJOINT": 0}

@@ -129,6 +129,38 @@ def factor_of_product(
     return argument(name, arrays, device, like=like), trans
 
 
+def source(name: str, arrays: Matrices, device: Device) -> tuple[Argument, bool]:
+    """Return matrices that are only read, and whether their transposes are meant.
+
+    What has contiguous columns or contiguous rows is used where it lies.
+    """
+    held, op = factor_of_product(name, arrays, device, "N")
+    return held, op == "T"
+
+
+def result_for(
+    name: str, arrays: Matrices, held: Argument, turned: bool, overwrite: bool
+) -> Argument:
+    """Return where the results of a `source` go: its own memory if permitted, or new."""
+    batch, arrays_read = held.batch, held.arrays
+    if overwrite and not turned and _is_own(arrays, arrays_read):
+        refuse_overlap(name, batch)
+        return held
+    m, n = (batch.n, batch.m) if turned else (batch.m, batch.n)
+    sizes: tuple[Any, Any] = (m, n)
+    if held.kind != "list":
+        sizes = arrays_read.shape[-2:][::-1] if turned else arrays_read.shape[-2:]
+    made = empty(held.kind, *sizes, batch.count, batch.dtype, batch.device)
+    return Argument(held.kind, made, Batch.of(batch.device, made))
+
+
+def _is_own(arrays: Matrices, read: Matrices) -> bool:
+    """Whether what is read is what the user passed, and not a copy of it."""
+    if isinstance(arrays, (list, tuple)):
+        return len(arrays) == len(read) and all(a is b for a, b in zip(arrays, read, strict=True))
+    return arrays is read
+
+
 def is_real(arrays: Matrices) -> bool:
     """Whether arrays, or the first of a list, are of a real type; also for no arrays at all."""
     if isinstance(arrays, (list, tuple)):
@@ -308,17 +340,6 @@ def tiles(m: np.ndarray, n: np.ndarray, rows: int, columns: int) -> np.ndarray:
     rank = np.arange(len(matrix)) - np.repeat(np.cumsum(each) - each, each)
     parts = (matrix, rank % down[matrix], rank // down[matrix])
     return np.ascontiguousarray(np.stack(parts, axis=1).astype(np.int32))
-
-
-def clear_triangle(a: Argument, lower: bool) -> None:
-    """Zero the strict triangle below or above the diagonals."""
-    batch = a.batch
-    work = tiles(np.ones_like(batch.n), batch.n, 1, launch.COPY_TILE)[:, ::2]
-    if len(work):
-        kernel = batch.device.kernel("copy.cu", f"clear_{batch.wrapper}", batch.dtype)
-        uplo = np.int32(0 if lower else 1)
-        arguments = (batch.locator, uplo, batch.device.upload(work))
-        kernel((len(work),), (launch.clear(),), arguments)
 
 
 # --- shared memory of the user's arrays --------------------------------------------------------

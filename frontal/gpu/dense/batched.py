@@ -24,12 +24,13 @@ from .arguments import (
     Argument,
     M,
     argument,
-    clear_triangle,
     device_for,
     factor_of_product,
     refuse_alias,
     require_sizes,
     require_square,
+    result_for,
+    source,
     transposition,
 )
 from .batched_products import gemm, gemv, herk
@@ -90,10 +91,12 @@ def cholesky(
            [[3., 0.],
             [1., 1.]]])
     """
-    held, info = _factor_input(a, overwrite_a)
-    chol.potrf(held.batch, info, uplo="L" if lower else "U")
-    clear_triangle(held, not lower)
-    return _checked("cholesky", held, held.result(), info, check)
+    held, turned = source("a", a, device_for(a))
+    require_square("a", held)
+    out = result_for("a", a, held, turned, overwrite_a)
+    info = out.batch.device.xp.zeros(out.batch.count, np.int32)
+    chol.potrf(held.batch, info, "L" if lower else "U", None, out.batch, turned)
+    return _checked("cholesky", out, out.result(), info, check)
 
 
 def cho_solve(c_and_lower: tuple[M, bool], b: M, overwrite_b: bool = False) -> M:

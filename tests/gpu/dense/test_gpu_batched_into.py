@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -19,7 +21,7 @@ def gpu(device, monkeypatch):
     return Gpu(device, monkeypatch)
 
 
-def put(gpu, a, order):
+def put(gpu: Gpu, a: Any, order: str) -> Any:
     """Arrays of a memory order; strided ones lie in larger memory, with neither side contiguous."""
     if isinstance(a, list):
         return [put(gpu, x, order) for x in a]
@@ -27,7 +29,8 @@ def put(gpu, a, order):
         return gpu.put(a, order)
     wide = np.zeros((*a.shape[:-1], 2 * a.shape[-1]), a.dtype)
     wide[..., ::2] = a
-    return gpu.put(wide)[..., ::2]
+    held: Any = gpu.put(wide)
+    return held[..., ::2]
 
 
 def stack(n, dtype, count=3, definite=True):

@@ -152,7 +152,7 @@ def result_for(
     return Argument(held.kind, made, Batch.of(batch.device, made))
 
 
-def _is_own(arrays: Any, read: Any) -> bool:
+def _is_own(arrays: Matrices, read: Matrices) -> bool:
     """Whether what is read is what the user passed, and not a copy of it."""
     if isinstance(arrays, (list, tuple)):
         return len(arrays) == len(read) and all(a is b for a, b in zip(arrays, read, strict=True))

@@ -11,7 +11,7 @@ import scipy.linalg
 from frontal.gpu.dense import batched, potrf
 
 from ...emulation.borders import eps
-from .batched_tools import Gpu, close, each, matrices, one
+from .batched_tools import Gpu, close, each, matrices, numbers, one
 
 ORDERS = ("C", "F", "strided")
 
@@ -86,5 +86,46 @@ def test_lists_of_any_order(gpu, order):
     given = put(gpu, a, order)
     for x, y in each(gpu.get(batched.cholesky(given, lower=True)), a):
         close(x, np.linalg.cholesky(y) if y.size else y)
+    for x, y in each(gpu.get(given), a):
+        np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+@pytest.mark.parametrize("shape", [(1, 1), (7, 7), (9, 20), (20, 9), (40, 60), (70, 30), (130, 70)])
+def test_lu_reads_any_order(gpu, shape, dtype, order):
+    a = np.stack([numbers(shape, dtype, seed) for seed in range(3)])
+    given = put(gpu, a, order)
+    lu, pivots = map(gpu.get, batched.lu_factor(given))
+    np.testing.assert_array_equal(gpu.get(given), a)
+    for x, p, y in zip(lu, pivots, a, strict=True):
+        wanted, piv = scipy.linalg.lu_factor(y)
+        np.testing.assert_array_equal(p, piv)
+        close(x, wanted, 10)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dtype", [np.float64, np.complex64])
+@pytest.mark.parametrize("n", [5, 32, 33, 80])
+def test_inverses_read_any_order(gpu, n, dtype, order):
+    a = stack(n, dtype, definite=False)
+    a[1][:, n // 2] = 0
+    given = put(gpu, a, order)
+    found, info = map(gpu.get, batched.inv(given, check=False))
+    assert info.tolist() == [0, n // 2 + 1, 0]
+    np.testing.assert_array_equal(gpu.get(given), a)
+    for i in (0, 2):
+        wanted = np.linalg.inv(a[i])
+        close(found[i], wanted, np.abs(wanted).max() * n)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_lu_of_lists_of_any_order(gpu, order):
+    a = matrices("list", np.float64)
+    given = put(gpu, a, order)
+    lu, _ = batched.lu_factor(given)
+    for x, y, z in each(gpu.get(lu), a, gpu.get(batched.inv(given))):
+        close(x, scipy.linalg.lu_factor(y)[0] if y.size else y)
+        close(z, np.linalg.inv(y), 1e3)
     for x, y in each(gpu.get(given), a):
         np.testing.assert_array_equal(x, y)

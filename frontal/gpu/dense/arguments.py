@@ -154,7 +154,7 @@ def result_for(
 
 def _is_own(arrays: Matrices, read: Matrices) -> bool:
     """Whether what is read is what the user passed, and not a copy of it."""
-    if isinstance(arrays, (list, tuple)):
+    if isinstance(arrays, (list, tuple)) and isinstance(read, (list, tuple)):
         return len(arrays) == len(read) and all(a is b for a, b in zip(arrays, read, strict=True))
     return arrays is read
 

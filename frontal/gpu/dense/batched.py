@@ -2,7 +2,8 @@
 
 Every routine takes one matrix (2-D), a stack of one size (3-D) or a list of matrices of different
 sizes, as CuPy arrays of float32, float64, complex64 or complex128 in any memory order, and gives
-back the same kind, with contiguous columns. Subnormal float32 numbers are flushed to zero.
+back the same kind, with contiguous columns. Subnormal float32 numbers are flushed to zero, but for
+QR and SVD.
 
 Work is queued on CuPy's current stream. Only ``check=True`` waits for it: then matrices that have
 no factor or inverse raise `frontal.errors.BatchError`, which keeps the results of the others.

@@ -174,6 +174,7 @@ class Frontal:
     def facts(self) -> dict[str, Any]:
         analysis = self.analysis
         return {
+            "amendments": self.factored.analysis.amendments,
             "resident": not self.on_host,
             "on_host": sorted(set(self.on_host)),
             "method": analysis.method,
@@ -188,6 +189,17 @@ class Frontal:
 
     def close(self) -> None:
         self.factored = self.analysis = None
+
+
+class FrontalLDL(Frontal):
+    """LDLᵀ of a positive definite matrix: what it costs over Cholesky where nothing is delayed."""
+
+    from_scratch = None  # nobody would
+
+    def __init__(self, A, kind: str, device: Any, entry: Entry) -> None:
+        if kind != "spd":
+            raise SkippedError("it is LDLᵀ anyway, or LU")
+        super().__init__(A, "symmetric", device, entry)
 
 
 class CuDSS:
@@ -315,6 +327,7 @@ def _without_cudss() -> str:
 
 SOLVERS = {
     "frontal": Solver(Frontal, _without("numba")),
+    "frontal-ldl": Solver(FrontalLDL, _without("numba")),
     "cudss": Solver(CuDSS, _without_cudss),
     "cudss-same": Solver(CuDSSSame, _without_cudss),
     "cupyx": Solver(CuPyX, _without("cupyx")),

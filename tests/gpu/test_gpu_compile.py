@@ -31,10 +31,16 @@ MORE = {  # constants beside the defaults of a file
     "front_tiles.cu": [{"LU": 1, "PERTURB": 1}],
     "gemv.cu": [{"UNROLL": 1}, {"UNROLL": 8}],
     "gemm.cu": [{"TILE": 0}, {"TILE": 1}, {"TILE": 2}, {"TILE": 3, "TRANS_B": 2}],
+    "getrf_block.cu": [{"INTO": 2}],
+    "getrf_left.cu": [{"INTO": 2}],
+    "getrf_tiny.cu": [{"INTO": 2}],
+    "inverse.cu": [{"INTO": 2}],
     "getrf_panel.cu": [{"PANEL": 8, "ROWS": 4}],
     "jacobi.cu": [{"ORDER": 16, "GROUP": 4}, {"ORDER": 64, "GROUP": 16}],
-    "potrf_shared.cu": [{"ORDER": 32}, {"ORDER": 96}],
-    "potrf_tiles.cu": [{"RESIDENTS": 3}],
+    "potrf_shared.cu": [{"ORDER": 32}, {"ORDER": 96}, {"ORDER": 96, "INTO": 2, "UPLO": 1}],
+    "potrf_tasks.cu": [{"INTO": 2}],
+    "potrf_tiles.cu": [{"RESIDENTS": 3}, {"RESIDENTS": 3, "INTO": 1}, {"RESIDENTS": 3, "INTO": 2}],
+    "potrf_tiny.cu": [{"INTO": 1}, {"INTO": 2, "UPLO": 1}],
     "herk.cu": [{"TILE": 0}, {"TILE": 2}, {"TILE": 3, "TRANS": 1}],
 }
 LDL = {"LDL": 1, "ADJOINT": 0}
@@ -50,6 +56,7 @@ for _name, _more in {
 }.items():
     MORE.setdefault(_name, []).append(LDL | _more)
 SPILLED = {  # a few bytes of addresses, touched at most once a slice of operands
+    ("potrf_tiny.cu", "f8", 90, (("INTO", 2), ("UPLO", 1))): 32,
     ("front_backward.cu", "f8", 90, (("WIDTH", 8),)): 32,
     ("front_forward.cu", "f8", 90, (("WIDTH", 8),)): 60,
     ("front_backward_small.cu", "f8", 90, (("RESIDENTS", 4),)): 424,  # worth it for a fourth block

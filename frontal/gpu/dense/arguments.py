@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from ..runtime import device as devices
 from ..runtime.array import Array
 from ..runtime.device import Device
 from ..runtime.jit import SCALARS
-from . import launch
+from .copies import copied, empty
 from .operands import Batch, Matrices, leading_dimension
 
 M = TypeVar("M", bound=Matrices)  # the kind in which a user passes matrices and gets them back
@@ -129,6 +128,37 @@ def factor_of_product(
     return argument(name, arrays, device, like=like), trans
 
 
+def source(name: str, arrays: Matrices, device: Device) -> tuple[Argument, bool]:
+    """Return matrices that are only read, and whether their transposes are meant.
+
+    What has contiguous columns or contiguous rows is used where it lies.
+    """
+    held, op = factor_of_product(name, arrays, device, "N")
+    return held, op == "T"
+
+
+def result_for(
+    name: str, arrays: Matrices, held: Argument, turned: bool, overwrite: bool
+) -> Argument:
+    """Return where the results of a `source` go: its own memory if permitted, or new."""
+    batch = held.batch
+    if overwrite and not turned and _is_own(arrays, held.arrays):
+        refuse_overlap(name, batch)
+        return held
+    m, n = (batch.m, batch.n) if held.kind == "list" else held.arrays.shape[-2:]
+    if turned:
+        m, n = n, m
+    made = empty(held.kind, m, n, batch.count, batch.dtype, batch.device)
+    return Argument(held.kind, made, Batch.of(batch.device, made))
+
+
+def _is_own(arrays: Matrices, read: Matrices) -> bool:
+    """Whether what is read is what the user passed, and not a copy of it."""
+    if isinstance(arrays, (list, tuple)) and isinstance(read, (list, tuple)):
+        return len(arrays) == len(read) and all(a is b for a, b in zip(arrays, read, strict=True))
+    return arrays is read
+
+
 def is_real(arrays: Matrices) -> bool:
     """Whether arrays, or the first of a list, are of a real type; also for no arrays at all."""
     if isinstance(arrays, (list, tuple)):
@@ -236,89 +266,6 @@ def require_sizes(name: str, found: np.ndarray, wanted: np.ndarray, what: str, o
     if len(wrong):
         i = int(wrong[0])
         raise ValueError(f"{name}: matrix {i} has {found[i]} {what}, not {wanted[i]}, the {other}")
-
-
-# --- copies ------------------------------------------------------------------------------------
-
-
-def empty(
-    kind: str,
-    m: int | np.ndarray,
-    n: int | np.ndarray,
-    count: int,
-    dtype: npt.DTypeLike,
-    device: Device,
-    zero: bool = False,
-) -> Any:
-    """Return new matrices with contiguous columns; a list's lie one after the other.
-
-    ``m`` and ``n`` are integers, or arrays of one size each for a list; ``zero`` clears the memory.
-    """
-    make = device.xp.zeros if zero else device.xp.empty
-    if kind == "matrix":
-        return make((m, n), dtype, order="F")
-    if kind == "stack":
-        return make((count, n, m), dtype).transpose(0, 2, 1)
-    return split(
-        make(int(np.multiply(m, n, dtype=np.int64).sum()), dtype), np.asarray(m), np.asarray(n)
-    )
-
-
-def split(flat: Array, m: np.ndarray, n: np.ndarray) -> list[Array]:
-    """Return views of flat memory as m[i] x n[i] matrices, one after the other."""
-    end = np.cumsum(np.multiply(m, n, dtype=np.int64)).tolist()
-    places = zip([0, *end], end, m.tolist(), n.tolist(), strict=False)
-    return [flat[i:j].reshape(columns, rows).T for i, j, rows, columns in places]
-
-
-def copied(arrays: Matrices, device: Device) -> Matrices:
-    """Return copies with contiguous columns."""
-    if not isinstance(arrays, (list, tuple)):
-        kind, count = ("stack", len(arrays)) if arrays.ndim == 3 else ("matrix", 1)
-        m, n = arrays.shape[-2:]
-        target = empty(kind, m, n, count, arrays.dtype, device)
-        target[...] = arrays
-        return target
-    m, n = (np.array([a.shape[axis] for a in arrays], np.int32) for axis in (0, 1))
-    dtype = arrays[0].dtype if arrays else np.dtype(np.float64)
-    target = empty("list", m, n, len(arrays), dtype, device)
-    copy_list(arrays, target, device)
-    return target
-
-
-def copy_list(arrays: Sequence[Array], target: list[Array], device: Device) -> None:
-    """Copy matrices of any strides to ones with contiguous columns, by one launch."""
-    if not arrays:
-        return
-    batch = Batch.of(device, target)
-    work = tiles(batch.m, batch.n, launch.COPY_TILE, launch.COPY_TILE)
-    if len(work):
-        strides = np.array([a.strides for a in arrays], np.int64) // arrays[0].itemsize
-        pointers = np.array([device.pointer(a) for a in arrays], np.uint64)
-        table = [device.upload(x) for x in (pointers, strides[:, 0], strides[:, 1], work)]
-        kernel = device.kernel("copy.cu", "copy_strided", batch.dtype)
-        kernel((len(work),), launch.copy_strided(), (*table[:3], batch.locator, table[3]))
-
-
-def tiles(m: np.ndarray, n: np.ndarray, rows: int, columns: int) -> np.ndarray:
-    """Return (matrix, tile row, tile column) of every tile of matrices, int32."""
-    down, across = -(-m // rows), -(-n // columns)
-    each = (down * across).astype(np.int64)
-    matrix = np.repeat(np.arange(len(m)), each)
-    rank = np.arange(len(matrix)) - np.repeat(np.cumsum(each) - each, each)
-    parts = (matrix, rank % down[matrix], rank // down[matrix])
-    return np.ascontiguousarray(np.stack(parts, axis=1).astype(np.int32))
-
-
-def clear_triangle(a: Argument, lower: bool) -> None:
-    """Zero the strict triangle below or above the diagonals."""
-    batch = a.batch
-    work = tiles(np.ones_like(batch.n), batch.n, 1, launch.COPY_TILE)[:, ::2]
-    if len(work):
-        kernel = batch.device.kernel("copy.cu", f"clear_{batch.wrapper}", batch.dtype)
-        uplo = np.int32(0 if lower else 1)
-        arguments = (batch.locator, uplo, batch.device.upload(work))
-        kernel((len(work),), (launch.clear(),), arguments)
 
 
 # --- shared memory of the user's arrays --------------------------------------------------------

@@ -2,7 +2,8 @@
 
 Every routine takes one matrix (2-D), a stack of one size (3-D) or a list of matrices of different
 sizes, as CuPy arrays of float32, float64, complex64 or complex128 in any memory order, and gives
-back the same kind, with contiguous columns. Subnormal float32 numbers are flushed to zero.
+back the same kind, with contiguous columns. Subnormal float32 numbers are flushed to zero, but for
+QR and SVD.
 
 Work is queued on CuPy's current stream. Only ``check=True`` waits for it: then matrices that have
 no factor or inverse raise `frontal.errors.BatchError`, which keeps the results of the others.
@@ -12,6 +13,7 @@ no factor or inverse raise `frontal.errors.BatchError`, which keeps the results 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,16 +26,17 @@ from .arguments import (
     Argument,
     M,
     argument,
-    clear_triangle,
     device_for,
     factor_of_product,
     refuse_alias,
     require_sizes,
     require_square,
+    result_for,
+    source,
     transposition,
 )
 from .batched_products import gemm, gemv, herk
-from .operands import Matrices
+from .operands import Batch, Matrices
 from .outcome import outcome
 from .pivots import Pivots
 
@@ -90,10 +93,12 @@ def cholesky(
            [[3., 0.],
             [1., 1.]]])
     """
-    held, info = _factor_input(a, overwrite_a)
-    chol.potrf(held.batch, info, uplo="L" if lower else "U")
-    clear_triangle(held, not lower)
-    return _checked("cholesky", held, held.result(), info, check)
+    held, turned = source("a", a, device_for(a))
+    require_square("a", held)
+    out = result_for("a", a, held, turned, overwrite_a)
+    info = out.batch.device.xp.zeros(out.batch.count, np.int32)
+    chol.potrf(held.batch, info, "L" if lower else "U", None, out.batch, turned)
+    return _checked("cholesky", out, out.result(), info, check)
 
 
 def cho_solve(c_and_lower: tuple[M, bool], b: M, overwrite_b: bool = False) -> M:
@@ -162,9 +167,10 @@ def lu_factor(a: Matrices, overwrite_a: bool = False, check: bool = True) -> Any
     >>> piv
     [array([1, 1], dtype=int32), array([0], dtype=int32)]
     """
-    held, info = _factor_input(a, overwrite_a, square=False)
+    held, given = _lu_input(a, overwrite_a, lu.reads_elsewhere)
+    info = held.batch.device.xp.zeros(held.batch.count, np.int32)
     pivots = Pivots.empty(held)
-    lu.getrf(held.batch, pivots.batch, info)
+    lu.getrf(held.batch, pivots.batch, info, given=given)
     return _checked("lu_factor", held, (held.result(), pivots.from_zero(held)), info, check)
 
 
@@ -231,8 +237,10 @@ def inv(a: Matrices, overwrite_a: bool = False, check: bool = True) -> Any:
     array([[0.5 , 0.  ],
            [0.  , 0.25]])
     """
-    held, info = _factor_input(a, overwrite_a)
-    lu.inverse(held.batch, info)
+    held, given = _lu_input(a, overwrite_a, lu.inverts_elsewhere)
+    require_square("a", held)
+    info = held.batch.device.xp.zeros(held.batch.count, np.int32)
+    lu.inverse(held.batch, info, given=given)
     return _checked("inv", held, held.result(), info, check)
 
 
@@ -286,13 +294,16 @@ def solve_triangular(
 # --- inputs and outputs ------------------------------------------------------------------------
 
 
-def _factor_input(a: Matrices, overwrite: bool, square: bool = True) -> tuple[Argument, Array]:
-    """The matrices to be factored, and their info, all zero."""
+def _lu_input(
+    a: Matrices, overwrite: bool, elsewhere: Callable[[Batch], bool]
+) -> tuple[Argument, lu.Given | None]:
+    """Where the factors or inverses go, and where the matrices are, unless that is the same."""
     device = device_for(a)
-    held = argument("a", a, device, write=True, overwrite=overwrite)
-    if square:
-        require_square("a", held)
-    return held, device.xp.zeros(held.batch.count, np.int32)
+    held, turned = source("a", a, device)
+    if not elsewhere(held.batch):
+        return argument("a", a, device, write=True, overwrite=overwrite), None
+    out = result_for("a", a, held, turned, overwrite)
+    return out, None if out is held else lu.Given(held.batch, turned)
 
 
 def _solve_inputs(
@@ -313,6 +324,6 @@ def _right_hand_sides(factor: Argument, b: Matrices, overwrite: bool, name: str)
     return right
 
 
-def _checked(routine: str, held: Argument, result: Any, info: Array, check: bool) -> Any:
+def _checked(routine: str, held: Argument, result: object, info: Array, check: bool) -> Any:
     """The result, with info unless it was asked to be checked here."""
     return outcome(routine, held.batch.device, result, info, check)

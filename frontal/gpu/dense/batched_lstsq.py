@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..runtime.array import Array
-from .arguments import Argument, argument, empty, require_sizes
+from .arguments import Argument, argument, require_sizes
 from .blas3 import gemm
+from .copies import empty
 from .decompose import Decomposition, decompose
 from .geqrf import divide
 from .operands import Batch, Matrices

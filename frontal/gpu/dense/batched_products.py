@@ -11,13 +11,13 @@ from .arguments import (
     M,
     argument,
     device_for,
-    empty,
     factor_of_product,
     is_real,
     refuse_alias,
     require_sizes,
     transposition,
 )
+from .copies import empty
 from .operands import Matrices
 
 

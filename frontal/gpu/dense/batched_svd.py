@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .arguments import argument, device_for, empty
+from .arguments import argument, device_for
+from .copies import empty
 from .decompose import bidiagonal, decompose
 from .geqrf import copy_upper, geqrf, rescale
 from .operands import Batch, Matrices

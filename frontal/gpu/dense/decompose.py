@@ -8,7 +8,8 @@ import numpy as np
 
 from ..runtime.array import Array
 from ..runtime.device import Device
-from .arguments import Argument, argument, device_for, empty, kind_of
+from .arguments import Argument, argument, device_for, kind_of
+from .copies import empty
 from .gebrd import gebrd
 from .geqrf import copy_upper, rescale
 from .gesvd import JACOBI, Svd, gesvd, paths

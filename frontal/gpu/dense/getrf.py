@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +26,20 @@ from .vendor import vendor_of
 from .worklists import uploaded, work_list
 
 
+class Given(NamedTuple):
+    """Matrices that are read and stay as they are; ``turned``: their transposes are meant."""
+
+    batch: Batch
+    turned: bool = False
+
+
 def getrf(
-    a: Batch, pivots: Batch, info: Array, variant: str | None = None, tiny: float = 0.0
+    a: Batch,
+    pivots: Batch,
+    info: Array,
+    variant: str | None = None,
+    tiny: float = 0.0,
+    given: Given | None = None,
 ) -> None:
     """Factor P·A = L·U in place, for matrices of any shapes.
 
@@ -42,19 +55,33 @@ def getrf(
         and where one cannot be.
     tiny : float
         Pivots whose abs(re) + abs(im) is below it are made as large; 0 leaves all as they are.
+    given : Given, optional
+        Where the matrices are, if ``reads_elsewhere``; ``a`` gets the factors all the same.
     """
     a, pivots = (part.batch for part in operands(a, pivots))
-    numbers, vendor = launch.tuning("getrf", a.device.name), vendor_of(a.device)
-    if vendor and variant is None and not tiny and vendor.getrf(a, pivots, info, numbers.vendor):
+    numbers = launch.tuning("getrf", a.device.name)
+    vendor = vendor_of(a.device) if variant is None and not tiny and given is None else None
+    if vendor and vendor.getrf(a, pivots, info, numbers.vendor):
         kernel = a.device.kernel("getrf_info.cu", f"getrf_info_{a.wrapper}", a.dtype)
         return kernel((1,), (launch.getrf_info(),), (a.locator, info))
     rows, cols = a.m.tobytes(), a.n.tobytes()
     for kind, members in _kinds(rows, cols, a.dtype, a.device.limits, numbers, variant):
-        _FACTOR[kind](a, pivots, info, members, tiny)
+        if given is None:
+            _FACTOR[kind](a, pivots, info, members, tiny)
+        else:
+            _ELSEWHERE[kind](a, pivots, info, members, tiny, given)
     return None
 
 
-def inverse(a: Batch, info: Array, variant: str | None = None) -> None:
+def reads_elsewhere(a: Batch) -> bool:
+    """Whether `getrf` takes such matrices, or their transposes, from elsewhere."""
+    side, numbers = max(a.max_m, a.max_n), launch.tuning("getrf", a.device.name)
+    if a.wrapper == "native" and side >= numbers.vendor:
+        return False
+    return launch.getrf_left(side, a.dtype, a.device.limits, numbers) is not None
+
+
+def inverse(a: Batch, info: Array, variant: str | None = None, given: Given | None = None) -> None:
     """Invert square matrices in place; one without an inverse is lost.
 
     Parameters
@@ -64,19 +91,42 @@ def inverse(a: Batch, info: Array, variant: str | None = None) -> None:
         Gets 0, or the first column without a pivot, from 1.
     variant : {"tiny", "solve"}, optional
         In registers up to 32×32, or by solving for the identity; by size if not given.
+    given : Given, optional
+        Where the matrices are, if ``inverts_elsewhere``; ``a`` gets the inverses all the same.
     """
     small = a.n <= (-1 if variant == "solve" else RowsPlan.most)
     if small.any():
         members = np.flatnonzero(small)
-        _in_registers("inverse", a, (info,), members[np.argsort(-a.n[members], kind="stable")])
+        members = members[np.argsort(-a.n[members], kind="stable")]
+        _in_registers("inverse", a, (info,), members, given=given)
     if small.all():
         return
+    if given is not None:
+        return _invert_elsewhere(a, info, given)
     sizes = np.where(small, 0, a.n).astype(np.int32)
     large = a if not small.any() else subset(a, np.flatnonzero(~small))
     found = info if not small.any() else a.device.xp.zeros(large.count, np.int32)
     _invert_by_solving(large, found)
     if found is not info:
         info[uploaded(a.device, np.flatnonzero(sizes).tobytes(), np.int64)] = found
+    return None
+
+
+def inverts_elsewhere(a: Batch) -> bool:
+    """Whether `inverse` takes such matrices, or their transposes, from elsewhere."""
+    if a.max_n <= RowsPlan.most:
+        return True
+    return a.wrapper == "batched" and reads_elsewhere(a)
+
+
+def _invert_elsewhere(a: Batch, info: Array, given: Given) -> None:
+    """Factors in a workspace, solutions with the identity where the inverses go."""
+    grid, threads = launch.inverse_copies(a.count, a.max_n)
+    pivots, factors = workspace(a, np.int32, 1), workspace(a, a.dtype)
+    getrf(factors, pivots, info, given=given)
+    identity = a.device.kernel("inverse.cu", f"inverse_identity_{a.wrapper}", a.dtype)
+    identity(grid, (threads,), (a.locator,))
+    getrs(factors, pivots, a)
 
 
 def _invert_by_solving(a: Batch, info: Array) -> None:
@@ -177,12 +227,27 @@ def workspace(a: Batch, dtype: npt.DTypeLike, columns: int | None = None) -> Bat
     return Batch.of(device, stack[0] if a.wrapper == "native" else stack)
 
 
+def _source(a: Batch, given: Given | None) -> tuple[tuple[np.ndarray, np.ndarray], dict[str, int]]:
+    """Locators of what is read and of what is written, and INTO of common/matrix.cuh."""
+    if given is None:
+        return (a.locator, a.locator), {}
+    return (given.batch.locator, a.locator), {"INTO": 1 + given.turned}
+
+
 # --- in registers --------------------------------------------------------------------------------
 
 
-def _tiny(a: Batch, pivots: Batch, info: Array, members: np.ndarray, tiny: float) -> None:
+def _tiny(
+    a: Batch,
+    pivots: Batch,
+    info: Array,
+    members: np.ndarray,
+    tiny: float,
+    given: Given | None = None,
+) -> None:
     constants, bound = perturbing(a.dtype, tiny)
-    _in_registers("getrf_tiny", a, (info, bound), members, pivots.locator, **constants)
+    more = (pivots.locator,)
+    _in_registers("getrf_tiny", a, (info, bound), members, more, given, **constants)
 
 
 def _in_registers(
@@ -190,7 +255,8 @@ def _in_registers(
     a: Batch,
     results: tuple[Value, ...],
     members: np.ndarray,
-    *more: np.ndarray,
+    more: tuple[np.ndarray, ...] = (),
+    given: Given | None = None,
     **constants: int,
 ) -> None:
     """Launch a kernel for matrices up to 32×32; blocks take those of one width together."""
@@ -204,10 +270,11 @@ def _in_registers(
         work, blocks = NULL, -(-a.count // per_block)
         shared = widest.shared(a.dtype, per_block)
     if blocks:
-        constants["WIDTH"] = widest.width
+        sources, into = _source(a, given)
+        constants |= {"WIDTH": widest.width, **into}
         kernel = a.device.kernel(f"{name}.cu", f"{name}_{a.wrapper}", a.dtype, **constants)
         arguments = (
-            a.locator,
+            *sources,
             *more,
             order_list(a, members),
             work,
@@ -251,35 +318,54 @@ def _solve_in_registers(a: Batch, pivots: Batch, b: Batch, trans: str) -> None:
 # --- in shared memory ----------------------------------------------------------------------------
 
 
-def _block(a: Batch, pivots: Batch, info: Array, members: np.ndarray, tiny: float) -> None:
+def _block(
+    a: Batch,
+    pivots: Batch,
+    info: Array,
+    members: np.ndarray,
+    tiny: float,
+    given: Given | None = None,
+) -> None:
     device = a.device
     m, n = int(a.m[members].max()), int(a.n[members].max())
     plan = launch.getrf_block(m, n, a.dtype, device.limits, launch.tuning("getrf", device.name))
     assert plan is not None
     constants, bound = perturbing(a.dtype, tiny)
+    sources, into = _source(a, given)
+    constants |= into
     kernel = device.kernel("getrf_block.cu", f"getrf_block_{a.wrapper}", a.dtype, **constants)
     arguments = (order_list(a, members), np.int32(plan.ld), np.int32(n), info, bound)
     kernel(
         (len(members),),
         (plan.threads,),
-        (a.locator, pivots.locator, *arguments),
+        (*sources, pivots.locator, *arguments),
         plan.shared,
     )
 
 
-def _left(a: Batch, pivots: Batch, info: Array, members: np.ndarray, tiny: float) -> None:
+def _left(
+    a: Batch,
+    pivots: Batch,
+    info: Array,
+    members: np.ndarray,
+    tiny: float,
+    given: Given | None = None,
+) -> None:
     device, m = a.device, int(a.m[members].max())
     plan = launch.getrf_left(m, a.dtype, device.limits, launch.tuning("getrf", device.name))
     assert plan is not None
     panels = -(-int(np.minimum(a.m, a.n)[members].max()) // plan.columns)
     kept = device.xp.empty((len(members), panels, 32, 32), a.dtype)
     constants, bound = perturbing(a.dtype, tiny)
+    locators, into = _source(a, given)
+    constants |= into
     kernel = device.kernel("getrf_left.cu", f"getrf_left_{a.wrapper}", a.dtype, **constants)
-    sources = (a.locator, pivots.locator, order_list(a, members))
+    sources = (*locators, pivots.locator, order_list(a, members))
     arguments = (*sources, np.int32(plan.ld), np.int32(panels), kept, info, bound)
     kernel((len(members),), (plan.threads,), arguments, plan.shared)
 
 
+_ELSEWHERE = {"tiny": _tiny, "block": _block, "left": _left}
 _FACTOR = {"tiny": _tiny, "block": _block, "left": _left, "panel": by_panels}
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..runtime.array import Array
-from .arguments import Argument, copy_list, split
+from .arguments import Argument
+from .copies import copy_list, split
 from .operands import Batch, Matrices
 
 

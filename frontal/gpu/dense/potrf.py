@@ -21,8 +21,15 @@ from .operands import Batch
 _UPLO = {"L": 0, "U": 1}
 
 
-def potrf(a: Batch, info: Array, uplo: str = "L", variant: str | None = None) -> None:
-    """Factor Hermitian matrices in place, A = L·Lᴴ or A = Uᴴ·U; the other triangle is left alone.
+def potrf(
+    a: Batch,
+    info: Array,
+    uplo: str = "L",
+    variant: str | None = None,
+    into: Batch | None = None,
+    turned: bool = False,
+) -> None:
+    """Factor Hermitian matrices, A = L·Lᴴ or A = Uᴴ·U; in place the other triangle is left alone.
 
     Parameters
     ----------
@@ -33,6 +40,10 @@ def potrf(a: Batch, info: Array, uplo: str = "L", variant: str | None = None) ->
     uplo : {"L", "U"}
     variant : {"tiny", "shared", "tiles", "tasks"}, optional
         One kernel for all matrices; by size if not given.
+    into : Batch, optional
+        Gets the factors, with zeros in the other triangle; ``a`` itself, perhaps.
+    turned : bool
+        The matrices of ``a`` are the transposes; with another ``into`` only.
 
     Raises
     ------
@@ -43,7 +54,7 @@ def potrf(a: Batch, info: Array, uplo: str = "L", variant: str | None = None) ->
         raise ValueError(f"variant must be one of {sorted(_RUN)}, not {variant!r}")
     numbers = launch.tuning("potrf", a.device.name)
     for part, lists in _parts(a.device, a.n.tobytes(), a.dtype, numbers, variant):
-        _RUN[part.kind](a, info, _UPLO[uplo], part, lists)
+        _RUN[part.kind](_Where.of(a, into, turned), info, _UPLO[uplo], part, lists)
 
 
 def potrs(a: Batch, b: Batch, uplo: str = "L") -> None:
@@ -58,6 +69,22 @@ def potrs(a: Batch, b: Batch, uplo: str = "L") -> None:
     first, second = ("N", "C") if uplo == "L" else ("C", "N")
     blas3.trsm("L", uplo, first, "N", 1.0, a, b)
     blas3.trsm("L", uplo, second, "N", 1.0, a, b)
+
+
+class _Where(NamedTuple):
+    """The matrices, where their factors go, and INTO of common/matrix.cuh."""
+
+    a: Batch
+    to: Batch
+    into: int
+
+    @classmethod
+    def of(cls, a: Batch, into: Batch | None, turned: bool) -> _Where:
+        return cls(a, a if into is None else into, 0 if into is None else 1 + turned)
+
+    @property
+    def locators(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.a.locator, self.to.locator
 
 
 class _Lists(NamedTuple):
@@ -126,9 +153,9 @@ def tiny_work(sizes: np.ndarray) -> np.ndarray:
     return np.array(work, np.int64).reshape(-1, 3)
 
 
-def _run_tiny(a: Batch, info: Array, uplo: int, part: PotrfPart, lists: _Lists) -> None:
+def _run_tiny(a: _Where, info: Array, uplo: int, part: PotrfPart, lists: _Lists) -> None:
     kernel = _kernel(a, uplo, part)
-    arguments = (a.locator, lists.order, lists.work, np.int32(a.count), info)
+    arguments = (*a.locators, lists.order, lists.work, np.int32(a.to.count), info)
     kernel((lists.blocks,), (part.threads,), arguments, part.shared)
 
 
@@ -141,9 +168,9 @@ def _shared_lists(device: Device, n: np.ndarray, part: PotrfPart, _: PotrfTuning
     return _Lists(len(part.matrices), order=order)
 
 
-def _run_shared(a: Batch, info: Array, uplo: int, part: PotrfPart, lists: _Lists) -> None:
+def _run_shared(a: _Where, info: Array, uplo: int, part: PotrfPart, lists: _Lists) -> None:
     kernel = _kernel(a, uplo, part)
-    arguments = (a.locator, lists.order, info)
+    arguments = (*a.locators, lists.order, info)
     kernel((lists.blocks,), (part.threads,), arguments, part.shared)
 
 
@@ -192,21 +219,20 @@ def task_list(sizes: np.ndarray, tile: int, group: int) -> tuple[np.ndarray, int
     return np.ascontiguousarray(tasks), int(down.sum())
 
 
-def _run_tasks(a: Batch, info: Array, uplo: int, part: PotrfPart, lists: _Lists) -> None:
-    xp, rows = a.device.xp, lists.rows
-    state, inverses = xp.zeros(rows + 1, xp.int32), xp.empty(rows * part.kept, a.dtype)
-    arguments = (a.locator, lists.work, np.int32(lists.tasks), state, inverses, info)
+def _run_tasks(a: _Where, info: Array, uplo: int, part: PotrfPart, lists: _Lists) -> None:
+    xp, rows, dtype = a.to.device.xp, lists.rows, a.to.dtype
+    state, inverses = xp.zeros(rows + 1, np.int32), xp.empty(rows * part.kept, dtype)
+    arguments = (*a.locators, lists.work, np.int32(lists.tasks), state, inverses, info)
     if part.kind == "tiles":
         outside = lists.blocks * part.outside
-        arguments += (xp.empty(outside, a.dtype) if outside else NULL,)
+        arguments += (xp.empty(outside, dtype) if outside else NULL,)
     _kernel(a, uplo, part)((lists.blocks,), (part.threads,), arguments, part.shared)
 
 
-def _kernel(a: Batch, uplo: int, part: PotrfPart) -> Kernel:
-    name = f"potrf_{part.kind}"
-    return a.device.kernel(
-        f"{name}.cu", f"{name}_{a.wrapper}", a.dtype, UPLO=uplo, **dict(part.constants)
-    )
+def _kernel(a: _Where, uplo: int, part: PotrfPart) -> Kernel:
+    name, to = f"potrf_{part.kind}", a.to
+    constants = {"UPLO": uplo, **dict(part.constants), **({"INTO": a.into} if a.into else {})}
+    return to.device.kernel(f"{name}.cu", f"{name}_{to.wrapper}", to.dtype, **constants)
 
 
 _RUN = {"tiny": _run_tiny, "shared": _run_shared, "tiles": _run_tasks, "tasks": _run_tasks}

@@ -81,7 +81,7 @@ class Modules:
 
     def _code(self, source: Source, anew: bool = False) -> bytes:
         file, dtype, constants = source
-        key = digest(jit.source(file), jit.nvrtc_options(dtype, dict(constants)))
+        key = digest(jit.source(file), jit.device_options(file, dtype, dict(constants)))
 
         def compiled() -> bytes:
             import cupy

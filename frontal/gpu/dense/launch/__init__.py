@@ -13,7 +13,7 @@ from typing import Any
 from ...runtime import tuned
 from ...runtime.limits import H200, Limits
 from .cholesky import PotrfPart, PotrfTuning, block_ld, potrf, potrf_tiny_count
-from .copies import COPY_TILE, clear, copy_strided
+from .copies import COPY_TILE, copy_strided
 from .lu import (
     BlockPlan,
     GetrfTuning,
@@ -85,7 +85,6 @@ __all__ = [
     "TrsmTuning",
     "bdsqr",
     "block_ld",
-    "clear",
     "copy_strided",
     "gebd2",
     "gemv",

@@ -8,8 +8,3 @@ from ..structs import COPY_ROWS, COPY_TILE
 def copy_strided() -> tuple[int, int]:
     """Threads of a block along and across a tile."""
     return COPY_TILE, COPY_ROWS
-
-
-def clear() -> int:
-    """Threads of a block, which clears the columns of a tile."""
-    return COPY_TILE * COPY_ROWS

@@ -12,6 +12,12 @@ enum Trans : int { NoTrans = 0, Transposed = 1, ConjTrans = 2 };
 enum Side : int { Left = 0, Right = 1 };
 enum Diag : int { NonUnit = 0, Unit = 1 };
 
+// Where kernels that overwrite their operand read it. 0: where they write. 1: elsewhere, maybe. 2:
+// elsewhere, in matrices that are its transposes. Unless 0, what they leave alone becomes zero.
+#ifndef INTO
+#define INTO 0
+#endif
+
 __device__ inline int min_(int a, int b) { return a < b ? a : b; }
 __device__ inline int max_(int a, int b) { return a > b ? a : b; }
 __device__ inline float max_(float a, float b) { return fmaxf(a, b); }  // not NaN where one is not
@@ -32,6 +38,11 @@ template <class T> struct Matrix {
     }
     __device__ Matrix at(const Window &part) const { return at(part.i, part.j, part.m, part.n); }
 };
+
+// Entry (i, j) of a matrix that is read by way of INTO.
+template <class T> __device__ inline T *source_entry(const Matrix<T> &m, int i, int j) {
+    return INTO == 2 ? &m(j, i) : &m(i, j);
+}
 
 template <class T> __device__ Matrix<T> Native<T>::operator()(int) const { return {a, m, n, ld}; }
 template <class T> __device__ Matrix<T> Batched<T>::operator()(int b) const {

@@ -1,7 +1,7 @@
-// Copies between memory orders, and zeros in the triangle that a factorization does not write.
+// Copies between memory orders.
 //
-// Tile map: a block of 256 threads takes a tile of 32×32, or 32 columns; see the entry points,
-// which also say what of shared memory they take. Matrices may have any size, none included.
+// Tile map: a block of 256 threads takes a tile of 32×32; see the entry point, which also says what
+// of shared memory it takes. Matrices may have any size, none included.
 #include "common/matrix.cuh"
 
 using T = SCALAR;
@@ -30,24 +30,3 @@ extern "C" __global__ void __launch_bounds__(256) copy_strided(const T *const *f
         if ((int)threadIdx.x < target.rows)
             target(threadIdx.x, j) = tile[threadIdx.x + j * (COPY_TILE + 1)];
 }
-
-// Zeros in the triangle of `uplo` without its diagonal. Tile map: a block clears 32 columns
-// work[2x..2x+1] = (matrix, block column), each warp one column after the other; no shared memory.
-template <class Source> __device__ void clear(Source a, int uplo, const int *work) {
-    Matrix<T> m = a(work[2 * blockIdx.x]);
-    int first = work[2 * blockIdx.x + 1] * 32, last = min_(first + 32, m.cols);
-    for (int j = first + (int)threadIdx.x / 32; j < last; j += (int)blockDim.x / 32) {
-        int begin = uplo == Lower ? j + 1 : 0, end = uplo == Lower ? m.rows : min_(j, m.rows);
-        for (int i = begin + (int)threadIdx.x % 32; i < end; i += 32) m(i, j) = zero<T>();
-    }
-}
-
-#define ENTRY(name, Source) \
-    extern "C" __global__ void __launch_bounds__(256) \
-        name(Source<T> a, int uplo, const int *work) { \
-        clear(a, uplo, work); \
-    }
-
-ENTRY(clear_native, Native)
-ENTRY(clear_batched, Batched)
-ENTRY(clear_vbatched, Vbatched)

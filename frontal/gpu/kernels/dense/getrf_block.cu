@@ -5,7 +5,7 @@
 // L·U (tensor cores for fp64). Dynamic shared memory: the matrix in columns of BlockLu::leading(m)
 // elements, a copy of the panel's rows of U, what Panel needs. Threads: a multiple of 32, not fewer
 // than rows, at most 256.
-// The order of operations is that of LAPACK's getrf: Anderson et al., "LAPACK users' guide" (1999).
+// A is read by way of INTO (common/matrix.cuh). The order of operations is that of LAPACK's getrf: Anderson et al., "LAPACK users' guide" (1999).
 //   order  matrices by size; null for their own order
 //   ld     leading dimension in shared memory, for the tallest matrix
 //   width  columns of the widest matrix
@@ -85,16 +85,18 @@ __device__ void update(const T *l, const T *copy, Matrix<T> c) {
 }
 
 template <class Source, class Pivots>
-__device__ void getrf_block(Source source, Pivots all_pivots, const int *order, int ld, int width,
-    int *info, real_t<T> tiny) {
+__device__ void getrf_block(Source from, Source to, Pivots all_pivots, const int *order, int ld,
+    int width, int *info, real_t<T> tiny) {
     int b = order ? order[blockIdx.x] : blockIdx.x, failure = 0;
-    Matrix<T> m = source(b), a{shared_memory<T>(), m.rows, m.cols, ld};
+    Matrix<T> m = INTO ? to(b) : from(b), a{shared_memory<T>(), m.rows, m.cols, ld};
     T *copy = a.data + (long long)ld * width;
     int *moves = reinterpret_cast<int *>(copy + (width + 31) / 32 * NB * U_LD),
         *pivots = moves + moves_size<NB>;
     unsigned char *work = reinterpret_cast<unsigned char *>(pivots + NB);
-    each_entry(
-        m, [&](int i, int j) { copy_async<sizeof(T)>(&a.data[i + j * ld], &m(i, j), true); });
+    Matrix<T> given = from(b);
+    each_entry(given, [&](int i, int j) {
+        copy_async<sizeof(T)>(&a.data[INTO == 2 ? j + i * ld : i + j * ld], &given(i, j), true);
+    });
     copy_async_commit();
     copy_async_wait<0>();
     __syncthreads();
@@ -118,9 +120,9 @@ __device__ void getrf_block(Source source, Pivots all_pivots, const int *order, 
 }
 
 #define ENTRY(name, Source) \
-    extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1) name(Source<T> a, \
+    extern "C" __global__ void __launch_bounds__(BLOCK_THREADS, 1) name(Source<T> a, Source<T> to, \
         Source<int> pivots, const int *order, int ld, int width, int *info, real_t<T> tiny) { \
-        getrf_block(a, pivots, order, ld, width, info, tiny); \
+        getrf_block(a, to, pivots, order, ld, width, info, tiny); \
     }
 
 ENTRY(getrf_block_native, Native)

@@ -11,7 +11,7 @@
 // interchanged once, at the end. Dynamic shared memory: NB columns of `ld` (L, or a panel on its
 // way), U, an inverse, what Panel needs, and the positions. Threads: a multiple of 32, not fewer
 // than rows.
-// Left-looking by columns: Dongarra, Gustavson, Karp, "Implementing linear algebra algorithms for
+// A is read by way of INTO (common/matrix.cuh). Left-looking by columns: Dongarra, Gustavson, Karp, "Implementing linear algebra algorithms for
 // dense matrices on a vector pipeline machine" (1984).
 //   order     matrices by size; null for their own order
 //   ld        leading dimension in shared memory, for the tallest matrix
@@ -27,7 +27,7 @@ constexpr int U_LD = NB + leading_pad<T, false>();  // U by rows: (k, j) at j + 
 
 // A matrix on its way; in shared memory, where it takes no registers while others are needed.
 struct LeftLooking {
-    Matrix<T> a;
+    Matrix<T> a, from;
     int n, ld;  // pivots in all; leading dimension of left()
     T *kept;
     int *pivots;
@@ -54,8 +54,10 @@ struct LeftLooking {
         c.clear();
         if (!has_rows()) return;
         Matrix<T> part = a.at(first_row(), j0, 32, NB);
-        c.each(
-            [&](int i, int j, T &v) { v = part(min_(i, part.rows - 1), min_(j, part.cols - 1)); });
+        c.each([&](int i, int j, T &v) {
+            i = min_(i, part.rows - 1), j = min_(j, part.cols - 1);
+            v = INTO ? *source_entry(from, first_row() + i, j0 + j) : part(i, j);
+        });
         c.each([&](int i, int j, T &v) { v = i < part.rows && j < part.cols ? -v : zero<T>(); });
     }
 
@@ -172,14 +174,15 @@ struct LeftLooking {
 };
 
 template <class Source, class Pivots>
-__device__ void getrf_left(Source source, Pivots all_pivots, const int *order, int ld, int panels,
-    T *kept, int *info, real_t<T> tiny) {
+__device__ void getrf_left(Source from, Source to, Pivots all_pivots, const int *order, int ld,
+    int panels, T *kept, int *info, real_t<T> tiny) {
     __shared__ int pivots[NB];
     __shared__ LeftLooking x;
     int b = order ? order[blockIdx.x] : blockIdx.x, failure = 0;
     if (threadIdx.x == 0) {
-        Matrix<T> a = source(b);
-        x = {a, min_(a.rows, a.cols), ld, kept + (long long)blockIdx.x * panels * TRIANGLE, pivots};
+        Matrix<T> given = from(b), a = INTO ? to(b) : given;
+        x = {a, given, min_(a.rows, a.cols), ld, kept + (long long)blockIdx.x * panels * TRIANGLE,
+            pivots};
     }
     __syncthreads();
     int position = x.row() < x.a.rows ? x.row() : -1;
@@ -214,9 +217,9 @@ __device__ void getrf_left(Source source, Pivots all_pivots, const int *order, i
 
 #define ENTRY(name, Source) \
     extern "C" __global__ void __launch_bounds__(LEFT_THREADS) \
-        name(Source<T> a, Source<int> pivots, const int *order, int ld, int panels, T *kept, \
-            int *info, real_t<T> tiny) { \
-        getrf_left(a, pivots, order, ld, panels, kept, info, tiny); \
+        name(Source<T> a, Source<T> to, Source<int> pivots, const int *order, int ld, int panels, \
+            T *kept, int *info, real_t<T> tiny) { \
+        getrf_left(a, to, pivots, order, ld, panels, kept, info, tiny); \
     }
 
 ENTRY(getrf_left_native, Native)

@@ -4,7 +4,7 @@
 // row i in N registers, N = 8, 16, 24 or 32 not less than both sides of the matrix; rows are
 // written to their places once, at the end. Dynamic shared memory: 2·N elements and 16 bytes a
 // matrix, for the pivots' rows; warps never wait for each other.
-// Rows that are interchanged once, at the end: Abdelfattah, Haidar, Tomov, Dongarra, "Factorization
+// A is read by way of INTO (common/matrix.cuh). Rows that are interchanged once, at the end: Abdelfattah, Haidar, Tomov, Dongarra, "Factorization
 // and inversion of a million matrices using GPUs: challenges and countermeasures" (2017).
 //   WIDTH  largest N that a launch needs
 //   work   N, first and count of each block's matrices in `order`; null where all have N = WIDTH
@@ -20,17 +20,18 @@ constexpr int TINY_RESIDENTS = TINY_WORDS <= 16   ? 8
                                                   : 2;
 
 template <int N, class Source, class Pivots>
-__device__ void factor(Source source, Pivots pivots, const int *order, int first, int count,
-    int *info, real_t<T> tiny) {
+__device__ void factor(Source from, Source to, Pivots pivots, const int *order, int first,
+    int count, int *info, real_t<T> tiny) {
     constexpr int LANES = tiny_lanes<N>;
     int lane = threadIdx.x % LANES, group = threadIdx.x / LANES, b;
-    Matrix<T> m = tiny_matrix<LANES, T>(source, order, first, count, b);
+    Matrix<T> m = tiny_matrix<LANES, T>(INTO ? to : from, order, first, count, b), x = m;
+    if (INTO && b >= 0) x = from(b);
     int steps = min_(m.rows, m.cols), position = lane < m.rows ? lane : -1, pivot = 0;
     T a[N];
-    long long entry = lane;
+    long long entry = INTO == 2 ? (long long)lane * x.ld : lane;
 #pragma unroll
-    for (int j = 0; j < N; ++j, entry += m.ld)
-        a[j] = lane < m.rows && j < m.cols ? m.data[entry] : zero<T>();
+    for (int j = 0; j < N; ++j, entry += INTO == 2 ? 1 : x.ld)
+        a[j] = lane < m.rows && j < m.cols ? x.data[entry] : zero<T>();
     // Those of two matrices begin in different banks.
     T *exchange = shared_memory<T>() + group * (2 * N + Pack16<T>::count);
     int failure = getf2_rows<N, LANES>(a, lane, steps, position, pivot, exchange, tiny);
@@ -43,18 +44,18 @@ __device__ void factor(Source source, Pivots pivots, const int *order, int first
 }
 
 template <class Source, class Pivots>
-__device__ void getrf_tiny(Source a, Pivots pivots, const int *order, const int *work, int total,
-    int *info, real_t<T> tiny) {
+__device__ void getrf_tiny(Source a, Source to, Pivots pivots, const int *order, const int *work,
+    int total, int *info, real_t<T> tiny) {
     with_order(work, total, [&](auto n, int first, int count) {
-        factor<decltype(n)::value>(a, pivots, order, first, count, info, tiny);
+        factor<decltype(n)::value>(a, to, pivots, order, first, count, info, tiny);
     });
 }
 
 #define ENTRY(name, Source) \
     extern "C" __global__ void __launch_bounds__(TINY_THREADS, TINY_RESIDENTS) \
-        name(Source<T> a, Source<int> pivots, const int *order, const int *work, int total, \
-            int *info, real_t<T> tiny) { \
-        getrf_tiny(a, pivots, order, work, total, info, tiny); \
+        name(Source<T> a, Source<T> to, Source<int> pivots, const int *order, const int *work, \
+            int total, int *info, real_t<T> tiny) { \
+        getrf_tiny(a, to, pivots, order, work, total, info, tiny); \
     }
 
 ENTRY(getrf_tiny_native, Native)

@@ -1,4 +1,4 @@
-// Inverses of matrices up to 32×32 in registers, in place.
+// Inverses of matrices up to 32×32 in registers, in place, or by way of INTO (common/matrix.cuh).
 //
 // Tile map: 8, 16 or 32 lanes a matrix (4, 2 or 1 matrices a warp), four warps a block. Lane i owns
 // row i of A in N registers, N = 8, 16, 24 or 32, and at the end a row of the inverse. Dynamic
@@ -20,15 +20,16 @@ constexpr int TINY_RESIDENTS = TINY_WORDS <= 16   ? 8
                                                   : 2;
 
 template <int N, class Source>
-__device__ void invert(Source source, const int *order, int first, int count, int *info) {
+__device__ void invert(Source from, Source to, const int *order, int first, int count, int *info) {
     constexpr int LANES = tiny_lanes<N>;
     int lane = threadIdx.x % LANES, group = threadIdx.x / LANES, b;
-    Matrix<T> m = tiny_matrix<LANES, T>(source, order, first, count, b);
+    Matrix<T> m = tiny_matrix<LANES, T>(INTO ? to : from, order, first, count, b), x = m;
+    if (INTO && b >= 0) x = from(b);
     T a[N];
-    long long entry = lane;
+    long long entry = INTO == 2 ? (long long)lane * x.ld : lane;
 #pragma unroll
-    for (int j = 0; j < N; ++j, entry += m.ld)
-        a[j] = lane < m.cols && j < m.cols ? m.data[entry] : zero<T>();
+    for (int j = 0; j < N; ++j, entry += INTO == 2 ? 1 : x.ld)
+        a[j] = lane < m.cols && j < m.cols ? x.data[entry] : zero<T>();
     // Those of two matrices begin in different banks.
     T *exchange = shared_memory<T>() + group * (2 * N + Pack16<T>::count);
     int place, origin, failure = invert_rows<N, LANES>(a, lane, m.cols, place, origin, exchange);
@@ -37,20 +38,23 @@ __device__ void invert(Source source, const int *order, int first, int count, in
         int column = shuffle(origin, j, LANES);
         if (failure == 0 && place >= 0 && j < m.cols) m(place, column) = a[j];
     }
+    if (INTO && failure && lane < m.cols)
+        for (int j = 0; j < m.cols; ++j) m(lane, j) = *source_entry(x, lane, j);
     if (b >= 0 && lane == 0) info[b] = failure;
 }
 
 template <class Source>
-__device__ void inverse(Source a, const int *order, const int *work, int total, int *info) {
+__device__ void inverse(
+    Source a, Source to, const int *order, const int *work, int total, int *info) {
     with_order(work, total, [&](auto n, int first, int count) {
-        invert<decltype(n)::value>(a, order, first, count, info);
+        invert<decltype(n)::value>(a, to, order, first, count, info);
     });
 }
 
 #define ENTRY(name, Source) \
     extern "C" __global__ void __launch_bounds__(TINY_THREADS, TINY_RESIDENTS) \
-        name(Source<T> a, const int *order, const int *work, int total, int *info) { \
-        inverse(a, order, work, total, info); \
+        name(Source<T> a, Source<T> to, const int *order, const int *work, int total, int *info) { \
+        inverse(a, to, order, work, total, info); \
     }
 
 ENTRY(inverse_native, Native)

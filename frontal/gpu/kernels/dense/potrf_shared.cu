@@ -3,8 +3,8 @@
 // Tile map: a matrix a block, of as many threads as ORDER, the largest order that the launch is
 // compiled for (a multiple of 32). A thread owns a row of the columns that are factored, a warp
 // blocks of 16×16 of what is updated (potrf_tile.cuh). Dynamic shared memory: ORDER columns of
-// ORDER elements, and padding. Upper is the same on the transpose. The other triangle is neither
-// read nor written.
+// ORDER elements, and padding. Upper is the same on the transpose. The other triangle is not
+// read, and not written either unless INTO (common/matrix.cuh) says so.
 // A block that keeps its matrix in shared memory: Abdelfattah, Haidar, Tomov, Dongarra,
 // "Performance tuning and optimization techniques of fixed and variable size batched Cholesky
 // factorization on GPUs" (2016).
@@ -24,21 +24,36 @@ constexpr int ld = shared_ld<T, ORDER>, warps = ORDER / 32;
 constexpr int residents = 2048 / (ORDER * (sizeof(T) == 16 ? 8 : sizeof(T) == 8 ? 5 : 3));
 
 // Call f(entry of the triangle, its place in shared memory): along the columns of A, a warp each.
-template <class F> __device__ inline void each_entry(Matrix<T> a, T *tile, F f) {
+// TURNED: A is given by its transpose.
+template <bool TURNED, class F> __device__ inline void each_entry(Matrix<T> a, T *tile, F f) {
+    constexpr bool lower = UPLO == Lower, below = lower != TURNED;  // the triangle in memory
     int lane = threadIdx.x % 32, n = a.cols;
     for (int c = threadIdx.x / 32; c < n; c += warps) {
-        int first = UPLO == Lower ? c : 0, last = UPLO == Lower ? n : c + 1;
+        int first = below ? c : 0, last = below ? n : c + 1;
         for (int r = first / 32 * 32 + lane; r < last; r += 32)
-            if (r >= first) f(&a(r, c), tile + (UPLO == Lower ? r + c * ld : c + r * ld));
+            if (r >= first) f(&a(r, c), tile + (below ? r + c * ld : c + r * ld));
     }
 }
 
-template <class Source> __device__ void potrf_shared(Source source, const int *order, int *info) {
+// Write the factor, and zeros beside it.
+__device__ inline void store_whole(Matrix<T> a, const T *tile) {
+    constexpr bool lower = UPLO == Lower;
+    int lane = threadIdx.x % 32, n = a.cols;
+    for (int c = threadIdx.x / 32; c < n; c += warps)
+        for (int r = lane; r < n; r += 32) {
+            T v = lower ? tile[r + c * ld] : conj(tile[c + r * ld]);
+            a(r, c) = (lower ? r >= c : r <= c) ? v : zero<T>();
+        }
+}
+
+template <class Source>
+__device__ void potrf_shared(Source from, Source to, const int *order, int *info) {
     int b = order ? order[blockIdx.x] : blockIdx.x;
-    Matrix<T> a = source(b);
+    Matrix<T> a = from(b);
     T *tile = shared_memory<T>();
     int n = a.cols, rows = ceil_div(n, 16) * 16;
-    each_entry(a, tile, [](T *entry, T *place) { copy_async<sizeof(T)>(place, entry, true); });
+    each_entry<INTO == 2>(
+        a, tile, [](T *entry, T *place) { copy_async<sizeof(T)>(place, entry, true); });
     copy_async_commit();
     // The rest of the last 16 rows: the identity.
     for (int c = threadIdx.x / 32; c < rows; c += warps) {
@@ -48,18 +63,21 @@ template <class Source> __device__ void potrf_shared(Source source, const int *o
     copy_async_wait<0>();
     __syncthreads();
     if (UPLO == Upper && is_complex<T>) {
-        each_entry(a, tile, [](T *, T *place) { *place = conj(*place); });
+        each_entry<INTO == 2>(a, tile, [](T *, T *place) { *place = conj(*place); });
         __syncthreads();
     }
     int failed = factor_tile<ld, T>(tile, rows);
-    each_entry(a, tile, [](T *entry, T *place) { *entry = UPLO == Upper ? conj(*place) : *place; });
+    if constexpr (INTO) store_whole(to(b), tile);
+    else
+        each_entry<false>(
+            a, tile, [](T *entry, T *place) { *entry = UPLO == Upper ? conj(*place) : *place; });
     if (threadIdx.x == 0) info[b] = failed;
 }
 
 #define ENTRY(name, Source) \
     extern "C" __global__ void __launch_bounds__(ORDER, residents) \
-        name(Source<T> a, const int *order, int *info) { \
-        potrf_shared(a, order, info); \
+        name(Source<T> a, Source<T> to, const int *order, int *info) { \
+        potrf_shared(a, to, order, info); \
     }
 
 ENTRY(potrf_shared_native, Native)

@@ -11,7 +11,8 @@
 // tiles (i + 1 with the diagonal); all zero at first. operands: for each block row the blocks of
 // L(j,j) below the diagonal and the inverses on it, OPERANDS blocks of 32×32.
 // Dynamic shared memory: slices of the tile product, then in their place a tile and the operands;
-// POTF2_SCRATCH. Matrices must be square, their other triangle is not touched. Progress of rows
+// POTF2_SCRATCH. Matrices must be square, their other triangle is not
+// read; A is read by way of INTO (common/matrix.cuh). Progress of rows
 // of tiles: Kurzak, Buttari, Dongarra, "Solving systems of linear equations on the CELL processor
 // using Cholesky factorization" (2008).
 #include "dense/potrf_blocks.cuh"
@@ -33,17 +34,23 @@ constexpr int REGION = SLICES > SOLVE ? SLICES : SOLVE;
 
 // What the tasks of one matrix share.
 struct Factor {
-    Matrix<T> a;
-    int *rows;    // counters of its block rows
-    T *operands;  // of its block rows
+    Matrix<T> a, from;  // L, and A as it was given
+    int *rows;          // counters of its block rows
+    T *operands;        // of its block rows
     int *info;
     int i, j;  // the task
 
     __device__ int n(int i) const { return min_(TILE, a.cols - i * TILE); }
-    __device__ T get(int i, int j) const { return UPLO == Lower ? a(i, j) : conj(a(j, i)); }
+    __device__ T get(int i, int j) const {
+        return UPLO == Lower ? *source_entry(from, i, j) : conj(*source_entry(from, j, i));
+    }
     __device__ void put(int i, int j, T v) const {
         if constexpr (UPLO == Lower) a(i, j) = v;
         else a(j, i) = conj(v);
+    }
+    __device__ void clear(int i, int j) const {
+        if constexpr (UPLO == Lower) a(j, i) = zero<T>();
+        else a(i, j) = zero<T>();
     }
     // Block columns k…k+count-1 of block row i.
     __device__ Matrix<T> part(int i, int k, int count) const {
@@ -145,8 +152,10 @@ __device__ __noinline__ void publish_diagonal(const Factor &f, int j, Blocks<T> 
     if (threadIdx.x == 0 && (j == 0 || (failure && *f.info == 0)))
         *f.info = failure ? first + failure : 0;
     publish(f.rows + j, j + 1);
-    each_entry<UPLO>(n, threadIdx.x / 32, WARPS,
-        [&](int i, int k) { f.put(first + i, first + k, tile.data[i + k * LD]); });
+    each_entry<UPLO>(n, threadIdx.x / 32, WARPS, [&](int i, int k) {
+        f.put(first + i, first + k, tile.data[i + k * LD]);
+        if (INTO && i > k) f.clear(first + i, first + k);
+    });
 }
 
 __device__ inline void run_task(const Factor &f) {
@@ -162,25 +171,27 @@ __device__ inline void run_task(const Factor &f) {
     solve(f, j, f.n(i));
     store_tile(f, i, j);
     publish(f.rows + i, j + 1);
+    if (INTO)
+        each_in_tile(f.n(i), TILE, [&](int r, int c) { f.clear(i * TILE + r, j * TILE + c); });
 }
 
 template <class Source>
 __device__ void potrf_tasks(
-    Source source, const int4 *tasks, int count, int *state, T *operands, int *info) {
+    Source from, Source to, const int4 *tasks, int count, int *state, T *operands, int *info) {
     __shared__ Factor f;  // in shared memory it takes no registers while others are needed
     __shared__ int number;
     auto fetch = [&] {
         int4 task = tasks[number];
-        f = {source(task.x), state + 1 + task.w, operands + (long long)task.w * OPERANDS * OPERAND,
-            info + task.x, task.y, task.z};
+        f = {(INTO ? to : from)(task.x), from(task.x), state + 1 + task.w,
+            operands + (long long)task.w * OPERANDS * OPERAND, info + task.x, task.y, task.z};
     };
     each_task(number, state, count, fetch, [&] { run_task(f); }, [] {});
 }
 
 #define ENTRY(name, Source) \
-    extern "C" __global__ void __launch_bounds__(THREADS, 1) \
-        name(Source<T> a, const int4 *tasks, int count, int *state, T *operands, int *info) { \
-        potrf_tasks(a, tasks, count, state, operands, info); \
+    extern "C" __global__ void __launch_bounds__(THREADS, 1) name(Source<T> a, Source<T> to, \
+        const int4 *tasks, int count, int *state, T *operands, int *info) { \
+        potrf_tasks(a, to, tasks, count, state, operands, info); \
     }
 
 ENTRY(potrf_tasks_native, Native)

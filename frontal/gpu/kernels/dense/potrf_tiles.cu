@@ -14,7 +14,7 @@
 // others (launch/cholesky.py counts it). Where a device has too little, the inverse (OUTSIDE 1), or
 // all of that (2), is each block's part of a workspace in global memory. `state`, zeros at first,
 // is the ticket and then done[]; `inverses` holds 64×64 elements a row of tiles. Matrices of no
-// rows have no tasks and no info.
+// rows have no tasks and no info. A is read by way of INTO (common/matrix.cuh).
 #include "dense/potrf_tile.cuh"
 #include "common/scheduler.cuh"
 #include "common/tile.cuh"
@@ -55,6 +55,12 @@ __device__ inline T *place(Matrix<T> a, int i, int j, int r, int c) {
     return upper ? &a(j * SIZE + c, i * SIZE + r) : &a(i * SIZE + r, j * SIZE + c);
 }
 
+// The same entry of A as it was given.
+__device__ inline T *given(Matrix<T> a, int i, int j, int r, int c) {
+    return upper ? source_entry(a, j * SIZE + c, i * SIZE + r)
+                 : source_entry(a, i * SIZE + r, j * SIZE + c);
+}
+
 __device__ __forceinline__ void accumulate(
     Product &tile, Matrix<T> a, int i, int j, const int *done, T *shared) {
     for (int k = 0; k < j;) {
@@ -74,9 +80,10 @@ __device__ inline void stage(Matrix<T> a, int i, int j, T *target) {
     int rows = a.rows - i * SIZE, cols = a.rows - j * SIZE;
 #pragma unroll 4
     for (int e = threadIdx.x; e < SIZE * SIZE; e += threads) {
-        int r = upper ? e / SIZE : e % SIZE, c = upper ? e % SIZE : e / SIZE;
+        constexpr bool along = upper == (INTO == 2);  // rows are side by side in memory
+        int r = along ? e % SIZE : e / SIZE, c = along ? e / SIZE : e % SIZE;
         copy_async<sizeof(T)>(
-            target + r + c * ld, place(a, i, j, min_(r, rows - 1), min_(c, cols - 1)), true);
+            target + r + c * ld, given(a, i, j, min_(r, rows - 1), min_(c, cols - 1)), true);
     }
     copy_async_commit();
 }
@@ -92,7 +99,7 @@ __device__ inline void subtract(
     }
     tile.each([&](int r, int c, T &v) {
         T old =
-            staged ? waiting[r + c * ld] : *place(a, i, j, min_(r, rows - 1), min_(c, cols - 1));
+            staged ? waiting[r + c * ld] : *given(a, i, j, min_(r, rows - 1), min_(c, cols - 1));
         v = (upper ? conj(old) : old) - v;
     });
     tile.each([&](int r, int c, T &v) {
@@ -120,6 +127,7 @@ __device__ __noinline__ void finish_diagonal(
         int r = e % SIZE, c = e / SIZE;
         T v = block[r + c * ld];
         if (r >= c && r < n) *place(a, j, j, r, c) = upper ? conj(v) : v;
+        else if (INTO && r < c && c < n) *place(a, j, j, r, c) = zero<T>();
     }
 }
 
@@ -144,7 +152,16 @@ __device__ __noinline__ void finish_below(
     });
 }
 
-__device__ __forceinline__ void run(Matrix<T> a, int4 task, const Tasks &tasks, int *info) {
+// Zeros in the tile that mirrors (i, j).
+__device__ inline void clear_mirror(Matrix<T> a, int i, int j) {
+    Matrix<T> part =
+        upper ? a.at(i * SIZE, j * SIZE, SIZE, SIZE) : a.at(j * SIZE, i * SIZE, SIZE, SIZE);
+    for (int e = threadIdx.x; e < SIZE * SIZE; e += threads)
+        if (e % SIZE < part.rows && e / SIZE < part.cols) part(e % SIZE, e / SIZE) = zero<T>();
+}
+
+__device__ __forceinline__ void run(
+    Matrix<T> from, Matrix<T> a, int4 task, const Tasks &tasks, int *info) {
     T *block = OUTSIDE > 1 ? tasks.outside : shared_memory<T>();
     T *inverse = OUTSIDE == 1 ? tasks.outside : block + tile_elements<T>;
     T *waiting = block + potrf_elements;
@@ -152,29 +169,33 @@ __device__ __forceinline__ void run(Matrix<T> a, int4 task, const Tasks &tasks, 
     T *kept = tasks.inverses + (long long)(task.w + j) * SIZE * SIZE;
     Product tile;
     tile.clear();
-    if (staged) stage(a, i, j, waiting);
+    if (staged) stage(from, i, j, waiting);
     accumulate(tile, a, i, j, done, block);
-    subtract(tile, a, i, j, waiting, block);
+    subtract(tile, from, i, j, waiting, block);
     if (i == j) return finish_diagonal(a, j, block, inverse, kept, done, info + task.x);
     wait_beyond(done + j, done + j, j);
     finish_below(a, i, j, block, inverse, kept);
     publish(done + i, j + 1);
+    if (INTO) clear_mirror(a, i, j);
 }
 
-template <class Source> __device__ void potrf_tiles(Source source, Tasks tasks, int *info) {
+template <class Source>
+__device__ void potrf_tiles(Source from, Source to, Tasks tasks, int *info) {
     __shared__ int number;
     auto run_next = [&] {
         int4 task = tasks.list[number];
-        run(source(task.x), task, tasks, info);
+        Matrix<T> a = from(task.x);
+        run(a, INTO ? to(task.x) : a, task, tasks, info);
     };
     each_task(number, tasks.ticket, tasks.count, [] {}, run_next, [] {});
 }
 
 #define ENTRY(name, Source) \
-    extern "C" __global__ void __launch_bounds__(threads, residents) name(Source<T> a, \
-        const int4 *list, int count, int *state, T *inverses, int *info, T *workspace) { \
+    extern "C" __global__ void __launch_bounds__(threads, residents) \
+        name(Source<T> a, Source<T> to, const int4 *list, int count, int *state, T *inverses, \
+            int *info, T *workspace) { \
         T *own = OUTSIDE ? workspace + (long long)blockIdx.x * outside_elements : nullptr; \
-        potrf_tiles(a, Tasks{list, count, state, state + 1, inverses, own}, info); \
+        potrf_tiles(a, to, Tasks{list, count, state, state + 1, inverses, own}, info); \
     }
 
 ENTRY(potrf_tiles_native, Native)

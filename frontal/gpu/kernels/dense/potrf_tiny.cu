@@ -3,8 +3,8 @@
 // Tile map: 8, 16 or 32 lanes a matrix (4, 2 or 1 matrices a warp), four warps a block. Lane i owns
 // row i of the lower triangle in N registers, N = 8, 16, 24 or 32; Upper is the same on the
 // transpose. Dynamic shared memory: 32·(WIDTH + 3) elements a warp, for its matrices side by side;
-// warps never wait for each other. Matrices must be square; the other triangle is neither read nor
-// written.
+// warps never wait for each other. Matrices must be square; the other triangle is not read, and
+// not written either unless INTO (common/matrix.cuh) says so.
 // potf2.cuh names the method.
 //   WIDTH  largest N that a launch needs
 //   work   N, first and count of each block's matrices in `order`; null where all have N = WIDTH
@@ -28,15 +28,16 @@ constexpr int TINY_RESIDENTS = WIDTH <= 8    ? 6
                                    : 4;
 
 template <int N, class Source>
-__device__ void factor(Source source, const int *order, int first, int count, int *info) {
+__device__ void factor(Source from, Source to, const int *order, int first, int count, int *info) {
     constexpr int LANES = N <= 8 ? 8 : N <= 16 ? 16 : 32;
     int lane = threadIdx.x % LANES, group = threadIdx.x / LANES, b = -1;
     Matrix<T> m{nullptr, 0, 0, 1};
     if (group < count) {
         b = order ? order[first + group] : first + group;
-        m = source(b);
+        m = from(b);
     }
-    int n = m.cols, down = UPLO == Lower ? 1 : m.ld, across = UPLO == Lower ? m.ld : 1;
+    constexpr bool along = (UPLO == Lower) != (INTO == 2);  // lanes are side by side in memory
+    int n = m.cols, down = along ? 1 : m.ld, across = along ? m.ld : 1;
     int owned = lane < n ? lane + 1 : 0;  // entries of this lane's row
     T *row = m.data + (long long)lane * down;
     T *scratch = shared_memory<T>() + threadIdx.x / 32 * (WIDTH + 3) * 32;
@@ -48,30 +49,42 @@ __device__ void factor(Source source, const int *order, int first, int count, in
     __syncwarp();
     scratch += threadIdx.x % 32 / LANES * 3 * LANES;
     int failure = potf2<N, LANES, false>(tile, 32, n, (T *)nullptr, 0, scratch);
-    for (int j = 0; j < owned; ++j) row[(long long)j * across] = entry[j * 32];
+    if constexpr (INTO) {
+        if (lane < n) {
+            Matrix<T> x = to(b);
+            for (int j = 0; j < n; ++j) {
+                T v = UPLO == Lower ? tile[lane + j * 32] : tile[j + lane * 32];
+                x(lane, j) = (UPLO == Lower ? lane >= j : lane <= j) ? v : zero<T>();
+            }
+        }
+    } else {
+        for (int j = 0; j < owned; ++j) row[(long long)j * across] = entry[j * 32];
+    }
     if (b >= 0 && lane == 0) info[b] = failure;
 }
 
 // As with_order of tiny.cuh, whose lambda would make registers spill here.
 template <class Source>
-__device__ void potrf_tiny(Source source, const int *order, const int *work, int total, int *info) {
+__device__ void potrf_tiny(
+    Source from, Source to, const int *order, const int *work, int total, int *info) {
     constexpr int each = TINY_WARPS * (WIDTH <= 8 ? 4 : WIDTH <= 16 ? 2 : 1);
     int n = WIDTH, first = blockIdx.x * each, count = min_(each, total - first);
     if (work) {
         const int *mine = work + 3 * blockIdx.x;
         n = mine[0], first = mine[1], count = mine[2];
     }
-    if (n <= 8) factor<8>(source, order, first, count, info);
-    else if (WIDTH > 8 && n <= 16) factor<(WIDTH > 8 ? 16 : 8)>(source, order, first, count, info);
+    if (n <= 8) factor<8>(from, to, order, first, count, info);
+    else if (WIDTH > 8 && n <= 16)
+        factor<(WIDTH > 8 ? 16 : 8)>(from, to, order, first, count, info);
     else if (WIDTH > 16 && n <= 24)
-        factor<(WIDTH > 16 ? 24 : 8)>(source, order, first, count, info);
-    else if (WIDTH > 24) factor<(WIDTH > 24 ? 32 : 8)>(source, order, first, count, info);
+        factor<(WIDTH > 16 ? 24 : 8)>(from, to, order, first, count, info);
+    else if (WIDTH > 24) factor<(WIDTH > 24 ? 32 : 8)>(from, to, order, first, count, info);
 }
 
 #define ENTRY(name, Source) \
     extern "C" __global__ void __launch_bounds__(TINY_THREADS, TINY_RESIDENTS) \
-        name(Source<T> a, const int *order, const int *work, int total, int *info) { \
-        potrf_tiny(a, order, work, total, info); \
+        name(Source<T> a, Source<T> to, const int *order, const int *work, int total, int *info) { \
+        potrf_tiny(a, to, order, work, total, info); \
     }
 
 ENTRY(potrf_tiny_native, Native)

@@ -1,0 +1,83 @@
+"""New matrices of any kind, and copies of a user's arrays in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..runtime.array import Array
+from ..runtime.device import Device
+from . import launch
+from .operands import Batch, Matrices
+
+
+def empty(
+    kind: str,
+    m: int | np.ndarray,
+    n: int | np.ndarray,
+    count: int,
+    dtype: npt.DTypeLike,
+    device: Device,
+    zero: bool = False,
+) -> Any:
+    """Return new matrices with contiguous columns; a list's lie one after the other.
+
+    ``m`` and ``n`` are integers, or arrays of one size each for a list; ``zero`` clears the memory.
+    """
+    make = device.xp.zeros if zero else device.xp.empty
+    if kind == "matrix":
+        return make((m, n), dtype, order="F")
+    if kind == "stack":
+        return make((count, n, m), dtype).transpose(0, 2, 1)
+    return split(
+        make(int(np.multiply(m, n, dtype=np.int64).sum()), dtype), np.asarray(m), np.asarray(n)
+    )
+
+
+def split(flat: Array, m: np.ndarray, n: np.ndarray) -> list[Array]:
+    """Return views of flat memory as m[i] x n[i] matrices, one after the other."""
+    end = np.cumsum(np.multiply(m, n, dtype=np.int64)).tolist()
+    places = zip([0, *end], end, m.tolist(), n.tolist(), strict=False)
+    return [flat[i:j].reshape(columns, rows).T for i, j, rows, columns in places]
+
+
+def copied(arrays: Matrices, device: Device) -> Matrices:
+    """Return copies with contiguous columns."""
+    if not isinstance(arrays, (list, tuple)):
+        kind, count = ("stack", len(arrays)) if arrays.ndim == 3 else ("matrix", 1)
+        m, n = arrays.shape[-2:]
+        target = empty(kind, m, n, count, arrays.dtype, device)
+        target[...] = arrays
+        return target
+    m, n = (np.array([a.shape[axis] for a in arrays], np.int32) for axis in (0, 1))
+    dtype = arrays[0].dtype if arrays else np.dtype(np.float64)
+    target = empty("list", m, n, len(arrays), dtype, device)
+    copy_list(arrays, target, device)
+    return target
+
+
+def copy_list(arrays: Sequence[Array], target: list[Array], device: Device) -> None:
+    """Copy matrices of any strides to ones with contiguous columns, by one launch."""
+    if not arrays:
+        return
+    batch = Batch.of(device, target)
+    work = tiles(batch.m, batch.n, launch.COPY_TILE, launch.COPY_TILE)
+    if len(work):
+        strides = np.array([a.strides for a in arrays], np.int64) // arrays[0].itemsize
+        pointers = np.array([device.pointer(a) for a in arrays], np.uint64)
+        table = [device.upload(x) for x in (pointers, strides[:, 0], strides[:, 1], work)]
+        kernel = device.kernel("copy.cu", "copy_strided", batch.dtype)
+        kernel((len(work),), launch.copy_strided(), (*table[:3], batch.locator, table[3]))
+
+
+def tiles(m: np.ndarray, n: np.ndarray, rows: int, columns: int) -> np.ndarray:
+    """Return (matrix, tile row, tile column) of every tile of matrices, int32."""
+    down, across = -(-m // rows), -(-n // columns)
+    each = (down * across).astype(np.int64)
+    matrix = np.repeat(np.arange(len(m)), each)
+    rank = np.arange(len(matrix)) - np.repeat(np.cumsum(each) - each, each)
+    parts = (matrix, rank % down[matrix], rank // down[matrix])
+    return np.ascontiguousarray(np.stack(parts, axis=1).astype(np.int32))

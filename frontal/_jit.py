@@ -46,24 +46,17 @@ def _cache_folder() -> Path:
 SOURCES = _digest_of_sources()  # another one for each version of this package
 
 _FOLDER = _cache_folder()
-_KNOWN = (0, 61), (0, 68)  # first and last version of Numba that `_compiler` was tried with
+_KNOWN = (0, 63), (0, 68)  # first and last version of Numba that `_compiler` was tried with
+_OUTER: dict[str, Any] = {"no_cfunc_wrapper": True}  # what Python calls
+_INNER: dict[str, Any] = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True}
+if _KNOWN[0] <= numba.version_info.short <= _KNOWN[1]:
+    from ._compiler import ForCallers, ForPython
+
+    _OUTER["pipeline_class"], _INNER["pipeline_class"] = ForPython, ForCallers
+else:
+    log.info("the first call takes longer: this version of Numba was not tried here")
 if not _FOLDER.is_dir():
     log.info("compiling for the first time: 15 to 20 seconds, then kept in %s", _FOLDER)
-
-
-def _pipelines(version: tuple[int, int]) -> tuple[dict[str, object], dict[str, object]]:
-    """Options for what Python calls, and for what only compiled code calls."""
-    outer: dict[str, object] = {"no_cfunc_wrapper": True}
-    inner = outer | {"no_cpython_wrapper": True}
-    if _KNOWN[0] <= version <= _KNOWN[1]:
-        from ._compiler import ForCallers, ForPython
-
-        return outer | {"pipeline_class": ForPython}, inner | {"pipeline_class": ForCallers}
-    log.info("Numba %d.%d is not known here: the first call takes longer", *version)
-    return outer, inner
-
-
-_OUTER, _INNER = _pipelines(numba.version_info.short)
 
 
 def _compiled(

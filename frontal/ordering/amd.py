@@ -318,6 +318,9 @@ def _classes(constraint: np.ndarray, n: int) -> np.ndarray:
     group = np.asarray(constraint)
     if group.shape != (n,):
         raise ValueError(f"constraint must hold a class for each of the {n} nodes")
+    sound = n > 0 and group.dtype.kind in "iu" and group.min() >= 0 and group.max() < n
+    if sound and np.bincount(group).all():  # they are already
+        return group
     return np.unique(group, return_inverse=True)[1]
 
 
@@ -339,7 +342,9 @@ def _eliminated(
     members, first_member = np.arange(n, dtype=np.int32), np.array([0, n])
     if group is not None:
         node["group"] = group
-        members = np.argsort(group, kind="stable").astype(np.int32)
+        few = group.max(initial=0) < 1 << 16  # NumPy sorts short numbers by their digits
+        digits = group.astype(np.uint16) if few else group
+        members = np.argsort(digits, kind="stable").astype(np.int32)
         first_member = np.append(0, np.cumsum(np.bincount(group)))
     if weights is None:
         weights, reach, total = np.ones(n, np.int32), np.diff(indptr), n

@@ -14,7 +14,7 @@ from . import dissection, metis
 from .amd import amd_tree
 from .components import Components, CompressedGraph, compressed
 from .etree import Cost, EliminationTree, inverse
-from .graph import Graph, dense_limit
+from .graph import Graph, dense_limit, dimension
 from .model import Model, dissected, dissection_seconds, metis_seconds
 from .nested_dissection import constrained_amd
 
@@ -24,6 +24,7 @@ BESIDE_THREADS = 4  # from which on a dissection begins beside minimum degree
 BESIDE_NODES = 20_000  # that take minimum degree 20 milliseconds
 MANY = 8  # neighbours of a node, in the mean, from which on some may have the same
 PLANE = 5  # neighbours of a node, in the mean, of plane meshes, which minimum degree is good for
+SOLID_DIMENSIONS = 2.2, 3.6  # of graphs that grow like solid meshes, around each of some nodes
 SEEDS = 4  # dissections, the best of which has about 0.88 times the flops of one
 SEED_GAIN = 0.06  # of the flops, by one more
 METIS_GAIN = 0.08  # of the flops, on meshes
@@ -140,25 +141,40 @@ class _Dissections:
         self.found, self.components, self.threads = found, components, threads
         self.run: dissection.Run | None = None
         self.since = time.monotonic()
-        solid = found.graph.nnz > PLANE * found.graph.n
-        self._beside = threads >= BESIDE_THREADS and found.graph.n >= BESIDE_NODES and solid
+        self._dense = found.graph.nnz > PLANE * found.graph.n
+        self._beside = threads >= BESIDE_THREADS
 
     def come_first(self) -> bool:
         """Whether the first one is likely to win against minimum degree on a mesh.
 
-        If it is not, but may pay all the same, it begins beside.
+        If it is not, but may pay all the same, it begins beside where there are cores to spare;
+        where there are not, the graph has to grow like a solid mesh.
         """
-        if not self._beside:
+        if self.found.graph.n < BESIDE_NODES or not self._dense:
             return False
         merged, graph, model = self.found.merged, self.found.graph, self.found.model
         price = dissection_seconds(graph if merged is None else merged.graph, self.threads)
-        likely = Cost(int(SOLID * graph.n ** (4 / 3)), SOLID * graph.n**2.0, 0)
-        saving = model.seconds(likely) - model.seconds(dissected(likely, graph.n))
+        saving = model.seconds(self._likely) - model.seconds(dissected(self._likely, graph.n))
         if price + self._nodes * TREE_NODE < self._amd_seconds + saving:
-            return True
-        if saving > SLOWED * price or model.crowded(likely):
+            return self._beside or self._is_solid()
+        if not self._beside:
+            return False
+        if saving > SLOWED * price or model.crowded(self._likely):
             self.run = dissection.Run(self.components, 1, self.threads - 1)
         return False
+
+    @property
+    def _likely(self) -> Cost:
+        """Cost of minimum degree for a solid mesh."""
+        n = self.found.graph.n
+        return Cost(int(SOLID * n ** (4 / 3)), SOLID * n**2.0, 0)
+
+    def _is_solid(self) -> bool:
+        """Whether the graph grows like a solid mesh."""
+        graph = self.found.graph if self.found.merged is None else self.found.merged.graph
+        least, most = SOLID_DIMENSIONS
+        nodes = (graph.n * k // 4 for k in (1, 2, 3))
+        return all(least < dimension(graph, node) < most for node in nodes)
 
     def suffice(self) -> bool:
         """Whether minimum degree is not worth its time any more: separators are those of a mesh."""
@@ -200,7 +216,10 @@ class _Dissections:
     def add(self, deadline: float) -> float:
         """Add as many as should pay; the flops of the first over those that were hoped for."""
         found = self.found
-        hoped = dissected(found.cost, found.graph.n).flops if found.tried else np.inf
+        by_degree = found.cost if found.tried else self._likely
+        hoped = dissected(by_degree, found.graph.n).flops
+        if not found.tried and self._beside:
+            hoped = np.inf  # METIS has one thread
         for seed in range(1, SEEDS + 1):
             run, self.run = self.run, None
             with run or dissection.Run(self.components, seed, self.threads) as running:

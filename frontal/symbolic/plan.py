@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._jit import brief, jit
-from ..parts import in_parts
+from ..parts import bounds_of, in_parts
 from .supernodes import children_of
 
 
@@ -91,13 +91,14 @@ def _map_below(
 ):  # fmt: skip
     """Front, row and column there of the entries of some fronts on and below the diagonal.
 
-    The columns of a front have all of them; `local` is room for a number for each row.
+    The columns of a front have all of them; `local` is room for a number for each row. Where the
+    entries of fronts begin is told by `count` of the first one, and then of the others.
     """
+    q = count[first]
     for s in range(first, last):
         begin, end = start[s], start[s + 1]
-        for q in range(pointer[s], pointer[s + 1]):
-            local[rows[q]] = end - begin + q - pointer[s]
-        q = count[s]
+        for r in range(pointer[s], pointer[s + 1]):
+            local[rows[r]] = end - begin + r - pointer[s]
         for j in range(begin, end):
             for p in range(indptr[perm[j]], indptr[perm[j] + 1]):
                 i = row_rank[indices[p]]
@@ -105,24 +106,33 @@ def _map_below(
                     source[q], column[q] = p, j - begin
                     row[q] = i - begin if i < end else local[i]
                     q += 1
+        count[s + 1] = q
 
 
 def _entries_below(indptr, indices, perm, row_rank, start, pointer, rows):
     """As `_entry_maps` of one triangle, that below the diagonal."""
-    n = perm.size
-    count = np.zeros(n + 1, np.int64)
+    n, alone = perm.size, bounds_of(indptr).size == 2
     of = indptr, indices, perm, row_rank
-    in_parts(lambda *part: _count_below(*of, count, *part), indptr)
-    count = np.cumsum(count)[start]
-    total = int(count[-1])
-    out = np.empty(total, np.int64), np.empty(total, np.int32), np.empty(total, np.int32)
+    if alone:  # nobody has to know where the entries of others end
+        count, total = np.zeros(start.size, np.int64), int(indptr[-1])
+    else:
+        below = np.zeros(n + 1, np.int64)
+        in_parts(lambda *part: _count_below(*of, below, *part), indptr)
+        count = np.cumsum(below)[start]
+        total = int(count[-1])
+    source, (row, column) = np.empty(total, np.int64), np.empty((2, total), np.int32)
+    to = source, row, column
 
     def work(first: int, last: int) -> None:
         local = np.empty(n, np.int32)
-        _map_below(*of, start, pointer, rows, count, *out, local, first, last)
+        _map_below(*of, start, pointer, rows, count, *to, local, first, last)
 
-    in_parts(work, count)
-    return count, *out
+    if alone:
+        work(0, start.size - 1)
+    else:
+        in_parts(work, count)
+    end = int(count[-1])  # no page behind is ever touched
+    return count, source[:end], row[:end], column[:end]
 
 
 @jit

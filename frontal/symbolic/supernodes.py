@@ -13,6 +13,7 @@ from .._jit import allocating, brief, inner, jit
 from ..parts import in_parts
 
 _SCANNED = 16  # rows among which one is a front's: fewer are not sorted, but looked at
+_SHORT = 32  # rows that are sorted by insertion
 TILE = 64  # rows of fronts that a GPU takes whole, and of the tiles of larger ones
 
 
@@ -280,7 +281,7 @@ def front_rows(
     of = indptr, indices, perm, iperm, start, pointer, head, sibling, low, done, rows
 
     def work(first: int, last: int) -> None:
-        _collect_rows(*of, np.zeros(n, np.int32), first, last)
+        _collect_rows(*of, np.zeros(n, np.int32), np.empty(n, np.int32), first, last)
 
     in_parts(work, pointer)
     if not done.all():
@@ -303,13 +304,61 @@ def _families(parent):
     return head, sibling, low
 
 
+@inner
+def _insert(rows, begin, end):
+    """Sort what is short."""
+    for p in range(begin + 1, end):
+        row, q = rows[p], p
+        while q > begin and rows[q - 1] > row:
+            rows[q] = rows[q - 1]
+            q -= 1
+        rows[q] = row
+
+
+@inner
+def _merge_runs(rows, at, out, to, size):
+    """Merge every two ascending runs of a list with no equal ones; how many are left."""
+    runs = first = 0
+    while first < size:
+        middle = first + 1
+        while middle < size and rows[at + middle - 1] < rows[at + middle]:
+            middle += 1
+        last = min(middle + 1, size)
+        while last < size and rows[at + last - 1] < rows[at + last]:
+            last += 1
+        p, q = first, middle
+        for k in range(first, last):
+            lower = q == last or (p < middle and rows[at + p] < rows[at + q])
+            out[to + k] = rows[at + p] if lower else rows[at + q]
+            p += lower
+            q += not lower
+        first = last
+        runs += 1
+    return runs
+
+
+@inner
+def _sort_runs(rows, begin, end, spare):
+    """Sort a list of few ascending runs; `spare` has room for it."""
+    size = end - begin
+    while size > 0:
+        if _merge_runs(rows, begin, spare, 0, size) == 1:
+            for k in range(size):
+                rows[begin + k] = spare[k]
+            break
+        if _merge_runs(spare, 0, rows, begin, size) == 1:
+            break
+
+
 @jit
 def _collect_rows(
-    indptr, indices, perm, iperm, start, pointer, head, sibling, low, done, found, mark, first, last
-):
+    indptr, indices, perm, iperm, start, pointer, head, sibling, low, done, found, mark, spare,
+    first, last,
+):  # fmt: skip
     """Find the rows of fronts whose subtrees begin at `first` or later, unless that is done.
 
-    `mark` is a zero for each row. Many of the rows that are left are sorted by their marks.
+    `mark` is a zero for each row, and `spare` room for one. Many of the rows that are left are
+    sorted by their marks; of others those that come from a child are sorted already.
     """
     for s in range(first, last):
         if done[s] or low[s] < first:
@@ -324,6 +373,8 @@ def _collect_rows(
                     mark[i] = s + 1
                     found[free] = i
                     free += 1
+        if free - pointer[s] <= _SHORT:
+            _insert(found, pointer[s], free)
         child = head[s]
         while child >= 0:
             for p in range(pointer[child], pointer[child + 1]):
@@ -334,7 +385,7 @@ def _collect_rows(
                     free += 1
             child = sibling[child]
         if mark.size - end > _SCANNED * (free - pointer[s]):
-            found[pointer[s] : free].sort()
+            _sort_runs(found, pointer[s], free, spare)
             continue
         free = pointer[s]
         for i in range(end, mark.size):

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import frontal
+from frontal import problems
 from frontal.cpu.layout import Layout, split_subtrees
 from frontal.ordering import order
 from frontal.ordering.graph import adjacency
@@ -75,6 +76,20 @@ def test_fronts_cover_the_factor(n, density, seed, symmetric, ordering, merging)
             assert np.array_equal(above[relative], rows)
             if ordering != "amd":  # which makes an element that another covers its child
                 assert relative[0] < plan.start[parent + 1] - plan.start[parent]
+
+
+@pytest.mark.parametrize("ordering", ["amd", "dissection"])
+@pytest.mark.parametrize("shape", [(70, 70), (14, 14, 14)])
+def test_rows_of_many_fronts_are_those_of_their_children_and_ascending(shape, ordering):
+    grid = problems.poisson2d if len(shape) == 2 else problems.poisson3d
+    A = grid(shape)
+    plan = analyzed(A, ordering, True).plan
+    assert len(plan.parent) > 100
+    for s, above in enumerate(plan.parent):
+        rows = rows_of(plan, s)
+        assert (np.diff(rows) > 0).all()
+        if above >= 0:
+            assert np.isin(rows[plan.start[s + 1] - plan.start[s] :], rows_of(plan, above)).all()
 
 
 @settings(deadline=None, max_examples=50)

@@ -83,7 +83,8 @@ def order_inside(
         `names` in the order of their elimination.
     """
     indptr, indices = _with_halo(graph.indptr, graph.indices, names, label)
-    constraint = np.full(indptr.size - 1, names.size, np.int32)  # above all classes
+    above = class_of.max(initial=-1) + 1  # all classes
+    constraint = np.full(indptr.size - 1, above, np.int32)
     constraint[: names.size] = class_of
     perm = amd(indptr, indices, constraint=constraint, dense=-1)
     return names[perm[: names.size]]

@@ -71,13 +71,13 @@ def _flip(graph, where, gain, v):
 @inner
 def _best_flip(graph, where, gain, fixed, weight, total, most):
     """The node whose change of sides makes the lightest cut and no side too heavy; -1: none."""
-    best = -1
+    best, most_gain = -1, np.iinfo(np.int64).min
     for v in range(where.size):
-        to = total - weight if where[v] == 0 else weight
-        if fixed[v] or to + graph.weight[v] > most:
+        if gain[v] <= most_gain or fixed[v]:
             continue
-        if best < 0 or gain[v] > gain[best]:
-            best = v
+        to = total - weight if where[v] == 0 else weight
+        if to + graph.weight[v] <= most:
+            best, most_gain = v, gain[v]
     return best
 
 

@@ -8,14 +8,19 @@ find no pivot in their front: a system that has some is left to the ordinary way
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from .. import phases
 from .._jit import allocating, jit
+from ..cpu import ldl
+from ..cpu.assembly import Delays, Work
+from ..cpu.blas import routines
 from ..cpu.blas_limit import single_threaded_blas
+from ..cpu.borrowed import borrow
 from ..cpu.layout import Layout
-from ..cpu.single import Numbers, Pattern, factorize_one, room_for
+from ..cpu.single import Pattern, System, factorize_one
 from ..cpu.team import INTERRUPT
 from ..cpu.threads import run_team
 from ..machine import CPU, thread_count
@@ -25,10 +30,39 @@ from ..symbolic.plan import front_flops
 from ..symbolic.symbolic import Symbolic
 
 
+class Numbers(NamedTuple):
+    """The numbers of all systems, each a row of these arrays.
+
+    Attributes
+    ----------
+    values : (batch, nnz) array
+    panels, pivots, coupling : arrays
+        As of a `HostFactor`.
+    row, column : (batch, n) float64 arrays
+        Scaling; (batch, 0) for a method without.
+    outcome : (batch,) int64 array
+        `SOUND`, `UNSURE`, `NOT_FINITE`, or the column of Cholesky that fails, from 1.
+    ratio : (batch,) float64 array
+        As `Health.pivot_ratio`.
+    norms : (batch, 2) float64 array
+        Infinity norms and 1-norms.
+    """
+
+    values: np.ndarray
+    panels: np.ndarray
+    pivots: np.ndarray
+    coupling: np.ndarray
+    row: np.ndarray
+    column: np.ndarray
+    outcome: np.ndarray
+    ratio: np.ndarray
+    norms: np.ndarray
+
+
 @allocating
 def _factorize_each(method, rest, top, pattern, numbers, systems, ticket):
     """Factorize systems until none is left that nobody has taken."""
-    n, info = pattern.place.size, np.zeros(1, np.int32)
+    n, info, told = pattern.place.size, np.zeros(1, np.int32), np.empty(3)
     scaled = np.empty(pattern.indices.size * method.pivots, numbers.values.dtype)
     null = np.empty(n, np.bool_)
     while ticket[INTERRUPT] == 0:
@@ -36,8 +70,14 @@ def _factorize_each(method, rest, top, pattern, numbers, systems, ticket):
         if t >= systems.size:
             break
         i = systems[t]
-        of = method, rest, top, pattern, numbers, i, True, scaled, null, info
+        values, coupling = numbers.values[i], numbers.coupling[i]
+        given = scaled if method.pivots else values
+        own = rest[0], rest[1], given, numbers.panels[i], numbers.pivots[i]
+        work = Work(method, *(own + rest[5:]))
+        system = System(values, coupling, numbers.row[i], numbers.column[i], told)
+        of = borrow(work), borrow(pattern), borrow(system), top, True, null, info
         numbers.outcome[i] = factorize_one(*of)
+        numbers.ratio[i], numbers.norms[i, 0], numbers.norms[i, 1] = told[0], told[1], told[2]
 
 
 @jit
@@ -101,7 +141,40 @@ def factorize(
     flops = method.panels * float(front_flops(plan.start, plan.pointer).sum()) * systems.size
 
     def run(ticket: np.ndarray) -> None:
-        rest = room_for(symbolic, layout, numbers.panels.dtype)[1:]
+        rest = _work(symbolic, layout, numbers)[1:]
         _RUN[method](rest, layout.top, pattern, numbers, systems, ticket)
 
     on_threads(run, systems.size, flops)
+
+
+def _work(symbolic: Symbolic, layout: Layout, numbers: Numbers) -> Work:
+    """What a thread factorizes systems in; their own numbers take the places of three arrays."""
+    plan, method, dtype = symbolic.plan, symbolic.method, numbers.panels.dtype
+    fronts = plan.parent.size * method.pivots
+    scratch = ldl.ROOM if method.indefinite else 0
+    nobody = np.empty(0, np.int32)
+    return Work(
+        method=method,
+        plan=plan,
+        routines=routines(dtype),
+        values=np.empty(0, dtype),
+        panels=np.empty(0, dtype),
+        pivots=nobody,
+        arena=np.empty(max(1, layout.shared + layout.own), dtype),
+        panel=layout.panel,
+        block=layout.block,
+        local=layout.local,
+        shared=layout.shared,
+        own=layout.own,
+        scratch=np.empty(scratch, dtype),
+        turn=np.empty(2 * ldl.BLOCK, np.int32),
+        room=scratch,
+        delays=Delays(
+            received=np.zeros(fronts, np.int32),
+            eliminated=np.zeros(fronts, np.int32),
+            listed=np.full(fronts, -1, np.int64),
+            names=nobody,
+            allowed=True,
+        ),
+        state=np.zeros(phases.STATE_SIZE, np.int64),
+    )

@@ -7,7 +7,7 @@ import numpy as np
 from ..cpu.factor import CpuFactor
 from ..cpu.layout import Layout
 from ..cpu.settle import Place
-from ..cpu.single import UNSURE, Numbers, pattern_of
+from ..cpu.single import UNSURE, pattern_of
 from ..errors import FactorMemoryError
 from ..factor.analyzed import Analyzed
 from ..machine import available_memory
@@ -16,7 +16,7 @@ from ..symbolic.scaling import Scaling
 from ..symmetry import is_hermitian
 from . import substitute
 from .each import slogdets
-from .factorize import factorize
+from .factorize import Numbers, factorize
 from .substitute import UNKNOWN, Known, Report
 
 

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._jit import allocating, jit
+from .._jit import allocating, inlined, jit
 from .blas_limit import single_threaded_blas
+from .borrowed import borrow
 from .probes import FORMED, begin, gains, signs
 from .residual import measure, weights
 from .substitution import WIDTH, Substitution
@@ -39,6 +40,33 @@ class Found(NamedTuple):
     x: np.ndarray
     amplification: float
     condition: float
+
+
+class Factors(NamedTuple):
+    """What `substitute` is told, but for what op(A) is; `into` and `left` are of the rows of A."""
+
+    start: np.ndarray
+    pointer: np.ndarray
+    rows: np.ndarray
+    panel: np.ndarray
+    panels: np.ndarray
+    pivots: np.ndarray
+    diagonal: np.ndarray
+    coupling: np.ndarray
+    table: np.ndarray
+    scalars: np.ndarray
+    reals: np.ndarray
+    adjoint: np.uint8
+    one_triangle: bool
+    unit: bool
+    indefinite: bool
+    conjugate: bool
+    into: np.ndarray
+    left: np.ndarray
+    out: np.ndarray
+    right: np.ndarray
+    widest: int
+    most: int
 
 
 class AtOnce:
@@ -104,14 +132,14 @@ def solve_at_once(
     """
     n = b.size
     B, X = b.reshape((1, n)), x.reshape((1, n))
-    sides = (into, left), (out, right)
-    of = (
-        (start, pointer, rows, panel, panels, pivots, diagonal, coupling),
-        (table, scalars, reals, adjoint),
-        (one_triangle, unit, indefinite, conjugate),
-        (sides[1], sides[0]) if transposed else sides,
-    )
-    _substitute(of, transposed, conjugated, widest, most, B, X)
+    if transposed:  # the side of the rows of A comes first
+        into, left, out, right = out, right, into, left
+    of = Factors(
+        start, pointer, rows, panel, panels, pivots, diagonal, coupling, table, scalars, reals,
+        adjoint, one_triangle, unit, indefinite, conjugate, into, left, out, right, widest, most,
+    )  # fmt: skip
+    by = borrow(of)
+    _substitute(by, transposed, conjugated, B, X)
     R, sizes = np.empty((1, n), x.dtype), np.empty((4, 1), reals.dtype)
     worst, amplification, fine = measure(
         indptr, indices, data, flipped, badly_scaled, norm, limits, X, B, R, sizes
@@ -120,7 +148,7 @@ def solve_at_once(
     if fine and probes.size > 0 and 0 < sizes[1, 0] < np.inf:
         error, w = max(worst, eps), np.empty(n)
         weights(indptr, indices, data, flipped, X, B, sizes[1], error, w)
-        condition = _one_norm(of, transposed, widest, most, w, probes, SMALL / error)
+        condition = _one_norm(by, transposed, w, probes, SMALL / error)
     return amplification if fine else -1.0, condition
 
 
@@ -128,23 +156,20 @@ _solve_at_once: Callable[..., tuple[float, float]] = solve_at_once
 
 
 @allocating
-def _substitute(of, transposed, conjugated, widest, most, B, X):
-    """See `substitute`; the side of the rows of A comes first, that of its columns second."""
-    start, pointer, rows, panel, panels, pivots, diagonal, coupling = of[0]
-    table, scalars, reals, adjoint = of[1]
-    one_triangle, unit, indefinite, conjugate = of[2]
-    (into, left), (out, right) = of[3]
+def _substitute(of, transposed, conjugated, B, X):
+    """See `substitute`, for borrowed `Factors`."""
+    into, left, out, right = of.into, of.left, of.out, of.right
     if transposed:
         into, left, out, right = out, right, into, left
     substitute(
-        start, pointer, rows, panel, panels, pivots, diagonal, coupling, table, scalars, reals,
-        adjoint, one_triangle, unit, indefinite, conjugate, transposed, conjugated,
-        into, left, out, right, widest, most, B, X,
+        of.start, of.pointer, of.rows, of.panel, of.panels, of.pivots, of.diagonal, of.coupling,
+        of.table, of.scalars, of.reals, of.adjoint, of.one_triangle, of.unit, of.indefinite,
+        of.conjugate, transposed, conjugated, into, left, out, right, of.widest, of.most, B, X,
     )  # fmt: skip
 
 
-@allocating
-def _one_norm(of, flip, widest, most, w, X, enough):
+@inlined
+def _one_norm(of, flip, w, X, enough):
     """1-norm of W op(A)^-H, as `factor.one_norm` has it; -1 if that is more than `enough`.
 
     X are zeros: two vectors, or as many as there are unknowns if these are few.
@@ -159,7 +184,7 @@ def _one_norm(of, flip, widest, most, w, X, enough):
     Y, S = np.empty_like(X), np.empty_like(X)
     sums, own = np.empty(X.shape[0]), np.empty(X.shape[0])
     for turn in range(TURNS):
-        _substitute(of, not flip, not flip, widest, most, X, Y)
+        _substitute(of, not flip, not flip, X, Y)
         signs(w, Y, S, sums)
         j = np.argmax(sums)  # of NaN, if there is one
         if sums[j] < found:
@@ -167,7 +192,7 @@ def _one_norm(of, flip, widest, most, w, X, enough):
         found = sums[j]
         if turn == TURNS - 1 or complete or not np.isfinite(found):
             break
-        _substitute(of, flip, flip, widest, most, S, Y)
+        _substitute(of, flip, flip, S, Y)
         largest, first, second = gains(Y, X, own)
         if not np.isfinite(largest):
             return -1.0

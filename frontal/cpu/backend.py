@@ -30,6 +30,7 @@ from .factor import CpuFactor
 from .factor_at_once import MOST, FactorAtOnce
 from .factorize import run
 from .layout import Layout
+from .often import Often
 from .settle import Place, settle
 from .threads import run_team
 
@@ -38,6 +39,7 @@ _ROOM = 2  # times the panels, for those of fronts that take columns over; more 
 _LEAST_ROOM = 1 << 16  # entries, and names, for columns that are delayed: untouched, it is free
 _UNCHECKED_BYTES = 1 << 24  # so little is taken without a look at the system's memory
 _NOBODY = np.empty(0, np.int32)
+_often = Often()  # small systems are factorized
 _NO_DELAYS = Delays(_NOBODY, _NOBODY, np.empty(0, np.int64), _NOBODY, True)
 _BEGINNING = np.zeros(phases.STATE_SIZE, np.int64)  # of the words of a team
 _BEGINNING[[team.FAILURE, team.WEAK, phases.WORD]] = team.NO_FAILURE, team.SOUND, phases.CLOSED
@@ -121,7 +123,7 @@ class CpuBackend:
         self, matrix: Canonical, matching: Matching | None, previous: NumericFactor | None
     ) -> CpuFactor | None:
         """See `protocol.Backend`."""
-        if not self._small:
+        if not (self._small and _often()):
             return None
         helpers.compile_for("cpu", self.symbolic.method.name, matrix.dtype)
         made = self._at_once

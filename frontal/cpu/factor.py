@@ -13,10 +13,13 @@ from ..sizes import least
 from ..symbolic.scaling import Scaling
 from ..values import StoredOrder
 from .at_once import MOST, AtOnce, Found
+from .often import Often
 from .settle import Place
 from .substitution import Side, Substitution
 from .system import HostSystem, host_system
 from .triangular import diagonal_of_panels
+
+_often = Often()
 
 
 class CpuFactor:
@@ -120,6 +123,8 @@ class CpuFactor:
 
     def at_once(self, b: object, trans: str, estimated: bool) -> Found | None:
         """See `NumericFactor`."""
+        if not _often():
+            return None
         if trans not in self._at_once:
             self._at_once[trans] = self._made_at_once(trans)
         solve = self._at_once[trans]

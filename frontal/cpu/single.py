@@ -20,12 +20,8 @@ from ..symbolic.plan import Plan
 from ..symbolic.scaling import FAR, UNEVEN, scale_values
 from ..symbolic.symbolic import Symbolic
 from ..symmetry import ROUNDING
-from . import ldl, team
-from .assembly import Delays, Work
-from .blas import routines
-from .borrowed import borrow
+from . import team
 from .factorize import take_part
-from .layout import Layout
 from .settle import settle_alone
 from .team import CRAMPED, FAILURE, NO_FAILURE, PERTURBED
 
@@ -60,33 +56,25 @@ class Pattern(NamedTuple):
     place: np.ndarray
 
 
-class Numbers(NamedTuple):
-    """The numbers of all systems, each a row of these arrays.
+class System(NamedTuple):
+    """The numbers of one system.
 
     Attributes
     ----------
-    values : (batch, nnz) array
-    panels, pivots, coupling : arrays
+    values : (nnz,) array
+    coupling : array
         As of a `HostFactor`.
-    row, column : (batch, n) float64 arrays
-        Scaling; (batch, 0) for a method without.
-    outcome : (batch,) int64 array
-        `SOUND`, `UNSURE`, `NOT_FINITE`, or the column of Cholesky that fails, from 1.
-    ratio : (batch,) float64 array
-        As `Health.pivot_ratio`.
-    norms : (batch, 2) float64 array
-        Infinity norms and 1-norms.
+    row, column : (n,) float64 arrays
+        Get the scaling; (0,) for a method without.
+    told : (3,) float64 array
+        Gets `Health.pivot_ratio`, the infinity norm and the 1-norm.
     """
 
     values: np.ndarray
-    panels: np.ndarray
-    pivots: np.ndarray
     coupling: np.ndarray
     row: np.ndarray
     column: np.ndarray
-    outcome: np.ndarray
-    ratio: np.ndarray
-    norms: np.ndarray
+    told: np.ndarray
 
 
 @inner
@@ -179,93 +167,73 @@ def _moved(plan, delays):
 
 
 @allocating
-def _outcome(method, rest, pattern, numbers, i, null):
-    """What has become of system i, whose fronts are done; see `Numbers.outcome`."""
-    plan, delays, state = rest[0], rest[14], rest[15]
+def _outcome(work, pattern, system, null):
+    """What has become of a system whose fronts are done; see `factorize_one`."""
+    method, plan, delays, state = work.method, work.plan, work.delays, work.state
     if state[FAILURE] != NO_FAILURE:
         return np.int64(UNSURE) if state[FAILURE] == CRAMPED else state[FAILURE]
-    panels, coupling = numbers.panels[i], numbers.coupling[i]
+    panels, coupling = work.panels, system.coupling
     if method.pivots and (state[PERTURBED] > 0 or _moved(plan, delays)):
         return np.int64(UNSURE)
     if method.indefinite:
-        null[:], coupling[:] = False, 0
-        settle_alone(plan, delays, rest[6], panels, numbers.pivots[i], coupling, null)
-        if null.any():
-            return np.int64(UNSURE)
+        for j in range(null.size):
+            null[j], coupling[j] = False, 0
+        settle_alone(plan, delays, work.panel, panels, work.pivots, coupling, null)
+        for j in range(null.size):
+            if null[j]:
+                return np.int64(UNSURE)
     if method.pivots:
         ratio = _over_largest(panels, pattern.place, coupling, method.adjoint)
     else:
-        ratio = _squares(panels, pattern.place, pattern.own, numbers.values[i])
-    numbers.ratio[i] = ratio
-    eps = np.float64(rest[1].reals[3])
-    return np.int64(SOUND if ratio >= np.sqrt(eps) else UNSURE)
+        ratio = _squares(panels, pattern.place, pattern.own, system.values)
+    system.told[0] = ratio
+    return np.int64(SOUND if ratio >= np.sqrt(np.float64(work.routines.reals[3])) else UNSURE)
 
 
 @allocating
-def factorize_one(method, rest, top, pattern, numbers, i, matched, scaled, null, info):
-    """Factorize system i; returns its outcome.
+def factorize_one(work, pattern, system, top, matched, null, info):
+    """Factorize a system.
 
-    Unless `matched`, the scaling by largest entries has to be all that `scaling_of` would look at.
+    Parameters
+    ----------
+    work : Work
+        Borrowed, as the next two; for a method that scales, with room for the scaled values.
+    pattern : Pattern
+    system : System
+    top : int32 array
+        As in `Layout`, for one thread.
+    matched : bool
+        Else the scaling by largest entries has to be all that `scaling_of` would look at.
+    null, info : (n,) bool and (1,) int32 arrays
+        Scratch.
+
+    Returns
+    -------
+    int64
+        `SOUND`, `UNSURE`, `NOT_FINITE`, or the column of Cholesky that fails, from 1.
     """
-    values, row, column = numbers.values[i], numbers.row[i], numbers.column[i]
-    eps = np.float64(rest[1].reals[3])
+    method, values, told = work.method, system.values, system.told
+    eps = np.float64(work.routines.reals[3])
     if not _finite(values):
         return np.int64(NOT_FINITE)
     if method.one_triangle and not _suits(values, pattern.mirror, method.adjoint, ROUNDING * eps):
         return np.int64(UNSURE)
-    of = pattern.indptr, pattern.indices, values
-    numbers.norms[i, 0], numbers.norms[i, 1] = norms(*of)
-    if not np.isfinite(numbers.norms[i, 0] + numbers.norms[i, 1]):
+    told[1], told[2] = norms(pattern.indptr, pattern.indices, values)
+    if not np.isfinite(told[1] + told[2]):
         return np.int64(UNSURE)
-    given = values
     if method.pivots:
-        row[:], column[:] = pattern.row, pattern.column
-        if not scale_values(*of, row, column, method.one_triangle, scaled):
+        row, column, scaled = system.row, system.column, work.values
+        for j in range(row.size):
+            row[j], column[j] = pattern.row[j], pattern.column[j]
+        of = pattern.indptr, pattern.indices, values, row, column, method.one_triangle, scaled
+        if not scale_values(*of):
             return np.int64(UNSURE)
         if not (matched or _is_even(pattern.own, scaled, eps)):
             return np.int64(UNSURE)
-        given = scaled
-    plan, delays, state = rest[0], rest[14], rest[15]
-    _renew(plan, delays, state, method.pivots)
-    state[team.ROOM] = numbers.panels.shape[1]
-    own = rest[0], rest[1], given, numbers.panels[i], numbers.pivots[i]
-    work = Work(method, *(own + rest[5:]))
-    nobody = top[:0]
-    take_part(borrow(work), nobody, nobody, top, True, np.int64(0), info)
-    return _outcome(method, rest, pattern, numbers, i, null)
-
-
-def room_for(symbolic: Symbolic, layout: Layout, dtype: np.dtype) -> Work:
-    """What a thread factorizes systems in; their own numbers take the places of three arrays."""
-    plan, method = symbolic.plan, symbolic.method
-    fronts = plan.parent.size * method.pivots
-    scratch = ldl.ROOM if method.indefinite else 0
-    nobody = np.empty(0, np.int32)
-    return Work(
-        method=method,
-        plan=plan,
-        routines=routines(dtype),
-        values=np.empty(0, dtype),
-        panels=np.empty(0, dtype),
-        pivots=nobody,
-        arena=np.empty(max(1, layout.shared + layout.own), dtype),
-        panel=layout.panel,
-        block=layout.block,
-        local=layout.local,
-        shared=layout.shared,
-        own=layout.own,
-        scratch=np.empty(scratch, dtype),
-        turn=np.empty(2 * ldl.BLOCK, np.int32),
-        room=scratch,
-        delays=Delays(
-            received=np.zeros(fronts, np.int32),
-            eliminated=np.zeros(fronts, np.int32),
-            listed=np.full(fronts, -1, np.int64),
-            names=nobody,
-            allowed=True,
-        ),
-        state=np.zeros(phases.STATE_SIZE, np.int64),
-    )
+    _renew(work.plan, work.delays, work.state, method.pivots)
+    work.state[team.ROOM] = work.panels.size
+    take_part(work, top[:0], top[:0], top, True, np.int64(0), info)
+    return _outcome(work, pattern, system, null)
 
 
 def pattern_of(symbolic: Symbolic, matching: Matching | None, panel: np.ndarray) -> Pattern:

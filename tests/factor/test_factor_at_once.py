@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 import frontal
 from frontal.cpu.backend import CpuBackend
+from frontal.cpu.often import Often
 from frontal.errors import (
     FactorInvalidError,
     NonFiniteInputError,
@@ -19,6 +20,12 @@ from frontal.errors import (
 )
 
 from .test_at_once import DTYPES, KINDS, system
+
+
+@pytest.fixture(autouse=True)
+def from_the_first_call(monkeypatch):
+    """What is done at once is, however few calls there were."""
+    monkeypatch.setattr("frontal.cpu.often.LEAST", 0)
 
 
 @pytest.fixture
@@ -194,3 +201,13 @@ def test_threads_with_one_analysis(kind):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_code_of_its_own_is_for_those_who_call_often(monkeypatch, at_once):
+    monkeypatch.setattr("frontal.cpu.often.LEAST", 3)
+    monkeypatch.setattr("frontal.cpu.backend._often", Often())
+    A, b = system(30, "spd", np.float64, 5)
+    factor = frontal.factorize(A, backend="cpu")
+    x = [factor.refactorize(A.data).solve(b) for _ in range(4)]
+    assert at_once.found == [False, False, False, True, True]
+    np.testing.assert_array_equal(x[0], x[-1])

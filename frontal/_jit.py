@@ -101,6 +101,11 @@ def allocating(function: Callable[Parameters, Result]) -> Callable[Parameters, R
     return _compiled(function, **_INNER)
 
 
+def inlined(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """As `allocating`, for functions that callers take in their code: it is compiled once less."""
+    return _compiled(function, **_INNER, inline="always")
+
+
 def intrinsic(
     function: Callable[Concatenate[object, Parameters], object],
 ) -> Callable[Parameters, Any]:

@@ -10,6 +10,7 @@ from ._jit import brief
 from .accuracy import System, Vectors
 from .matrix import Canonical
 from .method import Method
+from .symbolic.matching import Matching
 from .symbolic.plan import Plan
 from .symbolic.scaling import Scaling
 from .symbolic.symbolic import Progress as Progress
@@ -254,10 +255,13 @@ class NumericFactor(Protocol):
         """op(A) X = B for vectors of a scalar type that are there."""
         ...
 
-    def at_once(self, b: object, trans: str) -> tuple[np.ndarray, float] | None:
-        """The solution of a plain vector on the host, and its |op(A)||x|/|b|.
+    def at_once(
+        self, b: object, trans: str, estimated: bool
+    ) -> tuple[np.ndarray, float, float] | None:
+        """The solution of a plain vector on the host, its |op(A)||x|/|b| and its condition number.
 
         It is the first one that `system` gives, and `Errors.fine`; else, and for any other b, None.
+        The condition number is -1 unless it is to be `estimated` and turns out to be small.
         """
         ...
 
@@ -341,6 +345,22 @@ class Backend(Protocol):
             If too many columns go to other fronts.
         FactorMemoryError
             With what this backend needs.
+        """
+        ...
+
+    def at_once(
+        self, matrix: Canonical, matching: Matching | None, previous: NumericFactor | None
+    ) -> NumericFactor | None:
+        """The factor that `factorize` would give; None where there is anything to be said of it.
+
+        Parameters
+        ----------
+        matrix : Canonical
+            Of the pattern; its values are kept, not copied.
+        matching : Matching or None
+            Of the analysis; what is not scaled by it, and might be by another one, has no factor.
+        previous : NumericFactor, optional
+            Its memory is used again; it is then no factor any more, even where this gives none.
         """
         ...
 

@@ -34,7 +34,7 @@ def same_bits(a: Untyped, b: Untyped) -> bool:
         return False
     word = f"u{min(8, a.dtype.itemsize)}"
     if isinstance(a, np.ndarray) and a.dtype.kind == "i" and a.size <= _BLOCK:
-        return bool((a == b).all())
+        return a.tobytes() == b.tobytes()
     a, b = (np.ravel(x) if isinstance(x, np.ndarray) else x.ravel() for x in (a, b))
     a, b = a.view(word), b.view(word)
     step = _BLOCK if isinstance(a, np.ndarray) else max(1, a.size)

@@ -75,3 +75,9 @@ def scaled_residual(A, x, b) -> float:
     norm = np.abs(A).sum(axis=1).max() if A.shape[0] else 0.0
     scale = norm * np.abs(x).max(initial=0.0) + np.abs(b).max(initial=0.0)
     return float(r / scale) if scale else float(r)
+
+
+@pytest.fixture(autouse=True)
+def by_the_way_of_all(monkeypatch):
+    """However many calls a process has made: code for those who call often has its own tests."""
+    monkeypatch.setattr("frontal.cpu.often.LEAST", 1 << 60)

@@ -11,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from ..accuracy import eps_of
+from ..cpu.single import NOT_FINITE, SOUND, UNSURE, pattern_of
 from ..factor.analyzed import Analyzed
 from ..gpu.runtime import device as devices
 from ..gpu.runtime.array import Array
@@ -26,9 +27,7 @@ from ..symmetry import ROUNDING, is_hermitian
 from .device_scaling import Equilibration, Resident
 from .device_solve import solved
 from .each import pivot_ratios, scaled_each, slogdets
-from .factorize import NOT_FINITE, SOUND, UNSURE
 from .forest import forest
-from .host import pattern_of
 from .input import Given
 from .substitute import UNKNOWN, Known, Report
 
@@ -70,7 +69,7 @@ class _Part:
         symbolic, count = analysis.symbolic, values.shape[0]
         self.analysis, self.symbolic, self.values = analysis, symbolic, values
         self._offsets = panel_offsets(symbolic.plan, symbolic.method)
-        of = self._pattern = pattern_of(analysis, self._offsets)
+        of = self._pattern = pattern_of(analysis.symbolic, analysis.matching, self._offsets)
         self._device, self._backend = device, _Forest(forest(symbolic, count), device)
         self._mirror, self._own = device.upload(of.mirror), device.upload(np.maximum(of.own, 0))
         self._factor: GpuFactor | None = None

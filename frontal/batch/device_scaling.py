@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..cached import cached_property
+from ..cpu.single import Pattern
 from ..gpu.runtime.device import Device
 from ..symbolic.scaling import SWEEPS, Scaling
-from .factorize import Pattern
 from .input import Given
 
 _LARGEST = 500  # exponent of a factor: products of two and their inverses are numbers

@@ -13,55 +13,21 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import phases
-from .._jit import allocating, inner, jit
-from ..cpu import ldl, team
+from .._jit import allocating, jit
+from ..cpu import ldl
 from ..cpu.assembly import Delays, Work
 from ..cpu.blas import routines
 from ..cpu.blas_limit import single_threaded_blas
 from ..cpu.borrowed import borrow
-from ..cpu.factorize import take_part
 from ..cpu.layout import Layout
-from ..cpu.settle import settle_alone
-from ..cpu.team import CRAMPED, FAILURE, INTERRUPT, NO_FAILURE, PERTURBED
+from ..cpu.single import Pattern, System, factorize_one
+from ..cpu.team import INTERRUPT
 from ..cpu.threads import run_team
 from ..machine import CPU, thread_count
 from ..method import CHOLESKY, LDLH, LDLT, LU, Method
 from ..native import fetch_add
-from ..sizes import norms
 from ..symbolic.plan import front_flops
-from ..symbolic.scaling import scale_values
 from ..symbolic.symbolic import Symbolic
-from ..symmetry import ROUNDING
-
-# Outcomes: a failed column of Cholesky is its position in elimination order, from 1.
-SOUND, UNSURE, NOT_FINITE = 0, -1, -2
-
-
-class Pattern(NamedTuple):
-    """What a loop over systems knows of the entries of all of them.
-
-    Attributes
-    ----------
-    indptr, indices : arrays
-        By columns.
-    row, column : (n,) float64 arrays
-        Scalings to begin with.
-    own : (n,) int64 array
-        Place of the diagonal entry of each column among the values, in elimination order; -1 for
-        none.
-    mirror : (nnz,) int64 array
-        Place of the transposed entry, for a method of one triangle.
-    place : (n,) int64 array
-        Of the pivots in the panels.
-    """
-
-    indptr: np.ndarray
-    indices: np.ndarray
-    row: np.ndarray
-    column: np.ndarray
-    own: np.ndarray
-    mirror: np.ndarray
-    place: np.ndarray
 
 
 class Numbers(NamedTuple):
@@ -93,138 +59,10 @@ class Numbers(NamedTuple):
     norms: np.ndarray
 
 
-@inner
-def _finite(values):
-    good = True
-    for p in range(values.size):
-        good &= np.isfinite(values[p])
-    return good
-
-
-@inner
-def _suits(values, mirror, adjoint, rounding):
-    """Whether A is what a method of one triangle takes for granted, up to rounding."""
-    largest = gap = np.float64(0)
-    for p in range(values.size):
-        other = values[mirror[p]]
-        largest = max(largest, np.float64(np.abs(values[p])))
-        gap = max(gap, np.float64(np.abs(values[p] - (np.conj(other) if adjoint else other))))
-    return gap <= rounding * largest
-
-
-@inner
-def _squares(panels, place, own, values):
-    """Least square of a pivot of Cholesky over the entry that it came from."""
-    least = np.float64(1)
-    for j in range(place.size):
-        pivot = np.float64(np.abs(panels[place[j]]))
-        size = np.float64(np.abs(values[own[j]])) if own[j] >= 0 else np.float64(0)
-        ratio = pivot * pivot / size
-        least = ratio if not ratio >= least else least
-    return least
-
-
-@inner
-def _size_of_pair(d0, d1, b, adjoint):
-    """About the smaller singular value of a pivot of order 2."""
-    size = np.float64(max(np.abs(b), max(np.abs(d0), np.abs(d1))))
-    other = np.conj(b) if adjoint else b
-    return np.float64(np.abs(d0 / size * d1 - b / size * other))
-
-
-@inner
-def _over_largest(panels, place, coupling, adjoint):
-    """Least pivot over the largest one."""
-    least, largest, j = np.float64(np.inf), np.float64(0), 0
-    while j < place.size:
-        size = np.float64(np.abs(panels[place[j]]))
-        step = 1
-        if coupling.size and coupling[j] != 0:
-            of = panels[place[j]], panels[place[j + 1]], coupling[j]
-            size, step = _size_of_pair(*of, adjoint), 2
-        least = size if not size >= least else least
-        largest = size if size > largest else largest
-        j += step
-    return least / largest
-
-
-@inner
-def _renew(plan, delays, state, pivoting):
-    """Begin with another system."""
-    for i in range(state.size):
-        state[i] = 0
-    state[team.FAILURE], state[team.WEAK] = NO_FAILURE, team.SOUND
-    state[phases.WORD] = phases.CLOSED
-    if pivoting:
-        for s in range(plan.parent.size):
-            delays.received[s], delays.listed[s] = 0, -1
-            delays.eliminated[s] = plan.start[s + 1] - plan.start[s]
-
-
-@inner
-def _moved(plan, delays):
-    """Whether a front has not eliminated its own columns, in their order."""
-    moved = False
-    for s in range(plan.parent.size):
-        own = plan.start[s + 1] - plan.start[s]
-        moved |= delays.eliminated[s] != own or delays.listed[s] >= 0
-    return moved
-
-
-@allocating
-def _outcome(method, rest, pattern, numbers, i, null):
-    """What has become of system i, whose fronts are done; see `Numbers.outcome`."""
-    plan, delays, state = rest[0], rest[14], rest[15]
-    if state[FAILURE] != NO_FAILURE:
-        return np.int64(UNSURE) if state[FAILURE] == CRAMPED else state[FAILURE]
-    panels, coupling = numbers.panels[i], numbers.coupling[i]
-    if method.pivots and (state[PERTURBED] > 0 or _moved(plan, delays)):
-        return np.int64(UNSURE)
-    if method.indefinite:
-        null[:], coupling[:] = False, 0
-        settle_alone(plan, delays, rest[6], panels, numbers.pivots[i], coupling, null)
-        if null.any():
-            return np.int64(UNSURE)
-    if method.pivots:
-        ratio = _over_largest(panels, pattern.place, coupling, method.adjoint)
-    else:
-        ratio = _squares(panels, pattern.place, pattern.own, numbers.values[i])
-    numbers.ratio[i] = ratio
-    eps = np.float64(rest[1].reals[3])
-    return np.int64(SOUND if ratio >= np.sqrt(eps) else UNSURE)
-
-
-@allocating
-def _factorize_one(method, rest, top, pattern, numbers, i, scaled, null, info):
-    """Factorize system i; returns its outcome."""
-    values, row, column = numbers.values[i], numbers.row[i], numbers.column[i]
-    eps = np.float64(rest[1].reals[3])
-    if not _finite(values):
-        return np.int64(NOT_FINITE)
-    if method.one_triangle and not _suits(values, pattern.mirror, method.adjoint, ROUNDING * eps):
-        return np.int64(UNSURE)
-    of = pattern.indptr, pattern.indices, values
-    numbers.norms[i, 0], numbers.norms[i, 1] = norms(*of)
-    given = values
-    if method.pivots:
-        row[:], column[:] = pattern.row, pattern.column
-        if not scale_values(*of, row, column, method.one_triangle, scaled):
-            return np.int64(UNSURE)
-        given = scaled
-    plan, delays, state = rest[0], rest[14], rest[15]
-    _renew(plan, delays, state, method.pivots)
-    state[team.ROOM] = numbers.panels.shape[1]
-    own = rest[0], rest[1], given, numbers.panels[i], numbers.pivots[i]
-    work = Work(method, *(own + rest[5:]))
-    nobody = top[:0]
-    take_part(borrow(work), nobody, nobody, top, True, np.int64(0), info)
-    return _outcome(method, rest, pattern, numbers, i, null)
-
-
 @allocating
 def _factorize_each(method, rest, top, pattern, numbers, systems, ticket):
     """Factorize systems until none is left that nobody has taken."""
-    n, info = pattern.place.size, np.zeros(1, np.int32)
+    n, info, told = pattern.place.size, np.zeros(1, np.int32), np.empty(3)
     scaled = np.empty(pattern.indices.size * method.pivots, numbers.values.dtype)
     null = np.empty(n, np.bool_)
     while ticket[INTERRUPT] == 0:
@@ -232,8 +70,14 @@ def _factorize_each(method, rest, top, pattern, numbers, systems, ticket):
         if t >= systems.size:
             break
         i = systems[t]
-        of = method, rest, top, pattern, numbers, i, scaled, null, info
-        numbers.outcome[i] = _factorize_one(*of)
+        values, coupling = numbers.values[i], numbers.coupling[i]
+        given = scaled if method.pivots else values
+        own = rest[0], rest[1], given, numbers.panels[i], numbers.pivots[i]
+        work = Work(method, *(own + rest[5:]))
+        system = System(values, coupling, numbers.row[i], numbers.column[i], told)
+        of = borrow(work), borrow(pattern), borrow(system), top, True, null, info
+        numbers.outcome[i] = factorize_one(*of)
+        numbers.ratio[i], numbers.norms[i, 0], numbers.norms[i, 1] = told[0], told[1], told[2]
 
 
 @jit

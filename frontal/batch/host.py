@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..cpu.factor import CpuFactor
 from ..cpu.layout import Layout
 from ..cpu.settle import Place
+from ..cpu.single import UNSURE, pattern_of
 from ..errors import FactorMemoryError
 from ..factor.analyzed import Analyzed
 from ..machine import available_memory
-from ..method import Method
 from ..protocol import HostFactor
-from ..symbolic.plan import Plan
 from ..symbolic.scaling import Scaling
 from ..symmetry import is_hermitian
 from . import substitute
 from .each import slogdets
-from .factorize import UNSURE, Numbers, Pattern, factorize
+from .factorize import Numbers, factorize
 from .substitute import UNKNOWN, Known, Report
 
 
@@ -39,7 +37,7 @@ class HostSystems:
         self.analysis, self.symbolic = analysis, analysis.symbolic
         plan, method = self.symbolic.plan, self.symbolic.method
         self._layout = Layout.of(plan, method, 1)
-        self._pattern = pattern_of(analysis, self._layout.panel)
+        self._pattern = pattern_of(self.symbolic, analysis.matching, self._layout.panel)
         self._place = Place(self.symbolic, self._layout.panel, "batch")
         count, n, size = values.shape[0], self.symbolic.n, int(self._layout.panel[-1])
         _require_memory(count * size * values.dtype.itemsize)
@@ -100,47 +98,3 @@ def _require_memory(required: int) -> None:
     available = available_memory()
     if available is not None and required > available:
         raise FactorMemoryError(required, available)
-
-
-def pattern_of(analysis: Analyzed, panel: np.ndarray) -> Pattern:
-    """What the loops know of the entries of a pattern."""
-    symbolic, matching = analysis.symbolic, analysis.matching
-    n, plan, method = symbolic.n, symbolic.plan, symbolic.method
-    row = column = np.ones(n)
-    if matching is not None:
-        row, column = (np.array(a, np.float64) for a in (matching.row_scale, matching.col_scale))
-    return Pattern(
-        symbolic.indptr,
-        symbolic.indices,
-        row,
-        column,
-        _diagonal(symbolic.indptr, symbolic.indices)[symbolic.perm],
-        _mirror(symbolic.indptr, symbolic.indices, method),
-        _pivot_places(plan, panel),
-    )
-
-
-def _diagonal(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """Place of each diagonal entry, -1 for those that are not stored."""
-    n = indptr.size - 1
-    column = np.repeat(np.arange(n), np.diff(indptr))
-    where, found = np.flatnonzero(indices == column), np.full(n, -1, np.int64)
-    found[column[where]] = where
-    return found
-
-
-def _mirror(indptr: np.ndarray, indices: np.ndarray, method: Method) -> np.ndarray:
-    """Places of transposed entries."""
-    if not method.one_triangle:
-        return np.empty(0, np.int64)
-    number = np.arange(indices.size, dtype=np.int64)
-    n = indptr.size - 1
-    return sp.csc_array((number, indices, indptr), shape=(n, n)).tocsr().data
-
-
-def _pivot_places(plan: Plan, panel: np.ndarray) -> np.ndarray:
-    """Places of the diagonals of all fronts in their panels."""
-    k, m = np.diff(plan.start), np.diff(plan.pointer)
-    front = np.repeat(np.arange(k.size), k)
-    column = np.arange(front.size) - plan.start[front]
-    return panel[front] + column * (k[front].astype(np.int64) + m[front] + 1)

@@ -14,12 +14,13 @@ from .._jit import allocating, inner, jit
 from ..accuracy import COMPONENTWISE, NORMWISE, borders, eps_of
 from ..cpu.blas import routines
 from ..cpu.residual import measure, weights
+from ..cpu.single import Pattern
 from ..cpu.team import INTERRUPT
 from ..cpu.triangular import SMALL, extent, substitute
 from ..native import fetch_add
 from ..phases import WORD
 from ..symbolic.symbolic import Symbolic
-from .factorize import Numbers, Pattern, on_threads
+from .factorize import Numbers, on_threads
 
 UNKNOWN = -9999  # a decade of |A||x|/|b| for which no condition number was estimated
 _STEPS = 5  # of refinement, as `refine.refine` takes by default

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from ..cpu.single import NOT_FINITE, SOUND
 from ..errors import (
     FactorInvalidError,
     FrontalError,
@@ -29,7 +30,6 @@ from ..matrix import Canonical
 from ..protocol import NumericFactor
 from ..symmetry import is_hermitian
 from ..values import StoredOrder
-from .factorize import NOT_FINITE, SOUND
 from .input import Given, module_of, on_host
 from .substitute import Report
 

@@ -7,17 +7,66 @@ it: whatever is unusual is left to those who look closer.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
-from .._jit import jit
+from .._jit import allocating, inlined, jit
 from .blas_limit import single_threaded_blas
-from .residual import measure
-from .substitution import Substitution
+from .borrowed import borrow
+from .probes import FORMED, begin, gains, signs
+from .residual import measure, weights
+from .substitution import WIDTH, Substitution
 from .system import HostSystem
 from .triangular import substitute
 
 MOST = 4096  # unknowns; of more the little that is saved is no matter
+SMALL = 1e-5  # an error of solutions that is far from what is warned of
+TURNS = 3  # of an estimate: at most 5 blocks of products are formed
+
+
+class Found(NamedTuple):
+    """A solution that is as good as rounding allows, and what is known of it.
+
+    Attributes
+    ----------
+    x : (n,) array
+    amplification : float
+        |A||x|/|b|, as `residual.measure` has it.
+    condition : float
+        Of the solution, if that was asked for and errors by it are `SMALL`; else -1.
+    """
+
+    x: np.ndarray
+    amplification: float
+    condition: float
+
+
+class Factors(NamedTuple):
+    """What `substitute` is told, but for what op(A) is; `into` and `left` are of the rows of A."""
+
+    start: np.ndarray
+    pointer: np.ndarray
+    rows: np.ndarray
+    panel: np.ndarray
+    panels: np.ndarray
+    pivots: np.ndarray
+    diagonal: np.ndarray
+    coupling: np.ndarray
+    table: np.ndarray
+    scalars: np.ndarray
+    reals: np.ndarray
+    adjoint: np.uint8
+    one_triangle: bool
+    unit: bool
+    indefinite: bool
+    conjugate: bool
+    into: np.ndarray
+    left: np.ndarray
+    out: np.ndarray
+    right: np.ndarray
+    widest: int
+    most: int
 
 
 class AtOnce:
@@ -33,52 +82,125 @@ class AtOnce:
         solver = system.solver
         if not isinstance(solver, Substitution):
             raise TypeError("only a substitution on the host is compiled into one call")
-        self._of = *solver.bound, *system.bound
-        self._dtype, self._shape = system.data.dtype, (system.indptr.size - 1,)
+        n, dtype = system.indptr.size - 1, system.data.dtype
+        self._dtype, self._shape = dtype, (n,)
         self._calls_blas, self._hopeful = solver.calls_blas, True
+        self._wide = np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
+        self._none = np.empty((0, n), self._wide)
+        self._of = *solver.bound, WIDTH if solver.calls_blas else 1, *system.bound, system.eps
 
-    def __call__(self, b: object) -> tuple[np.ndarray, float] | None:
-        """x, and |A||x|/|b| as `residual.measure` has it; None for what is no plain vector.
+    def __call__(self, b: object, estimated: bool) -> Found | None:
+        """x, and what is known of it; None for what is no plain vector.
 
         None, too, if x is worse than rounding makes it or a size is out of the ordinary; no other b
         is tried then.
+
+        Parameters
+        ----------
+        b : object
+        estimated : bool
+            The condition number is wanted.
         """
         if type(b) is not np.ndarray or b.shape != self._shape or b.dtype != self._dtype:
             return None
         if not (self._hopeful and b.flags.carray):
             return None
-        x = np.empty(self._shape, self._dtype)
+        x, probes = np.empty(self._shape, self._dtype), self._none
+        if estimated:
+            probes = np.zeros((b.size if b.size <= FORMED else 2, b.size), self._wide)
         if self._calls_blas:
             with single_threaded_blas():
-                amplification = _solve_at_once(*self._of, b, x)
+                found = _solve_at_once(*self._of, b, x, probes)
         else:
-            amplification = _solve_at_once(*self._of, b, x)
-        if not amplification >= 0:
+            found = _solve_at_once(*self._of, b, x, probes)
+        if not found[0] >= 0:
             self._hopeful = False
             return None
-        return x, amplification
+        return Found(x, *found)
 
 
 @jit
 def solve_at_once(
     start, pointer, rows, panel, panels, pivots, diagonal, coupling, table, scalars, reals, adjoint,
     one_triangle, unit, indefinite, conjugate, transposed, conjugated,
-    into, left, out, right, widest,
-    indptr, indices, data, flipped, badly_scaled, norm, limits, b, x,
+    into, left, out, right, widest, most,
+    indptr, indices, data, flipped, badly_scaled, norm, limits, eps, b, x, probes,
 ):  # fmt: skip
-    """|A||x|/|b| of the solution x of op(A) x = b, or -1 if it is not fine; see `measure`."""
+    """|A||x|/|b| of the solution x of op(A) x = b, and its condition number; see `Found`.
+
+    The first is -1 if x is not fine; without `probes` the second one is not estimated.
+    """
     n = b.size
     B, X = b.reshape((1, n)), x.reshape((1, n))
-    substitute(
+    if transposed:  # the side of the rows of A comes first
+        into, left, out, right = out, right, into, left
+    of = Factors(
         start, pointer, rows, panel, panels, pivots, diagonal, coupling, table, scalars, reals,
-        adjoint, one_triangle, unit, indefinite, conjugate, transposed, conjugated,
-        into, left, out, right, widest, 1, B, X,
+        adjoint, one_triangle, unit, indefinite, conjugate, into, left, out, right, widest, most,
     )  # fmt: skip
+    by = borrow(of)
+    _substitute(by, transposed, conjugated, B, X)
     R, sizes = np.empty((1, n), x.dtype), np.empty((4, 1), reals.dtype)
-    _, amplification, fine = measure(
+    worst, amplification, fine = measure(
         indptr, indices, data, flipped, badly_scaled, norm, limits, X, B, R, sizes
     )
-    return amplification if fine else -1.0
+    condition = -1.0
+    if fine and probes.size > 0 and 0 < sizes[1, 0] < np.inf:
+        error, w = max(worst, eps), np.empty(n)
+        weights(indptr, indices, data, flipped, X, B, sizes[1], error, w)
+        condition = _one_norm(by, transposed, w, probes, SMALL / error)
+    return amplification if fine else -1.0, condition
 
 
-_solve_at_once: Callable[..., float] = solve_at_once
+_solve_at_once: Callable[..., tuple[float, float]] = solve_at_once
+
+
+@allocating
+def _substitute(of, transposed, conjugated, B, X):
+    """See `substitute`, for borrowed `Factors`."""
+    into, left, out, right = of.into, of.left, of.out, of.right
+    if transposed:
+        into, left, out, right = out, right, into, left
+    substitute(
+        of.start, of.pointer, of.rows, of.panel, of.panels, of.pivots, of.diagonal, of.coupling,
+        of.table, of.scalars, of.reals, of.adjoint, of.one_triangle, of.unit, of.indefinite,
+        of.conjugate, transposed, conjugated, into, left, out, right, of.widest, of.most, B, X,
+    )  # fmt: skip
+
+
+@inlined
+def _one_norm(of, flip, w, X, enough):
+    """1-norm of W op(A)^-H, as `factor.one_norm` has it; -1 if that is more than `enough`.
+
+    X are zeros: two vectors, or as many as there are unknowns if these are few.
+    """
+    n, found = X.shape[1], -1.0
+    complete = n <= FORMED
+    if complete:
+        for j in range(n):
+            X[j, j] = 1
+    else:
+        begin(X)
+    Y, S = np.empty_like(X), np.empty_like(X)
+    sums, own = np.empty(X.shape[0]), np.empty(X.shape[0])
+    for turn in range(TURNS):
+        _substitute(of, not flip, not flip, X, Y)
+        signs(w, Y, S, sums)
+        j = np.argmax(sums)  # of NaN, if there is one
+        if sums[j] < found:
+            break
+        found = sums[j]
+        if turn == TURNS - 1 or complete or not np.isfinite(found):
+            break
+        _substitute(of, flip, flip, S, Y)
+        largest, first, second = gains(Y, X, own)
+        if not np.isfinite(largest):
+            return -1.0
+        if largest <= own[j]:
+            break
+        found = max(found, largest)
+        if found <= enough:
+            break
+        X[:] = 0
+        X[0, first] = X[1, second] = 1
+    return found if found <= enough else -1.0

@@ -18,6 +18,7 @@ from ..protocol import (
     Progress,
     panel_offsets,
 )
+from ..symbolic.matching import Matching
 from ..symbolic.plan import front_flops
 from ..symbolic.scaling import Scaling, scaled
 from ..symbolic.symbolic import Symbolic
@@ -26,8 +27,10 @@ from .assembly import Delays, Work
 from .blas import routines
 from .blas_limit import single_threaded_blas
 from .factor import CpuFactor
+from .factor_at_once import MOST, FactorAtOnce
 from .factorize import run
 from .layout import Layout
+from .often import Often
 from .settle import Place, settle
 from .threads import run_team
 
@@ -36,6 +39,7 @@ _ROOM = 2  # times the panels, for those of fronts that take columns over; more 
 _LEAST_ROOM = 1 << 16  # entries, and names, for columns that are delayed: untouched, it is free
 _UNCHECKED_BYTES = 1 << 24  # so little is taken without a look at the system's memory
 _NOBODY = np.empty(0, np.int32)
+_often = Often()  # small systems are factorized
 _NO_DELAYS = Delays(_NOBODY, _NOBODY, np.empty(0, np.int64), _NOBODY, True)
 _BEGINNING = np.zeros(phases.STATE_SIZE, np.int64)  # of the words of a team
 _BEGINNING[[team.FAILURE, team.WEAK, phases.WORD]] = team.NO_FAILURE, team.SOUND, phases.CLOSED
@@ -61,6 +65,8 @@ class CpuBackend:
         self.panel = panel_offsets(plan, symbolic.method)
         self._flops = float(front_flops(plan.start, plan.pointer).sum())
         self._layouts: dict[int, Layout] = {}
+        self._small = 0 < symbolic.n <= MOST and self._flops <= _INLINE_FLOPS
+        self._at_once: FactorAtOnce | None = None
 
     def layout(self, threads: int) -> Layout:
         """Where everything lies for so many threads."""
@@ -112,6 +118,19 @@ class CpuBackend:
         if place.symbolic is symbolic:
             factor.storage, factor.arena = work.panels, work.arena if previous else None
         return factor
+
+    def at_once(
+        self, matrix: Canonical, matching: Matching | None, previous: NumericFactor | None
+    ) -> CpuFactor | None:
+        """See `protocol.Backend`."""
+        if not (self._small and _often()):
+            return None
+        helpers.compile_for("cpu", self.symbolic.method.name, matrix.dtype)
+        made = self._at_once
+        if made is None or made.matching is not matching:
+            place = Place(self.symbolic, self.panel, self.device)
+            made = self._at_once = FactorAtOnce(place, self.layout(1), matching)
+        return made(matrix, previous.storage if isinstance(previous, CpuFactor) else None)
 
     def _work(
         self,

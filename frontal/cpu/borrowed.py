@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from numba import types
 from numba.core import cgutils
+from numba.core.imputils import impl_ret_borrowed
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, lower_getattr_generic, models, register_model
 
-from .._jit import intrinsic
+from .._jit import inner, intrinsic
 
 
 class Borrowed(types.CPointer):
@@ -38,12 +39,16 @@ class _Attributes(AttributeTemplate):
 def _load(context, builder, kind, pointer, name):
     place, of = kind.field(name)
     where = cgutils.gep_inbounds(builder, pointer, 0, place)
-    return context.data_model_manager[of].load_from_data_pointer(builder, where)
+    value = context.data_model_manager[of].load_from_data_pointer(builder, where)
+    return impl_ret_borrowed(context, builder, of, value)  # counted, where references are
 
 
 @intrinsic
 def borrow(typingctx, values):
-    """A pointer to a named tuple, for as long as the calling function runs."""
+    """A pointer to a named tuple, for as long as the calling function runs.
+
+    Arrays that it alone refers to live until a later `hold` of it.
+    """
     signature = Borrowed(values)(values)
 
     def codegen(context, builder, signature, arguments):
@@ -53,3 +58,8 @@ def borrow(typingctx, values):
         return slot
 
     return signature, codegen
+
+
+@inner
+def hold(values):
+    """Keep the arrays of tuples until here: a pointer to them does not."""

@@ -12,11 +12,14 @@ from ..protocol import Health, HostFactor, relative_pivots
 from ..sizes import least
 from ..symbolic.scaling import Scaling
 from ..values import StoredOrder
-from .at_once import MOST, AtOnce
+from .at_once import MOST, AtOnce, Found
+from .often import Often
 from .settle import Place
 from .substitution import Side, Substitution
 from .system import HostSystem, host_system
 from .triangular import diagonal_of_panels
+
+_often = Often()
 
 
 class CpuFactor:
@@ -33,7 +36,7 @@ class CpuFactor:
         self.panels, self.pivots, self.perturbed, self._coupling, self.nulls = host
         self.dtype, self.matrix_dtype = self.panels.dtype, matrix.dtype
         self._diagonal: np.ndarray | None = None
-        self._health: Health | None = None
+        self.known: Health | None = None
         self._systems: dict[tuple[str, np.dtype], System] = {}
         self._at_once: dict[str, AtOnce | None] = {}
         # what the factors were computed in, kept by those who factorize again and again
@@ -51,10 +54,10 @@ class CpuFactor:
 
     def health(self) -> Health:
         """See `NumericFactor`; values were looked at on the host."""
-        if self._health is None:
+        if self.known is None:
             of = self.matrix, self.symbolic, self.scaling, self.coupling()
-            self._health = Health(least(relative_pivots(self.diagonal(), *of)))
-        return self._health
+            self.known = Health(least(relative_pivots(self.diagonal(), *of)))
+        return self.known
 
     def growth(self) -> float:
         """See `NumericFactor`."""
@@ -118,12 +121,14 @@ class CpuFactor:
             self._systems[trans, dtype] = system
         return system
 
-    def at_once(self, b: object, trans: str) -> tuple[np.ndarray, float] | None:
+    def at_once(self, b: object, trans: str, estimated: bool) -> Found | None:
         """See `NumericFactor`."""
+        if not _often():
+            return None
         if trans not in self._at_once:
             self._at_once[trans] = self._made_at_once(trans)
         solve = self._at_once[trans]
-        return None if solve is None else solve(b)
+        return None if solve is None else solve(b, estimated)
 
     def _made_at_once(self, trans: str) -> AtOnce | None:
         system = self.system(trans, self.dtype)

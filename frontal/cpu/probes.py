@@ -9,7 +9,7 @@ from .._jit import brief
 from ..accuracy import Gains
 from .residual import as_rows
 
-_FORMED = 4  # orders up to which all columns are formed
+FORMED = 4  # orders up to which all columns are formed
 
 
 class HostProbes:
@@ -26,14 +26,14 @@ class HostProbes:
 
     def __init__(self, weights: np.ndarray, dtype: DTypeLike = np.float64) -> None:
         self.n, self._weights, self._dtype = weights.size, weights, dtype
-        self.complete = self.n <= _FORMED
+        self.complete = self.n <= FORMED
 
     def first(self) -> np.ndarray:
         """See `Probes`; all columns if they are few."""
         if self.complete:
             return np.eye(self.n, dtype=self._dtype, order="F")
         X = np.empty((2, self.n), self._dtype)
-        _begin(X)
+        begin(X)
         return X.T
 
     def units(self, first: int, second: int) -> np.ndarray:
@@ -46,7 +46,7 @@ class HostProbes:
         """See `Probes`."""
         rows = as_rows(Y)
         S, sums = np.empty(rows.shape, self._dtype_of(rows)), np.empty(rows.shape[0])
-        _signs(self._weights, rows, S, sums)
+        signs(self._weights, rows, S, sums)
         return sums, S.T
 
     def _dtype_of(self, Y: np.ndarray) -> np.dtype:
@@ -55,12 +55,12 @@ class HostProbes:
     def gains(self, Z: np.ndarray, X: np.ndarray) -> Gains:
         """See `Probes`."""
         own = np.empty(X.shape[1])
-        largest, first, second = _gains(as_rows(Z), as_rows(X), own)
+        largest, first, second = gains(as_rows(Z), as_rows(X), own)
         return Gains(largest, (first, second), own)
 
 
 @brief
-def _begin(X):
+def begin(X):
     """The mean of all columns of the unit matrix, and a growing, alternating sum of them."""
     n = X.shape[1]
     for i in range(n):
@@ -69,7 +69,7 @@ def _begin(X):
 
 
 @brief
-def _signs(weights, Y, S, sums):
+def signs(weights, Y, S, sums):
     """S = W sign(Y), and the 1-norms of the rows of Y W."""
     least = np.finfo(sums.dtype).tiny  # so that 1 / size is a number
     for c in range(Y.shape[0]):
@@ -83,7 +83,7 @@ def _signs(weights, Y, S, sums):
 
 
 @brief
-def _gains(Z, X, own):
+def gains(Z, X, own):
     """See `Gains`: the largest modulus of the columns of Z, and those of the largest two."""
     n, largest, other, first, second = Z.shape[1], -1.0, -1.0, 0, 0
     for i in range(n):

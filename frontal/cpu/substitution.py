@@ -14,7 +14,7 @@ from .blas_limit import single_threaded_blas
 from .residual import as_rows, measure
 from .triangular import SMALL, extent, substitute
 
-_WIDTH = 32  # right-hand sides solved together by BLAS,
+WIDTH = 32  # right-hand sides solved together by BLAS,
 _MANY = 16  # by which so many are solved in small fronts too
 _NO_FACTORS = np.empty(0)
 _substitute: Callable[..., None] = substitute  # of more arguments than are written out
@@ -78,7 +78,7 @@ class Substitution:
         X = np.empty(given.shape, dtype if dtype == self._dtype else self._common(dtype))
         if self.calls_blas or given.shape[0] >= _MANY:
             with single_threaded_blas():
-                _substitute(*self.bound, _WIDTH, given, X)
+                _substitute(*self.bound, WIDTH, given, X)
         else:
             _substitute(*self.bound, 1, given, X)
         return X.T
@@ -99,7 +99,7 @@ class Substitution:
         X, R = np.empty(given.shape, given.dtype), np.empty(given.shape, given.dtype)
         if self.calls_blas or given.shape[0] >= _MANY:
             with single_threaded_blas():
-                found = _substitute_and_measure(*self.bound, _WIDTH, *of, given, X, R, sizes)
+                found = _substitute_and_measure(*self.bound, WIDTH, *of, given, X, R, sizes)
         else:
             found = _substitute_and_measure(*self.bound, 1, *of, given, X, R, sizes)
         return X.T, R.T, found

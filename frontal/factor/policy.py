@@ -121,6 +121,12 @@ def factorize(
     ImpreciseError
         If a factor in single precision tells that one in double has to decide.
     """
+    if isinstance(given, Canonical) and not mixed:
+        found = analysis.engine.at_once(given, analysis.matching, previous)
+        if found is not None:
+            solver = Solver(found, Verdict(before.singular))
+            solver.examine(before)
+            return analysis, solver
     course = _Course(given, analysis, mixed)
     while True:
         try:

@@ -58,14 +58,21 @@ class Solver:
         """What `solve` gives for a plain vector of which nothing is to be said; None for others.
 
         So it is where the factor gives a solution without refinement, and a condition number that
-        was estimated before holds for it and is small.
+        is estimated with it, or was before and holds for it, is small.
         """
-        if not self.verdict.estimates or trans not in ("N", "T", "H"):
+        verdict = self.verdict
+        if trans not in ("N", "T", "H") or self.mixed:
             return None
-        found = self.factor.at_once(b, trans)
-        if found is None or not self.verdict.silent(found[1], trans, self._silent):
+        first = not verdict.estimates
+        if first and not verdict.as_it_is(self.factor):
             return None
-        return found[0]
+        found = self.factor.at_once(b, trans, first)
+        if found is None:
+            return None
+        x, amplification, condition = found
+        if condition >= 0:
+            verdict.learn(trans, amplification, Estimate(condition, ()))
+        return x if verdict.silent(amplification, trans, self._silent) else None
 
     def solve(
         self, b: Any, trans: str, steps: int | None, about: Callable[[], dict[str, Any]] | None

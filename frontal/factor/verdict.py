@@ -222,10 +222,18 @@ class Verdict:
             _require_condition(estimate, eps)
         elif self._may_be_singular(factor, eps):
             estimate = estimate._replace(condition=max(estimate.condition, 1 / eps))
-        self.estimates[trans != "N", _decade(amplification)] = estimate
+        self.learn(trans, amplification, estimate)
         if estimate.condition * eps > 0.1 and "N" not in self.nulls and hides(factor):
             self.seek_nulls(factor)
         return estimate
+
+    def learn(self, trans: str, amplification: float, estimate: Estimate) -> None:
+        """Keep the condition number of a solution with such an |op(A)||x|/|b|."""
+        self.estimates[trans != "N", _decade(amplification)] = estimate
+
+    def as_it_is(self, factor: NumericFactor) -> bool:
+        """Whether condition numbers are estimated by the factors alone, as no pivot is small."""
+        return self.found is None and not hides(factor)
 
     def silent(self, amplification: float, trans: str, error: float) -> bool:
         """Whether nothing new has to be asked, nor a word to be said, of a solution.

@@ -377,10 +377,7 @@ def scale_values(indptr, indices, data, row, column, alike, out):
         modulus[p] = np.abs(data[p])
     if alike:
         scale = 0.5 * (np.log2(row) + np.log2(column))
-        for p in range(data.size):
-            size = modulus[p]
-            modulus[p] = np.log2(size) if 0 < size < np.inf else -np.inf
-        _equal_rows(indptr, indices, modulus, scale)
+        _equal_rows(indptr, indices, _logarithms(modulus.view(np.int64)), scale)
         row[:] = _powers(np.rint(scale))
         column[:] = row
     else:

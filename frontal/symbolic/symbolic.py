@@ -52,9 +52,20 @@ class Symbolic:
     row_perm: np.ndarray = field(repr=False)
     plan: Plan = field(repr=False)
 
-    def with_values(self, values: np.ndarray, hermitian: bool = False) -> Canonical:
-        """The matrix of this pattern with these values, by columns; they are kept, not copied."""
-        return Canonical(self.indptr, self.indices, values, self.n, self.method, hermitian)
+    def with_values(
+        self,
+        values: np.ndarray,
+        hermitian: bool = False,
+        norms: tuple[float, float] | None = None,
+    ) -> Canonical:
+        """The matrix of this pattern with these values, by columns; they are kept, not copied.
+
+        Its `norms` need not be computed where they are known.
+        """
+        of = Canonical(self.indptr, self.indices, values, self.n, self.method, hermitian)
+        if norms is not None:
+            of.__dict__["norms"] = norms
+        return of
 
 
 class Choices(NamedTuple):

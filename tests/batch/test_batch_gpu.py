@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import frontal
 from frontal.batch.device_scaling import Equilibration
 from frontal.batch.forest import forest
-from frontal.batch.host import pattern_of
+from frontal.cpu.single import pattern_of
 from frontal.errors import BatchError, PerformanceWarning
 from frontal.method import LU
 from frontal.problems import convdiff2d, poisson2d
@@ -53,7 +53,8 @@ def test_scalings_on_a_device(device, alike):
         given.append((one @ sp.diags_array(s) if alike else one).tocsc().data)
     given = np.stack(given)
     analysis = frontal.analyze(A, kind="symmetric" if alike else "general", backend="cpu")
-    made = Equilibration(pattern_of(analysis, panel_offsets(analysis.plan, LU)), alike, device)
+    pattern = pattern_of(analysis.symbolic, analysis.matching, panel_offsets(analysis.plan, LU))
+    made = Equilibration(pattern, alike, device)
     assert made.fits
     row, column = (device.download(x) for x in made(device.upload(given)))
     for i in range(3):

@@ -12,6 +12,7 @@ import numpy as np
 from ...matrix import Canonical
 from ...method import tiny_pivot
 from ...protocol import HostFactor, NumericFactor, PivotFailure, Progress
+from ...symbolic.matching import Matching
 from ...symbolic.scaling import Scaling
 from ...symbolic.symbolic import Symbolic
 from ..runtime import device as devices
@@ -112,6 +113,11 @@ class GpuBackend:
         if storage.solver is not None:
             storage.solver.renew()
         return storage, state.read()
+
+    def at_once(
+        self, matrix: Canonical, matching: Matching | None, previous: NumericFactor | None
+    ) -> None:
+        """See `protocol.Backend`: values on the host are moved first."""
 
     def values_on_host(self, values: Array) -> np.ndarray:
         """See `protocol.Backend`."""

@@ -206,7 +206,7 @@ class GpuFactor:
             self._systems[key] = DeviceSystem(self, trans, dtype)
         return self._systems[key]
 
-    def at_once(self, b: object, trans: str) -> None:
+    def at_once(self, b: object, trans: str, estimated: bool) -> None:
         """See `NumericFactor`: vectors on the host are moved first."""
 
     def sweep(self, x: np.ndarray, transposed: bool) -> None:

@@ -272,6 +272,7 @@ class TestForks:
         A = problems.poisson2d(8)
         factor = frontal.factorize(A)
         expected = factor.solve(np.ones(64))
+        factor.solve(np.ones(64))
         frontal.solve(A, np.ones(64))  # all is compiled: Numba's lock is no matter of this test
         stop = threading.Event()
 

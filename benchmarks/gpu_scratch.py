@@ -94,7 +94,7 @@ def measure(
     ----------
     solver : Frontal or CuDSS
     b : (n,) array
-    device : gpu_sparse.Device
+    device : gpu_gauges.Device
     samples : dict
         Gets seconds of "scratch", "scratch_analysis", "scratch_factor" and "scratch_solve".
     """

@@ -124,23 +124,27 @@ def _stamp(library: Untyped) -> Stamp | None:
 def reached(library: Untyped, ends: Untyped = None) -> list[Untyped]:
     """A library, those that it calls, and those that parts among them call.
 
+    Callers come first: LLVM leaves out a function that nothing has called so far.
+
     Parameters
     ----------
     library : CodeLibrary
     ends : callable, optional
         Tells whose calls are not looked at.
     """
-    found, waiting = {library: None}, [library]
-    while waiting:
-        one = waiting.pop()
+    seen, last = {library}, []
+
+    def visit(one: Untyped) -> None:
         follow = one is library or isinstance(one, Part)
-        if not follow or (ends is not None and ends(one)):
-            continue
-        for called in one._linking_libraries:
-            if called not in found:
-                found[called] = None
-                waiting.append(called)
-    return [*found]
+        if follow and not (ends is not None and ends(one)):
+            for called in one._linking_libraries:
+                if called not in seen:
+                    seen.add(called)
+                    visit(called)
+        last.append(one)
+
+    visit(library)
+    return last[::-1]
 
 
 def _linked(libraries: list[Untyped]) -> Untyped:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from numba.core import event
 
-from frontal import _disk_cache, _jit
+from frontal import _disk_cache, _jit, _library
 
 SOURCE = """
     import frontal._jit as _jit
@@ -197,6 +197,13 @@ def test_a_part_whose_callee_has_been_compiled_since(parts, tmp_path):
     (path,) = (path for path in files(tmp_path) if path.name.startswith("parts.second"))
     path.unlink()
     assert parts("second") == (12, 1, 1)
+
+
+def test_callers_are_put_together_before_what_they_call():
+    top, middle, bottom = (object.__new__(_library.Part) for _ in range(3))
+    top._linking_libraries, middle._linking_libraries = [bottom, middle], [bottom]
+    bottom._linking_libraries = []
+    assert _library.reached(top) == [top, middle, bottom]
 
 
 def test_numba_is_left_as_it_was(parts):

@@ -7,6 +7,10 @@ systems need too.
 
 from __future__ import annotations
 
+import contextlib
+import sys
+from collections.abc import Iterator
+
 LEAST = 16  # calls that go the general way
 
 
@@ -22,3 +26,14 @@ class Often:
             return True
         self._calls += 1
         return False
+
+
+@contextlib.contextmanager
+def never() -> Iterator[None]:
+    """All calls go the general way."""
+    global LEAST
+    old, LEAST = LEAST, sys.maxsize
+    try:
+        yield
+    finally:
+        LEAST = old

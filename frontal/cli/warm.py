@@ -231,6 +231,9 @@ def _systems(task: Task) -> None:
             for width in _WIDTHS:
                 factor.solve(b[:, :width], trans, return_info=True)
         factor.refactorize(A).solve(b[:, 0])
+        if task.what == "lu":
+            moved = permuted(convdiff3d(4), symmetric=False)  # scaled by a matching
+            factorize(moved.astype(task.dtype), backend=task.backend)
     if task.backend == "cpu":
         for _ in range(often.LEAST + 1):  # then by the code for those who do so often
             factor.refactorize(A).solve(b[:, 0].copy())

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from gpu_cases import DTYPES
-from gpu_worker import _driver
+from gpu_worker import Worker
 from harness import RESULTS, commit, machine, now, versions
 
 CASES = ((8, 10000), (16, 10000), (32, 10000), (64, 5000), (128, 1000), (256, 500))
@@ -92,7 +92,6 @@ def measured(rungs: dict[str, Callable[[], Any]], reps: int) -> dict[str, list[f
 
 
 def main() -> None:
-    import cupy
     import torch
 
     parser = argparse.ArgumentParser(description=__doc__)
@@ -102,9 +101,7 @@ def main() -> None:
     parser.add_argument("--reps", type=int, default=50)
     parser.add_argument("--output", type=Path, default=RESULTS / "gpu_public.jsonl")
     options = parser.parse_args()
-    name = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)["name"].decode()
-    gpu = {"device": name, "driver": _driver(), "cupy": cupy.__version__}
-    about = {"gpu": gpu | {"torch": torch.__version__}, "machine": machine()}
+    about = {"gpu": Worker().about() | {"torch": torch.__version__}, "machine": machine()}
     about |= {"versions": versions(), "commit": commit()}
     cases = [(d, r, *c) for d in options.dtypes for r in options.routines for c in CASES]
     with options.output.open("w") as stream:

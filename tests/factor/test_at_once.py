@@ -102,7 +102,8 @@ def test_plain_vectors_are_solved_at_once(at_once, kind, dtype, trans):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_first_solutions_are_judged_alike(at_once, dtype, kind, trans):
     """Bits and condition numbers, where all columns of the inverse are formed and where not."""
-    eps = float(np.finfo(dtype).eps)
+    single = np.dtype(dtype) == np.complex64  # the last bits were seen to differ
+    rounding = 4 * float(np.finfo(dtype).eps) if single else 0.0
     for n in (1, 2, 4, 5, 33):
         A, b = system(n, kind, dtype, n)
         factor = frontal.factorize(A, kind=kind, backend="cpu")
@@ -114,7 +115,9 @@ def test_first_solutions_are_judged_alike(at_once, dtype, kind, trans):
         assert found.keys() == expected.keys()
         for place, estimate in found.items():
             assert estimate.columns == expected[place].columns
-            assert estimate.condition == pytest.approx(expected[place].condition, rel=4 * eps)
+            assert estimate.condition == pytest.approx(
+                expected[place].condition, rel=rounding, abs=0.0
+            )
     assert all(at_once)
 
 

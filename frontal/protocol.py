@@ -205,6 +205,14 @@ class NumericFactor(Protocol):
         """Positions of pivots that bear their columns badly, ascending."""
         ...
 
+    def bears(self, few: int, growth: float) -> bool:
+        """Whether pivots bear their columns.
+
+        But for a `few` that are `failed`, if the factors have not grown beyond that; and for those
+        that can go nowhere.
+        """
+        ...
+
     def health(self) -> Health:
         """What the pivots tell."""
         ...

@@ -44,7 +44,7 @@ class _Forest(GpuBackend):
         """The factor of all blocks that have one; values are on the device."""
         dtype = np.dtype(values.dtype)
         scales: Given = (scaling.row, scaling.column) if isinstance(scaling, Resident) else None
-        with self._lists(dtype):
+        with self._lists(dtype, before):
             given = self.entries, values, scaling, scales
             matrix = DeviceMatrix(*given, there=True, hermitian=False)
             tiny = tiny_pivot(dtype, self.symbolic.method)

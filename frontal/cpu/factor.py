@@ -59,6 +59,10 @@ class CpuFactor:
             self.known = Health(least(relative_pivots(self.diagonal(), *of)))
         return self.known
 
+    def bears(self, few: int, growth: float) -> bool:
+        """See `NumericFactor`."""
+        return True
+
     def growth(self) -> float:
         """See `NumericFactor`."""
         panels = self.panels

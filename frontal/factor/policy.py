@@ -19,7 +19,7 @@ from ..errors import (
 from ..matrix import Canonical
 from ..method import LU
 from ..protocol import DelayFailure, NumericFactor, PivotFailure, Progress
-from ..symbolic.amended import movable, moved_up, taken_over_last
+from ..symbolic.amended import moved_up, taken_over_last
 from ..symbolic.scaling import Scaling, equilibrated, scaling_of
 from ..symmetry import check_promise
 from .analyzed import Analyzed
@@ -189,7 +189,8 @@ class _Course:
 
     def refuse_weak(self, factor: NumericFactor) -> None:
         """Raise where pivots do not bear their columns, and these can still go elsewhere."""
-        if self._rounds < _MOST and not _bears(factor):
+        enough = float(np.finfo(factor.dtype).eps ** -0.5)
+        if self._rounds < _MOST and not factor.bears(_FEW, enough):
             raise WeakPivots(factor)
 
     def refuse_vanished(self, solver: Solver) -> None:
@@ -342,14 +343,6 @@ def _scaling(given: Canonical, analysis: Analyzed, plain: bool) -> Scaling | Non
     if plain:
         return equilibrated(given, method.one_triangle).scaling
     return scaling_of(given, analysis.matching, method.one_triangle)
-
-
-def _bears(factor: NumericFactor) -> bool:
-    """Whether pivots bear their columns, but for a few that refinement answers for."""
-    failed = movable(factor.symbolic, factor.failed)
-    if not failed.size:
-        return True
-    return failed.size <= _FEW and factor.growth() <= np.finfo(factor.dtype).eps ** -0.5
 
 
 def _check_promise(matrix: Canonical, analysis: Analyzed) -> None:

@@ -71,7 +71,7 @@ class GpuBackend:
         """See `protocol.Backend`; pivots below `tiny` are replaced, if columns go on elsewhere."""
         dtype = np.dtype(values.dtype if dtype is None else dtype)
         before = previous if isinstance(previous, GpuFactor) else None
-        with self._lists(dtype):
+        with self._lists(dtype, before):
             scales = before.scales if before is not None and before.scaling is scaling else None
             matrix = DeviceMatrix(
                 self.entries, values, scaling, scales, there=there, hermitian=hermitian
@@ -86,12 +86,13 @@ class GpuBackend:
         return GpuFactor(matrix, storage, outcome.replaced, outcome.examined)
 
     @contextmanager
-    def _lists(self, dtype: np.dtype) -> Iterator[None]:
+    def _lists(self, dtype: np.dtype, before: GpuFactor | None) -> Iterator[None]:
         """Begin the lists of tasks; none is at work any more where that leads nowhere."""
         with quoting_memory(self._device, lambda: memory.required(self.pattern, dtype)):
             try:
-                begin_kernels(self.pattern, dtype)
-                self.pattern.begin(dtype)
+                if not self._has_memory(before, dtype):  # where all has begun
+                    begin_kernels(self.pattern, dtype)
+                    self.pattern.begin(dtype)
                 yield
             except BaseException:
                 self.pattern.finish()
@@ -101,18 +102,22 @@ class GpuBackend:
         self, matrix: DeviceMatrix, dtype: np.dtype, tiny: float, before: GpuFactor | None
     ) -> tuple[Prepared, Outcome]:
         """Factorize, in the memory of the factor before if that fits; waits for the outcome."""
-        given, pattern = matrix.scaled(dtype), self.pattern
-        if before is not None and before.pattern is pattern and before.dtype == given.dtype:
+        pattern = self.pattern
+        if before is not None and self._has_memory(before, dtype):
             storage = before.storage
         else:
-            fresh = memory.allocate(pattern, given.dtype)
-            storage = Prepared(**vars(fresh))
+            storage = Prepared(**vars(memory.allocate(pattern, dtype)))
         if storage.factorization is None or storage.factorization.tiny != tiny:
-            storage.factorization = Factorization(pattern, storage, given.size, tiny)
-        state = storage.factorization(given, matrix.examination)
+            storage.factorization = Factorization(pattern, storage, matrix.values.size, tiny)
+        matrix.put_scaled(storage.factorization.values)
+        state = storage.factorization(matrix.examination)
         if storage.solver is not None:
             storage.solver.renew()
         return storage, state.read()
+
+    def _has_memory(self, before: GpuFactor | None, dtype: np.dtype) -> bool:
+        """Whether a factor has the memory for another one."""
+        return before is not None and before.pattern is self.pattern and before.dtype == dtype
 
     def at_once(
         self, matrix: Canonical, matching: Matching | None, previous: NumericFactor | None

@@ -9,6 +9,7 @@ import numpy as np
 from ...matrix import Canonical, on_device, working_dtype
 from ...method import tiny_pivot
 from ...protocol import Health, HostFactor
+from ...symbolic.amended import movable
 from ...values import StoredOrder
 from ..runtime.array import Array
 from . import health
@@ -31,8 +32,8 @@ class GpuFactor:
         The factors.
     perturbed : int
         Pivots that were replaced.
-    examined : (5,) float64 array
-        What was found when the factor was looked at; see `health.health_of`.
+    examined : (6,) float64 array
+        What was found when the factor was looked at; see `health.examination`.
     """
 
     backend, asynchronous = "gpu", True
@@ -89,6 +90,22 @@ class GpuFactor:
         Infinite where a pivot was replaced; of LU, and of large fronts, 0 if all are sound.
         """
         return float(self._examined[4])
+
+    def bears(self, few: int, growth: float) -> bool:
+        """See `NumericFactor`; by what was found at once, if that is enough."""
+        count = int(self._examined[5:].view(np.int64)[0])
+        if not count:
+            return True
+        if self.symbolic.method.indefinite and count <= few and self._growth_at_most() <= growth:
+            return True
+        failed = movable(self.symbolic, self.failed)
+        return not failed.size or (failed.size <= few and self.growth() <= growth)
+
+    def _growth_at_most(self) -> float:
+        """A bound of `growth` for L D L^H, by L where it is large, D and the values."""
+        _, d, size = self._examined[:3].tolist()
+        norm = size if self.scaling is None else 1.0
+        return max(LIMIT, self.largest_multiplier, d) / norm if norm else np.inf
 
     @property
     def failed(self) -> np.ndarray:

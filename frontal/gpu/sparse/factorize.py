@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-import numpy as np
-
 from ...method import Method
 from ..runtime.array import NULL, Array
 from ..runtime.device import Device
@@ -38,6 +36,11 @@ class Factorization:
         Pivots below this are made that large, if there are other rows that have their columns.
     trace : device array (tasks, 4) of int64, optional
         Gets the nanoseconds at which each task began, was assembled, was summed and ended.
+
+    Attributes
+    ----------
+    values : device array (entries,)
+        Of the matrix that is factorized; for others to fill.
     """
 
     def __init__(
@@ -51,9 +54,10 @@ class Factorization:
         self.pattern, self.tiny = pattern, tiny
         self._numbers = storage.panels, storage.blocks, storage.largest
         device, dtype = pattern.device, storage.panels.dtype
-        self._values = device.xp.empty(max(entries, 1), dtype)
+        room = device.xp.empty(max(entries, 1), dtype)
+        self.values: Array = room[:entries]
         self._state = State(pattern, dtype)
-        given = pattern, storage, self._values, tiny, self._state
+        given = pattern, storage, room, tiny, self._state
         self._parts = small_fronts.launches(*given) if pattern.schedule.small.any() else []
         if pattern.tasks.count:
             self._parts.append(_tiles(*given, trace))
@@ -62,8 +66,8 @@ class Factorization:
         self._run = Replayed(device, self._clear, launches)
         self._examined = False
 
-    def __call__(self, values: Array | np.ndarray, examination: Examination | None = None) -> State:
-        """Factorize values on the host or the device; nothing waits for the device.
+    def __call__(self, examination: Examination | None = None) -> State:
+        """Factorize `values`; nothing waits for the device.
 
         Parameters
         ----------
@@ -76,12 +80,10 @@ class Factorization:
         State
             What the launches find.
         """
-        kept = self._values[: values.size]
-        self.pattern.device.copy(values, kept)
         again = self._run.runs > 0
         look = None
-        if examination is not None and not self._examined and values.size:
-            look = examination(*self._numbers, kept, self._state.examined, again)
+        if examination is not None and not self._examined and self.values.size:
+            look = examination(*self._numbers, self.values, self._state.examined, again)
         if look is not None and again:  # from now on a part of the graph
             self._run.append(look)
             self._examined = True
@@ -90,10 +92,9 @@ class Factorization:
             look()
         return self._state
 
-    def timed(self, values: Array) -> list[float]:
+    def timed(self) -> list[float]:
         """Milliseconds of each level of small fronts, and of all others together."""
         device = self.pattern.device
-        device.copy(values, self._values[: values.size])
         self._clear()
         return [device.milliseconds(lambda p=part: [x() for x in p]) for part in self._parts]
 

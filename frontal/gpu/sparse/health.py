@@ -24,7 +24,7 @@ from .storage import Blocks, Storage
 
 def health_of(method: Method, dtype: np.dtype, found: np.ndarray) -> Health:
     """Understand the numbers that an `examination` leaves."""
-    loss, largest, size, gap, _ = found.tolist()
+    loss, largest, size, gap = found[:4].tolist()
     hermitian = gap <= ROUNDING * float(np.finfo(dtype).eps) * size
     if method.scaling:
         loss *= max(largest, float(np.finfo(dtype).tiny))
@@ -54,8 +54,9 @@ def examination(
     ----------
     mirror : device array (nnz,) or None
         Where the value of the transposed entry is, for each value. None: symmetry is no matter.
-    found : device array (5,) of float64
-        Zero at first; gets what `health_of` understands, and the largest of `largest`.
+    found : device array (6,) of float64
+        Zero at first; gets what `health_of` understands, the largest of `largest`, and as an int64
+        how many of these are beyond `structs.LIMIT`.
     """
     n = int(pattern.plan.start[-1])
     long = mirror is not None and mirror.dtype.itemsize > 4
@@ -79,7 +80,7 @@ def growth(
     coupling = storage.blocks.coupling if storage.blocks else NULL
     kernel = device.kernel("system.cu", "system_largest", panels.dtype, **constants(pattern))
     kernel(
-        (launch.system_blocks(launch.SYSTEM_THREADS * n, device.limits),),
+        (launch.system_blocks(32 * n, device.limits),),
         (launch.SYSTEM_THREADS,),
         (*_fronts(pattern, panels), np.int32(lanes), pointer, values, coupling, found),
     )

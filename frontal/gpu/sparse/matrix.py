@@ -63,29 +63,37 @@ class DeviceMatrix:
 
     def scaled(self, dtype: np.dtype) -> Array:
         """The values that are factorized, in the scalar type of the factors."""
-        values = self._scaled()
-        return values if values.dtype == dtype else values.astype(dtype)
+        out = self.entries.device.xp.empty(self.values.size, dtype)
+        self.put_scaled(out)
+        return out
 
-    def _scaled(self) -> Array:
-        row, column = self.scales
-        if row is None or column is None or not self.entries.nnz:
-            return self.values
-        if self.scaling is not None and self.scaling.extreme:
-            return self._scaled_on_host(self.scaling)
-        entries, out = self.entries, self.entries.device.xp.empty_like(self.values)
+    def put_scaled(self, out: Array) -> None:
+        """Put there the values that are factorized, in its scalar type."""
+        entries, (row, column) = self.entries, self.scales
+        if not entries.nnz:
+            return
+        if row is None or column is None:
+            entries.device.copy(self.values, out)
+        elif self.scaling is not None and self.scaling.extreme:
+            entries.device.copy(self._scaled_on_host(self.scaling).astype(out.dtype), out)
+        elif out.dtype == self.values.dtype:
+            self._scale(row, column, out)
+        else:
+            entries.device.copy(self.scaled(self.values.dtype), out)
+
+    def _scale(self, row: Array, column: Array, out: Array) -> None:
+        entries = self.entries
         blocks = launch.system_blocks(entries.n * entries.lanes, entries.device.limits)
         constants = health.constants(entries.pattern)
         kernel = entries.device.kernel("system.cu", "system_scale", self.values.dtype, **constants)
         sizes = np.int32(entries.n), np.int32(entries.lanes)
         arguments = (*sizes, entries.pointer, entries.index, row, column, self.values, out)
         kernel((blocks,), (launch.SYSTEM_THREADS,), arguments)
-        return out
 
-    def _scaled_on_host(self, scaling: Scaling) -> Array:
+    def _scaled_on_host(self, scaling: Scaling) -> np.ndarray:
         """As `scaled`, where the kernel's product of two factors may overflow."""
-        of, device = self.entries.symbolic, self.entries.device
-        values = device.download(self.values)
-        return device.upload(scaled(of.indptr, of.indices, values, scaling.row, scaling.column))
+        of, values = self.entries.symbolic, self.entries.device.download(self.values)
+        return scaled(of.indptr, of.indices, values, scaling.row, scaling.column)
 
     def examination(
         self,

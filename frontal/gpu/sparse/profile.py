@@ -64,8 +64,9 @@ def profile(pattern: Pattern, values: Array, tiny: float) -> FactorProfile:
     storage = allocate(pattern, dtype)
     trace = device.xp.zeros((max(pattern.tasks.count, 1), 4), np.int64)
     factorization = Factorization(pattern, storage, values.size, tiny, trace)
-    factorization.timed(values)  # warms up
-    marks = factorization.timed(values)
+    device.copy(values, factorization.values)
+    factorization.timed()  # warms up
+    marks = factorization.timed()
     ceilings = _ceilings(device, dtype)
     stamps, tasks = device.download(trace) / 1e6, device.download(pattern.tasks.list)
     stamps, tasks = stamps[: len(tasks)], tasks.reshape(-1, 4)

@@ -115,7 +115,7 @@ class Outcome(NamedTuple):
         First position whose pivot is not positive.
     replaced : int
         Pivots that were tiny.
-    examined : (5,) float64 array
+    examined : (6,) float64 array
         What `health.examination` found, zeros if it did not look.
     """
 
@@ -131,7 +131,7 @@ class State:
     ----------
     outcome : device array of int32
         See sparse/front.cuh; then how many pivots were replaced.
-    examined : device array (5,) of float64
+    examined : device array (6,) of float64
         For `health.examination`.
     sent : device array
         Factors of diagonal tiles, as messages (common/messages.cuh).
@@ -139,7 +139,7 @@ class State:
 
     def __init__(self, pattern: Pattern, dtype: np.dtype) -> None:
         fronts, rows = len(pattern.k), int(pattern.tile_row[-1])
-        sizes = (2, 10, 1, pattern.schedule.epochs, 1, fronts, rows, rows)
+        sizes = (2, 12, 1, pattern.schedule.epochs, 1, fronts, rows, rows)
         ends = np.cumsum(sizes)
         self._device = pattern.device
         self.all = pattern.device.xp.zeros(int(ends[-1]), np.int32)
@@ -157,7 +157,7 @@ class State:
 
     def read(self) -> Outcome:
         """Download the outcome; waits."""
-        found = self._device.download(self.all[:12])
+        found = self._device.download(self.all[:14])
         failure, replaced = found[:2].tolist()
         return Outcome(
             structs.NO_POSITION - failure if failure else None, replaced, found[2:].view(np.float64)

@@ -145,6 +145,12 @@ def test_columns_whose_pivots_are_too_small(device, monkeypatch, k, small, few, 
     np.testing.assert_array_equal(failed, np.flatnonzero(far > 100))
     assert factor.largest_multiplier == pytest.approx(far.max(), rel=1e-6)
     assert factor.health().pivot_ratio < 1e-4
+    grown, largest = factor.growth(), max(far.max(), *np.abs(factor.diagonal())) / abs(a).max()
+    monkeypatch.setattr(device, "download", None)  # what was found is enough for a few
+    assert factor.bears(failed.size, 4 * largest)  # D by bounds, A by its parts
+    monkeypatch.undo()
+    assert not factor.bears(failed.size, 0.999 * grown)
+    assert not factor.bears(failed.size - 1, np.inf)
 
 
 @pytest.mark.parametrize(("dtype", "method"), KINDS)

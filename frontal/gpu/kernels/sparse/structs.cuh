@@ -22,7 +22,7 @@ constexpr int LIMIT = 100;
 // Of a task's epoch: whether it is one of U.
 constexpr int PART_BIT = 0x40000000;
 // Columns whose rows a block interchanges; whole tiles.
-constexpr int PIVOT_COLUMNS = 1024;
+constexpr int PIVOT_COLUMNS = 128;
 // Threads of a block of front_tiles.cu and front_pivots.cu.
 constexpr int TILE_THREADS = 128;
 // Threads of a block of front_small.cu.

@@ -218,7 +218,8 @@ __device__ inline PivotSize pivot_size(const T *diagonal, const T *coupling, int
 // (column perm[c] for pivot c), or else of 1/|d|; out[1]: of |d|; out[2]: of the parts of A's
 // `count` values; out[3]: of |a - b̄| for values a and those b of the transposed entry, at
 // `mirror`, which may be null, or of |a - b| where that is the symmetry; out[4]: but for
-// Cholesky, of `largest`. A thread owns pivots and values; static shared memory: five norms.
+// Cholesky, of `largest`. And out[5]: how many of these are beyond LIMIT, as an integer. A thread
+// owns pivots and values; static shared memory: five norms.
 extern "C" __global__ void __launch_bounds__(threads) system_health(
     const __grid_constant__ Fronts tree, int fronts, int n, T *panels, const long long *pointer,
     const int *index, const int *perm, const T *values, long long count, const Position *mirror,
@@ -227,7 +228,10 @@ extern "C" __global__ void __launch_bounds__(threads) system_health(
     long long first = (long long)blockIdx.x * threads + threadIdx.x,
               step = (long long)gridDim.x * threads;
     for (long long c = first; c < n; c += step) {
-        if constexpr (!CHOLESKY) best[4] = max(best[4], bits((double)largest[c]));
+        if constexpr (!CHOLESKY) {
+            best[4] = max(best[4], bits((double)largest[c]));
+            if (!(largest[c] <= LIMIT)) atomicAdd(&out[5], 1);  // few, or all is lost
+        }
         if constexpr (LDL) {
             PivotSize size = pivot_size(d, coupling, (int)c);
             best[0] = max(best[0], bits(1 / size.small)), best[1] = max(best[1], bits(size.large));
@@ -248,25 +252,26 @@ extern "C" __global__ void __launch_bounds__(threads) system_health(
 }
 
 // out[0]: the largest part of an entry of the factors, out[1]: the largest sum of a column of |A|.
-// Padding, and what lies above the diagonal of L, was never written. Tile map: a block takes
+// Padding, and what lies above the diagonal of L, was never written. Tile map: a warp takes
 // columns of the factors, a team columns of A; static shared memory: two norms.
 extern "C" __global__ void __launch_bounds__(threads, 3)
     system_largest(const __grid_constant__ Fronts tree, int fronts, int n, T *panels, int lanes,
         const long long *pointer, const T *values, const T *coupling, Bits *out) {
     Bits best[2] = {};
-    for (int c = blockIdx.x; c < n; c += gridDim.x) {
+    int lane = threadIdx.x % 32, warps = threads / 32;
+    for (int c = blockIdx.x * warps + threadIdx.x / 32; c < n; c += gridDim.x * warps) {
         Front<T> f;
         f.set(tree, front_of(tree, fronts, c), panels);
         int j = c - tree.start[f.s];
-        if (LDL && threadIdx.x == 0) best[0] = max(best[0], wide(part_bits(coupling[c])));
+        if (LDL && lane == 0) best[0] = max(best[0], wide(part_bits(coupling[c])));
         const T *column = f.panel + (long long)j * f.ld();
-        for (int i = (LU ? 0 : j) + (int)threadIdx.x; i < f.k; i += threads)
+        for (int i = (LU ? 0 : j) + lane; i < f.k; i += 32)
             best[0] = max(best[0], wide(part_bits(column[i])));
         column += padded<T>(f.k);
-        for (int i = threadIdx.x; i < f.m; i += threads)
+        for (int i = lane; i < f.m; i += 32)
             best[0] = max(best[0], wide(part_bits(column[i])));
         column = f.panel + (long long)f.k * f.ld() + (long long)j * f.upper_ld();
-        for (int i = threadIdx.x; LU && i < f.m; i += threads)
+        for (int i = lane; LU && i < f.m; i += 32)
             best[0] = max(best[0], wide(part_bits(column[i])));
     }
     Teams team(lanes);

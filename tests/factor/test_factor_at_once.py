@@ -151,6 +151,15 @@ def test_what_is_unusual_is_told_as_before(at_once, kind, name, A):
         np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.parametrize("kind", ["spd", "general"])
+def test_small_pivots_are_left_to_those_who_look_closer(at_once, kind):
+    A = dict(odd_matrices())["next to singular"]
+    factor = frontal.factorize(A, kind=kind, backend="cpu")
+    assert factor._numbers.factor.health().pivot_ratio < 1e-8
+    factor.refactorize(A.data)
+    assert at_once.found == [False, False]
+
+
 def test_a_failure_leaves_no_factor(at_once):
     A, b = system(30, "spd", np.float64, 2)
     factor = frontal.factorize(A, kind="spd", backend="cpu")

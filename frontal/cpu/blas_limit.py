@@ -92,7 +92,8 @@ class SharedPool:
 
 def _pool_of(path: str) -> SharedPool | None:
     """The pool of an OpenBLAS with threads of its own: of a library, or of what it is linked to."""
-    library = ctypes.CDLL(path)
+    # keeping the GIL: whoever lets it go here waits for other threads, longer than for the answer
+    library = ctypes.PyDLL(path)
     for prefix in ("scipy_", ""):
         for suffix in ("", "64_", "_64"):
             names = (f"{prefix}openblas_{verb}{suffix}" for verb in _VERBS)

@@ -148,10 +148,12 @@ class CpuFactor:
 
     def _substitution(self, trans: str) -> Substitution:
         """Solutions by the factors alone, of the matrix as it is."""
-        rows, columns = Side(self.symbolic.row_perm), Side(self.symbolic.perm)
-        if self.scaling is not None:
-            rows = rows._replace(factors=self.scaling.row)
-            columns = columns._replace(factors=self.scaling.column)
+        symbolic, scaling = self.symbolic, self.scaling
+        if scaling is None:
+            rows, columns = Side(symbolic.row_perm), Side(symbolic.perm)
+        else:
+            rows = Side(symbolic.row_perm, scaling.row)
+            columns = Side(symbolic.perm, scaling.column)
         sides = (rows, columns) if trans == "N" else (columns, rows)
         return Substitution(self.symbolic, self.panel, self._numbers(), trans, *sides)
 

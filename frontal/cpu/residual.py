@@ -10,6 +10,8 @@ import numpy as np
 
 from .._jit import inner, jit
 
+_1, _2, _3, _4 = np.arange(1, 5, dtype=np.uint64)
+
 
 def as_rows(M: np.ndarray) -> np.ndarray:
     """Vectors (n, k) as the rows of an array; it may share memory with M, if M can be written to.
@@ -65,11 +67,18 @@ def _scale(indptr, indices, data, flipped, x, b, y):
 @inner
 def _largest(x):
     """Largest modulus; NaN if there is one."""
-    found, bad = np.abs(x[0]), False
-    for i in range(x.size):
-        size = np.abs(x[i])
-        found = size if size > found else found
-        bad |= size != size
+    a = b = c = d = np.abs(x[0])  # four that do not wait for each other
+    bad, n = False, np.uint64(x.size)
+    for i in range(np.uint64(0), n - n % _4, _4):
+        p, q, r, s = np.abs(x[i]), np.abs(x[i + _1]), np.abs(x[i + _2]), np.abs(x[i + _3])
+        a, b = p if p > a else a, q if q > b else b
+        c, d = r if r > c else c, s if s > d else d
+        bad |= (p != p) | (q != q) | (r != r) | (s != s)
+    for i in range(n - n % _4, n):
+        p = np.abs(x[i])
+        a = p if p > a else a
+        bad |= p != p
+    found = max(max(a, b), max(c, d))
     return found * np.nan if bad else found
 
 

@@ -205,8 +205,10 @@ def host_system(
     """
     matrix = factor.matrix
     data = matrix.data.astype(dtype, copy=False)
+    # sums over rows wait for no memory: they are taken where the rows of A are its columns
+    flipped = trans != "N" or (matrix.hermitian and data.dtype.kind != "c")
     return HostSystem(
-        *(matrix.indptr, matrix.indices, data.conj() if trans == "H" else data, trans != "N"),
+        *(matrix.indptr, matrix.indices, data.conj() if trans == "H" else data, flipped),
         matrix.norms[0 if trans == "N" else 1],
         solver or (lambda B: direct(factor, B, trans)),
         factor.scaling is not None,

@@ -28,7 +28,7 @@ from .blas import (
     trsm,
     trsv,
 )
-from .columns import subtract
+from .small_fronts import solve_front, solve_front_of_two
 
 _ROWS = 64  # of right-hand sides that are turned over together, while they are in the cache
 SMALL = 1024  # entries of a front's panel up to which a call of BLAS would take as long
@@ -95,112 +95,6 @@ def _backward(routines, rows, k, block, ld, x1, width, x, buffer):
 
 
 @inner
-def _dot(a, at, b, to, count):
-    """Sum of a[at + i] * b[to + i] for i < count, by four sums at once."""
-    at, to, count = np.uint64(at), np.uint64(to), np.uint64(count)
-    one = np.uint64(1)
-    whole = count // np.uint64(4)
-    s0 = s1 = s2 = s3 = a.dtype.type(0)
-    for _ in range(whole):
-        s0 += a[at] * b[to]
-        s1 += a[at + one] * b[to + one]
-        s2 += a[at + np.uint64(2)] * b[to + np.uint64(2)]
-        s3 += a[at + np.uint64(3)] * b[to + np.uint64(3)]
-        at, to = at + np.uint64(4), to + np.uint64(4)
-    for _ in range(count - np.uint64(4) * whole):
-        s0 += a[at] * b[to]
-        at, to = at + one, to + one
-    return (s0 + s1) + (s2 + s3)
-
-
-@inner
-def _small_front(panels, diagonal, block, ld, rows, k, x, first, rest, lower, unit, backward):
-    """`_sweep` in a small front, for one right-hand side; `rest` is scratch for its update rows."""
-    m = rows.size
-    for i in range(m):
-        rest[i] = x[rows[i]] if backward else 0
-    for step in range(k):
-        j = k - 1 - step if backward else step
-        inner_first, count = (j + 1, k - 1 - j) if lower else (np.int64(0), j)
-        column = diagonal + j * (k + m) + inner_first
-        y = x[first + j]
-        if backward and m > 0:
-            y -= _dot(panels, block + j * ld, rest, 0, m)
-        if lower == backward and count > 0:
-            y -= _dot(panels, column, x, first + inner_first, count)
-        if not unit:
-            y /= panels[diagonal + j * (k + m + 1)]
-        x[first + j] = y
-        if lower != backward:
-            subtract(x, first + inner_first, panels, column, count, y)
-        if not backward:
-            subtract(rest, 0, panels, block + j * ld, m, y)
-    if not backward:
-        for i in range(m):
-            x[rows[i]] += rest[i]
-
-
-@inner
-def _two_dots(a, at, b, to, count):
-    """Sums of a[at + i] * b[to + i, c], for both columns c of b, which is row-major."""
-    at, to = np.uint64(at), np.uint64(2 * to)
-    one, two = np.uint64(1), np.uint64(2)
-    s0 = s1 = t0 = t1 = a.dtype.type(0)
-    for _ in range(count // 2):
-        s0 += a[at] * b[to]
-        s1 += a[at] * b[to + one]
-        t0 += a[at + one] * b[to + two]
-        t1 += a[at + one] * b[to + np.uint64(3)]
-        at, to = at + two, to + np.uint64(4)
-    if count % 2:
-        s0 += a[at] * b[to]
-        s1 += a[at] * b[to + one]
-    return s0 + t0, s1 + t1
-
-
-@inner
-def _take_off_two(x, at, a, column, count, y0, y1):
-    """Take y0 and y1 times a column off the rows of x, of two entries each."""
-    at, column = np.uint64(2 * at), np.uint64(column)
-    for _ in range(count):
-        x[at] -= a[column] * y0
-        x[at + np.uint64(1)] -= a[column] * y1
-        at, column = at + np.uint64(2), column + np.uint64(1)
-
-
-@inner
-def _small_front_of_two(
-    panels, diagonal, block, ld, rows, k, x, first, rest, lower, unit, backward
-):  # fmt: skip
-    """As `_small_front`, for two right-hand sides."""
-    m = rows.size
-    for i in range(2 * m):
-        rest[i] = x[2 * np.int64(rows[i >> 1]) + (i & 1)] if backward else 0
-    for step in range(k):
-        j = k - 1 - step if backward else step
-        inner_first, count = (j + 1, k - 1 - j) if lower else (np.int64(0), j)
-        column, own = diagonal + j * (k + m) + inner_first, 2 * (first + j)
-        y0, y1 = x[own], x[own + 1]
-        if backward and m > 0:
-            z0, z1 = _two_dots(panels, block + j * ld, rest, 0, m)
-            y0, y1 = y0 - z0, y1 - z1
-        if lower == backward and count > 0:
-            z0, z1 = _two_dots(panels, column, x, first + inner_first, count)
-            y0, y1 = y0 - z0, y1 - z1
-        if not unit:
-            pivot = panels[diagonal + j * (k + m + 1)]
-            y0, y1 = y0 / pivot, y1 / pivot
-        x[own], x[own + 1] = y0, y1
-        if lower != backward:
-            _take_off_two(x, first + inner_first, panels, column, count, y0, y1)
-        if not backward:
-            _take_off_two(rest, 0, panels, block + j * ld, m, y0, y1)
-    if not backward:
-        for i in range(2 * m):
-            x[2 * np.int64(rows[i >> 1]) + (i & 1)] += rest[i]
-
-
-@inner
 def _sweep(
     start, pointer, all_rows, panel, routines, panels, pivots, x, width, buffer,
     lower, unit, backward,
@@ -247,9 +141,9 @@ def _sweep(
         if width <= 2 and k * (k + m) <= SMALL:
             of = panels, panel[s], above, ld, rows, k, x, first, buffer
             if width == 1:
-                _small_front(*of, lower, unit, backward)
+                solve_front(*of, lower, unit, backward)
             else:
-                _small_front_of_two(*of, lower, unit, backward)
+                solve_front_of_two(*of, lower, unit, backward)
         else:
             x1, diagonal = address(own), address(panels) + panel[s] * item
             block = address(panels) + above * item

@@ -292,7 +292,7 @@ class Analyzed(Versioned):
     def kept(self, matrix: Canonical) -> Canonical:
         """A matrix of this pattern with values of its own: the user may go on to change A."""
         of, data = self.symbolic, copied(matrix.data)
-        return replace(matrix, indptr=of.indptr, indices=of.indices, data=data, order=None)
+        return Canonical(of.indptr, of.indices, data, matrix.n, matrix.method, matrix.hermitian)
 
     def matching_pattern(self, matrix: Canonical) -> Canonical:
         """`matrix`, if it has the analyzed pattern.

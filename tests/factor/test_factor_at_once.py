@@ -151,6 +151,28 @@ def test_what_is_unusual_is_told_as_before(at_once, kind, name, A):
         np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.parametrize("kind", ["spd", "general"])
+def test_small_pivots_are_left_to_those_who_look_closer(at_once, kind):
+    A = dict(odd_matrices())["next to singular"]
+    factor = frontal.factorize(A, kind=kind, backend="cpu")
+    assert factor._numbers.factor.health().pivot_ratio < 1e-8
+    factor.refactorize(A.data)
+    assert at_once.found == [False, False]
+
+
+@pytest.mark.parametrize("kind", ["symmetric", "general"])
+def test_values_of_all_sizes_are_scaled_by_those_who_look_closer(at_once, kind):
+    """Their scaling is that of a matching, which the values before had no need of."""
+    n, rng = 8, np.random.default_rng(0)
+    A = rng.uniform(1, 2, (n, n)) + n * np.eye(n)
+    B = 10.0 ** rng.uniform(-9, 9, (n, n)) * (1 - np.eye(n)) + 1e-30 * np.eye(n)
+    A, B = (sp.csc_array(M + (M.T if kind == "symmetric" else 0)) for M in (A, B))
+    factor = frontal.factorize(A, kind=kind, backend="cpu").refactorize(B)
+    assert at_once.found == [True, False]
+    at_once.on = False
+    assert_alike(factor, frontal.factorize(A, kind=kind, backend="cpu").refactorize(B))
+
+
 def test_a_failure_leaves_no_factor(at_once):
     A, b = system(30, "spd", np.float64, 2)
     factor = frontal.factorize(A, kind="spd", backend="cpu")

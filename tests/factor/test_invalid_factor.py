@@ -171,16 +171,19 @@ def test_the_method_is_that_of_before(device, where):
 
 
 @both
-def test_memory_is_given_back_and_used_again(device, where):
+@pytest.mark.parametrize("least", [1 << 60, 0], ids=["as_always", "at_once"])
+def test_memory_is_given_back_and_used_again(device, where, least, monkeypatch):
+    monkeypatch.setattr("frontal.cpu.often.LEAST", least)
     a = matrix("spd", "f8")
     factor = frontal.factorize(a, kind="spd", backend=where)
     numeric: Any = factor._numbers.factor
-    panels = numeric.storage.panels if where == "gpu" else numeric.panels
+    panels = numeric.storage.panels if where == "gpu" else numeric.storage
     with pytest.raises(frontal.NotPositiveDefiniteError):
         factor.refactorize(-a)
     factor.refactorize(a)
     numeric = factor._numbers.factor
-    assert (numeric.storage.panels if where == "gpu" else numeric.panels) is panels
+    assert (numeric.storage.panels if where == "gpu" else numeric.storage) is panels
+    assert where == "gpu" or np.shares_memory(numeric.panels, panels)
     with pytest.raises(frontal.NotPositiveDefiniteError):
         factor.refactorize(-a)
     numeric = factor._numbers.last().factor

@@ -37,7 +37,7 @@ class _Compiler(Compiler):
 
     def compile_extra(self, func: Untyped) -> Untyped:
         """Compile a function and all that it calls."""
-        with in_haste(self.state.typingctx, _is_ours):
+        with in_haste(_is_ours):
             return super().compile_extra(func)
 
     def _compile_bytecode(self) -> Untyped:

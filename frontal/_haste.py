@@ -17,6 +17,7 @@ from numba.core.compiler import Compiler, Flags
 from numba.core.postproc import PostProcessor, VariableLifetime
 from numba.core.targetconfig import ConfigStack
 from numba.core.transforms import canonicalize_cfg
+from numba.core.types.functions import BaseFunction
 
 from ._library import Part
 from ._typing import Untyped
@@ -26,6 +27,7 @@ _SIMPLE = types.Number, types.Boolean, types.Literal, types.Array, types.BaseTup
 _resolved: dict[tuple[Untyped, ...], Untyped] = {}
 _seen: dict[Flags, Flags] = {}
 _sizes: dict[str, int] = {}
+_in_haste: list[bool] = []
 
 
 class Seen(Flags):
@@ -58,17 +60,15 @@ class _Instead(NamedTuple):
 
 
 @contextlib.contextmanager
-def in_haste(typing: Untyped, is_ours: Callable[[Untyped], bool]) -> Iterator[None]:
+def in_haste(is_ours: Callable[[Untyped], bool]) -> Iterator[None]:
     """Have Numba compile without garbage collection, events of locks, and what is found twice.
 
     Parameters
     ----------
-    typing
-        The context of Numba in which types are found.
     is_ours : callable
         Tells of a dispatcher whether its function is one of this package.
     """
-    if "resolve_function_type" in vars(typing):  # a function that another one calls
+    if _in_haste:  # a function that another one calls
         yield
         return
     instead = [
@@ -78,19 +78,24 @@ def in_haste(typing: Untyped, is_ours: Callable[[Untyped], bool]) -> Iterator[No
         _Instead(ConfigStack, "enter", _with_seen(ConfigStack.enter)),
         _Instead(Compiler, "_compile_bytecode", _as_part(Compiler._compile_bytecode)),
         _Instead(BaseContext, "get_abi_sizeof", _sizes_kept(BaseContext.get_abi_sizeof)),
+        _Instead(BaseFunction, "get_call_type", _remembered(BaseFunction.get_call_type)),
         _Instead(
-            typing, "resolve_function_type", _remembering(typing.resolve_function_type, is_ours)
+            types.Dispatcher,
+            "get_call_type",
+            _without_values(types.Dispatcher.get_call_type, is_ours),
         ),
     ]
     collects = gc.isenabled()
     gc.disable()
     try:
+        _in_haste.append(True)
         with contextlib.ExitStack() as back:
             for one in instead:
                 back.callback(_restore, one.owner, one.name, one.owner.__dict__.get(one.name))
                 setattr(one.owner, one.name, one.new)
             yield
     finally:
+        _in_haste.clear()
         if collects:
             _leave_young()
             gc.enable()
@@ -178,29 +183,33 @@ def _sizes_kept(size: Callable[[Untyped, Untyped], int]) -> Callable[[Untyped, U
     return kept
 
 
-def _remembering(
-    resolve: Callable[..., Untyped], is_ours: Callable[[Untyped], bool]
-) -> Callable[..., Untyped]:
-    """As `resolve`, which takes a function and types, but for an operator that was met before.
+def _remembered(resolve: Callable[..., Untyped]) -> Callable[..., Untyped]:
+    """As `resolve`, which takes a function, a context and types, but for operators met before."""
 
-    Functions of this package are not compiled for constants, each a type of its own.
-    """
-
-    def resolved(function: Untyped, args: Untyped, kws: Untyped) -> Untyped:
-        if isinstance(function, types.Dispatcher) and is_ours(function.dispatcher):
-            return resolve(function, tuple(map(_without_value, args)), kws)
-        if kws or not isinstance(function, types.Function):
-            return resolve(function, args, kws)
-        if not all(isinstance(one, _SIMPLE) for one in args):
-            return resolve(function, args, kws)
-        key = function, tuple(args)
+    def resolved(self: Untyped, context: Untyped, args: Untyped, kws: Untyped) -> Untyped:
+        if kws or not all(isinstance(one, _SIMPLE) for one in args):
+            return resolve(self, context, args, kws)
+        key = self, tuple(args)
         found = _resolved.get(key)
         if found is None:
-            found = resolve(function, args, kws)
-            operator = function.typing_key  # what Numba compiles anew depends on flags
-            if found is not None and function.get_impl_key(found) is operator:
+            found = resolve(self, context, args, kws)
+            operator = self.typing_key  # what Numba compiles anew depends on flags
+            if found is not None and self.get_impl_key(found) is operator:
                 _resolved[key] = found
         return found
+
+    return resolved
+
+
+def _without_values(
+    resolve: Callable[..., Untyped], is_ours: Callable[[Untyped], bool]
+) -> Callable[..., Untyped]:
+    """As `resolve`, but that no code is made for constants, each a type of its own."""
+
+    def resolved(self: Untyped, context: Untyped, args: Untyped, kws: Untyped) -> Untyped:
+        if is_ours(self.dispatcher):
+            args = tuple(map(_without_value, args))
+        return resolve(self, context, args, kws)
 
     return resolved
 

@@ -7,6 +7,7 @@ It ends when all is compiled and nothing more is asked for, and with the process
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -134,8 +135,15 @@ def _listen(orders: Orders, claims: Path) -> None:
     os._exit(0)
 
 
+def alone() -> None:
+    """Be a process that does nothing else, and ends without a look at what it has made."""
+    main()
+    os._exit(0)
+
+
 def main() -> None:
     """Work until nothing is left and nothing comes any more."""
+    gc.disable()  # it ends soon
     with contextlib.suppress(ValueError):
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     told = json.loads(sys.stdin.readline())

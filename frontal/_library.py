@@ -30,7 +30,26 @@ class _Silent:
         """Do nothing."""
 
 
-class Part(JITCodeLibrary):
+class _Library(JITCodeLibrary):
+    """As Numba's, but that it makes one manager of passes for all functions of a module."""
+
+    def add_ir_module(self, ir_module: Untyped) -> None:
+        """Take in code as llvmlite has it, a net of many small objects, and untie that."""
+        super().add_ir_module(ir_module)
+        for function in ir_module.functions:
+            for block in function.blocks:
+                block.instructions.clear()
+            function.blocks.clear()
+
+    def _optimize_functions(self, ll_module: Untyped) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+        passes, builder = self._codegen._function_pass_manager()
+        for function in ll_module.functions:
+            if not function.is_declaration:
+                passes.run(function, builder)
+
+
+class Part(_Library):
     """The code of one function, without machine code of its own.
 
     Attributes
@@ -97,7 +116,7 @@ class Part(JITCodeLibrary):
 PART = "part"
 
 
-class Whole(JITCodeLibrary):
+class Whole(_Library):
     """The machine code of one function and of all that it calls, optimized together."""
 
     def finalize(self) -> None:

@@ -30,7 +30,7 @@ from .machine import available_memory, thread_count
 MOST = 4
 _BYTES = 4 * 10**8  # of memory that a process takes
 _ABANDONED = 120.0  # seconds after which another process may compile what one has begun
-_CODE = "import sys; sys.path[:] = sys.argv[1:]; from frontal import _helper; _helper.main()"
+_CODE = "import sys; sys.path[:] = sys.argv[1:]; from frontal import _helper; _helper.alone()"
 
 _first = not _jit._FOLDER.is_dir()  # nothing has ever been compiled here
 _asked: set[tuple[str, str, np.dtype | None]] = set()  # kinds that need no look any more

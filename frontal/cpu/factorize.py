@@ -53,6 +53,29 @@ _run_tile = by_method(
 
 
 @inner
+def _delays_nothing(work, s):
+    return True
+
+
+@inner
+def _small_only_by_cholesky(work, s, rank):
+    return np.int64(0)
+
+
+# of each method no more is compiled than it needs
+_receive = by_method(cholesky=_delays_nothing, lu=receive, ldlt=receive, ldlh=receive)
+_add_delayed = by_method(
+    cholesky=_delays_nothing, lu=add_delayed, ldlt=add_delayed, ldlh=add_delayed
+)
+_factor_small = by_method(
+    cholesky=cholesky.factor_small,
+    lu=_small_only_by_cholesky,
+    ldlt=_small_only_by_cholesky,
+    ldlh=_small_only_by_cholesky,
+)
+
+
+@inner
 def _tile_size(work, s):
     """Rows and columns of a tile of front s: all of a small one."""
     k, m = shape(work, s)
@@ -97,7 +120,7 @@ def _assemble_front(work, s, rank, shared):
     tiles = (k + m + size - 1) // size
     _run_phase(work, ASSEMBLE, s, _NO_STEP, tiles, size, rank, shared)
     if taken_over(work, s) > 0:
-        add_delayed(work, s)
+        _add_delayed(work, s)
     add_entries(work, s)
 
 
@@ -229,7 +252,7 @@ def _factor_front(work, s, rank, shared, info):
     Returns False if a pivot of Cholesky is not positive, whose column in the front, from 1, is then
     in info[0], and for other methods if there is no room for columns that children delay.
     """
-    if work.method.pivots and not receive(work, s):
+    if not _receive(work, s):
         return False
     k, m = shape(work, s)
     size = _tile_size(work, s)
@@ -237,7 +260,7 @@ def _factor_front(work, s, rank, shared, info):
     _assemble_front(work, s, rank, shared)
     fetch_add(work.state, PROGRESS, 1)
     if not work.method.pivots and k + m <= cholesky.SMALL:
-        info[0] = cholesky.factor_small(work, s, rank)
+        info[0] = _factor_small(work, s, rank)
         return info[0] == 0
     if not _eliminate_front(work, s, rank, shared, info):
         return False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._jit import inner, jit
+from .._jit import allocating, inner, jit
 
 _1, _2, _3, _4 = np.arange(1, 5, dtype=np.uint64)
 
@@ -117,7 +117,7 @@ def _fine(error, component, norm, solution, rhs, limits):
     return inside and norm * solution <= most
 
 
-@jit
+@allocating
 def measure(indptr, indices, data, flipped, badly_scaled, norm, limits, X, B, R, sizes):
     """R = B - A X, and what it says of X.
 
@@ -162,6 +162,12 @@ def measure(indptr, indices, data, flipped, badly_scaled, norm, limits, X, B, R,
             amplification = max(amplification, gain)
         fine &= _fine(error, component, norm, of[1], of[2], limits)
     return worst, amplification, fine
+
+
+@jit
+def measured(indptr, indices, data, flipped, badly_scaled, norm, limits, X, B, R, sizes):
+    """`measure` for Python."""
+    return measure(indptr, indices, data, flipped, badly_scaled, norm, limits, X, B, R, sizes)
 
 
 @jit

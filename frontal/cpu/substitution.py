@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,8 @@ from .triangular import SMALL, extent, substitute
 WIDTH = 32  # right-hand sides solved together by BLAS,
 _MANY = 16  # by which so many are solved in small fronts too
 _NO_FACTORS = np.empty(0)
-_substitute: Callable[..., None] = substitute  # of more arguments than are written out
+_NO_MATRIX = np.zeros(1, np.int64), np.zeros(0, np.int32)
+_NO_LIMITS = np.zeros(5)
 
 
 class Side(NamedTuple):
@@ -76,11 +78,7 @@ class Substitution:
         """X, in the common scalar type of B (n, k) and the factors."""
         given, dtype = as_rows(B), B.dtype
         X = np.empty(given.shape, dtype if dtype == self._dtype else self._common(dtype))
-        if self.calls_blas or given.shape[0] >= _MANY:
-            with single_threaded_blas():
-                _substitute(*self.bound, WIDTH, given, X)
-        else:
-            _substitute(*self.bound, 1, given, X)
+        self._solve(False, _nothing(dtype), given, X, *_no_room(X.dtype))
         return X.T
 
     def measured(
@@ -97,31 +95,50 @@ class Substitution:
         """
         given = as_rows(B)
         X, R = np.empty(given.shape, given.dtype), np.empty(given.shape, given.dtype)
+        found = self._solve(True, of, given, X, R, sizes)
+        return X.T, R.T, found
+
+    def _solve(
+        self, measured: bool, of: tuple[object, ...], given: np.ndarray, *found: np.ndarray
+    ) -> tuple[float, float, bool]:
         if self.calls_blas or given.shape[0] >= _MANY:
             with single_threaded_blas():
-                found = _substitute_and_measure(*self.bound, WIDTH, *of, given, X, R, sizes)
-        else:
-            found = _substitute_and_measure(*self.bound, 1, *of, given, X, R, sizes)
-        return X.T, R.T, found
+                return _substitute(*self.bound, WIDTH, measured, *of, given, *found)
+        return _substitute(*self.bound, 1, measured, *of, given, *found)
 
     def _common(self, dtype: np.dtype) -> np.dtype:
         return np.result_type(dtype, self._dtype)
+
+
+@cache
+def _nothing(dtype: np.dtype) -> tuple[object, ...]:
+    """No matrix, for compiled code that does not look at it."""
+    return *_NO_MATRIX, np.zeros(0, dtype), False, False, 0.0, _NO_LIMITS
+
+
+@cache
+def _no_room(dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """No residuals, and no sizes."""
+    return np.zeros((0, 0), dtype), np.zeros((0, 0), dtype.char.lower())
 
 
 @jit
 def substitute_and_measure(
     start, pointer, rows, panel, panels, pivots, diagonal, coupling, table, scalars, reals, adjoint,
     one_triangle, unit, indefinite, conjugate, transposed, conjugated,
-    into, left, out, right, widest, most,
+    into, left, out, right, widest, most, measured,
     indptr, indices, data, flipped, badly_scaled, norm, limits, B, X, R, sizes,
 ):  # fmt: skip
-    """`substitute`, then `measure`."""
+    """`substitute`, then `measure` if X is to be `measured`: no code is compiled twice."""
     substitute(
         start, pointer, rows, panel, panels, pivots, diagonal, coupling, table, scalars, reals,
         adjoint, one_triangle, unit, indefinite, conjugate, transposed, conjugated,
         into, left, out, right, widest, most, B, X,
     )  # fmt: skip
+    if not measured:
+        return 0.0, 0.0, True
     return measure(indptr, indices, data, flipped, badly_scaled, norm, limits, X, B, R, sizes)
 
 
-_substitute_and_measure: Callable[..., tuple[float, float, bool]] = substitute_and_measure
+# of more arguments than are written out
+_substitute: Callable[..., tuple[float, float, bool]] = substitute_and_measure

@@ -17,11 +17,11 @@ from ..matrix import Canonical
 from ..symbolic.scaling import Scaling
 from ..symbolic.symbolic import Symbolic
 from .probes import HostProbes
-from .residual import as_rows, measure, weights
+from .residual import as_rows, measured, weights
 from .substitution import Substitution
 
 # of more arguments than are written out
-_measure: Callable[..., tuple[float, float, bool]] = measure
+_measure: Callable[..., tuple[float, float, bool]] = measured
 _REAL = {"f": np.float32, "d": np.float64, "F": np.float32, "D": np.float64}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._jit import brief, inner, jit
+from .._jit import allocating, brief, inner
 from .blas import (
     LOWER,
     MINUS,
@@ -250,7 +250,7 @@ def _solve_part(of, sides, B, X, x, buffer):
                 X[c, p] = y * right[p] if right.size else y
 
 
-@jit
+@allocating
 def substitute(
     start, pointer, rows, panel, panels, pivots, diagonal, coupling, table, scalars, reals, adjoint,
     one_triangle, unit, indefinite, conjugate, transposed, conjugated,

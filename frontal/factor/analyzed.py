@@ -6,7 +6,6 @@ import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 
 from .. import helpers
@@ -27,6 +26,7 @@ from ..symbolic.symbolic import Choices, Clock, Progress, Symbolic
 from ..versioned import Versioned
 
 if TYPE_CHECKING:
+    import networkx as nx
     from typing_extensions import Self
 
 log = logging.getLogger("frontal")
@@ -228,6 +228,8 @@ class Analyzed(Versioned):
 
         Nodes carry ``pivots`` (k), ``updates`` (m) and ``flops``.
         """
+        import networkx as nx  # takes as long as a small system
+
         tree = nx.DiGraph()
         k, m = self.front_sizes()
         flops = front_flops(self.plan.start, self.plan.pointer)

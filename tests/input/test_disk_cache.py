@@ -14,6 +14,12 @@ import numba
 import numpy as np
 import pytest
 from numba.core import event
+from numba.core.base import BaseContext
+from numba.core.compiler import Compiler
+from numba.core.postproc import PostProcessor
+from numba.core.targetconfig import ConfigStack
+from numba.core.types import Dispatcher
+from numba.core.types.functions import BaseFunction
 
 from frontal import _disk_cache, _jit, _library
 
@@ -211,10 +217,40 @@ def test_numba_is_left_as_it_was(parts):
     def wrong(x):
         return x.nothing
 
-    context = wrong.targetdescr.typing_context
-    before = event.start_event, event.end_event, context.resolve_function_type
+    owners = event, PostProcessor, ConfigStack, Compiler, BaseContext, BaseFunction, Dispatcher
+    before = [dict(vars(owner)) for owner in owners]
     parts("first")
     with pytest.raises(numba.TypingError):
         wrong(3)
-    assert (event.start_event, event.end_event, context.resolve_function_type) == before
+    for owner, old in zip(owners, before, strict=True):
+        now = {name: value for name, value in vars(owner).items() if callable(value)}
+        assert now.items() <= old.items()
     assert gc.isenabled()
+
+
+SHARED = """
+    import frontal._jit as _jit
+    import numba
+    import numpy as np
+
+    def smallest(n):
+        x = np.zeros(n)
+        x[::2] = np.arange(n)[::2]
+        x.sort()
+        return x[0] + np.median(x)
+
+    ours, theirs = _jit.jit(smallest), numba.njit(error_model="numpy")(smallest)
+    first, second = (ours, theirs) if FIRST else (theirs, ours)
+    print(first(9), second(9), smallest(9))
+"""
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_functions_of_numba_are_shared_with_others(tmp_path, first):
+    """What is compiled without machine code of its own serves those who need it."""
+    source = tmp_path / "shared.py"
+    source.write_text(textwrap.dedent(SHARED).replace("FIRST", str(first)))
+    kept = os.environ | {"FRONTAL_CACHE_DIR": str(tmp_path / "cache")}
+    command = [sys.executable, source]
+    done = subprocess.run(command, capture_output=True, text=True, env=kept, check=True)
+    assert len({*done.stdout.split()}) == 1

@@ -43,6 +43,7 @@ ROWS = (
     ("archive", "checked", "errors", "cached", "_jit", "parts", "file_sizes", "versioned"),
     ("patching", "signatures"),
     ("_disk_cache", "_compiler", "machine"),
+    ("_haste",),
     ("_library", "_replacing", "_claims", "control_group"),
     ("_typing",),
     ("",),  # the names of `frontal` itself

@@ -21,7 +21,7 @@ LADDER = Path(__file__).resolve().parents[2] / "benchmarks" / "kernels"
 FILES = [*jit.files_of_entries(), (LADDER / "potrf_panels.cu").as_posix()]
 ARCHITECTURES = (80, 90, 100)
 # files whose entries are products of tiles
-PRODUCTS = ("gemm.", "herk", "trsm", "potrf_tasks", "potrf_tiles", "getrf_update", "front_tiles")
+PRODUCTS = ("gemm.", "herk", "trsm.", "potrf_tasks", "potrf_tiles", "getrf_update", "front_tiles")
 MORE = {  # constants beside the defaults of a file
     "front_backward.cu": [{"AHEAD": 2}, {"AHEAD": 2, "LU": 1}, {"WIDTH": 8}],
     "front_forward.cu": [{"AHEAD": 2}, {"AHEAD": 2, "LU": 1, "FLIP": 1}, {"WIDTH": 8}],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -67,5 +67,15 @@ class Kernel(Protocol):
         arguments : sequence of arrays, structs and NumPy scalars
         shared : int
             Bytes of dynamic shared memory of a block.
+        """
+        ...
+
+    def ready(
+        self, grid: Sequence[int], block: Sequence[int], table: int, shared: int = 0
+    ) -> Callable[[int], object]:
+        """Return a function of a stream that enqueues it, for calls that should cost little.
+
+        ``table`` is the address of the addresses of the arguments, which are read when that is
+        called.
         """
         ...

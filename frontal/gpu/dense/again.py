@@ -7,7 +7,6 @@ second time, and launched from these notes from then on: some ten microseconds o
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ..runtime.array import Array
 from ..runtime.recorded import Recorded, Recorder
@@ -18,12 +17,12 @@ _known: dict[tuple, Recorded | bool] = {}  # True: came once; False: cannot be n
 
 
 def again(
-    work: Callable[..., tuple[Any, ...]],
+    work: Callable[..., tuple],
     name: str,
-    arrays: tuple[Any, ...],
-    options: tuple[object, ...],
+    arrays: tuple,
+    options: tuple,
     overwrite: bool = False,
-) -> tuple[Any, ...]:
+) -> tuple:
     """Return ``work(device, *arrays, *options, overwrite)``, quickly for stacks seen before.
 
     Parameters
@@ -55,7 +54,7 @@ def again(
         _known[key] = True
     if not known:
         return work(device, *arrays, *options, overwrite)
-    recorder: Any = Recorder(device, arrays)
+    recorder = Recorder(device, arrays)
     results = work(recorder, *arrays, *options, overwrite)
     _known[key] = recorder.recorded(results) or False
     return results

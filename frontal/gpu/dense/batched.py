@@ -100,7 +100,7 @@ def cholesky(
     return _checked("cholesky", c, info, check)
 
 
-def _cholesky(device: Device, a: Matrices, lower: bool, overwrite: bool) -> tuple[Any, Array]:
+def _cholesky(device: Device, a: Matrices, lower: bool, overwrite: bool) -> tuple[Matrices, Array]:
     held, turned = source("a", a, device)
     require_square("a", held)
     out = result_for("a", a, held, turned, overwrite)
@@ -184,7 +184,7 @@ def lu_factor(a: Matrices, overwrite_a: bool = False, check: bool = True) -> Any
     return _checked("lu_factor", (factors, piv), info, check)
 
 
-def _lu_factor(device: Device, a: Matrices, overwrite: bool) -> tuple[Any, Any, Array]:
+def _lu_factor(device: Device, a: Matrices, overwrite: bool) -> tuple[Matrices, Matrices, Array]:
     held, given = _lu_input(device, a, overwrite, lu.reads_elsewhere)
     info = device.xp.empty(held.batch.count, np.int32)
     pivots = Pivots.empty(held)
@@ -266,7 +266,7 @@ def inv(a: Matrices, overwrite_a: bool = False, check: bool = True) -> Any:
     return _checked("inv", inverses, info, check)
 
 
-def _inv(device: Device, a: Matrices, overwrite: bool) -> tuple[Any, Array]:
+def _inv(device: Device, a: Matrices, overwrite: bool) -> tuple[Matrices, Array]:
     held, given = _lu_input(device, a, overwrite, lu.inverts_elsewhere)
     require_square("a", held)
     info = device.xp.empty(held.batch.count, np.int32)

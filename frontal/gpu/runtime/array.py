@@ -52,6 +52,15 @@ Value = Array | np.ndarray | np.generic  # an array by its address; a struct or 
 NULL = np.uint64(0)  # in the place of an array
 
 
+class Memory(Protocol):
+    """Memory of a device that was taken without a type, or a place in it."""
+
+    @property
+    def ptr(self) -> int: ...
+    def __add__(self, offset: int, /) -> Memory: ...
+    def memset_async(self, value: int, size: int, /) -> None: ...
+
+
 class Kernel(Protocol):
     """An entry point of a kernel file."""
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ...parts import Ahead
 from .. import require
-from .array import Array, Kernel, Value
+from .array import Array, Kernel, Memory, Value
 from .limits import Limits
 from .modules import Modules, Source
 
@@ -138,20 +138,25 @@ class Device:
 
         return replay
 
-    def take(self, size: int) -> Any:
+    def take(self, size: int) -> Memory:
         """Take memory of so many bytes, for `address`, `zero` and `view`."""
         return self.xp.cuda.alloc(size)
 
-    def address(self, memory: Any) -> int:
+    def address(self, memory: Memory) -> int:
         """Address of memory that was taken."""
         return int(memory.ptr)
 
-    def zero(self, memory: Any, first: int, size: int) -> None:
+    def zero(self, memory: Memory, first: int, size: int) -> None:
         """Clear bytes of memory that was taken."""
         (memory + first).memset_async(0, size)
 
     def view(
-        self, memory: Any, first: int, shape: Sequence[int], dtype: np.dtype, strides: Sequence[int]
+        self,
+        memory: Memory,
+        first: int,
+        shape: Sequence[int],
+        dtype: np.dtype,
+        strides: Sequence[int],
     ) -> Array:
         """Return an array that begins at byte ``first`` of memory that was taken."""
         return self.xp.ndarray(shape, dtype, memory + first if first else memory, strides)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -79,7 +79,7 @@ class Recorder:
             device.cuda,
             device.index,
         )
-        self.xp: Any = _Memory(self, device.xp)
+        self.xp = _Memory(self, device)
         self._whole = True
         self._blocks = [_Block(*_extent(device.pointer(x), x)) for x in inputs]
         self._launches: list[_Launch] = []
@@ -96,7 +96,7 @@ class Recorder:
     def __eq__(self, other: object) -> bool:
         return self._device == (other._device if isinstance(other, Recorder) else other)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         self.give_up()
         return getattr(self._device, name)
 
@@ -141,8 +141,7 @@ class Recorder:
             for byte in _addresses(value.dtype):
                 self._address(i, byte, int(np.frombuffer(value.tobytes(), "u8", 1, byte)[0]), True)
             return value.tobytes()
-        array: Any = argument
-        address = self._device.pointer(array)
+        address = self._device.pointer(_array(argument))
         if not self._address(i, 0, address, False):
             self._keep.append(argument)  # a list of work, say
         return np.uint64(address).tobytes()
@@ -251,19 +250,19 @@ class Recorded:
 class _Memory:
     """An array module that notes the memory taken by ``empty`` and ``zeros``."""
 
-    def __init__(self, recorder: Recorder, xp: Any) -> None:
-        self._recorder, self._xp = recorder, xp
-        self.ndarray = xp.ndarray
+    def __init__(self, recorder: Recorder, device: Device) -> None:
+        self._recorder, self._xp = recorder, device.xp
+        self.ndarray = self._xp.ndarray
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         self._recorder.give_up()
         return getattr(self._xp, name)
 
-    def empty(self, *about: Any, **more: Any) -> Array:
-        return self._recorder.took(self._xp.empty(*about, **more), False)
+    def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike, order: str = "C") -> Array:
+        return self._recorder.took(self._xp.empty(shape, dtype, order), False)
 
-    def zeros(self, *about: Any, **more: Any) -> Array:
-        return self._recorder.took(self._xp.zeros(*about, **more), True)
+    def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike, order: str = "C") -> Array:
+        return self._recorder.took(self._xp.zeros(shape, dtype, order), True)
 
 
 class _Noted:
@@ -283,6 +282,11 @@ class _Noted:
     ) -> Callable[[int], object]:
         self._recorder.give_up()
         return self._kernel.ready(grid, block, table, shared)
+
+
+def _array(argument: Value) -> Array:
+    """An argument that is neither a number nor a struct."""
+    return argument  # type: ignore[return-value]
 
 
 def _extent(address: int, array: Array) -> tuple[int, int]:

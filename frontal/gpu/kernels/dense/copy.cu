@@ -41,6 +41,6 @@ extern "C" __global__ void __launch_bounds__(256) copy_strided(const T *const *f
 extern "C" __global__ void __launch_bounds__(256) copy_stack(const T *from, long long stride,
     long long down, long long across, Batched<T> to, int rows, int tiles) {
     int b = blockIdx.x / tiles, tile = blockIdx.x % tiles;
-    copy_tile(from + b * stride, down, across, to(b), tile % rows * COPY_TILE,
-        tile / rows * COPY_TILE);
+    copy_tile(
+        from + b * stride, down, across, to(b), tile % rows * COPY_TILE, tile / rows * COPY_TILE);
 }

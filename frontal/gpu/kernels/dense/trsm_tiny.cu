@@ -5,8 +5,9 @@
 // lane owns one right-hand side in WIDTH registers. Dynamic shared memory: GROUP elements for each
 // RIGHTS lanes, of which the triangle, column by column, is read by all lanes at once, 16 bytes at
 // a time; right-hand sides pass through the rest, so that lanes are side by side in global memory
-// too. All cases are one there: A is transposed where X is on its left and has its rows and columns
-// in reverse where it is then upper, so that every solve is a forward one with a lower triangle.
+// too. All cases are one there: A is transposed if op or SIDE (but not both) asks for it, and comes
+// with its rows and columns in reverse if it is upper then: every solve is a forward one with a
+// lower triangle.
 // B is read from `from` (its transposes where `turned`) and X written to `to`, which may be the
 // same. Only the triangle of A that UPLO names is read, without its diagonal where that is a unit
 // one. A must not overlap B; a zero on the diagonal gives infinity or NaN. Matrices may have any
@@ -38,10 +39,9 @@ struct Triangle {
     bool conjugate, unit, transposed, reverse;
 
     __device__ Triangle(int side, int uplo, int trans, int diag)
-        : conjugate(is_complex<T> && trans == ConjTrans),
-          unit(diag == Unit),
-          transposed((trans != NoTrans) == (side == Left)),
-          reverse((uplo == Lower) == transposed) {}
+        : conjugate(is_complex<T> && trans == ConjTrans), unit(diag == Unit),
+          transposed((trans != NoTrans) == (side == Left)), reverse((uplo == Lower) == transposed) {
+    }
 
     // Begin to copy the triangle of `a` to M, entry (i, k) at m[i + k*A_LD].
     __device__ void fetch(Matrix<T> a, int uplo, T *m, int lane) const {
@@ -77,7 +77,8 @@ struct Strip {
     // Call f(i, j, entry) for unknown i of right-hand side j, lanes along the columns of `m`.
     template <class F> __device__ void each(int lane, F f) const {
         for (int c = 0; c < m.cols; ++c)
-            for (int r = lane; r < m.rows; r += RIGHTS) f(by_rows ? c : r, by_rows ? r : c, m(r, c));
+            for (int r = lane; r < m.rows; r += RIGHTS)
+                f(by_rows ? c : r, by_rows ? r : c, m(r, c));
     }
 };
 
@@ -132,10 +133,9 @@ __device__ void trsm_tiny(T alpha, int side, int uplo, int trans, int diag, Sour
 }
 
 #define ENTRY(name, Source) \
-    extern "C" __global__ void __launch_bounds__(TINY_THREADS, TINY_RESIDENTS) \
-        name(T alpha, int side, int uplo, int trans, int diag, Source<T> a, Window part_a, \
-            Source<T> from, Window part_from, int turned, Source<T> to, Window part_to, int count, \
-            int strips) { \
+    extern "C" __global__ void __launch_bounds__(TINY_THREADS, TINY_RESIDENTS) name(T alpha, \
+        int side, int uplo, int trans, int diag, Source<T> a, Window part_a, Source<T> from, \
+        Window part_from, int turned, Source<T> to, Window part_to, int count, int strips) { \
         trsm_tiny(alpha, side, uplo, trans, diag, a, part_a, from, part_from, turned, to, part_to, \
             count, strips); \
     }

@@ -55,8 +55,11 @@ def again(
     if not known:
         return work(device, *arrays, *options, overwrite)
     recorder = Recorder(device, arrays)
-    results = work(recorder, *arrays, *options, overwrite)
-    _known[key] = recorder.recorded(results) or False
+    try:
+        results = work(recorder, *arrays, *options, overwrite)
+        _known[key] = recorder.recorded(results) or False
+    finally:
+        recorder.forget()
     return results
 
 

@@ -139,7 +139,7 @@ class Device:
         return replay
 
     def take(self, size: int) -> Memory:
-        """Take memory of so many bytes, for `address`, `zero` and `view`."""
+        """Take memory of so many bytes, for the next three."""
         return self.xp.cuda.alloc(size)
 
     def address(self, memory: Memory) -> int:
@@ -234,7 +234,10 @@ def device_of(array: Array | None = None) -> Device:
     """Return the device that holds an array, or the current one."""
     try:
         import cupy
-    except ImportError:
-        require()
+
+        runtime = cupy.cuda.runtime
+        index = runtime.getDevice() if array is None else _cupy(array).data.device_id
+    except Exception:
+        require()  # which says what is missing
         raise
-    return _device(cupy.cuda.runtime.getDevice() if array is None else _cupy(array).data.device_id)
+    return _device(index)

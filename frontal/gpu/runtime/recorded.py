@@ -172,8 +172,11 @@ class Recorder:
         if self._whole and len(found) == len(results):
             parts = self._blocks[self._inputs :], self._launches, self._holes, found, self._keep
             made = Recorded(self._device, self._inputs, *parts)
-        self._blocks, self._launches, self._holes, self._keep = [], [], [], []
         return made
+
+    def forget(self) -> None:
+        """Keep no memory any more: lists of work that are kept know the recorder."""
+        self._blocks, self._launches, self._holes, self._keep = [], [], [], []
 
 
 class Recorded:

@@ -37,7 +37,7 @@ def stacks(letter: str, n: int, count: int) -> tuple[Any, Any]:
         b += (1j * rng.uniform(-1, 1, b.shape)).astype(dtype)
     a = (b @ b.conj().swapaxes(1, 2) / n + np.eye(n)).astype(dtype)
     repeats = -(-count // len(a))
-    return tuple(cupy.asarray(np.tile(x, (repeats, 1, 1))[:count]) for x in (a, b))
+    return tuple(cupy.tile(cupy.asarray(x), (repeats, 1, 1))[:count] for x in (a, b))
 
 
 def calls(routine: str, a: Any, b: Any) -> dict[str, Callable[[], Any]]:

@@ -114,6 +114,26 @@ class EmulatedDevice:
 
         return replay
 
+    def take(self, size: int) -> np.ndarray:
+        """Take memory of so many bytes, full of garbage."""
+        return np.full(size, 0xA5, np.uint8)
+
+    def address(self, memory: np.ndarray) -> int:
+        """Address of memory that was taken."""
+        return self.pointer(memory)
+
+    def zero(self, memory: np.ndarray, first: int, size: int) -> None:
+        """Clear bytes of memory that was taken."""
+        memory[first : first + size] = 0
+
+    def view(self, memory: Any, first: int, shape: Any, dtype: Any, strides: Any) -> np.ndarray:
+        """Return an array that begins at byte ``first`` of memory that was taken."""
+        return np.ndarray(shape, dtype, memory, first, strides)
+
+    def stream(self) -> int:
+        """There is one stream."""
+        return 0
+
     def capturing(self) -> bool:
         """Whether a test says that the current stream is being captured."""
         return self.is_capturing
@@ -143,13 +163,6 @@ class _Kernel:
     def __call__(
         self, grid: Sequence[int], block: Sequence[int], arguments: Sequence[Any], shared: int = 0
     ) -> None:
-        sizes = [*grid, 1, 1][:3] + [*block, 1, 1][:3]
-        threads = sizes[3] * sizes[4] * sizes[5]
-        if min(sizes) < 1 or threads > _MAX_THREADS or shared > self._limit:
-            raise EmulationError(
-                f"kernel {self._entry} cannot be launched with grid {tuple(grid)}, block "
-                f"{tuple(block)} and {shared} bytes of shared memory"
-            )
         values = [_by_value(argument) for argument in arguments]
         given = [len(value) for value in values]
         if given != self._sizes:
@@ -157,7 +170,22 @@ class _Kernel:
                 f"kernel {self._entry} takes arguments of {self._sizes} bytes, not of {given}"
             )
         buffers = [np.frombuffer(value, np.uint8).copy() for value in values]
-        pointers = (ctypes.c_void_p * len(buffers))(*(b.ctypes.data for b in buffers))
+        self._run(
+            grid, block, (ctypes.c_void_p * len(buffers))(*(b.ctypes.data for b in buffers)), shared
+        )
+
+    def ready(self, grid: Sequence[int], block: Sequence[int], table: int, shared: int = 0) -> Any:
+        pointers = ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))
+        return lambda stream: self._run(grid, block, pointers, shared)
+
+    def _run(self, grid: Sequence[int], block: Sequence[int], pointers: Any, shared: int) -> None:
+        sizes = [*grid, 1, 1][:3] + [*block, 1, 1][:3]
+        threads = sizes[3] * sizes[4] * sizes[5]
+        if min(sizes) < 1 or threads > _MAX_THREADS or shared > self._limit:
+            raise EmulationError(
+                f"kernel {self._entry} cannot be launched with grid {tuple(grid)}, block "
+                f"{tuple(block)} and {shared} bytes of shared memory"
+            )
         error = self._launch(
             (ctypes.c_uint * 6)(*sizes), ctypes.c_size_t(shared), pointers, _stacks()
         )

@@ -21,7 +21,7 @@ LADDER = Path(__file__).resolve().parents[2] / "benchmarks" / "kernels"
 FILES = [*jit.files_of_entries(), (LADDER / "potrf_panels.cu").as_posix()]
 ARCHITECTURES = (80, 90, 100)
 # files whose entries are products of tiles
-PRODUCTS = ("gemm.", "herk", "trsm", "potrf_tasks", "potrf_tiles", "getrf_update", "front_tiles")
+PRODUCTS = ("gemm.", "herk", "trsm.", "potrf_tasks", "potrf_tiles", "getrf_update", "front_tiles")
 MORE = {  # constants beside the defaults of a file
     "front_backward.cu": [{"AHEAD": 2}, {"AHEAD": 2, "LU": 1}, {"WIDTH": 8}],
     "front_forward.cu": [{"AHEAD": 2}, {"AHEAD": 2, "LU": 1, "FLIP": 1}, {"WIDTH": 8}],
@@ -33,7 +33,7 @@ MORE = {  # constants beside the defaults of a file
     "gemm.cu": [{"TILE": 0}, {"TILE": 1}, {"TILE": 2}, {"TILE": 3, "TRANS_B": 2}],
     "getrf_block.cu": [{"INTO": 2}],
     "getrf_left.cu": [{"INTO": 2}],
-    "getrf_tiny.cu": [{"INTO": 2}],
+    "getrf_tiny.cu": [{"INTO": 2}, {"INTO": 2, "FIRST_ROW": 0}],
     "inverse.cu": [{"INTO": 2}],
     "getrf_panel.cu": [{"PANEL": 8, "ROWS": 4}],
     "jacobi.cu": [{"ORDER": 16, "GROUP": 4}, {"ORDER": 64, "GROUP": 16}],
@@ -41,6 +41,7 @@ MORE = {  # constants beside the defaults of a file
     "potrf_tasks.cu": [{"INTO": 2}],
     "potrf_tiles.cu": [{"RESIDENTS": 3}, {"RESIDENTS": 3, "INTO": 1}, {"RESIDENTS": 3, "INTO": 2}],
     "potrf_tiny.cu": [{"INTO": 1}, {"INTO": 2, "UPLO": 1}],
+    "trsm_tiny.cu": [{"WIDTH": 8, "RIGHTS": 8}, {"WIDTH": 24, "RIGHTS": 16}],
     "herk.cu": [{"TILE": 0}, {"TILE": 2}, {"TILE": 3, "TRANS": 1}],
 }
 LDL = {"LDL": 1, "ADJOINT": 0}

@@ -137,6 +137,19 @@ def source(name: str, arrays: Matrices, device: Device) -> tuple[Argument, bool]
     return held, op == "T"
 
 
+def source_of_right_hand_sides(
+    name: str, arrays: Matrices, device: Device, like: Argument
+) -> tuple[Argument, bool]:
+    """Return the same of right-hand sides, which may be vectors, for the matrices ``like``."""
+    lowest = 3 if like.kind == "stack" else 2
+    each = arrays if isinstance(arrays, (list, tuple)) else [arrays]
+    if all(getattr(x, "ndim", 0) == lowest for x in each):
+        turned = _turned(arrays, device)
+        if turned is not None:
+            return argument(name, turned, device, like=like), True
+    return argument(name, arrays, device, like=like, vectors=None), False
+
+
 def result_for(
     name: str, arrays: Matrices, held: Argument, turned: bool, overwrite: bool
 ) -> Argument:
@@ -149,7 +162,7 @@ def result_for(
     if turned:
         m, n = n, m
     made = empty(held.kind, m, n, batch.count, batch.dtype, batch.device)
-    return Argument(held.kind, made, Batch.of(batch.device, made))
+    return Argument(held.kind, made, Batch.of(batch.device, made), held.vectors)
 
 
 def _is_own(arrays: Matrices, read: Matrices) -> bool:

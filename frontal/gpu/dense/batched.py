@@ -5,6 +5,9 @@ sizes, as CuPy arrays of float32, float64, complex64 or complex128 in any memory
 back the same kind, with contiguous columns. Subnormal float32 numbers are flushed to zero, but for
 QR and SVD.
 
+The first two calls with stacks of a shape, memory order and type take longer than those that come
+after: these launch what was launched then, as long as nothing is to be overwritten.
+
 Work is queued on CuPy's current stream. Only ``check=True`` waits for it: then matrices that have
 no factor or inverse raise `frontal.errors.BatchError`, which keeps the results of the others.
 ``check=False`` returns LAPACK's ``info`` as an array of the device instead, one number a matrix:
@@ -18,25 +21,28 @@ from typing import Any
 
 import numpy as np
 
+from ..runtime import device as devices
 from ..runtime.array import Array
+from ..runtime.device import Device
 from . import blas3
 from . import getrf as lu
 from . import potrf as chol
+from .again import again
 from .arguments import (
     Argument,
     M,
     argument,
-    device_for,
     factor_of_product,
     refuse_alias,
     require_sizes,
     require_square,
     result_for,
     source,
+    source_of_right_hand_sides,
     transposition,
 )
 from .batched_products import gemm, gemv, herk
-from .operands import Batch, Matrices
+from .operands import Batch, Given, Matrices
 from .outcome import outcome
 from .pivots import Pivots
 
@@ -93,12 +99,17 @@ def cholesky(
            [[3., 0.],
             [1., 1.]]])
     """
-    held, turned = source("a", a, device_for(a))
+    c, info = again(_cholesky, "a", (a,), (lower,), overwrite_a)
+    return _checked("cholesky", c, info, check)
+
+
+def _cholesky(device: Device, a: Matrices, lower: bool, overwrite: bool) -> tuple[Matrices, Array]:
+    held, turned = source("a", a, device)
     require_square("a", held)
-    out = result_for("a", a, held, turned, overwrite_a)
-    info = out.batch.device.xp.zeros(out.batch.count, np.int32)
+    out = result_for("a", a, held, turned, overwrite)
+    info = device.xp.empty(out.batch.count, np.int32)
     chol.potrf(held.batch, info, "L" if lower else "U", None, out.batch, turned)
-    return _checked("cholesky", out, out.result(), info, check)
+    return out.result(), info
 
 
 def cho_solve(c_and_lower: tuple[M, bool], b: M, overwrite_b: bool = False) -> M:
@@ -126,9 +137,14 @@ def cho_solve(c_and_lower: tuple[M, bool], b: M, overwrite_b: bool = False) -> M
     array([1., 2.])
     """
     c, lower = c_and_lower
-    factor, right = _solve_inputs(c, b, overwrite_b, "c")
+    (x,) = again(_cho_solve, "c", (c, b), (lower,), overwrite_b)
+    return x
+
+
+def _cho_solve(device: Device, c: M, b: M, lower: bool, overwrite: bool) -> tuple[M]:
+    factor, right = _solve_inputs(device, c, b, overwrite, "c")
     chol.potrs(factor.batch, right.batch, uplo="L" if lower else "U")
-    return right.result()
+    return (right.result(),)
 
 
 def lu_factor(a: Matrices, overwrite_a: bool = False, check: bool = True) -> Any:
@@ -167,11 +183,16 @@ def lu_factor(a: Matrices, overwrite_a: bool = False, check: bool = True) -> Any
     >>> piv
     [array([1, 1], dtype=int32), array([0], dtype=int32)]
     """
-    held, given = _lu_input(a, overwrite_a, lu.reads_elsewhere)
-    info = held.batch.device.xp.zeros(held.batch.count, np.int32)
+    factors, piv, info = again(_lu_factor, "a", (a,), (), overwrite_a)
+    return _checked("lu_factor", (factors, piv), info, check)
+
+
+def _lu_factor(device: Device, a: Matrices, overwrite: bool) -> tuple[Matrices, Matrices, Array]:
+    held, given = _lu_input(device, a, overwrite, lu.reads_elsewhere)
+    info = device.xp.empty(held.batch.count, np.int32)
     pivots = Pivots.empty(held)
-    lu.getrf(held.batch, pivots.batch, info, given=given)
-    return _checked("lu_factor", held, (held.result(), pivots.from_zero(held)), info, check)
+    lu.getrf(held.batch, pivots.batch, info, given=given, first=0)
+    return held.result(), pivots.result(held), info
 
 
 def lu_solve(lu_and_piv: tuple[M, M], b: M, trans: int | str = 0, overwrite_b: bool = False) -> M:
@@ -201,10 +222,17 @@ def lu_solve(lu_and_piv: tuple[M, M], b: M, trans: int | str = 0, overwrite_b: b
     [array([1., 1.]), array([0.5])]
     """
     factors, piv = lu_and_piv
-    factor, right = _solve_inputs(factors, b, overwrite_b, "lu")
+    (x,) = again(_lu_solve, "lu", (factors, piv, b), (trans,), overwrite_b)
+    return x
+
+
+def _lu_solve(
+    device: Device, factors: M, piv: M, b: M, trans: int | str, overwrite: bool
+) -> tuple[M]:
+    factor, right = _solve_inputs(device, factors, b, overwrite, "lu")
     pivots = Pivots.given(factor, piv)
-    lu.getrs(factor.batch, pivots.batch, right.batch, transposition(trans))
-    return right.result()
+    lu.getrs(factor.batch, pivots.batch, right.batch, transposition(trans), first=0)
+    return (right.result(),)
 
 
 def inv(a: Matrices, overwrite_a: bool = False, check: bool = True) -> Any:
@@ -237,11 +265,16 @@ def inv(a: Matrices, overwrite_a: bool = False, check: bool = True) -> Any:
     array([[0.5 , 0.  ],
            [0.  , 0.25]])
     """
-    held, given = _lu_input(a, overwrite_a, lu.inverts_elsewhere)
+    inverses, info = again(_inv, "a", (a,), (), overwrite_a)
+    return _checked("inv", inverses, info, check)
+
+
+def _inv(device: Device, a: Matrices, overwrite: bool) -> tuple[Matrices, Array]:
+    held, given = _lu_input(device, a, overwrite, lu.inverts_elsewhere)
     require_square("a", held)
-    info = held.batch.device.xp.zeros(held.batch.count, np.int32)
+    info = device.xp.empty(held.batch.count, np.int32)
     lu.inverse(held.batch, info, given=given)
-    return _checked("inv", held, held.result(), info, check)
+    return held.result(), info
 
 
 def solve_triangular(
@@ -283,34 +316,50 @@ def solve_triangular(
     >>> batched.solve_triangular(a, b, lower=True)
     array([1., 2.])
     """
-    given = transposition(trans)
-    triangle, op = factor_of_product("a", a, device_for(a), given)
-    right = _right_hand_sides(triangle, b, overwrite_b, "a")
-    uplo = "L" if lower == (op == given) else "U"  # of what is the transpose where op changed
-    blas3.trsm("L", uplo, op, "U" if unit_diagonal else "N", 1.0, triangle.batch, right.batch)
-    return right.result()
+    options = trans, bool(lower), bool(unit_diagonal)
+    (x,) = again(_solve_triangular, "a", (a, b), options, overwrite_b)
+    return x
+
+
+def _solve_triangular(
+    device: Device, a: M, b: M, trans: int | str, lower: bool, unit: bool, overwrite: bool
+) -> tuple[M]:
+    wanted = transposition(trans)
+    triangle, op = factor_of_product("a", a, device, wanted)
+    given = None
+    if overwrite or not blas3.is_tiny(triangle.batch):
+        right = _right_hand_sides(triangle, b, overwrite, "a")
+    else:
+        require_square("a", triangle)
+        held, turned = source_of_right_hand_sides("b", b, device, triangle)
+        right = result_for("b", b, held, turned, False)
+        require_sizes("b", right.batch.m, triangle.batch.n, "rows", "columns of a")
+        given = Given(held.batch, turned)
+    uplo = "L" if lower == (op == wanted) else "U"  # of what is the transpose where op changed
+    about = "L", uplo, op, "U" if unit else "N"
+    blas3.trsm(*about, 1.0, triangle.batch, right.batch, given=given)
+    return (right.result(),)
 
 
 # --- inputs and outputs ------------------------------------------------------------------------
 
 
 def _lu_input(
-    a: Matrices, overwrite: bool, elsewhere: Callable[[Batch], bool]
-) -> tuple[Argument, lu.Given | None]:
+    device: Device, a: Matrices, overwrite: bool, elsewhere: Callable[[Batch], bool]
+) -> tuple[Argument, Given | None]:
     """Where the factors or inverses go, and where the matrices are, unless that is the same."""
-    device = device_for(a)
     held, turned = source("a", a, device)
     if not elsewhere(held.batch):
         return argument("a", a, device, write=True, overwrite=overwrite), None
     out = result_for("a", a, held, turned, overwrite)
-    return out, None if out is held else lu.Given(held.batch, turned)
+    return out, None if out is held else Given(held.batch, turned)
 
 
 def _solve_inputs(
-    a: Matrices, b: Matrices, overwrite: bool, name: str
+    device: Device, a: Matrices, b: Matrices, overwrite: bool, name: str
 ) -> tuple[Argument, Argument]:
     """The factors and the right-hand sides, which become the solutions."""
-    factor = argument(name, a, device_for(a, name))
+    factor = argument(name, a, device)
     return factor, _right_hand_sides(factor, b, overwrite, name)
 
 
@@ -320,10 +369,13 @@ def _right_hand_sides(factor: Argument, b: Matrices, overwrite: bool, name: str)
     require_square(name, factor)
     right = argument("b", b, device, like=factor, write=True, overwrite=overwrite, vectors=None)
     require_sizes("b", right.batch.m, factor.batch.n, "rows", f"columns of {name}")
-    refuse_alias("b", right, {name: factor})
+    if overwrite:
+        refuse_alias("b", right, {name: factor})
     return right
 
 
-def _checked(routine: str, held: Argument, result: object, info: Array, check: bool) -> Any:
+def _checked(routine: str, result: object, info: Array, check: bool) -> Any:
     """The result, with info unless it was asked to be checked here."""
-    return outcome(routine, held.batch.device, result, info, check)
+    if check:
+        return outcome(routine, devices.device_of(info), result, info, check)
+    return (*result, info) if isinstance(result, tuple) else (result, info)

@@ -16,8 +16,9 @@ from ..runtime.array import NULL, Array, Kernel, Value
 from ..runtime.device import Device
 from . import launch
 from .launch import Tile, TrsmPlan
-from .operands import ALL, Operand, Part, op_sizes, operands, require, without_depth
+from .operands import ALL, Given, Operand, Part, op_sizes, operands, require, without_depth
 from .structs import INVERSES, TRIANGLE
+from .trsm_tiny import is_tiny, trsm_tiny
 from .vendor import vendor_of
 from .worklists import work_list
 
@@ -150,11 +151,12 @@ def trsm(
     b: Operand,
     width: int | None = None,
     inverses: Inverses | None = None,
+    given: Given | None = None,
 ) -> None:
     """Solve op(A) X = alpha B (side "L") or X op(A) = alpha B (side "R"); X takes the place of B.
 
-    A beyond a tuned order is taken in steps: a step's unknowns by block substitution, then their
-    product subtracted from what remains.
+    Right-hand sides of small A are solved for in registers. A beyond a tuned order is taken in
+    steps: a step's unknowns by block substitution, then their product subtracted from what remains.
 
     Parameters
     ----------
@@ -169,6 +171,8 @@ def trsm(
         Right-hand sides of a block; by their number if not given.
     inverses : Inverses, optional
         What ``trtri`` gave for A, for more than one solve.
+    given : Given, optional
+        Where B is, if `is_tiny` of A; ``b`` gets X all the same.
 
     Raises
     ------
@@ -178,12 +182,14 @@ def trsm(
     a, b = operands(a, b)
     left = side == "L"
     require("A and B", (a.rows, a.cols), (a.rows, b.rows if left else b.cols))
+    if width is None and inverses is None and is_tiny(a):
+        return trsm_tiny((side, uplo, trans, diag), alpha, a, b, given)
     device, dtype = b.batch.device, b.batch.dtype
     numbers = launch.tuning("trsm", device.name)
     rights, n = b.cols if left else b.rows, int(a.rows.max(initial=0))
-    given = inverses is not None
-    plan = launch.trsm(n, rights, left, dtype, device.limits, numbers, width, given)
-    if plan.given and not given and rights.any():
+    made = inverses is not None
+    plan = launch.trsm(n, rights, left, dtype, device.limits, numbers, width, made)
+    if plan.given and not made and rights.any():
         inverses = trtri(uplo, diag, a)
     forward = left == ((uplo == "L") == (trans == "N"))
     starts = range(0, n, plan.fused)
@@ -202,6 +208,7 @@ def trsm(
                 x = b.at(0, i, n=done)
                 gemm("N", trans, -1.0, x, e, alpha, b.at(0, rest, n=size))
         alpha = 1.0
+    return None
 
 
 def _solve_step(

@@ -50,13 +50,30 @@ def copied(arrays: Matrices, device: Device) -> Matrices:
         kind, count = ("stack", len(arrays)) if arrays.ndim == 3 else ("matrix", 1)
         m, n = arrays.shape[-2:]
         target = empty(kind, m, n, count, arrays.dtype, device)
-        target[...] = arrays
+        single = kind == "matrix"
+        _copy_stack(arrays[None] if single else arrays, target[None] if single else target, device)
         return target
     m, n = (np.array([a.shape[axis] for a in arrays], np.int32) for axis in (0, 1))
     dtype = arrays[0].dtype if arrays else np.dtype(np.float64)
     target = empty("list", m, n, len(arrays), dtype, device)
     copy_list(arrays, target, device)
     return target
+
+
+def _copy_stack(arrays: Array, target: Array, device: Device) -> None:
+    """Copy a stack of any strides to one with contiguous columns, by one launch."""
+    if not arrays.size:
+        return
+    if any(s % arrays.itemsize for s in arrays.strides):
+        device.copy(arrays, target)
+        return
+    count, m, n = arrays.shape
+    down, across = -(-m // launch.COPY_TILE), -(-n // launch.COPY_TILE)
+    strides = (np.int64(s // arrays.itemsize) for s in arrays.strides)
+    arguments = (arrays, *strides, Batch.of(device, target).locator)
+    kernel = device.kernel("copy.cu", "copy_stack", arrays.dtype)
+    tiles_each = np.int32(down), np.int32(down * across)
+    kernel((count * down * across,), launch.copy_strided(), (*arguments, *tiles_each))
 
 
 def copy_list(arrays: Sequence[Array], target: list[Array], device: Device) -> None:

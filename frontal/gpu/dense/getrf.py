@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,18 +18,12 @@ from ..runtime.array import NULL, Array, Value
 from ..runtime.device import Device
 from ..runtime.limits import Limits
 from . import blas3, launch
-from .getrf_panels import by_panels, perturbing
+from .getrf_panels import Rule, by_panels
+from .getrs import interchange, solve_in_registers
 from .launch import GetrfTuning, RowsPlan
-from .operands import ALL, Batch, operands, order_list, subset
+from .operands import Batch, Given, operands, order_list, subset
 from .vendor import vendor_of
-from .worklists import uploaded, work_list
-
-
-class Given(NamedTuple):
-    """Matrices that are read and stay as they are; ``turned``: their transposes are meant."""
-
-    batch: Batch
-    turned: bool = False
+from .worklists import uploaded
 
 
 def getrf(
@@ -40,6 +33,7 @@ def getrf(
     variant: str | None = None,
     tiny: float = 0.0,
     given: Given | None = None,
+    first: int = 1,
 ) -> None:
     """Factor P·A = L·U in place, for matrices of any shapes.
 
@@ -57,19 +51,24 @@ def getrf(
         Pivots whose abs(re) + abs(im) is below it are made as large; 0 leaves all as they are.
     given : Given, optional
         Where the matrices are, if ``reads_elsewhere``; ``a`` gets the factors all the same.
+    first : {1, 0}
+        What interchanges call the first row: 1 in LAPACK, 0 in SciPy.
     """
     a, pivots = (part.batch for part in operands(a, pivots))
     numbers = launch.tuning("getrf", a.device.name)
     vendor = vendor_of(a.device) if variant is None and not tiny and given is None else None
     if vendor and vendor.getrf(a, pivots, info, numbers.vendor):
+        if not first:
+            made = pivots.keep[0]
+            made -= 1
         kernel = a.device.kernel("getrf_info.cu", f"getrf_info_{a.wrapper}", a.dtype)
         return kernel((1,), (launch.getrf_info(),), (a.locator, info))
     rows, cols = a.m.tobytes(), a.n.tobytes()
     for kind, members in _kinds(rows, cols, a.dtype, a.device.limits, numbers, variant):
         if given is None:
-            _FACTOR[kind](a, pivots, info, members, tiny)
+            _FACTOR[kind](a, pivots, info, members, Rule(tiny, first))
         else:
-            _ELSEWHERE[kind](a, pivots, info, members, tiny, given)
+            _ELSEWHERE[kind](a, pivots, info, members, Rule(tiny, first), given)
     return None
 
 
@@ -141,7 +140,14 @@ def _invert_by_solving(a: Batch, info: Array) -> None:
     copy(grid, (threads,), (x.locator, a.locator, info))
 
 
-def getrs(a: Batch, pivots: Batch, b: Batch, trans: str = "N", variant: str | None = None) -> None:
+def getrs(
+    a: Batch,
+    pivots: Batch,
+    b: Batch,
+    trans: str = "N",
+    variant: str | None = None,
+    first: int = 1,
+) -> None:
     """Solve op(A)·X = B by the factors of ``getrf``; X takes the place of B.
 
     Parameters
@@ -152,18 +158,20 @@ def getrs(a: Batch, pivots: Batch, b: Batch, trans: str = "N", variant: str | No
     trans : {"N", "T", "C"}
     variant : {"tiny", "blocked"}, optional
         One launch, in registers, up to 32×32; or triangular solves. By size if not given.
+    first : {1, 0}
+        What interchanges call the first row, as ``getrf`` was told.
     """
     a, pivots, b = (part.batch for part in operands(a, pivots, b))
     if variant != "blocked" and a.max_n <= RowsPlan.most:
-        _solve_in_registers(a, pivots, b, trans)
+        solve_in_registers(a, pivots, b, trans, first)
     elif trans == "N":
-        interchange(pivots, b, back=False)
+        interchange(pivots, b, False, first)
         blas3.trsm("L", "L", "N", "U", 1.0, a, b)
         blas3.trsm("L", "U", "N", "N", 1.0, a, b)
     else:
         blas3.trsm("L", "U", trans, "N", 1.0, a, b)
         blas3.trsm("L", "L", trans, "U", 1.0, a, b)
-        interchange(pivots, b, back=True)
+        interchange(pivots, b, True, first)
 
 
 # --- which matrices go which way -----------------------------------------------------------------
@@ -242,10 +250,10 @@ def _tiny(
     pivots: Batch,
     info: Array,
     members: np.ndarray,
-    tiny: float,
+    rule: Rule,
     given: Given | None = None,
 ) -> None:
-    constants, bound = perturbing(a.dtype, tiny)
+    constants, bound = rule.of(a.dtype)
     more = (pivots.locator,)
     _in_registers("getrf_tiny", a, (info, bound), members, more, given, **constants)
 
@@ -300,21 +308,6 @@ def _blocks_of(device: Device, sides: bytes, dtype: np.dtype) -> tuple[Value, in
     return (device.upload(work) if len(work) else NULL), len(work), shared
 
 
-def _solve_in_registers(a: Batch, pivots: Batch, b: Batch, trans: str) -> None:
-    numbers = launch.tuning("getrs", a.device.name)
-    plan, columns = RowsPlan.of(a.max_n), b.max_n
-    if a.count == 0 or a.max_n == 0 or columns == 0:
-        return
-    order = order_list(a, np.argsort(-a.n, kind="stable"))
-    share = -(-columns // max(-(-columns // numbers.share), 1))
-    code = 1 if trans == "C" and a.dtype.kind != "c" else "NTC".index(trans)
-    constants = {"WIDTH": 32 if plan.width > 16 else plan.width, "TRANS": code}
-    kernel = a.device.kernel("getrs.cu", f"getrs_tiny_{a.wrapper}", a.dtype, **constants)
-    grid = (-(-a.count // plan.per_block), -(-columns // share))
-    sources = (a.locator, pivots.locator, b.locator)
-    kernel(grid, (plan.threads,), (*sources, order, np.int32(a.count), np.int32(share)))
-
-
 # --- in shared memory ----------------------------------------------------------------------------
 
 
@@ -323,14 +316,14 @@ def _block(
     pivots: Batch,
     info: Array,
     members: np.ndarray,
-    tiny: float,
+    rule: Rule,
     given: Given | None = None,
 ) -> None:
     device = a.device
     m, n = int(a.m[members].max()), int(a.n[members].max())
     plan = launch.getrf_block(m, n, a.dtype, device.limits, launch.tuning("getrf", device.name))
     assert plan is not None
-    constants, bound = perturbing(a.dtype, tiny)
+    constants, bound = rule.of(a.dtype)
     sources, into = _source(a, given)
     constants |= into
     kernel = device.kernel("getrf_block.cu", f"getrf_block_{a.wrapper}", a.dtype, **constants)
@@ -348,7 +341,7 @@ def _left(
     pivots: Batch,
     info: Array,
     members: np.ndarray,
-    tiny: float,
+    rule: Rule,
     given: Given | None = None,
 ) -> None:
     device, m = a.device, int(a.m[members].max())
@@ -356,7 +349,7 @@ def _left(
     assert plan is not None
     panels = -(-int(np.minimum(a.m, a.n)[members].max()) // plan.columns)
     kept = device.xp.empty((len(members), panels, 32, 32), a.dtype)
-    constants, bound = perturbing(a.dtype, tiny)
+    constants, bound = rule.of(a.dtype)
     locators, into = _source(a, given)
     constants |= into
     kernel = device.kernel("getrf_left.cu", f"getrf_left_{a.wrapper}", a.dtype, **constants)
@@ -367,27 +360,3 @@ def _left(
 
 _ELSEWHERE = {"tiny": _tiny, "block": _block, "left": _left}
 _FACTOR = {"tiny": _tiny, "block": _block, "left": _left, "panel": by_panels}
-
-
-# --- solving -------------------------------------------------------------------------------------
-
-
-def interchange(pivots: Batch, b: Batch, back: bool) -> None:
-    """Interchange rows of B as P does, or back."""
-    device = b.device
-    rights = np.where(b.m > 0, b.n, 0).astype(np.int32)
-    plan = launch.laswp()
-    strips = (plan.columns, 1)
-    work, period, count = work_list(device, rights, np.ones_like(rights), b.m, strips, None, ALL)
-    if count == 0:
-        return
-    columns, shared = launch.laswp_through_shared(b.max_m, b.dtype, device.limits)
-    if columns == 0:
-        raise ValueError(f"getrs takes matrices up to {_most_rows(b)} rows, not {b.max_m}")
-    kernel = device.kernel("getrs.cu", f"getrs_rows_{b.wrapper}", b.dtype, TRANS=int(back))
-    arguments = (b.locator, pivots.locator, np.int32(columns), work, np.int32(period))
-    kernel((count,), (plan.threads,), arguments, shared)
-
-
-def _most_rows(b: Batch) -> int:
-    return b.device.limits.shared_block // (b.dtype.itemsize + 4)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ..runtime.array import Array, Kernel, Value
@@ -11,25 +13,34 @@ from .operands import ALL, Batch, Part, order_list, subset
 from .worklists import uploaded, work_list
 
 
-def perturbing(dtype: np.dtype, tiny: float) -> tuple[dict[str, int], np.generic]:
-    """Constants and the argument of kernels that replace tiny pivots; without `tiny`, of others."""
-    return {"PERTURB": 1} if tiny else {}, np.dtype(dtype.char.lower()).type(tiny)
+class Rule(NamedTuple):
+    """Pivots smaller than ``tiny`` are made as large; interchanges count rows from ``first``."""
+
+    tiny: float = 0.0
+    first: int = 1
+
+    def of(self, dtype: np.dtype) -> tuple[dict[str, int], np.generic]:
+        """Constants of kernels, and their argument."""
+        constants = {"PERTURB": 1} if self.tiny else {}
+        if self.first != 1:
+            constants["FIRST_ROW"] = self.first
+        return constants, np.dtype(dtype.char.lower()).type(self.tiny)
 
 
-def by_panels(a: Batch, pivots: Batch, info: Array, members: np.ndarray, tiny: float) -> None:
+def by_panels(a: Batch, pivots: Batch, info: Array, members: np.ndarray, rule: Rule) -> None:
     """Factor by panels; each is followed by what it does to the other columns."""
     device = a.device
     numbers, rows = launch.tuning("getrf", device.name), int(a.m[members].max())
     plan = launch.getrf_panel(rows, a.dtype, numbers)
     uniform = a.wrapper != "vbatched"
     if rows <= numbers.strips or not (uniform or np.array_equal(a.m[members], a.n[members])):
-        Panels(a, pivots, info, members, plan, tiny).by_strips()
+        Panels(a, pivots, info, members, plan, rule).by_strips()
     elif uniform or len(members) == a.count:
-        Panels(a, pivots, info, np.arange(a.count), plan, tiny).by_products(numbers.outer)
+        Panels(a, pivots, info, np.arange(a.count), plan, rule).by_products(numbers.outer)
     else:
         part, p = subset(a, members), subset(pivots, members)
         found = device.xp.zeros(part.count, np.int32)
-        Panels(part, p, found, np.arange(part.count), plan, tiny).by_products(numbers.outer)
+        Panels(part, p, found, np.arange(part.count), plan, rule).by_products(numbers.outer)
         info[uploaded(device, members.astype(np.int64).tobytes(), np.int64)] = found
 
 
@@ -43,10 +54,10 @@ class Panels:
         info: Array,
         members: np.ndarray,
         plan: PanelPlan,
-        tiny: float,
+        rule: Rule,
     ) -> None:
         self.a, self.pivots, self.info, self.plan = a, pivots, info, plan
-        self.perturbing, self.bound = perturbing(a.dtype, tiny)
+        self.rule, self.bound = rule.of(a.dtype)
         steps = np.minimum(a.m, a.n)
         self.members = members[np.argsort(-steps[members], kind="stable")]
         self.steps = np.zeros_like(steps)
@@ -93,9 +104,7 @@ class Panels:
             self._factor_tall(j, len(active), rows)
             return
         threads = self.plan.block(rows)
-        kernel = self._kernel(
-            "getrf_panel.cu", "getrf_panel", ROWS=self.plan.rows, **self.perturbing
-        )
+        kernel = self._kernel("getrf_panel.cu", "getrf_panel", ROWS=self.plan.rows, **self.rule)
         sources = (self.a.locator, self.pivots.locator, order_list(self.a, self.members))
         arguments = (*sources, np.int32(j), *self._lists, self.info, self.bound)
         shared = self.plan.shared(self.a.dtype, threads)
@@ -109,7 +118,7 @@ class Panels:
             most = self.plan.most_blocks * threads
             raise ValueError(f"getrf takes matrices up to {most} rows, not {rows}")
         together = self.plan.together(blocks, device.limits)
-        kernel = self._kernel("getrf_tall.cu", "getrf_tall", **self.perturbing)
+        kernel = self._kernel("getrf_tall.cu", "getrf_tall", **self.rule)
         sources = (self.a.locator, self.pivots.locator, order_list(self.a, self.members))
         shared = self.plan.shared(self.a.dtype, threads)
         for first in range(0, count, together):

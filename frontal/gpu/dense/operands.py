@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -188,6 +189,13 @@ class Part:
 
 
 Operand = Batch | Part
+
+
+class Given(NamedTuple):
+    """Matrices that are read and stay as they are; ``turned``: their transposes are meant."""
+
+    batch: Batch
+    turned: bool = False
 
 
 def op_sizes(part: Part, trans: str) -> tuple[np.ndarray, np.ndarray]:

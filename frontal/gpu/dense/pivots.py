@@ -1,4 +1,4 @@
-"""Row interchanges of LU for a batch: from 1 and side by side for the drivers, from 0 for users."""
+"""Row interchanges of LU for a batch, counted from 0 as SciPy does."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Pivots:
     size : int64 array (count,), on the host
         Interchanges of each matrix.
     batch : Batch
-        A column for each matrix, as the drivers take them: LAPACK's numbers, from 1.
+        A column for each matrix, as the drivers take them.
     """
 
     kind: str
@@ -51,14 +51,12 @@ class Pivots:
         shape = held.arrays.shape
         return flat.reshape(*shape[:-2], min(shape[-2:]))
 
-    def from_zero(self, held: Argument) -> Matrices:
-        """Return the pivots as SciPy counts them, one vector a matrix; they change in place."""
-        flat = self.flat
-        flat -= 1
+    def result(self, held: Argument) -> Matrices:
+        """Return the pivots, one vector a matrix."""
         if self.kind != "list":
-            return self._shaped(held, flat)
+            return self._shaped(held, self.flat)
         end = np.cumsum(self.size).tolist()
-        return [flat[i:j] for i, j in zip([0, *end], end, strict=False)]
+        return [self.flat[i:j] for i, j in zip([0, *end], end, strict=False)]
 
     @classmethod
     def given(cls, held: Argument, piv: Matrices) -> Pivots:
@@ -75,10 +73,9 @@ class Pivots:
         if [p.shape for p in each] != wanted:
             raise ValueError("piv must have one number for each column of each matrix")
         if not is_list:
-            return cls._of(held, each[0].ravel() + np.int32(1), size)
+            return cls._of(held, each[0].ravel(), size)
         flat = xp.empty(int(size.sum()), np.int32)
         # the copying kernel knows the four scalars, of which float32 has the size of a pivot
         target = split(flat.view(np.float32), size, np.ones_like(size))
         copy_list([p[:, None].view(np.float32) for p in each], target, device)
-        flat += 1
         return cls._of(held, flat, size)

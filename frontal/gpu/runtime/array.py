@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -52,6 +52,15 @@ Value = Array | np.ndarray | np.generic  # an array by its address; a struct or 
 NULL = np.uint64(0)  # in the place of an array
 
 
+class Memory(Protocol):
+    """Memory of a device that was taken without a type, or a place in it."""
+
+    @property
+    def ptr(self) -> int: ...
+    def __add__(self, offset: int, /) -> Memory: ...
+    def memset_async(self, value: int, size: int, /) -> None: ...
+
+
 class Kernel(Protocol):
     """An entry point of a kernel file."""
 
@@ -67,5 +76,15 @@ class Kernel(Protocol):
         arguments : sequence of arrays, structs and NumPy scalars
         shared : int
             Bytes of dynamic shared memory of a block.
+        """
+        ...
+
+    def ready(
+        self, grid: Sequence[int], block: Sequence[int], table: int, shared: int = 0
+    ) -> Callable[[int], object]:
+        """Return a function of a stream that enqueues it, for calls that should cost little.
+
+        ``table`` is the address of the addresses of the arguments, which are read when that is
+        called.
         """
         ...

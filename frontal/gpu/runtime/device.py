@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ...parts import Ahead
 from .. import require
-from .array import Array, Kernel, Value
+from .array import Array, Kernel, Memory, Value
 from .limits import Limits
 from .modules import Modules, Source
 
@@ -138,6 +138,35 @@ class Device:
 
         return replay
 
+    def take(self, size: int) -> Memory:
+        """Take memory of so many bytes, for the next three."""
+        return self.xp.cuda.alloc(size)
+
+    def address(self, memory: Memory) -> int:
+        """Address of memory that was taken."""
+        return int(memory.ptr)
+
+    def zero(self, memory: Memory, first: int, size: int) -> None:
+        """Clear bytes of memory that was taken."""
+        (memory + first).memset_async(0, size)
+
+    def view(
+        self,
+        memory: Memory,
+        first: int,
+        shape: Sequence[int],
+        dtype: np.dtype,
+        strides: Sequence[int],
+    ) -> Array:
+        """Return an array that begins at byte ``first`` of memory that was taken."""
+        return self.xp.ndarray(shape, dtype, memory + first if first else memory, strides)
+
+    def stream(self) -> int:
+        """The current stream, as kernels that are ready want it, on a thread that has a context."""
+        if not self.xp.cuda.driver.ctxGetCurrent():
+            self.xp.cuda.runtime.setDevice(self.index)
+        return int(self.xp.cuda.get_current_stream(self.index).ptr)
+
     def capturing(self) -> bool:
         """Whether what is launched now becomes a part of a graph that somebody else captures."""
         return bool(self.xp.cuda.get_current_stream().is_capturing())
@@ -174,13 +203,26 @@ class _Kernel:
     def __call__(
         self, grid: Sequence[int], block: Sequence[int], arguments: Sequence[Value], shared: int = 0
     ) -> None:
+        self._raise_limit(shared)
+        self.function(tuple(grid), tuple(block), tuple(arguments), shared_mem=shared)
+
+    def ready(
+        self, grid: Sequence[int], block: Sequence[int], table: int, shared: int = 0
+    ) -> Callable[[int], object]:
+        from cupy.cuda import driver
+
+        self._raise_limit(shared)
+        launch, pointer = driver.launchKernel, self.function.ptr
+        sizes = (*[*grid, 1, 1][:3], *[*block, 1, 1][:3])
+        return lambda stream: launch(pointer, *sizes, shared, stream, table, 0)
+
+    def _raise_limit(self, shared: int) -> None:
         if shared > _DEFAULT_SHARED and not self._raised:
             from cupy.cuda import driver
 
             static = driver.funcGetAttribute(_STATIC_SHARED, self.function.ptr)
             driver.funcSetAttribute(self.function.ptr, _DYNAMIC_SHARED, self._limit - static)
             self._raised = True
-        self.function(tuple(grid), tuple(block), tuple(arguments), shared_mem=shared)
 
 
 @cache
@@ -190,7 +232,12 @@ def _device(index: int) -> Device:
 
 def device_of(array: Array | None = None) -> Device:
     """Return the device that holds an array, or the current one."""
-    require()
-    import cupy
+    try:
+        import cupy
 
-    return _device(_cupy(array).device.id if array is not None else cupy.cuda.Device().id)
+        runtime = cupy.cuda.runtime
+        index = runtime.getDevice() if array is None else _cupy(array).data.device_id
+    except Exception:
+        require()  # which says what is missing
+        raise
+    return _device(index)

@@ -36,10 +36,12 @@ from .products import (
     HerkTuning,
     Tile,
     TrsmPlan,
+    TrsmTinyPlan,
     TrsmTuning,
     product_tile,
     tiles,
     trsm,
+    trsm_tiny,
     trtri,
 )
 from .svd import (
@@ -82,6 +84,7 @@ __all__ = [
     "StripPlan",
     "Tile",
     "TrsmPlan",
+    "TrsmTinyPlan",
     "TrsmTuning",
     "bdsqr",
     "block_ld",
@@ -106,6 +109,7 @@ __all__ = [
     "staged",
     "tiles",
     "trsm",
+    "trsm_tiny",
     "trtri",
     "tuning",
 ]

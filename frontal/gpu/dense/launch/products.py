@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ...runtime.limits import Limits
+from ...runtime.limits import Limits, power_of_two
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ def product_tile(
 class TrsmTuning:
     """Numbers of trsm that belong to a chip."""
 
+    tiny: int = field(default=32, metadata={"choices": (0, 8, 16, 24, 32)})  # order, registers
     fused: int = field(default=256, metadata={"choices": (128, 192, 256, 384, 512)})  # order of A
     narrow: int = field(default=16, metadata={"choices": (0, 8, 16, 32)})  # right-hand sides
     fill: float = field(default=2.0, metadata={"choices": (0.0, 1.0, 2.0, 4.0)})
@@ -162,6 +164,44 @@ def _trsm_block(width: int, left: bool, dtype: np.dtype, given: bool) -> tuple[i
     right = width * (32 + 4) if left and tensor else 32 * (width + pad)
     inverses = (1 if given else 2 * across) * triangle_shared(dtype)
     return tile.threads, inverses + max(tile.shared(dtype), right * dtype.itemsize)
+
+
+@dataclass(frozen=True)
+class TrsmTinyPlan:
+    """Right-hand sides in registers, ``lanes`` of a matrix side by side."""
+
+    most: ClassVar[int] = 32  # order of A
+
+    width: int
+    lanes: int
+    threads: int
+    shared: int
+
+    @property
+    def per_block(self) -> int:
+        """Matrices of a block, or strips of right-hand sides."""
+        return self.threads // self.lanes
+
+
+def trsm_tiny(order: int, rights: int, dtype: npt.DTypeLike, limits: Limits) -> TrsmTinyPlan:
+    """Choose the launch of trsm_tiny.cu for at most this order and so many right-hand sides.
+
+    Blocks have as many warps as share a multiprocessor's memory with three other blocks.
+    """
+    dtype, width = np.dtype(dtype), max(-(-order // 8) * 8, 8)
+    lanes = min(max(power_of_two(rights), 8), 32)
+    while (warp := 32 // lanes * _tiny_group(width, lanes, dtype)) > limits.shared_block:
+        lanes *= 2
+    warps = 4
+    while warps > 1 and warps * warp > limits.shared_multiprocessor // 4 - 1024:
+        warps //= 2
+    return TrsmTinyPlan(width, lanes, 32 * warps, warps * warp)
+
+
+def _tiny_group(width: int, lanes: int, dtype: np.dtype) -> int:
+    """Bytes of a matrix, or of a strip of its right-hand sides, as trsm_tiny.cu has them."""
+    ld = width + 16 // dtype.itemsize
+    return -(-(width * ld + lanes * (width + 1)) * dtype.itemsize // 64) * 64 + 16
 
 
 def trtri(triangles: int, dtype: npt.DTypeLike, limits: Limits) -> tuple[int, int, int]:

@@ -18,6 +18,11 @@ enum Diag : int { NonUnit = 0, Unit = 1 };
 #define INTO 0
 #endif
 
+// What row interchanges call the first row: 1 in LAPACK, 0 in SciPy.
+#ifndef FIRST_ROW
+#define FIRST_ROW 1
+#endif
+
 __device__ inline int min_(int a, int b) { return a < b ? a : b; }
 __device__ inline int max_(int a, int b) { return a > b ? a : b; }
 __device__ inline float max_(float a, float b) { return fmaxf(a, b); }  // not NaN where one is not

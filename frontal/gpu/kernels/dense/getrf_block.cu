@@ -106,7 +106,7 @@ __device__ void getrf_block(Source from, Source to, Pivots all_pivots, const int
         int found = factor_panel(a, j0, steps, work, moves, pivots, tiny);
         failure = combined_info(failure, found, j0);
         if ((int)threadIdx.x < steps)
-            all_pivots(b)(j0 + threadIdx.x, 0) = j0 + pivots[threadIdx.x] + 1;
+            all_pivots(b)(j0 + threadIdx.x, 0) = j0 + pivots[threadIdx.x] + FIRST_ROW;
         move_rows<NB, 4>(moves, a.at(j0, 0, a.rows, j0), 0, warps);
         move_rows<NB, 4>(moves, a.at(j0, next), 0, warps);
         __syncthreads();

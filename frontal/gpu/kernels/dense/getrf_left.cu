@@ -207,7 +207,7 @@ __device__ void getrf_left(Source from, Source to, Pivots all_pivots, const int 
         x.store(entries, j0);
         __syncthreads();
         if (j0 + (int)threadIdx.x < x.n && threadIdx.x < NB)
-            all_pivots(b)(j0 + threadIdx.x, 0) = j0 + pivots[threadIdx.x] + 1;
+            all_pivots(b)(j0 + threadIdx.x, 0) = j0 + pivots[threadIdx.x] + FIRST_ROW;
         if (j0 < x.n) x.invert(j0);
         __syncthreads();
     }

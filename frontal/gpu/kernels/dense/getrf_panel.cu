@@ -58,7 +58,7 @@ __device__ void getrf_panel(Source source, Pivots pivots, const int *order, int 
     __syncthreads();
     int *target = moves + ((long long)b * panels + j0 / PANEL) * moves_size<PANEL>;
     for (int i = thread; i <= 2 * list[0]; i += threads) target[i] = list[i];
-    if (thread < steps) pivots(b)(j0 + thread, 0) = j0 + found[thread] + 1;
+    if (thread < steps) pivots(b)(j0 + thread, 0) = j0 + found[thread] + FIRST_ROW;
     if (thread == 0) info[b] = combined_info(j0 ? info[b] : 0, failure, j0);
 }
 

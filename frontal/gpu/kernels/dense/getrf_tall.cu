@@ -91,7 +91,8 @@ __device__ void getrf_tall(Source source, Pivots pivots, const int *order, int f
     add_move(moves + ((long long)b * panels + panel) * moves_size<PANEL>, position[0], row);
     __syncthreads();
     if (blockIdx.x > 0) return;
-    if ((int)threadIdx.x < steps) pivots(b)(j0 + threadIdx.x, 0) = j0 + found[threadIdx.x] + 1;
+    if ((int)threadIdx.x < steps)
+        pivots(b)(j0 + threadIdx.x, 0) = j0 + found[threadIdx.x] + FIRST_ROW;
     if (threadIdx.x == 0) info[b] = combined_info(j0 ? info[b] : 0, failure, j0);
 }
 

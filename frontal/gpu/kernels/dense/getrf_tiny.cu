@@ -39,7 +39,7 @@ __device__ void factor(Source from, Source to, Pivots pivots, const int *order, 
 #pragma unroll
     for (int j = 0; j < N; ++j, entry += m.ld)
         if (position >= 0 && j < m.cols) m.data[entry] = a[j];
-    if (lane < steps) pivots(b)(lane, 0) = pivot + 1;
+    if (lane < steps) pivots(b)(lane, 0) = pivot + FIRST_ROW;
     if (b >= 0 && lane == 0) info[b] = failure;
 }
 

@@ -24,7 +24,7 @@ constexpr int LANES = WIDTH <= 8 ? 8 : WIDTH <= 16 ? 16 : 32;
 
 // The row of B that interchanges bring to row `lane`.
 template <class Pivots> __device__ int source_row(Pivots pivots, int lane, int n, int most) {
-    int mine = lane < n ? pivots(lane, 0) - 1 : lane, row = lane;
+    int mine = lane < n ? pivots(lane, 0) - FIRST_ROW : lane, row = lane;
     for (int k = 0; k < most; ++k) {
         int other = shuffle(mine, k, LANES), first = shuffle(row, k, LANES),
             second = shuffle(row, other, LANES);
@@ -107,7 +107,7 @@ __device__ void getrs_rows(Source bs, Pivots pivots, int columns, const int4 *wo
     if (threadIdx.x == 0) {
 #pragma unroll 4
         for (int k = 0; k < n; ++k) {
-            int other = p(k, 0) - 1, row = order[k];
+            int other = p(k, 0) - FIRST_ROW, row = order[k];
             order[k] = order[other], order[other] = row;
         }
     }

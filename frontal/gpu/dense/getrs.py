@@ -1,0 +1,49 @@
+"""What solving with LU factors needs besides triangular solves: see ``getrf.getrs``."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import launch
+from .getrf_panels import Rule
+from .launch import RowsPlan
+from .operands import ALL, Batch, order_list
+from .worklists import work_list
+
+
+def solve_in_registers(a: Batch, pivots: Batch, b: Batch, trans: str, first: int) -> None:
+    numbers = launch.tuning("getrs", a.device.name)
+    plan, columns = RowsPlan.of(a.max_n), b.max_n
+    if a.count == 0 or a.max_n == 0 or columns == 0:
+        return
+    order = order_list(a, np.argsort(-a.n, kind="stable"))
+    share = -(-columns // max(-(-columns // numbers.share), 1))
+    code = 1 if trans == "C" and a.dtype.kind != "c" else "NTC".index(trans)
+    constants = {"WIDTH": 32 if plan.width > 16 else plan.width, "TRANS": code}
+    constants |= Rule(first=first).of(a.dtype)[0]
+    kernel = a.device.kernel("getrs.cu", f"getrs_tiny_{a.wrapper}", a.dtype, **constants)
+    grid = (-(-a.count // plan.per_block), -(-columns // share))
+    sources = (a.locator, pivots.locator, b.locator)
+    kernel(grid, (plan.threads,), (*sources, order, np.int32(a.count), np.int32(share)))
+
+
+def interchange(pivots: Batch, b: Batch, back: bool, first: int = 1) -> None:
+    """Interchange rows of B as P does, or back."""
+    device = b.device
+    rights = np.where(b.m > 0, b.n, 0).astype(np.int32)
+    plan = launch.laswp()
+    strips = (plan.columns, 1)
+    work, period, count = work_list(device, rights, np.ones_like(rights), b.m, strips, None, ALL)
+    if count == 0:
+        return
+    columns, shared = launch.laswp_through_shared(b.max_m, b.dtype, device.limits)
+    if columns == 0:
+        raise ValueError(f"getrs takes matrices up to {_most_rows(b)} rows, not {b.max_m}")
+    constants = {"TRANS": int(back), **Rule(first=first).of(b.dtype)[0]}
+    kernel = device.kernel("getrs.cu", f"getrs_rows_{b.wrapper}", b.dtype, **constants)
+    arguments = (b.locator, pivots.locator, np.int32(columns), work, np.int32(period))
+    kernel((count,), (plan.threads,), arguments, shared)
+
+
+def _most_rows(b: Batch) -> int:
+    return b.device.limits.shared_block // (b.dtype.itemsize + 4)

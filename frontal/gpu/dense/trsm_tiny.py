@@ -1,0 +1,55 @@
+"""Triangular solves of many small matrices at once, a right-hand side a lane."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import launch
+from .launch import TrsmTinyPlan
+from .operands import Batch, Given, Part
+
+_SIDE, _UPLO, _TRANS, _DIAG = {"L": 0, "R": 1}, {"L": 0, "U": 1}, "NTC", {"N": 0, "U": 1}
+
+
+def is_tiny(a: Batch | Part) -> bool:
+    """Whether triangles of these orders are solved with in registers."""
+    part = a if isinstance(a, Part) else Part(a)
+    most = launch.tuning("trsm", part.batch.device.name).tiny
+    return int(part.rows.max(initial=0)) <= min(most, TrsmTinyPlan.most)
+
+
+def trsm_tiny(
+    about: tuple[str, str, str, str], alpha: complex, a: Part, b: Part, given: Given | None = None
+) -> None:
+    """Solve op(A) X = alpha B or X op(A) = alpha B by one launch; orders up to 32.
+
+    Parameters
+    ----------
+    about : (str, str, str, str)
+        ``side``, ``uplo``, ``trans`` and ``diag`` of ``trsm``.
+    a, b : Part
+    given : Given, optional
+        Where B is; ``b`` gets X all the same, and is a whole batch then.
+    """
+    device, dtype = b.batch.device, b.batch.dtype
+    rights, order = b.cols if about[0] == "L" else b.rows, int(a.rows.max(initial=0))
+    most = int(rights.max(initial=0))
+    if not order or not most:
+        return
+    plan = launch.trsm_tiny(order, most, dtype, device.limits)
+    strips = -(-most // plan.lanes)
+    source, turned = (b, False) if given is None else (Part(given.batch), given.turned)
+    numbers = (_SIDE[about[0]], _UPLO[about[1]], _TRANS.index(about[2]), _DIAG[about[3]])
+    arguments = (
+        *(np.int32(x) for x in numbers),
+        *a.arguments,
+        *source.arguments,
+        np.int32(turned),
+        *b.arguments,
+        np.int32(b.batch.count),
+        np.int32(strips),
+    )
+    constants = {"WIDTH": plan.width, "RIGHTS": plan.lanes}
+    kernel = device.kernel("trsm_tiny.cu", f"trsm_tiny_{b.batch.wrapper}", dtype, **constants)
+    blocks = -(-b.batch.count * strips // plan.per_block)
+    kernel((blocks,), (plan.threads,), (dtype.type(alpha), *arguments), plan.shared)

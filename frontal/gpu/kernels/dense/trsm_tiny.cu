@@ -1,0 +1,145 @@
+// op(A)·X = alpha·B or X·op(A) = alpha·B with triangles up to 32×32, a right-hand side a lane.
+//
+// Tile map: RIGHTS = 8, 16 or 32 lanes take as many right-hand sides of one matrix: columns of B,
+// or rows where A is on the right; up to four warps a block, warps never wait for each other. A
+// lane owns one right-hand side in WIDTH registers. Dynamic shared memory: GROUP elements for each
+// RIGHTS lanes, of which the triangle, column by column, is read by all lanes at once, 16 bytes at
+// a time; right-hand sides pass through the rest, so that lanes are side by side in global memory
+// too. All cases are one there: A is transposed if op or SIDE (but not both) asks for it, and comes
+// with its rows and columns in reverse if it is upper then: every solve is a forward one with a
+// lower triangle.
+// B is read from `from` (its transposes where `turned`) and X written to `to`, which may be the
+// same. Only the triangle of A that UPLO names is read, without its diagonal where that is a unit
+// one. A must not overlap B; a zero on the diagonal gives infinity or NaN. Matrices may have any
+// size up to WIDTH, none included.
+// The operation is that of the BLAS: Dongarra, Du Croz, Hammarling, Duff, "A set of level 3 basic
+// linear algebra subprograms" (1990); for small triangles by registers: Charara, Keyes, Ltaief,
+// "Batched triangular dense linear algebra kernels for very small matrix sizes on GPUs" (2019).
+//   WIDTH  8, 16, 24 or 32, not less than the largest order
+//   RIGHTS  of a matrix, 8, 16 or 32
+#include "dense/tiny.cuh"
+
+#ifndef RIGHTS
+#define RIGHTS 32
+#endif
+
+using T = SCALAR;
+constexpr int A_LD = WIDTH + Pack16<T>::count, B_LD = WIDTH + 1;
+constexpr int TILES = (WIDTH * A_LD + RIGHTS * B_LD) * (int)sizeof(T);
+// Those of two matrices begin in different banks.
+constexpr int GROUP = ((TILES + 63) / 64 * 64 + 16) / (int)sizeof(T);
+constexpr int TINY_WORDS = WIDTH * (int)sizeof(T) / 4;  // registers that a right-hand side takes
+constexpr int TINY_RESIDENTS = TINY_WORDS <= 16   ? 8
+                               : TINY_WORDS <= 32 ? 6
+                               : TINY_WORDS <= 64 ? 4
+                                                  : 2;
+
+// What is solved with, as a lower triangle M in shared memory.
+struct Triangle {
+    bool conjugate, unit, transposed, reverse;
+
+    __device__ Triangle(int side, int uplo, int trans, int diag)
+        : conjugate(is_complex<T> && trans == ConjTrans), unit(diag == Unit),
+          transposed((trans != NoTrans) == (side == Left)), reverse((uplo == Lower) == transposed) {
+    }
+
+    // Begin to copy the triangle of `a` to M, entry (i, k) at m[i + k*A_LD].
+    __device__ void fetch(Matrix<T> a, int uplo, T *m, int lane) const {
+        int n = a.cols, down = transposed ? A_LD : 1, across = transposed ? 1 : A_LD;
+        if (reverse) m += (n - 1) * (A_LD + 1), down = -down, across = -across;
+        for (int c = 0; c < n; ++c)
+            for (int r = lane; r < n; r += RIGHTS)
+                if ((uplo == Lower ? r > c : r < c) || (r == c && !unit))
+                    copy_async<sizeof(T)>(m + r * down + c * across, &a(r, c), true);
+    }
+
+    // Put reciprocals on the diagonal of M, and conjugate what is below.
+    __device__ void finish(T *m, int n, int lane) const {
+        for (int k = lane; k < n; k += RIGHTS) {
+            T *d = m + k * (A_LD + 1);
+            *d = unit ? one<T>() : reciprocal(conjugate ? conj(*d) : *d);
+            if (conjugate)
+                for (int i = k + 1; i < n; ++i) d[i - k] = conj(d[i - k]);
+        }
+    }
+};
+
+// Right-hand sides of one matrix, at most RIGHTS, which are rows or columns of `m`.
+struct Strip {
+    Matrix<T> m;
+    bool by_rows;
+
+    __device__ Strip(Matrix<T> all, bool by_rows, int first)
+        : m(by_rows ? all.at(first, 0, RIGHTS) : all.at(0, first, all.rows, RIGHTS)),
+          by_rows(by_rows) {}
+    __device__ Strip() : m{nullptr, 0, 0, 1}, by_rows(false) {}
+
+    // Call f(i, j, entry) for unknown i of right-hand side j, lanes along the columns of `m`.
+    template <class F> __device__ void each(int lane, F f) const {
+        for (int c = 0; c < m.cols; ++c)
+            for (int r = lane; r < m.rows; r += RIGHTS)
+                f(by_rows ? c : r, by_rows ? r : c, m(r, c));
+    }
+};
+
+// Solve M·x = x.
+__device__ inline void solve(const T *m, int n, T (&x)[WIDTH]) {
+    columns<0, WIDTH>(n, [&](auto index) {
+        constexpr int k = decltype(index)::value;
+        const T *column = m + k * A_LD;
+        x[k] = column[k] * x[k];
+        T minus = -x[k];
+        broadcast<k + 1, WIDTH>(column, [&](int i, T v) { x[i] = fma_(v, minus, x[i]); });
+    });
+}
+
+template <class Source>
+__device__ void trsm_tiny(T alpha, int side, int uplo, int trans, int diag, Source as,
+    Window part_a, Source froms, Window part_from, int turned, Source tos, Window part_to,
+    int count, int strips) {
+    int lane = threadIdx.x % RIGHTS, group = threadIdx.x / RIGHTS;
+    int item = blockIdx.x * (blockDim.x / RIGHTS) + group, b = item / strips;
+    Matrix<T> a{nullptr, 0, 0, 1};
+    Strip from, to;
+    if (b < count) {
+        int first = item % strips * RIGHTS;
+        a = as(b).at(part_a);
+        from = Strip(froms(b).at(part_from), (side == Right) != (turned != 0), first);
+        to = Strip(tos(b).at(part_to), side == Right, first);
+    }
+    Triangle triangle(side, uplo, trans, diag);
+    int n = a.cols, most = RIGHTS == 32 ? n : (int)__reduce_max_sync(full_warp, (unsigned)n);
+    T *m = shared_memory<T>() + group * GROUP, *tile = m + WIDTH * A_LD;
+    // Unknown i of right-hand side j is tile[start + step*i + j*B_LD].
+    int start = triangle.reverse ? n - 1 : 0, step = triangle.reverse ? -1 : 1;
+    triangle.fetch(a, uplo, m, lane);
+    from.each(lane, [&](int i, int j, const T &entry) {
+        copy_async<sizeof(T)>(tile + start + step * i + j * B_LD, &entry, true);
+    });
+    copy_async_commit();
+    copy_async_wait<0>();
+    __syncwarp();
+    triangle.finish(m, n, lane);
+    __syncwarp();
+    T x[WIDTH], *mine = tile + lane * B_LD;
+    bool scaled = !(alpha == one<T>());
+#pragma unroll
+    for (int i = 0; i < WIDTH; ++i) x[i] = scaled ? alpha * mine[i] : mine[i];
+    solve(m, most, x);
+#pragma unroll
+    for (int i = 0; i < WIDTH; ++i) mine[i] = x[i];
+    __syncwarp();
+    to.each(lane, [&](int i, int j, T &entry) { entry = tile[start + step * i + j * B_LD]; });
+}
+
+#define ENTRY(name, Source) \
+    extern "C" __global__ void __launch_bounds__(TINY_THREADS, TINY_RESIDENTS) name(T alpha, \
+        int side, int uplo, int trans, int diag, Source<T> a, Window part_a, Source<T> from, \
+        Window part_from, int turned, Source<T> to, Window part_to, int count, int strips) { \
+        trsm_tiny(alpha, side, uplo, trans, diag, a, part_a, from, part_from, turned, to, part_to, \
+            count, strips); \
+    }
+
+ENTRY(trsm_tiny_native, Native)
+ENTRY(trsm_tiny_batched, Batched)
+ENTRY(trsm_tiny_vbatched, Vbatched)

@@ -1,0 +1,144 @@
+"""Public functions called again with stacks of a shape: noted launches, on other arrays."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from frontal.gpu.dense import again, batched
+from frontal.gpu.runtime.recorded import Recorded
+
+from .batched_tools import Gpu, numbers
+
+DTYPES = (np.float32, np.float64, np.complex64, np.complex128)
+
+
+@pytest.fixture
+def gpu(device, monkeypatch):
+    monkeypatch.setattr(again, "_known", {})
+    return Gpu(device, monkeypatch)
+
+
+def stack(n, dtype, seed, columns=None):
+    a = numbers((3, n, columns or n), dtype, seed)
+    if columns:
+        return a
+    return (a @ a.conj().swapaxes(1, 2) + n * np.eye(n)).astype(dtype)
+
+
+def calls(gpu, n, dtype, seed):
+    """What users call, on arrays of their own for a seed; each returns a tuple of arrays."""
+    a, g = stack(n, dtype, seed), stack(n, dtype, seed + 1) + stack(n, dtype, seed + 2, n)
+    b, v = stack(n, dtype, seed, 4), numbers((3, n), dtype, seed)
+    held = [gpu.put(x) for x in (a, g, b, v)]
+    factors, piv = batched.lu_factor(held[1])
+    c = batched.cholesky(held[0])
+    triangle = gpu.put(np.tril(a))
+    return {
+        "cholesky": lambda: batched.cholesky(held[0], check=False),
+        "lower": lambda: batched.cholesky(held[0], lower=True, check=False),
+        "lu": lambda: batched.lu_factor(held[1], check=False),
+        "inv": lambda: batched.inv(held[1], check=False),
+        "cho": lambda: (batched.cho_solve((c, False), held[2]),),
+        "solve": lambda: (batched.lu_solve((factors, piv), held[3]),),
+        "adjoint": lambda: (batched.lu_solve((factors, piv), held[2], 2),),
+        "triangle": lambda: (batched.solve_triangular(triangle, held[2], lower=True),),
+        "vectors": lambda: (batched.solve_triangular(triangle, held[3], 2, lower=True),),
+    }
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda x: np.dtype(x).char)
+@pytest.mark.parametrize("n", [5, 20, 40, 100])
+def test_the_same_to_the_bit(gpu, n, dtype, monkeypatch):
+    wanted, found = [], []
+    for seed in (10, 20, 30):
+        monkeypatch.setattr(again, "_known", {})  # each call is the first
+        wanted.append({k: gpu.get(call()) for k, call in calls(gpu, n, dtype, seed).items()})
+    known: dict = {}
+    for seed in (1, 10, 20, 30):
+        monkeypatch.setattr(again, "_known", known)
+        found.append({k: call() for k, call in calls(gpu, n, dtype, seed).items()})
+    assert {type(x) for x in known.values()} == {Recorded}
+    for x, y in zip(found[1:], wanted, strict=True):  # all at the end: no call writes to another's
+        for name, results in x.items():
+            for result, one in zip(gpu.get(results), y[name], strict=True):
+                assert result.dtype == one.dtype
+                np.testing.assert_array_equal(result, one, err_msg=name)
+
+
+def test_shapes_orders_types_and_options_are_told_apart(gpu):
+    rng = np.random.default_rng(1)
+    for _ in range(3):
+        a = np.tril(rng.uniform(1, 2, (2, 6, 6)))
+        b = rng.uniform(-1, 1, (2, 6, 2))
+        for order in "CF":
+            for dtype in (np.float32, np.float64):
+                given, right = gpu.put(a.astype(dtype), order), gpu.put(b.astype(dtype))
+                for trans in (0, 1):
+                    x = gpu.get(batched.solve_triangular(given, right, trans, lower=True))
+                    op = a.swapaxes(1, 2) if trans else a
+                    np.testing.assert_allclose(x, np.linalg.solve(op, b), rtol=2e-3)
+                unit = gpu.get(batched.solve_triangular(given, right, 0, True, True))
+                d = np.diagonal(a, axis1=1, axis2=2)[:, None] * np.eye(6)
+                np.testing.assert_allclose(unit, np.linalg.solve(a - d + np.eye(6), b), rtol=2e-3)
+
+
+def test_arrays_that_share_memory(gpu):
+    rng = np.random.default_rng(2)
+    for first in (4, 3, 4, 3):
+        whole = rng.uniform(1, 2, (3, 5, 9)) + np.eye(5, 9)
+        held, part = gpu.put(whole), slice(first, first + 4)
+        a, b = whole[..., :5], whole[..., part]
+        x = gpu.get(batched.solve_triangular(held[..., :5], held[..., part], lower=True))
+        np.testing.assert_allclose(x, np.linalg.solve(np.tril(a), b))
+        np.testing.assert_array_equal(gpu.get(held), whole)
+
+
+def test_refusals_are_the_same_the_third_time(gpu):
+    a, b = gpu.put(np.ones((2, 3, 3))), gpu.put(np.ones((2, 4, 1)))
+    for _ in range(3):
+        with pytest.raises(ValueError, match="rows"):
+            batched.solve_triangular(a, b)
+        with pytest.raises(ValueError, match="trans must be"):
+            batched.solve_triangular(a, b, trans=[])
+        with pytest.raises(ValueError, match="pass both as lists"):
+            batched.solve_triangular(a, [1, 2])
+        with pytest.raises(ValueError, match="should be square"):
+            batched.cholesky(gpu.put(np.ones((2, 3, 4))))
+
+
+def test_what_cannot_be_noted_is_done_all_the_same(gpu):
+    def work(device, a, overwrite):
+        out = device.xp.empty(a.shape, a.dtype)
+        device.xp.copyto(out, a)
+        return (out,)
+
+    for k in range(4):
+        a = np.full((2, 2, 2), float(k))
+        (found,) = again.again(work, "a", (gpu.put(a),), ())
+        np.testing.assert_array_equal(gpu.get(found), a)
+    assert list(again._known.values()) == [False]
+
+
+def test_few_shapes_are_known_at_once(gpu, monkeypatch):
+    monkeypatch.setattr(again, "_MOST", 3)
+    for n in range(1, 6):
+        for _ in range(3):
+            batched.inv(gpu.put(np.eye(n)[None]))
+    assert [key[3][0] for key in again._known] == [(1, n, n) for n in (3, 4, 5)]
+
+
+def test_threads_do_not_meet(gpu):
+    if not gpu.device.cuda:
+        pytest.skip("threads of the host share the emulated fibers")
+    stacks = [stack(7, np.float64, seed) for seed in range(12)]
+    held = [gpu.put(a) for a in stacks]
+    for a in held[:3]:
+        batched.cholesky(a)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda a: batched.cholesky(a, lower=True, check=False)[0], held * 3))
+        found = list(pool.map(lambda a: batched.cholesky(a, lower=True, check=False)[0], held * 3))
+    for x, a in zip(found, stacks * 3, strict=True):
+        np.testing.assert_allclose(gpu.get(x), np.linalg.cholesky(a))

@@ -282,7 +282,7 @@ def test_a_dissection_that_is_sooner_done_spares_minimum_degree(monkeypatch):
     monkeypatch.setattr(auto, "AMD_NODE", 1.0)
     monkeypatch.setattr(metis, "available", lambda: False)  # may be better by chance
     found = order(graph, reuse=1e9, **many)
-    assert found.method == "dissection"
+    assert "dissection" in found.tried
     assert "amd" not in found.tried
     assert "amd" not in order(graph, reuse=1e9, threads=1).tried
     plane = adjacency(stencil(50, 50, box=True))

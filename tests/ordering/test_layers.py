@@ -152,4 +152,4 @@ def test_auto_cuts_meshes_on_many_threads(monkeypatch):
     assert "dissection" in order(plane, reuse=1e6, **many).tried
     assert "layers" not in order(sp.csc_array(EXPANDER), **many).tried
     equal = sp.csc_array(np.ones((3100, 3100)))  # nodes, of which one is left
-    assert list(order(equal, **many).tried) == ["amd"]
+    assert "layers" not in order(equal, **many).tried

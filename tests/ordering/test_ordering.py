@@ -265,6 +265,11 @@ def test_auto_dissects_where_memory_is_short():
     assert short.cost.nnz < spacious.cost.nnz
 
 
+def test_auto_where_no_part_is_large():
+    equal = adjacency(sp.csc_array(np.ones((3100, 3100))))
+    assert order(equal, threads=2).cost.nnz == 3100 * 3101 // 2
+
+
 def test_without_pymetis(monkeypatch):
     monkeypatch.setattr(metis, "available", lambda: False)
     graph = adjacency(stencil(24, 24, 24))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..graph import Graph, dense_limit
-from .layers import cut
+from .layers import cut, sort_dense
 from .leaves import order_inside
 from .running import Running, work_off
 
@@ -30,7 +30,7 @@ class _Common:
     def __init__(self, graph: Graph, weights: np.ndarray, stop: np.ndarray) -> None:
         n = graph.n
         self.graph, self.weights, self.stop = graph, weights, stop
-        self.mark, self.place = np.zeros(n, np.int32), np.empty(n, np.int32)
+        self.mark, self.place = np.empty((2, n), np.int32)
         self.perm = np.empty(n, np.int32)
         self.leaf = max(n // PARTS, LEAST)
         self.uncut, self.size = False, n
@@ -38,11 +38,10 @@ class _Common:
 
     def first(self) -> Part:
         """All nodes but those with very many neighbours, which come last."""
-        dense = self.graph.degree > dense_limit(self.graph)
-        names = np.flatnonzero(~dense).astype(np.int32)
-        self.mark[dense], self.size = -1, names.size
-        self.perm[names.size :] = np.flatnonzero(dense)
-        return Part(self, names, 0, 0, 0)
+        names = np.empty(self.graph.n, np.int32)
+        self.size = int(sort_dense(self.graph.indptr, dense_limit(self.graph), self.mark, names))
+        self.perm[self.size :] = names[self.size :]
+        return Part(self, names[: self.size], 0, 0, 0)
 
     def order(self, names: np.ndarray) -> np.ndarray:
         """Order of some nodes by minimum degree."""
@@ -72,9 +71,9 @@ class Part(NamedTuple):
         if names.size > of.leaf:
             graph = of.graph
             given = graph.indptr, graph.indices, of.weights, of.mark, of.place
-            names, zero, one, weight = cut(
-                *given, first, names, names[self.start], self.above, of.stop
-            )
+            start = names[self.start]
+            names, *sizes = cut(*given, first, names, start, self.above, of.stop)
+            zero, one, weight = map(int, sizes)
             if zero:
                 of.perm[first + zero + one : first + names.size] = names[zero + one :]
                 return [  # where the layers end that were cut apart, there is a rim

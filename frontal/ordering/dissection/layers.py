@@ -25,6 +25,23 @@ LIGHT = 1.05  # times sqrt(n): one that is as light as in a plane square
 LIGHTER = 0.75  # of the one above: another search would find none that is much lighter
 
 
+@jit
+def sort_dense(indptr, most, mark, names):
+    """All nodes, those with more than `most` neighbours at the end; returns how many others are.
+
+    The mark of these is 0, that of dense ones -1.
+    """
+    first, last = 0, names.size
+    for v in range(names.size):
+        if indptr[v + 1] - indptr[v] > most:
+            last -= 1
+            names[last], mark[v] = v, -1
+        else:
+            names[first], mark[v] = v, 0
+            first += 1
+    return first
+
+
 @inner
 def _search(indptr, indices, weights, mark, own, names, start, queue, first, below, stop):
     """Put the nodes that are marked `own` into a queue, layer by layer, and mark them anew.

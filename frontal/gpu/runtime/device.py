@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from ...parts import Ahead
 from .. import require
-from . import staging
 from .array import Array, Kernel, Value
 from .limits import Limits
 from .modules import Modules, Source
@@ -53,7 +52,6 @@ class Device:
         self.name = properties["name"].decode()
         self.limits = Limits.from_properties(properties)
         self._kernels: dict[tuple, Kernel] = {}
-        self._staging = staging.Staging(cupy, index)
         self._modules = Modules(index, properties["major"], properties["minor"])
 
     def kernel(self, file: str, entry: str, dtype: npt.DTypeLike, **constants: int) -> Kernel:
@@ -84,10 +82,7 @@ class Device:
         """Copy a host array to the device."""
         array = np.ascontiguousarray(array)
         there = self.xp.empty(array.shape, array.dtype)
-        stream = self.xp.cuda.get_current_stream()
-        if staging.USED and array.nbytes >= staging.LEAST and stream.ptr != _PER_THREAD:
-            self._staging.send(array, self.pointer(there), stream)
-        elif array.size:
+        if array.size:
             there.set(array)  # `asarray` would copy it on the host first
         return there
 

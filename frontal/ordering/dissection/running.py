@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor
 from typing import Any, Generic, TypeVar
@@ -35,7 +36,7 @@ def work_off(ready: list[Part], submit: Callable[[Part], Future[list[Part]]]) ->
         ready = [part for future in done for part in future.result()]
 
 
-class Running(Generic[Found]):
+class Running(ABC, Generic[Found]):
     """An ordering at work; as a context manager, it is ended on leaving.
 
     Parameters
@@ -75,8 +76,9 @@ class Running(Generic[Found]):
         """End it, if it is still at work: its threads leave by themselves, within a level."""
         self._stop[0] = 1
 
+    @abstractmethod
     def _order(self, pool: ThreadPoolExecutor) -> Found:
-        raise NotImplementedError
+        """What is waited for."""
 
     def _work(self) -> None:
         try:

@@ -23,6 +23,7 @@ FEWEST = 2000  # nodes from which dissection may win
 BESIDE_THREADS = 4  # from which on a dissection begins beside minimum degree
 BESIDE_NODES = 20_000  # that take minimum degree 20 milliseconds
 MANY = 8  # neighbours of a node, in the mean, from which on some may have the same
+LAYERS_NODES = 60_000  # that take minimum degree 20 milliseconds in a plane, 50 in a solid
 LAYERS_GAIN = 0.4  # of the seconds of an order by layers, by a better dissection
 PLANE = 5  # neighbours of a node, in the mean, of plane meshes, which minimum degree is good for
 SOLID_DIMENSIONS = 2.2, 3.6  # of graphs that grow like solid meshes, around each of some nodes
@@ -149,7 +150,7 @@ def choose(found: Candidates, time_limit: float | None, threads: int | None) -> 
 def _by_layers(found: Candidates, threads: int, time_limit: float | None) -> bool:
     """Add a dissection by layers, which many threads have sooner than minimum degree, to a mesh."""
     graph = found.graph if found.merged is None else found.merged.graph
-    if threads < BESIDE_THREADS or graph.n < BESIDE_NODES:
+    if threads < BESIDE_THREADS or graph.n < LAYERS_NODES:
         return False
     try:
         return found.add_layers(threads, time_limit)

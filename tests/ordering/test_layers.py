@@ -142,7 +142,7 @@ def test_ends_in_time():
 
 
 def test_auto_cuts_meshes_on_many_threads(monkeypatch):
-    monkeypatch.setattr(auto, "BESIDE_NODES", 2500)
+    monkeypatch.setattr(auto, "LAYERS_NODES", 2500)
     plane, many = adjacency(stencil(60, 60)), {"threads": auto.BESIDE_THREADS}
     found = order(plane, **many)
     assert list(found.tried) == ["layers"]

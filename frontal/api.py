@@ -47,7 +47,7 @@ def solve(
         ``"auto"`` tries Cholesky on a Hermitian matrix with a positive diagonal, takes LDL^T or
         LDL^H for other symmetric ones, else LU; ``"spd"`` insists on Cholesky.
     ordering : str or (n,) int array
-        ``"auto"``, ``"amd"``, ``"dissection"``, ``"metis"``, ``"nesdis"``, ``"rcm"``,
+        ``"auto"``, ``"amd"``, ``"dissection"``, ``"layers"``, ``"metis"``, ``"nesdis"``, ``"rcm"``,
         ``"natural"``, or a permutation: entry k is the column eliminated k-th.
     backend : {"auto", "cpu", "gpu"}
         ``"auto"`` is what ``FRONTAL_BACKEND`` says; without it a GPU that is there, for all but

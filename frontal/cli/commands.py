@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # the libraries take a second to load, and `frontal --help` n
     from ..factor.analysis import Analysis, Progress
 
 KINDS = ("auto", "spd", "symmetric", "hermitian", "general")
-ORDERINGS = ("auto", "amd", "dissection", "metis", "nesdis", "rcm", "natural")
+ORDERINGS = ("auto", "amd", "dissection", "layers", "metis", "nesdis", "rcm", "natural")
 BACKENDS = ("auto", "cpu", "gpu")
 PEERS = ("superlu", "cholmod", "pardiso", "mumps", "cudss")
 DTYPES = ("float64", "complex128", "float32", "complex64")

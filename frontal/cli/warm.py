@@ -36,6 +36,7 @@ from ..protocol import Progress
 from . import show
 
 _SIZE = 9  # of a cube whose largest front is no small one to a GPU
+_CUT = 11  # of one that layers cut
 _SHARED = 44  # of a cube whose graph several threads dissect together
 _WIDTHS = (1, 2, 4, 8)  # numbers of right-hand sides for which kernels differ
 _BYTES = 8 * 10**8  # of memory that a process takes
@@ -196,8 +197,9 @@ def run(task: Task) -> float:
 
 
 def _dissections() -> None:
-    """Dissect by one thread, as an ordering, and by a team."""
+    """Dissect by one thread, as an ordering, by layers, and by a team."""
     order(poisson3d(_SIZE), "dissection")
+    order(poisson3d(_CUT), "layers")
     with Run(Components(adjacency(poisson3d(_SHARED))), threads=2) as run:
         run.result()
 

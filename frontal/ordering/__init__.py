@@ -26,7 +26,7 @@ from .model import Model
 
 __all__ = ["METHODS", "Graph", "MetisNotFoundError", "Ordering", "adjacency", "order"]
 
-METHODS = ("auto", "amd", "dissection", "metis", "nesdis", "rcm", "natural", "given")
+METHODS = ("auto", "amd", "dissection", "layers", "metis", "nesdis", "rcm", "natural", "given")
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +77,8 @@ def order(
         The pattern of A + Aᵀ, or A.
     method : str
         ``"amd"``, approximate minimum degree; ``"dissection"``, nested dissection on threads;
+        ``"layers"``, the same by layers of breadth first searches into large parts, which takes
+        less time and suits grids;
         ``"metis"``, nested dissection by METIS; ``"nesdis"``, METIS's separators with constrained
         minimum degree between them, or METIS's own order where that is better; ``"rcm"``, reverse
         Cuthill-McKee; ``"natural"``; ``"given"``, the order `perm`; ``"auto"``: minimum degree, and
@@ -108,7 +110,7 @@ def order(
     MetisNotFoundError
         If METIS is asked for by name and pymetis is not installed (an ImportError).
     OrderingTimeout
-        If ``"dissection"``, ``"metis"`` or ``"nesdis"`` takes longer than the limit.
+        If ``"dissection"``, ``"layers"``, ``"metis"`` or ``"nesdis"`` takes longer than the limit.
 
     Examples
     --------
@@ -135,6 +137,9 @@ def order(
     elif method == "dissection":
         with dissection.Run(Components(graph, found.merged), 1, threads or thread_count()) as run:
             found.add(method, run.result(time_limit))
+    elif method == "layers":
+        if not found.add_layers(threads or thread_count(), time_limit):
+            found.add_amd()
     elif method in ("metis", "nesdis"):
         with metis.Run(Components(graph, found.merged)) as run:
             found.add("metis", run.result(time_limit))

@@ -105,7 +105,7 @@ def dissection_seconds(of: Components | Graph, threads: int) -> float:
     graphs = [of] if isinstance(of, Graph) else _graphs(of)
     total, level = _levels_seconds(graphs, DISSECTION, leaf_of)
     chain = min(total, level)
-    shared = threads > 1 and max(graph.nnz for graph in graphs) >= 2 * SHARE
+    shared = threads > 1 and max((graph.nnz for graph in graphs), default=0) >= 2 * SHARE
     start = TEAM_START if shared else DISSECTION.start
     return start + float(chain + (total - chain) / threads)
 

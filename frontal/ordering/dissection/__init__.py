@@ -4,8 +4,12 @@
 several threads in `team.py`); its coarser graphs are cut together with it (`split.py`). One part is
 bisected by `bisect.py`, which cuts the coarsest graph (`start.py`) and refines the separator on the
 way back (`improve.py`). `leaves.py` orders what is dissected no further.
+
+`Layers` has larger parts on threads (`layered.py`), cut along layers of breadth first searches
+(`layers.py`).
 """
 
 from .dissect import Run
+from .layered import Layers
 
-__all__ = ["Run"]
+__all__ = ["Layers", "Run"]

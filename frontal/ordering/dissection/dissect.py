@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import concurrent.futures
-import threading
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 
-from ... import helpers
-from ...errors import OrderingTimeout
 from ..components import Components, CompressedGraph
 from .bisect import with_levels
 from .graph import Levels, Weighted, scrambled
 from .leaves import order_inside
 from .levels import team_levels
+from .running import Running, work_off
 from .split import dissect_to_leaves, leaf_of, split
 from .team import RANGE, Team
 
@@ -110,7 +107,7 @@ class Part(NamedTuple):
         return []
 
 
-class Run:
+class Run(Running[np.ndarray]):
     """Nested dissection at work on a graph; as a context manager, it is ended on leaving.
 
     Separators are found by multilevel bisection, parts of some hundred nodes and the separators
@@ -142,57 +139,16 @@ class Run:
     """
 
     def __init__(self, components: Components, seed: int = 1, threads: int = 1) -> None:
-        helpers.compile_for("cpu", "dissection")
-        self._components, self._seed, self._threads = components, seed, max(threads, 1)
-        self._stop = np.zeros(1, np.int32)  # not zero once nobody waits any more
-        self._future: Future[np.ndarray] = Future()
-        self._thread = threading.Thread(target=self._work, daemon=True)
-        self._thread.start()
+        self._components, self._seed = components, seed
+        super().__init__(threads)
 
-    def result(self, timeout: float | None = None) -> np.ndarray:
-        """Wait for the order: (n,) int32 array ``perm``, the node eliminated k-th.
-
-        Raises
-        ------
-        OrderingTimeout
-            If it is not there after `timeout` seconds.
-        """
-        try:
-            return self._future.result(None if timeout == np.inf else timeout)
-        except concurrent.futures.TimeoutError as error:
-            raise OrderingTimeout(
-                f"nested dissection was not done in time ({timeout:.3g} s were left). Likely "
-                "causes: (a) the graph is larger than the time limit allows; (b) other work keeps "
-                "the processor busy. Try a larger time limit, or the ordering 'amd'"
-            ) from error
-        finally:
-            self.cancel()
-
-    def cancel(self) -> None:
-        """End it, if it is still at work: its threads leave by themselves, within a level."""
-        self._stop[0] = 1
-
-    def _work(self) -> None:
-        try:
-            self._future.set_result(self._dissect())
-        except BaseException as error:
-            self._future.set_exception(error)
-
-    def _dissect(self) -> np.ndarray:
+    def _order(self, pool: ThreadPoolExecutor) -> np.ndarray:
         found = [Component(one, self._stop) for one in self._components.compressed]
-        open_: set[Future[list[Part]]] = set()
         threads = self._threads
-        with ThreadPoolExecutor(threads) as pool, ThreadPoolExecutor(threads) as helpers:
+        with ThreadPoolExecutor(threads) as helpers:
             ready = [component.whole(self._seed, helpers, threads) for component in found]
-            while ready or open_:
-                ready.sort(key=lambda part: -part.names.size)
-                open_ |= {pool.submit(part.work, helpers, threads) for part in ready}
-                done, open_ = concurrent.futures.wait(open_, return_when=FIRST_COMPLETED)
-                ready = [part for future in done for part in future.result()]
+            work_off(ready, lambda part: pool.submit(part.work, helpers, threads))
         return self._components.assemble([component.perm for component in found])
 
     def __enter__(self) -> Run:
         return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.cancel()

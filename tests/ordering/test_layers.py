@@ -1,0 +1,155 @@
+"""Dissection by layers: separators that separate, the same order on any threads, and an end."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+
+from frontal.errors import OrderingTimeout
+from frontal.ordering import adjacency, auto, order
+from frontal.ordering.dissection import Layers
+from frontal.ordering.dissection.layers import MARKS, cut
+from frontal.ordering.graph import Graph
+
+from .test_dissection import GO_ON, GRAPHS, star
+from .test_ordering import is_permutation, patterns, stencil
+
+layered = importlib.import_module("frontal.ordering.dissection.layered")
+
+
+def separated(graph: Graph, names: np.ndarray, weights: np.ndarray, begin: int, above: int = 0):
+    """What `cut` returns, and the marks that it leaves."""
+    mark = np.full(graph.n, -1, np.int32)
+    mark[names] = MARKS * begin
+    given = graph.indptr, graph.indices, weights, mark, np.empty(graph.n, np.int32)
+    return *cut(*given, begin, names, int(names[0]), above, GO_ON), mark
+
+
+@pytest.mark.parametrize("A", GRAPHS.values(), ids=GRAPHS.keys())
+@pytest.mark.parametrize("above", [0, 10**6])
+def test_no_edge_joins_the_sides_of_a_separator(A, above):
+    graph, rng = adjacency(A), np.random.default_rng(0)
+    weights = rng.integers(1, 4, graph.n).astype(np.int32)
+    names = rng.permutation(graph.n)[: graph.n - 20].astype(np.int32)  # others are of other parts
+    found, zero, one, weight, mark = separated(graph, names, weights, 7, above)
+    assert np.array_equal(np.sort(found), np.sort(names))
+    if zero == 0:
+        assert one == weight == 0
+        return
+    sides = np.split(found, [zero, zero + one])
+    assert weight == weights[sides[2]].sum()
+    assert weights[sides[0]].sum() <= 0.9 * weights[names].sum()
+    assert weights[sides[1]].sum() <= 0.9 * weights[names].sum()
+    for nodes, expected in zip(sides, (MARKS * 7, MARKS * (7 + zero), -1), strict=True):
+        assert (mark[nodes] == expected).all()
+    where = np.full(graph.n, 2)
+    where[sides[0]], where[sides[1]] = 0, 1
+    rows = np.repeat(np.arange(graph.n), graph.degree)
+    assert not (where[rows] + where[graph.indices] == 1).any()
+
+
+@pytest.mark.parametrize(
+    ("A", "most"),
+    [
+        (stencil(60, 60), 60),
+        (stencil(60, 60, box=True), 60),
+        (stencil(100, 30), 30),
+        (stencil(15, 15, 15), 225),
+    ],
+)
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_separators_of_grids_are_as_small_as_a_layer(A, most, shuffled):
+    if shuffled:
+        p = np.random.default_rng(1).permutation(A.shape[0])
+        A = A[p][:, p]
+    graph = adjacency(A)
+    names, ones = np.arange(graph.n, dtype=np.int32), np.ones(graph.n, np.int32)
+    _, zero, one, weight, _ = separated(graph, names, ones, 0)
+    assert min(zero, one) >= 0.35 * graph.n
+    assert weight <= 1.5 * most
+
+
+def check_threads(graph: Graph) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layered, "LEAST", 30)  # many parts
+        patch.setattr(layered, "PARTS", 1000)
+        found = [Layers(graph, threads=threads).result() for threads in (1, 2, 7)]
+    if found[0] is None:
+        assert found[1] is None
+        assert found[2] is None
+        return
+    assert is_permutation(found[0], graph.n)
+    assert np.array_equal(found[0], found[1])
+    assert np.array_equal(found[0], found[2])
+
+
+@given(patterns())
+@settings(max_examples=15, deadline=None)
+def test_threads_change_nothing(A):
+    check_threads(adjacency(A))
+
+
+@pytest.mark.parametrize("A", GRAPHS.values(), ids=GRAPHS.keys())
+def test_threads_change_nothing_of_graphs(A):
+    check_threads(adjacency(A))
+
+
+@pytest.mark.parametrize(
+    ("A", "share"),
+    [
+        (stencil(120, 120), 0.9),
+        (stencil(20, 20, 20), 0.6),
+        (stencil(12, 12, 12, box=True, unknowns=3), 0.9),
+    ],
+    ids=["plane", "solid", "three unknowns a node"],
+)
+def test_costs_what_it_should_beside_minimum_degree(A, share):
+    found = order(A, "layers")
+    assert found.method == "layers"
+    assert found.cost.flops <= share * order(A, "amd").cost.flops
+
+
+EXPANDER = sp.random_array((3000, 3000), density=2e-2, random_state=np.random.default_rng(0))
+
+
+def test_what_is_no_mesh_is_left_to_minimum_degree():
+    found = order(sp.csc_array(EXPANDER), "layers")
+    assert found.method == "amd"
+    assert np.array_equal(found.perm, order(sp.csc_array(EXPANDER), "amd").perm)
+
+
+def test_nodes_with_very_many_neighbours_come_last():
+    A = stencil(70, 60)
+    found = order(sp.csr_array(A + star(4200)), "layers")
+    assert found.method == "layers"
+    assert found.perm[-1] == 0
+
+
+def test_ends_in_time():
+    graph, before = adjacency(stencil(60, 60, 60)), threading.active_count()
+    with pytest.raises(OrderingTimeout, match="time limit"):
+        order(graph, "layers", time_limit=0.0)
+    end = time.monotonic() + 30
+    while threading.active_count() > before and time.monotonic() < end:
+        time.sleep(0.01)
+    assert threading.active_count() <= before
+
+
+def test_auto_cuts_meshes_on_many_threads(monkeypatch):
+    monkeypatch.setattr(auto, "LAYERS_NODES", 2500)
+    plane, many = adjacency(stencil(60, 60)), {"threads": auto.BESIDE_THREADS}
+    found = order(plane, **many)
+    assert list(found.tried) == ["layers"]
+    assert np.array_equal(found.perm, order(plane, "layers").perm)
+    assert "layers" not in order(plane, threads=auto.BESIDE_THREADS - 1).tried
+    assert order(plane, time_limit=0.0, **many).method == "amd"
+    assert "dissection" in order(plane, reuse=1e6, **many).tried
+    assert "layers" not in order(sp.csc_array(EXPANDER), **many).tried
+    equal = sp.csc_array(np.ones((3100, 3100)))  # nodes, of which one is left
+    assert "layers" not in order(equal, **many).tried

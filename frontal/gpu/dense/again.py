@@ -50,7 +50,7 @@ def again(
         return known(arrays)
     if known is None:
         if len(_known) >= _MOST:
-            del _known[next(iter(_known))]
+            _known.pop(next(iter(_known)), None)  # another thread may have been here
         _known[key] = True
     if not known:
         return work(device, *arrays, *options, overwrite)
@@ -67,4 +67,4 @@ def _form(array: Array, kind: type) -> tuple:
     """All that a call's launches depend on."""
     if not isinstance(array, kind):
         raise TypeError
-    return array.shape, array.strides, array.dtype
+    return array.shape, array.strides, array.dtype, getattr(array, "device", None)

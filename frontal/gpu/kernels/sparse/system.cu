@@ -268,8 +268,7 @@ extern "C" __global__ void __launch_bounds__(threads, 3)
         for (int i = (LU ? 0 : j) + lane; i < f.k; i += 32)
             best[0] = max(best[0], wide(part_bits(column[i])));
         column += padded<T>(f.k);
-        for (int i = lane; i < f.m; i += 32)
-            best[0] = max(best[0], wide(part_bits(column[i])));
+        for (int i = lane; i < f.m; i += 32) best[0] = max(best[0], wide(part_bits(column[i])));
         column = f.panel + (long long)f.k * f.ld() + (long long)j * f.upper_ld();
         for (int i = lane; LU && i < f.m; i += 32)
             best[0] = max(best[0], wide(part_bits(column[i])));

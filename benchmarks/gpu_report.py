@@ -18,7 +18,7 @@ def _rank(rung: str) -> tuple[int, str]:
     return ORDER.index(rung.split("-")[0]), rung
 
 
-def _table(header: list[str], rows: list[list[str]]) -> str:
+def table(header: list[str], rows: list[list[str]]) -> str:
     lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
@@ -33,7 +33,7 @@ def rates(records: list[dict[str, Any]]) -> str:
         rate = [f"{r['gflops']:,.0f}" if r else "" for r in found]
         share = cells.get((n, "ours"), {}).get("roofline")
         rows.append([str(n), *rate, f"{100 * share:.0f} %" if share else ""])
-    return _table(["n", *rungs, "ours / roofline"], rows)
+    return table(["n", *rungs, "ours / roofline"], rows)
 
 
 def sections(path: Path = LADDER) -> dict[str, str]:
@@ -42,7 +42,7 @@ def sections(path: Path = LADDER) -> dict[str, str]:
     if not measured:
         return {}
     records, limits = collected(path), ceilings(path)
-    found = {"GPU: aims": _table(["aim", "bound", "by size", ""], gpu_ratios.rows(path))}
+    found = {"GPU: aims": table(["aim", "bound", "by size", ""], gpu_ratios.rows(path))}
     for routine in SIZES:
         for letter, dtype in DTYPES.items():
             mine = [r for r in records if (r["routine"], r["dtype"]) == (routine, letter)]

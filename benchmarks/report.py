@@ -7,6 +7,7 @@ from math import floor, log10
 
 import gpu_aims
 import gpu_behind
+import gpu_public_report
 import gpu_report
 import harness
 from harness import RESULTS, load
@@ -132,7 +133,8 @@ def sections() -> dict[str, str]:
         found["Real matrices, one solve from scratch"] = collection(real)
     if first:
         found["Start-up"] = startup(first)
-    return found | gpu_aims.sections() | gpu_behind.sections() | gpu_report.sections()
+    found |= gpu_aims.sections() | gpu_behind.sections() | gpu_public_report.sections()
+    return found | gpu_report.sections()
 
 
 def main() -> None:

@@ -113,7 +113,7 @@ def test_it_is_looked_at_where_the_factor_is(device, traffic):  # noqa: F811
     forget(traffic)
     factor.refactorize(values)
     assert traffic["up"] == []
-    assert traffic["down"] == [12]
+    assert traffic["down"] == [14]
     launched = [name for name in traffic["kernels"] if name.startswith("system")]
     assert launched == ["system_health"] * (device.xp is np)  # elsewhere in the graph
 

@@ -103,9 +103,10 @@ class GpuFactor:
 
     def _growth_at_most(self) -> float:
         """A bound of `growth` for L D L^H, by L where it is large, D and the values."""
-        _, d, size = self._examined[:3].tolist()
+        d, size = self._examined[1:3].tolist()
         norm = size if self.scaling is None else 1.0
-        return max(LIMIT, self.largest_multiplier, d) / norm if norm else np.inf
+        largest = float(np.max([LIMIT, self.largest_multiplier, d]))  # NaN, if one of them is
+        return largest / norm if norm else np.inf
 
     @property
     def failed(self) -> np.ndarray:

@@ -151,6 +151,11 @@ def test_columns_whose_pivots_are_too_small(device, monkeypatch, k, small, few, 
     monkeypatch.undo()
     assert not factor.bears(failed.size, 0.999 * grown)
     assert not factor.bears(failed.size - 1, np.inf)
+    factor._examined[[1, 4]] = 0, 1e200  # D, and L
+    assert factor._growth_at_most() >= 1e190
+    for place in (1, 4):
+        factor._examined[[1, 4]], factor._examined[place] = 1, np.nan
+        assert not factor._growth_at_most() <= np.inf
 
 
 @pytest.mark.parametrize(("dtype", "method"), KINDS)

@@ -199,8 +199,11 @@ def _eliminate(
     first_member,
     dense,
     aggressive,
+    spared,
 ):
-    """Eliminate all nodes that are not dense, class by class: fills the records `node`.
+    """Eliminate nodes that are not dense, class by class: fills the records `node`.
+
+    What weighs as much as `spared` is left.
 
     The parent of an element becomes the element that absorbed it; that of a variable (weight 0),
     the variable it was merged into or the pivot it was eliminated with.
@@ -209,7 +212,7 @@ def _eliminate(
     stamp = np.int64(1)
     largest = least = waiting = np.int64(0)  # waiting: weight of what is left of the class
     group = -1
-    while left > 0:
+    while left > spared:
         while waiting == 0:
             group += 1
             now = members[first_member[group] : first_member[group + 1]]
@@ -313,6 +316,39 @@ def amd_tree(
     return perm, tree if tree[0].size == columns else None
 
 
+def amd_inside(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    weights: np.ndarray | None,
+    classes: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """As `amd_tree`, of some nodes; those after them count for degrees, and are never eliminated.
+
+    Parameters
+    ----------
+    indptr, indices, weights
+        As of `amd`.
+    classes : (m,) int array
+        As `constraint` of `amd`, of the first m nodes.
+
+    Returns
+    -------
+    perm : (m,) int32 array
+        ``perm[k]`` is the node eliminated k-th.
+    parent, counts : int32 arrays
+        Of each of the columns that these nodes stand for; roots are those of each class.
+    """
+    m, n = classes.size, indptr.size - 1
+    group = np.full(n, classes.max(initial=-1) + 1, np.int32)
+    group[:m] = classes
+    spared = n - m if weights is None else int(weights[m:].sum())
+    records = _eliminated(indptr, indices, weights, _classes(group, n), -1, True, spared)
+    perm, *elements = assembly_order(*records)
+    parent, counts = column_tree(*elements)
+    columns = parent.size - spared
+    return perm[:m], parent[:columns], counts[:columns]
+
+
 def _classes(constraint: np.ndarray, n: int) -> np.ndarray:
     """Constraint classes numbered from 0 on."""
     group = np.asarray(constraint)
@@ -331,6 +367,7 @@ def _eliminated(
     group: np.ndarray | None,
     dense: float,
     aggressive: bool,
+    spared: int = 0,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The records of nodes after elimination, the nodes class by class, and where classes begin."""
     indptr = np.ascontiguousarray(indptr, np.int64)
@@ -357,5 +394,5 @@ def _eliminated(
     # Unsigned: an index that cannot be negative costs no test, a fifth of the time of it all.
     work = np.empty(indices.size + indices.size // 5 + n + 1, np.uint32)
     of = indptr, indices, node, work, weights, reach, head, bucket, members, first_member
-    _eliminate(*of, limit, bool(aggressive))
+    _eliminate(*of, limit, bool(aggressive), spared)
     return node, members, first_member

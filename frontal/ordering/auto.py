@@ -92,10 +92,12 @@ class Candidates:
         merged = self.merged
         of = (self.graph, None) if merged is None else (merged.graph, merged.weights)
         with dissection.Layers(*of, threads) as run:
-            perm = run.result(timeout)
-        if perm is not None:
-            self.add("layers", perm if merged is None else merged.expand(perm))
-        return perm is not None
+            found = run.result(timeout)
+        if found is not None:
+            nodes, *tree = found
+            perm = nodes if merged is None else merged.expand(nodes)
+            self.add("layers", perm, tree=EliminationTree(perm, inverse(perm), *tree))
+        return found is not None
 
     def _tree(self, perm: np.ndarray) -> EliminationTree:
         """The elimination tree of an order, counted by groups of equal nodes that it keeps."""
@@ -177,8 +179,7 @@ class _Dissections:
         """
         if self.found.graph.n < BESIDE_NODES or not self._dense:
             return False
-        merged, graph, model = self.found.merged, self.found.graph, self.found.model
-        price = dissection_seconds(graph if merged is None else merged.graph, self.threads)
+        graph, model, price = self.found.graph, self.found.model, self._price_of_whole
         saving = model.seconds(self._likely) - model.seconds(dissected(self._likely, graph.n))
         if price + self._nodes * TREE_NODE < self._amd_seconds + saving:
             return self._beside or self._is_solid()
@@ -222,8 +223,15 @@ class _Dissections:
             return True
         if self.run is not None:
             return saving > self.price - (time.monotonic() - self.since)
-        # the first test spares most plane meshes a search for components and equal nodes
-        return saving > DISSECTION.start and saving > self.price
+        # the first test spares most meshes a search for components and equal nodes
+        return saving > self._price_of_whole and saving > self.price
+
+    @cached_property
+    def _price_of_whole(self) -> float:
+        """Seconds that one takes, if there is one component and no further equal nodes."""
+        merged = self.found.merged
+        graph = self.found.graph if merged is None else merged.graph
+        return dissection_seconds(graph, self.threads)
 
     @cached_property
     def price(self) -> float:

@@ -9,7 +9,8 @@ import time
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from frontal.errors import OrderingTimeout
 from frontal.ordering import adjacency, auto, order
@@ -84,9 +85,10 @@ def check_threads(graph: Graph) -> None:
         assert found[1] is None
         assert found[2] is None
         return
-    assert is_permutation(found[0], graph.n)
-    assert np.array_equal(found[0], found[1])
-    assert np.array_equal(found[0], found[2])
+    assert is_permutation(found[0][0], graph.n)
+    for one, two, seven in zip(*found, strict=True):
+        assert np.array_equal(one, two)
+        assert np.array_equal(one, seven)
 
 
 @given(patterns())
@@ -113,6 +115,40 @@ def test_costs_what_it_should_beside_minimum_degree(A, share):
     found = order(A, "layers")
     assert found.method == "layers"
     assert found.cost.flops <= share * order(A, "amd").cost.flops
+
+
+def factor_rows(A) -> np.ndarray:
+    """Which entries the Cholesky factor has, by elimination of a dense pattern."""
+    L = np.tril(A.toarray() != 0)
+    for j in range(L.shape[0]):
+        rows = np.flatnonzero(L[j + 1 :, j]) + j + 1
+        L[np.ix_(rows, rows)] |= np.tri(rows.size, dtype=bool)
+    return L
+
+
+@given(patterns(), st.sampled_from([2, 5, 1000]), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_tree_is_that_of_the_order(A, parts, weighted):
+    graph, rng = adjacency(A), np.random.default_rng(A.nnz)
+    weights = rng.integers(1, 4 if weighted else 2, graph.n).astype(np.int32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layered, "LEAST", 4)
+        patch.setattr(layered, "PARTS", parts)
+        found = Layers(graph, weights).result()
+    assume(found is not None)
+    nodes, parent, counts = found
+    columns = np.repeat(nodes, weights[nodes])
+    pattern = sp.csr_array((np.ones(graph.nnz), graph.indices, graph.indptr), shape=A.shape)
+    L = factor_rows((pattern + sp.eye_array(graph.n)).tocsr()[columns][:, columns])
+    assert np.array_equal(counts, L.sum(axis=0))
+    for j, above in enumerate(parent):
+        rows = np.flatnonzero(L[:, j])[1:]
+        if above < 0:
+            assert not rows.size
+        else:  # its rows are pivots or rows of the parent
+            assert above > j
+            assert L[rows[rows >= above], above].all()
+            assert (rows >= above).all()
 
 
 EXPANDER = sp.random_array((3000, 3000), density=2e-2, random_state=np.random.default_rng(0))

@@ -8,12 +8,15 @@ from typing import NamedTuple
 import numpy as np
 
 from ..graph import Graph, dense_limit
+from .grafted import graft
 from .layers import cut, sort_dense
-from .leaves import order_inside
+from .leaves import Leaf, leaf_of
 from .running import Running, work_off
 
 PARTS = 40  # at least, of a large graph
 LEAST = 1000  # nodes of a part that is cut
+
+Ordered = tuple[np.ndarray, np.ndarray, np.ndarray]  # nodes; parent and count of each column
 
 
 class _Common:
@@ -21,8 +24,8 @@ class _Common:
 
     Attributes
     ----------
-    perm : (n,) int32 array
-        The order, as far as it is known.
+    leaves, separators : dict
+        Parts, and nodes of separators that are not empty, by their place among all nodes.
     uncut : bool
         Whether no separator was found at all.
     """
@@ -31,24 +34,36 @@ class _Common:
         n = graph.n
         self.graph, self.weights, self.stop = graph, weights, stop
         self.mark, self.place = np.empty((2, n), np.int32)
-        self.perm = np.empty(n, np.int32)
+        self.leaves: dict[int, Leaf] = {}
+        self.separators: dict[int, np.ndarray] = {}
         self.leaf = max(n // PARTS, LEAST)
         self.uncut, self.size = False, n
-        self._labels: list[np.ndarray] = []  # room for threads; append and pop are atomic
+        self._labels: list[np.ndarray] = []  # room for threads
 
     def first(self) -> Part:
         """All nodes but those with very many neighbours, which come last."""
         names = np.empty(self.graph.n, np.int32)
         self.size = int(sort_dense(self.graph.indptr, dense_limit(self.graph), self.mark, names))
-        self.perm[self.size :] = names[self.size :]
+        self.separate(self.size, names[self.size :])
         return Part(self, names[: self.size], 0, 0, 0)
 
-    def order(self, names: np.ndarray) -> np.ndarray:
-        """Order of some nodes by minimum degree."""
+    def order(self, first: int, names: np.ndarray) -> None:
+        """Order some nodes, which come to a place, by minimum degree."""
         label = self._labels.pop() if self._labels else np.full(self.graph.n, -1, np.int32)
-        order = order_inside(self.graph, names, np.zeros(names.size, np.int32), label)
+        self.leaves[first] = leaf_of(self.graph, self.weights, names, label)
         self._labels.append(label)
-        return order
+
+    def separate(self, first: int, names: np.ndarray) -> None:
+        """Nodes of a separator, if there are any, come to a place."""
+        if names.size:
+            self.separators[first] = names
+
+    def whole(self) -> Ordered:
+        """The order of all nodes, and its tree."""
+        leaves = [self.leaves[first] for first in sorted(self.leaves)]
+        separators = [self.separators[first] for first in sorted(self.separators)]
+        others = np.concatenate([np.empty(0, np.int32), *separators])
+        return graft(self.graph, self.weights, leaves, others)
 
 
 class Part(NamedTuple):
@@ -75,22 +90,22 @@ class Part(NamedTuple):
             names, *sizes = cut(*given, first, names, start, self.above, of.stop)
             zero, one, weight = map(int, sizes)
             if zero:
-                of.perm[first + zero + one : first + names.size] = names[zero + one :]
+                of.separate(first + zero + one, names[zero + one :])
                 return [  # where the layers end that were cut apart, there is a rim
                     Part(of, names[:zero], first, -1, weight),
                     Part(of, names[zero : zero + one], first + zero, 0, weight),
                 ]
             of.uncut = of.uncut or names.size == of.size
         if not (of.uncut or of.stop[0]):
-            of.perm[first : first + names.size] = of.order(names)
+            of.order(first, names)
         return []
 
 
-class Layers(Running[np.ndarray | None]):
+class Layers(Running[Ordered | None]):
     """Dissection by layers at work on a graph; as a context manager, it is ended on leaving.
 
     It costs about what minimum degree does, and is done by many threads. The order depends on the
-    graph alone.
+    graph alone; with it comes its elimination tree.
 
     Parameters
     ----------
@@ -102,12 +117,11 @@ class Layers(Running[np.ndarray | None]):
 
     Examples
     --------
-    >>> from frontal.ordering.etree import EliminationTree
     >>> from frontal.ordering.graph import adjacency
     >>> from frontal.problems import poisson2d
-    >>> graph = adjacency(poisson2d(60))
-    >>> with Layers(graph) as run:
-    ...     EliminationTree.of(graph, run.result()).cost().nnz < 90_000
+    >>> with Layers(adjacency(poisson2d(60))) as run:
+    ...     order, parent, counts = run.result()
+    >>> counts.sum() < 90_000
     True
     """
 
@@ -117,11 +131,11 @@ class Layers(Running[np.ndarray | None]):
         self._graph, self._weights = graph, weights.astype(np.int32, copy=False)
         super().__init__(threads)
 
-    def _order(self, pool: ThreadPoolExecutor) -> np.ndarray | None:
-        """The order; None where the graph has no light separator, and is no mesh."""
+    def _order(self, pool: ThreadPoolExecutor) -> Ordered | None:
+        """Order and tree; None where the graph has no light separator, and is no mesh."""
         common = _Common(self._graph, self._weights, self._stop)
         work_off([common.first()], lambda part: pool.submit(part.work))
-        return None if common.uncut else common.perm
+        return None if common.uncut or self._stop[0] else common.whole()
 
     def __enter__(self) -> Layers:
         return self

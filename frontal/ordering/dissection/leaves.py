@@ -1,21 +1,48 @@
 """The order inside a part: leaves and separators by constrained minimum degree.
 
 Neighbours outside of the part come later in any case. They count for the degrees, which keeps the
-nodes next to them for the end, and are never eliminated.
+nodes next to them for the end, and are never eliminated: so the elimination tree of the part, and
+the counts of its columns, are those that it has in the whole graph.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ..._jit import jit
-from ..amd import amd
+from ..amd import amd_inside
 from ..graph import Graph
+
+
+class Leaf(NamedTuple):
+    """A part of a graph in the order of its elimination, with its trees: roots are -1's children.
+
+    Attributes
+    ----------
+    names : (m,) int32 array
+        Its nodes.
+    parent, counts : int32 arrays
+        Elimination tree and counts of the columns that they stand for, numbered from 0.
+    node, column : (r + 1,) int64 arrays
+        Where the nodes and the columns of each tree begin.
+    root, beside : int32 arrays
+        Which tree, from 0 to r - 1, is next to which node outside.
+    """
+
+    names: np.ndarray
+    parent: np.ndarray
+    counts: np.ndarray
+    node: np.ndarray
+    column: np.ndarray
+    root: np.ndarray
+    beside: np.ndarray
 
 
 @jit
 def _with_halo(indptr, indices, names, label):
-    """The graph of some nodes and, after them, of their neighbours outside: (indptr, indices).
+    """The graph of some nodes and, after them, of their neighbours outside, and which these are.
 
     `label` is -1 for all nodes, before and afterwards.
     """
@@ -58,7 +85,7 @@ def _with_halo(indptr, indices, names, label):
         label[names[k]] = -1
     for k in range(outside):
         label[halo[k]] = -1
-    return begin, near
+    return begin, near, halo[:outside]
 
 
 def order_inside(
@@ -82,9 +109,55 @@ def order_inside(
     (m,) int32 array
         `names` in the order of their elimination.
     """
-    indptr, indices = _with_halo(graph.indptr, graph.indices, names, label)
-    above = class_of.max(initial=-1) + 1  # all classes
-    constraint = np.full(indptr.size - 1, above, np.int32)
-    constraint[: names.size] = class_of
-    perm = amd(indptr, indices, constraint=constraint, dense=-1)
-    return names[perm[: names.size]]
+    indptr, indices, _ = _with_halo(graph.indptr, graph.indices, names, label)
+    return names[amd_inside(indptr, indices, None, class_of)[0]]
+
+
+@jit
+def _trees(perm, parent, weights, node, column):
+    """Tree of each node, and where the nodes and columns of each begin; returns their number."""
+    tree_of = np.empty(perm.size, np.int32)
+    trees = columns = 0
+    for k in range(perm.size):
+        tree_of[perm[k]] = trees
+        columns += weights[perm[k]]
+        if parent[columns - 1] < 0:
+            trees += 1
+            node[trees], column[trees] = k + 1, columns
+    return tree_of, trees
+
+
+@jit
+def _next_to(begin, near, halo, tree_of, trees):
+    """Each tree and each node outside that are next to each other."""
+    first = begin[tree_of.size]
+    root, beside = np.empty((2, begin[-1] - first), np.int32)
+    seen = np.full(trees, -1, np.int32)
+    pairs = 0
+    for k in range(halo.size):
+        for p in range(begin[tree_of.size + k], begin[tree_of.size + k + 1]):
+            tree = tree_of[near[p]]
+            if seen[tree] != k:
+                seen[tree] = k
+                root[pairs], beside[pairs] = tree, halo[k]
+                pairs += 1
+    return root[:pairs], beside[:pairs]
+
+
+def leaf_of(graph: Graph, weights: np.ndarray, names: np.ndarray, label: np.ndarray) -> Leaf:
+    """Order a part of a graph and find its trees.
+
+    Parameters
+    ----------
+    graph, names, label
+        As of `order_inside`.
+    weights : (graph.n,) int32 array
+        How many columns each node stands for.
+    """
+    indptr, indices, halo = _with_halo(graph.indptr, graph.indices, names, label)
+    local = np.concatenate([weights[names], weights[halo]])
+    perm, parent, counts = amd_inside(indptr, indices, local, np.zeros(names.size, np.int32))
+    node, column = np.zeros((2, names.size + 1), np.int64)
+    tree_of, trees = _trees(perm, parent, local, node, column)
+    beside = _next_to(indptr, indices, halo, tree_of, trees)
+    return Leaf(names[perm], parent, counts, node[: trees + 1], column[: trees + 1], *beside)

@@ -6,7 +6,7 @@ bisected by `bisect.py`, which cuts the coarsest graph (`start.py`) and refines 
 way back (`improve.py`). `leaves.py` orders what is dissected no further.
 
 `Layers` has larger parts on threads (`layered.py`), cut along layers of breadth first searches
-(`layers.py`).
+(`layers.py`); the elimination tree of the whole is put together from theirs (`grafted.py`).
 """
 
 from .dissect import Run

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..cached import cached_property
 from ..errors import OrderingTimeout
-from ..machine import DISSECTION, thread_count
+from ..machine import thread_count
 from . import dissection, metis
 from .amd import amd_tree
 from .components import Components, CompressedGraph, compressed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property, partial
 from typing import TypeVar
 
@@ -60,23 +60,26 @@ class Pattern(Fronts):
 
     def begin(self, dtype: np.dtype) -> None:
         """Begin all lists that are not there yet, on threads, for panels of this scalar type."""
-        self.layout(dtype)  # lists want it
-        lists: dict[str | tuple[str, np.dtype], Callable[[Fronts], object]] = {}
         if "arrays" not in self.__dict__:
-            lists["arrays"] = Fronts.uploaded
+            self._ahead("arrays", Fronts.uploaded)
         if "tasks" not in self.__dict__:
-            lists["tasks"] = tile_tasks
+            self._ahead("tasks", tile_tasks)
+        self.layout(dtype)  # other lists want it
         if self.schedule.small.any() and dtype not in self._small_tasks:
-            lists["small", dtype] = partial(small_tasks, dtype=dtype)
-        last = "solve", dtype
-        if dtype not in self._solve_tasks:
-            lists[last] = partial(solve_tasks, dtype=dtype)
-        before: Ahead[object] | None = None
-        for name, make in lists.items():
-            if name not in self._begun:
-                # the last one is for later: it leaves the others alone
-                work = partial(_after, before if name == last else None, partial(make, self))
-                self._begun[name] = before = self.device.ahead(work)
+            self._ahead(("small", dtype), partial(small_tasks, dtype=dtype))
+        if dtype not in self._solve_tasks:  # is for later, and leaves the others alone
+            others = list(self._begun.values())
+            self._ahead(("solve", dtype), partial(solve_tasks, dtype=dtype), others)
+
+    def _ahead(
+        self,
+        name: str | tuple[str, np.dtype],
+        make: Callable[[Fronts], object],
+        after: Iterable[Ahead[object]] = (),
+    ) -> None:
+        """Begin a list, unless that is done, when others are over."""
+        if name not in self._begun:
+            self._begun[name] = self.device.ahead(partial(_after, after, partial(make, self)))
 
     def finish(self) -> None:
         """Wait until no list is at work any more."""
@@ -94,8 +97,8 @@ class Pattern(Fronts):
         return int(first_sent(self)[-1]) * TILE * (self.method.panels * TILE + places)
 
 
-def _after(before: Ahead[object] | None, work: Callable[[], Made]) -> Made:
+def _after(others: Iterable[Ahead[object]], work: Callable[[], Made]) -> Made:
     """What comes of work that begins when other work is over."""
-    if before is not None:
-        before.join()
+    for other in others:
+        other.join()
     return work()

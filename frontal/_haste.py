@@ -11,7 +11,7 @@ import gc
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from numba.core import event, types
+from numba.core import event, ir, types
 from numba.core.base import BaseContext
 from numba.core.compiler import Compiler, Flags
 from numba.core.postproc import PostProcessor, VariableLifetime
@@ -27,6 +27,7 @@ _SIMPLE = types.Number, types.Boolean, types.Literal, types.Array, types.BaseTup
 _resolved: dict[tuple[Untyped, ...], Untyped] = {}
 _seen: dict[Flags, Flags] = {}
 _sizes: dict[str, int] = {}
+_holders: dict[type, int] = {}
 _in_haste: list[bool] = []
 
 
@@ -78,6 +79,7 @@ def in_haste(is_ours: Callable[[Untyped], bool]) -> Iterator[None]:
         _Instead(ConfigStack, "enter", _with_seen(ConfigStack.enter)),
         _Instead(Compiler, "_compile_bytecode", _as_part(Compiler._compile_bytecode)),
         _Instead(BaseContext, "get_abi_sizeof", _sizes_kept(BaseContext.get_abi_sizeof)),
+        _Instead(ir.Inst, "_rec_list_vars", _variables),
         _Instead(BaseFunction, "get_call_type", _remembered(BaseFunction.get_call_type)),
         _Instead(
             types.Dispatcher,
@@ -181,6 +183,29 @@ def _sizes_kept(size: Callable[[Untyped, Untyped], int]) -> Callable[[Untyped, U
         return _sizes[name]
 
     return kept
+
+
+def _variables(self: Untyped, within: Untyped) -> list[Untyped]:
+    """As Numba's, which asks of each thing whether it is a variable, an instruction, a list..."""
+    found: list[Untyped] = []
+    _gather(within, found)
+    return found
+
+
+def _gather(within: Untyped, found: list[Untyped]) -> None:
+    """Add the variables in something, whose kind is looked up by its type."""
+    of = type(within)
+    kind = _holders.get(of)
+    if kind is None:
+        kinds = (ir.Var, ir.Inst, (list, tuple), dict, object)
+        kind = _holders[of] = next(k for k, base in enumerate(kinds) if issubclass(of, base))
+    if kind == 0:
+        found.append(within)
+    elif kind == 1:
+        found.extend(within.list_vars())
+    elif kind < 4:
+        for one in within if kind == 2 else within.values():
+            _gather(one, found)
 
 
 def _remembered(resolve: Callable[..., Untyped]) -> Callable[..., Untyped]:

@@ -56,7 +56,7 @@ if _KNOWN[0] <= numba.version_info.short <= _KNOWN[1]:
 else:
     log.info("the first call takes longer: this version of Numba was not tried here")
 if not _FOLDER.is_dir():
-    log.info("compiling for the first time: 15 to 20 seconds, then kept in %s", _FOLDER)
+    log.info("compiling for the first time: some 10 seconds, then kept in %s", _FOLDER)
 
 
 def _compiled(

@@ -349,6 +349,48 @@ def amd_inside(
     return perm[:m], parent[:columns], counts[:columns]
 
 
+@jit
+def amd_of_part(indptr, indices, weights, m):
+    """As `amd_inside`, of one class of m nodes, with (n,) int32 array `weights`.
+
+    Threads that order parts one after the other wait for Python's lock once for each.
+    """
+    n = indptr.size - 1
+    node, members = np.zeros(n, NODE), np.empty(n, np.int32)
+    spared = total = np.int64(0)
+    for i in range(n):
+        members[i], node[i].group = i, i >= m
+        total += weights[i]
+        spared += weights[i] * (i >= m)
+    head = np.full(total + 1, NONE)
+    buckets = 1
+    while buckets <= min(n, (1 << 16) - 1):
+        buckets *= 2
+    bucket = np.full(buckets, NONE)
+    work = np.empty(indices.size + indices.size // 5 + n + 1, np.uint32)
+    first = np.array([0, m, n])
+    reach = weighted_degree(indptr, indices, weights)
+    _eliminate(
+        indptr,
+        indices,
+        node,
+        work,
+        weights,
+        reach,
+        head,
+        bucket,
+        members,
+        first,
+        total,
+        True,
+        spared,
+    )
+    perm, pivots, above, weight, degree = assembly_order(node, members, first)
+    parent, counts = column_tree(pivots, above, weight, degree)
+    columns = parent.size - spared
+    return perm[:m], parent[:columns], counts[:columns]
+
+
 def _classes(constraint: np.ndarray, n: int) -> np.ndarray:
     """Constraint classes numbered from 0 on."""
     group = np.asarray(constraint)

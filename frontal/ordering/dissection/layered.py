@@ -10,7 +10,7 @@ import numpy as np
 from ..graph import Graph, dense_limit
 from .grafted import graft
 from .layers import cut, sort_dense
-from .leaves import Leaf, leaf_of
+from .leaves import Leaf, leaf_of, room
 from .running import Running, work_off
 
 PARTS = 40  # at least, of a large graph
@@ -49,7 +49,7 @@ class _Common:
 
     def order(self, first: int, names: np.ndarray) -> None:
         """Order some nodes, which come to a place, by minimum degree."""
-        label = self._labels.pop() if self._labels else np.full(self.graph.n, -1, np.int32)
+        label = self._labels.pop() if self._labels else room(self.graph.n)
         self.leaves[first] = leaf_of(self.graph, self.weights, names, label)
         self._labels.append(label)
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._jit import jit
-from ..amd import amd_inside
+from ..._jit import allocating, jit
+from ..amd import amd_inside, amd_of_part
 from ..graph import Graph
 
 
@@ -113,7 +113,7 @@ def order_inside(
     return names[amd_inside(indptr, indices, None, class_of)[0]]
 
 
-@jit
+@allocating
 def _trees(perm, parent, weights, node, column):
     """Tree of each node, and where the nodes and columns of each begin; returns their number."""
     tree_of = np.empty(perm.size, np.int32)
@@ -127,7 +127,7 @@ def _trees(perm, parent, weights, node, column):
     return tree_of, trees
 
 
-@jit
+@allocating
 def _next_to(begin, near, halo, tree_of, trees):
     """Each tree and each node outside that are next to each other."""
     first = begin[tree_of.size]
@@ -144,6 +144,26 @@ def _next_to(begin, near, halo, tree_of, trees):
     return root[:pairs], beside[:pairs]
 
 
+@jit
+def _leaf(indptr, indices, weights, names, label):
+    """What a `Leaf` is made of; `label` as in `order_inside`."""
+    begin, near, halo = _with_halo(indptr, indices, names, label)
+    local = np.empty(begin.size - 1, np.int32)
+    for k in range(local.size):
+        local[k] = weights[names[k] if k < names.size else halo[k - names.size]]
+    perm, parent, counts = amd_of_part(begin, near, local, names.size)
+    node, column = np.zeros((2, names.size + 1), np.int64)
+    tree_of, trees = _trees(perm, parent, local, node, column)
+    root, beside = _next_to(begin, near, halo, tree_of, trees)
+    return names[perm], parent, counts, node[: trees + 1], column[: trees + 1], root, beside
+
+
+@jit
+def room(n):
+    """Labels of n nodes that have none."""
+    return np.full(n, np.int32(-1))
+
+
 def leaf_of(graph: Graph, weights: np.ndarray, names: np.ndarray, label: np.ndarray) -> Leaf:
     """Order a part of a graph and find its trees.
 
@@ -154,10 +174,4 @@ def leaf_of(graph: Graph, weights: np.ndarray, names: np.ndarray, label: np.ndar
     weights : (graph.n,) int32 array
         How many columns each node stands for.
     """
-    indptr, indices, halo = _with_halo(graph.indptr, graph.indices, names, label)
-    local = np.concatenate([weights[names], weights[halo]])
-    perm, parent, counts = amd_inside(indptr, indices, local, np.zeros(names.size, np.int32))
-    node, column = np.zeros((2, names.size + 1), np.int64)
-    tree_of, trees = _trees(perm, parent, local, node, column)
-    beside = _next_to(indptr, indices, halo, tree_of, trees)
-    return Leaf(names[perm], parent, counts, node[: trees + 1], column[: trees + 1], *beside)
+    return Leaf(*_leaf(graph.indptr, graph.indices, weights, names, label))

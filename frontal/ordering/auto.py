@@ -23,10 +23,12 @@ FEWEST = 2000  # nodes from which dissection may win
 BESIDE_THREADS = 4  # from which on a dissection begins beside minimum degree
 BESIDE_NODES = 20_000  # that take minimum degree 20 milliseconds
 MANY = 8  # neighbours of a node, in the mean, from which on some may have the same
-LAYERS_NODES = 100_000  # that take minimum degree 40 milliseconds in a plane, 80 in a solid
+LAYERS_NODES = 25_000, 60_000  # of solids and planes, that take minimum degree 20 milliseconds
 LAYERS_GAIN = 0.4  # of the seconds of an order by layers, by a better dissection
 PLANE = 5  # neighbours of a node, in the mean, of plane meshes, which minimum degree is good for
 SOLID_DIMENSIONS = 2.2, 3.6  # of graphs that grow like solid meshes, around each of some nodes
+PLANE_DIMENSIONS = 1.6, 2.4  # and like plane ones, some of which are grids:
+REGULAR = 0.6  # of the nodes of these have the same number of neighbours
 SEEDS = 4  # dissections, the best of which has about 0.88 times the flops of one
 SEED_GAIN = 0.06  # of the flops, by one more
 METIS_GAIN = 0.08  # of the flops, on meshes
@@ -57,6 +59,21 @@ class Candidates:
         self.method = ""
         self.perm = np.empty(0, np.int32)
         self.seconds = np.inf
+
+    @cached_property
+    def compressed(self) -> Graph:
+        """The graph, with equal nodes merged if there are many."""
+        return self.graph if self.merged is None else self.merged.graph
+
+    def grows_like(self, dimensions: tuple[float, float]) -> bool:
+        """Whether the graph grows like a mesh, around each of some nodes."""
+        least, most = dimensions
+        return all(least < found < most for found in self._dimensions)
+
+    @cached_property
+    def _dimensions(self) -> list[float]:
+        graph = self.compressed
+        return [dimension(graph, graph.n * k // 4) for k in (1, 2, 3)]
 
     def add(
         self,
@@ -151,14 +168,27 @@ def choose(found: Candidates, time_limit: float | None, threads: int | None) -> 
 
 def _by_layers(found: Candidates, threads: int, time_limit: float | None) -> bool:
     """Add a dissection by layers, which many threads have sooner than minimum degree, to a mesh."""
-    graph = found.graph if found.merged is None else found.merged.graph
-    if threads < BESIDE_THREADS or graph.n < LAYERS_NODES:
+    if threads < BESIDE_THREADS or not _has_layers(found):
         return False
     try:
         return found.add_layers(threads, time_limit)
     except (OrderingTimeout, RuntimeError) as error:
         log.warning("%s. Going on without it", error)
         return False
+
+
+def _has_layers(found: Candidates) -> bool:
+    """Whether layers of breadth first searches are good separators: of solids, and plane grids.
+
+    Of other plane meshes, where they are ragged, they make up to twice the flops of minimum degree.
+    """
+    graph, (solid, plane) = found.compressed, LAYERS_NODES
+    if graph.n < solid:
+        return False
+    if found.grows_like(SOLID_DIMENSIONS):
+        return True
+    regular = np.bincount(graph.degree).max(initial=0) >= REGULAR * graph.n
+    return graph.n >= plane and regular and found.grows_like(PLANE_DIMENSIONS)
 
 
 class _Dissections:
@@ -182,7 +212,7 @@ class _Dissections:
         graph, model, price = self.found.graph, self.found.model, self._price_of_whole
         saving = model.seconds(self._likely) - model.seconds(dissected(self._likely, graph.n))
         if price + self._nodes * TREE_NODE < self._amd_seconds + saving:
-            return self._beside or self._is_solid()
+            return self._beside or self.found.grows_like(SOLID_DIMENSIONS)
         if not self._beside:
             return False
         if saving > SLOWED * price or model.crowded(self._likely):
@@ -194,13 +224,6 @@ class _Dissections:
         """Cost of minimum degree for a solid mesh."""
         n = self.found.graph.n
         return Cost(int(SOLID * n ** (4 / 3)), SOLID * n**2.0, 0)
-
-    def _is_solid(self) -> bool:
-        """Whether the graph grows like a solid mesh."""
-        graph = self.found.graph if self.found.merged is None else self.found.merged.graph
-        least, most = SOLID_DIMENSIONS
-        nodes = (graph.n * k // 4 for k in (1, 2, 3))
-        return all(least < dimension(graph, node) < most for node in nodes)
 
     def suffice(self) -> bool:
         """Whether minimum degree is not worth its time any more: separators are those of a mesh."""
@@ -229,9 +252,7 @@ class _Dissections:
     @cached_property
     def _price_of_whole(self) -> float:
         """Seconds that one takes, if there is one component and no further equal nodes."""
-        merged = self.found.merged
-        graph = self.found.graph if merged is None else merged.graph
-        return dissection_seconds(graph, self.threads)
+        return dissection_seconds(self.found.compressed, self.threads)
 
     @cached_property
     def price(self) -> float:
@@ -246,8 +267,7 @@ class _Dissections:
     @property
     def _nodes(self) -> int:
         """Nodes of the graph, equal ones counted once."""
-        merged = self.found.merged
-        return self.found.graph.n if merged is None else merged.graph.n
+        return self.found.compressed.n
 
     def add(self, deadline: float) -> float:
         """Add as many as should pay; the flops of the first over those that were hoped for."""

@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from scipy.spatial import Delaunay
 
 from frontal.errors import OrderingTimeout
 from frontal.ordering import adjacency, auto, order
@@ -177,8 +178,25 @@ def test_ends_in_time():
     assert threading.active_count() <= before
 
 
+def triangles(n: int) -> sp.csc_array:
+    """A plane mesh of triangles between n random points, but for long ones at the rim."""
+    points = np.random.default_rng(0).random((n, 2))
+    corners = Delaunay(points).simplices
+    i, j = np.repeat(corners, 3, axis=1).ravel(), np.tile(corners, (1, 3)).ravel()
+    short = np.linalg.norm(points[i] - points[j], axis=1) < 4 / n**0.5
+    return sp.csc_array((np.ones(short.sum()), (i[short], j[short])), shape=(n, n))
+
+
+def hubs(n: int) -> sp.csc_array:
+    """A circuit: each node has two older neighbours, rather those that have many already."""
+    rng = np.random.default_rng(0)
+    older = (rng.random((2, n - 1)) ** 3 * np.arange(1, n)).astype(int)
+    i, j = np.tile(np.arange(1, n), 2), older.ravel()
+    return sp.csc_array((np.ones(i.size), (i, j)), shape=(n, n))
+
+
 def test_auto_cuts_meshes_on_many_threads(monkeypatch):
-    monkeypatch.setattr(auto, "LAYERS_NODES", 2500)
+    monkeypatch.setattr(auto, "LAYERS_NODES", (2500, 2500))
     plane, many = adjacency(stencil(60, 60)), {"threads": auto.BESIDE_THREADS}
     found = order(plane, **many)
     assert list(found.tried) == ["layers"]
@@ -187,5 +205,8 @@ def test_auto_cuts_meshes_on_many_threads(monkeypatch):
     assert order(plane, time_limit=0.0, **many).method == "amd"
     assert "dissection" in order(plane, reuse=1e6, **many).tried
     assert "layers" not in order(sp.csc_array(EXPANDER), **many).tried
+    assert "layers" not in order(triangles(4000), **many).tried
+    assert "layers" not in order(hubs(4000), **many).tried
+    assert order(stencil(16, 16, 16), **many).method == "layers"
     equal = sp.csc_array(np.ones((3100, 3100)))  # nodes, of which one is left
     assert "layers" not in order(equal, **many).tried

@@ -104,7 +104,10 @@ def check_counts(found, expected: EliminationTree) -> None:
     assert np.array_equal(tree.perm[tree.iperm], np.arange(tree.perm.size))
     np.testing.assert_array_equal(tree.counts[tree.iperm], expected.counts[expected.iperm])
     assert (found.cost.nnz, found.cost.flops) == (cost.nnz, cost.flops)
-    if found.method not in ("amd", "layers"):  # where elements that another one covers are its children
+    if found.method not in (
+        "amd",
+        "layers",
+    ):  # where elements that another one covers are its children
         assert found.cost.height == cost.height
 
 

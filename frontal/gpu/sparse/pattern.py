@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from ...machine import thread_count
 from ...parts import Ahead
 from ..runtime.array import Array
 from .fronts import Fronts
@@ -17,6 +18,7 @@ from .solve_tasks import SolveTasks, solve_tasks
 from .tile_tasks import Tasks, first_sent, tile_tasks
 
 Made = TypeVar("Made")
+_MANY = 4  # cores on which all lists are made at the same time
 
 
 class Pattern(Fronts):
@@ -67,8 +69,8 @@ class Pattern(Fronts):
         self.layout(dtype)  # other lists want it
         if self.schedule.small.any() and dtype not in self._small_tasks:
             self._ahead(("small", dtype), partial(small_tasks, dtype=dtype))
-        if dtype not in self._solve_tasks:  # is for later, and leaves the others alone
-            others = list(self._begun.values())
+        if dtype not in self._solve_tasks:  # is for later: with few cores it leaves others alone
+            others = [] if thread_count() >= _MANY else list(self._begun.values())
             self._ahead(("solve", dtype), partial(solve_tasks, dtype=dtype), others)
 
     def _ahead(

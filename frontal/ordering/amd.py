@@ -186,7 +186,7 @@ def _restore_variables(node, work, head, first, last, weight, left, group):
 
 
 @jit
-def _eliminate(
+def eliminate(
     indptr,
     indices,
     node,
@@ -290,8 +290,8 @@ def amd(
     >>> amd(indptr, indices).tolist().index(0) >= 2
     True
     """
-    classes = None if constraint is None else _classes(constraint, indptr.size - 1)
-    node, members, first = _eliminated(indptr, indices, weights, classes, dense, aggressive)
+    classes = None if constraint is None else classes_of(constraint, indptr.size - 1)
+    node, members, first = eliminated(indptr, indices, weights, classes, dense, aggressive)
     return assembly_order(node, members, first)[0]
 
 
@@ -309,89 +309,14 @@ def amd_tree(
         are dense nodes, which have not been eliminated. An element that another one covers is its
         child, though not always in the elimination tree: it may have a later parent there.
     """
-    node, members, first = _eliminated(indptr, indices, weights, None, dense, True)
+    node, members, first = eliminated(indptr, indices, weights, None, dense, True)
     perm, *elements = assembly_order(node, members, first)
     tree = column_tree(*elements)
     columns = perm.size if weights is None else weights.sum()
     return perm, tree if tree[0].size == columns else None
 
 
-def amd_inside(
-    indptr: np.ndarray,
-    indices: np.ndarray,
-    weights: np.ndarray | None,
-    classes: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """As `amd_tree`, of some nodes; those after them count for degrees, and are never eliminated.
-
-    Parameters
-    ----------
-    indptr, indices, weights
-        As of `amd`.
-    classes : (m,) int array
-        As `constraint` of `amd`, of the first m nodes.
-
-    Returns
-    -------
-    perm : (m,) int32 array
-        ``perm[k]`` is the node eliminated k-th.
-    parent, counts : int32 arrays
-        Of each of the columns that these nodes stand for; roots are those of each class.
-    """
-    m, n = classes.size, indptr.size - 1
-    group = np.full(n, classes.max(initial=-1) + 1, np.int32)
-    group[:m] = classes
-    spared = n - m if weights is None else int(weights[m:].sum())
-    records = _eliminated(indptr, indices, weights, _classes(group, n), -1, True, spared)
-    perm, *elements = assembly_order(*records)
-    parent, counts = column_tree(*elements)
-    columns = parent.size - spared
-    return perm[:m], parent[:columns], counts[:columns]
-
-
-@jit
-def amd_of_part(indptr, indices, weights, m):
-    """As `amd_inside`, of one class of m nodes, with (n,) int32 array `weights`.
-
-    Threads that order parts one after the other wait for Python's lock once for each.
-    """
-    n = indptr.size - 1
-    node, members = np.zeros(n, NODE), np.empty(n, np.int32)
-    spared = total = np.int64(0)
-    for i in range(n):
-        members[i], node[i].group = i, i >= m
-        total += weights[i]
-        spared += weights[i] * (i >= m)
-    head = np.full(total + 1, NONE)
-    buckets = 1
-    while buckets <= min(n, (1 << 16) - 1):
-        buckets *= 2
-    bucket = np.full(buckets, NONE)
-    work = np.empty(indices.size + indices.size // 5 + n + 1, np.uint32)
-    first = np.array([0, m, n])
-    reach = weighted_degree(indptr, indices, weights)
-    _eliminate(
-        indptr,
-        indices,
-        node,
-        work,
-        weights,
-        reach,
-        head,
-        bucket,
-        members,
-        first,
-        total,
-        True,
-        spared,
-    )
-    perm, pivots, above, weight, degree = assembly_order(node, members, first)
-    parent, counts = column_tree(pivots, above, weight, degree)
-    columns = parent.size - spared
-    return perm[:m], parent[:columns], counts[:columns]
-
-
-def _classes(constraint: np.ndarray, n: int) -> np.ndarray:
+def classes_of(constraint: np.ndarray, n: int) -> np.ndarray:
     """Constraint classes numbered from 0 on."""
     group = np.asarray(constraint)
     if group.shape != (n,):
@@ -402,7 +327,7 @@ def _classes(constraint: np.ndarray, n: int) -> np.ndarray:
     return np.unique(group, return_inverse=True)[1]
 
 
-def _eliminated(
+def eliminated(
     indptr: np.ndarray,
     indices: np.ndarray,
     weights: np.ndarray | None,
@@ -436,5 +361,5 @@ def _eliminated(
     # Unsigned: an index that cannot be negative costs no test, a fifth of the time of it all.
     work = np.empty(indices.size + indices.size // 5 + n + 1, np.uint32)
     of = indptr, indices, node, work, weights, reach, head, bucket, members, first_member
-    _eliminate(*of, limit, bool(aggressive), spared)
+    eliminate(*of, limit, bool(aggressive), spared)
     return node, members, first_member

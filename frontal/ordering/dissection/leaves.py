@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._jit import allocating, jit
-from ..amd import amd_inside, amd_of_part
+from ..amd_inside import amd_inside, amd_of_part
 from ..graph import Graph
 
 
@@ -110,7 +110,7 @@ def order_inside(
         `names` in the order of their elimination.
     """
     indptr, indices, _ = _with_halo(graph.indptr, graph.indices, names, label)
-    return names[amd_inside(indptr, indices, None, class_of)[0]]
+    return names[amd_inside(indptr, indices, class_of)]
 
 
 @allocating

@@ -14,6 +14,7 @@ from .dense.batched import (
     solve_triangular,
 )
 from .dense.batched_lstsq import lstsq, pinv
+from .dense.batched_solve import solve
 from .dense.batched_svd import bidiagonalize, qr, svd, svdvals
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "lu_solve",
     "pinv",
     "qr",
+    "solve",
     "solve_triangular",
     "svd",
     "svdvals",

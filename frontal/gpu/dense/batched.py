@@ -99,11 +99,12 @@ def cholesky(
            [[3., 0.],
             [1., 1.]]])
     """
-    c, info = again(_cholesky, "a", (a,), (lower,), overwrite_a)
+    c, info = again(run_cholesky, "a", (a,), (lower,), overwrite_a)
     return _checked("cholesky", c, info, check)
 
 
-def _cholesky(device: Device, a: Matrices, lower: bool, overwrite: bool) -> tuple[Matrices, Array]:
+def run_cholesky(device: Device, a: Matrices, lower: bool, overwrite: bool) -> tuple[Any, Array]:
+    """Queue `cholesky` on a device: the factors, and info."""
     held, turned = source("a", a, device)
     require_square("a", held)
     out = result_for("a", a, held, turned, overwrite)
@@ -137,11 +138,12 @@ def cho_solve(c_and_lower: tuple[M, bool], b: M, overwrite_b: bool = False) -> M
     array([1., 2.])
     """
     c, lower = c_and_lower
-    (x,) = again(_cho_solve, "c", (c, b), (lower,), overwrite_b)
+    (x,) = again(run_cho_solve, "c", (c, b), (lower,), overwrite_b)
     return x
 
 
-def _cho_solve(device: Device, c: M, b: M, lower: bool, overwrite: bool) -> tuple[M]:
+def run_cho_solve(device: Device, c: M, b: M, lower: bool, overwrite: bool) -> tuple[M]:
+    """Queue `cho_solve` on a device."""
     factor, right = _solve_inputs(device, c, b, overwrite, "c")
     chol.potrs(factor.batch, right.batch, uplo="L" if lower else "U")
     return (right.result(),)
@@ -183,11 +185,12 @@ def lu_factor(a: Matrices, overwrite_a: bool = False, check: bool = True) -> Any
     >>> piv
     [array([1, 1], dtype=int32), array([0], dtype=int32)]
     """
-    factors, piv, info = again(_lu_factor, "a", (a,), (), overwrite_a)
+    factors, piv, info = again(run_lu_factor, "a", (a,), (), overwrite_a)
     return _checked("lu_factor", (factors, piv), info, check)
 
 
-def _lu_factor(device: Device, a: Matrices, overwrite: bool) -> tuple[Matrices, Matrices, Array]:
+def run_lu_factor(device: Device, a: Matrices, overwrite: bool) -> tuple[Any, Any, Array]:
+    """Queue `lu_factor` on a device: the factors, their pivots, and info."""
     held, given = _lu_input(device, a, overwrite, lu.reads_elsewhere)
     info = device.xp.empty(held.batch.count, np.int32)
     pivots = Pivots.empty(held)
@@ -222,13 +225,14 @@ def lu_solve(lu_and_piv: tuple[M, M], b: M, trans: int | str = 0, overwrite_b: b
     [array([1., 1.]), array([0.5])]
     """
     factors, piv = lu_and_piv
-    (x,) = again(_lu_solve, "lu", (factors, piv, b), (trans,), overwrite_b)
+    (x,) = again(run_lu_solve, "lu", (factors, piv, b), (trans,), overwrite_b)
     return x
 
 
-def _lu_solve(
+def run_lu_solve(
     device: Device, factors: M, piv: M, b: M, trans: int | str, overwrite: bool
 ) -> tuple[M]:
+    """Queue `lu_solve` on a device."""
     factor, right = _solve_inputs(device, factors, b, overwrite, "lu")
     pivots = Pivots.given(factor, piv)
     lu.getrs(factor.batch, pivots.batch, right.batch, transposition(trans), first=0)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..runtime.device import Device
 from . import blas3
 from . import gemv as vector
+from .again import again
 from .arguments import (
     Argument,
     M,
@@ -62,13 +64,42 @@ def gemm(
     >>> batched.gemm(1.0, cp.array([[1.0, 2.0]]), cp.array([[3.0], [4.0]]))
     array([[11.]])
     """
-    device = device_for(a)
+    if c is None:
+        (out,) = again(_product, "a", (a, b), (alpha, beta, trans_a, trans_b))
+        return out
+    return run_gemm(device_for(a), a, b, c, (alpha, beta, trans_a, trans_b), overwrite_c)
+
+
+def _product(
+    device: Device,
+    a: M,
+    b: M,
+    alpha: complex,
+    beta: complex,
+    trans_a: int | str,
+    trans_b: int | str,
+    overwrite: bool,
+) -> tuple[M]:
+    """Compute a product that is added to nothing, as `again` calls it."""
+    return (run_gemm(device, a, b, None, (alpha, beta, trans_a, trans_b), overwrite),)
+
+
+def run_gemm(
+    device: Device,
+    a: M,
+    b: M,
+    c: M | None,
+    options: tuple[complex, complex, int | str, int | str],
+    overwrite: bool,
+) -> M:
+    """Queue `gemm` on a device; ``options`` are ``alpha``, ``beta``, ``trans_a``, ``trans_b``."""
+    alpha, beta, trans_a, trans_b = options
     left, ta = factor_of_product("a", a, device, transposition(trans_a))
     right, tb = factor_of_product("b", b, device, transposition(trans_b), left)
     m, k = _sizes(left, ta)
     inner, n = _sizes(right, tb)
     require_sizes("b", inner, k, "rows in op(b)", "columns of op(a)")
-    out = _result(c, left, m, n, beta, overwrite_c)
+    out = _result(c, left, m, n, beta, overwrite)
     refuse_alias("c", out, {"a": left, "b": right})
     scale = beta if c is not None else 0.0
     blas3.gemm(ta, tb, alpha, left.batch, right.batch, scale, out.batch)

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from frontal.gpu.dense import again, batched
+from frontal.gpu.dense import again, batched, batched_solve
 from frontal.gpu.runtime.recorded import Recorded
 
 from ...emulation.borders import DTYPES
@@ -42,6 +42,9 @@ def calls(gpu, n, dtype, seed):
         "inv": lambda: batched.inv(held[1], check=False),
         "cho": lambda: (batched.cho_solve((c, False), held[2]),),
         "solve": lambda: (batched.lu_solve((factors, piv), held[3]),),
+        "product": lambda: (batched.gemm(2.0, held[1], held[0], trans_b=2),),
+        "system": lambda: batched_solve.solve(held[1], held[3], check=False),
+        "definite": lambda: batched_solve.solve(held[0], held[2], check=False, assume_a="pos"),
         "adjoint": lambda: (batched.lu_solve((factors, piv), held[2], 2),),
         "triangle": lambda: (batched.solve_triangular(triangle, held[2], lower=True),),
         "vectors": lambda: (batched.solve_triangular(triangle, held[3], 2, lower=True),),

@@ -16,8 +16,10 @@ from .dense.batched import (
 from .dense.batched_lstsq import lstsq, pinv
 from .dense.batched_solve import solve
 from .dense.batched_svd import bidiagonalize, qr, svd, svdvals
+from .dense.lists import Batch
 
 __all__ = [
+    "Batch",
     "bidiagonalize",
     "cho_solve",
     "cholesky",

@@ -33,7 +33,6 @@ from .arguments import (
     M,
     argument,
     factor_of_product,
-    refuse_alias,
     require_sizes,
     require_square,
     result_for,
@@ -44,6 +43,7 @@ from .arguments import (
 from .batched_products import gemm, gemv, herk
 from .operands import Batch, Given, Matrices
 from .outcome import outcome
+from .overlap import refuse_alias
 from .pivots import Pivots
 
 __all__ = [
@@ -103,7 +103,9 @@ def cholesky(
     return _checked("cholesky", c, info, check)
 
 
-def run_cholesky(device: Device, a: Matrices, lower: bool, overwrite: bool) -> tuple[Any, Array]:
+def run_cholesky(
+    device: Device, a: Matrices, lower: bool, overwrite: bool
+) -> tuple[Matrices, Array]:
     """Queue `cholesky` on a device: the factors, and info."""
     held, turned = source("a", a, device)
     require_square("a", held)
@@ -142,7 +144,7 @@ def cho_solve(c_and_lower: tuple[M, bool], b: M, overwrite_b: bool = False) -> M
     return x
 
 
-def run_cho_solve(device: Device, c: M, b: M, lower: bool, overwrite: bool) -> tuple[M]:
+def run_cho_solve(device: Device, c: Matrices, b: M, lower: bool, overwrite: bool) -> tuple[M]:
     """Queue `cho_solve` on a device."""
     factor, right = _solve_inputs(device, c, b, overwrite, "c")
     chol.potrs(factor.batch, right.batch, uplo="L" if lower else "U")
@@ -189,7 +191,7 @@ def lu_factor(a: Matrices, overwrite_a: bool = False, check: bool = True) -> Any
     return _checked("lu_factor", (factors, piv), info, check)
 
 
-def run_lu_factor(device: Device, a: Matrices, overwrite: bool) -> tuple[Any, Any, Array]:
+def run_lu_factor(device: Device, a: Matrices, overwrite: bool) -> tuple[Matrices, Matrices, Array]:
     """Queue `lu_factor` on a device: the factors, their pivots, and info."""
     held, given = _lu_input(device, a, overwrite, lu.reads_elsewhere)
     info = device.xp.empty(held.batch.count, np.int32)
@@ -230,7 +232,7 @@ def lu_solve(lu_and_piv: tuple[M, M], b: M, trans: int | str = 0, overwrite_b: b
 
 
 def run_lu_solve(
-    device: Device, factors: M, piv: M, b: M, trans: int | str, overwrite: bool
+    device: Device, factors: Matrices, piv: Matrices, b: M, trans: int | str, overwrite: bool
 ) -> tuple[M]:
     """Queue `lu_solve` on a device."""
     factor, right = _solve_inputs(device, factors, b, overwrite, "lu")
@@ -374,11 +376,11 @@ def _right_hand_sides(factor: Argument, b: Matrices, overwrite: bool, name: str)
     right = argument("b", b, device, like=factor, write=True, overwrite=overwrite, vectors=None)
     require_sizes("b", right.batch.m, factor.batch.n, "rows", f"columns of {name}")
     if overwrite:
-        refuse_alias("b", right, {name: factor})
+        refuse_alias("b", right.batch, {name: factor.batch})
     return right
 
 
-def _checked(routine: str, result: object, info: Array, check: bool) -> Any:
+def _checked(routine: str, result: object, info: Array, check: bool) -> object:
     """The result, with info unless it was asked to be checked here."""
     if check:
         return outcome(routine, devices.device_of(info), result, info, check)

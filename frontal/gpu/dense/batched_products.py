@@ -15,12 +15,15 @@ from .arguments import (
     device_for,
     factor_of_product,
     is_real,
-    refuse_alias,
+    listed,
     require_sizes,
     transposition,
 )
 from .copies import empty
+from .lists import Batch as Listed
+from .lists import Form
 from .operands import Matrices
+from .overlap import refuse_alias
 
 
 def gemm(
@@ -100,7 +103,8 @@ def run_gemm(
     inner, n = _sizes(right, tb)
     require_sizes("b", inner, k, "rows in op(b)", "columns of op(a)")
     out = _result(c, left, m, n, beta, overwrite)
-    refuse_alias("c", out, {"a": left, "b": right})
+    if c is not None:
+        refuse_alias("c", out.batch, {"a": left.batch, "b": right.batch})
     scale = beta if c is not None else 0.0
     blas3.gemm(ta, tb, alpha, left.batch, right.batch, scale, out.batch)
     return out.result()
@@ -152,7 +156,8 @@ def herk(
         left = argument("a", a, device)
     n = _sizes(left, op)[0]
     out = _result(c, left, n, n, beta, overwrite_c, zero=True)
-    refuse_alias("c", out, {"a": left})
+    if c is not None:
+        refuse_alias("c", out.batch, {"a": left.batch})
     scale = beta if c is not None else 0.0
     real = "N" if op == "N" else "C"
     blas3.herk("L" if lower else "U", real, alpha, left.batch, scale, out.batch)
@@ -201,7 +206,8 @@ def gemv(
     m, n = _sizes(matrix, op)
     require_sizes("x", right.batch.m, n, "entries", "columns of op(a)")
     out = _result(y, matrix, m, np.ones_like(m), beta, overwrite_y, vectors=True, name="y")
-    refuse_alias("y", out, {"a": matrix, "x": right})
+    if y is not None:
+        refuse_alias("y", out.batch, {"a": matrix.batch, "x": right.batch})
     scale = beta if y is not None else 0.0
     vector.gemv(op, alpha, matrix.batch, right.batch, scale, out.batch)
     return out.result()
@@ -234,6 +240,8 @@ def _result(
         return out
     if beta:
         raise ValueError(f"beta = {beta} multiplies {name}, which is not given")
+    if isinstance(like.arrays, Listed):
+        return listed(Form.dense(batch.dtype, m, n, vectors), device, zero)
     sizes = (m, n) if like.kind == "list" else (int(m.max(initial=0)), int(n.max(initial=0)))
     made = empty(like.kind, *sizes, batch.count, batch.dtype, device, zero)
     if vectors:

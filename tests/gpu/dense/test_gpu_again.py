@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from frontal.gpu.dense import again, batched, batched_solve
-from frontal.gpu.runtime.recorded import Recorded
 
 from ...emulation.borders import DTYPES
 from .batched_tools import Gpu, numbers
@@ -64,7 +63,7 @@ def test_the_same_to_the_bit(gpu, n, dtype, monkeypatch):
     for seed in (1, 10, 20, 30):
         monkeypatch.setattr(again, "_known", known)
         found.append({k: call() for k, call in calls(gpu, n, dtype, seed).items()})
-    assert {type(x) for x in known.values()} == {Recorded}
+    assert {type(x) for x in known.values()} == {again._Call}
     for x, y in zip(found[1:], wanted, strict=True):  # all at the end: no call writes to another's
         for name, results in x.items():
             for result, one in zip(gpu.get(results), y[name], strict=True):

@@ -5,8 +5,9 @@ sizes, as CuPy arrays of float32, float64, complex64 or complex128 in any memory
 back the same kind, with contiguous columns. Subnormal float32 numbers are flushed to zero, but for
 QR and SVD.
 
-The first two calls with stacks of a shape, memory order and type take longer than those that come
-after: these launch what was launched then, as long as nothing is to be overwritten.
+The first two calls with stacks of a shape, memory order and type, or with lists of such, take
+longer than those that come after: these launch what was launched then, as long as nothing is to be
+overwritten. A `Batch` in the place of a list spares them to look at each array, too.
 
 Work is queued on CuPy's current stream. Only ``check=True`` waits for it: then matrices that have
 no factor or inverse raise `frontal.errors.BatchError`, which keeps the results of the others.

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
+import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import geometric_mean, median
-from subprocess import run
 from typing import Any
 
 import numpy as np
@@ -48,70 +47,53 @@ def stacks(letter: str, n: int, count: int) -> tuple[Any, Any]:
     return tuple(cupy.ascontiguousarray(cupy.tile(x, (repeats, 1, 1))[:count]) for x in (a, held))
 
 
+def ours(routine: str, a: Any, b: Any) -> Callable[[], Any]:
+    """A call of this package's function."""
+    from frontal.gpu import batched
+
+    return {
+        "cholesky": lambda: batched.cholesky(a, lower=True, check=False)[0],
+        "lu_factor": lambda: batched.lu_factor(a, check=False)[0],
+        "inv": lambda: batched.inv(a, check=False)[0],
+        "solve": lambda: batched.solve(a, b, check=False)[0],
+        "solve_triangular": lambda: batched.solve_triangular(a, b, lower=True),
+        "gemm": lambda: batched.gemm(1.0, a, b),
+    }[routine]
+
+
 def calls(routine: str, a: Any, b: Any) -> dict[str, Callable[[], Any]]:
     """The same work by each rung, to be checked against each other."""
     import cupy
     import torch
 
-    from frontal.gpu import batched
-
     ta, tb = (torch.from_dlpack(x) for x in (a, b))
     linalg = torch.linalg
-    rungs: dict[str, tuple[Callable[[], Any], ...]] = {
-        "cholesky": (
-            lambda: batched.cholesky(a, lower=True, check=False)[0],
-            lambda: linalg.cholesky_ex(ta)[0],
-            lambda: cupy.linalg.cholesky(a),
-        ),
-        "lu_factor": (
-            lambda: batched.lu_factor(a, check=False)[0],
-            lambda: linalg.lu_factor_ex(ta)[0],
-        ),
-        "inv": (
-            lambda: batched.inv(a, check=False)[0],
-            lambda: linalg.inv_ex(ta)[0],
-            lambda: cupy.linalg.inv(a),
-        ),
-        "solve": (
-            lambda: batched.solve(a, b, check=False)[0],
-            lambda: linalg.solve_ex(ta, tb)[0],
-            lambda: cupy.linalg.solve(a, b),
-        ),
-        "solve_triangular": (
-            lambda: batched.solve_triangular(a, b, lower=True),
-            lambda: linalg.solve_triangular(ta, tb, upper=False),
-        ),
-        "gemm": (
-            lambda: batched.gemm(1.0, a, b),
-            lambda: torch.matmul(ta, tb),
-            lambda: cupy.matmul(a, b),
-        ),
+    rivals: dict[str, tuple[Callable[[], Any], ...]] = {
+        "cholesky": (lambda: linalg.cholesky_ex(ta)[0], lambda: cupy.linalg.cholesky(a)),
+        "lu_factor": (lambda: linalg.lu_factor_ex(ta)[0],),
+        "inv": (lambda: linalg.inv_ex(ta)[0], lambda: cupy.linalg.inv(a)),
+        "solve": (lambda: linalg.solve_ex(ta, tb)[0], lambda: cupy.linalg.solve(a, b)),
+        "solve_triangular": (lambda: linalg.solve_triangular(ta, tb, upper=False),),
+        "gemm": (lambda: torch.matmul(ta, tb), lambda: cupy.matmul(a, b)),
     }
-    return dict(zip(("public", *RIVALS), rungs[routine], strict=False))
+    return {"public": ours(routine, a, b)} | dict(zip(RIVALS, rivals[routine], strict=False))
 
 
-def lists(letter: str, routine: str) -> dict[str, Callable[[], Any]]:
-    """Calls with matrices of 1 to 64 rows: a list, and a `Batch` of it, which lets times end."""
+def lists(letter: str, routine: str, zero: bool = False) -> dict[str, Callable[[], Any]]:
+    """Calls with matrices of 1 to 64 rows: a list of them, and a `Batch` of it."""
     import cupy
 
     from frontal.gpu import batched
 
     rng = np.random.default_rng(1)
     sizes = rng.integers(1, 65, LISTED)
-    whole, other = (x[0] for x in stacks(letter, 64, 1))
-    a = [cupy.asfortranarray(whole[:n, :n]) for n in sizes]
-    b = [cupy.asfortranarray(other[:n, :n]) for n in sizes]
+    if zero:
+        whole = other = cupy.zeros((64, 64), DTYPES[letter])
+    else:
+        whole, other = (x[0] for x in stacks(letter, 64, 1))
+    a, b = ([x.T[:n, :n] for n in sizes] for x in (whole, other))
     batches = tuple(batched.Batch(x) for x in (a, b))
-    work: dict[str, Callable[[Any, Any], Any]] = {
-        "cholesky": lambda a, b: batched.cholesky(a, lower=True, check=False)[0],
-        "lu_factor": lambda a, b: batched.lu_factor(a, check=False)[0],
-        "inv": lambda a, b: batched.inv(a, check=False)[0],
-        "solve": lambda a, b: batched.solve(a, b, check=False)[0],
-        "solve_triangular": lambda a, b: batched.solve_triangular(a, b, lower=True),
-        "gemm": lambda a, b: batched.gemm(1.0, a, b),
-    }
-    one = work[routine]
-    return {"list": lambda: one(a, b), "Batch": lambda: one(*batches)}
+    return {"list": ours(routine, a, b), "Batch": ours(routine, *batches)}
 
 
 def difference(found: Any, wanted: Any) -> float:
@@ -130,25 +112,34 @@ def difference(found: Any, wanted: Any) -> float:
 def measured(
     rungs: dict[str, Callable[[], Any]], reps: int, budget: float
 ) -> dict[str, list[float]]:
-    """Seconds of each call of each rung, in turn, as many as there is time for, 3 at the least."""
+    """Seconds of each call of each rung, in turn, as many as there is time for, 3 at the least.
+
+    What takes much longer than there is time is called once.
+    """
     import cupy
 
     wait = cupy.cuda.runtime.deviceSynchronize
-    times: dict[str, list[float]] = {name: [] for name in rungs}
-    for call in (*rungs.values(), *rungs.values()):  # notes launches, fills pools of memory
+
+    def seconds(call: Callable[[], Any]) -> float:
+        wait()
+        began = time.perf_counter()
+        result = call()
+        wait()
+        spent = time.perf_counter() - began
+        del result
+        return spent
+
+    for call in rungs.values():  # notes launches, fills pools of memory
         call()
-    wait()
+    times = {name: [seconds(call)] for name, call in rungs.items()}
+    first = next(iter(rungs))
+    more = {k: call for k, call in rungs.items() if k == first or times[k][0] < 3 * budget}
+    times |= {name: [] for name in more}
     start = time.perf_counter()
-    for i in range(reps + 1):
-        for name, call in rungs.items():
-            wait()
-            began = time.perf_counter()
-            result = call()
-            wait()
-            if i:
-                times[name].append(time.perf_counter() - began)
-            del result
-        if i >= 3 and time.perf_counter() - start > budget:
+    for i in range(reps):
+        for name, call in more.items():
+            times[name].append(seconds(call))
+        if i >= 2 and time.perf_counter() - start > budget:
             break
     return times
 
@@ -221,22 +212,39 @@ def cases(options: argparse.Namespace) -> Iterator[tuple[str, int, int]]:
 
 def run_stacks(options: argparse.Namespace, rows: Rows) -> None:
     """Time stacks, until the time is over."""
-    import cupy
-
     for letter, n, count in cases(options):
-        cupy.get_default_memory_pool().free_all_blocks()
+        empty_pools()
         a, b = stacks(letter, n, count)
         for routine in options.routines:
             if time.perf_counter() > options.until:
                 print("the time is over")
                 return
-            rungs = calls(routine, a, b)
-            first, *others = [call() for call in rungs.values()]
-            error = max(difference(first, other) for other in others)
-            del first, others
-            times = measured(rungs, options.reps, options.budget)
             case = {"routine": routine, "dtype": letter, "n": n, "batch": count}
-            rows.write(case, times, error)
+            try:
+                one_case(options, rows, case, a, b)
+            except (MemoryError, RuntimeError) as error:
+                print(f"{case}: {str(error)[:200]}", flush=True)
+                empty_pools()
+
+
+def one_case(options: argparse.Namespace, rows: Rows, case: dict[str, Any], a: Any, b: Any) -> None:
+    """Check and time one function on stacks."""
+    rungs = calls(case["routine"], a, b)
+    if case["n"] >= 512 and case["batch"] > FEW:
+        rungs.pop("cupy", None)  # which would take all the time
+    first, *others = [call() for call in rungs.values()]
+    error = max(difference(first, other) for other in others)
+    del first, others
+    rows.write(case, measured(rungs, options.reps, options.budget), error)
+
+
+def empty_pools() -> None:
+    """Give memory back that CuPy and PyTorch keep."""
+    import cupy
+    import torch
+
+    cupy.get_default_memory_pool().free_all_blocks()
+    torch.cuda.empty_cache()
 
 
 def run_lists(options: argparse.Namespace, rows: Rows) -> None:
@@ -252,31 +260,41 @@ def run_lists(options: argparse.Namespace, rows: Rows) -> None:
 
 
 def warm(options: argparse.Namespace) -> None:
-    """Compile in processes of their own, side by side, what will be timed; it is kept on disk."""
+    """Compile side by side, on threads, what will be timed, for some time; it is kept on disk."""
+    import cupy
 
-    def one(letter: str, routine: str) -> None:
-        given = ["--dtypes", letter, "--routines", routine, "--compile"]
-        run([sys.executable, __file__, *given], check=False, timeout=options.seconds)
+    end = time.perf_counter() + options.compiling
+    device = cupy.cuda.Device()
 
-    jobs = [(x, y) for x in options.dtypes for y in options.routines]
-    with ThreadPoolExecutor(12) as pool:
-        list(pool.map(lambda job: one(*job), jobs))
+    def one(job: tuple[str, int, int, str]) -> None:
+        letter, n, count, routine = job
+        if time.perf_counter() > end:
+            return
+        with device:
+            zeros = cupy.zeros((2, count, n, n), DTYPES[letter])
+            ours(routine, *zeros)()
 
+    def of_lists(letter: str, routine: str) -> None:
+        if time.perf_counter() < end:
+            with device:
+                lists(letter, routine, zero=True)["Batch"]()
 
-def compile_all(options: argparse.Namespace) -> None:
-    """Call our functions once on few matrices of each order."""
-    for letter in options.dtypes:
-        for n in options.orders:
-            a, b = stacks(letter, n, 8)
-            for routine in options.routines:
-                calls(routine, a, b)["public"]()
-        for routine in options.routines:
-            lists(letter, routine)["Batch"]()
+    jobs = [
+        (letter, n, min(count, 1000 if n <= 128 else FEW), routine)
+        for letter, n, count in cases(options)
+        for routine in options.routines
+    ]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        begun = []
+        if options.only != "stacks":
+            begun = [pool.submit(of_lists, x, y) for x in options.dtypes for y in options.routines]
+        if options.only != "lists":
+            begun += [pool.submit(one, job) for job in dict.fromkeys(jobs)]
+        for job in begun:
+            job.result()
 
 
 def main() -> None:
-    import torch
-
     began = time.perf_counter()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--dtypes", default="dszc")
@@ -286,14 +304,18 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=0.15, help="seconds of a case")
     parser.add_argument("--seconds", type=float, default=200.0, help="of the whole run")
     parser.add_argument("--only", choices=["stacks", "lists"])
+    parser.add_argument("--compiling", type=float, default=90.0, help="seconds to begin with")
     parser.add_argument("--compile", action="store_true", help="time nothing")
     parser.add_argument("--output", type=Path, default=RESULTS / "gpu_public.jsonl")
     options = parser.parse_args()
     options.until = began + options.seconds
+    if options.compiling > 0:
+        warm(options)
+        print(f"compiled within {time.perf_counter() - began:.0f} s", flush=True)
     if options.compile:
-        return compile_all(options)
-    warm(options)
-    print(f"compiled within {time.perf_counter() - began:.0f} s", flush=True)
+        return
+    import torch
+
     about = {"gpu": Worker().about() | {"torch": torch.__version__}, "machine": machine()}
     rows = Rows(options.output, about | {"versions": versions(), "commit": commit()})
     if options.only != "stacks":
@@ -301,7 +323,6 @@ def main() -> None:
     if options.only != "lists":
         run_stacks(options, rows)
     rows.summary()
-    return None
 
 
 if __name__ == "__main__":

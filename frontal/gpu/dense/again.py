@@ -25,6 +25,7 @@ def again(
     arrays: tuple,
     options: tuple,
     overwrite: int = False,
+    lists: bool = True,
 ) -> tuple:
     """Return ``work(device, *arrays, *options, overwrite)``, quickly for shapes seen before.
 
@@ -42,21 +43,23 @@ def again(
         Hashable, or ``work`` says what is wrong with them.
     overwrite : bool or int
         Whether, or which, an input may become the result.
+    lists : bool
+        Whether ``work`` takes a `Batch`; else lists come as they are, each time as the first time.
     """
     device = device_for(arrays[0], name)
     plain = not any(isinstance(x, Batch) for x in arrays)
-    given = _given(arrays, device, overwrite)
+    given = _given(arrays, device, lists and not overwrite)
     results = _again(device, work, given, options, overwrite)
     if plain:
         return tuple(list(x) if isinstance(x, Batch) else x for x in results)
     return tuple(Batch(x) if isinstance(x, list) else x for x in results)
 
 
-def _given(arrays: tuple, device: Device, overwrite: int) -> tuple:
-    """Lists as `Batch`, unless one is to be overwritten, or is not as it should be."""
+def _given(arrays: tuple, device: Device, together: bool) -> tuple:
+    """Lists as `Batch` if they may be and are as they should be, else as lists."""
     if not any(isinstance(x, (list, tuple, Batch)) for x in arrays):
         return arrays
-    if not overwrite:
+    if together:
         found = [described(x, device) if isinstance(x, (list, tuple)) else x for x in arrays]
         if all(x is not None for x in found):
             return tuple(found)

@@ -99,7 +99,8 @@ class Batch(Sequence[Array]):
 
     It looks at its arrays once, and functions that are given one return one. So a list that comes
     again costs no more of the host than a stack does: make a `Batch` of it, and change the entries
-    of its arrays, not the arrays.
+    of its arrays, not the arrays. QR, SVD and what is made of them look at each matrix all the
+    same.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from frontal.gpu.dense import again, batched, batched_solve
+from frontal.gpu.dense import again, batched, batched_lstsq, batched_solve, batched_svd
 
 from ...emulation.borders import DTYPES
 from .batched_tools import Gpu, numbers
@@ -44,6 +44,14 @@ def calls(gpu, n, dtype, seed):
         "product": lambda: (batched.gemm(2.0, held[1], held[0], trans_b=2),),
         "system": lambda: batched_solve.solve(held[1], held[3], check=False),
         "definite": lambda: batched_solve.solve(held[0], held[2], check=False, assume_a="pos"),
+        "qr": lambda: batched_svd.qr(held[2]),
+        "r": lambda: (batched_svd.qr(held[1], "r"),),
+        "bidiagonal": lambda: batched_svd.bidiagonalize(held[2], check=False),
+        "svd": lambda: batched_svd.svd(held[1], check=False),
+        "thin": lambda: batched_svd.svd(held[2], False, check=False),
+        "values": lambda: batched_svd.svdvals(held[1], check=False),
+        "pinv": lambda: batched_lstsq.pinv(held[2], return_rank=True, check=False),
+        "lstsq": lambda: batched_lstsq.lstsq(held[1], held[2], check=False),
         "adjoint": lambda: (batched.lu_solve((factors, piv), held[2], 2),),
         "triangle": lambda: (batched.solve_triangular(triangle, held[2], lower=True),),
         "vectors": lambda: (batched.solve_triangular(triangle, held[3], 2, lower=True),),

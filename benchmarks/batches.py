@@ -2,7 +2,9 @@
 
 One pattern and many values: microseconds a system of a refactorization and of a solve, by one call
 for all, by one factor after the other, by SciPy's `splu` in a loop, and on a GPU by the uniform
-batch of cuDSS. Values of the batch differ by a factor between 1 and 2. Lines of JSON.
+batch of cuDSS. On a GPU values and right-hand sides, one for each system, are there already, for
+cuDSS as for `frontal batch gpu`; `frontal batch gpu, host arrays` brings them and takes solutions
+back. Values of the batch differ by a factor between 1 and 2. Lines of JSON.
 """
 
 from __future__ import annotations
@@ -52,10 +54,8 @@ def problem(name: str) -> tuple[sp.csc_array, str]:
     return sp.csc_array(grid.build(edge)), grid.kind
 
 
-def ours(
-    A: sp.csc_array, values: np.ndarray, b: np.ndarray, backend: str, reps: int
-) -> dict[str, float]:
-    """By `factorize_batch`; the largest backward error too."""
+def ours(A: sp.csc_array, values: Any, b: Any, backend: str, reps: int) -> dict[str, float]:
+    """By `factorize_batch`, from arrays of the host or of the device; the backward error too."""
     factors = frontal.factorize_batch(A, values, backend=backend)
     _, info = factors.solve(b, return_info=True)
     return {
@@ -107,7 +107,7 @@ def uniform_batch(
         factor = values[:, :1] / A.data[0]
         many = cupy.asarray(factor) * solver.values[None]
         cudss.call("cudssMatrixSetValues", solver.matrix, many.data.ptr)
-        vectors = cupy.ones((count, n)), cupy.zeros((count, n))
+        vectors = cupy.ones((count, n)), cupy.zeros((count, n))  # as ours
         B, X = (dense(n, vector) for vector in vectors)
         for phase in ("analysis", "factorization"):
             run(solver, phase, X, B)
@@ -146,7 +146,9 @@ def waiting(backend: str) -> Callable[[], object]:
     return cupy.cuda.Device().synchronize
 
 
-def rows(name: str, count: int, backends: list[str], reps: int) -> list[dict[str, Any]]:
+def rows(
+    name: str, count: int, backends: list[str], reps: int, batches_only: bool
+) -> list[dict[str, Any]]:
     """One row for each way of one case, in microseconds a system."""
     A, kind = problem(name)
     values = A.data * (1 + np.arange(count)[:, None] / count)
@@ -157,9 +159,18 @@ def rows(name: str, count: int, backends: list[str], reps: int) -> list[dict[str
         made.append({"problem": name, "batch": count, "n": A.shape[0], "solver": solver} | each)
 
     for backend in backends:
-        add(f"frontal batch {backend}", ours(A, values, b, backend, reps))
-        add(f"frontal loop {backend}", one_by_one(A, values, b, backend, reps))
-    add("scipy loop", scipy(A, values, b, reps))
+        if backend == "gpu":
+            import cupy
+
+            there = cupy.asarray(values), cupy.ones((count, A.shape[0]))
+            add("frontal batch gpu", ours(A, *there, backend, reps))
+            del there
+        name_of = "frontal batch gpu, host arrays" if backend == "gpu" else "frontal batch cpu"
+        add(name_of, ours(A, values, b, backend, reps))
+        if not batches_only:
+            add(f"frontal loop {backend}", one_by_one(A, values, b, backend, reps))
+    if not batches_only:
+        add("scipy loop", scipy(A, values, b, reps))
     if "gpu" in backends and cudss.find() is not None:
         add("cudss uniform batch", uniform_batch(A, kind, values, reps))
     return made
@@ -171,6 +182,7 @@ def main() -> None:
     parser.add_argument("cases", nargs="*", default=CASES, help="name:edge x batch")
     parser.add_argument("--backends", default=None, help="cpu,gpu; by default what there is")
     parser.add_argument("--reps", type=int, default=5)
+    parser.add_argument("--batches-only", action="store_true", help="nothing one by one")
     asked = parser.parse_args()
     found = ["cpu", *["gpu"] * (importlib.util.find_spec("cupy") is not None)]
     backends = asked.backends.split(",") if asked.backends else found
@@ -179,7 +191,7 @@ def main() -> None:
     print(json.dumps({"about": about}), flush=True)
     for case in asked.cases:
         name, count = case.split("x")
-        for row in rows(name, int(count), backends, asked.reps):
+        for row in rows(name, int(count), backends, asked.reps, asked.batches_only):
             print(json.dumps(row), flush=True)
 
 

@@ -11,6 +11,7 @@ from harness import RESULTS, load, origin
 
 PUBLIC = RESULTS / "gpu_public.jsonl"
 OURS, OTHER = "public", "torch"
+RUNGS = (OURS, OTHER, "cupy")
 
 
 def newest(records: list[dict[str, Any]]) -> dict[tuple, dict[str, Any]]:
@@ -26,14 +27,32 @@ def sections(path: Path = PUBLIC) -> dict[str, str]:
     if not cases:
         return {}
     rows, letters = [], list(DTYPES)
-    for case in sorted(cases, key=lambda c: (c[0], letters.index(c[1]), c[2])):
+    for case in sorted(cases, key=lambda c: (c[0], letters.index(c[1]), c[2], c[3])):
         routine, letter, n, batch = case
-        ours, other = (cells[(*case, rung)]["seconds"]["median"] for rung in (OURS, OTHER))
+        times = {r: cells[(*case, r)]["seconds"]["median"] for r in RUNGS if (*case, r) in cells}
         about = [f"{routine}, {DTYPES[letter].__name__}", f"{n} x {batch}"]
-        rows.append([*about, f"{1e6 * ours:.0f}", f"{1e6 * other:.0f}", f"{other / ours:.1f}"])
+        shown = [f"{1e6 * times[r]:.0f}" if r in times else "" for r in RUNGS]
+        least = min(times[r] for r in RUNGS[1:] if r in times)
+        rows.append([*about, *shown, f"{least / times[OURS]:.1f}"])
     last = max(cells.values(), key=lambda r: r["date"])
     note = (
         f"Microseconds of a call, host included. {last['gpu']['device']}; {origin(cells.values())}."
     )
-    header = ["function", "order x batch", "ours", "torch", "torch / ours"]
-    return {"GPU: public functions": f"{table(header, rows)}\n\n{note}"}
+    header = ["function", "order x batch", "ours", "torch", "CuPy", "the faster / ours"]
+    found = {"GPU: public functions": f"{table(header, rows)}\n\n{note}"}
+    return found | _of_lists(cells, note)
+
+
+def _of_lists(cells: dict[tuple, dict[str, Any]], note: str) -> dict[str, str]:
+    """The table of lists of matrices of different sizes."""
+    rows, letters = [], list(DTYPES)
+    cases = [key[:-1] for key in cells if key[-1] == "Batch"]
+    for case in sorted(cases, key=lambda c: (c[0], letters.index(c[1]))):
+        routine, letter, n, batch = case
+        kinds = [cells.get((*case, rung)) for rung in ("list", "Batch", "device")]
+        shown = [f"{1e6 * x['seconds']['median']:.0f}" if x else "" for x in kinds]
+        rows.append([f"{routine}, {DTYPES[letter].__name__}", f"{n} x {batch}", *shown])
+    if not rows:
+        return {}
+    header = ["function", "orders x number", "list", "Batch", "device alone"]
+    return {"GPU: lists": f"{table(header, rows)}\n\n{note}"}

@@ -14,9 +14,12 @@ from .dense.batched import (
     solve_triangular,
 )
 from .dense.batched_lstsq import lstsq, pinv
+from .dense.batched_solve import solve
 from .dense.batched_svd import bidiagonalize, qr, svd, svdvals
+from .dense.lists import Batch
 
 __all__ = [
+    "Batch",
     "bidiagonalize",
     "cho_solve",
     "cholesky",
@@ -29,6 +32,7 @@ __all__ = [
     "lu_solve",
     "pinv",
     "qr",
+    "solve",
     "solve_triangular",
     "svd",
     "svdvals",

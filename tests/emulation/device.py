@@ -88,9 +88,21 @@ class EmulatedDevice:
         """Address of an array's first element; 0 for none."""
         return 0 if array is None else int(array.ctypes.data)
 
+    def pointers(self, arrays: Sequence[np.ndarray]) -> list[int]:
+        """Addresses of the first elements of arrays."""
+        return [self.pointer(a) for a in arrays]
+
     def upload(self, array: np.ndarray) -> np.ndarray:
         """Copy a host array."""
         return np.array(array, order="C")
+
+    def stays(self, array: np.ndarray) -> np.ndarray:
+        """Say that an array stays where it is."""
+        return array
+
+    def memory_of(self, array: np.ndarray) -> np.ndarray:
+        """Memory of an array."""
+        return array.view(np.uint8)
 
     def ahead(self, work: Any) -> Ahead[Any]:
         """Begin work on a thread."""

@@ -16,8 +16,11 @@ from ..runtime import device as devices
 from ..runtime.array import Array
 from ..runtime.device import Device
 from ..runtime.jit import SCALARS
-from .copies import copied, empty
+from .copies import copied, copied_batch, empty
+from .lists import Batch as Listed
+from .lists import Form
 from .operands import Batch, Matrices, leading_dimension
+from .overlap import refuse_overlap
 
 M = TypeVar("M", bound=Matrices)  # the kind in which a user passes matrices and gets them back
 
@@ -45,6 +48,8 @@ class Argument:
         """Return the arrays as the user passed them: vectors where they were vectors."""
         if not self.vectors:
             return self.arrays
+        if isinstance(self.arrays, Listed):
+            return self.arrays.as_vectors()
         if self.kind == "list":
             return [a[:, 0] for a in self.arrays]
         return self.arrays[..., 0]
@@ -58,7 +63,9 @@ def device_for(arrays: Matrices, name: str = "a") -> Device:
     TypeError
         For anything but an array of a device, or a list of them.
     """
-    is_list = isinstance(arrays, (list, tuple))
+    if isinstance(arrays, Listed):
+        return arrays.device
+    is_list = isinstance(arrays, Sequence)
     first = next(iter(arrays), None) if is_list else arrays
     current = devices.device_of()
     if first is None:
@@ -102,6 +109,9 @@ def argument(
     kind, given = _kind(name, arrays, device, like, vectors)
     flat = [given] if kind != "list" else given
     _check_types(name, flat, device, like)
+    if isinstance(given, Listed):
+        held = given if given.form.ld is not None and not write else copied_batch(given, device)
+        return Argument(kind, held, held.described(device), given.form.vectors)
     dimension = {"matrix": 2, "stack": 3, "list": 2}[kind]
     are_vectors = bool(flat) and flat[0].ndim == dimension - 1
     if are_vectors:
@@ -142,7 +152,12 @@ def source_of_right_hand_sides(
 ) -> tuple[Argument, bool]:
     """Return the same of right-hand sides, which may be vectors, for the matrices ``like``."""
     lowest = 3 if like.kind == "stack" else 2
-    each = arrays if isinstance(arrays, (list, tuple)) else [arrays]
+    if isinstance(arrays, Listed):
+        turned = None if arrays.form.vectors else _turned(arrays, device)
+        if turned is not None:
+            return argument(name, turned, device, like=like), True
+        return argument(name, arrays, device, like=like, vectors=None), False
+    each = arrays if isinstance(arrays, Sequence) else [arrays]
     if all(getattr(x, "ndim", 0) == lowest for x in each):
         turned = _turned(arrays, device)
         if turned is not None:
@@ -161,27 +176,38 @@ def result_for(
     m, n = (batch.m, batch.n) if held.kind == "list" else held.arrays.shape[-2:]
     if turned:
         m, n = n, m
+    if isinstance(held.arrays, Listed):
+        return listed(Form.dense(batch.dtype, m, n, held.vectors), batch.device)
     made = empty(held.kind, m, n, batch.count, batch.dtype, batch.device)
     return Argument(held.kind, made, Batch.of(batch.device, made), held.vectors)
 
 
+def listed(form: Form, device: Device, zero: bool = False) -> Argument:
+    """Return new matrices of a list."""
+    made = Listed.new(form, device, zero)
+    return Argument("list", made, made.described(device), form.vectors)
+
+
 def _is_own(arrays: Matrices, read: Matrices) -> bool:
     """Whether what is read is what the user passed, and not a copy of it."""
-    if isinstance(arrays, (list, tuple)) and isinstance(read, (list, tuple)):
+    if isinstance(arrays, Sequence) and isinstance(read, Sequence):
         return len(arrays) == len(read) and all(a is b for a, b in zip(arrays, read, strict=True))
     return arrays is read
 
 
 def is_real(arrays: Matrices) -> bool:
     """Whether arrays, or the first of a list, are of a real type; also for no arrays at all."""
-    if isinstance(arrays, (list, tuple)):
-        return is_real(arrays[0]) if arrays else True
+    if isinstance(arrays, Sequence):
+        return is_real(arrays[0]) if arrays else True  # a `Batch` has a type, as arrays have
     return np.dtype(getattr(arrays, "dtype", np.float64)).kind != "c"
 
 
 def _turned(arrays: Matrices, device: Device) -> Matrices | None:
     """The transposes, where those have contiguous columns and the arrays have not."""
-    is_list = isinstance(arrays, (list, tuple))
+    if isinstance(arrays, Listed):
+        form = arrays.form
+        return arrays.turned() if form.ld is None and form.turned.ld is not None else None
+    is_list = isinstance(arrays, Sequence)
     each = arrays if is_list else [arrays]
     if not all(isinstance(a, device.xp.ndarray) and a.ndim in (2, 3) for a in each):
         return None
@@ -195,7 +221,9 @@ def _kind(
     name: str, arrays: Matrices, device: Device, like: Argument | None, vectors: bool | None
 ) -> tuple[str, Any]:
     """Kind of an argument by its type and dimension; that of ``like`` where vectors may be."""
-    if isinstance(arrays, (list, tuple)):
+    if isinstance(arrays, Listed):
+        kind, given, lowest, dimensions = "list", arrays, 2, {arrays.ndim}
+    elif isinstance(arrays, Sequence):
         kind, given, lowest = "list", list(arrays), 2
         dimensions = {a.ndim for a in given if isinstance(a, device.xp.ndarray)} or {2}
     else:
@@ -226,10 +254,11 @@ def kind_of(name: str, arrays: Matrices, device: Device) -> tuple[str, list[Arra
 
 
 def _check_types(name: str, flat: Sequence[Array], device: Device, like: Argument | None) -> None:
-    for a in flat:
+    each = () if isinstance(flat, Listed) else flat
+    for a in each:
         if not isinstance(a, device.xp.ndarray):
             raise TypeError(f"{name} holds a {type(a).__name__}. Try: cupy.asarray(...)")
-    found = {a.dtype for a in flat}
+    found = {flat.dtype} if isinstance(flat, Listed) else {a.dtype for a in flat}
     wrong = found - set(SCALARS)
     if wrong:
         raise TypeError(
@@ -245,7 +274,7 @@ def _check_types(name: str, flat: Sequence[Array], device: Device, like: Argumen
 
 def _contiguous(arrays: Matrices) -> bool:
     """Whether all matrices have contiguous columns, and strides that kernels can take."""
-    for a in arrays if isinstance(arrays, (list, tuple)) else [arrays]:
+    for a in arrays if isinstance(arrays, Sequence) else [arrays]:
         if any(s < 0 or s % a.itemsize for s in a.strides):
             return False
         try:
@@ -279,77 +308,3 @@ def require_sizes(name: str, found: np.ndarray, wanted: np.ndarray, what: str, o
     if len(wrong):
         i = int(wrong[0])
         raise ValueError(f"{name}: matrix {i} has {found[i]} {what}, not {wanted[i]}, the {other}")
-
-
-# --- shared memory of the user's arrays --------------------------------------------------------
-
-
-def _extent(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
-    """First byte of each matrix, and the byte past its last entry."""
-    start = _addresses(batch)
-    size = ((batch.n.astype(np.int64) - 1) * batch.ld + batch.m) * batch.dtype.itemsize
-    return start, start + np.where((batch.m > 0) & (batch.n > 0), size, 0)
-
-
-def _addresses(batch: Batch) -> np.ndarray:
-    """Address of each matrix, on the host; a list keeps its arrays after the two tables."""
-    if batch.wrapper == "vbatched":
-        return np.array([batch.device.pointer(a) for a in batch.keep[2:]], np.int64)
-    base = int(batch.locator["a"])
-    stride = int(batch.locator["stride"]) if batch.wrapper == "batched" else 0
-    return base + np.arange(batch.count, dtype=np.int64) * stride * batch.dtype.itemsize
-
-
-def refuse_overlap(name: str, batch: Batch) -> None:
-    """Raise ValueError where two matrices to be written share an entry."""
-    begin, end = _extent(batch)
-    used = np.flatnonzero(end > begin)
-    order = used[np.argsort(begin[used], kind="stable")]
-    reach = np.maximum.accumulate(end[order])
-    for k in np.flatnonzero(begin[order[1:]] < reach[:-1]) + 1:
-        earlier = order[:k]
-        for j in earlier[end[earlier] > begin[order[k]]]:
-            if _share(_place(batch, begin, j), _place(batch, begin, order[k])):
-                raise ValueError(
-                    f"{name}: matrices {j} and {order[k]} share memory, and both would be "
-                    "overwritten. Try: overwrite=False, or copies"
-                )
-
-
-def refuse_alias(name: str, written: Argument, others: dict[str, Argument]) -> None:
-    """Raise ValueError where an output shares an entry with an input of the same call."""
-    begin, end = _extent(written.batch)
-    for other, held in others.items():
-        low, high = _extent(held.batch)
-        if not len(low) or not len(begin) or low.min() >= end.max() or high.max() <= begin.min():
-            continue
-        for i in range(len(begin)):
-            for j in np.flatnonzero((low < end[i]) & (high > begin[i])):
-                if _share(_place(written.batch, begin, i), _place(held.batch, low, j)):
-                    raise ValueError(
-                        f"{name} would be overwritten and shares memory with {other} (matrices "
-                        f"{i} and {j}). Try: no overwriting, or a copy"
-                    )
-
-
-def _place(batch: Batch, begin: np.ndarray, i: int | np.integer) -> tuple[int, int, int, int, int]:
-    """Address, rows, columns, leading dimension and scalar size of a matrix."""
-    m, n, ld = (int(x[i]) for x in (batch.m, batch.n, batch.ld))
-    return int(begin[i]), m, n, ld, batch.dtype.itemsize
-
-
-def _share(first: tuple[int, ...], second: tuple[int, ...]) -> bool:
-    """Whether two matrices whose memory interleaves share an entry.
-
-    Blocks of one larger matrix need not; where leading dimensions differ, the answer is yes.
-    """
-    if first[0] > second[0]:
-        first, second = second, first
-    (begin, m, n, ld, size), (start, rows, _, other_ld, _) = first, second
-    apart, rest = divmod(start - begin, size)
-    if rest or ld != other_ld:
-        return True
-    column, row = divmod(apart, ld)
-    inside = column < n and row < m
-    wraps = row + rows > ld and column + 1 < n  # begins low in a column, goes on in the next
-    return inside or wraps

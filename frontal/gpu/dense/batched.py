@@ -5,8 +5,9 @@ sizes, as CuPy arrays of float32, float64, complex64 or complex128 in any memory
 back the same kind, with contiguous columns. Subnormal float32 numbers are flushed to zero, but for
 QR and SVD.
 
-The first two calls with stacks of a shape, memory order and type take longer than those that come
-after: these launch what was launched then, as long as nothing is to be overwritten.
+The first two calls with stacks of a shape, memory order and type, or with lists of such, take
+longer than those that come after: these launch what was launched then, as long as nothing is to be
+overwritten. A `Batch` in the place of a list spares them to look at each array, too.
 
 Work is queued on CuPy's current stream. Only ``check=True`` waits for it: then matrices that have
 no factor or inverse raise `frontal.errors.BatchError`, which keeps the results of the others.
@@ -33,7 +34,6 @@ from .arguments import (
     M,
     argument,
     factor_of_product,
-    refuse_alias,
     require_sizes,
     require_square,
     result_for,
@@ -44,6 +44,7 @@ from .arguments import (
 from .batched_products import gemm, gemv, herk
 from .operands import Batch, Given, Matrices
 from .outcome import outcome
+from .overlap import refuse_alias
 from .pivots import Pivots
 
 __all__ = [
@@ -99,11 +100,14 @@ def cholesky(
            [[3., 0.],
             [1., 1.]]])
     """
-    c, info = again(_cholesky, "a", (a,), (lower,), overwrite_a)
+    c, info = again(run_cholesky, "a", (a,), (lower,), overwrite_a)
     return _checked("cholesky", c, info, check)
 
 
-def _cholesky(device: Device, a: Matrices, lower: bool, overwrite: bool) -> tuple[Matrices, Array]:
+def run_cholesky(
+    device: Device, a: Matrices, lower: bool, overwrite: bool
+) -> tuple[Matrices, Array]:
+    """Queue `cholesky` on a device: the factors, and info."""
     held, turned = source("a", a, device)
     require_square("a", held)
     out = result_for("a", a, held, turned, overwrite)
@@ -137,11 +141,12 @@ def cho_solve(c_and_lower: tuple[M, bool], b: M, overwrite_b: bool = False) -> M
     array([1., 2.])
     """
     c, lower = c_and_lower
-    (x,) = again(_cho_solve, "c", (c, b), (lower,), overwrite_b)
+    (x,) = again(run_cho_solve, "c", (c, b), (lower,), overwrite_b)
     return x
 
 
-def _cho_solve(device: Device, c: M, b: M, lower: bool, overwrite: bool) -> tuple[M]:
+def run_cho_solve(device: Device, c: Matrices, b: M, lower: bool, overwrite: bool) -> tuple[M]:
+    """Queue `cho_solve` on a device."""
     factor, right = _solve_inputs(device, c, b, overwrite, "c")
     chol.potrs(factor.batch, right.batch, uplo="L" if lower else "U")
     return (right.result(),)
@@ -183,11 +188,12 @@ def lu_factor(a: Matrices, overwrite_a: bool = False, check: bool = True) -> Any
     >>> piv
     [array([1, 1], dtype=int32), array([0], dtype=int32)]
     """
-    factors, piv, info = again(_lu_factor, "a", (a,), (), overwrite_a)
+    factors, piv, info = again(run_lu_factor, "a", (a,), (), overwrite_a)
     return _checked("lu_factor", (factors, piv), info, check)
 
 
-def _lu_factor(device: Device, a: Matrices, overwrite: bool) -> tuple[Matrices, Matrices, Array]:
+def run_lu_factor(device: Device, a: Matrices, overwrite: bool) -> tuple[Matrices, Matrices, Array]:
+    """Queue `lu_factor` on a device: the factors, their pivots, and info."""
     held, given = _lu_input(device, a, overwrite, lu.reads_elsewhere)
     info = device.xp.empty(held.batch.count, np.int32)
     pivots = Pivots.empty(held)
@@ -222,13 +228,14 @@ def lu_solve(lu_and_piv: tuple[M, M], b: M, trans: int | str = 0, overwrite_b: b
     [array([1., 1.]), array([0.5])]
     """
     factors, piv = lu_and_piv
-    (x,) = again(_lu_solve, "lu", (factors, piv, b), (trans,), overwrite_b)
+    (x,) = again(run_lu_solve, "lu", (factors, piv, b), (trans,), overwrite_b)
     return x
 
 
-def _lu_solve(
-    device: Device, factors: M, piv: M, b: M, trans: int | str, overwrite: bool
+def run_lu_solve(
+    device: Device, factors: Matrices, piv: Matrices, b: M, trans: int | str, overwrite: bool
 ) -> tuple[M]:
+    """Queue `lu_solve` on a device."""
     factor, right = _solve_inputs(device, factors, b, overwrite, "lu")
     pivots = Pivots.given(factor, piv)
     lu.getrs(factor.batch, pivots.batch, right.batch, transposition(trans), first=0)
@@ -370,11 +377,11 @@ def _right_hand_sides(factor: Argument, b: Matrices, overwrite: bool, name: str)
     right = argument("b", b, device, like=factor, write=True, overwrite=overwrite, vectors=None)
     require_sizes("b", right.batch.m, factor.batch.n, "rows", f"columns of {name}")
     if overwrite:
-        refuse_alias("b", right, {name: factor})
+        refuse_alias("b", right.batch, {name: factor.batch})
     return right
 
 
-def _checked(routine: str, result: object, info: Array, check: bool) -> Any:
+def _checked(routine: str, result: object, info: Array, check: bool) -> object:
     """The result, with info unless it was asked to be checked here."""
     if check:
         return outcome(routine, devices.device_of(info), result, info, check)

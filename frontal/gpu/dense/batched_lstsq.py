@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..runtime.array import Array
-from .arguments import Argument, argument, require_sizes
+from ..runtime.device import Device
+from .again import again
+from .arguments import Argument, argument, device_for, require_sizes
 from .blas3 import gemm
 from .copies import empty
 from .decompose import Decomposition, decompose
@@ -54,12 +56,16 @@ def pinv(
     array([[0.5, 0. ],
            [0. , 0. ]])
     """
-    found, left, right, rank = _divided(a, rtol)
+    out, rank, info = again(_pinv, "a", (a,), (rtol,), lists=False)
+    return outcome("svd", device_for(a), (out, rank) if return_rank else out, info, check)
+
+
+def _pinv(device: Device, a: Matrices, rtol: float | None, overwrite: int) -> tuple:
+    found, left, right, rank = _divided(device, a, rtol)
     sizes = _sizes(found)
     out = empty(found.kind, sizes[1], sizes[0], left.count, left.dtype, found.device)
     gemm("N", "C", 1.0, right, left, 0.0, Batch.of(found.device, out))
-    result = (out, rank) if return_rank else out
-    return outcome("svd", found.device, result, found.info, check)
+    return out, rank, found.info
 
 
 def lstsq(a: Matrices, b: Matrices, cond: float | None = None, check: bool = True) -> Any:
@@ -103,8 +109,13 @@ def lstsq(a: Matrices, b: Matrices, cond: float | None = None, check: bool = Tru
     >>> s
     array([5.])
     """
-    found, left, right, rank = _divided(a, cond)
-    device, like = found.device, Argument(found.kind, found.u, left)
+    *result, info = again(_lstsq, "a", (a, b), (cond,), lists=False)
+    return outcome("svd", device_for(a), tuple(result), info, check)
+
+
+def _lstsq(device: Device, a: Matrices, b: Matrices, cond: float | None, overwrite: int) -> tuple:
+    found, left, right, rank = _divided(device, a, cond)
+    like = Argument(found.kind, found.u, left)
     given = argument("b", b, device, like=like, vectors=None)
     require_sizes("b", given.batch.m, left.m, "rows", "rows of a")
     listed = found.kind == "list"
@@ -114,12 +125,14 @@ def lstsq(a: Matrices, b: Matrices, cond: float | None = None, check: bool = Tru
     gemm("C", "N", 1.0, left, given.batch, 0.0, along)
     gemm("N", "N", 1.0, right, along, 0.0, Batch.of(device, x))
     solution = Argument(found.kind, x, given.batch, given.vectors).result()
-    return outcome("svd", device, (solution, rank, found.s), found.info, check)
+    return solution, rank, found.s, found.info
 
 
-def _divided(a: Matrices, rtol: float | None) -> tuple[Decomposition, Batch, Batch, Array]:
+def _divided(
+    device: Device, a: Matrices, rtol: float | None
+) -> tuple[Decomposition, Batch, Batch, Array]:
     """The SVD, U, V with its columns divided by the singular values that count, and how many do."""
-    found = decompose(a, False, True)
+    found = decompose(device, a, False, True)
     u, v = (Batch.of(found.device, x) for x in (found.u, found.v))
     s = indexed(found.s, (..., None))
     real = real_type(u.dtype)

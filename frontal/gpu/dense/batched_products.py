@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..runtime.device import Device
 from . import blas3
 from . import gemv as vector
+from .again import again
 from .arguments import (
     Argument,
     M,
@@ -13,12 +15,15 @@ from .arguments import (
     device_for,
     factor_of_product,
     is_real,
-    refuse_alias,
+    listed,
     require_sizes,
     transposition,
 )
 from .copies import empty
+from .lists import Batch as Listed
+from .lists import Form
 from .operands import Matrices
+from .overlap import refuse_alias
 
 
 def gemm(
@@ -62,14 +67,44 @@ def gemm(
     >>> batched.gemm(1.0, cp.array([[1.0, 2.0]]), cp.array([[3.0], [4.0]]))
     array([[11.]])
     """
-    device = device_for(a)
+    if c is None:
+        (out,) = again(_product, "a", (a, b), (alpha, beta, trans_a, trans_b))
+        return out
+    return run_gemm(device_for(a), a, b, c, (alpha, beta, trans_a, trans_b), overwrite_c)
+
+
+def _product(
+    device: Device,
+    a: M,
+    b: M,
+    alpha: complex,
+    beta: complex,
+    trans_a: int | str,
+    trans_b: int | str,
+    overwrite: bool,
+) -> tuple[M]:
+    """Compute a product that is added to nothing, as `again` calls it."""
+    return (run_gemm(device, a, b, None, (alpha, beta, trans_a, trans_b), overwrite),)
+
+
+def run_gemm(
+    device: Device,
+    a: M,
+    b: M,
+    c: M | None,
+    options: tuple[complex, complex, int | str, int | str],
+    overwrite: bool,
+) -> M:
+    """Queue `gemm` on a device; ``options`` are ``alpha``, ``beta``, ``trans_a``, ``trans_b``."""
+    alpha, beta, trans_a, trans_b = options
     left, ta = factor_of_product("a", a, device, transposition(trans_a))
     right, tb = factor_of_product("b", b, device, transposition(trans_b), left)
     m, k = _sizes(left, ta)
     inner, n = _sizes(right, tb)
     require_sizes("b", inner, k, "rows in op(b)", "columns of op(a)")
-    out = _result(c, left, m, n, beta, overwrite_c)
-    refuse_alias("c", out, {"a": left, "b": right})
+    out = _result(c, left, m, n, beta, overwrite)
+    if c is not None:
+        refuse_alias("c", out.batch, {"a": left.batch, "b": right.batch})
     scale = beta if c is not None else 0.0
     blas3.gemm(ta, tb, alpha, left.batch, right.batch, scale, out.batch)
     return out.result()
@@ -121,7 +156,8 @@ def herk(
         left = argument("a", a, device)
     n = _sizes(left, op)[0]
     out = _result(c, left, n, n, beta, overwrite_c, zero=True)
-    refuse_alias("c", out, {"a": left})
+    if c is not None:
+        refuse_alias("c", out.batch, {"a": left.batch})
     scale = beta if c is not None else 0.0
     real = "N" if op == "N" else "C"
     blas3.herk("L" if lower else "U", real, alpha, left.batch, scale, out.batch)
@@ -170,7 +206,8 @@ def gemv(
     m, n = _sizes(matrix, op)
     require_sizes("x", right.batch.m, n, "entries", "columns of op(a)")
     out = _result(y, matrix, m, np.ones_like(m), beta, overwrite_y, vectors=True, name="y")
-    refuse_alias("y", out, {"a": matrix, "x": right})
+    if y is not None:
+        refuse_alias("y", out.batch, {"a": matrix.batch, "x": right.batch})
     scale = beta if y is not None else 0.0
     vector.gemv(op, alpha, matrix.batch, right.batch, scale, out.batch)
     return out.result()
@@ -203,6 +240,8 @@ def _result(
         return out
     if beta:
         raise ValueError(f"beta = {beta} multiplies {name}, which is not given")
+    if isinstance(like.arrays, Listed):
+        return listed(Form.dense(batch.dtype, m, n, vectors), device, zero)
     sizes = (m, n) if like.kind == "list" else (int(m.max(initial=0)), int(n.max(initial=0)))
     made = empty(like.kind, *sizes, batch.count, batch.dtype, device, zero)
     if vectors:

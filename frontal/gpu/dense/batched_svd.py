@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ..runtime.device import Device
+from .again import again
 from .arguments import argument, device_for
 from .copies import empty
 from .decompose import bidiagonal, decompose
@@ -48,8 +50,12 @@ def qr(a: Matrices, mode: str = "full", overwrite_a: bool = False) -> Any:
     """
     if mode not in ("full", "economic", "r"):
         raise ValueError(f"mode must be 'full', 'economic' or 'r', not {mode!r}")
-    device = device_for(a)
-    held = argument("a", a, device, write=True, overwrite=overwrite_a)
+    found = again(_qr, "a", (a,), (mode,), overwrite_a, lists=False)
+    return found[0] if mode == "r" else found
+
+
+def _qr(device: Device, a: Matrices, mode: str, overwrite: int) -> tuple[Matrices, ...]:
+    held = argument("a", a, device, write=True, overwrite=bool(overwrite))
     batch = held.batch
     exponents, _ = rescale(batch)
     reflectors = geqrf(batch)
@@ -61,7 +67,7 @@ def qr(a: Matrices, mode: str = "full", overwrite_a: bool = False) -> Any:
     r = empty(held.kind, rows, n, batch.count, batch.dtype, device)
     copy_upper(batch, Batch.of(device, r), exponents)
     if mode == "r":
-        return r
+        return (r,)
     q = empty(held.kind, m, rows, batch.count, batch.dtype, device)
     reflectors.form(Batch.of(device, q))
     return q, r
@@ -105,8 +111,8 @@ def bidiagonalize(a: Matrices, check: bool = True) -> Any:
            [4., 0.],
            [0., 0.]])
     """
-    device, *result, info = bidiagonal(a)
-    return outcome("bidiagonalize", device, tuple(result), info, check)
+    *result, info = again(bidiagonal, "a", (a,), (), lists=False)
+    return outcome("bidiagonalize", device_for(a), tuple(result), info, check)
 
 
 def svd(
@@ -155,9 +161,13 @@ def svd(
     """
     if not compute_uv:
         return svdvals(a, check)
-    found = decompose(a, full_matrices, True)
-    result = found.u, found.s, found.vh
-    return outcome("svd", found.device, result, found.info, check)
+    *result, info = again(_svd, "a", (a,), (bool(full_matrices),), lists=False)
+    return outcome("svd", device_for(a), tuple(result), info, check)
+
+
+def _svd(device: Device, a: Matrices, full: bool, overwrite: int) -> tuple:
+    found = decompose(device, a, full, True)
+    return found.u, found.s, found.vh, found.info
 
 
 def svdvals(a: Matrices, check: bool = True) -> Any:
@@ -188,5 +198,10 @@ def svdvals(a: Matrices, check: bool = True) -> Any:
     >>> batched.svdvals([cp.array([[0.0, 2.0], [1.0, 0.0]]), cp.array([[3.0], [4.0]])])
     [array([2., 1.]), array([5.])]
     """
-    found = decompose(a, False, False)
-    return outcome("svd", found.device, found.s, found.info, check)
+    s, info = again(_svdvals, "a", (a,), (), lists=False)
+    return outcome("svd", device_for(a), s, info, check)
+
+
+def _svdvals(device: Device, a: Matrices, overwrite: int) -> tuple:
+    found = decompose(device, a, False, False)
+    return found.s, found.info

@@ -275,7 +275,7 @@ def trtri(uplo: str, diag: str, a: Operand) -> Inverses:
         arguments = (*about, *a.arguments, values, work, np.int32(period), np.int32(count))
         blocks, threads, shared = launch.trtri(count, dtype, device.limits)
         kernel((blocks,), (threads,), arguments, shared)
-    return Inverses(values, starts, period)
+    return Inverses(values, None if starts is None else device.stays(starts), period)
 
 
 @lru_cache(maxsize=512)

@@ -10,8 +10,12 @@ import numpy.typing as npt
 
 from ..runtime.array import Array
 from ..runtime.device import Device
+from ..runtime.jit import SCALARS
 from . import launch
+from .lists import Batch as Listed
+from .lists import Form
 from .operands import Batch, Matrices
+from .worklists import uploaded
 
 
 def empty(
@@ -46,7 +50,7 @@ def split(flat: Array, m: np.ndarray, n: np.ndarray) -> list[Array]:
 
 def copied(arrays: Matrices, device: Device) -> Matrices:
     """Return copies with contiguous columns."""
-    if not isinstance(arrays, (list, tuple)):
+    if not isinstance(arrays, Sequence):
         kind, count = ("stack", len(arrays)) if arrays.ndim == 3 else ("matrix", 1)
         m, n = arrays.shape[-2:]
         target = empty(kind, m, n, count, arrays.dtype, device)
@@ -80,14 +84,30 @@ def copy_list(arrays: Sequence[Array], target: list[Array], device: Device) -> N
     """Copy matrices of any strides to ones with contiguous columns, by one launch."""
     if not arrays:
         return
-    batch = Batch.of(device, target)
-    work = tiles(batch.m, batch.n, launch.COPY_TILE, launch.COPY_TILE)
+    strides = np.array([a.strides for a in arrays], np.int64) // arrays[0].itemsize
+    pointers = np.array([device.pointer(a) for a in arrays], np.uint64)
+    _copy_strided(device.upload(pointers), strides[:, 0], strides[:, 1], Batch.of(device, target))
+
+
+def copied_batch(arrays: Listed, device: Device) -> Listed:
+    """Return copies with contiguous columns."""
+    form = arrays.form
+    made = Listed.new(Form.dense(form.dtype, form.m, form.n, form.vectors), device)
+    _copy_strided(arrays.pointers, form.row, form.column, made.described(device))
+    return made
+
+
+def _copy_strided(pointers: Array, row: np.ndarray, column: np.ndarray, target: Batch) -> None:
+    device, dtype = target.device, target.dtype
+    work = tiles(target.m, target.n, launch.COPY_TILE, launch.COPY_TILE)
     if len(work):
-        strides = np.array([a.strides for a in arrays], np.int64) // arrays[0].itemsize
-        pointers = np.array([device.pointer(a) for a in arrays], np.uint64)
-        table = [device.upload(x) for x in (pointers, strides[:, 0], strides[:, 1], work)]
-        kernel = device.kernel("copy.cu", "copy_strided", batch.dtype)
-        kernel((len(work),), launch.copy_strided(), (*table[:3], batch.locator, table[3]))
+        numbers = (np.ascontiguousarray(row), np.ascontiguousarray(column), work)
+        table = [uploaded(device, x.tobytes(), x.dtype) for x in numbers]
+        # the kernel knows the four scalars; of others, pivots say, their size alone matters
+        scalar = dtype if dtype in SCALARS else np.dtype(f"f{dtype.itemsize}")
+        kernel = device.kernel("copy.cu", "copy_strided", scalar)
+        arguments = (pointers, *table[:2], target.locator, table[2])
+        kernel((len(work),), launch.copy_strided(), arguments)
 
 
 def tiles(m: np.ndarray, n: np.ndarray, rows: int, columns: int) -> np.ndarray:

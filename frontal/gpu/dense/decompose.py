@@ -8,7 +8,7 @@ import numpy as np
 
 from ..runtime.array import Array
 from ..runtime.device import Device
-from .arguments import Argument, argument, device_for, kind_of
+from .arguments import Argument, argument, kind_of
 from .copies import empty
 from .gebrd import gebrd
 from .geqrf import copy_upper, rescale
@@ -46,14 +46,13 @@ class Decomposition:
         return transposed(self.v)
 
 
-def decompose(a: Matrices, full: bool, vectors: bool) -> Decomposition:
+def decompose(device: Device, a: Matrices, full: bool, vectors: bool) -> Decomposition:
     """Compute the SVD of what a user passed, U or V square where ``full``."""
-    device = device_for(a)
     kind, tall, turned, (m, n) = _tall(a, device, True)
     dtype = tall[0].dtype if tall else np.dtype(np.float64)
     way = paths(np.maximum(m, n), np.minimum(m, n), dtype, device.limits)
     if kind != "list":
-        s, u, v, info = _decomposed(kind, tall[0], int(way[0]), full, vectors)
+        s, u, v, info = _decomposed(device, kind, tall[0], int(way[0]), full, vectors)
         left, right = (v, u) if turned[0] else (u, v)
         count = len(info)
         return Decomposition(device, kind, s, left, right, info, m.repeat(count), n.repeat(count))
@@ -61,7 +60,8 @@ def decompose(a: Matrices, full: bool, vectors: bool) -> Decomposition:
     info = device.xp.zeros(len(tall), np.int32)
     for one in np.unique(way):
         members = np.flatnonzero(way == one)
-        parts = _decomposed("list", [tall[i] for i in members], int(one), full, vectors)
+        some = [tall[i] for i in members]
+        parts = _decomposed(device, "list", some, int(one), full, vectors)
         each = zip(*parts[: 3 if vectors else 1], strict=True)
         for i, found in zip(members, each, strict=True):
             place[i] = (found[0], *found[:0:-1]) if turned[i] else found
@@ -70,9 +70,10 @@ def decompose(a: Matrices, full: bool, vectors: bool) -> Decomposition:
     return Decomposition(device, kind, s, u, v, info, m, n)
 
 
-def bidiagonal(a: Matrices) -> tuple[Device, Matrices, Matrices, Matrices, Matrices, Array]:
-    """Bidiagonalize what a user passed: device, d, e, q, pᴴ and info."""
-    device = device_for(a)
+def bidiagonal(
+    device: Device, a: Matrices, overwrite: int = False
+) -> tuple[Matrices, Matrices, Matrices, Matrices, Array]:
+    """Bidiagonalize what a user passed: d, e, q, pᴴ and info; nothing is overwritten."""
     kind, tall, turned, _ = _tall(a, device, False)
     held = argument("a", tall if kind == "list" else tall[0], device, write=True)
     batch, make = held.batch, _Maker(held)
@@ -91,7 +92,7 @@ def bidiagonal(a: Matrices) -> tuple[Device, Matrices, Matrices, Matrices, Matri
         q, p = [x for x, _ in pairs], [y for _, y in pairs]
     elif turned[0]:
         q, p = p, q
-    return device, d, e, q, transposed(p), info
+    return d, e, q, transposed(p), info
 
 
 def _tall(
@@ -129,10 +130,9 @@ class _Maker:
 
 
 def _decomposed(
-    kind: str, tall: Matrices, way: int, full: bool, vectors: bool
+    device: Device, kind: str, tall: Matrices, way: int, full: bool, vectors: bool
 ) -> tuple[Matrices, Matrices, Matrices, Array]:
     """s, u, v and info of matrices that go the same way, at least as many rows as columns."""
-    device = device_for(tall)
     held = argument("a", tall, device, write=way != JACOBI)
     batch, make = held.batch, _Maker(held)
     values = make(make.n, make.one, real_type(batch.dtype))

@@ -1,7 +1,7 @@
 """Bidiagonalization of many matrices at once: A = Q·B·Pᴴ.
 
 Matrices that fit are reduced in shared memory; of larger ones panels of columns and rows are, whose
-effect on the rest is two products, until the rest fits. Nothing here waits for the device.
+effect on the rest is a product, until the rest fits. Nothing here waits for the device.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def gebrd(a: Batch, panels: bool = False, factors: bool = True) -> Bidiagonal:
         Compute the factors of blocks of reflectors, without which Q and P are not applied.
     """
     made = Bidiagonal.empty(a)
-    panel: list[Batch] = []
+    panel: list[Batch] = []  # V beside X, and Y beside U
     for j in range(0, a.max_n, PANEL):
         m, n = (np.maximum(x - j, 0) for x in (a.m, a.n))
         plan = launch.gebd2(m, n, a.dtype, a.device.limits)
@@ -71,13 +71,11 @@ def gebrd(a: Batch, panels: bool = False, factors: bool = True) -> Bidiagonal:
             _launch(a, "gebd2", j, made.batches, (plan[0],), plan[1])
             break
         if not panel:
-            panel = [workspace(a, rows, PANEL) for rows in (a.m, a.m, a.n, a.n)]
+            panel = [workspace(a, rows, 2 * PANEL) for rows in (a.m, a.n)]
         block, shared = launch.labrd(a.count, a.device.limits)
         _launch(a, "labrd", j, (*made.batches, *panel), block, shared)
-        v, x, y, u = (Part(part, j + PANEL) for part in panel)
-        rest = Part(a, j + PANEL, j + PANEL)
-        gemm("N", "C", -1.0, v, y, 1.0, rest)
-        gemm("N", "C", -1.0, x, u, 1.0, rest)
+        left, right = (Part(part, j + PANEL) for part in panel)
+        gemm("N", "C", -1.0, left, right, 1.0, Part(a, j + PANEL, j + PANEL))
     if factors:
         made.q.factor()
         made.p.factor()

@@ -8,7 +8,6 @@ number counts as a failure. Nothing here waits for the device.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -21,9 +20,8 @@ from . import blas3, launch
 from .getrf_panels import Rule, by_panels
 from .getrs import interchange, solve_in_registers
 from .launch import GetrfTuning, RowsPlan
-from .operands import Batch, Given, operands, order_list, subset
+from .operands import Batch, Given, operands, order_list, put, subset
 from .vendor import vendor_of
-from .worklists import uploaded
 
 
 def getrf(
@@ -107,7 +105,7 @@ def inverse(a: Batch, info: Array, variant: str | None = None, given: Given | No
     found = info if not small.any() else a.device.xp.zeros(large.count, np.int32)
     _invert_by_solving(large, found)
     if found is not info:
-        info[uploaded(a.device, np.flatnonzero(sizes).tobytes(), np.int64)] = found
+        put(a.device, found, np.flatnonzero(sizes), info)
     return None
 
 
@@ -228,9 +226,7 @@ def workspace(a: Batch, dtype: npt.DTypeLike, columns: int | None = None) -> Bat
     size = m * n
     memory = device.xp.empty(int(size.sum()), dtype)
     if a.wrapper == "vbatched":
-        first = device.pointer(memory) + memory.itemsize * (np.cumsum(size) - size)
-        made = Batch.of_sizes(device, memory.dtype, first.astype(np.uint64), a.m, n, m)
-        return replace(made, keep=(*made.keep, memory))
+        return Batch.following(device, memory, a.m, n)
     stack = memory.reshape(a.count, int(n[0]), int(m[0])).swapaxes(-1, -2)
     return Batch.of(device, stack[0] if a.wrapper == "native" else stack)
 

@@ -9,8 +9,8 @@ import numpy as np
 from ..runtime.array import Array, Kernel, Value
 from . import blas3, launch
 from .launch import PanelPlan
-from .operands import ALL, Batch, Part, order_list, subset
-from .worklists import uploaded, work_list
+from .operands import ALL, Batch, Part, order_list, put, subset
+from .worklists import work_list
 
 
 class Rule(NamedTuple):
@@ -41,7 +41,7 @@ def by_panels(a: Batch, pivots: Batch, info: Array, members: np.ndarray, rule: R
         part, p = subset(a, members), subset(pivots, members)
         found = device.xp.zeros(part.count, np.int32)
         Panels(part, p, found, np.arange(part.count), plan, rule).by_products(numbers.outer)
-        info[uploaded(device, members.astype(np.int64).tobytes(), np.int64)] = found
+        put(device, found, members, info)
 
 
 class Panels:

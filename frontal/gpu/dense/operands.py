@@ -16,13 +16,14 @@ import numpy.typing as npt
 
 from ..runtime.array import NULL, Array, Value
 from ..runtime.device import Device
+from . import launch
 from .structs import BATCHED, NATIVE, VBATCHED, WINDOW
 from .worklists import uploaded
 
 ALL = 1 << 30  # rows or columns: as many as there are
 
 
-Matrices = Array | list[Array] | tuple[Array, ...]  # one (2-D), a stack (3-D), or many sizes
+Matrices = Array | Sequence[Array]  # one (2-D), a stack (3-D), or many sizes
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Batch:
     @classmethod
     def of(cls, device: Device, arrays: Matrices) -> Batch:
         """Describe one 2-D array, one 3-D array, or a list of 2-D arrays; columns contiguous."""
-        if isinstance(arrays, (list, tuple)):
+        if isinstance(arrays, Sequence):
             return cls._of_list(device, arrays)
         if arrays.ndim == 2:
             (m, n), ld = arrays.shape, leading_dimension(arrays)
@@ -97,16 +98,33 @@ class Batch:
         ld: np.ndarray,
     ) -> Batch:
         """Describe matrices of different sizes by host arrays of addresses and sizes."""
-        sizes = [np.asarray(size, np.int32) for size in (m, n, ld)]
-        table = device.upload(np.concatenate(sizes))
+        sizes = tuple(np.asarray(size, np.int32) for size in (m, n, ld))
         addresses = device.upload(np.asarray(pointers, np.uint64))
-        step = table.itemsize * len(sizes[0])
-        start = device.pointer(table)
-        locator = np.array(
-            (device.pointer(addresses), start, start + step, start + 2 * step),
-            dtype=VBATCHED.dtype,
-        )
-        return cls(device, np.dtype(dtype), "vbatched", locator, *sizes, keep=(addresses, table))
+        return cls.at(device, dtype, addresses, table_of(device, *sizes), sizes)
+
+    @classmethod
+    def following(cls, device: Device, flat: Array, m: np.ndarray, n: np.ndarray) -> Batch:
+        """Describe matrices of different sizes that follow each other in memory."""
+        sizes = tuple(np.asarray(size, np.int32) for size in (m, n, np.maximum(m, 1)))
+        each = np.multiply(sizes[0], sizes[1], dtype=np.int64) * flat.itemsize
+        addresses = placed(device, flat, np.cumsum(each) - each)
+        return cls.at(device, flat.dtype, addresses, table_of(device, *sizes), sizes, (flat,))
+
+    @classmethod
+    def at(
+        cls,
+        device: Device,
+        dtype: npt.DTypeLike,
+        addresses: Array,
+        table: Array,
+        sizes: tuple[np.ndarray, ...],
+        keep: tuple = (),
+    ) -> Batch:
+        """Describe matrices by arrays of the device, and m, n, ld (int32) of the host as well."""
+        start, step = device.pointer(table), table.itemsize * len(sizes[0])
+        where = device.pointer(addresses), start, start + step, start + 2 * step
+        locator, keep = np.array(where, dtype=VBATCHED.dtype), (addresses, table, *keep)
+        return cls(device, np.dtype(dtype), "vbatched", locator, *sizes, keep=keep)
 
     @classmethod
     def _of_list(cls, device: Device, arrays: Sequence[Array]) -> Batch:
@@ -130,6 +148,34 @@ class Batch:
     ) -> Batch:
         sizes = (np.full(count, value, np.int32) for value in size)
         return cls(device, array.dtype, wrapper, locator, *sizes, keep=(array,))
+
+
+def table_of(device: Device, *sizes: np.ndarray) -> Array:
+    """Return sizes on the device, where they stay: those that were there before are found."""
+    table = uploaded(device, np.concatenate(sizes).astype(np.int32).tobytes(), np.int32)
+    return device.stays(table)
+
+
+def placed(device: Device, flat: Array, offsets: np.ndarray) -> Array:
+    """Return addresses in memory, at offsets in bytes: uint64, on the device."""
+    to = device.xp.empty(len(offsets), np.uint64)
+    return _by_entries(device, "list_places", flat, offsets.astype(np.int64), to)
+
+
+def put(device: Device, found: Array, members: np.ndarray, to: Array) -> None:
+    """Let to[members] = found, int32 both."""
+    _by_entries(device, "list_put", found, members.astype(np.int32), to)
+
+
+def _by_entries(device: Device, entry: str, source: Array, numbers: np.ndarray, to: Array) -> Array:
+    """Launch an entry of lists.cu; return where its results are."""
+    count = len(numbers)
+    if count:
+        there = uploaded(device, numbers.tobytes(), numbers.dtype)
+        kernel = device.kernel("lists.cu", entry, np.float64)
+        grid, threads = launch.entries(count)
+        kernel((grid,), (threads,), (source, there, to, np.int32(count)))
+    return to
 
 
 def leading_dimension(array: Array) -> int:
@@ -259,10 +305,12 @@ def subset(a: Batch, members: np.ndarray) -> Batch:
     """Some matrices of a batch of different sizes, in their order."""
     device = a.device
     sizes = (np.ascontiguousarray(s[members]) for s in (a.m, a.n, a.ld))
-    addresses = a.keep[0][uploaded(device, members.tobytes(), np.int64)]
-    made = Batch.of_sizes(device, a.dtype, np.zeros(len(members), np.uint64), *sizes)
-    made.locator["p"] = device.pointer(addresses)
-    return replace(made, keep=(addresses, *made.keep[1:], *a.keep))
+    m, n, ld = sizes
+    chosen = members.astype(np.int32)
+    to = device.xp.empty(len(chosen), np.uint64)
+    addresses = _by_entries(device, "list_take", a.keep[0], chosen, to)
+    table = table_of(device, m, n, ld)
+    return Batch.at(device, a.dtype, addresses, table, (m, n, ld), a.keep)
 
 
 def order_list(a: Batch, members: np.ndarray) -> Value:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..runtime.array import Array
+from ..runtime.device import Device
 from .arguments import Argument
-from .copies import copy_list, split
+from .copies import copied_batch, copy_list, split
+from .lists import Batch as Listed
+from .lists import Form
 from .operands import Batch, Matrices
 
 
@@ -19,7 +23,7 @@ class Pivots:
     Attributes
     ----------
     kind : {"matrix", "stack", "list"}
-    flat : (total,) int32 array
+    flat : (total,) int32 array, or `Batch` of them
     size : int64 array (count,), on the host
         Interchanges of each matrix.
     batch : Batch
@@ -27,7 +31,7 @@ class Pivots:
     """
 
     kind: str
-    flat: Array
+    flat: Array | Listed
     size: np.ndarray
     batch: Batch
 
@@ -35,8 +39,15 @@ class Pivots:
     def empty(cls, held: Argument) -> Pivots:
         """Allocate the pivots of matrices to be factored."""
         size = np.minimum(held.batch.m, held.batch.n).astype(np.int64)
+        if isinstance(held.arrays, Listed):
+            form = Form.dense(np.dtype(np.int32), size, np.ones_like(size), vectors=True)
+            return cls._listed(Listed.new(form, held.batch.device), held.batch.device)
         flat = held.batch.device.xp.empty(int(size.sum()), np.int32)
         return cls._of(held, flat, size)
+
+    @classmethod
+    def _listed(cls, columns: Listed, device: Device) -> Pivots:
+        return cls("list", columns, columns.form.m, columns.described(device))
 
     @classmethod
     def _of(cls, held: Argument, flat: Array, size: np.ndarray) -> Pivots:
@@ -53,6 +64,8 @@ class Pivots:
 
     def result(self, held: Argument) -> Matrices:
         """Return the pivots, one vector a matrix."""
+        if isinstance(self.flat, Listed):
+            return self.flat
         if self.kind != "list":
             return self._shaped(held, self.flat)
         end = np.cumsum(self.size).tolist()
@@ -62,8 +75,10 @@ class Pivots:
     def given(cls, held: Argument, piv: Matrices) -> Pivots:
         """Take the pivots that a user passes back, checked for kind, type and sizes."""
         device, size = held.batch.device, held.batch.n.astype(np.int64)
+        if isinstance(held.arrays, Listed):
+            return cls._given_batch(device, size, piv)
         xp, is_list = device.xp, held.kind == "list"
-        given_list = isinstance(piv, (list, tuple))
+        given_list = isinstance(piv, Sequence)
         each: list[Array] = list(piv) if given_list else [piv]
         if given_list != is_list or not all(
             isinstance(p, xp.ndarray) and p.dtype == np.int32 for p in each
@@ -79,3 +94,12 @@ class Pivots:
         target = split(flat.view(np.float32), size, np.ones_like(size))
         copy_list([p[:, None].view(np.float32) for p in each], target, device)
         return cls._of(held, flat, size)
+
+    @classmethod
+    def _given_batch(cls, device: Device, size: np.ndarray, piv: Matrices | Listed) -> Pivots:
+        if not isinstance(piv, Listed) or piv.dtype != np.int32 or not piv.form.vectors:
+            raise TypeError("piv must be the int32 pivots that lu_factor returned")
+        if not np.array_equal(piv.form.m, size):
+            raise ValueError("piv must have one number for each column of each matrix")
+        contiguous = bool(((piv.form.row == 1) | (piv.form.m <= 1)).all())
+        return cls._listed(piv if contiguous else copied_batch(piv, device), device)

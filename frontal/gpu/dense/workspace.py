@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from .operands import Batch, Matrices
+from .operands import Batch, Matrices, table_of
 
 
 def workspace(
@@ -36,10 +37,7 @@ def workspace(
         one = int(rows[0]) if like.count else 0, int(columns[0]) if like.count else 0
         stack = flat.reshape(like.count, one[1], one[0]).transpose(0, 2, 1)
         return Batch.of(device, stack[0] if like.wrapper == "native" else stack)
-    start = (np.cumsum(sizes) - sizes) * dtype.itemsize
-    places = (device.pointer(flat) + start).astype(np.uint64)
-    made = Batch.of_sizes(device, dtype, places, rows, columns, np.maximum(rows, 1))
-    return replace(made, keep=(*made.keep, flat))
+    return Batch.following(device, flat, rows, columns)
 
 
 def with_rows(batch: Batch, m: np.ndarray) -> Batch:
@@ -50,22 +48,22 @@ def with_rows(batch: Batch, m: np.ndarray) -> Batch:
         locator = batch.locator.copy()
         locator["m"] = m[0]
         return replace(batch, locator=locator, m=m)
-    nowhere = np.zeros(batch.count, np.uint64)
-    made = Batch.of_sizes(batch.device, batch.dtype, nowhere, m, batch.n, batch.ld)
-    made.locator["p"] = batch.locator["p"]
-    return replace(made, keep=(*made.keep, *batch.keep))
+    sizes = np.asarray(m, np.int32), batch.n, batch.ld
+    table = table_of(batch.device, *sizes)
+    addresses, _, *keep = batch.keep
+    return Batch.at(batch.device, batch.dtype, addresses, table, sizes, tuple(keep))
 
 
 def indexed(arrays: Matrices, place: object) -> Matrices:
     """Index one array, or each of a list."""
-    if isinstance(arrays, list | tuple):
+    if isinstance(arrays, Sequence):
         return [a[place] for a in arrays]
     return arrays[place]
 
 
 def transposed(arrays: Matrices) -> Matrices:
     """Return the transposes of matrices of any kind, as views."""
-    if isinstance(arrays, list | tuple):
+    if isinstance(arrays, Sequence):
         return [a.T for a in arrays]
     return arrays.swapaxes(-1, -2)
 

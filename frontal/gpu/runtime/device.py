@@ -78,6 +78,10 @@ class Device:
         """Address of an array's first element; 0 for none."""
         return 0 if array is None else int(_cupy(array).data.ptr)
 
+    def pointers(self, arrays: Sequence[Array]) -> list[int]:
+        """Addresses of the first elements of arrays."""
+        return [a.data.ptr for a in map(_cupy, arrays)]
+
     def upload(self, array: np.ndarray) -> Array:
         """Copy a host array to the device."""
         array = np.ascontiguousarray(array)
@@ -85,6 +89,14 @@ class Device:
         if array.size:
             there.set(array)  # `asarray` would copy it on the host first
         return there
+
+    def stays(self, array: Array) -> Array:
+        """Say that an array stays where it is, with what is in it: nothing to do here."""
+        return array
+
+    def memory_of(self, array: Array) -> Memory:
+        """Memory of an array, for `view`."""
+        return _cupy(array).data
 
     def ahead(self, work: Callable[[], Result]) -> Ahead[Result]:
         """Begin work on a thread, on the current stream; what it enqueues is done at its end."""

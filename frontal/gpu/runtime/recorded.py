@@ -85,6 +85,7 @@ class Recorder:
         self._launches: list[_Launch] = []
         self._holes: list[_Hole] = []
         self._keep: list[Value] = []
+        self._staying: list[tuple[int, int]] = []  # where structs may point, beside blocks
         self._inputs = len(inputs)
         ends = sorted((b.begin, b.end) for b in self._blocks)
         apart = all(x[1] <= y[0] for x, y in pairwise(ends))
@@ -113,6 +114,13 @@ class Recorder:
         if array.dtype == np.uint64:  # addresses, which are others the next time
             self.give_up()
         return self._device.upload(array)
+
+    def stays(self, array: Array) -> Array:
+        """Note an array that is kept, and that structs may point into."""
+        begin = self._device.pointer(array)
+        self._staying.append((begin, begin + array.nbytes))
+        self._keep.append(array)
+        return array
 
     def kernel(self, file: str, entry: str, dtype: npt.DTypeLike, **constants: int) -> Kernel:
         """Return an entry of a kernel file, whose launches are noted."""
@@ -157,7 +165,7 @@ class Recorder:
                 hole = len(self._launches), argument, byte, k, address - block.begin
                 self._holes.append(_Hole(*hole))
                 return True
-        if must:
+        if must and not any(begin <= address < end for begin, end in self._staying):
             self.give_up()
         return False
 

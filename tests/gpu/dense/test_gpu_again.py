@@ -7,8 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from frontal.gpu.dense import again, batched
-from frontal.gpu.runtime.recorded import Recorded
+from frontal.gpu.dense import again, batched, batched_lstsq, batched_solve, batched_svd
 
 from ...emulation.borders import DTYPES
 from .batched_tools import Gpu, numbers
@@ -42,6 +41,17 @@ def calls(gpu, n, dtype, seed):
         "inv": lambda: batched.inv(held[1], check=False),
         "cho": lambda: (batched.cho_solve((c, False), held[2]),),
         "solve": lambda: (batched.lu_solve((factors, piv), held[3]),),
+        "product": lambda: (batched.gemm(2.0, held[1], held[0], trans_b=2),),
+        "system": lambda: batched_solve.solve(held[1], held[3], check=False),
+        "definite": lambda: batched_solve.solve(held[0], held[2], check=False, assume_a="pos"),
+        "qr": lambda: batched_svd.qr(held[2]),
+        "r": lambda: (batched_svd.qr(held[1], "r"),),
+        "bidiagonal": lambda: batched_svd.bidiagonalize(held[2], check=False),
+        "svd": lambda: batched_svd.svd(held[1], check=False),
+        "thin": lambda: batched_svd.svd(held[2], False, check=False),
+        "values": lambda: batched_svd.svdvals(held[1], check=False),
+        "pinv": lambda: batched_lstsq.pinv(held[2], return_rank=True, check=False),
+        "lstsq": lambda: batched_lstsq.lstsq(held[1], held[2], check=False),
         "adjoint": lambda: (batched.lu_solve((factors, piv), held[2], 2),),
         "triangle": lambda: (batched.solve_triangular(triangle, held[2], lower=True),),
         "vectors": lambda: (batched.solve_triangular(triangle, held[3], 2, lower=True),),
@@ -61,7 +71,7 @@ def test_the_same_to_the_bit(gpu, n, dtype, monkeypatch):
     for seed in (1, 10, 20, 30):
         monkeypatch.setattr(again, "_known", known)
         found.append({k: call() for k, call in calls(gpu, n, dtype, seed).items()})
-    assert {type(x) for x in known.values()} == {Recorded}
+    assert {type(x) for x in known.values()} == {again._Call}
     for x, y in zip(found[1:], wanted, strict=True):  # all at the end: no call writes to another's
         for name, results in x.items():
             for result, one in zip(gpu.get(results), y[name], strict=True):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from frontal.gpu.dense import batched
+from frontal.errors import BatchError
+from frontal.gpu.dense import batched, batched_solve
 
 from .batched_tools import KINDS, Gpu, close, each, matrices, numbers
 
@@ -118,6 +119,36 @@ def test_cho_solve(gpu, kind, dtype, columns, lower):
     c = batched.cholesky(gpu.put(a), lower)
     x = gpu.get(batched.cho_solve((c, lower), gpu.put(b)))
     check_solution(kind, x, a, b)
+
+
+@kinds
+@dtypes
+@orders
+@pytest.mark.parametrize("columns", [0, 3])
+def test_solve(gpu, kind, dtype, order, columns):
+    b = right_hand_sides(kind, dtype, columns)
+    for assume in ("gen", "pos"):
+        a = matrices(kind, dtype, definite=assume == "pos")
+        given, right = gpu.put(a, order), gpu.put(b)
+        x = gpu.get(batched_solve.solve(given, right, lower=columns == 0, assume_a=assume))
+        check_solution(kind, x, a, b)
+        for before, after in [*each(a, gpu.get(given)), *each(b, gpu.get(right))]:
+            np.testing.assert_array_equal(before, after)
+
+
+def test_systems_without_a_solution_are_named(gpu):
+    a = np.stack([np.eye(3), np.diag([1.0, 0, 1]), -np.eye(3)])
+    b = np.arange(9.0).reshape(3, 3)
+    for assume, wanted in (("gen", [0, 2, 0]), ("pos", [0, 2, 1])):
+        x, info = batched_solve.solve(gpu.put(a), gpu.put(b), check=False, assume_a=assume)
+        assert gpu.get(info).tolist() == wanted
+        np.testing.assert_array_equal(gpu.get(x)[0], b[0])
+        with pytest.raises(BatchError) as error:
+            batched_solve.solve(gpu.put(a), gpu.put(b), assume_a=assume)
+        assert error.value.indices.tolist() == np.flatnonzero(wanted).tolist()
+        np.testing.assert_array_equal(gpu.get(error.value.result)[0], b[0])
+    with pytest.raises(ValueError, match="assume_a"):
+        batched_solve.solve(gpu.put(a), gpu.put(b), assume_a="sym")
 
 
 @kinds

@@ -7,8 +7,11 @@ import pytest
 
 from frontal.errors import BatchError
 from frontal.gpu import available, batched
-from frontal.gpu.dense import launch
+from frontal.gpu.dense import copies, launch
+from frontal.gpu.dense.arguments import argument
+from frontal.gpu.dense.gebrd import gebrd
 from frontal.gpu.dense.gesvd import BIDIAGONAL, JACOBI, QR_BIDIAGONAL, QR_JACOBI, Svd, gesvd
+from frontal.gpu.dense.operands import Batch
 from frontal.gpu.dense.workspace import real_type
 from frontal.gpu.runtime.limits import Limits
 
@@ -215,6 +218,41 @@ def test_least_squares_and_pseudo_inverses(gpu, dtype):
     for c, y, right in zip(stack, x, one, strict=True):
         gradient = c.conj().T @ (c @ y - right)
         close(gradient, 0, 6, dtype, np.linalg.norm(c) ** 2 * np.linalg.norm(right))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_bidiagonalization_by_panels(gpu, dtype):
+    rng = np.random.default_rng(10)
+    for a in (
+        random(rng, (2, 71, 70), dtype),
+        [random(rng, shape, dtype) for shape in ((70, 66), (33, 33), (20, 4), (64, 64))],
+    ):
+        held = argument("a", gpu.put(a), gpu.device, write=True)
+        found = gebrd(held.batch, panels=True)
+        out = []
+        for reflectors, rows in ((found.q, held.batch.m), (found.p, held.batch.n)):
+            out.append(copies.empty(held.kind, *_sizes(held, rows), held.batch.dtype, gpu.device))
+            reflectors.form(Batch.of(gpu.device, out[-1]))
+        for b, x, q, p in zip(range(len(a)), a, *map(gpu.get, out), strict=True):
+            check_unitary(q, dtype)
+            check_unitary(p, dtype)
+            d, e = (_row(gpu, y, b, x.shape[1]) for y in (found.d, found.e))
+            middle = np.diag(d) + np.diag(e[:-1], 1)
+            close(q @ middle @ p.T, x, max(x.shape), dtype, np.linalg.norm(x))
+
+
+def _sizes(held, rows):
+    """Rows, columns and number of matrices with so many rows, as `empty` takes them."""
+    if held.kind == "list":
+        return rows, held.batch.n, held.batch.count
+    return int(rows[0]), int(held.batch.n[0]), held.batch.count
+
+
+def _row(gpu, batch, b, n):
+    """The only row of matrix b of a workspace."""
+    flat = gpu.get(batch.keep[-1])
+    start = int(batch.n[:b].sum())
+    return flat.reshape(-1)[start : start + n]
 
 
 @pytest.mark.skipif(not available(), reason="there is no GPU")

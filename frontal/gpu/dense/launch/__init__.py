@@ -13,7 +13,7 @@ from typing import Any
 from ...runtime import tuned
 from ...runtime.limits import H200, Limits
 from .cholesky import PotrfPart, PotrfTuning, block_ld, potrf, potrf_tiny_count
-from .copies import COPY_TILE, copy_strided
+from .copies import COPY_TILE, copy_strided, entries
 from .lu import (
     BlockPlan,
     GetrfTuning,
@@ -89,6 +89,7 @@ __all__ = [
     "bdsqr",
     "block_ld",
     "copy_strided",
+    "entries",
     "gebd2",
     "gemv",
     "getrf_block",

@@ -1,4 +1,4 @@
-"""Tiles of copy.cu."""
+"""Tiles of copy.cu, threads of lists.cu."""
 
 from __future__ import annotations
 
@@ -8,3 +8,8 @@ from ..structs import COPY_ROWS, COPY_TILE
 def copy_strided() -> tuple[int, int]:
     """Threads of a block along and across a tile."""
     return COPY_TILE, COPY_ROWS
+
+
+def entries(count: int) -> tuple[int, int]:
+    """Blocks, and threads of a block, with a thread an entry."""
+    return -(-count // 256), 256

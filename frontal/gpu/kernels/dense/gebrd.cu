@@ -6,8 +6,8 @@
 // lanes along the rows by as many warps over the columns as there are, as gemv.cuh has them, with
 // 16 bytes of dynamic shared memory a thread. Blocks do not wait for each other. Matrices must be
 // so scaled that squares of their entries are representable.
-//   v, x, y, u  of labrd, NB columns of as many rows as A has rows, rows, columns, columns: what
-//               the rest is to be updated by, A − V·Yᴴ − X·Uᴴ
+//   vx, yu  of labrd, 2 NB columns of as many rows as A has rows, columns: V beside X, Y beside U,
+//           by which the rest is to be updated, A − V·Yᴴ − X·Uᴴ
 #include "dense/gebrd.cuh"
 
 #ifndef NB
@@ -44,13 +44,12 @@ __device__ void gebd2_entry(Source<T> source, int from, Source<R> d, Source<R> e
 
 template <template <class> class Source>
 __device__ void labrd_entry(Source<T> source, int from, Source<R> d, Source<R> e, Source<T> tauq,
-    Source<T> taup, Source<T> vq, Source<T> vp, Source<T> v, Source<T> x, Source<T> y,
-    Source<T> u) {
+    Source<T> taup, Source<T> vq, Source<T> vp, Source<T> vx, Source<T> yu) {
     __shared__ PanelScratch<T, NB> scratch;
     int b = blockIdx.x;
     Matrix<T> a = source(b).at(from, from);
     if (a.cols == 0) return;
-    Panel<T> panel{v(b).at(from, 0), x(b).at(from, 0), y(b).at(from, 0), u(b).at(from, 0)};
+    Panel<T> panel{vx(b).at(from, 0), vx(b).at(from, NB), yu(b).at(from, 0), yu(b).at(from, NB)};
     labrd(a, panel, bidiagonal(d, e, tauq, taup, vq, vp, from, 0), from, scratch,
         shared_memory<Vector<T>>());
 }
@@ -69,8 +68,8 @@ ENTRY(gebd2_vbatched, Vbatched)
 #define LABRD(name, Source) \
     extern "C" __global__ void __launch_bounds__(gebrd_threads) \
         name(Source<T> a, int from, Source<R> d, Source<R> e, Source<T> tauq, Source<T> taup, \
-            Source<T> vq, Source<T> vp, Source<T> v, Source<T> x, Source<T> y, Source<T> u) { \
-        labrd_entry(a, from, d, e, tauq, taup, vq, vp, v, x, y, u); \
+            Source<T> vq, Source<T> vp, Source<T> vx, Source<T> yu) { \
+        labrd_entry(a, from, d, e, tauq, taup, vq, vp, vx, yu); \
     }
 #undef ENTRY
 #define ENTRY LABRD

@@ -79,7 +79,9 @@ template <class T> __device__ void gebd2(Matrix<T> a, Bidiagonal<T> to, real_t<T
 
 // out = alpha·a·x + beta·out, and out = alpha·aᴴ·x; by the block, a barrier at the end. They are
 // called, since a panel has ten of them.
-constexpr int LABRD_UNROLL = 4;
+#ifndef LABRD_UNROLL
+#define LABRD_UNROLL 4
+#endif
 template <class T>
 __device__ __noinline__ void add_product(
     T alpha, Matrix<T> a, const T *x, T beta, T *out, Vector<T> *shared) {

@@ -1,0 +1,78 @@
+"""Memory that a user's arrays share, where one of them is to be overwritten."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .operands import Batch
+
+
+def _extent(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+    """First byte of each matrix, and the byte past its last entry."""
+    start = _addresses(batch)
+    size = ((batch.n.astype(np.int64) - 1) * batch.ld + batch.m) * batch.dtype.itemsize
+    return start, start + np.where((batch.m > 0) & (batch.n > 0), size, 0)
+
+
+def _addresses(batch: Batch) -> np.ndarray:
+    """Address of each matrix, on the host; a list keeps its arrays after the two tables."""
+    if batch.wrapper == "vbatched":
+        return np.array([batch.device.pointer(a) for a in batch.keep[2:]], np.int64)
+    base = int(batch.locator["a"])
+    stride = int(batch.locator["stride"]) if batch.wrapper == "batched" else 0
+    return base + np.arange(batch.count, dtype=np.int64) * stride * batch.dtype.itemsize
+
+
+def refuse_overlap(name: str, batch: Batch) -> None:
+    """Raise ValueError where two matrices to be written share an entry."""
+    begin, end = _extent(batch)
+    used = np.flatnonzero(end > begin)
+    order = used[np.argsort(begin[used], kind="stable")]
+    reach = np.maximum.accumulate(end[order])
+    for k in np.flatnonzero(begin[order[1:]] < reach[:-1]) + 1:
+        earlier = order[:k]
+        for j in earlier[end[earlier] > begin[order[k]]]:
+            if _share(_place(batch, begin, j), _place(batch, begin, order[k])):
+                raise ValueError(
+                    f"{name}: matrices {j} and {order[k]} share memory, and both would be "
+                    "overwritten. Try: overwrite=False, or copies"
+                )
+
+
+def refuse_alias(name: str, written: Batch, others: dict[str, Batch]) -> None:
+    """Raise ValueError where an output shares an entry with an input of the same call."""
+    begin, end = _extent(written)
+    for other, held in others.items():
+        low, high = _extent(held)
+        if not len(low) or not len(begin) or low.min() >= end.max() or high.max() <= begin.min():
+            continue
+        for i in range(len(begin)):
+            for j in np.flatnonzero((low < end[i]) & (high > begin[i])):
+                if _share(_place(written, begin, i), _place(held, low, j)):
+                    raise ValueError(
+                        f"{name} would be overwritten and shares memory with {other} (matrices "
+                        f"{i} and {j}). Try: no overwriting, or a copy"
+                    )
+
+
+def _place(batch: Batch, begin: np.ndarray, i: int | np.integer) -> tuple[int, int, int, int, int]:
+    """Address, rows, columns, leading dimension and scalar size of a matrix."""
+    m, n, ld = (int(x[i]) for x in (batch.m, batch.n, batch.ld))
+    return int(begin[i]), m, n, ld, batch.dtype.itemsize
+
+
+def _share(first: tuple[int, ...], second: tuple[int, ...]) -> bool:
+    """Whether two matrices whose memory interleaves share an entry.
+
+    Blocks of one larger matrix need not; where leading dimensions differ, the answer is yes.
+    """
+    if first[0] > second[0]:
+        first, second = second, first
+    (begin, m, n, ld, size), (start, rows, _, other_ld, _) = first, second
+    apart, rest = divmod(start - begin, size)
+    if rest or ld != other_ld:
+        return True
+    column, row = divmod(apart, ld)
+    inside = column < n and row < m
+    wraps = row + rows > ld and column + 1 < n  # begins low in a column, goes on in the next
+    return inside or wraps

@@ -1,0 +1,184 @@
+"""Lists of matrices of different sizes, as lists and as `Batch`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from frontal.gpu.dense import again, batched, batched_products, batched_solve, lists
+from frontal.gpu.dense.lists import Batch
+
+from .batched_tools import Gpu, numbers
+
+SIZES = {
+    "small": (5, 1, 0, 33, 12),
+    "tiny": (8, 3, 8, 20, 1),
+    "panels": (70, 150, 9, 150, 33),
+}
+
+
+@pytest.fixture
+def gpu(device, monkeypatch):
+    monkeypatch.setattr(again, "_known", {})
+    monkeypatch.setattr(lists, "device_of", lambda array=None: device)
+    return Gpu(device, monkeypatch)
+
+
+def inputs(sizes, dtype, seed):
+    """Definite matrices, any others, right-hand sides, vectors."""
+    definite, others, right, vectors = [], [], [], []
+    for i, n in enumerate(sizes):
+        a = numbers((n, n), dtype, seed + i)
+        others.append(a + 2 * np.eye(n, dtype=dtype))
+        definite.append((a @ a.conj().T + n * np.eye(n)).astype(dtype))
+        right.append(numbers((n, 3), dtype, seed + i + 50))
+        vectors.append(numbers((n,), dtype, seed + i + 90))
+    return definite, others, right, vectors
+
+
+def calls(given):
+    """What users call: each returns a tuple."""
+    definite, others, right, vectors = given
+    factors, piv = batched.lu_factor(others)
+    c = batched.cholesky(definite)
+    return {
+        "cholesky": lambda: batched.cholesky(definite, check=False),
+        "lower": lambda: batched.cholesky(definite, lower=True, check=False),
+        "lu": lambda: batched.lu_factor(others, check=False),
+        "inv": lambda: batched.inv(others, check=False),
+        "cho": lambda: (batched.cho_solve((c, False), right),),
+        "lu_solve": lambda: (batched.lu_solve((factors, piv), vectors),),
+        "adjoint": lambda: (batched.lu_solve((factors, piv), right, 2),),
+        "triangle": lambda: (batched.solve_triangular(c, right),),
+        "vectors": lambda: (batched.solve_triangular(c, vectors, 2),),
+        "solve": lambda: batched_solve.solve(others, right, check=False),
+        "definite": lambda: batched_solve.solve(definite, vectors, check=False, assume_a="pos"),
+        "product": lambda: (batched_products.gemm(2.0, others, definite, trans_b=2),),
+        "herk": lambda: (batched_products.herk(1.0, others, lower=True),),
+        "gemv": lambda: (batched_products.gemv(1.0, others, vectors),),
+    }
+
+
+def put(gpu, given, order):
+    mixed = [order if order != "mixed" else "CF"[i % 2] for i in range(len(given[0]))]
+    return [[gpu.put(x, o) for x, o in zip(xs, mixed, strict=True)] for xs in given]
+
+
+CASES = [
+    ("small", "f8", "C"),
+    ("small", "c8", "F"),
+    ("tiny", "f4", "mixed"),
+    ("tiny", "c16", "F"),
+    ("panels", "f8", "F"),
+    ("panels", "c16", "C"),
+]
+
+
+@pytest.mark.parametrize(("sizes", "dtype", "order"), CASES)
+def test_a_batch_gives_what_each_gives_alone(gpu, sizes, dtype, order):
+    """As a list and as a batch, for the first, the second and the third time; the same bits."""
+    for round_, seed in enumerate((10, 20, 30)):
+        host = inputs(SIZES[sizes], dtype, seed)
+        given = put(gpu, host, order)
+        kept, again._known = again._known, {}
+        wanted = {}
+        for name, call in calls(given).items():
+            again._known = {}  # each call is the first
+            wanted[name] = call()
+        again._known = kept
+        for kind in (list, Batch):
+            for name, call in calls([kind(x) for x in given]).items():
+                for found, x in zip(call(), wanted[name], strict=True):
+                    if not isinstance(x, list):
+                        np.testing.assert_array_equal(gpu.get(found), gpu.get(x), err_msg=name)
+                        continue
+                    assert isinstance(found, kind), name
+                    for y, z in zip(found, x, strict=True):
+                        where = f"{name} {kind.__name__} {round_}"
+                        np.testing.assert_array_equal(gpu.get(y), gpu.get(z), err_msg=where)
+        for xs, ys in zip(host, given, strict=True):
+            for x, y in zip(xs, ys, strict=True):
+                np.testing.assert_array_equal(x, gpu.get(y))
+    noted = [x for x in again._known.values() if x is not True]
+    assert len(noted) > 10
+    assert {type(x) for x in noted} == {again._Call}
+
+
+def test_solutions_by_numpy(gpu):
+    _, others, _, vectors = inputs(SIZES["panels"], "f8", 3)
+    a, b = Batch([gpu.put(x) for x in others]), Batch([gpu.put(x) for x in vectors])
+    for _ in range(3):
+        for x, y, z in zip(batched_solve.solve(a, b), others, vectors, strict=True):
+            np.testing.assert_allclose(gpu.get(x), np.linalg.solve(y, z), rtol=1e-8)
+        for x, y in zip(batched.inv(a), others, strict=True):
+            np.testing.assert_allclose(gpu.get(x) @ y, np.eye(len(y)), atol=1e-9)
+
+
+def test_entries_that_change_are_seen(gpu):
+    arrays = [gpu.put(np.eye(n)) for n in (2, 5, 40)]
+    batch = Batch(arrays)
+    for k in range(1, 5):
+        for a in arrays:
+            a[...] = k * np.eye(len(a))
+        for x in batched.inv(batch):
+            np.testing.assert_allclose(gpu.get(x), np.eye(len(x)) / k)
+
+
+def test_a_batch_is_a_sequence(gpu):
+    arrays = [gpu.put(numbers((n, n + 1), "f8", n), "F") for n in (2, 0, 3)]
+    batch = Batch(arrays)
+    assert len(batch) == 3
+    assert batch[2] is arrays[2]
+    assert batch.dtype == np.float64
+    assert (batch.ndim, Batch([a[:, 0] for a in arrays]).ndim) == (2, 1)
+    made = batched_products.gemm(1.0, batch, batch, trans_b=1)
+    assert [x.shape for x in made] == [(2, 2), (0, 0), (3, 3)]
+    assert made[-1].shape == (3, 3)
+    assert [x.shape for x in made[1:]] == [(0, 0), (3, 3)]
+    np.testing.assert_allclose(made[2], gpu.get(arrays[2]) @ gpu.get(arrays[2]).T)
+    assert "3 matrices of float64" in repr(made)
+    with pytest.raises(IndexError):
+        made[3]
+    empty = batched.inv(Batch([]))
+    assert len(empty) == 0
+
+
+def test_what_is_no_batch(gpu):
+    with pytest.raises(TypeError, match="one dtype"):
+        Batch([gpu.put(np.eye(2)), gpu.put(np.eye(2, dtype="f4"))])
+    with pytest.raises(TypeError, match="asarray"):
+        Batch([gpu.put(np.eye(2)), 3])
+    with pytest.raises(ValueError, match="vectors"):
+        Batch([gpu.put(np.eye(2)), gpu.put(np.ones(2))])
+    two, three = Batch([gpu.put(np.eye(2))] * 2), Batch([gpu.put(np.eye(3))] * 3)
+    for _ in range(3):
+        with pytest.raises(ValueError, match="pass both as lists"):
+            batched_solve.solve(two, three)
+        with pytest.raises(ValueError, match="rows"):
+            batched.solve_triangular(two, Batch([gpu.put(np.eye(3))] * 2))
+        with pytest.raises(ValueError, match="square"):
+            batched.inv(Batch([gpu.put(np.ones((2, 3)))]))
+        with pytest.raises(TypeError, match="int32 pivots"):
+            batched.lu_solve((two, Batch([gpu.put(np.ones(2))] * 2)), two)
+
+
+def test_overwriting_is_permitted_not_promised(gpu):
+    a = [gpu.put(4 * np.eye(n), "F") for n in (3, 40)]
+    c = batched.cholesky(Batch(a), overwrite_a=True)
+    assert isinstance(c, Batch)
+    for x in c:
+        np.testing.assert_allclose(gpu.get(x), 2 * np.eye(len(x)))
+
+
+def test_decompositions_take_a_batch_as_a_list(gpu):
+    from frontal.gpu.dense import batched_lstsq, batched_svd
+
+    host = [numbers((n, n), "f8", n) + 2 * np.eye(n) for n in (2, 5, 17)]
+    a = Batch([gpu.put(x) for x in host])
+    for s, x in zip(batched_svd.svdvals(a), host, strict=True):
+        np.testing.assert_allclose(gpu.get(s), np.linalg.svd(x, compute_uv=False))
+    for q, r, x in zip(*batched_svd.qr(a), host, strict=True):
+        np.testing.assert_allclose(gpu.get(q) @ gpu.get(r), x, atol=1e-12)
+    b = Batch([gpu.put(np.ones(len(x))) for x in host])
+    x, *_ = batched_lstsq.lstsq(a, b)
+    np.testing.assert_allclose(gpu.get(x[1]), np.linalg.solve(host[1], np.ones(5)))

@@ -35,6 +35,19 @@ MATRICES = {
 KINDS = ("spd", "general")
 
 
+def put_tile_rows(target, lower, last_ld):
+    """L11 by rows of tiles, as `fronts.Layout` has it; what is above its diagonal stays."""
+    k, at = len(lower), 0
+    for first in range(0, k, TILE):
+        end = min(first + TILE, k)
+        ld = TILE if end < k else last_ld
+        row = target[at : at + end * ld].reshape(end, ld).T
+        inside = np.arange(first, end)[:, None] >= np.arange(end)
+        row[: end - first][inside] = lower[first:end, :end][inside]
+        at += end * ld
+    assert at == len(target)
+
+
 def storage_of(pattern, cpu):
     """The factor of the CPU backend as the device keeps it; NaN where nothing may be read."""
     plan, layout = pattern.plan, pattern.layout(cpu.panels.dtype)
@@ -46,12 +59,14 @@ def storage_of(pattern, cpu):
         k, m, ld = int(pattern.k[s]), int(pattern.m[s]), int(layout.ld[s])
         first, at = int(panel_of[s]), int(layout.places.panel[s])
         panel = cpu.panels[first : first + k * (k + m)].reshape(k, k + m).T
-        target = panels[at : at + k * ld].reshape(k, ld).T
-        target[:k] = panel[:k]
         if symmetric:
-            target[:k][np.triu_indices(k, 1)] = np.nan
-        target[layout.below[s] : layout.below[s] + m] = panel[k:]
-        if not symmetric:
+            panels[at : at + k * ld].reshape(k, ld).T[:m] = panel[k:]
+            own, end = at + int(layout.own[s]), at + int(layout.size[s])
+            put_tile_rows(panels[own:end], panel[:k], int(layout.last_ld[s]))
+        else:
+            target = panels[at : at + k * ld].reshape(k, ld).T
+            target[:k] = panel[:k]
+            target[layout.below[s] : layout.below[s] + m] = panel[k:]
             first, at, ld = first + k * (k + m), at + k * ld, int(layout.upper_ld[s])
             upper = panels[at : at + k * ld].reshape(k, ld).T
             upper[:m] = cpu.panels[first : first + k * m].reshape(k, m).T

@@ -31,7 +31,7 @@ __device__ __forceinline__ void load(T (&e)[16], int (&row)[values_each], const 
     if constexpr (ROWS) {
         int other = TILE * i + threadIdx.x / 32 * 8;
         load_rows<paired<T>>(
-            e, f.panel + TILE * t.tile + (long long)other * f.ld(), f.ld(), TILE, f.k - other);
+            e, f.panel + TILE * t.tile + (long long)other * f.ld(i), f.ld(i), TILE, f.k - other);
     } else {
         Matrix<T> a = upper_last ? f.upper(i) : f.lower(i);
         load_columns<paired<T>>(e, &a(0, column), a.ld, a.rows, f.k - column);

@@ -61,7 +61,7 @@ __device__ inline void solve_front(
     const Solve<T> &s, const Fronts &tree, Turns<true, T> &turns, T *factor) {
     const SolveTask &t = *turns.task;
     const T *inverse = s.inverses + t.inverse;
-    Matrix<T> below = rows_below(t, front_of(t, factor), upper_last);
+    Matrix<T> below = rows_below(t, factor, upper_last);
     T *mine = shared_memory<T>() + threadIdx.x / 32 * (SMALL_LD * W),
       *updates = mine + padded<T>(t.k);
     T e[ahead][16], sum[2][W];

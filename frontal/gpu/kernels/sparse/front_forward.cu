@@ -20,7 +20,7 @@ __device__ __forceinline__ void load(T (&e)[16], const Front<T> &f, int i, int p
     if (upper_first && i < f.pivot_tiles) {
         int own = TILE * i + threadIdx.x / 32 * 8;
         load_columns<paired<T>>(
-            e, f.panel + TILE * p + (long long)own * f.ld(), f.ld(), TILE, f.k - own);
+            e, f.panel + TILE * p + (long long)own * f.ld(i), f.ld(i), TILE, f.k - own);
     } else {
         Matrix<T> a = upper_first ? f.upper(i) : f.lower(i);
         load_rows<paired<T>>(e, &a(0, column), a.ld, a.rows, f.k - column);

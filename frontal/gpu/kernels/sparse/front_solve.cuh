@@ -95,8 +95,8 @@ __device__ inline void divide(const Solve<T> &s, const SolveTask &t, int row, T 
 
 template <class T> __device__ inline Front<T> front_of(const SolveTask &t, T *factor) {
     Front<T> f;
-    f.s = 0, f.k = t.k, f.m = t.m, f.panel = factor + t.panel, f.tree = nullptr;
-    f.pivot_tiles = ceil_div(t.k, TILE), f.update_tiles = ceil_div(t.m, TILE);
+    f.s = 0, f.tree = nullptr;
+    f.set(t.k, t.m, factor + t.panel);
     return f;
 }
 

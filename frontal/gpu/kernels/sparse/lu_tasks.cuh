@@ -40,7 +40,7 @@ __device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
     keep_inverse(upper, tasks.upper_inverses + offset, w);
     publish(task, tasks, j);
     publish(task, tasks, j, true);
-    Matrix<T> target = f.lower(j).at(0, j * SIZE);
+    Matrix<T> target = task.row.at(0, j * SIZE);
 #pragma unroll 8
     for (int c = threadIdx.x / SIZE; c < w; c += threads / SIZE)
         if (row < w) target(row, c) = block[row + c * ld];

@@ -57,7 +57,7 @@ class Layout:
         last_ld = -(-(k - TILE * last) // wide) * wide
         if method.one_triangle:
             own, below, ld = k * upper_ld, np.zeros_like(k), upper_ld
-            size = own + tile_rows(last) + k * last_ld
+            size = own + tile_rows(last) + (k + 1) * last_ld
         else:
             own, below = np.zeros_like(k), -(-k // wide) * wide
             ld = below + upper_ld
@@ -89,7 +89,7 @@ class Fronts:
     pivot_tiles, tiles : (f,) int64 arrays
         Tiles of pivot columns, and of all rows.
     tile_row, inverse : (f + 1,) int32, int64 arrays
-        Where the tiles of rows of each front begin among those of all, and its inverses.
+        Where the tiles of rows of each front begin among those of all, and with LU its inverses.
     """
 
     def __init__(
@@ -108,7 +108,8 @@ class Fronts:
         self.tiles = self.pivot_tiles - (-self.m // TILE)
         self.tile_row = np.append(0, np.cumsum(self.tiles)).astype(np.int32)
         rest = self.k - TILE * (self.pivot_tiles - 1)
-        kept = TILE * TILE * (self.pivot_tiles - 1) + rest * rest
+        kept = TILE * (TILE + 1) * (self.pivot_tiles - 1) + rest * (rest + 1)
+        kept = np.where(method.one_triangle, 0, kept)
         self.inverse = np.append(0, np.cumsum(-(-kept // 4) * 4))
         self._layouts: dict[np.dtype, Layout] = {}
         self._placed: dict[np.dtype, dict[str, Array]] = {}
@@ -175,8 +176,8 @@ class Fronts:
 
 
 def tile_rows(count: np.ndarray) -> np.ndarray:
-    """Entries of so many rows of tiles of L11, whole ones, each up to its diagonal tile."""
-    return TILE * TILE * count * (count + 1) // 2
+    """Entries of so many rows of tiles of L11, whole ones, with the inverses of diagonal tiles."""
+    return TILE * TILE * count * (count + 1) // 2 + TILE * count
 
 
 @jit
@@ -191,7 +192,7 @@ def _unpad_triangle(factor, out, k, m, panel, own, ld, last_ld, target):
                 at, above = start + j * step, max(j - first, 0)
                 row = to + j * order + first
                 out[row + above : row + end - first] = factor[at + above : at + end - first]
-            start += TILE * (first + TILE)
+            start += TILE * (end + 1)
         start = panel[s]
         for j in range(k[s]):
             row = to + j * order + k[s]

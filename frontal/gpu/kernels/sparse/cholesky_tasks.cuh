@@ -16,7 +16,7 @@ __device__ __noinline__ void finish_cholesky(const Task &task, const Tasks &task
     int failed = potrf_tile(block, inverse, scales, w, [&](int p) {
         if (j < task.sent_tiles) send_columns<8>(messages(task, j), block, p);
     });
-    keep_inverse(inverse, tasks.inverses + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w);
+    keep_inverse(inverse, folded(task.row));
     if (threadIdx.x == 0 && failed)
         report_failure(tasks.outcome, f.tree->start[f.s] + j * SIZE + failed - 1);
     publish(task, tasks, j);
@@ -73,7 +73,7 @@ __device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks) 
     const Front<T> &f = task.front;
     int j = task.j;
     TileTimesInverse<T> below;
-    multiply_rest(below, task, tasks, tasks.inverses, false, 0);
+    multiply_rest(below, task, tasks, task.kept, false, 0);
     Matrix<T> target = task.row.at(0, j * SIZE, SIZE, f.rows(j));
     below.each([&](int r, int c, T &v) {
         if (r < target.rows && c < target.cols) target(r, c) = v;

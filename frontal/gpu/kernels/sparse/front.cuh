@@ -4,12 +4,14 @@
 // ⌈k/64⌉ tiles of pivot rows, then ⌈m/64⌉ tiles of update rows that begin at a tile of their own.
 //   panel         of LU: L11 and U11 above L21, column-major; L21 begins at row padded(k)
 //                 without LU: L21, m×k, then L11 by rows of tiles, each of them column-major, of as
-//                 many columns as it has up to its diagonal tile; with D, L11 has its diagonal in
-//                 the place of the ones
+//                 many columns as it has up to its diagonal tile, and one more; with D, L11 has its
+//                 diagonal in the place of the ones
 //                 all parts and columns begin at multiples of 16 bytes
 //   upper panel   LU only, behind it: the transpose of U12, m×k
-//   inverses      of the diagonal tiles of L11, lower triangles, w×w for a tile of w columns, one
-//                 after the other; for LU those of the transpose of U11 in a second array
+//   inverses      of the diagonal tiles of L11, lower triangles. Without LU they are folded into
+//                 what the tile has free above its diagonal and one more column, so that columns
+//                 stay columns (`folded`); those of LU lie apart, w×(w+1) for a tile of w columns,
+//                 one after the other, with those of the transpose of U11 folded into them
 //   contribution  without LU: block columns of 64 columns, each from its diagonal tile down, one
 //                 after the other; of LU the whole m×m block
 // Fronts and contribution blocks: Duff, Reid, "The multifrontal solution of indefinite sparse
@@ -42,6 +44,18 @@ __device__ inline int updates_of(const Fronts &f, int s) {
 template <class T> __device__ constexpr int padded(int n) {
     constexpr int wide = sizeof(T) < 16 ? 16 / sizeof(T) : 1;
     return (n + wide - 1) / wide * wide;
+}
+
+// The inverse of the diagonal tile of a row of tiles of L11. Column c of it is above the diagonal in
+// column w−c of the tile, of w columns, where L has nothing: its entry (r, c) in row r−c.
+template <class T> __device__ inline Matrix<T> folded(Matrix<T> row) {
+    return {row.data + row.cols * row.ld, row.rows, row.rows, -(row.ld + 1)};
+}
+
+// The inverses of LU of a diagonal tile of w columns: of L, or `upper` of the transpose of U.
+template <class T> __device__ inline Matrix<T> inverse_apart(T *first, int i, int w, bool upper) {
+    Matrix<T> lower{first + FRONT_TILE * (FRONT_TILE + 1) * (long long)i, w, w, w};
+    return upper ? folded(lower) : lower;
 }
 
 // The blocks of one front.
@@ -81,7 +95,8 @@ template <class T> struct Front {
         if (LU) return {panel + FRONT_TILE * i, rows(i), k, ld(i)};
         constexpr long long tile = FRONT_TILE * FRONT_TILE;
         T *own = panel + (long long)k * padded<T>(m);
-        return {own + tile * (i * (i + 1) / 2), rows(i), min_(FRONT_TILE * (i + 1), k), ld(i)};
+        return {own + tile * (i * (i + 1) / 2) + FRONT_TILE * i, rows(i),
+            min_(FRONT_TILE * (i + 1), k), ld(i)};
     }
     // Tile row i ≥ pivot_tiles of the transpose of U12, all k columns.
     __device__ Matrix<T> upper(int i) const {

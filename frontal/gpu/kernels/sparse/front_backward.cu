@@ -100,7 +100,7 @@ __device__ inline void run_tile(const Solve<T> &s, const Fronts &tree, const Sol
     Steps steps{updates, whole ? f.pivot_tiles : t.first};
     T sum[2][W];
     if (whole) {
-        fetch_inverse(memory, s.inverses + t.inverse + (long long)t.tile * TILE * TILE, rows);
+        fetch_inverse(memory, inverse_of(s, t, f, t.tile, upper_last));
         if (LDL) {
             each_value([&](int r, int j, int at, int) {
                 if (r < rows) memory.b[at] = take_y(s, t, r, j);

@@ -109,8 +109,10 @@ template <int ORDER> struct Small {
         for (int pass = 0; pass < passes; ++pass) {
             bool upper = LU && (passes == 1 ? lane >= k : pass == 1);
             int row = upper && passes == 1 ? lane - k : lane;
-            T *kept = (upper ? to.upper_inverses : to.inverses) + tile.front.inverse;
-            tile.invert_row(k, row < k ? row : -1, upper, kept);
+            T *own = to.factor + tile.front.panel + k * padded<T>(m());
+            Matrix<T> kept = LU ? inverse_apart(to.inverses + tile.front.inverse, 0, k, upper)
+                                : folded(Matrix<T>{own, k, k, padded<T>(k)});
+            tile.invert_row(k, row < k ? row : -1, upper, kept.data, kept.ld);
         }
     }
 };

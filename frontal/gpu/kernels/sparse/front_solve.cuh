@@ -100,6 +100,16 @@ template <class T> __device__ inline Front<T> front_of(const SolveTask &t, T *fa
     return f;
 }
 
+// The inverse of a diagonal tile, as front.cuh has it.
+template <class T>
+__device__ inline Matrix<const T> inverse_of(
+    const Solve<T> &s, const SolveTask &t, const Front<T> &f, int i, bool upper) {
+    int w = f.rows(i);
+    if (LU) return inverse_apart(s.inverses + t.inverse, i, w, upper);
+    Matrix<T> found = folded(f.lower(i));
+    return {found.data, w, w, found.ld};
+}
+
 // --- products with 8 columns of a tile for each warp ---------------------------------------------
 // A lane holds 16 entries. By rows: its two rows of 8 columns; by columns: 8 rows of columns
 // lane/8 and lane/8 + 4. PAIRED rows are neighbours and come by one read (16 bytes for double).
@@ -118,11 +128,11 @@ template <bool PAIRED> __device__ inline int lane_row_of_column(int q) {
     return PAIRED ? 2 * lane + 16 * (q / 2) + q % 2 : lane + 8 * q;
 }
 
-// e ← up to 64×8 entries by rows, if not PAIRED from row `first` on; zeros outside, but for a row
-// behind the last one.
+// e ← up to 64×8 entries by rows, if not PAIRED from row first + c on in column c; zeros outside,
+// but for a row behind the last one.
 template <bool PAIRED, class T>
 __device__ inline void load_rows(
-    T (&e)[16], const T *a, int ld, int rows, int columns, int first = 0) {
+    T (&e)[16], const T *a, int ld, int rows, int columns, int first = -8) {
     a += lane_row<PAIRED>(0);
 #pragma unroll
     for (int c = 0; c < 8; ++c, a += ld) {
@@ -134,17 +144,17 @@ __device__ inline void load_rows(
 #pragma unroll
             for (int h = 0; h < 2; ++h) {
                 int row = lane_row<false>(h);
-                e[2 * c + h] = row >= first && row < rows && c < columns ? a[32 * h] : zero<T>();
+                e[2 * c + h] =
+                    row >= first + c && row < rows && c < columns ? a[32 * h] : zero<T>();
             }
         }
     }
 }
 
-// e ← up to 64×8 entries by columns, if not PAIRED from row `first` on; zeros outside, but for a
-// row behind the last one.
+// e ← the same by columns.
 template <bool PAIRED, class T>
 __device__ inline void load_columns(
-    T (&e)[16], const T *a, int ld, int rows, int columns, int first = 0) {
+    T (&e)[16], const T *a, int ld, int rows, int columns, int first = -8) {
     int column = threadIdx.x % 32 / 8;
     a += lane_row_of_column<PAIRED>(0) + column * ld;
 #pragma unroll
@@ -158,7 +168,8 @@ __device__ inline void load_columns(
                 if (inside && row < rows) two = *reinterpret_cast<const Two<T> *>(a + 8 * q);
                 e[8 * u + q] = two.e[0], e[8 * u + q + 1] = two.e[1];
             } else {
-                e[8 * u + q] = inside && row >= first && row < rows ? a[8 * q] : zero<T>();
+                bool there = row >= first + column + 4 * u && row < rows;
+                e[8 * u + q] = inside && there ? a[8 * q] : zero<T>();
             }
         }
     }

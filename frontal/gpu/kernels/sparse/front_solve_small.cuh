@@ -14,3 +14,11 @@ __device__ inline Matrix<T> rows_below(const SolveTask &t, T *factor, bool upper
     int first = upper ? t.k * (k + m) : LU ? k : 0, ld = LU && !upper ? k + m : m;
     return {factor + t.panel + first, t.m, t.k, ld};
 }
+// The inverse of its only diagonal tile.
+template <class T>
+__device__ inline Matrix<const T> inverse_of(
+    const Solve<T> &s, const SolveTask &t, T *factor, bool upper) {
+    if (LU) return inverse_apart(s.inverses + t.inverse, 0, t.k, upper);
+    int ld = padded<T>(t.k);
+    return {factor + t.panel + t.k * (padded<T>(t.m) + ld), t.k, t.k, -(ld + 1)};
+}

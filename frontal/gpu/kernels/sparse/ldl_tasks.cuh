@@ -24,7 +24,7 @@ __device__ __noinline__ void finish_ldl(const Task &task, const Tasks &tasks) {
     if (threadIdx.x < SIZE) ones[row] = one<T>();
     __syncthreads();
     invert_lower(block, inverse, ones, w);
-    keep_inverse(inverse, tasks.inverses + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w);
+    keep_inverse(inverse, folded(task.row));
     if (threadIdx.x == 0 && replaced) atomicAdd(tasks.outcome + 1, replaced);
     publish(task, tasks, j);
     Matrix<T> target = task.row.at(0, j * SIZE);
@@ -138,7 +138,7 @@ __device__ __noinline__ void solve_rest(const Task &task, const Tasks &tasks, in
     auto blocks = reinterpret_cast<ColumnInverse<T> *>(scratch());
     TileTimesInverse<T> rest;
     const int *began = follows(task) ? order() : nullptr;
-    multiply_rest(rest, task, tasks, tasks.inverses, true, p, began, [&] {
+    multiply_rest(rest, task, tasks, task.kept, true, p, began, [&] {
         if (threadIdx.x < task.front.rows(task.j))
             blocks[threadIdx.x].set(tasks.diagonal + first, tasks.coupling + first);
     });

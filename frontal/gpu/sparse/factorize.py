@@ -141,7 +141,6 @@ def _tiles(
         done=state.done,
         upper_done=state.upper_done,
         inverses=storage.inverses,
-        upper_inverses=storage.upper_inverses,
         sent=state.sent,
         first_sent=tasks.first_sent,
         products=storage.panels,

@@ -30,18 +30,22 @@ class Layout:
     ----------
     places : Places
         Of panels, contribution blocks and products.
-    below : (f,) int64 array
-        Row of the panel at which L21 begins.
+    own, below : (f,) int64 arrays
+        Where L11 and L21 begin in the panel.
     ld, upper_ld : (f,) int64 arrays
-        Leading dimensions of a front's panel and of the transpose of U12.
+        Leading dimensions of L21 (of LU: of the whole panel) and of the transpose of U12.
+    last_ld : (f,) int64 array
+        Without LU: leading dimension of the last row of tiles of L11, those before have `TILE`.
     size : (f,) int64 array
         Entries of each front's panels.
     """
 
     places: Places
+    own: np.ndarray
     below: np.ndarray
     ld: np.ndarray
     upper_ld: np.ndarray
+    last_ld: np.ndarray
     size: np.ndarray
 
     @classmethod
@@ -49,13 +53,19 @@ class Layout:
         """Lay panels out so that all parts and columns begin at multiples of 16 bytes."""
         wide = max(16 // dtype.itemsize, 1)
         k, m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
-        below, upper_ld = -(-k // wide) * wide, -(-m // wide) * wide
-        ld = below + upper_ld
-        size = k * (ld + (method.panels - 1) * upper_ld)
-        products = np.where(schedule.small | (not method.indefinite), 0, k * ld)
+        upper_ld, last = -(-m // wide) * wide, np.maximum(-(-k // TILE) - 1, 0)
+        last_ld = -(-(k - TILE * last) // wide) * wide
+        if method.one_triangle:
+            own, below, ld = k * upper_ld, np.zeros_like(k), upper_ld
+            size = own + tile_rows(last) + (k + 1) * last_ld
+        else:
+            own, below = np.zeros_like(k), -(-k // wide) * wide
+            ld = below + upper_ld
+            size = k * (ld + upper_ld)
+        products = np.where(schedule.small | (not method.indefinite), 0, size)
         blocks = -(-contribution_entries(m, method) // wide) * wide
         places = place(schedule, plan.parent, size, blocks, products, _ROOM // dtype.itemsize)
-        return cls(places, below, ld, upper_ld, size)
+        return cls(places, own, below, ld, upper_ld, last_ld, size)
 
 
 class Fronts:
@@ -79,7 +89,7 @@ class Fronts:
     pivot_tiles, tiles : (f,) int64 arrays
         Tiles of pivot columns, and of all rows.
     tile_row, inverse : (f + 1,) int32, int64 arrays
-        Where the tiles of rows of each front begin among those of all, and its inverses.
+        Where the tiles of rows of each front begin among those of all, and with LU its inverses.
     """
 
     def __init__(
@@ -98,7 +108,8 @@ class Fronts:
         self.tiles = self.pivot_tiles - (-self.m // TILE)
         self.tile_row = np.append(0, np.cumsum(self.tiles)).astype(np.int32)
         rest = self.k - TILE * (self.pivot_tiles - 1)
-        kept = TILE * TILE * (self.pivot_tiles - 1) + rest * rest
+        kept = TILE * (TILE + 1) * (self.pivot_tiles - 1) + rest * (rest + 1)
+        kept = np.where(method.one_triangle, 0, kept)
         self.inverse = np.append(0, np.cumsum(-(-kept // 4) * 4))
         self._layouts: dict[np.dtype, Layout] = {}
         self._placed: dict[np.dtype, dict[str, Array]] = {}
@@ -155,31 +166,55 @@ class Fronts:
         Above the diagonal of Cholesky, where the device has anything, are zeros as the CPU has.
         """
         layout, target = self.layout(factor.dtype), panel_offsets(self.plan, self.method)
-        out, one_triangle = np.zeros(int(target[-1]), factor.dtype), self.method.one_triangle
-        _unpad(factor, out, self.k, self.m, *_arrays_of(layout), target, one_triangle)
-        return out
+        given = factor, np.zeros(int(target[-1]), factor.dtype), self.k, self.m
+        panel = layout.places.panel
+        if self.method.one_triangle:
+            _unpad_triangle(*given, panel, layout.own, layout.ld, layout.last_ld, target)
+        else:
+            _unpad_both(*given, panel, layout.below, layout.ld, layout.upper_ld, target)
+        return given[1]
 
 
-def _arrays_of(layout: Layout) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    return layout.places.panel, layout.below, layout.ld, layout.upper_ld
+def tile_rows(count: np.ndarray) -> np.ndarray:
+    """Entries of so many rows of tiles of L11, whole ones, with the inverses of diagonal tiles."""
+    return TILE * TILE * count * (count + 1) // 2 + TILE * count
 
 
 @jit
-def _unpad(factor, out, k, m, panel, below, ld, upper_ld, target, one_triangle):
+def _unpad_triangle(factor, out, k, m, panel, own, ld, last_ld, target):
+    for s in range(k.size):
+        to, order = target[s], k[s] + m[s]
+        start, tiles = panel[s] + own[s], -(-k[s] // TILE)
+        for i in range(tiles):
+            first = TILE * i
+            end, step = min(first + TILE, k[s]), last_ld[s] if i + 1 == tiles else TILE
+            for j in range(end):
+                at, above = start + j * step, max(j - first, 0)
+                row = to + j * order + first
+                out[row + above : row + end - first] = factor[at + above : at + end - first]
+            start += TILE * (end + 1)
+        start = panel[s]
+        for j in range(k[s]):
+            row = to + j * order + k[s]
+            out[row : row + m[s]] = factor[start : start + m[s]]
+            start += ld[s]
+
+
+@jit
+def _unpad_both(factor, out, k, m, panel, below, ld, upper_ld, target):
     for s in range(k.size):
         to = target[s]
         for j in range(k[s]):
-            start, above = panel[s] + j * ld[s], j if one_triangle else 0
-            out[to + above : to + k[s]] = factor[start + above : start + k[s]]
+            start = panel[s] + j * ld[s]
+            out[to : to + k[s]] = factor[start : start + k[s]]
             start += below[s]
             out[to + k[s] : to + k[s] + m[s]] = factor[start : start + m[s]]
             to += k[s] + m[s]
-        if not one_triangle:
-            start = panel[s] + k[s] * ld[s]
-            for _ in range(k[s]):
-                out[to : to + m[s]] = factor[start : start + m[s]]
-                to += m[s]
-                start += upper_ld[s]
+        start = panel[s] + k[s] * ld[s]
+        for _ in range(k[s]):
+            out[to : to + m[s]] = factor[start : start + m[s]]
+            to += m[s]
+            start += upper_ld[s]
 
 
 def _cuts(plan: Plan, k: np.ndarray, tiles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

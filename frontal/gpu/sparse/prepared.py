@@ -39,7 +39,8 @@ class Prepared(Storage):
         pivots = None if self.pivots is None else self.pivots.copy()
         blocks = None if self.blocks is None else self.blocks.copy()
         largest = None if self.largest is None else self.largest.copy()
-        return Prepared(self.panels.copy(), self.inverses.copy(), pivots, blocks, largest)
+        inverses = None if self.inverses is None else self.inverses.copy()
+        return Prepared(self.panels.copy(), inverses, pivots, blocks, largest)
 
 
 def begin_kernels(pattern: Pattern, dtype: np.dtype) -> None:

@@ -33,7 +33,6 @@ def _structs(
         dtype,
         factor=storage.panels,
         inverses=storage.inverses,
-        upper_inverses=storage.upper_inverses,
         **storage.of_pivots,
         outcome=state.outcome,
         tiny=tiny,

@@ -38,8 +38,8 @@ class Storage:
     ----------
     panels : device array
         As `fronts.Layout` has them; while they are computed, contribution blocks among them.
-    inverses : device array
-        Inverses of the diagonal tiles of L11; for LU those of the transpose of U11 behind them.
+    inverses : device array or None
+        LU: inverses of the diagonal tiles of L11 and of the transpose of U11.
     pivots : device array or None
         LAPACK's row interchanges of each front, from 1.
     blocks : Blocks or None
@@ -51,17 +51,10 @@ class Storage:
     """
 
     panels: Array
-    inverses: Array
+    inverses: Array | None
     pivots: Array | None
     blocks: Blocks | None = None
     largest: Array | None = None
-
-    @property
-    def upper_inverses(self) -> Array:
-        """The inverses that belong to U; with one triangle those of L."""
-        if self.pivots is None or self.blocks is not None:
-            return self.inverses
-        return self.inverses[self.inverses.size // 2 :]
 
     @property
     def of_pivots(self) -> dict[str, Array | None]:
@@ -84,9 +77,9 @@ def required(pattern: Pattern, dtype: np.dtype) -> int:
 
 
 def _sizes(pattern: Pattern, dtype: np.dtype) -> tuple[int, int]:
-    """Entries of the memory of panels, and of the inverses of diagonal tiles."""
+    """Entries of the memory of panels, and of inverses that lie apart."""
     panels = pattern.layout(dtype).places.entries
-    return panels, pattern.method.panels * int(pattern.inverse[-1])
+    return panels, int(pattern.inverse[-1])
 
 
 def allocate(pattern: Pattern, dtype: np.dtype) -> Storage:
@@ -99,7 +92,7 @@ def allocate(pattern: Pattern, dtype: np.dtype) -> Storage:
     xp, n, method = device.xp, int(pattern.plan.start[-1]), pattern.method
     return Storage(
         xp.empty(max(panels, 1), dtype),
-        xp.empty(max(inverses, 1), dtype),
+        xp.empty(max(inverses, 1), dtype) if method.panels == 2 else None,
         xp.empty(n, np.int32) if method.pivots else None,
         Blocks(xp.empty(n, dtype), xp.empty(n, dtype)) if method.indefinite else None,
         xp.zeros(n, np.float32) if method.pivots else None,

@@ -48,8 +48,8 @@ FRONTS = Struct(
         "pointer": "Where the update rows of each front begin, and one more.",
         "rows": "Update rows, and their positions in the parent.",
         "child_pointer": "Where the children of each front begin, and one more; and they.",
-        "panel": "Where each front's panel is in the factor, its inverses among the inverses, and\n"
-        "its contribution block in the factor's memory.",
+        "panel": "Where each front's panel is in the factor, LU's inverses among those, and its\n"
+        "contribution block in the factor's memory.",
         "tile_row": "Number of each front's first tile of rows among those of all fronts.",
         "cut_pointer": "Where the rows of child c begin that fall in tile t of its parent:\n"
         "cuts[cut_pointer[c] + t].",
@@ -98,7 +98,6 @@ OUTPUTS = Struct(
     {
         "factor": "T *",
         "inverses": "T *",
-        "upper_inverses": "T *",
         "pivots": "int *",
         "diagonal": "T *",
         "coupling": "T *",
@@ -138,7 +137,6 @@ TILE_TASKS = Struct(
         "done": "int *",
         "upper_done": "int *",
         "inverses": "T *",
-        "upper_inverses": "T *",
         "sent": "T *",
         "first_sent": "const int *",
         "products": "T *",

@@ -26,8 +26,7 @@ class Solver:
     def __init__(self, pattern: Pattern, storage: Storage) -> None:
         self.pattern, self.panels, self.pivots = pattern, storage.panels, storage.pivots
         self.dtype = storage.panels.dtype
-        self.inverses, self.upper_inverses = storage.inverses, storage.upper_inverses
-        self.d = storage.blocks
+        self.inverses, self.d = storage.inverses, storage.blocks
         self._sweeps: dict[tuple[int, bool], Sweeps] = {}
         self._messages: list[Messages] = []  # the widest last
 
@@ -186,7 +185,6 @@ class Sweeps:
         if not count:
             return None
         device, dtype, forward = solver.pattern.device, solver.dtype, ticket < 2
-        of_upper = solver.pattern.method.panels == 2 and forward == flip
         sent, n = device.pointer(self._messages.sent), int(solver.pattern.plan.start[-1])
         row = self.width * dtype.itemsize  # bytes
         struct = filled(
@@ -196,7 +194,7 @@ class Sweeps:
             message_pointer=solver.tasks.message_pointer,
             slots=solver.tasks.slots,
             place=solver.place,
-            inverses=solver.upper_inverses if of_upper else solver.inverses,
+            inverses=solver.inverses,
             diagonal=solver.d.diagonal if solver.d else None,
             coupling=solver.d.coupling if solver.d else None,
             x=self.rhs,

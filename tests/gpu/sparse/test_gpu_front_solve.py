@@ -35,37 +35,61 @@ MATRICES = {
 KINDS = ("spd", "general")
 
 
+def inverse_of(triangle):
+    return np.tril(scipy.linalg.solve_triangular(triangle, np.eye(len(triangle)), lower=True))
+
+
+def fold_inverse(row, inverse):
+    """Put a lower triangle into what is above the diagonal at the end of a row of tiles."""
+    w, last = len(inverse), row.shape[1] - 1
+    for c in range(w):
+        row[: w - c, last - c] = inverse[c:, c]
+
+
+def put_tile_rows(target, lower, last_ld):
+    """L11 by rows of tiles, as `fronts.Layout` has it, and the inverses of its diagonal tiles."""
+    k, at = len(lower), 0
+    for first in range(0, k, TILE):
+        end = min(first + TILE, k)
+        ld, w = TILE if end < k else last_ld, end - first
+        row = target[at : at + (end + 1) * ld].reshape(end + 1, ld).T
+        inside = np.arange(first, end)[:, None] >= np.arange(end)
+        row[:w, :end][inside] = lower[first:end, :end][inside]
+        fold_inverse(row, inverse_of(np.tril(lower[first:end, first:end])))
+        at += (end + 1) * ld
+    assert at == len(target)
+
+
 def storage_of(pattern, cpu):
     """The factor of the CPU backend as the device keeps it; NaN where nothing may be read."""
     plan, layout = pattern.plan, pattern.layout(cpu.panels.dtype)
     symmetric, panel_of = pattern.method.one_triangle, panel_offsets(plan, pattern.method)
     panels = np.full(layout.places.entries, np.nan, cpu.panels.dtype)
-    half = int(pattern.inverse[-1])
-    inverses = np.full(half * (1 if symmetric else 2), np.nan, cpu.panels.dtype)
+    inverses = np.full(int(pattern.inverse[-1]), np.nan, cpu.panels.dtype)
     for s in range(plan.parent.size):
         k, m, ld = int(pattern.k[s]), int(pattern.m[s]), int(layout.ld[s])
         first, at = int(panel_of[s]), int(layout.places.panel[s])
         panel = cpu.panels[first : first + k * (k + m)].reshape(k, k + m).T
-        target = panels[at : at + k * ld].reshape(k, ld).T
-        target[:k] = panel[:k]
         if symmetric:
-            target[:k][np.triu_indices(k, 1)] = np.nan
-        target[layout.below[s] : layout.below[s] + m] = panel[k:]
-        if not symmetric:
+            panels[at : at + k * ld].reshape(k, ld).T[:m] = panel[k:]
+            own, end = at + int(layout.own[s]), at + int(layout.size[s])
+            put_tile_rows(panels[own:end], panel[:k], int(layout.last_ld[s]))
+        else:
+            target = panels[at : at + k * ld].reshape(k, ld).T
+            target[:k] = panel[:k]
+            target[layout.below[s] : layout.below[s] + m] = panel[k:]
             first, at, ld = first + k * (k + m), at + k * ld, int(layout.upper_ld[s])
             upper = panels[at : at + k * ld].reshape(k, ld).T
             upper[:m] = cpu.panels[first : first + k * m].reshape(k, m).T
-        for t in range(0, k, TILE):
-            w, place = min(TILE, k - t), int(pattern.inverse[s]) + TILE * t
+        for t in range(0, 0 if symmetric else k, TILE):
+            w, place = min(TILE, k - t), int(pattern.inverse[s]) + (TILE + 1) * t
             tile = panel[t : t + w, t : t + w]
-            lower = np.tril(tile, -1) + np.eye(w) if not symmetric else np.tril(tile)
-            kept = [(place, lower)] + [(place + half, np.triu(tile).T)] * (not symmetric)
-            for where, triangle in kept:
-                inverse = scipy.linalg.solve_triangular(triangle, np.eye(w), lower=True)
-                inverses[where : where + w * w] = np.tril(inverse).T.ravel()
+            both = inverses[place : place + w * (w + 1)].reshape(w + 1, w).T
+            both[:, :w] = inverse_of(np.tril(tile, -1) + np.eye(w))
+            fold_inverse(both, inverse_of(np.triu(tile).T))
     upload = pattern.device.upload
     pivots = None if symmetric else upload(cpu.pivots + 1)
-    return Storage(upload(panels), upload(inverses), pivots)
+    return Storage(upload(panels), None if symmetric else upload(inverses), pivots)
 
 
 def factored(device, a, kind):

@@ -82,7 +82,7 @@ def test_parts_of_fronts_have_one_owner(device, name, method, monkeypatch):
     monkeypatch.setattr(schedules, "_GROUP", 1)
     pattern = Pattern(device, frontal.analyze(MATRICES[name](), kind="spd").plan, method, 20, 1)
     layout, small = pattern.layout(np.dtype("f4")), pattern.schedule.small
-    sizes = [layout.size, contribution_entries(pattern.m, method), pattern.k * layout.ld]
+    sizes = [layout.size, contribution_entries(pattern.m, method), layout.size.copy()]
     if not method.indefinite:
         sizes[2][:] = 0
     sizes[2][small] = 0

@@ -16,11 +16,11 @@ __device__ __noinline__ void finish_cholesky(const Task &task, const Tasks &task
     int failed = potrf_tile(block, inverse, scales, w, [&](int p) {
         if (j < task.sent_tiles) send_columns<8>(messages(task, j), block, p);
     });
-    keep_inverse(inverse, tasks.inverses + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w);
+    keep_inverse(inverse, folded(task.row));
     if (threadIdx.x == 0 && failed)
         report_failure(tasks.outcome, f.tree->start[f.s] + j * SIZE + failed - 1);
     publish(task, tasks, j);
-    Matrix<T> target = f.lower(j).at(0, j * SIZE);
+    Matrix<T> target = task.row.at(0, j * SIZE);
 #pragma unroll 8
     for (int e = threadIdx.x; e < SIZE * SIZE; e += threads) {
         int r = e % SIZE, c = e / SIZE;
@@ -32,7 +32,7 @@ __device__ __noinline__ void finish_cholesky(const Task &task, const Tasks &task
 __device__ __noinline__ void follow(const Task &task, const Tasks &tasks) {
     const Front<T> &f = task.front;
     int j = task.j, w = f.rows(j);
-    Matrix<T> target = f.lower(task.i).at(0, j * SIZE, SIZE, w);
+    Matrix<T> target = task.row.at(0, j * SIZE, SIZE, w);
     Follower<T> follower{assembled(), work(), messages(task, j), target};
     follower.begin();
 #pragma unroll 1
@@ -51,7 +51,7 @@ __device__ __noinline__ void prepare_diagonal(const Task &task, const Tasks &tas
     constexpr int LAST = SIZE - 16;
     const Front<T> &f = task.front;
     int i = task.i, j = task.j, row = f.tree->tile_row[f.s] + i;
-    Matrix<T> target = f.lower(i).at(0, j * SIZE, SIZE, SIZE);
+    Matrix<T> target = task.row.at(0, j * SIZE, SIZE, SIZE);
     Follower<T> follower{assembled(), work(), messages(task, j), target};
     follower.begin();
 #pragma unroll 1
@@ -62,7 +62,7 @@ __device__ __noinline__ void prepare_diagonal(const Task &task, const Tasks &tas
         follower.prepare(p + 16);
     }
     follower.arrive(LAST);
-    Square<T>::fetch(work(), f.lower(i).at(0, i * SIZE));
+    Square<T>::fetch(work(), task.row.at(0, i * SIZE));
     follower.solve(LAST);
     if (threadIdx.x == 0) release(tasks.done + row, i);
     Square<T>::subtract(work(), assembled(), f.rows(i));
@@ -73,8 +73,8 @@ __device__ __noinline__ void finish_below(const Task &task, const Tasks &tasks) 
     const Front<T> &f = task.front;
     int j = task.j;
     TileTimesInverse<T> below;
-    multiply_rest(below, task, tasks, tasks.inverses, false, 0);
-    Matrix<T> target = f.lower(task.i).at(0, j * SIZE, SIZE, f.rows(j));
+    multiply_rest(below, task, tasks, task.kept, false, 0);
+    Matrix<T> target = task.row.at(0, j * SIZE, SIZE, f.rows(j));
     below.each([&](int r, int c, T &v) {
         if (r < target.rows && c < target.cols) target(r, c) = v;
     });

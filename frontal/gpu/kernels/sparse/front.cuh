@@ -2,12 +2,16 @@
 //
 // Front s has k pivot columns and m update rows (plan.Plan). Rows are cut into tiles of FRONT_TILE:
 // ⌈k/64⌉ tiles of pivot rows, then ⌈m/64⌉ tiles of update rows that begin at a tile of their own.
-//   panel         L11 (and U11) above L21, column-major; L21 begins at row padded(k), so that both
-//                 parts and all columns begin at multiples of 16 bytes
-//                 with D, L11 has its diagonal in the place of the ones
+//   panel         of LU: L11 and U11 above L21, column-major; L21 begins at row padded(k)
+//                 without LU: L21, m×k, then L11 by rows of tiles, each of them column-major, of as
+//                 many columns as it has up to its diagonal tile, and one more; with D, L11 has its
+//                 diagonal in the place of the ones
+//                 all parts and columns begin at multiples of 16 bytes
 //   upper panel   LU only, behind it: the transpose of U12, m×k
-//   inverses      of the diagonal tiles of L11, lower triangles, w×w for a tile of w columns, one
-//                 after the other; for LU those of the transpose of U11 in a second array
+//   inverses      of the diagonal tiles of L11, lower triangles. Without LU they are folded into
+//                 what the tile has free above its diagonal and one more column, so that columns
+//                 stay columns (`folded`); those of LU lie apart, w×(w+1) for a tile of w columns,
+//                 one after the other, with those of the transpose of U11 folded into them
 //   contribution  without LU: block columns of 64 columns, each from its diagonal tile down, one
 //                 after the other; of LU the whole m×m block
 // Fronts and contribution blocks: Duff, Reid, "The multifrontal solution of indefinite sparse
@@ -42,6 +46,18 @@ template <class T> __device__ constexpr int padded(int n) {
     return (n + wide - 1) / wide * wide;
 }
 
+// The inverse of the diagonal tile of a row of tiles of L11. Column c of it is above the diagonal in
+// column w−c of the tile, of w columns, where L has nothing: its entry (r, c) in row r−c.
+template <class T> __device__ inline Matrix<T> folded(Matrix<T> row) {
+    return {row.data + row.cols * row.ld, row.rows, row.rows, -(row.ld + 1)};
+}
+
+// The inverses of LU of a diagonal tile of w columns: of L, or `upper` of the transpose of U.
+template <class T> __device__ inline Matrix<T> inverse_apart(T *first, int i, int w, bool upper) {
+    Matrix<T> lower{first + FRONT_TILE * (FRONT_TILE + 1) * (long long)i, w, w, w};
+    return upper ? folded(lower) : lower;
+}
+
 // The blocks of one front.
 template <class T> struct Front {
     int s, k, m, pivot_tiles, update_tiles;
@@ -49,12 +65,18 @@ template <class T> struct Front {
     const Fronts *tree;
 
     __device__ void set(const Fronts &f, int front, T *factor) {
-        s = front, k = pivots_of(f, s), m = updates_of(f, s), panel = factor + f.panel[s],
-        tree = &f;
+        s = front, tree = &f;
+        set(pivots_of(f, s), updates_of(f, s), factor + f.panel[s]);
+    }
+    __device__ void set(int pivots, int updates, T *at) {
+        k = pivots, m = updates, panel = at;
         pivot_tiles = ceil_div(k, FRONT_TILE), update_tiles = ceil_div(m, FRONT_TILE);
     }
 
-    __device__ int ld() const { return padded<T>(padded<T>(k) + m); }
+    // Of tile row i of L, and of the upper panel.
+    __device__ int ld(int i) const {
+        return padded<T>(LU ? padded<T>(k) + m : i < pivot_tiles ? rows(i) : m);
+    }
     __device__ int upper_ld() const { return padded<T>(m); }
     // Rows in tile t, and the first of them among the front's k + m.
     __device__ int rows(int t) const {
@@ -64,15 +86,22 @@ template <class T> struct Front {
     __device__ int first(int t) const {
         return t < pivot_tiles ? FRONT_TILE * t : k + FRONT_TILE * (t - pivot_tiles);
     }
-    // Tile row i of L, all k columns.
+    // Tile row i of L, all columns that are kept.
     __device__ Matrix<T> lower(int i) const {
-        int row = i < pivot_tiles ? FRONT_TILE * i : padded<T>(k) + FRONT_TILE * (i - pivot_tiles);
-        return {panel + row, rows(i), k, ld()};
+        if (i >= pivot_tiles) {
+            int first = (LU ? padded<T>(k) : 0) + FRONT_TILE * (i - pivot_tiles);
+            return {panel + first, rows(i), k, ld(i)};
+        }
+        if (LU) return {panel + FRONT_TILE * i, rows(i), k, ld(i)};
+        constexpr long long tile = FRONT_TILE * FRONT_TILE;
+        T *own = panel + (long long)k * padded<T>(m);
+        return {own + tile * (i * (i + 1) / 2) + FRONT_TILE * i, rows(i),
+            min_(FRONT_TILE * (i + 1), k), ld(i)};
     }
     // Tile row i ≥ pivot_tiles of the transpose of U12, all k columns.
     __device__ Matrix<T> upper(int i) const {
         return {
-            panel + (long long)k * ld() + FRONT_TILE * (i - pivot_tiles), rows(i), k, upper_ld()};
+            panel + (long long)k * ld(0) + FRONT_TILE * (i - pivot_tiles), rows(i), k, upper_ld()};
     }
 };
 

@@ -31,7 +31,7 @@ __device__ __forceinline__ void load(T (&e)[16], int (&row)[values_each], const 
     if constexpr (ROWS) {
         int other = TILE * i + threadIdx.x / 32 * 8;
         load_rows<paired<T>>(
-            e, f.panel + TILE * t.tile + (long long)other * f.ld(), f.ld(), TILE, f.k - other);
+            e, f.panel + TILE * t.tile + (long long)other * f.ld(i), f.ld(i), TILE, f.k - other);
     } else {
         Matrix<T> a = upper_last ? f.upper(i) : f.lower(i);
         load_columns<paired<T>>(e, &a(0, column), a.ld, a.rows, f.k - column);
@@ -100,7 +100,7 @@ __device__ inline void run_tile(const Solve<T> &s, const Fronts &tree, const Sol
     Steps steps{updates, whole ? f.pivot_tiles : t.first};
     T sum[2][W];
     if (whole) {
-        fetch_inverse(memory, s.inverses + t.inverse + (long long)t.tile * TILE * TILE, rows);
+        fetch_inverse(memory, inverse_of(s, t, f, t.tile, upper_last));
         if (LDL) {
             each_value([&](int r, int j, int at, int) {
                 if (r < rows) memory.b[at] = take_y(s, t, r, j);

@@ -60,8 +60,7 @@ __device__ inline void fetch_vector(
 __device__ inline void solve_front(
     const Solve<T> &s, const Fronts &tree, Turns<true, T> &turns, T *factor) {
     const SolveTask &t = *turns.task;
-    const T *inverse = s.inverses + t.inverse;
-    Matrix<T> below = rows_below(t, front_of(t, factor), upper_last);
+    Matrix<T> below = rows_below(t, factor, upper_last);
     T *mine = shared_memory<T>() + threadIdx.x / 32 * (SMALL_LD * W),
       *updates = mine + padded<T>(t.k);
     T e[ahead][16], sum[2][W];
@@ -70,8 +69,12 @@ __device__ inline void solve_front(
         int c = steps.column(q);
         if (q < steps.updates)
             load_columns<paired<T>>(
-                e, &below(steps.row(q), c), below.ld, t.m - steps.row(q), t.k - c);
-        else load_columns<false>(e, inverse + c * t.k, t.k, t.k, t.k - c, c);
+                e, below.data + steps.row(q) + c * below.ld, below.ld, t.m - steps.row(q), t.k - c);
+        else {
+            Matrix<const T> inverse =
+                inverse_of(s, t, factor, upper_last);  // here it takes no registers
+            load_columns<false>(e, inverse.data + c * inverse.ld, inverse.ld, t.k, t.k - c, c);
+        }
     };
     fetch_vector(s, tree, t, mine);
     turns.look_ahead();

@@ -20,7 +20,7 @@ __device__ __forceinline__ void load(T (&e)[16], const Front<T> &f, int i, int p
     if (upper_first && i < f.pivot_tiles) {
         int own = TILE * i + threadIdx.x / 32 * 8;
         load_columns<paired<T>>(
-            e, f.panel + TILE * p + (long long)own * f.ld(), f.ld(), TILE, f.k - own);
+            e, f.panel + TILE * p + (long long)own * f.ld(i), f.ld(i), TILE, f.k - own);
     } else {
         Matrix<T> a = upper_first ? f.upper(i) : f.lower(i);
         load_rows<paired<T>>(e, &a(0, column), a.ld, a.rows, f.k - column);
@@ -72,7 +72,7 @@ __device__ inline void pivot_tile(
     int i = t.tile, rows = f.rows(i);
     T sum[2][W];
     subtrahend(sum, s, t, f, i, memory.staged, [&] {
-        fetch_inverse(memory, s.inverses + t.inverse + (long long)i * TILE * TILE, rows);
+        fetch_inverse(memory, inverse_of(s, t, f, i, upper_first));
         fetch_rows(memory.b, s, t, TILE * i, rows, true);
     });
     copy_async_wait<0>();

@@ -37,10 +37,15 @@ template <int ORDER> struct Small {
     __device__ int k() const { return tile.front.k; }
     __device__ int m() const { return tile.front.m; }
     __device__ int order() const { return k() + m(); }
-    __device__ int ld() const { return padded<T>(padded<T>(k()) + m()); }
-    // Row `lane` of L in the factor, and the contribution block less its first row and column.
+    // Row `lane` of L in the factor, its leading dimension, and the contribution block less its
+    // first row and column.
     __device__ T *row() const {
-        return to.factor + tile.front.panel + lane + (lane < k() ? 0 : padded<T>(k()) - k());
+        T *first = to.factor + tile.front.panel + lane;
+        if (lane < k()) return first + (LU ? 0 : k() * padded<T>(m()));
+        return first + (LU ? padded<T>(k()) : 0) - k();
+    }
+    __device__ int ld() const {
+        return padded<T>(LU ? padded<T>(k()) + m() : lane < k() ? k() : m());
     }
     __device__ T *block() const { return to.factor + tile.front.block - k() * (1 + m()); }
 
@@ -104,8 +109,10 @@ template <int ORDER> struct Small {
         for (int pass = 0; pass < passes; ++pass) {
             bool upper = LU && (passes == 1 ? lane >= k : pass == 1);
             int row = upper && passes == 1 ? lane - k : lane;
-            T *kept = (upper ? to.upper_inverses : to.inverses) + tile.front.inverse;
-            tile.invert_row(k, row < k ? row : -1, upper, kept);
+            T *own = to.factor + tile.front.panel + k * padded<T>(m());
+            Matrix<T> kept = LU ? inverse_apart(to.inverses + tile.front.inverse, 0, k, upper)
+                                : folded(Matrix<T>{own, k, k, padded<T>(k)});
+            tile.invert_row(k, row < k ? row : -1, upper, kept.data, kept.ld);
         }
     }
 };

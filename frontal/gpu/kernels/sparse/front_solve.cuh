@@ -95,9 +95,19 @@ __device__ inline void divide(const Solve<T> &s, const SolveTask &t, int row, T 
 
 template <class T> __device__ inline Front<T> front_of(const SolveTask &t, T *factor) {
     Front<T> f;
-    f.s = 0, f.k = t.k, f.m = t.m, f.panel = factor + t.panel, f.tree = nullptr;
-    f.pivot_tiles = ceil_div(t.k, TILE), f.update_tiles = ceil_div(t.m, TILE);
+    f.s = 0, f.tree = nullptr;
+    f.set(t.k, t.m, factor + t.panel);
     return f;
+}
+
+// The inverse of a diagonal tile, as front.cuh has it.
+template <class T>
+__device__ inline Matrix<const T> inverse_of(
+    const Solve<T> &s, const SolveTask &t, const Front<T> &f, int i, bool upper) {
+    int w = f.rows(i);
+    if (LU) return inverse_apart(s.inverses + t.inverse, i, w, upper);
+    Matrix<T> found = folded(f.lower(i));
+    return {found.data, w, w, found.ld};
 }
 
 // --- products with 8 columns of a tile for each warp ---------------------------------------------
@@ -118,11 +128,11 @@ template <bool PAIRED> __device__ inline int lane_row_of_column(int q) {
     return PAIRED ? 2 * lane + 16 * (q / 2) + q % 2 : lane + 8 * q;
 }
 
-// e ← up to 64×8 entries by rows, if not PAIRED from row `first` on; zeros outside, but for a row
-// behind the last one.
+// e ← up to 64×8 entries by rows, if not PAIRED from row first + c on in column c; zeros outside,
+// but for a row behind the last one.
 template <bool PAIRED, class T>
 __device__ inline void load_rows(
-    T (&e)[16], const T *a, int ld, int rows, int columns, int first = 0) {
+    T (&e)[16], const T *a, int ld, int rows, int columns, int first = -8) {
     a += lane_row<PAIRED>(0);
 #pragma unroll
     for (int c = 0; c < 8; ++c, a += ld) {
@@ -134,17 +144,17 @@ __device__ inline void load_rows(
 #pragma unroll
             for (int h = 0; h < 2; ++h) {
                 int row = lane_row<false>(h);
-                e[2 * c + h] = row >= first && row < rows && c < columns ? a[32 * h] : zero<T>();
+                e[2 * c + h] =
+                    row >= first + c && row < rows && c < columns ? a[32 * h] : zero<T>();
             }
         }
     }
 }
 
-// e ← up to 64×8 entries by columns, if not PAIRED from row `first` on; zeros outside, but for a
-// row behind the last one.
+// e ← the same by columns.
 template <bool PAIRED, class T>
 __device__ inline void load_columns(
-    T (&e)[16], const T *a, int ld, int rows, int columns, int first = 0) {
+    T (&e)[16], const T *a, int ld, int rows, int columns, int first = -8) {
     int column = threadIdx.x % 32 / 8;
     a += lane_row_of_column<PAIRED>(0) + column * ld;
 #pragma unroll
@@ -158,7 +168,8 @@ __device__ inline void load_columns(
                 if (inside && row < rows) two = *reinterpret_cast<const Two<T> *>(a + 8 * q);
                 e[8 * u + q] = two.e[0], e[8 * u + q + 1] = two.e[1];
             } else {
-                e[8 * u + q] = inside && row >= first && row < rows ? a[8 * q] : zero<T>();
+                bool there = row >= first + column + 4 * u && row < rows;
+                e[8 * u + q] = inside && there ? a[8 * q] : zero<T>();
             }
         }
     }

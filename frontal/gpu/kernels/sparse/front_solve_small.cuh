@@ -7,8 +7,18 @@
 template <bool REVERSED, class T> using Turns = WarpTickets<warps, REVERSED, SolveTask, Solve<T>>;
 
 // The rows of L, or with `upper` of the transpose of U, below the only pivot tile of a small front.
+// As Front has them; this takes fewer registers.
 template <class T>
-__device__ inline Matrix<T> rows_below(const SolveTask &t, const Front<T> &f, bool upper) {
-    Matrix<T> a = upper ? f.upper(1) : f.lower(1);
-    return {a.data, t.m, t.k, a.ld};
+__device__ inline Matrix<T> rows_below(const SolveTask &t, T *factor, bool upper) {
+    int k = padded<T>(t.k), m = padded<T>(t.m);
+    int first = upper ? t.k * (k + m) : LU ? k : 0, ld = LU && !upper ? k + m : m;
+    return {factor + t.panel + first, t.m, t.k, ld};
+}
+// The inverse of its only diagonal tile.
+template <class T>
+__device__ inline Matrix<const T> inverse_of(
+    const Solve<T> &s, const SolveTask &t, T *factor, bool upper) {
+    if (LU) return inverse_apart(s.inverses + t.inverse, 0, t.k, upper);
+    int ld = padded<T>(t.k);
+    return {factor + t.panel + t.k * (padded<T>(t.m) + ld), t.k, t.k, -(ld + 1)};
 }

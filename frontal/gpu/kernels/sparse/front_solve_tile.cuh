@@ -17,16 +17,15 @@ template <class T> struct TileMemory {
     T *sums;    // those by rows of each warp, and those by columns
     T *b;       // the tile's own rows
     T *inverse;
-    const T *kept;  // IN_PLACE: the inverse, and its order
-    int order;
+    Matrix<const T> kept;  // IN_PLACE: the inverse
 
     __device__ static TileMemory here() {
         T *p = shared_memory<T>();
-        return {p, p + 2 * VALUES, p + (warps + 3) * VALUES, p + (warps + 4) * VALUES, nullptr, 0};
+        return {p, p + 2 * VALUES, p + (warps + 3) * VALUES, p + (warps + 4) * VALUES, {}};
     }
     __device__ T inverse_at(int r, int c) const {
         if (!IN_PLACE) return inverse[r + c * INVERSE_LD];
-        return r < order && c <= r ? kept[r + c * order] : zero<T>();
+        return r < kept.rows && c <= r ? kept(r, c) : zero<T>();
     }
 };
 
@@ -40,19 +39,20 @@ template <class F> __device__ inline void each_value(F f) {
     }
 }
 
-// Begin to fetch the inverse of a pivot tile of w columns, a lower triangle; zeros around it.
+// Begin to fetch the inverse of a pivot tile, a lower triangle; zeros around it.
 template <class T>
-__device__ inline void fetch_inverse(TileMemory<T> &memory, const T *kept, int w) {
+__device__ inline void fetch_inverse(TileMemory<T> &memory, Matrix<const T> kept) {
     if (IN_PLACE) {
-        memory.kept = kept, memory.order = w;
+        memory.kept = kept;
         return;
     }
     T *inverse = memory.inverse;
 #pragma unroll 4
     for (int e = threadIdx.x; e < TILE * TILE; e += threads) {
         int r = e % TILE, c = e / TILE;
-        bool valid = r < w && c <= r;
-        copy_async<sizeof(T)>(inverse + r + c * INVERSE_LD, kept + (valid ? r + c * w : 0), valid);
+        bool valid = r < kept.rows && c <= r;
+        copy_async<sizeof(T)>(
+            inverse + r + c * INVERSE_LD, kept.data + (valid ? r + c * kept.ld : 0), valid);
     }
     copy_async_commit();
 }

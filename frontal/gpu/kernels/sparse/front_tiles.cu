@@ -62,8 +62,10 @@ using Tasks = TileTasks<T>;
 // One task, as all threads know it.
 struct Task {
     Front<T> front;
-    T *sent;     // messages of the front's first diagonal tiles
-    T *product;  // L·D
+    Matrix<T> row;          // tile row i of L
+    Matrix<T> other, kept;  // without LU: tile row j of the second factor, and the inverse in it
+    T *sent;                // messages of the front's first diagonal tiles
+    T *product;             // L·D
     int number, i, j, epoch, need, sent_tiles;
     Part part;
 };
@@ -152,11 +154,10 @@ __device__ inline void assemble(
     __syncthreads();
 }
 
-// Tile row i of the second factor: of L, or of L·D.
-__device__ inline Matrix<T> second_factor(const Task &task, int i) {
-    Matrix<T> row = task.front.lower(i);
-    if (LDL) row.data = task.product + (row.data - task.front.panel);
-    return row;
+// The same of L·D as a part of L.
+__device__ inline Matrix<T> times_d(const Task &task, Matrix<T> lower) {
+    lower.data = task.product + (lower.data - task.front.panel);
+    return lower;
 }
 
 __device__ __forceinline__ void accumulate(Product &tile, const Task &task, const Tasks &tasks) {
@@ -172,11 +173,11 @@ __device__ __forceinline__ void accumulate(Product &tile, const Task &task, cons
         auto columns = [&](Matrix<T> row) { return row.at(0, first, SIZE, depth); };
         if constexpr (!LU) {
             tile.template multiply<NoTrans, (conjugates ? ConjTrans : Transposed), true>(
-                columns(f.lower(i)), columns(second_factor(task, j)), work());
+                columns(task.row), columns(task.other), work());
         } else {
             auto above = [&](int c) {  // U(p…, c) where it lies in the diagonal block
-                return Matrix<T>{f.panel + (long long)SIZE * c * f.ld(), f.k, f.rows(c), f.ld()}.at(
-                    first, 0, depth);
+                return Matrix<T>{f.panel + (long long)SIZE * c * f.ld(c), f.k, f.rows(c), f.ld(c)}
+                    .at(first, 0, depth);
             };
             if (swapped && i < f.pivot_tiles)
                 tile.template multiply<Transposed, Transposed, true>(
@@ -264,7 +265,7 @@ __device__ __noinline__ void sum_up(const Task &task, const Tasks &tasks, T *fac
     if (j >= f.pivot_tiles) return finish_contribution(tile, task, tasks, factor);
     if (!LU && task.i == j && j)
         return store_difference(
-            tile, f.lower(j).at(0, j * SIZE), tasks.upper_done + f.tree->tile_row[f.s] + j);
+            tile, task.row.at(0, j * SIZE), tasks.upper_done + f.tree->tile_row[f.s] + j);
     subtract(tile, task, task.i > j ? assembled() : work());
 }
 
@@ -321,6 +322,9 @@ extern "C" __global__ void __launch_bounds__(threads, residents)
         if (LDL) task.product = tasks.products + tasks.product[item.x];
         task.i = item.y, task.j = item.z, task.epoch = item.w % PART_BIT,
         task.part = Part(item.w / PART_BIT), task.need = tasks.need[item.x];
+        task.row = task.front.lower(task.i);
+        if (!LU) task.other = task.front.lower(task.j), task.kept = folded(task.other);
+        if (LDL) task.other = times_d(task, task.other);
     };
     auto end = [&] {
         if (threadIdx.x == 0) release_add(tasks.epoch + task.epoch, 1);

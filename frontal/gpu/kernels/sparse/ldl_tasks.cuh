@@ -24,10 +24,10 @@ __device__ __noinline__ void finish_ldl(const Task &task, const Tasks &tasks) {
     if (threadIdx.x < SIZE) ones[row] = one<T>();
     __syncthreads();
     invert_lower(block, inverse, ones, w);
-    keep_inverse(inverse, tasks.inverses + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE, w);
+    keep_inverse(inverse, folded(task.row));
     if (threadIdx.x == 0 && replaced) atomicAdd(tasks.outcome + 1, replaced);
     publish(task, tasks, j);
-    Matrix<T> target = f.lower(j).at(0, j * SIZE);
+    Matrix<T> target = task.row.at(0, j * SIZE);
 #pragma unroll 8
     for (int k = threadIdx.x / SIZE; k < w; k += threads / SIZE)
         if (row >= k && row < w)
@@ -47,8 +47,7 @@ struct Below {
     __device__ Below(const Task &task, const Tasks &tasks) {
         const Front<T> &f = task.front;
         int w = f.rows(task.j);
-        product = second_factor(task, task.i).at(0, task.j * SIZE, SIZE, w);
-        lower = f.lower(task.i).at(0, task.j * SIZE, SIZE, w);
+        lower = task.row.at(0, task.j * SIZE, SIZE, w), product = times_d(task, lower);
         largest = tasks.largest + f.tree->start[f.s] + task.j * SIZE;
     }
 };
@@ -87,7 +86,7 @@ __device__ __noinline__ int follow(const Task &task, const Tasks &tasks, bool ne
     constexpr int LAST = SIZE - 16;
     const Front<T> &f = task.front;
     int i = task.i, w = f.rows(task.j), row = threadIdx.x % SIZE;
-    Matrix<T> stored = f.lower(i).at(0, i * SIZE);
+    Matrix<T> stored = task.row.at(0, i * SIZE);
     Below below(task, tasks);
     T *reciprocals = scratch();
     Follower<T> follower{assembled(), work(), messages(task, task.j), below.lower, order()};
@@ -139,7 +138,7 @@ __device__ __noinline__ void solve_rest(const Task &task, const Tasks &tasks, in
     auto blocks = reinterpret_cast<ColumnInverse<T> *>(scratch());
     TileTimesInverse<T> rest;
     const int *began = follows(task) ? order() : nullptr;
-    multiply_rest(rest, task, tasks, tasks.inverses, true, p, began, [&] {
+    multiply_rest(rest, task, tasks, task.kept, true, p, began, [&] {
         if (threadIdx.x < task.front.rows(task.j))
             blocks[threadIdx.x].set(tasks.diagonal + first, tasks.coupling + first);
     });
@@ -171,5 +170,5 @@ __device__ __noinline__ void prepare_diagonal(const Task &task, const Tasks &tas
     fetch_tile(assembled(), below.lower);
     copy_async_wait<0>();
     __syncthreads();
-    subtract_product(work(), assembled(), f.lower(i).at(0, i * SIZE));
+    subtract_product(work(), assembled(), task.row.at(0, i * SIZE));
 }

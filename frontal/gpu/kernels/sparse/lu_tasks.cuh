@@ -8,6 +8,12 @@
 #include "sparse/rest_tasks.cuh"
 #include "sparse/tile_copies.cuh"
 
+// Where an inverse of diagonal tile j is: of L, or of the transpose of U.
+__device__ inline Matrix<T> kept_inverse(const Task &task, const Tasks &tasks, bool upper) {
+    const Front<T> &f = task.front;
+    return inverse_apart(tasks.inverses + f.tree->inverse[f.s], task.j, f.rows(task.j), upper);
+}
+
 // Where rows go: pivots[start + …] holds the place of each row of a diagonal tile until all is done
 // (front_pivots makes LAPACK's interchanges of it). A column that is null in the tile, and has a
 // part elsewhere, is infinite in `largest`.
@@ -30,17 +36,16 @@ __device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
     __syncthreads();
     if constexpr (TWO_INVERSES) invert_both(block, lower, upper, ones, scales, w);
     else invert_lower(block, lower, ones, w);
-    long long offset = f.tree->inverse[f.s] + (long long)j * SIZE * SIZE;
-    keep_inverse(lower, tasks.inverses + offset, w);
+    keep_inverse(lower, kept_inverse(task, tasks, false));
     if constexpr (!TWO_INVERSES) {
         __syncthreads();
         invert_lower<true>(block, lower, scales, w);
         upper = lower;
     }
-    keep_inverse(upper, tasks.upper_inverses + offset, w);
+    keep_inverse(upper, kept_inverse(task, tasks, true));
     publish(task, tasks, j);
     publish(task, tasks, j, true);
-    Matrix<T> target = f.lower(j).at(0, j * SIZE);
+    Matrix<T> target = task.row.at(0, j * SIZE);
 #pragma unroll 8
     for (int c = threadIdx.x / SIZE; c < w; c += threads / SIZE)
         if (row < w) target(row, c) = block[row + c * ld];
@@ -123,7 +128,7 @@ __device__ __noinline__ int follow(const Task &task, const Tasks &tasks) {
 __device__ __noinline__ void finish_beside(const Task &task, const Tasks &tasks, int p) {
     bool upper = task.part == UPPER_PART;
     TileTimesInverse<T> rest;
-    multiply_rest(rest, task, tasks, upper ? tasks.inverses : tasks.upper_inverses, upper, p);
+    multiply_rest(rest, task, tasks, kept_inverse(task, tasks, !upper), upper, p);
     Beside to(task, tasks);
     bool large = false;
     rest.each([&](int r, int c, T &v) {

@@ -11,20 +11,19 @@ struct Places {
     __device__ int operator[](int c) const { return place[began ? began[c] : c]; }
 };
 
-// rest ← the tile from column p on times one of the inverses of the diagonal tile, when these are
+// rest ← the tile from column p on times the inverse of the diagonal tile that is `kept`, when it is
 // there; if it `moves`, with columns interchanged as rows of that tile, beginning with those that
 // `began` names. Precondition: columns before p are solved for, and their product is subtracted from
 // the others. `other` is done by all while the inverse is on its way.
 template <class Other = Nothing>
 __device__ __forceinline__ void multiply_rest(TileTimesInverse<T> &rest, const Task &task,
-    const Tasks &tasks, const T *inverses, bool moves, int p, const int *began = nullptr,
+    const Tasks &tasks, Matrix<T> kept, bool moves, int p, const int *began = nullptr,
     Other other = {}) {
     const Front<T> &f = task.front;
     int j = task.j, w = f.rows(j);
     T *tile = assembled(), *inverse = work();
     wait_for_diagonal(task, tasks);
-    const T *kept = inverses + f.tree->inverse[f.s] + (long long)j * SIZE * SIZE;
-    fetch_tile(inverse, Matrix<const T>{kept, w, w, w});
+    fetch_inverse(inverse, kept);
     other();
     const int *places = tasks.pivots + f.tree->start[f.s] + j * SIZE;
     if (moves) interchange_columns(tile, Places{places, began}, w);

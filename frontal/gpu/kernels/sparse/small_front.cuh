@@ -183,9 +183,9 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
     }
 
     // Row `row` of the inverse X of the n×n lower triangle of L (of the transpose of U where
-    // `upper`), of X·L = I, the last columns first: kept[row + n·j] for all j; −1 for none. X takes
-    // the place of L.
-    __device__ void invert_row(int n, int row, bool upper, T *kept) {
+    // `upper`), of X·L = I, the last columns first: kept[row + step·j] for j ≤ row; −1 for none. X
+    // takes the place of L.
+    __device__ void invert_row(int n, int row, bool upper, T *kept, int step) {
         int down = LU && upper ? LD : 1, across = LU && upper ? 1 : LD;
         bool unit = SQUARE && !upper;
 #pragma unroll 1
@@ -210,10 +210,10 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
 #pragma unroll
                 for (int i = 0; i < j; ++i) x[i] = fma_(-x[j], from[j * down + i * across], x[i]);
             }
-            T *target = kept + row + begin * n;
+            T *target = kept + row + begin * step;
 #pragma unroll
-            for (int j = 0; j < NB; ++j, target += n)
-                if (row >= 0 && begin + j < n) *target = x[j];
+            for (int j = 0; j < NB; ++j, target += step)
+                if (begin + j <= row) *target = x[j];
             if (q == 0) return;
             sync();  // these columns are needed no more
 #pragma unroll

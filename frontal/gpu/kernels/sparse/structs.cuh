@@ -56,8 +56,8 @@ struct Fronts {
     // Where the children of each front begin, and one more; and they.
     const int *child_pointer;
     const int *children;
-    // Where each front's panel is in the factor, its inverses among the inverses, and
-    // its contribution block in the factor's memory.
+    // Where each front's panel is in the factor, LU's inverses among those, and its
+    // contribution block in the factor's memory.
     const long long *panel;
     const long long *inverse;
     const long long *block;
@@ -109,7 +109,6 @@ struct SmallFronts {
 template <class T> struct SmallOutputs {
     T *factor;
     T *inverses;
-    T *upper_inverses;
     int *pivots;
     // LDL: D(j,j), and D(j+1,j) of 2×2 pivots, zero elsewhere.
     T *diagonal;
@@ -147,7 +146,6 @@ template <class T> struct TileTasks {
     int *done;
     int *upper_done;
     T *inverses;
-    T *upper_inverses;
     // Factors of diagonal tiles as messages, 64×64 each; for LU two of them.
     T *sent;
     // Number of each front's first of them, and one more.
@@ -257,23 +255,22 @@ static_assert(OFFSET_OF(SmallFronts, maps) == 16);
 static_assert(OFFSET_OF(SmallFronts, entries) == 24);
 static_assert(OFFSET_OF(SmallFronts, finished) == 32);
 
-static_assert(sizeof(SmallOutputs<SCALAR>) == 72);
+static_assert(sizeof(SmallOutputs<SCALAR>) == 64);
 static_assert(OFFSET_OF(SmallOutputs<SCALAR>, factor) == 0);
 static_assert(OFFSET_OF(SmallOutputs<SCALAR>, inverses) == 8);
-static_assert(OFFSET_OF(SmallOutputs<SCALAR>, upper_inverses) == 16);
-static_assert(OFFSET_OF(SmallOutputs<SCALAR>, pivots) == 24);
-static_assert(OFFSET_OF(SmallOutputs<SCALAR>, diagonal) == 32);
-static_assert(OFFSET_OF(SmallOutputs<SCALAR>, coupling) == 40);
-static_assert(OFFSET_OF(SmallOutputs<SCALAR>, largest) == 48);
-static_assert(OFFSET_OF(SmallOutputs<SCALAR>, outcome) == 56);
-static_assert(OFFSET_OF(SmallOutputs<SCALAR>, tiny) == 64);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, pivots) == 16);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, diagonal) == 24);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, coupling) == 32);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, largest) == 40);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, outcome) == 48);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, tiny) == 56);
 
 static_assert(sizeof(Entries) == 24);
 static_assert(OFFSET_OF(Entries, begin) == 0);
 static_assert(OFFSET_OF(Entries, source) == 8);
 static_assert(OFFSET_OF(Entries, place) == 16);
 
-static_assert(sizeof(TileTasks<SCALAR>) == 208);
+static_assert(sizeof(TileTasks<SCALAR>) == 200);
 static_assert(OFFSET_OF(TileTasks<SCALAR>, list) == 0);
 static_assert(OFFSET_OF(TileTasks<SCALAR>, count) == 8);
 static_assert(OFFSET_OF(TileTasks<SCALAR>, entries) == 16);
@@ -286,18 +283,17 @@ static_assert(OFFSET_OF(TileTasks<SCALAR>, finished) == 80);
 static_assert(OFFSET_OF(TileTasks<SCALAR>, done) == 88);
 static_assert(OFFSET_OF(TileTasks<SCALAR>, upper_done) == 96);
 static_assert(OFFSET_OF(TileTasks<SCALAR>, inverses) == 104);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, upper_inverses) == 112);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, sent) == 120);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, first_sent) == 128);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, products) == 136);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, product) == 144);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, pivots) == 152);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, diagonal) == 160);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, coupling) == 168);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, largest) == 176);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, outcome) == 184);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, tiny) == 192);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, trace) == 200);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, sent) == 112);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, first_sent) == 120);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, products) == 128);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, product) == 136);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, pivots) == 144);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, diagonal) == 152);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, coupling) == 160);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, largest) == 168);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, outcome) == 176);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, tiny) == 184);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, trace) == 192);
 
 static_assert(sizeof(SolveTask) == 64);
 static_assert(OFFSET_OF(SolveTask, panel) == 0);

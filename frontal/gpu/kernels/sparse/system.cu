@@ -176,7 +176,8 @@ __device__ inline int front_of(const Fronts &tree, int fronts, int c) {
 __device__ inline T pivot_of(const Fronts &tree, int fronts, int c, T *panels) {
     Front<T> f;
     f.set(tree, front_of(tree, fronts, c), panels);
-    return f.panel[(long long)(c - tree.start[f.s]) * (f.ld() + 1)];
+    int j = c - tree.start[f.s];
+    return f.lower(j / FRONT_TILE)(j % FRONT_TILE, j);
 }
 
 // The diagonal of L (Cholesky), U (LU) or D in elimination order. A thread an entry.
@@ -264,14 +265,15 @@ extern "C" __global__ void __launch_bounds__(threads, 3)
         f.set(tree, front_of(tree, fronts, c), panels);
         int j = c - tree.start[f.s];
         if (LDL && lane == 0) best[0] = max(best[0], wide(part_bits(coupling[c])));
-        const T *column = f.panel + (long long)j * f.ld();
-        for (int i = (LU ? 0 : j) + lane; i < f.k; i += 32)
-            best[0] = max(best[0], wide(part_bits(column[i])));
-        column += padded<T>(f.k);
-        for (int i = lane; i < f.m; i += 32) best[0] = max(best[0], wide(part_bits(column[i])));
-        column = f.panel + (long long)f.k * f.ld() + (long long)j * f.upper_ld();
-        for (int i = lane; LU && i < f.m; i += 32)
-            best[0] = max(best[0], wide(part_bits(column[i])));
+        auto look = [&](Matrix<T> row, int first) {
+            for (int i = first + lane; i < row.rows; i += 32)
+                best[0] = max(best[0], wide(part_bits(row(i, j))));
+        };
+        int diagonal = j / FRONT_TILE;
+        for (int i = LU ? 0 : diagonal; i < f.pivot_tiles + f.update_tiles; ++i) {
+            look(f.lower(i), !LU && i == diagonal ? j % FRONT_TILE : 0);
+            if (LU && i >= f.pivot_tiles) look(f.upper(i), 0);
+        }
     }
     Teams team(lanes);
     for (long long round = 0; round < team.rounds(n); ++round, team.row += team.step) {

@@ -6,26 +6,29 @@
 
 constexpr int COPIERS = 128, TILE_ENTRIES = TILE_ROWS * TILE_ROWS;
 
-// kept ← the lower triangle of the w×w inverse.
-template <class T> __device__ inline void keep_inverse(const T *inverse, T *kept, int w) {
-    constexpr int ld = tile_ld<T>, wide = Pack16<T>::count;
-    if (w == TILE_ROWS) {
+// The lower triangle of `kept` ← that of the inverse.
+template <class T> __device__ inline void keep_inverse(const T *inverse, Matrix<T> kept) {
+    constexpr int ld = tile_ld<T>;
+    int r = threadIdx.x % TILE_ROWS, c = threadIdx.x / TILE_ROWS;
+    T *to = kept.data + r + c * kept.ld;
 #pragma unroll 8
-        for (int e = threadIdx.x * wide; e < TILE_ENTRIES; e += COPIERS * wide) {
-            int r = e % TILE_ROWS, c = e / TILE_ROWS;
-            auto pack = *reinterpret_cast<const Pack16<T> *>(inverse + r + c * ld);
-#pragma unroll
-            for (int i = 0; i < wide; ++i)
-                if (r + i < c) pack.v[i] = zero<T>();
-            *reinterpret_cast<Pack16<T> *>(kept + e) = pack;
-        }
-        return;
+    for (; c < TILE_ROWS; c += COPIERS / TILE_ROWS, to += COPIERS / TILE_ROWS * kept.ld)
+        if (r >= c && r < kept.rows) *to = inverse[r + c * ld];
+}
+
+// inverse ← the lower triangle that was kept and zeros, where products read them, by asynchronous
+// copies.
+template <class T> __device__ inline void fetch_inverse(T *inverse, Matrix<T> kept) {
+    constexpr int ld = tile_ld<T>, H = TILE_ROWS / 2;
+    int r = threadIdx.x % TILE_ROWS, c = threadIdx.x / TILE_ROWS;
+    const T *from = kept.data + r + c * kept.ld;
+#pragma unroll 8
+    for (; c < (r < H ? H : TILE_ROWS);
+        c += COPIERS / TILE_ROWS, from += COPIERS / TILE_ROWS * kept.ld) {
+        bool valid = r >= c && r < kept.rows;
+        copy_async<sizeof(T)>(inverse + r + c * ld, valid ? from : kept.data, valid);
     }
-#pragma unroll 4
-    for (int e = threadIdx.x; e < TILE_ROWS * w; e += COPIERS) {
-        int r = e % TILE_ROWS, c = e / TILE_ROWS;
-        if (r < w) kept[r + c * w] = r >= c ? inverse[r + c * ld] : zero<T>();
-    }
+    copy_async_commit();
 }
 
 // tile ← a matrix and zeros beyond it, by asynchronous copies. Columns of one of 64×64 begin at

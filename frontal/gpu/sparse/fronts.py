@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from ..._jit import jit
+from ...errors import FactorMemoryError
 from ...method import Method
 from ...protocol import panel_offsets
 from ...symbolic.plan import Plan
@@ -158,6 +159,20 @@ class Fronts:
         out, one_triangle = np.zeros(int(target[-1]), factor.dtype), self.method.one_triangle
         _unpad(factor, out, self.k, self.m, *_arrays_of(layout), target, one_triangle)
         return out
+
+
+def narrow(source: np.ndarray) -> type[np.unsignedinteger]:
+    """The type of these places among the values of A, in lists of a device.
+
+    Raises
+    ------
+    FactorMemoryError
+        If it has no room for them; nor has any device for their factor.
+    """
+    most = np.iinfo(np.uint32).max
+    if source.size > most // 2 and source.max() > most:  # half of them may be left out
+        raise FactorMemoryError(12 * source.size, 12 * most)
+    return np.uint32
 
 
 def _arrays_of(layout: Layout) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

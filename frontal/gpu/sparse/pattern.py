@@ -11,10 +11,9 @@ import numpy as np
 from ...parts import Ahead
 from ..runtime.array import Array
 from .fronts import Fronts
-from .schedule import TILE
 from .small_tasks import SmallTasks, small_tasks
 from .solve_tasks import SolveTasks, solve_tasks
-from .tile_tasks import Tasks, first_sent, tile_tasks
+from .tile_tasks import Tasks, tile_tasks
 
 Made = TypeVar("Made")
 
@@ -86,12 +85,6 @@ class Pattern(Fronts):
     def _made(self, name: str | tuple[str, np.dtype], make: Callable[[Fronts], Made]) -> Made:
         begun = self._begun.pop(name, None)
         return make(self) if begun is None else begun.result()
-
-    @cached_property
-    def messages(self) -> int:
-        """Numbers that blocks send each other during a factorization."""
-        places = TILE // 16 if self.method.indefinite else 0
-        return int(first_sent(self)[-1]) * TILE * (self.method.panels * TILE + places)
 
 
 def _after(before: Ahead[object] | None, work: Callable[[], Made]) -> Made:

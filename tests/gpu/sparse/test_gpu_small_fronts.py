@@ -79,7 +79,7 @@ class Factored:
         self.storage = allocate(pattern, self.dtype)
         for array in (self.storage.panels, self.storage.inverses):
             array[...] = np.nan
-        self.state, values = State(pattern, self.dtype), device.upload(self.values)
+        self.state, values = State(pattern, self.storage), device.upload(self.values)
         given = pattern, self.storage, values, self.tiny, self.state
         for level in small_fronts.launches(*given):
             for part in level:

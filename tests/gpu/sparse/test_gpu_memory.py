@@ -1,11 +1,14 @@
 """What a factor holds on the device: each thing once, and solves in memory of factorizations."""
 
+from dataclasses import replace
+from unittest import mock
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import frontal
-from frontal import problems
+from frontal import machine, problems
 from frontal.gpu.runtime.limits import H200
 from frontal.gpu.sparse import fronts
 from frontal.gpu.sparse.entries import Entries
@@ -170,3 +173,16 @@ def test_lists_are_counted_without_being_made(device, kind, name):
     for lists in (pattern.tasks, *small, pattern.solve_tasks(f8)):
         found += [x for x in vars(lists).values() if isinstance(x, device.xp.ndarray)]
     assert index_bytes(pattern) == sum(x.nbytes for x in found)
+
+
+def test_a_price_of_memory_merges_fewer_fronts():
+    """Fewer zeros are stored, and no more is computed."""
+    a, found = problems.poisson2d(90), []
+    for price in (0.0, machine.H200.fronts.stored, 1e-9):
+        fronts = machine.H200.fronts._replace(stored=price)
+        changed = {"gpu": replace(machine.H200, fronts=fronts)}
+        with mock.patch.dict(machine.MACHINES, changed):
+            found.append(frontal.analyze(a, backend="gpu", ordering="amd"))
+    entries = [one.nnz_factor for one in found]
+    assert entries[0] > entries[1] > entries[2]
+    assert found[0].flops > found[1].flops

@@ -11,7 +11,9 @@ import numpy as np
 
 from . import gpu
 from .cpu.backend import CpuBackend
+from .gpu.runtime.limits import H200
 from .gpu.sparse.backend import GpuBackend
+from .gpu.sparse.footprint import footprint, on_device_like
 from .machine import MACHINES, thread_count
 from .protocol import Backend
 from .symbolic.symbolic import Symbolic
@@ -92,6 +94,27 @@ def chooser(name: str, dtype: np.dtype = _DOUBLE) -> Callable[[float], str]:
     return lambda flops: (
         "gpu" if flops >= GPU_FLOPS and _gpu_found() and not slow_gpu(dtype, _speed()) else "cpu"
     )
+
+
+def memory_on_device(
+    owner: object, symbolic: Symbolic, dtype: np.dtype, values: np.dtype, rhs: int
+) -> dict[str, int]:
+    """Bytes of a factor on the GPU that is there, or else on one like an H200.
+
+    Parameters
+    ----------
+    owner : object
+        See `engine`.
+    dtype, values : numpy.dtype
+        Scalar types of the factor and of the matrix.
+    rhs : int
+        Right-hand sides that are solved for at once.
+    """
+    if gpu.available():
+        found = engine(owner, symbolic, "gpu")
+        if isinstance(found, GpuBackend):
+            return found.memory(dtype, values, rhs)
+    return footprint(symbolic, on_device_like(H200, symbolic), dtype, values, rhs)
 
 
 def engine(owner: object, symbolic: Symbolic, name: str) -> Backend:

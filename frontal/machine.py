@@ -25,7 +25,8 @@ class FrontCost(NamedTuple):
     ``front + entry * (F k + 2 m^2) + flops / (rate * k / (k + half))`` seconds with F = k + m:
     a fixed part, the traffic of its panel and contribution block, and arithmetic whose rate
     reaches half of its best at `half` pivot columns. If it has more than `supernodes.TILE` rows,
-    each of its tiles takes `tile` seconds besides.
+    each of its tiles takes `tile` seconds besides. What an entry of the factor may cost that is
+    saved is `stored` seconds: a price for memory, which takes no time.
     """
 
     front: float
@@ -33,6 +34,7 @@ class FrontCost(NamedTuple):
     rate: float
     half: float
     tile: float = 0.0
+    stored: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ H200 = Machine(
     rate=3e13,  # within 1.3x of grids that take it 4 ms or more
     bandwidth=2e11,
     least_flops=2e7,  # a CPU takes milliseconds for it
-    fronts=FrontCost(front=6e-9, entry=18e-12, rate=1e12, half=12.0, tile=14e-9),
+    fronts=FrontCost(front=6e-9, entry=18e-12, rate=1e12, half=12.0, tile=14e-9, stored=4e-11),
     room=1.6e10,
 )
 # Of some graphs, within 2x. METIS is started as a process, and fed.

@@ -44,9 +44,9 @@ class _Forest(GpuBackend):
         """The factor of all blocks that have one; values are on the device."""
         dtype = np.dtype(values.dtype)
         scales: Given = (scaling.row, scaling.column) if isinstance(scaling, Resident) else None
-        with self._lists(dtype, before):
+        with self._lists(dtype, before, dtype):
             given = self.entries, values, scaling, scales
-            matrix = DeviceMatrix(*given, there=True, hermitian=False)
+            matrix = DeviceMatrix(*given, there=True, hermitian=False, kept=True)
             tiny = tiny_pivot(dtype, self.symbolic.method)
             storage, outcome = self._compute(matrix, dtype, tiny, before)
         return GpuFactor(matrix, storage, outcome.replaced, outcome.examined)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import helpers
-from ..backends import chooser, engine, resolved
+from ..backends import chooser, engine, memory_on_device, resolved
 from ..cached import cached_property
 from ..cpu.layout import Layout
 from ..machine import thread_count
@@ -205,13 +205,22 @@ class Analyzed(Versioned):
         """Bytes of a factorization on this machine, in the analyzed scalar type.
 
         ``factor`` stays, ``contribution`` is the peak of the contribution blocks and goes after
-        the factorization, ``index`` is this analysis, ``total`` their sum.
+        the factorization, ``index`` is this analysis, ``total`` their sum. On a GPU the matrix
+        counts with the factor, what is needed beyond it for contribution blocks stays for the next
+        factorization, and ``solve`` is what solves take besides.
         """
         return self.memory_for(self.dtype)
 
-    def memory_for(self, dtype: Any, threads: int | None = None) -> dict[str, int]:
-        """As `memory`, for a scalar type and a number of threads."""
-        item = np.dtype(dtype).itemsize
+    def memory_for(self, dtype: Any, threads: int | None = None, rhs: int = 1) -> dict[str, int]:
+        """As `memory`, for a scalar type, a number of threads, and so many right-hand sides.
+
+        Threads are those of a CPU; right-hand sides, of one call of `solve`, count on a GPU.
+        """
+        dtype = np.dtype(dtype)
+        if resolved(self.backend, self.flops, dtype) == "gpu":
+            values = np.promote_types(dtype, self.dtype)
+            return memory_on_device(self, self.symbolic, dtype, values, rhs)
+        item = dtype.itemsize
         threads = thread_count() if threads is None else threads
         layout = Layout.of(self.plan, self.symbolic.method, threads)
         parts = {

@@ -47,7 +47,7 @@ def _front_seconds(k, m, model):
     if k + m > TILE:
         tiles = -(-k // TILE) - (-m // TILE)
         seconds += model.tile * 0.5 * tiles * (tiles + 1.0)
-    return seconds
+    return seconds + model.stored * k * (0.5 * k + m)
 
 
 @inner

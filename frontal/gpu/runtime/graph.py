@@ -41,6 +41,8 @@ class Replayed:
     ----------
     runs : int
         Calls so far that were not captured.
+    captured : bool
+        Whether a call was.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Replayed:
     ) -> None:
         self._device, self._begin, self._launches = device, begin, list(launches)
         self.runs: int = 0
+        self.captured = False
         self._replay: Callable[[], bool] | None = None
 
     def __call__(self) -> None:
@@ -55,7 +58,9 @@ class Replayed:
         if self._replay is not None and self._replay():
             self.runs += 1
             return
-        if not self._device.capturing():
+        if self._device.capturing():
+            self.captured = True
+        else:
             self.runs += 1
             if self.runs == 2:
                 self._replay = self._device.record(self._enqueue)

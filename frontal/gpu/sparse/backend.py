@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import FactorMemoryError
 from ...matrix import Canonical
 from ...method import tiny_pivot
 from ...protocol import HostFactor, NumericFactor, PivotFailure, Progress
@@ -21,12 +22,14 @@ from ..runtime.device import Device
 from . import storage as memory
 from .entries import Entries
 from .factor import GpuFactor
-from .factorize import Factorization
-from .health import quoting_memory
+from .footprint import footprint
+from .health import exactly_hermitian, quoting_memory
 from .matrix import DeviceMatrix
 from .pattern import Pattern
 from .prepared import Prepared, begin_kernels
 from .storage import Outcome
+
+_MUCH, _ROW = 8, 1 << 10  # times a factor and its pattern, and bytes a row: more than all takes
 
 
 class GpuBackend:
@@ -71,13 +74,15 @@ class GpuBackend:
         """See `protocol.Backend`; pivots below `tiny` are replaced, if columns go on elsewhere."""
         dtype = np.dtype(values.dtype if dtype is None else dtype)
         before = previous if isinstance(previous, GpuFactor) else None
-        with self._lists(dtype, before):
+        with self._lists(dtype, before, values.dtype):
             scales = before.scales if before is not None and before.scaling is scaling else None
             matrix = DeviceMatrix(
                 self.entries, values, scaling, scales, there=there, hermitian=hermitian
             )
             least = tiny_pivot(dtype, self.symbolic.method) if tiny is None else tiny
             storage, outcome = self._compute(matrix, dtype, least, before)
+        if there and exactly_hermitian(self.symbolic.method, dtype, outcome.examined):
+            matrix.hermitian = self.entries.nnz > 0
         fronts = len(self.pattern.k)
         if progress:
             progress("factorization", fronts, fronts)
@@ -86,11 +91,12 @@ class GpuBackend:
         return GpuFactor(matrix, storage, outcome.replaced, outcome.examined)
 
     @contextmanager
-    def _lists(self, dtype: np.dtype, before: GpuFactor | None) -> Iterator[None]:
+    def _lists(self, dtype: np.dtype, before: GpuFactor | None, values: np.dtype) -> Iterator[None]:
         """Begin the lists of tasks; none is at work any more where that leads nowhere."""
-        with quoting_memory(self._device, lambda: memory.required(self.pattern, dtype)):
+        with quoting_memory(self._device, lambda: self._needed(dtype, values)):
             try:
                 if not self._has_memory(before, dtype):  # where all has begun
+                    self._require(dtype, values)
                     begin_kernels(self.pattern, dtype)
                     self.pattern.begin(dtype)
                 yield
@@ -106,11 +112,11 @@ class GpuBackend:
         if before is not None and self._has_memory(before, dtype):
             storage = before.storage
         else:
-            storage = Prepared(**vars(memory.allocate(pattern, dtype)))
-        if storage.factorization is None or storage.factorization.tiny != tiny:
-            storage.factorization = Factorization(pattern, storage, matrix.values.size, tiny)
-        matrix.put_scaled(storage.factorization.values)
-        state = storage.factorization(matrix.examination)
+            storage = Prepared(**vars(memory.allocate(pattern, dtype, matrix.apart(dtype))))
+        matrix.settle(storage)
+        room = storage.room(pattern, matrix.values, matrix.apart(dtype))
+        matrix.put_scaled(room)
+        state = storage.factorization_of(pattern, room, tiny)(matrix.examination)
         if storage.solver is not None:
             storage.solver.renew()
         return storage, state.read()
@@ -118,6 +124,24 @@ class GpuBackend:
     def _has_memory(self, before: GpuFactor | None, dtype: np.dtype) -> bool:
         """Whether a factor has the memory for another one."""
         return before is not None and before.pattern is self.pattern and before.dtype == dtype
+
+    def _needed(self, dtype: np.dtype, values: np.dtype) -> int:
+        """Bytes that a factor takes, beside what is there of its pattern."""
+        told = self.memory(dtype, values, 1)
+        return told["total"] - (told["index"] if "arrays" in vars(self.pattern) else 0)
+
+    def _require(self, dtype: np.dtype, values: np.dtype) -> None:
+        """Raise if there is too little memory, before any is taken; to count takes time, too."""
+        available, symbolic = self._device.free_memory(), self.symbolic
+        much = _MUCH * (memory.required(self.pattern, dtype) + symbolic.indices.nbytes)
+        if available < much + _ROW * symbolic.n:
+            needed = self._needed(dtype, values)
+            if needed > available:
+                raise FactorMemoryError(needed, available)
+
+    def memory(self, dtype: np.dtype, values: np.dtype, rhs: int) -> dict[str, int]:
+        """Bytes on the device, see `footprint`."""
+        return footprint(self.symbolic, self.pattern, dtype, values, rhs)
 
     def at_once(
         self, matrix: Canonical, matching: Matching | None, previous: NumericFactor | None

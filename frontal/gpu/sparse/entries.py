@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,7 +13,7 @@ from ...symbolic.symbolic import Symbolic
 from ...values import StoredOrder
 from ..runtime.array import Array
 from ..runtime.jit import SCALARS
-from . import launch
+from . import health, launch
 from .pattern import Pattern
 
 _Gathered = tuple[Array | None, Array]
@@ -42,17 +41,46 @@ class Entries:
         self.n, self.nnz = symbolic.n, int(symbolic.indptr[-1])
         upload = self.device.upload
         self.pointer, self.index = upload(symbolic.indptr), upload(symbolic.indices)
-        self.perm, self.row_perm = upload(symbolic.perm), upload(symbolic.row_perm)
+        self.perm = self.row_perm = upload(symbolic.perm)
+        if not np.array_equal(symbolic.row_perm, symbolic.perm):
+            self.row_perm = upload(symbolic.row_perm)
         self.lanes = self._lanes(int(np.diff(symbolic.indptr).max(initial=0)))
         self.long = self.nnz > np.iinfo(np.int32).max
+        self._by_rows: tuple[Array, Array, Array, int] | None = None
         self._orders: WeakKeyDictionary[StoredOrder, _Gathered] = WeakKeyDictionary()
 
     def _lanes(self, longest: int) -> int:
         return launch.row_lanes(self.nnz // max(self.n, 1), longest)
 
-    @cached_property
-    def by_rows(self) -> tuple[Array, Array, Array, int]:
-        """Compressed rows: pointers, columns, positions among the values of A, and lanes."""
+    def by_rows(self, dtype: np.dtype) -> tuple[Array, Array, Array, int]:
+        """Compressed rows: pointers, columns, positions among the values of A, and lanes.
+
+        Parameters
+        ----------
+        dtype : numpy.dtype
+            A scalar type for which kernels are wanted anyway.
+        """
+        if self._by_rows is None:
+            mirror = self._mirror(dtype)
+            same = self.pointer, self.index
+            self._by_rows = self._sorted() if mirror is None else (*same, mirror, self.lanes)
+        return self._by_rows
+
+    def _mirror(self, dtype: np.dtype) -> Array | None:
+        """Where the transposed entry is, for each; None if the pattern is not symmetric."""
+        device, xp, variant = self.device, self.device.xp, {"LONG": self.long}
+        mirror = xp.empty(self.nnz, np.int64 if self.long else np.int32)
+        missing = xp.zeros(1, np.int32)
+        kernel = device.kernel(
+            "system.cu", "system_mirror", dtype, **health.constants(self.pattern, **variant)
+        )
+        blocks = launch.system_blocks(self.n * self.lanes, device.limits)
+        of = np.int32(self.n), np.int32(self.lanes), self.pointer, self.index
+        kernel((blocks,), (launch.SYSTEM_THREADS,), (*of, mirror, missing))
+        return None if device.download(missing)[0] else mirror
+
+    def _sorted(self) -> tuple[Array, Array, Array, int]:
+        """Rows of any pattern."""
         xp = self.device.xp
         position = xp.argsort(self.index, kind="stable")
         column = xp.searchsorted(self.pointer, position, side="right") - 1
@@ -103,24 +131,31 @@ class Entries:
         """The order of the values of a CSC or CSR matrix on the device; None if it is another
         pattern, or not sorted.
         """
-        pointer, index = self.by_rows[:2] if A.format == "csr" else (self.pointer, self.index)
+        pointer, index = self.pointer, self.index
+        if A.format == "csr":
+            pointer, index = self.by_rows(working_dtype(A.data.dtype, "A"))[:2]
         if A.shape != (self.n, self.n) or A.indices.size != self.nnz or A.data.size != self.nnz:
             return None
         same = self.device.xp.stack([(A.indptr == pointer).all(), (A.indices == index).all()])
         return StoredOrder(A.format, (self.nnz,)) if self.device.download(same).all() else None
 
     def arranged(self, values: Array, order: StoredOrder) -> Array:
-        """A copy, by columns and in a scalar type of this package, of values in another order."""
+        """Values in another order by columns, and in a scalar type of this package.
+
+        They are those that were given, and no copy, if nothing is to be done for them.
+        """
         xp = self.device.xp
         given = xp.asarray(values)
         order.require(given)
         given = given.reshape(-1)
         work = working_dtype(given.dtype, "A")
+        if order.is_by_columns and given.dtype == work and given.flags.c_contiguous:
+            return given
         out = xp.empty(self.nnz, work)
         if order.is_by_columns:
             self.device.copy(given, out)
         elif order.place is None:
-            out[self.by_rows[2]] = given
+            out[self.by_rows(work)[2]] = given
         else:
             pointer, position = self._gathered(order, order.place)
             if pointer is None:

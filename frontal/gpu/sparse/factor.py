@@ -152,7 +152,8 @@ class GpuFactor:
 
     def copy(self) -> GpuFactor:
         """See `NumericFactor`."""
-        return GpuFactor(self.place, self.storage.copy(), self.perturbed, self._examined)
+        storage = self.storage.copy(self.pattern)
+        return GpuFactor(self.place.of_copy(storage), storage, self.perturbed, self._examined)
 
     def free(self) -> None:
         """See `NumericFactor`: the memory goes to the pool of the device."""

@@ -24,14 +24,14 @@ _MULTIPLIER, _OF_LDL = 8, 32
 class Factorization:
     """The launches that factorize matrices of one pattern into one storage.
 
-    All memory is taken at the beginning; from the second factorization on a graph is replayed.
+    No memory is taken but for counters; from the second factorization on a graph is replayed.
 
     Parameters
     ----------
     storage : Storage
         What is overwritten.
-    entries : int
-        Number of values of a matrix.
+    values : device array (entries,)
+        Where the values of a matrix are when it is factorized.
     tiny : float
         Pivots below this are made that large, if there are other rows that have their columns.
     trace : device array (tasks, 4) of int64, optional
@@ -40,23 +40,22 @@ class Factorization:
     Attributes
     ----------
     values : device array (entries,)
-        Of the matrix that is factorized; for others to fill.
+        The same.
     """
 
     def __init__(
         self,
         pattern: Pattern,
         storage: Storage,
-        entries: int,
+        values: Array,
         tiny: float,
         trace: Array | None = None,
     ) -> None:
         self.pattern, self.tiny = pattern, tiny
         self._numbers = storage.panels, storage.blocks, storage.largest
-        device, dtype = pattern.device, storage.panels.dtype
-        room = device.xp.empty(max(entries, 1), dtype)
-        self.values: Array = room[:entries]
-        self._state = State(pattern, dtype)
+        device, self.values = pattern.device, values
+        room = values if values.size else device.xp.empty(1, values.dtype)
+        self._state = State(pattern, storage)
         given = pattern, storage, room, tiny, self._state
         self._parts = small_fronts.launches(*given) if pattern.schedule.small.any() else []
         if pattern.tasks.count:

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from ..._jit import jit
+from ...errors import FactorMemoryError
 from ...method import Method
 from ...protocol import panel_offsets
 from ...symbolic.plan import Plan
@@ -178,6 +179,20 @@ class Fronts:
 def tile_rows(count: np.ndarray) -> np.ndarray:
     """Entries of so many rows of tiles of L11, whole ones, with the inverses of diagonal tiles."""
     return TILE * TILE * count * (count + 1) // 2 + TILE * count
+
+
+def narrow(source: np.ndarray) -> type[np.unsignedinteger]:
+    """The type of these places among the values of A, in lists of a device.
+
+    Raises
+    ------
+    FactorMemoryError
+        If it has no room for them; nor has any device for their factor.
+    """
+    most = np.iinfo(np.uint32).max
+    if source.size > most // 2 and source.max() > most:  # half of them may be left out
+        raise FactorMemoryError(12 * source.size, 12 * most)
+    return np.uint32
 
 
 @jit

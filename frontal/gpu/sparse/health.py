@@ -31,6 +31,11 @@ def health_of(method: Method, dtype: np.dtype, found: np.ndarray) -> Health:
     return Health(1 / loss if loss > 1 else 1.0, bool(np.isfinite(size)), hermitian)
 
 
+def exactly_hermitian(method: Method, dtype: np.dtype, found: np.ndarray) -> bool:
+    """Whether an `examination` that compared columns with rows has found no difference."""
+    return method.one_triangle and (method.adjoint or dtype.kind != "c") and found[3] == 0
+
+
 def constants(pattern: Pattern, **others: bool) -> dict[str, int]:
     """Constants of a kernel; what is not set is left out, so that few variants are compiled."""
     return pattern.method.constants | {name: 1 for name, value in others.items() if value}
@@ -45,27 +50,25 @@ def examination(
     index: Array,
     perm: Array,
     values: Array,
-    mirror: Array | None,
+    lanes: int,
     found: Array,
 ) -> Launch:
     """What looks at all pivots of a factor, and at the values of A (by columns) that it is of.
 
     Parameters
     ----------
-    mirror : device array (nnz,) or None
-        Where the value of the transposed entry is, for each value. None: symmetry is no matter.
+    lanes : int
+        Threads that read a column of A to compare it with its row. 0: symmetry is no matter.
     found : device array (6,) of float64
         Zero at first; gets what `health_of` understands, the largest of `largest`, and as an int64
         how many of these are beyond `structs.LIMIT`.
     """
     n = int(pattern.plan.start[-1])
-    long = mirror is not None and mirror.dtype.itemsize > 4
-    variant = constants(pattern, LONG=long)
+    variant = constants(pattern)
     kernel = pattern.device.kernel("system.cu", "system_health", panels.dtype, **variant)
-    where = NULL if mirror is None else mirror
     pivots = *(d or (NULL, NULL)), NULL if largest is None else largest
-    of = pointer, index, perm, values, np.int64(values.size), where, *pivots, found
-    blocks = launch.system_blocks(max(n, values.size), pattern.device.limits)
+    of = pointer, index, perm, values, np.int64(values.size), np.int32(lanes), *pivots, found
+    blocks = launch.system_blocks(max(n * max(lanes, 1), values.size), pattern.device.limits)
     return Launch(kernel, blocks, launch.SYSTEM_THREADS, (*_fronts(pattern, panels), *of))
 
 

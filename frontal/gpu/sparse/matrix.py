@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +14,7 @@ from ..runtime.array import Array
 from ..runtime.graph import Launch
 from . import health, launch
 from .entries import Entries
-from .storage import Blocks
+from .storage import Blocks, Storage
 
 
 class DeviceMatrix:
@@ -23,13 +24,20 @@ class DeviceMatrix:
     ----------
     entries : Entries
     values : array (nnz,) on the host, or on the device if `there`
-        By columns. Kept, not copied, if on the device.
+        By columns.
     scaling : Scaling, optional
         Of rows and columns.
     scales : two device arrays (n,), optional
         The same, if they are there already.
     hermitian : bool
         A is known to be exactly Hermitian.
+    kept : bool
+        Values that are there stay where they are, and as they are, for as long as this lives.
+
+    Attributes
+    ----------
+    values : array (nnz,)
+        Those that were given, until `settle` has put them with their factor.
     """
 
     def __init__(
@@ -41,10 +49,9 @@ class DeviceMatrix:
         *,
         there: bool,
         hermitian: bool,
+        kept: bool = False,
     ) -> None:
-        upload, self._given = entries.device.upload, None
-        if not there:
-            values, self._given = upload(values), values
+        upload, self._given, self._kept = entries.device.upload, None if there else values, kept
         self.values: Array = values
         self.entries, self.scaling, self.hermitian = entries, scaling, hermitian
         if scaling is None:
@@ -52,6 +59,28 @@ class DeviceMatrix:
         elif scales is None:
             scales = upload(scaling.row), upload(scaling.column)
         self.scales: tuple[Array | None, Array | None] = scales
+
+    def settle(self, storage: Storage) -> None:
+        """Put the values into the memory that a factor has for them, or take it."""
+        if self._kept:
+            return
+        given, there = self.values, storage.values
+        if there is None or there.dtype != given.dtype:
+            there = storage.values = self.entries.device.xp.empty(given.size, given.dtype)
+        if given.size and there is not given:
+            self.entries.device.copy(given, there)
+        self.values = there
+
+    def of_copy(self, storage: Storage) -> DeviceMatrix:
+        """The same beside a copy of its factor, which has a copy of the values."""
+        twin = copy(self)
+        twin.values = self.values if storage.values is None else storage.values
+        return twin
+
+    def apart(self, dtype: np.dtype) -> int:
+        """Values that are factorized in this scalar type and are not those that are kept."""
+        same = self.scaling is None and not self._kept and self.values.dtype == dtype
+        return 0 if same else self.entries.nnz
 
     @cached_property
     def host(self) -> Canonical:
@@ -68,9 +97,9 @@ class DeviceMatrix:
         return out
 
     def put_scaled(self, out: Array) -> None:
-        """Put there the values that are factorized, in its scalar type."""
+        """Put there the values that are factorized, in its scalar type, if they are elsewhere."""
         entries, (row, column) = self.entries, self.scales
-        if not entries.nnz:
+        if not entries.nnz or out is self.values:
             return
         if row is None or column is None:
             entries.device.copy(self.values, out)
@@ -110,7 +139,6 @@ class DeviceMatrix:
         """
         entries = self.entries
         of = entries.pointer, entries.index, entries.perm, values
-        # by rows and by columns, the entries of one triangle are the other's mirror images
         unknown = (again or self._given is None) and entries.pattern.method.one_triangle
-        mirror = entries.by_rows[2] if unknown else None
-        return health.examination(entries.pattern, panels, d, largest, *of, mirror, found)
+        lanes = entries.lanes if unknown else 0
+        return health.examination(entries.pattern, panels, d, largest, *of, lanes, found)

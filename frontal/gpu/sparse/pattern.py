@@ -12,10 +12,9 @@ from ...machine import thread_count
 from ...parts import Ahead
 from ..runtime.array import Array
 from .fronts import Fronts
-from .schedule import TILE
 from .small_tasks import SmallTasks, small_tasks
 from .solve_tasks import SolveTasks, solve_tasks
-from .tile_tasks import Tasks, first_sent, tile_tasks
+from .tile_tasks import Tasks, tile_tasks
 
 Made = TypeVar("Made")
 _MANY = 4  # cores on which all lists are made at the same time
@@ -91,12 +90,6 @@ class Pattern(Fronts):
     def _made(self, name: str | tuple[str, np.dtype], make: Callable[[Fronts], Made]) -> Made:
         begun = self._begun.pop(name, None)
         return make(self) if begun is None else begun.result()
-
-    @cached_property
-    def messages(self) -> int:
-        """Numbers that blocks send each other during a factorization."""
-        places = TILE // 16 if self.method.indefinite else 0
-        return int(first_sent(self)[-1]) * TILE * (self.method.panels * TILE + places)
 
 
 def _after(others: Iterable[Ahead[object]], work: Callable[[], Made]) -> Made:

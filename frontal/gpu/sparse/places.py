@@ -18,7 +18,9 @@ from ..._jit import inner, jit
 from .schedule import Schedule
 
 _SLACK = 1  # epochs for which a place stays unused while there is room, so that nobody waits for it
-_PIECES = 64  # of all, that find places of their own
+# pieces of all that find places of their own, and whether the largest come first: each is best once
+_TRIES = (64, True), (256, False), (1024, False), (256, True)
+_BEYOND = 1.02  # times the least that is known: so that nobody waits
 
 
 class Places(NamedTuple):
@@ -70,21 +72,78 @@ def place(
     there = np.flatnonzero(sizes)
     front = there % max(fronts, 1)
     dies = np.where(there < fronts, dies[front], time[front])
-    chunk, first, last = _chunks(time[front], dies, sizes[there])
-    inside, lengths = np.zeros(there.size, np.int64), np.zeros(first.size, np.int64)
-    _stack(chunk, sizes[there], lengths, inside)
-    given = first, last, lengths, written, schedule.small_levels
-    begin, waits = np.zeros(first.size, np.int64), np.zeros(first.size, np.int64)
-    panel_waits, ends = np.zeros(written.size - 1, np.int64), int(written[-1])
-    least = _first_fit(*given, 0, 0, begin, waits, panel_waits)
-    limit = max(least, ends, room)
-    entries = _first_fit(*given, _SLACK, limit, begin, waits, panel_waits)
-    offset, need = np.zeros(2 * fronts, np.int64), panel_waits[time]
-    offset[there] = inside + begin[chunk]
-    np.maximum.at(need, front, waits[chunk])
+    ends = int(written[-1])
+    found = _packed(time[front], dies, sizes[there], written, schedule.small_levels, room)
+    offset, need = np.zeros(2 * fronts, np.int64), found.panel_waits[time]
+    offset[there] = found.place
+    np.maximum.at(need, front, found.waits)
     need = np.maximum(need - schedule.small_levels, 0).astype(np.int32)
-    entries = int(max(entries, ends))
-    return Places(panel, offset[:fronts], offset[fronts:], need, ends, entries)
+    return Places(panel, offset[:fronts], offset[fronts:], need, ends, max(found.entries, ends))
+
+
+class _Chunks(NamedTuple):
+    """What has one beginning and end, in pieces that are not too large, in the order of places.
+
+    Attributes
+    ----------
+    chunk, inside : (s,) int64 arrays
+        Of each thing, its chunk and its place in that.
+    first, last, length : (c,) int64 arrays
+        When chunks begin and end, and their entries.
+    """
+
+    chunk: np.ndarray
+    inside: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+    length: np.ndarray
+
+
+class _Packing(NamedTuple):
+    """Places, what waits for what, and the end of all."""
+
+    place: np.ndarray
+    waits: np.ndarray
+    panel_waits: np.ndarray
+    entries: int
+
+
+def _packed(
+    first: np.ndarray,
+    last: np.ndarray,
+    size: np.ndarray,
+    written: np.ndarray,
+    launches: int,
+    room: int,
+) -> _Packing:
+    """Place what lives from `first` to `last`: by the best of some orders, if it matters.
+
+    It does not for what fits into `room` at once. With some time between two owners of a place, if
+    that takes hardly more.
+    """
+    name = first * (int(last.max(initial=0)) + 1) + last
+    sorting, enough = np.argsort(name, kind="stable"), max(room, int(written[-1]))
+    best, least = _chunks(name, sorting, first, last, size, *_TRIES[0]), -1
+    for pieces, largest in _TRIES:
+        chunks = _chunks(name, sorting, first, last, size, pieces, largest)
+        entries = _fit(chunks, written, launches, 0, 0).entries
+        if least < 0 or entries < least:
+            best, least = chunks, entries
+        if least <= enough:
+            break
+    found = _fit(best, written, launches, _SLACK, max(least, enough))
+    if found.entries > _BEYOND * max(least, enough):
+        return _fit(best, written, launches, 0, 0)
+    return found
+
+
+def _fit(chunks: _Chunks, written: np.ndarray, launches: int, slack: int, limit: int) -> _Packing:
+    begin, waits = np.zeros((2, chunks.first.size), np.int64)
+    panel_waits = np.zeros(written.size - 1, np.int64)
+    given = chunks.first, chunks.last, chunks.length, written, launches, slack, limit
+    entries = int(_first_fit(*given, begin, waits, panel_waits))
+    place = chunks.inside + begin[chunks.chunk]
+    return _Packing(place, waits[chunks.chunk], panel_waits, entries)
 
 
 def _written(time: np.ndarray, panels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -97,16 +156,29 @@ def _written(time: np.ndarray, panels: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _chunks(
-    first: np.ndarray, last: np.ndarray, size: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Number what has one beginning and end, in pieces that are not too large; these, in order."""
-    name = first * (int(last.max(initial=0)) + 1) + last
-    order = np.argsort(name, kind="stable")
-    piece = np.cumsum(size[order]) * _PIECES // max(int(size.sum()), 1)
-    begins = (np.diff(name[order], prepend=-1) != 0) | (np.diff(piece, prepend=-1) != 0)
+    name: np.ndarray,
+    sorting: np.ndarray,
+    first: np.ndarray,
+    last: np.ndarray,
+    size: np.ndarray,
+    pieces: int,
+    largest: bool,
+) -> _Chunks:
+    """Make chunks of what has one name, and put those that begin together in an order.
+
+    They go by their ends, or the largest first: entries times how long they live.
+    """
+    piece = np.cumsum(size[sorting]) * pieces // max(int(size.sum()), 1)
+    begins = (np.diff(name[sorting], prepend=-1) != 0) | (np.diff(piece, prepend=-1) != 0)
     chunk = np.empty(name.size, np.int64)
-    chunk[order] = np.cumsum(begins) - 1
-    return chunk, first[order][begins], last[order][begins]
+    chunk[sorting] = np.cumsum(begins) - 1
+    first, last = first[sorting][begins], last[sorting][begins]
+    inside, length = np.zeros(name.size, np.int64), np.zeros(first.size, np.int64)
+    _stack(chunk, size, length, inside)
+    order = np.lexsort((-length, -length * (last - first + 1) if largest else last, first))
+    turn = np.empty_like(order)
+    turn[order] = np.arange(order.size)
+    return _Chunks(turn[chunk], inside, first[order], last[order], length[order])
 
 
 @jit

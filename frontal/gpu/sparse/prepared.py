@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..runtime.array import Array
 from . import launch
 from .factorize import Factorization, tile_constants
 from .pattern import Pattern
-from .storage import Storage
+from .storage import Storage, allocate
 from .substitute import Solver
 
 
@@ -34,13 +35,45 @@ class Prepared(Storage):
             self.solver = Solver(pattern, self)
         return self.solver
 
-    def copy(self) -> Prepared:
+    def room(self, pattern: Pattern, values: Array, apart: int) -> Array:
+        """Where the values of a matrix are to be when they are factorized.
+
+        Parameters
+        ----------
+        values : device array
+            Where they are, and are read, if so many `apart` are none.
+        """
+        if not apart:
+            return values
+        if self.spare is None or self.spare.values.size != apart:  # the first had them with it
+            room = pattern.device.xp.empty(apart, self.panels.dtype)
+            self.spare = None if self.spare is None else self.spare._replace(values=room)
+            return room
+        return self.spare.values
+
+    def factorization_of(self, pattern: Pattern, values: Array, tiny: float) -> Factorization:
+        """What overwrites the factor with that of the values there; made when first asked for."""
+        made = self.factorization
+        if made is None or made.tiny != tiny or made.values is not values:
+            made = self.factorization = Factorization(pattern, self, values, tiny)
+        return made
+
+    def copy(self, pattern: Pattern) -> Prepared:
         """The same numbers in other memory, with nothing prepared."""
-        pivots = None if self.pivots is None else self.pivots.copy()
-        blocks = None if self.blocks is None else self.blocks.copy()
-        largest = None if self.largest is None else self.largest.copy()
-        inverses = None if self.inverses is None else self.inverses.copy()
-        return Prepared(self.panels.copy(), inverses, pivots, blocks, largest)
+        apart = self.spare.values.size if self.spare else 0
+        twin = Prepared(**vars(allocate(pattern, self.panels.dtype, apart)))
+        end = max(pattern.layout(self.panels.dtype).places.panels, 1)
+        for source, target in (
+            (self.panels[:end], twin.panels[:end]),
+            (self.inverses, twin.inverses),
+            (self.pivots, twin.pivots),
+            (self.largest, twin.largest),
+            *zip(self.blocks or (), twin.blocks or (), strict=True),
+        ):
+            if source is not None and target is not None:
+                pattern.device.copy(source, target)
+        twin.values = None if self.values is None else self.values.copy()
+        return twin
 
 
 def begin_kernels(pattern: Pattern, dtype: np.dtype) -> None:

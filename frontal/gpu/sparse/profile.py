@@ -63,8 +63,7 @@ def profile(pattern: Pattern, values: Array, tiny: float) -> FactorProfile:
     device, dtype = pattern.device, values.dtype
     storage = allocate(pattern, dtype)
     trace = device.xp.zeros((max(pattern.tasks.count, 1), 4), np.int64)
-    factorization = Factorization(pattern, storage, values.size, tiny, trace)
-    device.copy(values, factorization.values)
+    factorization = Factorization(pattern, storage, values, tiny, trace)
     factorization.timed()  # warms up
     marks = factorization.timed()
     ceilings = _ceilings(device, dtype)

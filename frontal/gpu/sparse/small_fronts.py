@@ -24,7 +24,8 @@ def _structs(
         fronts=tasks.fronts,
         children=tasks.children,
         maps=tasks.maps,
-        entries=tasks.entries,
+        sources=tasks.sources,
+        places=tasks.places,
         finished=state.finished,
     )
     outputs = filled(

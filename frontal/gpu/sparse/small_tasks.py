@@ -10,7 +10,7 @@ from ..._jit import jit
 from ...parts import in_parts
 from ..runtime.array import Array
 from . import structs
-from .fronts import Fronts
+from .fronts import Fronts, narrow
 from .places import Places
 
 _ROWS = 1 << structs.ENTRY_BITS  # and columns that an entry may be in
@@ -31,8 +31,9 @@ class SmallTasks:
         `structs.SMALL_FRONT` and `structs.SMALL_CHILD`.
     maps : device array (children, 64) of bytes
         Positions of a child's rows in its parent.
-    entries : device array
-        Entries of A: places among the values, rows and columns, as structs.SMALL_FRONTS has them.
+    sources, places : device arrays
+        Entries of A: places among the values, and rows and columns, as structs.SMALL_FRONTS has
+        them.
     """
 
     first: list[int]
@@ -40,7 +41,8 @@ class SmallTasks:
     fronts: Array
     children: Array
     maps: Array
-    entries: Array
+    sources: Array
+    places: Array
 
 
 def small_tasks(tree: Fronts, dtype: np.dtype) -> SmallTasks:
@@ -58,8 +60,9 @@ def small_tasks(tree: Fronts, dtype: np.dtype) -> SmallTasks:
     items = _items(tree, fronts, places)
     children, maps = _children(tree, fronts, items, places)
     begin, size = items["entry"], items["entries"]
-    entries = np.empty(int(size.sum()), np.int64)
-    of = fronts, begin, plan.entry_pointer, plan.source, plan.row, plan.column, entries
+    count = int(size.sum())
+    listed = np.empty(count, narrow(plan.source)), np.empty(count, np.uint16)
+    of = fronts, begin, plan.entry_pointer, plan.source, plan.row, plan.column, *listed
     ends = np.append(0, np.cumsum(size, dtype=np.int64))
     in_parts(lambda *part: _pack_entries(*of, *part), ends)
     return SmallTasks(
@@ -68,7 +71,7 @@ def small_tasks(tree: Fronts, dtype: np.dtype) -> SmallTasks:
         upload(items.view(np.uint8)),
         upload(children.view(np.uint8)),
         upload(maps),
-        upload(entries),
+        *map(upload, listed),
     )
 
 
@@ -116,9 +119,12 @@ def _fill_maps(fronts, begin, child_pointer, children, pointer, relative, names,
 
 
 @jit
-def _pack_entries(fronts, begin, entry_pointer, source, row, column, out, first_front, last):
+def _pack_entries(
+    fronts, begin, entry_pointer, source, row, column, sources, places, first_front, last
+):
     """Positions among the values, and rows and columns in the front, of entries of A."""
     for q in range(first_front, last):
         first = entry_pointer[fronts[q]]
         for e in range(first, entry_pointer[fronts[q] + 1]):
-            out[begin[q] + e - first] = source[e] * _ROWS**2 + row[e] + _ROWS * column[e]
+            at = begin[q] + e - first
+            sources[at], places[at] = source[e], row[e] + _ROWS * column[e]

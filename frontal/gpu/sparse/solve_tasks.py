@@ -53,11 +53,7 @@ class SolveTasks:
 def solve_tasks(tree: Fronts, dtype: np.dtype) -> SolveTasks:
     """List the tasks of the solves for panels of this scalar type."""
     plan, upload, k, m = tree.plan, tree.device.upload, tree.k, tree.m
-    fits = (k + m <= _SMALL_ROWS) & (k <= _SMALL_PIVOTS) & (k * (k + m) <= _SMALL_ENTRIES)
-    small, level = _levels(plan.parent, fits)
-    thin = np.flatnonzero(np.bincount(level[small]) < _WARPS * tree.fewest)
-    if thin.size:
-        small, level = _levels(plan.parent, small & (level < thin[0]))
+    small, level = _small_fronts(tree)
     work = k * (k + m)
     order = np.lexsort((-work, level))
     whole, tiled = order[small[order]], order[~small[order]]
@@ -82,6 +78,28 @@ def solve_tasks(tree: Fronts, dtype: np.dtype) -> SolveTasks:
         int(partials),
         upload(_pivot_tiles(plan.start)) if tree.method.pivots else None,
     )
+
+
+def _small_fronts(tree: Fronts) -> tuple[np.ndarray, np.ndarray]:
+    """Which fronts a warp takes whole, and the levels of all."""
+    k, m, parent = tree.k, tree.m, tree.plan.parent
+    fits = (k + m <= _SMALL_ROWS) & (k <= _SMALL_PIVOTS) & (k * (k + m) <= _SMALL_ENTRIES)
+    small, level = _levels(parent, fits)
+    thin = np.flatnonzero(np.bincount(level[small]) < _WARPS * tree.fewest)
+    if thin.size:
+        small, level = _levels(parent, small & (level < thin[0]))
+    return small, level
+
+
+def counted_tasks(tree: Fronts) -> tuple[int, int, int, int]:
+    """How many tasks of small fronts, and of both sweeps, and how many partial sums there are."""
+    small, _ = _small_fronts(tree)
+    k, m = tree.k[~small], tree.m[~small]
+    p, u = -(-k // TILE), -(-m // TILE)
+    together = np.clip(2 * TILE // np.maximum(k, 1), 1, 4)
+    partials = p * np.where(u > _PART, -(-u // _PART), 0)
+    forward = int((p - (-u // together)).sum())
+    return int(small.sum()), forward, int((p + partials).sum()), int(partials.sum())
 
 
 def _sorted(tasks: np.ndarray, direction: int) -> tuple[np.ndarray, ...]:

@@ -10,7 +10,10 @@ import numpy as np
 from ...errors import FactorMemoryError
 from ..runtime.array import Array
 from . import launch, structs
+from .fronts import Fronts
 from .pattern import Pattern
+from .schedule import TILE
+from .tile_tasks import first_sent
 
 
 class Blocks(NamedTuple):
@@ -25,9 +28,36 @@ class Blocks(NamedTuple):
     diagonal: Array
     coupling: Array
 
-    def copy(self) -> Blocks:
-        """The same numbers in other memory."""
-        return Blocks(*(x.copy() for x in self))
+
+class Spare(NamedTuple):
+    """The memory behind the panels: for factorizations, and between them for solves.
+
+    Attributes
+    ----------
+    memory : device array of bytes
+        All of it; contribution blocks that do not lie among panels come first.
+    sent : device array
+        Factors of diagonal tiles, as messages (common/messages.cuh).
+    values : device array
+        What is factorized, if that is not what the matrix keeps.
+    """
+
+    memory: Array
+    sent: Array
+    values: Array
+
+    @classmethod
+    def of(cls, memory: Array, pattern: Pattern, apart: int) -> Spare:
+        """Behind the panels in the memory that all of them share."""
+        places = pattern.layout(memory.dtype).places
+        last = places.entries + messages_of(pattern)
+        rest = memory[places.panels :].view(np.uint8)
+        return cls(rest, memory[places.entries : last], memory[last : last + apart])
+
+    @property
+    def beyond(self) -> int:
+        """Bytes of messages and values."""
+        return self.sent.nbytes + self.values.nbytes
 
 
 @dataclass
@@ -48,6 +78,10 @@ class Storage:
         With pivots: largest entry of each column of L below its diagonal tile, in small fronts of
         all of it; LU tells of those alone that are larger than LIMIT. Infinite where a pivot was
         replaced.
+    spare : Spare or None
+        Memory that a factorization needs besides, and nobody between two of them.
+    values : device array or None
+        The matrix that it is a factor of, if that is kept with it.
     """
 
     panels: Array
@@ -55,6 +89,8 @@ class Storage:
     pivots: Array | None
     blocks: Blocks | None = None
     largest: Array | None = None
+    spare: Spare | None = None
+    values: Array | None = None
 
     @property
     def of_pivots(self) -> dict[str, Array | None]:
@@ -66,36 +102,57 @@ class Storage:
     def nbytes(self) -> int:
         """Bytes in all."""
         arrays = [self.panels, self.inverses, self.pivots, self.largest, *(self.blocks or ())]
-        return sum(x.nbytes for x in arrays if x is not None)
+        spare = self.spare.beyond if self.spare else 0
+        return sum(x.nbytes for x in arrays if x is not None) + spare
 
 
-def required(pattern: Pattern, dtype: np.dtype) -> int:
-    """Bytes of a factor of this scalar type, and of what its computation takes besides."""
+def messages_of(tree: Fronts) -> int:
+    """Numbers that blocks send each other during a factorization."""
+    places = TILE // 16 if tree.method.indefinite else 0
+    return int(first_sent(tree)[-1]) * TILE * (tree.method.panels * TILE + places)
+
+
+def required(pattern: Fronts, dtype: np.dtype, apart: int = 0) -> int:
+    """Bytes of a factor of this scalar type, and of what its computation takes besides.
+
+    Parameters
+    ----------
+    apart : int
+        Values that are factorized and are not those that the matrix keeps.
+    """
     plan = launch.front_tiles(dtype, pattern.method, pattern.device.limits)
-    working = pattern.messages + plan.workspace * plan.blocks
+    working = messages_of(pattern) + plan.workspace * plan.blocks + apart
     return (sum(_sizes(pattern, dtype)) + working) * dtype.itemsize
 
 
-def _sizes(pattern: Pattern, dtype: np.dtype) -> tuple[int, int]:
+def _sizes(pattern: Fronts, dtype: np.dtype) -> tuple[int, int]:
     """Entries of the memory of panels, and of inverses that lie apart."""
     panels = pattern.layout(dtype).places.entries
     return panels, int(pattern.inverse[-1])
 
 
-def allocate(pattern: Pattern, dtype: np.dtype) -> Storage:
-    """Take the memory of a factor; raise before any is taken if it does not fit."""
+def allocate(pattern: Pattern, dtype: np.dtype, apart: int = 0) -> Storage:
+    """Take the memory of a factor; raise before any is taken if it does not fit.
+
+    Parameters
+    ----------
+    apart : int
+        See `required`.
+    """
     device, (panels, inverses) = pattern.device, _sizes(pattern, dtype)
-    needed = required(pattern, dtype)
+    needed = required(pattern, dtype, apart)
     available = device.free_memory()
     if needed > available:
         raise FactorMemoryError(needed, available)
     xp, n, method = device.xp, int(pattern.plan.start[-1]), pattern.method
+    memory = xp.empty(max(panels + messages_of(pattern) + apart, 1), dtype)
     return Storage(
-        xp.empty(max(panels, 1), dtype),
+        memory[: max(panels, 1)],
         xp.empty(max(inverses, 1), dtype) if method.panels == 2 else None,
         xp.empty(n, np.int32) if method.pivots else None,
         Blocks(xp.empty(n, dtype), xp.empty(n, dtype)) if method.indefinite else None,
         xp.zeros(n, np.float32) if method.pivots else None,
+        Spare.of(memory, pattern, apart),
     )
 
 
@@ -127,10 +184,10 @@ class State:
     examined : device array (6,) of float64
         For `health.examination`.
     sent : device array
-        Factors of diagonal tiles, as messages (common/messages.cuh).
+        Of the storage; see `Spare`.
     """
 
-    def __init__(self, pattern: Pattern, dtype: np.dtype) -> None:
+    def __init__(self, pattern: Pattern, storage: Storage) -> None:
         fronts, rows = len(pattern.k), int(pattern.tile_row[-1])
         sizes = (2, 12, 1, pattern.schedule.epochs, 1, fronts, rows, rows)
         ends = np.cumsum(sizes)
@@ -140,7 +197,9 @@ class State:
         self.outcome, examined, self.ticket, self.epoch, self.over, *rest = parts
         self.finished, self.done, self.upper_done = rest
         self.examined = examined.view(np.float64)
-        self.sent = pattern.device.xp.empty(pattern.messages, dtype)
+        if storage.spare is None:
+            raise ValueError("a storage without memory for messages")
+        self.sent = storage.spare.sent
 
     def clear(self) -> None:
         """Enqueue what makes ready for a factorization: counters zero, messages unset."""

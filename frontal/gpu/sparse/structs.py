@@ -83,12 +83,13 @@ SMALL_FRONTS = Struct(
         "fronts": "const SmallFront *",
         "children": "const SmallChild *",
         "maps": "const unsigned char *",
-        "entries": "const long long *",
+        "sources": "const unsigned *",
+        "places": "const unsigned short *",
         "finished": "int *",
     },
     {
         "maps": "MAP_BYTES a child.",
-        "entries": "Of A: row + 64·column + 4096·(place among the values), by ENTRY_BITS.",
+        "sources": "Entries of A: places among the values, and row + 64·column, by ENTRY_BITS.",
         "finished": "1 for each front that has a contribution block.",
     },
 )
@@ -118,7 +119,7 @@ OUTPUTS = Struct(
 ENTRIES = Struct(
     "Entries",
     "The entries of A of each task, as places in its tile and among the values.",
-    {"begin": "const long long *", "source": "const long long *", "place": "const int *"},
+    {"begin": "const unsigned *", "source": "const unsigned *", "place": "const unsigned short *"},
     {"begin": "Of each task, and one more.", "place": "row + FRONT_TILE·column."},
 )
 TILE_TASKS = Struct(
@@ -194,7 +195,6 @@ SOLVE = Struct(
         "inverses": "const T *",
         "diagonal": "const T *",
         "coupling": "const T *",
-        "x": "const T *",
         "y": "T *",
         "z": "T *",
         "messages": "T *",
@@ -208,8 +208,8 @@ SOLVE = Struct(
         "slots": "Where the message of each update row goes.",
         "place": "LU and LDL: which row of the front comes to each pivot row.",
         "diagonal": _D,
-        "x": "Right-hand sides.",
-        "y": "Messages: y between the sweeps, z the solution.",
+        "y": "Messages between the sweeps.",
+        "z": "Right-hand sides, and the solution as messages.",
         "ticket": "Zero at first.",
         "count": "Of tasks.",
     },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property, partial
+from itertools import combinations
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from .schedule import TILE
 from .solve_tasks import SolveTasks
 from .storage import Storage
 
+_ALIGNED = 256  # bytes, as what a device gives
+
 
 class Solver:
     """Solves with one factor; one call at a time, since all share its vectors and messages.
@@ -27,6 +30,7 @@ class Solver:
         self.pattern, self.panels, self.pivots = pattern, storage.panels, storage.pivots
         self.dtype = storage.panels.dtype
         self.inverses, self.d = storage.inverses, storage.blocks
+        self._spare = storage.panels[:0] if storage.spare is None else storage.spare.memory
         self._sweeps: dict[tuple[int, bool], Sweeps] = {}
         self._messages: list[Messages] = []  # the widest last
 
@@ -51,11 +55,19 @@ class Solver:
                     f"yet. Try: solve once for {width} right-hand sides before the capture begins"
                 )
             if not self._messages or width > self._messages[-1].width:
-                self._sweeps.clear()
-                # narrower ones stay: a graph that the caller captured may still send them
-                self._messages.append(Messages(self.pattern, self.dtype, width))
+                self._widen(width)
             self._sweeps[width, flip] = Sweeps(self, self._messages[-1], width, flip)
         return self._sweeps[width, flip]
+
+    def _widen(self, width: int) -> None:
+        """Make messages for so many right-hand sides, in the place of narrower ones."""
+        if any(sweeps.captured for sweeps in self._sweeps.values()):
+            # they stay: a graph that the caller captured may still send them
+            self._spare = self._messages[-1].left
+        elif self._messages:
+            self._messages.pop()
+        self._sweeps.clear()
+        self._messages.append(Messages(self.pattern, self.dtype, width, self._spare))
 
     def blocks(self, total: int, flip: bool) -> Iterator[tuple[slice, Sweeps]]:
         """Parts of `total` right-hand sides, and the sweeps that solve for each."""
@@ -79,9 +91,11 @@ class Solver:
         n, total = x.shape
         for part, sweeps in self.blocks(total if n else 0, flip):
             count = part.stop - part.start
-            sweeps.rhs[:, :count] = x[:, part]
+            sweeps.vectors[:, :count] = x[:, part]
+            if count < sweeps.width:
+                sweeps.vectors[:, count:] = 0
             sweeps()
-            x[:, part] = sweeps.solution[:, :count]
+            x[:, part] = sweeps.vectors[:, :count]
 
     @cached_property
     def tasks(self) -> SolveTasks:
@@ -99,7 +113,9 @@ class Solver:
         return place
 
     def renew(self) -> None:
-        """Take note of other pivots: the storage has another factor now."""
+        """Take note of another factor in the storage, and of what has been overwritten for it."""
+        for messages in self._messages:
+            messages.unset()
         place = self.__dict__.get("place")
         if place is not None:
             self._fill(place)
@@ -120,19 +136,71 @@ class Messages:
     """What blocks send each other, for some right-hand sides or fewer.
 
     Messages are numbers whose bits are all set until they are sent (sparse/front_solve.cuh). Every
-    solve leaves them so, and one buffer serves all widths; those that bring the solution lie apart,
-    since each forward sweep sets their bits.
+    solve leaves them so, and they serve all widths; those that bring the solution lie apart, since
+    each forward sweep sets their bits, in the place of the right-hand sides that it has read.
+
+    Parameters
+    ----------
+    spare : device array of bytes
+        Memory of factorizations, which as many of these arrays lie in as there is room for.
+
+    Attributes
+    ----------
+    sent : list of device arrays of bytes
+        Values between the sweeps, messages of update rows, and parts of sums.
+    vectors : device array (n * width,)
+        Right-hand sides, then the solution.
+    left : device array of bytes
+        What is left of the spare memory.
     """
 
-    def __init__(self, pattern: Pattern, dtype: np.dtype, width: int) -> None:
-        self.width = width
+    def __init__(self, pattern: Pattern, dtype: np.dtype, width: int, spare: Array) -> None:
+        self.width, self._device = width, pattern.device
         xp, n = pattern.device.xp, int(pattern.plan.start[-1])
         tasks, size = pattern.solve_tasks(dtype), width * dtype.itemsize
-        rows = n + tasks.messages + TILE * tasks.partials
-        self.sent = xp.full(rows * size, 0xFF, np.uint8)
-        self.solution = xp.empty(n * width, dtype)
-        self.rhs = xp.zeros(n * width, dtype)
+        sizes = [rows * size for rows in (n, tasks.messages, TILE * tasks.partials, n)]
+        placed, end = fitted(sizes, spare.nbytes)
+        arrays = [
+            xp.empty(size, np.uint8) if first is None else spare[first : first + size]
+            for first, size in zip(placed, sizes, strict=True)
+        ]
+        self.left = spare[end:]
+        self.sent, self.vectors = arrays[:3], arrays[3].view(dtype)
+        self._among = [x for x, first in zip(self.sent, placed, strict=False) if first is not None]
         self.tickets = xp.zeros(4, np.int32)
+        for array in self.sent:
+            self._clear(array)
+
+    def unset(self) -> None:
+        """Set the bits of what lies where a factorization has been at work."""
+        for array in self._among:
+            self._clear(array)
+
+    def _clear(self, array: Array) -> None:
+        if array.size:
+            self._device.clear(array, 0xFF)
+
+
+def fitted(sizes: list[int], room: int) -> tuple[list[int | None], int]:
+    """Places of arrays in memory that has room for some: those that fill it best, and their end.
+
+    Examples
+    --------
+    >>> fitted([300, 600, 100], 1024)
+    ([None, 0, 768], 1024)
+    """
+    padded = [-(-size // _ALIGNED) * _ALIGNED for size in sizes]
+    best: tuple[int, ...] = ()
+    for count in range(1, len(sizes) + 1):
+        for chosen in combinations(range(len(sizes)), count):
+            taken = sum(padded[i] for i in chosen)
+            if sum(padded[i] for i in best) < taken <= room // _ALIGNED * _ALIGNED:
+                best = chosen
+    places: list[int | None] = [None] * len(sizes)
+    end = 0
+    for i in best:
+        places[i], end = end, end + padded[i]
+    return places, end
 
 
 class Sweeps:
@@ -143,17 +211,15 @@ class Sweeps:
     Attributes
     ----------
     width : int
-    rhs, solution : device arrays (n, width)
-        What is solved for, in the order of elimination, and what comes of it.
+    vectors : device array (n, width)
+        What is solved for, in the order of elimination, and then what comes of it.
     """
 
     def __init__(self, solver: Solver, messages: Messages, width: int, flip: bool) -> None:
         self.width = width
         pattern, dtype = solver.pattern, solver.dtype
         n = int(pattern.plan.start[-1])
-        self.rhs, self.solution = (
-            x[: n * width].reshape(n, width) for x in (messages.rhs, messages.solution)
-        )
+        self.vectors = messages.vectors[: n * width].reshape(n, width)
         self._messages = messages
         tasks, limits = solver.tasks, pattern.device.limits
         small = launch.front_solve_small(dtype, width, limits)
@@ -172,6 +238,11 @@ class Sweeps:
         """Solve; nothing waits for the host."""
         self._run()
 
+    @property
+    def captured(self) -> bool:
+        """Whether a graph that the caller captured has them."""
+        return self._run.captured
+
     def _launch(
         self,
         solver: Solver,
@@ -185,8 +256,7 @@ class Sweeps:
         if not count:
             return None
         device, dtype, forward = solver.pattern.device, solver.dtype, ticket < 2
-        sent, n = device.pointer(self._messages.sent), int(solver.pattern.plan.start[-1])
-        row = self.width * dtype.itemsize  # bytes
+        y, messages, partial = (device.pointer(x) for x in self._messages.sent)
         struct = filled(
             device,
             structs.SOLVE,
@@ -197,11 +267,10 @@ class Sweeps:
             inverses=solver.inverses,
             diagonal=solver.d.diagonal if solver.d else None,
             coupling=solver.d.coupling if solver.d else None,
-            x=self.rhs,
-            y=sent,
-            z=self.solution,
-            messages=sent + n * row,
-            partial=sent + (n + solver.tasks.messages) * row,
+            y=y,
+            z=self.vectors,
+            messages=messages,
+            partial=partial,
             ticket=self._messages.tickets[ticket:],
             count=count,
         )

@@ -97,7 +97,7 @@ class DeviceSystem:
         """The rows of op(A) for the kernels that read it."""
         entries, n = self._entries, np.int32(self._entries.n)
         if trans == "N" and not resident.hermitian:
-            pointer, index, position, lanes = entries.by_rows
+            pointer, index, position, lanes = entries.by_rows(self._values.dtype)
             return _Rows(n, lanes, (pointer, index, position, np.int32(0), self._values))
         conjugate = np.int32(complex_ and trans != "T")
         of = entries.pointer, entries.index, NULL, conjugate, self._values
@@ -122,10 +122,10 @@ class DeviceSystem:
             sizes = np.int32(part.stop - part.start), np.int32(shift)
             grid = (launch.system_blocks(n << shift, self._entries.device.limits),)
             size = self._rows.number
-            enter = (size, *self._enter, *sizes, B[:, part], sweeps.rhs)
+            enter = (size, *self._enter, *sizes, B[:, part], sweeps.vectors)
             self._kernels["enter"](grid, (launch.SYSTEM_THREADS,), enter)
             sweeps()
-            leave = (size, *self._leave, *sizes, sweeps.solution, given, X[:, part])
+            leave = (size, *self._leave, *sizes, sweeps.vectors, given, X[:, part])
             self._kernels["leave"](grid, (launch.SYSTEM_THREADS,), leave)
         return X
 

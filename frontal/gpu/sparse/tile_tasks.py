@@ -10,7 +10,7 @@ from ..._jit import jit
 from ...parts import in_parts
 from ..runtime.array import Array
 from . import structs
-from .fronts import Fronts
+from .fronts import Fronts, narrow
 from .schedule import TILE
 
 UPPER = structs.PART_BIT
@@ -205,10 +205,11 @@ def _entries_of_tasks(tree: Fronts, tasks: np.ndarray) -> tuple[np.ndarray, np.n
     where = fronts, ends, tree.k, tree.tiles, offset, plan.entry_pointer, plan.row, plan.column
     in_parts(lambda *part: _places(*where, task_of, task, given, begin, *part), ends)
     np.cumsum(begin, out=begin)
-    source, place, free = np.empty(count, np.int64), np.empty(count, np.int32), begin[:-1].copy()
+    kind = narrow(plan.source)
+    source, place, free = np.empty(count, kind), np.empty(count, np.uint16), begin[:-1].copy()
     of = fronts, ends, plan.entry_pointer, plan.source, task, given, free, source, place
     in_parts(lambda *part: _sort_by_task(*of, *part), ends)
-    return begin, source, place
+    return begin.astype(kind), source, place
 
 
 @jit

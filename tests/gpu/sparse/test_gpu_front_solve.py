@@ -1,5 +1,6 @@
 """Forward and backward substitution over fronts on a device, with the factor of the CPU backend."""
 
+import itertools
 import weakref
 
 import numpy as np
@@ -12,9 +13,9 @@ from frontal import problems
 from frontal.cpu.backend import CpuBackend
 from frontal.gpu.runtime.limits import H200
 from frontal.gpu.sparse import launch, solve_tasks
-from frontal.gpu.sparse.factorize import Storage
 from frontal.gpu.sparse.pattern import Pattern
 from frontal.gpu.sparse.schedule import TILE
+from frontal.gpu.sparse.storage import Spare, Storage
 from frontal.gpu.sparse.substitute import Solver
 from frontal.method import CHOLESKY
 from frontal.protocol import panel_offsets
@@ -89,7 +90,9 @@ def storage_of(pattern, cpu):
             fold_inverse(both, inverse_of(np.triu(tile).T))
     upload = pattern.device.upload
     pivots = None if symmetric else upload(cpu.pivots + 1)
-    return Storage(upload(panels), None if symmetric else upload(inverses), pivots)
+    none = upload(np.empty(0, panels.dtype))
+    spare = Spare(upload(np.full(20_000, 0x5A, np.uint8)), none, none)  # for some of the messages
+    return Storage(upload(panels), None if symmetric else upload(inverses), pivots, spare=spare)
 
 
 def factored(device, a, kind):
@@ -175,21 +178,33 @@ def test_a_solve_leaves_all_as_it_found_it(device, kind):
     """So that solutions are the same bits again, whatever the widths in between."""
     cpu, _, solver = factored(device, matrix("cube", "f8", kind), kind)
     first = [check(device, cpu, solver, w, t, "f8") for w, t in ((1, False), (8, True), (2, True))]
-    messages = solver._messages[-1].sent
+    messages = solver._messages[-1]
     again = [check(device, cpu, solver, w, t, "f8") for w, t in ((1, False), (8, True), (2, True))]
-    assert solver._messages[-1].sent is messages
-    assert (device.download(messages) == 0xFF).all()
+    assert solver._messages[-1] is messages
+    assert all((device.download(sent) == 0xFF).all() for sent in messages.sent)
     for x, y in zip(first, again, strict=True):
         np.testing.assert_array_equal(x, y)
 
 
-def test_messages_of_narrower_solves_stay(device):
-    """A graph that the caller captured may go on to send them."""
+@pytest.mark.parametrize("captured", [False, True])
+def test_messages_of_narrower_solves_stay_if_captured(device, monkeypatch, captured):
+    """A graph that the caller captured may go on to send them: wider ones lie elsewhere."""
     cpu, _, solver = factored(device, matrix("grid", "f8", "spd"), "spd")
     check(device, cpu, solver, 1, False, "f8")
-    narrow = weakref.ref(solver._messages[-1].sent)
+    with monkeypatch.context() as patch:
+        patch.setattr(device, "capturing", lambda: captured)
+        check(device, cpu, solver, 1, False, "f8")
+    narrow = weakref.ref(solver._messages[-1])
     check(device, cpu, solver, 8, False, "f8")
-    assert narrow() is not None
+    assert (narrow() is not None) == captured
+    if captured:
+        taken = sorted(
+            (device.pointer(x), device.pointer(x) + x.nbytes)
+            for one in solver._messages
+            for x in (*one.sent, one.vectors)
+            if x.nbytes
+        )
+        assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(taken))
 
 
 def test_nan_and_infinity_come_through(device):

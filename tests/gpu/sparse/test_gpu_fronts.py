@@ -18,6 +18,7 @@ from frontal.gpu.sparse import launch
 from frontal.gpu.sparse import tile_tasks as front_tasks
 from frontal.gpu.sparse.backend import GpuBackend
 from frontal.gpu.sparse.pattern import Pattern
+from frontal.gpu.sparse.storage import messages_of
 from frontal.method import CHOLESKY, LDLT, LU
 from frontal.protocol import PivotFailure, panel_offsets
 
@@ -118,7 +119,7 @@ def test_fronts_of_several_tiles(device, monkeypatch, kind, few, large, dtype):
     tasks = device.download(gpu.pattern.tasks.list).reshape(-1, 4)
     assert len(np.unique(tasks, axis=0)) == len(tasks)
     followed = gpu.pattern.pivot_tiles - ((few == 0) | (gpu.pattern.m == 0))
-    assert gpu.pattern.messages == 64 * 64 * followed.sum() * (1 if kind == "spd" else 2)
+    assert messages_of(gpu.pattern) == 64 * 64 * followed.sum() * (1 if kind == "spd" else 2)
     check_solutions(analysis, a, gpu)
     if kind == "spd":
         wanted, found = (diagonal_and_below(analysis, x.to_host().panels) for x in (cpu, gpu))
@@ -349,11 +350,20 @@ def test_the_memory_of_the_factor_before_is_used_again(device):
 
 
 def test_too_little_memory_is_told_before_any_is_taken(device, monkeypatch):
-    analysis = frontal.analyze(MATRICES["cube"](), kind="spd")
-    monkeypatch.setattr(device, "free_memory", lambda: 1000)
+    available = 1000
+    a = hermitian(MATRICES["cube"](), "f8")
+    analysis = frontal.analyze(a, kind="spd")
+    monkeypatch.setattr(device, "free_memory", lambda: available)
     backend = GpuBackend(analysis.symbolic, device)
     with pytest.raises(FactorMemoryError) as error:
         backend.factorize(np.ones(analysis.symbolic.indices.size), None)
     assert error.value.available == 1000
-    assert error.value.required > 1000
+    assert "arrays" not in vars(backend.pattern)
+    assert error.value.required == backend.memory(np.dtype("f8"), np.dtype("f8"), 1)["total"]
     assert "tasks" not in vars(backend.pattern)  # which would be uploaded
+    available = error.value.required - 1
+    with pytest.raises(FactorMemoryError) as error:
+        backend.factorize(np.ones(analysis.symbolic.indices.size), None)
+    available = error.value.required
+    values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
+    backend.factorize(values, None)

@@ -80,7 +80,7 @@ class Factored:
         for array in (self.storage.panels, self.storage.inverses):
             if array is not None:
                 array[...] = np.nan
-        self.state, values = State(pattern, self.dtype), device.upload(self.values)
+        self.state, values = State(pattern, self.storage), device.upload(self.values)
         given = pattern, self.storage, values, self.tiny, self.state
         for level in small_fronts.launches(*given):
             for part in level:

@@ -76,9 +76,8 @@ __device__ inline void extend_add(
 template <int LD, class T>
 __device__ inline void add_entries(
     T *tile, const Entries &entries, int task, const T *values, int first) {
-    int step = blockDim.x - first;
-    for (long long e = entries.begin[task] + threadIdx.x - first; e < entries.begin[task + 1];
-        e += step) {
+    long long end = entries.begin[task + 1], step = blockDim.x - first;
+    for (long long e = (long long)entries.begin[task] + threadIdx.x - first; e < end; e += step) {
         int place = entries.place[e];
         T &entry = tile[place % FRONT_TILE + place / FRONT_TILE * LD];
         entry = entry + values[entries.source[e]];

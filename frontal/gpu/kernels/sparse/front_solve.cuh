@@ -72,12 +72,13 @@ __device__ __forceinline__ void receive(
 }
 
 // A pivot row of the right-hand side, interchanged; `row` becomes the row of the front that comes
-// here. Its place in the solution is made free for the backward sweep.
+// here. Who reads a row, which nobody else does, makes its place free for the solution.
 template <class T>
 __device__ inline T pivot_row(const Solve<T> &s, const SolveTask &t, int &row, int j) {
-    reset(s.z + (long long)(t.start + row) * W + j);
     if (moves_first) row = s.place[t.start + row];
-    return s.x[(long long)(t.start + row) * W + j];
+    T *place = s.z + (long long)(t.start + row) * W + j, b = *place;
+    reset(place);
+    return b;
 }
 
 // LDL: v ← D⁻¹·v for row `row` of a front and one right-hand side, and for the next row if both are

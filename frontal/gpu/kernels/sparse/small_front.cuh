@@ -95,15 +95,16 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
 
     // Entries of A, each to a place of its own.
     __device__ void put_entries(const SmallFronts &all, const T *values) {
-        const long long *list = all.entries + front.entry;
+        const unsigned *source = all.sources + front.entry;
+        const unsigned short *place = all.places + front.entry;
         constexpr int most = (1 << ENTRY_BITS) - 1;
         int count = front.entries;
         for (int first = lane(); first < count; first += 2 * ORDER) {
             bool second = first + ORDER < count;
-            long long a = list[first], b = list[second ? first + ORDER : first];
-            T x = values[a >> 2 * ENTRY_BITS], y = values[b >> 2 * ENTRY_BITS];
-            data[(int)(a & most) + column_offset((int)(a >> ENTRY_BITS) & most)] = x;
-            if (second) data[(int)(b & most) + column_offset((int)(b >> ENTRY_BITS) & most)] = y;
+            int next = second ? first + ORDER : first, a = place[first], b = place[next];
+            T x = values[source[first]], y = values[source[next]];
+            data[(a & most) + column_offset(a >> ENTRY_BITS)] = x;
+            if (second) data[(b & most) + column_offset(b >> ENTRY_BITS)] = y;
         }
     }
 

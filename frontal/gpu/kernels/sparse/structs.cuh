@@ -99,8 +99,9 @@ struct SmallFronts {
     const SmallChild *children;
     // MAP_BYTES a child.
     const unsigned char *maps;
-    // Of A: row + 64·column + 4096·(place among the values), by ENTRY_BITS.
-    const long long *entries;
+    // Entries of A: places among the values, and row + 64·column, by ENTRY_BITS.
+    const unsigned *sources;
+    const unsigned short *places;
     // 1 for each front that has a contribution block.
     int *finished;
 };
@@ -123,10 +124,10 @@ template <class T> struct SmallOutputs {
 // The entries of A of each task, as places in its tile and among the values.
 struct Entries {
     // Of each task, and one more.
-    const long long *begin;
-    const long long *source;
+    const unsigned *begin;
+    const unsigned *source;
     // row + FRONT_TILE·column.
-    const int *place;
+    const unsigned short *place;
 };
 
 // The tasks of front_tiles.cu, and what they tell each other.
@@ -202,10 +203,9 @@ template <class T> struct Solve {
     // LDL: D(j,j), and D(j+1,j) of 2×2 pivots, zero elsewhere.
     const T *diagonal;
     const T *coupling;
-    // Right-hand sides.
-    const T *x;
-    // Messages: y between the sweeps, z the solution.
+    // Messages between the sweeps.
     T *y;
+    // Right-hand sides, and the solution as messages.
     T *z;
     T *messages;
     T *partial;
@@ -248,12 +248,13 @@ static_assert(OFFSET_OF(SmallChild, block) == 0);
 static_assert(OFFSET_OF(SmallChild, m) == 8);
 static_assert(OFFSET_OF(SmallChild, spare) == 12);
 
-static_assert(sizeof(SmallFronts) == 40);
+static_assert(sizeof(SmallFronts) == 48);
 static_assert(OFFSET_OF(SmallFronts, fronts) == 0);
 static_assert(OFFSET_OF(SmallFronts, children) == 8);
 static_assert(OFFSET_OF(SmallFronts, maps) == 16);
-static_assert(OFFSET_OF(SmallFronts, entries) == 24);
-static_assert(OFFSET_OF(SmallFronts, finished) == 32);
+static_assert(OFFSET_OF(SmallFronts, sources) == 24);
+static_assert(OFFSET_OF(SmallFronts, places) == 32);
+static_assert(OFFSET_OF(SmallFronts, finished) == 40);
 
 static_assert(sizeof(SmallOutputs<SCALAR>) == 64);
 static_assert(OFFSET_OF(SmallOutputs<SCALAR>, factor) == 0);
@@ -310,7 +311,7 @@ static_assert(OFFSET_OF(SolveTask, partial) == 52);
 static_assert(OFFSET_OF(SolveTask, has_children) == 56);
 static_assert(OFFSET_OF(SolveTask, spare) == 60);
 
-static_assert(sizeof(Solve<SCALAR>) == 112);
+static_assert(sizeof(Solve<SCALAR>) == 104);
 static_assert(OFFSET_OF(Solve<SCALAR>, tasks) == 0);
 static_assert(OFFSET_OF(Solve<SCALAR>, message_pointer) == 8);
 static_assert(OFFSET_OF(Solve<SCALAR>, slots) == 16);
@@ -318,10 +319,9 @@ static_assert(OFFSET_OF(Solve<SCALAR>, place) == 24);
 static_assert(OFFSET_OF(Solve<SCALAR>, inverses) == 32);
 static_assert(OFFSET_OF(Solve<SCALAR>, diagonal) == 40);
 static_assert(OFFSET_OF(Solve<SCALAR>, coupling) == 48);
-static_assert(OFFSET_OF(Solve<SCALAR>, x) == 56);
-static_assert(OFFSET_OF(Solve<SCALAR>, y) == 64);
-static_assert(OFFSET_OF(Solve<SCALAR>, z) == 72);
-static_assert(OFFSET_OF(Solve<SCALAR>, messages) == 80);
-static_assert(OFFSET_OF(Solve<SCALAR>, partial) == 88);
-static_assert(OFFSET_OF(Solve<SCALAR>, ticket) == 96);
-static_assert(OFFSET_OF(Solve<SCALAR>, count) == 104);
+static_assert(OFFSET_OF(Solve<SCALAR>, y) == 56);
+static_assert(OFFSET_OF(Solve<SCALAR>, z) == 64);
+static_assert(OFFSET_OF(Solve<SCALAR>, messages) == 72);
+static_assert(OFFSET_OF(Solve<SCALAR>, partial) == 80);
+static_assert(OFFSET_OF(Solve<SCALAR>, ticket) == 88);
+static_assert(OFFSET_OF(Solve<SCALAR>, count) == 96);

@@ -188,16 +188,34 @@ extern "C" __global__ void __launch_bounds__(threads) system_diagonal(
         diagonal[c] = pivot_of(tree, fronts, (int)c, panels);
 }
 
-// Entry (c, c) of A by columns, by bisection.
-__device__ inline T diagonal_entry(
-    const long long *pointer, const int *index, const T *values, int c) {
+// Where entry (r, c) of A is, by columns and by bisection; negative if nowhere.
+__device__ inline long long position_of_entry(
+    const long long *pointer, const int *index, int r, int c) {
     long long low = pointer[c], high = pointer[c + 1];
     while (low < high) {
         long long middle = (low + high) / 2;
-        if (index[middle] < c) low = middle + 1;
+        if (index[middle] < r) low = middle + 1;
         else high = middle;
     }
-    return low < pointer[c + 1] && index[low] == c ? values[low] : zero<T>();
+    return low < pointer[c + 1] && index[low] == r ? low : -1;
+}
+__device__ inline T entry_of(
+    const long long *pointer, const int *index, const T *values, int r, int c) {
+    long long p = position_of_entry(pointer, index, r, c);
+    return p < 0 ? zero<T>() : values[p];
+}
+
+// mirror[p] is where the entry is that is the transposed one of entry p; in missing[0], zero at
+// first, how many have none. Tile map: a team a column.
+extern "C" __global__ void __launch_bounds__(threads) system_mirror(
+    int n, int lanes, const long long *pointer, const int *index, Position *mirror, int *missing) {
+    Teams team(lanes);
+    for (; team.row < n; team.row += team.step)
+        for (long long p = pointer[team.row] + team.lane; p < pointer[team.row + 1]; p += lanes) {
+            long long other = position_of_entry(pointer, index, (int)team.row, index[p]);
+            if (other < 0) atomicAdd(missing, 1);
+            mirror[p] = (Position)other;
+        }
 }
 
 // Pivot c of D: its modulus; of a block of order 2 bounds of both eigenvalues, and of nothing if c
@@ -217,14 +235,14 @@ __device__ inline PivotSize pivot_size(const T *diagonal, const T *coupling, int
 
 // Maxima, out[0]: of |a|/|d|² for pivots d of Cholesky and the entries a of A that they came from
 // (column perm[c] for pivot c), or else of 1/|d|; out[1]: of |d|; out[2]: of the parts of A's
-// `count` values; out[3]: of |a - b̄| for values a and those b of the transposed entry, at
-// `mirror`, which may be null, or of |a - b| where that is the symmetry; out[4]: but for
-// Cholesky, of `largest`. And out[5]: how many of these are beyond LIMIT, as an integer. A thread
-// owns pivots and values; static shared memory: five norms.
+// `count` values; out[3]: of |a - b̄| for values a and those b of the transposed entry, or of
+// |a - b| where that is the symmetry, if `lanes` is not zero; out[4]: but for Cholesky, of
+// `largest`. And out[5]: how many of these are beyond LIMIT, as an integer. A thread owns pivots
+// and values, and a team of `lanes` columns of A; static shared memory: five norms.
 extern "C" __global__ void __launch_bounds__(threads) system_health(
     const __grid_constant__ Fronts tree, int fronts, int n, T *panels, const long long *pointer,
-    const int *index, const int *perm, const T *values, long long count, const Position *mirror,
-    const T *d, const T *coupling, const float *largest, Bits *out) {
+    const int *index, const int *perm, const T *values, long long count, int lanes, const T *d,
+    const T *coupling, const float *largest, Bits *out) {
     Bits best[CHOLESKY ? 4 : 5] = {};
     long long first = (long long)blockIdx.x * threads + threadIdx.x,
               step = (long long)gridDim.x * threads;
@@ -240,14 +258,20 @@ extern "C" __global__ void __launch_bounds__(threads) system_health(
         }
         double d = modulus(pivot_of(tree, fronts, (int)c, panels));
         double loss =
-            LU ? 1 / d : modulus(diagonal_entry(pointer, index, values, perm[c])) / (d * d);
+            LU ? 1 / d : modulus(entry_of(pointer, index, values, perm[c], perm[c])) / (d * d);
         best[0] = max(best[0], bits(loss)), best[1] = max(best[1], bits(d));
     }
-    for (long long p = first; p < count; p += step) {
-        T value = values[p];
-        best[2] = max(best[2], wide(part_bits(value)));
-        if (mirror && mirror[p] >= p)
-            best[3] = max(best[3], wide(bits(modulus(value - mirrored(values[mirror[p]])))));
+    for (long long p = first; p < count; p += step)
+        best[2] = max(best[2], wide(part_bits(values[p])));
+    if (lanes) {
+        Teams team(lanes);
+        for (; team.row < n; team.row += team.step)
+            for (long long p = pointer[team.row] + team.lane; p < pointer[team.row + 1];
+                p += lanes) {
+                if (index[p] < team.row) continue;
+                T other = entry_of(pointer, index, values, (int)team.row, index[p]);
+                best[3] = max(best[3], wide(bits(modulus(values[p] - mirrored(other)))));
+            }
     }
     collect(best, out, [](int i) { return i; });
 }

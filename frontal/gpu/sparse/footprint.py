@@ -1,0 +1,118 @@
+"""What a factor with its solves will take of a device, from the plan alone: nothing is made for it.
+
+The lists of tasks are counted as their modules make them; a test compares both.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from ...symbolic.symbolic import Symbolic
+from ..runtime.device import Device
+from ..runtime.limits import Limits
+from . import launch, structs
+from .fronts import Fronts
+from .schedule import TILE
+from .solve_tasks import TASK, counted_tasks
+from .storage import messages_of, required
+from .substitute import fitted
+from .tile_tasks import left_of_diagonals
+
+_VECTORS = 3  # beside messages: right-hand sides, solutions, and residuals,
+_REFINED = 2  # and another solution and its residual where pivots ask for it,
+_PROBES = 8  # or instead of residuals the vectors that condition numbers are estimated with
+
+
+def index_bytes(tree: Fronts) -> int:
+    """Bytes of the index arrays of fronts, and of the lists of tasks."""
+    plan, schedule = tree.plan, tree.schedule
+    fronts, rows, children = tree.k.size, plan.relative.size, plan.children.size
+    small, entries = schedule.small, np.diff(plan.entry_pointer)
+    above = tree.tiles[plan.parent[plan.parent >= 0]] + 1
+    found = (4 * 4 + 3 * 8) * (fronts + 1)  # first_sent included
+    found += 4 * (2 * rows + children + int(above.sum())) + (3 * 8 + 4) * fronts
+    tasks = int(_tasks(tree)[~small].sum())
+    found += 16 * tasks + 4 * (tasks + 1) + 4 * schedule.epochs + 6 * int(entries.sum())
+    found += left_of_diagonals(tree).nbytes
+    of_small = np.diff(plan.child_pointer)[small].sum()
+    found += structs.SMALL_FRONT.dtype.itemsize * int(small.sum())
+    found += (structs.SMALL_CHILD.dtype.itemsize + structs.MAP_BYTES) * int(of_small)
+    found += 4 * (int(plan.start[-1]) + 2 * rows + 1) + TASK.itemsize * sum(counted_tasks(tree)[:3])
+    return found + 16 * int(tree.pivot_tiles.sum()) * tree.method.pivots
+
+
+def _tasks(tree: Fronts) -> np.ndarray:
+    """Tasks of each front, if it is not small."""
+    tiles = tree.tiles
+    return tiles * (tiles + 1) // 2 if tree.method.one_triangle else tiles * tiles
+
+
+def _counters(tree: Fronts) -> int:
+    fronts, rows = tree.k.size, int(tree.tile_row[-1])
+    return 4 * (2 + 12 + 1 + tree.schedule.epochs + 1 + fronts + 2 * rows)
+
+
+class _Planned(NamedTuple):
+    """What is asked of a device by a plan for it."""
+
+    limits: Limits
+
+
+def on_device_like(limits: Limits, symbolic: Symbolic) -> Fronts:
+    """The fronts of a plan as such a device would have them."""
+    return Fronts(cast(Device, _Planned(limits)), symbolic.plan, symbolic.method)
+
+
+def footprint(
+    symbolic: Symbolic, tree: Fronts, dtype: np.dtype, values: np.dtype, rhs: int = 1
+) -> dict[str, int]:
+    """Bytes of a factor, by what they are for.
+
+    Parameters
+    ----------
+    dtype, values : numpy.dtype
+        Scalar types of the factor and of the matrix.
+    rhs : int
+        Right-hand sides that are solved for at once.
+
+    Returns
+    -------
+    dict
+        ``"factor"`` and what belongs to it, ``"contribution"`` beyond that, while it is computed,
+        ``"index"``, ``"solve"`` for vectors, or for new values, and ``"total"``, their sum.
+    """
+    method, n, nnz = symbolic.method, symbolic.n, int(symbolic.indptr[-1])
+    item, places = dtype.itemsize, tree.layout(dtype).places
+    apart = nnz if method.scaling or dtype != values else 0
+    working = required(tree, dtype, apart)
+    spare = (places.entries - places.panels + messages_of(tree) + apart) * item
+    plan = launch.front_tiles(dtype, method, tree.device.limits)
+    contribution = spare + plan.workspace * plan.blocks * item + _counters(tree)
+    of_pivots = (8 * n + 4 * n) * method.pivots + 2 * n * item * method.indefinite
+    of_matrix = nnz * values.itemsize
+    index = index_bytes(tree) + 8 * (n + 1) + 4 * nnz + 4 * n + 16 * n * method.scaling
+    index += 0 if np.array_equal(symbolic.perm, symbolic.row_perm) else 4 * n
+    index += 0 if method.one_triangle else 4 * nnz
+    parts = {
+        "factor": working - (contribution - _counters(tree)) + of_pivots + of_matrix,
+        "contribution": contribution,
+        "index": index,
+        "solve": _solve_bytes(tree, dtype, values, nnz, rhs, spare),
+    }
+    return parts | {"total": sum(parts.values())}
+
+
+def _solve_bytes(
+    tree: Fronts, dtype: np.dtype, values: np.dtype, nnz: int, rhs: int, spare: int
+) -> int:
+    """Bytes of messages that are not in the spare memory, and of vectors, or of new values."""
+    n, (*_, partials) = int(tree.plan.start[-1]), counted_tasks(tree)
+    row = launch.solve_width(dtype, rhs) * dtype.itemsize
+    sizes = [count * row for count in (n, tree.plan.relative.size, TILE * partials, n)]
+    places, _ = fitted(sizes, spare)
+    beyond = sum(size for size, place in zip(sizes, places, strict=True) if place is None)
+    all_of = _VECTORS + _REFINED * tree.method.indefinite
+    vectors = n * max(all_of * rhs, (_VECTORS - 1) * rhs + _PROBES)
+    return beyond + max(vectors, nnz) * values.itemsize

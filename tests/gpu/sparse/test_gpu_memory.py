@@ -1,0 +1,188 @@
+"""What a factor holds on the device: each thing once, and solves in memory of factorizations."""
+
+from dataclasses import replace
+from unittest import mock
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import frontal
+from frontal import machine, problems
+from frontal.gpu.runtime.limits import H200
+from frontal.gpu.sparse import fronts
+from frontal.gpu.sparse.entries import Entries
+from frontal.gpu.sparse.footprint import index_bytes
+from frontal.gpu.sparse.pattern import Pattern
+from frontal.gpu.sparse.substitute import fitted
+
+from ...emulation.counting import CountingDevice
+from ...emulation.device import COMPILER
+from .test_gpu_system import chosen, matrix, put  # noqa: F401
+
+KINDS = ("spd", "symmetric", "general")
+
+
+def numeric(factor):
+    return factor._numbers.factor
+
+
+def shifted(kind):
+    """A grid's matrix with values of its kind."""
+    if kind == "general":
+        return matrix(kind, "f8", 12)
+    return sp.csc_array(problems.poisson2d(12) - (0.3 if kind == "symmetric" else 0) * sp.eye(144))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_solves_lie_in_the_memory_of_factorizations(device, kind):
+    """Between two factorizations; what these leave there is no message of a solve."""
+    a, b = shifted(kind), np.random.default_rng(2).standard_normal((144, 3))
+    factor = frontal.factorize(a, kind=kind, backend="gpu")
+    first = factor.solve(b)
+    spare = numeric(factor).storage.spare.memory
+    messages = numeric(factor).storage.solver._messages[-1]
+    assert messages._among
+    for array in messages._among:
+        place = device.pointer(array) - device.pointer(spare)
+        assert 0 <= place <= spare.nbytes - array.nbytes
+    for scale in (4, 16, 1):  # in a graph from the second on
+        factor.refactorize(scale * a)
+        np.testing.assert_array_equal(factor.solve(scale * b), first)
+    assert numeric(factor).storage.solver._messages[-1] is messages
+
+
+@pytest.mark.parametrize("kind", ["spd", "general"])
+def test_values_are_held_once(device, kind):
+    a, b = matrix(kind, "f8"), np.ones(81)
+    factor = frontal.factorize(a, kind=kind, backend="gpu")
+    of = numeric(factor)
+    assert of.values is of.storage.values
+    assert (of.storage.factorization.values is of.values) == (kind == "spd")
+    given = put(device, 2 * a.data)
+    factor.refactorize(given)
+    of = numeric(factor)
+    assert of.values is of.storage.values
+    assert device.pointer(of.values) != device.pointer(given)
+    twin = factor.copy()
+    factor.refactorize(3 * a)
+    given[...] = 0
+    for one, scale in ((factor, 3), (twin, 2)):
+        np.testing.assert_allclose(scale * a @ one.solve(b), b, rtol=1e-9)
+        np.testing.assert_array_equal(one.A.toarray(), scale * a.toarray())
+    twin.refactorize(5 * a)
+    for one, scale in ((factor, 3), (twin, 5)):
+        np.testing.assert_allclose(scale * a @ one.solve(b), b, rtol=1e-9)
+
+
+def test_mixed_precision_keeps_the_values_in_double(device):
+    a, b = matrix("spd", "f8"), np.ones(81)
+    factor = frontal.factorize(a, backend="gpu", precision="mixed")
+    for scale in (1, 2, 3):
+        factor.refactorize(scale * a)
+        assert numeric(factor).values.dtype == "f8"
+        assert numeric(factor).storage.panels.dtype == "f4"
+        np.testing.assert_allclose(scale * a @ factor.solve(b), b, rtol=1e-12)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_rows_of_a_pattern(device, symmetric):
+    """Those of a symmetric one are its columns, whose pointers and indices are not kept twice."""
+    a = matrix("general", "f8")
+    if not symmetric:
+        a = sp.csc_array(a + sp.diags_array(np.ones(81 - 13), offsets=13))
+    symbolic = frontal.analyze(a, kind="general").symbolic
+    entries = Entries(symbolic, Pattern(device, symbolic.plan, symbolic.method))
+    *found, _ = entries.by_rows(np.dtype("f8"))
+    pointer, index, position = (device.download(x) for x in found)
+    number = np.arange(symbolic.indices.size)
+    wanted = sp.csc_array((number, symbolic.indices, symbolic.indptr), shape=a.shape).tocsr()
+    np.testing.assert_array_equal(pointer, wanted.indptr)
+    np.testing.assert_array_equal(index, wanted.indices)
+    np.testing.assert_array_equal(position, wanted.data)
+    assert (found[1] is entries.index) == symmetric
+
+
+def test_values_on_a_device_are_known_to_be_symmetric(device):
+    """Their rows are then read as columns, and no list of them is made."""
+    a = matrix("spd", "c16")
+    factor = frontal.factorize(a, backend="gpu")
+    factor.refactorize(put(device, 2 * a.data))
+    assert numeric(factor).hermitian
+    factor.solve(put(device, np.ones(81, complex)))
+    assert numeric(factor).entries._by_rows is None
+    other = 2 * a.data
+    p = np.flatnonzero(a.indices == 1)[0]
+    other[p] = np.nextafter(other[p].real, 9) + 1j * other[p].imag
+    factor.refactorize(put(device, other))
+    assert factor.analysis.method == "cholesky"
+    assert not numeric(factor).hermitian
+
+
+def test_what_fits():
+    assert fitted([], 100) == ([], 0)
+    assert fitted([300, 600, 100], 1023) == ([None, 0, None], 768)
+    assert fitted([300, 600, 100], 1024) == ([None, 0, 768], 1024)
+    assert fitted([300, 600, 100], 4096) == ([0, 512, 1280], 1536)
+    assert fitted([300, 600], 0) == ([None, None], 0)
+
+
+def counted(kind, dtype, n, rhs):
+    """Bytes that a factor and its solves take at most on a device, and what was told before."""
+    device = CountingDevice(H200)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
+        patch.setattr(fronts, "_ROOM", 0)  # of a large matrix
+        a = MATRICES[kind](n).astype(dtype)
+        analysis = frontal.analyze(a, kind=kind, backend="gpu")
+        told = analysis.memory_for(dtype, rhs=rhs)
+        assert not device.count.most
+        factor, b = analysis.factorize(a), np.ones((a.shape[0], rhs), dtype)
+        factor.solve(b)
+        for scale in (2, 3, 4):
+            factor.refactorize(scale * a)
+            factor.solve(b)
+    return device.count.most, told
+
+
+MATRICES = {
+    "spd": problems.poisson3d,
+    "symmetric": lambda n: sp.csc_array(problems.poisson3d(n) - 0.63 * sp.eye_array(n**3)),
+    "general": problems.convdiff3d,
+}
+
+
+@pytest.mark.parametrize("rhs", [1, 16])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_estimate_is_what_is_taken(kind, rhs):
+    if COMPILER is None:
+        pytest.skip("no C++ compiler to emulate kernels with")
+    most, told = counted(kind, "f8", 11, rhs)
+    assert told["total"] == sum(size for name, size in told.items() if name != "total")
+    assert 0.97 * told["total"] <= most <= 1.01 * told["total"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["cube", "grid"])
+def test_lists_are_counted_without_being_made(device, kind, name):
+    a = problems.poisson3d(9) if name == "cube" else problems.poisson2d(40)
+    symbolic = frontal.analyze(a, kind=kind).symbolic
+    pattern, f8 = Pattern(device, symbolic.plan, symbolic.method), np.dtype("f8")
+    found = list(pattern.arrays.values()) + list(pattern.placed(f8).values())
+    small = [pattern.small_tasks(f8)] if pattern.schedule.small.any() else []
+    for lists in (pattern.tasks, *small, pattern.solve_tasks(f8)):
+        found += [x for x in vars(lists).values() if isinstance(x, device.xp.ndarray)]
+    assert index_bytes(pattern) == sum(x.nbytes for x in found)
+
+
+def test_a_price_of_memory_merges_fewer_fronts():
+    """Fewer zeros are stored, and no more is computed."""
+    a, found = problems.poisson2d(90), []
+    for price in (0.0, machine.H200.fronts.stored, 1e-9):
+        fronts = machine.H200.fronts._replace(stored=price)
+        changed = {"gpu": replace(machine.H200, fronts=fronts)}
+        with mock.patch.dict(machine.MACHINES, changed):
+            found.append(frontal.analyze(a, backend="gpu", ordering="amd"))
+    entries = [one.nnz_factor for one in found]
+    assert entries[0] > entries[1] > entries[2]
+    assert found[0].flops > found[1].flops

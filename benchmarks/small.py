@@ -122,6 +122,7 @@ def together(shape: str, kind: str, duration: float) -> dict[str, object]:
         "Factor.solve": lambda factor: lambda: factor.solve(b),
         "refactorize": lambda factor: lambda: factor.refactorize(A.data),
         "factorize": lambda _: lambda: frontal.factorize(A),
+        "factorize and solve": lambda _: lambda: frontal.factorize(A).solve(b),
     }
     gains = {}
     for name, call in calls.items():
@@ -148,7 +149,7 @@ def show(record: dict) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=200)
-    parser.add_argument("--duration", type=float, default=0.3, help="seconds of threads together")
+    parser.add_argument("--duration", type=float, default=0.15, help="seconds of threads together")
     parser.add_argument("--output", type=Path, default=RESULTS / "small.jsonl")
     options = parser.parse_args()
     context = {"machine": machine(), "versions": versions(), "commit": commit()}

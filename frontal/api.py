@@ -97,9 +97,11 @@ def solve(
     dtype = np.result_type(_dtype_of(A), _dtype_of(b))
     if not np.issubdtype(_dtype_of(A), np.complexfloating) and dtype.kind == "c":
         dtype = np.finfo(dtype).dtype  # a real factor solves for real and imaginary parts
-    matrix = whole(A, triangle, kind=kind, check_finite=check_finite, dtype=dtype)
-    analysis = _analyzed(matrix, kind, ordering, backend, 1, None)
-    factor = Factor(matrix, analysis, None, singular, precision)
+    known = _known(A, kind, ordering, backend, triangle) if dtype == _dtype_of(A) else None
+    if known is None:
+        matrix = whole(A, triangle, kind=kind, check_finite=check_finite, dtype=dtype)
+        known = matrix, _analyzed(matrix, kind, ordering, backend, 1, None)
+    factor = Factor(*known, None, singular, precision)
     return factor.solve(b, refine=refine, return_info=return_info)
 
 
@@ -212,9 +214,27 @@ def factorize(
     if analysis is not None:
         options = {"check_finite": check_finite, "singular": singular, "progress": progress}
         return analysis.factorize(A, triangle=triangle, precision=precision, **options)
-    matrix = whole(A, triangle, kind=kind, check_finite=check_finite, ordered=True)
-    analysis = _analyzed(matrix, kind, ordering, backend, reuse, progress)
-    return Factor(matrix, analysis, progress, singular, precision)
+    known = _known(A, kind, ordering, backend, triangle, reuse, progress)
+    if known is None:
+        matrix = whole(A, triangle, kind=kind, check_finite=check_finite, ordered=True)
+        known = matrix, _analyzed(matrix, kind, ordering, backend, reuse, progress)
+    return Factor(*known, progress, singular, precision)
+
+
+def _known(
+    A: MatrixLike,
+    kind: str,
+    ordering: ArrayLike,
+    backend: str,
+    triangle: str | None,
+    reuse: int = 1,
+    progress: Progress | None = None,
+) -> tuple[Canonical, Analysis] | None:
+    """A in canonical form and its analysis, where its pattern comes again; see `Analyses.again`."""
+    chosen = (kind, backend, triangle, reuse, progress) != ("auto", "auto", None, 1, None)
+    if chosen or not isinstance(ordering, str) or ordering != "auto":
+        return None
+    return _analyses.again(A)
 
 
 def _analyzed(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -83,17 +83,19 @@ def resolved(name: str, flops: float, dtype: np.dtype = _DOUBLE) -> str:
     >>> resolved("gpu", 1e3)
     'gpu'
     """
-    return chooser(name, dtype)(flops)
+    asked = requested(name)
+    return asked if asked != "auto" else _faster(dtype, flops)
 
 
 def chooser(name: str, dtype: np.dtype = _DOUBLE) -> Callable[[float], str]:
     """As `resolved`, for any number of operations."""
     asked = requested(name)
-    if asked != "auto":
-        return lambda _: asked
-    return lambda flops: (
-        "gpu" if flops >= GPU_FLOPS and _gpu_found() and not slow_gpu(dtype, _speed()) else "cpu"
-    )
+    return (lambda _: asked) if asked != "auto" else partial(_faster, dtype)
+
+
+def _faster(dtype: np.dtype, flops: float) -> str:
+    gpu_is = flops >= GPU_FLOPS and _gpu_found() and not slow_gpu(dtype, _speed())
+    return "gpu" if gpu_is else "cpu"
 
 
 def memory_on_device(
@@ -130,7 +132,9 @@ def engine(owner: object, symbolic: Symbolic, name: str) -> Backend:
     frontal.gpu.DeviceNotFoundError
         If a GPU is asked for and there is none.
     """
-    mine = _engines.setdefault(owner, {})
+    mine = _engines.get(owner)
+    if mine is None:
+        mine = _engines.setdefault(owner, {})
     found = mine.get(name)
     if found is None:  # no lock: a process forked meanwhile would wait for it for ever
         made: Backend = GpuBackend(symbolic) if name == "gpu" else CpuBackend(symbolic)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -18,14 +18,8 @@ from .cached import cached_property
 from .checked import checked
 from .compressed import CORRUPT, UNSORTED, first_non_finite, inspect
 from .errors import NonFiniteInputError, warn
-from .method import CHOLESKY, LDLT, LU, Method, symmetric_method
-from .symmetry import (
-    POSITIVE_DIAGONAL,
-    UNSYMMETRIC,
-    check_promise,
-    compare_triangles,
-    is_symmetric,
-)
+from .method import Method
+from .symmetry import UNSYMMETRIC, check_promise, compare_triangles, is_symmetric, method_of
 from .values import StoredOrder, as_stored, order_of
 
 KINDS = {
@@ -40,7 +34,7 @@ KINDS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Canonical:
     """A square matrix in compressed columns: rows ascending, no entry twice, zeros kept.
 
@@ -67,6 +61,20 @@ class Canonical:
     method: Method
     hermitian: bool
     order: StoredOrder | None = field(default=None, repr=False)
+
+    def __init__(
+        self,
+        indptr: np.ndarray,
+        indices: np.ndarray,
+        data: np.ndarray,
+        n: int,
+        method: Method,
+        hermitian: bool,
+        order: StoredOrder | None = None,
+    ) -> None:
+        # all at once: what a frozen dataclass does by itself takes a small system's time
+        given = {"indptr": indptr, "indices": indices, "data": data, "n": n, "method": method}
+        self.__dict__.update(given, hermitian=hermitian, order=order)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -98,6 +106,12 @@ class Canonical:
 
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def known(self, method: Method, norms: tuple[float, float]) -> Canonical:
+        """It by the method that factorizes it, with its norms, which need not be computed."""
+        of = self if method is self.method else replace(self, method=method)
+        of.__dict__["norms"] = norms
+        return of
 
     def refuse_non_finite(self) -> None:
         """Raise for the first entry, by columns, that is NaN or infinite."""
@@ -175,7 +189,7 @@ def canonical(
         _check_finite(indptr, indices, data)
     if structure == UNSYMMETRIC:
         check_promise(KINDS[kind], indptr, indices, data)
-    method = _method_of(KINDS[kind], structure, indptr, indices, data)
+    method = method_of(KINDS[kind], structure, indptr, indices, data)
     order = order_of(A, matrix, indptr, indices, stored) if ordered else None
     return Canonical(indptr, indices, data, n, method, structure != UNSYMMETRIC, order)
 
@@ -184,23 +198,6 @@ def require_kind(kind: str) -> None:
     """Raise ValueError for what is no kind of matrix."""
     if kind not in KINDS:
         raise ValueError(f"kind is {kind!r}; choose one of {', '.join(map(repr, KINDS))}")
-
-
-def _method_of(
-    kind: str, structure: int, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray
-) -> Method:
-    """The method for a promised kind, or for what A is exactly: that of the least work."""
-    if kind == "spd" or (kind == "auto" and structure == POSITIVE_DIAGONAL):
-        return CHOLESKY
-    if kind in ("symmetric", "hermitian"):
-        return symmetric_method(data.dtype, kind == "hermitian")
-    if kind == "general":
-        return LU
-    if structure != UNSYMMETRIC:
-        return symmetric_method(data.dtype, True)
-    if data.dtype.kind == "c" and compare_triangles(indptr, indices, data, False, 0.0):
-        return LDLT
-    return LU
 
 
 def on_device(x: object) -> bool:

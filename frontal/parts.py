@@ -100,6 +100,8 @@ if hasattr(os, "register_at_fork"):
 
 def copied(array: np.ndarray) -> np.ndarray:
     """A copy of a contiguous vector."""
+    if array.size < 2 * LEAST:
+        return array.copy()
     out = np.empty_like(array)
 
     def copy(first: int, last: int) -> None:

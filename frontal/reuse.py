@@ -5,17 +5,28 @@ Nothing is taken for granted: patterns and values are compared with copies that 
 
 from __future__ import annotations
 
-import numpy as np
+from typing import NamedTuple
 
+import numpy as np
+import scipy.sparse as sp
+
+from ._jit import brief
 from ._typing import Untyped
 from .backends import requested
+from .cpu.often import Often
 from .factor.analysis import Analysis
 from .machine import MACHINES, thread_count
 from .matrix import Canonical
+from .symbolic.diagonal import TINY_DIAGONAL
 from .symbolic.matched import looks_at_values
 from .symbolic.symbolic import Choices
+from .symmetry import POSITIVE_DIAGONAL, SYMMETRIC, method_for, structure
 
 _BLOCK = 1 << 15  # entries compared at a time: arrays that differ mostly do so in the first ones
+_COLUMNS = sp.csc_array, sp.csc_matrix
+_INT32 = np.dtype(np.int32)
+_OTHER = -1
+_often = Often()  # patterns come again
 
 
 def same_bits(a: Untyped, b: Untyped) -> bool:
@@ -41,6 +52,51 @@ def same_bits(a: Untyped, b: Untyped) -> bool:
     return all(bool((a[i : i + step] == b[i : i + step]).all()) for i in range(0, a.size, step))
 
 
+@brief
+def _structure_if(indptr, indices, data, own_indptr, own_indices, scaling):
+    """`structure` of compressed columns, if these are of that very pattern; else `_OTHER`.
+
+    `_OTHER`, too, for values of which more has to be said: that are not finite, or that have small
+    diagonal entries where a method with a `scaling` looks at them.
+    """
+    same, largest, least = True, 0.0, np.inf
+    for j in range(own_indptr.size):
+        same &= indptr[j] == own_indptr[j]
+    for p in range(own_indices.size):
+        same &= indices[p] == own_indices[p]
+    if not same:
+        return _OTHER
+    for j in range(own_indptr.size - 1):
+        diagonal = 0.0
+        for p in range(own_indptr[j], own_indptr[j + 1]):
+            size = np.float64(np.abs(data[p]))
+            same &= size < np.inf  # no NaN either
+            largest = max(largest, size)
+            diagonal = size if own_indices[p] == j else diagonal
+        least = min(least, diagonal)
+    if not same or (scaling and not (least > 0 and TINY_DIAGONAL * largest <= least)):
+        return _OTHER
+    return structure(own_indptr, own_indices, data)
+
+
+def _is_plain(array: object, dtype: np.dtype | None = None) -> bool:
+    """Whether that is a vector as compiled code takes it, of this type."""
+    return (
+        type(array) is np.ndarray
+        and (dtype is None or array.dtype == dtype)
+        and array.ndim == 1
+        and array.flags.carray
+    )
+
+
+class _Kept(NamedTuple):
+    """An analysis, what it was asked for with, and the bytes of its arrays."""
+
+    key: tuple[object, ...]
+    size: int
+    analysis: Analysis
+
+
 class Analyses:
     """The analyses of the patterns that were met last; of values nothing is kept.
 
@@ -62,7 +118,7 @@ class Analyses:
 
     def __init__(self, most: int = 16, most_bytes: int = 1 << 28) -> None:
         self._most, self._most_bytes = most, most_bytes
-        self._kept: tuple[tuple[tuple[object, ...], int, Analysis], ...] = ()
+        self._kept: tuple[_Kept, ...] = ()
         self.hits = self.misses = 0
 
     def of(
@@ -81,29 +137,56 @@ class Analyses:
         """
         method = matrix.method
         fallback = method.one_triangle if fallback is None else fallback
-        key = (
-            *(matrix.n, matrix.indices.size, method.name, matrix.dtype.char, matrix.hermitian),
-            *(ordering, fallback, requested("auto"), thread_count(), *MACHINES.values()),
-        )
         if looks_at_values(matrix, method):
             return self._made(matrix, ordering, fallback)
-        kept = self._kept
-        for one in kept:
-            symbolic = one[2].symbolic
+        key = _key(matrix, ordering, fallback)
+        for one in self._kept:
+            symbolic = one.analysis.symbolic
             if (
-                one[0] == key
+                one.key == key
                 and same_bits(symbolic.indptr, matrix.indptr)
                 and same_bits(symbolic.indices, matrix.indices)
             ):
-                self.hits += 1
-                if one is not kept[0]:
-                    self._keep(one)
-                return one[2]
+                return self._hit(one)
         analysis = self._made(matrix, ordering, fallback)
         of = analysis.symbolic
         arrays = (*of.plan, of.indptr, of.indices, of.perm, of.row_perm)
-        self._keep((key, sum(array.nbytes for array in arrays), analysis))
+        self._keep(_Kept(key, sum(array.nbytes for array in arrays), analysis))
         return analysis
+
+    def again(self, A: Untyped) -> tuple[Canonical, Analysis] | None:
+        """A in canonical form and what `of` gives for it, where there is next to nothing to do.
+
+        So it is for compressed columns of a pattern that is kept, with values of the same method.
+        None otherwise, and for a process that does not ask often.
+        """
+        if not (self._kept and type(A) in _COLUMNS and _often()):
+            return None
+        indptr, indices, data = A.indptr, A.indices, A.data
+        if not (_is_plain(indptr, _INT32) and _is_plain(indices, _INT32) and _is_plain(data)):
+            return None
+        for one in self._kept:
+            analysis = one.analysis
+            of = analysis.symbolic
+            if A.shape != (of.n, of.n) or data.dtype != analysis.dtype:
+                continue
+            if indptr.size != of.n + 1 or not indices.size == data.size == of.indices.size:
+                continue
+            found = _structure_if(indptr, indices, data, of.indptr, of.indices, of.method.scaling)
+            if found == _OTHER:
+                continue
+            hermitian = found in (SYMMETRIC, POSITIVE_DIAGONAL)
+            method = method_for(found, data.dtype)
+            matrix = Canonical(of.indptr, of.indices, data, of.n, method, hermitian)
+            if one.key == _key(matrix, "auto", method.one_triangle):
+                return matrix, self._hit(one)
+        return None
+
+    def _hit(self, one: _Kept) -> Analysis:
+        self.hits += 1
+        if self._kept[:1] != (one,):  # nor after another thread has cleared them
+            self._keep(one)
+        return one.analysis
 
     def clear(self) -> None:
         """Forget all analyses; factors that were made with them keep theirs."""
@@ -116,12 +199,20 @@ class Analyses:
         self.misses += 1
         return Analysis.of(matrix, choices=Choices(ordering), fallback=fallback)
 
-    def _keep(self, one: tuple[tuple[object, ...], int, Analysis]) -> None:
+    def _keep(self, one: _Kept) -> None:
         """Put an analysis before the others, as many of which stay as there is room for."""
         found, total = [], 0
-        for other in (one, *(other for other in self._kept if other[2] is not one[2])):
-            total += other[1]
+        for other in (one, *(other for other in self._kept if other.analysis is not one.analysis)):
+            total += other.size
             if len(found) == self._most or total > self._most_bytes:
                 break
             found.append(other)
         self._kept = tuple(found)
+
+
+def _key(matrix: Canonical, ordering: str, fallback: bool) -> tuple[object, ...]:
+    """All that an analysis depends on but for the pattern itself."""
+    return (
+        *(matrix.n, matrix.indices.size, matrix.method.name, matrix.dtype.char, matrix.hermitian),
+        *(ordering, fallback, requested("auto"), thread_count(), *MACHINES.values()),
+    )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from ._jit import brief, inner, jit
+from ._jit import allocating, brief, inner, jit
+from .method import CHOLESKY, LDLT, LU, Method, symmetric_method
 from .parts import in_parts
 
-UNSYMMETRIC, SYMMETRIC, POSITIVE_DIAGONAL = 0, 1, 2
+UNSYMMETRIC, SYMMETRIC, POSITIVE_DIAGONAL, TRANSPOSED = 0, 1, 2, 3
 ROUNDING = 100.0  # entries of a promised symmetry may differ by so many eps of the largest one
 
 
@@ -94,6 +95,45 @@ def compare_triangles(
     if not all(alike) or sum(excess):
         return UNSYMMETRIC
     return POSITIVE_DIAGONAL if sum(positive) == n else SYMMETRIC
+
+
+@allocating
+def structure(indptr, indices, data):
+    """What `compare_triangles` tells of A, exactly; `TRANSPOSED` if it is its transpose alone."""
+    n = indptr.size - 1
+    for conjugate in (True, False):
+        following = np.zeros(n, np.int64)
+        alike, excess, positive = _compare(indptr, indices, data, conjugate, 0.0, following, 0, n)
+        if alike and excess == 0:
+            if not conjugate:
+                return TRANSPOSED
+            return POSITIVE_DIAGONAL if positive == n else SYMMETRIC
+    return UNSYMMETRIC
+
+
+def method_of(
+    kind: str, structure: int, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray
+) -> Method:
+    """The method for a promised kind, or for what A is exactly."""
+    if kind == "spd":
+        return CHOLESKY
+    if kind in ("symmetric", "hermitian"):
+        return symmetric_method(data.dtype, kind == "hermitian")
+    if kind == "general":
+        return LU
+    if structure == UNSYMMETRIC and data.dtype.kind == "c":
+        same = compare_triangles(indptr, indices, data, False, 0.0) != UNSYMMETRIC
+        structure = TRANSPOSED if same else UNSYMMETRIC
+    return method_for(structure, data.dtype)
+
+
+def method_for(structure: int, dtype: np.dtype) -> Method:
+    """The method for what a matrix is exactly, as `structure` tells: of the least work."""
+    if structure == POSITIVE_DIAGONAL:
+        return CHOLESKY
+    if structure == SYMMETRIC:
+        return symmetric_method(dtype, True)
+    return LDLT if structure == TRANSPOSED else LU
 
 
 @brief

@@ -17,11 +17,11 @@ from .borrowed import borrow
 from .probes import FORMED, begin, gains, signs
 from .residual import measure, weights
 from .substitution import WIDTH, Substitution
-from .system import HostSystem
 from .triangular import substitute
 
 MOST = 4096  # unknowns; of more the little that is saved is no matter
 SMALL = 1e-5  # an error of solutions that is far from what is warned of
+_WIDE = {"f": np.empty(0), "c": np.empty(0, np.complex128)}  # of the vectors of an estimate
 TURNS = 3  # of an estimate: at most 5 blocks of products are formed
 
 
@@ -74,20 +74,18 @@ class AtOnce:
 
     Parameters
     ----------
-    system : HostSystem
-        Whose solver is a `Substitution`.
+    solver : Substitution
+    of : tuple
+        The matrix, as `residual.measure` takes it.
+    eps : float
+        Precision of x.
     """
 
-    def __init__(self, system: HostSystem) -> None:
-        solver = system.solver
-        if not isinstance(solver, Substitution):
-            raise TypeError("only a substitution on the host is compiled into one call")
-        n, dtype = system.indptr.size - 1, system.data.dtype
+    def __init__(self, solver: Substitution, of: tuple[object, ...], eps: float) -> None:
+        n, dtype = solver.n, solver.dtype
         self._dtype, self._shape = dtype, (n,)
         self._calls_blas, self._hopeful = solver.calls_blas, True
-        self._wide = np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
-        self._none = np.empty((0, n), self._wide)
-        self._of = *solver.bound, WIDTH if solver.calls_blas else 1, *system.bound, system.eps
+        self._of = *solver.bound, WIDTH if solver.calls_blas else 1, *of, eps, _WIDE[dtype.kind]
 
     def __call__(self, b: object, estimated: bool) -> Found | None:
         """x, and what is known of it; None for what is no plain vector.
@@ -105,14 +103,12 @@ class AtOnce:
             return None
         if not (self._hopeful and b.flags.carray):
             return None
-        x, probes = np.empty(self._shape, self._dtype), self._none
-        if estimated:
-            probes = np.zeros((b.size if b.size <= FORMED else 2, b.size), self._wide)
+        x = np.empty(b.size, self._dtype)
         if self._calls_blas:
             with single_threaded_blas():
-                found = _solve_at_once(*self._of, b, x, probes)
+                found = _solve_at_once(*self._of, b, x, estimated)
         else:
-            found = _solve_at_once(*self._of, b, x, probes)
+            found = _solve_at_once(*self._of, b, x, estimated)
         if not found[0] >= 0:
             self._hopeful = False
             return None
@@ -124,11 +120,11 @@ def solve_at_once(
     start, pointer, rows, panel, panels, pivots, diagonal, coupling, table, scalars, reals, adjoint,
     one_triangle, unit, indefinite, conjugate, transposed, conjugated,
     into, left, out, right, widest, most,
-    indptr, indices, data, flipped, badly_scaled, norm, limits, eps, b, x, probes,
+    indptr, indices, data, flipped, badly_scaled, norm, limits, eps, wide, b, x, estimated,
 ):  # fmt: skip
     """|A||x|/|b| of the solution x of op(A) x = b, and its condition number; see `Found`.
 
-    The first is -1 if x is not fine; without `probes` the second one is not estimated.
+    The first is -1 if x is not fine, the second one unless it is `estimated`.
     """
     n = b.size
     B, X = b.reshape((1, n)), x.reshape((1, n))
@@ -145,9 +141,10 @@ def solve_at_once(
         indptr, indices, data, flipped, badly_scaled, norm, limits, X, B, R, sizes
     )
     condition = -1.0
-    if fine and probes.size > 0 and 0 < sizes[1, 0] < np.inf:
+    if fine and estimated and 0 < sizes[1, 0] < np.inf:
         error, w = max(worst, eps), np.empty(n)
         weights(indptr, indices, data, flipped, X, B, sizes[1], error, w)
+        probes = np.zeros((n if n <= FORMED else 2, n), wide.dtype)
         condition = _one_norm(by, transposed, w, probes, SMALL / error)
     return amplification if fine else -1.0, condition
 

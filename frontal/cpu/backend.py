@@ -66,7 +66,7 @@ class CpuBackend:
         self._flops = float(front_flops(plan.start, plan.pointer).sum())
         self._layouts: dict[int, Layout] = {}
         self._small = 0 < symbolic.n <= MOST and self._flops <= _INLINE_FLOPS
-        self._at_once: FactorAtOnce | None = None
+        self._at_once: dict[np.dtype, FactorAtOnce] = {}
 
     def layout(self, threads: int) -> Layout:
         """Where everything lies for so many threads."""
@@ -125,11 +125,12 @@ class CpuBackend:
         """See `protocol.Backend`."""
         if not (self._small and _often()):
             return None
-        helpers.compile_for("cpu", self.symbolic.method.name, matrix.dtype)
-        made = self._at_once
+        made = self._at_once.get(matrix.dtype)
         if made is None or made.matching is not matching:
+            helpers.compile_for("cpu", self.symbolic.method.name, matrix.dtype)
             place = Place(self.symbolic, self.panel, self.device)
-            made = self._at_once = FactorAtOnce(place, self.layout(1), matching)
+            made = FactorAtOnce(place, self.layout(1), matching, matrix.dtype)
+            self._at_once[matrix.dtype] = made
         return made(matrix, previous.storage if isinstance(previous, CpuFactor) else None)
 
     def _work(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..accuracy import System
+from ..accuracy import System, eps_of
 from ..matrix import Canonical
 from ..protocol import Health, HostFactor, relative_pivots
 from ..sizes import least
@@ -16,7 +16,7 @@ from .at_once import MOST, AtOnce, Found
 from .often import Often
 from .settle import Place
 from .substitution import Side, Substitution
-from .system import HostSystem, host_system
+from .system import host_system, matrix_of
 from .triangular import diagonal_of_panels
 
 _often = Often()
@@ -117,8 +117,7 @@ class CpuFactor:
 
     def system(self, trans: str, dtype: np.dtype) -> System:
         """See `NumericFactor`; made once."""
-        if trans != "N" and self._is_own(trans):
-            trans = "N"
+        trans = self._least(trans)
         system = self._systems.get((trans, dtype))
         if system is None:
             system = host_system(self, trans, dtype, self._substitution(trans))
@@ -130,14 +129,24 @@ class CpuFactor:
         if not _often():
             return None
         if trans not in self._at_once:
-            self._at_once[trans] = self._made_at_once(trans)
+            self._at_once[trans] = self._made_at_once(self._least(trans))
         solve = self._at_once[trans]
         return None if solve is None else solve(b, estimated)
 
     def _made_at_once(self, trans: str) -> AtOnce | None:
-        system = self.system(trans, self.dtype)
-        usual = self.dtype == self.matrix_dtype and 0 < self.symbolic.n <= MOST
-        return AtOnce(system) if usual and isinstance(system, HostSystem) else None
+        dtype = self.dtype
+        if dtype != self.matrix_dtype or not 0 < self.symbolic.n <= MOST:
+            return None
+        indptr, indices, data, flipped, *others = matrix_of(self, trans, dtype)
+        if not flipped:  # the same sums of the same terms, that wait for no memory
+            indptr, indices, place = self.symbolic.by_rows
+            data = data[place]
+        of = indptr, indices, data, True, *others
+        return AtOnce(self._substitution(trans), of, eps_of(dtype))
+
+    def _least(self, trans: str) -> str:
+        """``"N"`` where op(A) is A, to the factor too."""
+        return "N" if trans != "N" and self._is_own(trans) else trans
 
     def _is_own(self, trans: str) -> bool:
         """Whether op(A) is A, to the factor too."""

@@ -47,12 +47,17 @@ class FactorAtOnce:
         For one thread.
     matching : Matching or None
         Whose scaling is begun with.
+    dtype : numpy.dtype
     """
 
-    def __init__(self, place: Place, layout: Layout, matching: Matching | None) -> None:
-        self.matching = matching
-        self._place, self._method = place, place.symbolic.method
-        self._size = max(1, int(layout.panel[-1]))
+    def __init__(
+        self, place: Place, layout: Layout, matching: Matching | None, dtype: np.dtype
+    ) -> None:
+        self.matching, self._dtype = matching, dtype
+        method, n = place.symbolic.method, place.symbolic.n
+        self._place, self._method, self._run = place, method, _RUN[method]
+        self._size, self._half = max(1, int(layout.panel[-1])), n * method.scaling
+        self._pivots, self._coupling = n * method.pivots, n * method.indefinite
         plan, of = place.symbolic.plan, pattern_of(place.symbolic, matching, layout.panel)
         narrow = (
             *(plan.start, plan.parent, plan.rows, plan.relative, plan.children, plan.row),
@@ -63,10 +68,11 @@ class FactorAtOnce:
             *(layout.panel, layout.block, of.indptr, of.own, of.mirror, of.place),
         )
         ends = [np.cumsum([0, *(a.size for a in arrays)]) for arrays in (narrow, wide)]
-        begin = np.concatenate([of.row, of.column][: 2 * self._method.scaling] or [np.empty(0)])
+        begin = np.concatenate([of.row, of.column][: 2 * method.scaling] or [np.empty(0)])
         self._of = (
             *(np.concatenate(narrow, dtype=np.int32), np.concatenate(wide, dtype=np.int64)),
             *(*ends, begin, max(1, layout.shared + layout.own), matching is not None),
+            *routines(dtype),
         )
 
     def __call__(self, matrix: Canonical, storage: np.ndarray | None) -> CpuFactor | None:
@@ -79,22 +85,21 @@ class FactorAtOnce:
         storage : array or None
             Memory for the panels, overwritten, if it is large enough.
         """
-        method, values, dtype, n = self._method, matrix.data, matrix.dtype, matrix.n
+        values, dtype, half, size = matrix.data, self._dtype, self._half, self._size
         if not values.flags.carray:
             return None
-        if storage is None or storage.dtype != dtype or storage.size < self._size:
-            storage = np.empty(self._size, dtype)
-        panels, scales = storage[: self._size], np.empty(2 * n * method.scaling)
-        pivots = np.empty(n * method.pivots, np.int32)
-        coupling = np.empty(n * method.indefinite, dtype)
+        if storage is None or storage.dtype != dtype or storage.size < size:
+            storage = np.empty(size, dtype)
+        panels, scales = storage[:size], np.empty(2 * half)
+        pivots, coupling = np.empty(self._pivots, np.int32), np.empty(self._coupling, dtype)
         with single_threaded_blas():
-            outcome, ratio, infinity, one = _RUN[method](
-                *self._of, *routines(dtype), values, panels, pivots, coupling, scales
+            outcome, ratio, infinity, one = self._run(
+                *self._of, values, panels, pivots, coupling, scales
             )
         if outcome != SOUND:
             return None
-        of = self._place.symbolic.with_values(values, matrix.hermitian, (infinity, one))
-        scaling = Scaling(scales[:n], scales[n:]) if method.scaling else None
+        of = matrix.known(self._method, (infinity, one))
+        scaling = Scaling(scales[:half], scales[half:]) if half else None
         factor = CpuFactor(of, HostFactor(panels, pivots, 0, coupling), scaling, self._place)
         factor.storage, factor.known = storage, Health(ratio)
         return factor

@@ -50,18 +50,24 @@ def _residual(indptr, indices, data, flipped, x, b, r):
 
 
 @inner
-def _scale(indptr, indices, data, flipped, x, b, y):
-    """y = |A| |x| + |b|."""
+def _residual_and_scale(indptr, indices, data, flipped, x, b, r, y):
+    """r = b - A x and y = |A| |x| + |b| in one pass over A."""
     for i in range(x.size):
-        y[i] = np.abs(b[i])
+        r[i], y[i] = 0, np.abs(b[i])
     for j in range(x.size):
-        size = np.abs(x[j])
+        total, scale, own, size = r[j], y[j], x[j], np.abs(x[j])
         for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
-            i = np.uint32(indices[p])
-            if not flipped:
-                y[i] += np.abs(data[p]) * size
+            i, a = np.uint32(indices[p]), np.abs(data[p])
+            if flipped:
+                total += data[p] * x[i]
+                scale += a * np.abs(x[i])
             else:
-                y[j] += np.abs(data[p]) * np.abs(x[i])
+                r[i] += data[p] * own
+                y[i] += a * size
+        if flipped:
+            r[j], y[j] = total, scale
+    for i in range(x.size):
+        r[i] = b[i] - r[i]
 
 
 @inner
@@ -146,14 +152,15 @@ def measure(indptr, indices, data, flipped, badly_scaled, norm, limits, X, B, R,
     worst, amplification, fine = 0.0, 0.0, True
     for c in range(X.shape[0]):
         x, b, r = X[c], B[c], R[c]
-        _residual(indptr, indices, data, flipped, x, b, r)
-        sizes[0, c], sizes[1, c], sizes[2, c] = _largest(r), _largest(x), _largest(b)
         component = 0.0
         if badly_scaled:
             scale = np.empty(x.size, sizes.dtype)
-            _scale(indptr, indices, data, flipped, x, b, scale)
+            _residual_and_scale(indptr, indices, data, flipped, x, b, r, scale)
             component = _componentwise(r, scale)
             sizes[3, c] = component
+        else:
+            _residual(indptr, indices, data, flipped, x, b, r)
+        sizes[0, c], sizes[1, c], sizes[2, c] = _largest(r), _largest(x), _largest(b)
         of = np.float64(sizes[0, c]), np.float64(sizes[1, c]), np.float64(sizes[2, c])
         error = _normwise(norm, *of)
         worst = max(worst, error)
@@ -188,8 +195,7 @@ def weights(indptr, indices, data, flipped, X, B, solution, error, out):
         if not (size > 0 and np.isfinite(size)):
             continue
         x, b = X[c], B[c]
-        _scale(indptr, indices, data, flipped, x, b, scale)
-        _residual(indptr, indices, data, flipped, x, b, r)
+        _residual_and_scale(indptr, indices, data, flipped, x, b, r, scale)
         for i in range(out.size):
             weight = (scale[i] + np.float64(np.abs(r[i])) / error) / size
             if weight > out[i] or weight != weight:

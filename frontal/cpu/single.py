@@ -9,11 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from .. import phases
 from .._jit import allocating, inner
-from ..method import Method
 from ..sizes import norms
 from ..symbolic.matching import Matching
 from ..symbolic.plan import Plan
@@ -248,7 +246,7 @@ def pattern_of(symbolic: Symbolic, matching: Matching | None, panel: np.ndarray)
         row,
         column,
         _diagonal(symbolic.indptr, symbolic.indices)[symbolic.perm],
-        _mirror(symbolic.indptr, symbolic.indices, method),
+        symbolic.by_rows[2] if method.one_triangle else np.empty(0, np.int64),
         _pivot_places(plan, panel),
     )
 
@@ -260,15 +258,6 @@ def _diagonal(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
     where, found = np.flatnonzero(indices == column), np.full(n, -1, np.int64)
     found[column[where]] = where
     return found
-
-
-def _mirror(indptr: np.ndarray, indices: np.ndarray, method: Method) -> np.ndarray:
-    """Places of transposed entries."""
-    if not method.one_triangle:
-        return np.empty(0, np.int64)
-    number = np.arange(indices.size, dtype=np.int64)
-    n = indptr.size - 1
-    return sp.csc_array((number, indices, indptr), shape=(n, n)).tocsr().data
 
 
 def _pivot_places(plan: Plan, panel: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._jit import inner, view
 from .columns import subtract
+from .fours import load, minus, plus, spread, store, times, total
 
 _GROUP = 4  # columns that are taken together
 _1, _2, _3, _4 = np.arange(1, 5, dtype=np.uint64)
@@ -19,28 +20,19 @@ _1, _2, _3, _4 = np.arange(1, 5, dtype=np.uint64)
 def _dots(a, at, e1, e2, e3, b, to, count):
     """Sums of a[at + e + i] * b[to + i], i < count, for the four e that are 0, e1, e2 and e3."""
     c0, c1, c2, c3 = np.uint64(at), np.uint64(at + e1), np.uint64(at + e2), np.uint64(at + e3)
-    to, count, zero = np.uint64(to), np.uint64(count), a.dtype.type(0)
-    s0 = s1 = s2 = s3 = t0 = t1 = t2 = t3 = zero
-    u0 = u1 = u2 = u3 = v0 = v1 = v2 = v3 = zero
+    to, count = np.uint64(to), np.uint64(count)
+    s = t = u = v = spread(a.dtype.type(0))
     for _ in range(count // _4):
-        b0, b1, b2, b3 = b[to], b[to + _1], b[to + _2], b[to + _3]
-        s0, s1 = s0 + a[c0] * b0, s1 + a[c0 + _1] * b1
-        s2, s3 = s2 + a[c0 + _2] * b2, s3 + a[c0 + _3] * b3
-        t0, t1 = t0 + a[c1] * b0, t1 + a[c1 + _1] * b1
-        t2, t3 = t2 + a[c1 + _2] * b2, t3 + a[c1 + _3] * b3
-        u0, u1 = u0 + a[c2] * b0, u1 + a[c2 + _1] * b1
-        u2, u3 = u2 + a[c2 + _2] * b2, u3 + a[c2 + _3] * b3
-        v0, v1 = v0 + a[c3] * b0, v1 + a[c3 + _1] * b1
-        v2, v3 = v2 + a[c3 + _2] * b2, v3 + a[c3 + _3] * b3
+        y = load(b, to)
+        s, t = plus(s, times(load(a, c0), y)), plus(t, times(load(a, c1), y))
+        u, v = plus(u, times(load(a, c2), y)), plus(v, times(load(a, c3), y))
         c0, c1, c2, c3, to = c0 + _4, c1 + _4, c2 + _4, c3 + _4, to + _4
+    s0, t0, u0, v0 = total(s), total(t), total(u), total(v)
     for _ in range(count % _4):
-        s0, t0, u0, v0 = (
-            s0 + a[c0] * b[to], t0 + a[c1] * b[to], u0 + a[c2] * b[to], v0 + a[c3] * b[to]
-        )  # fmt: skip
+        y = b[to]
+        s0, t0, u0, v0 = s0 + a[c0] * y, t0 + a[c1] * y, u0 + a[c2] * y, v0 + a[c3] * y
         c0, c1, c2, c3, to = c0 + _1, c1 + _1, c2 + _1, c3 + _1, to + _1
-    return (
-        (s0 + s1) + (s2 + s3), (t0 + t1) + (t2 + t3), (u0 + u1) + (u2 + u3), (v0 + v1) + (v2 + v3)
-    )  # fmt: skip
+    return s0, t0, u0, v0
 
 
 @inner
@@ -48,17 +40,12 @@ def _take_off(x, to, a, at, e1, e2, e3, count, y0, y1, y2, y3):
     """Take y0 a[at + i], y1 a[at + e1 + i] and so on off x[to + i], i < count."""
     c0, c1, c2, c3 = np.uint64(at), np.uint64(at + e1), np.uint64(at + e2), np.uint64(at + e3)
     to, count = np.uint64(to), np.uint64(count)
+    z0, z1, z2, z3 = spread(y0), spread(y1), spread(y2), spread(y3)
     for _ in range(count // _4):
-        x0, x1, x2, x3 = x[to], x[to + _1], x[to + _2], x[to + _3]
-        x0, x1 = x0 - a[c0] * y0, x1 - a[c0 + _1] * y0
-        x2, x3 = x2 - a[c0 + _2] * y0, x3 - a[c0 + _3] * y0
-        x0, x1 = x0 - a[c1] * y1, x1 - a[c1 + _1] * y1
-        x2, x3 = x2 - a[c1 + _2] * y1, x3 - a[c1 + _3] * y1
-        x0, x1 = x0 - a[c2] * y2, x1 - a[c2 + _1] * y2
-        x2, x3 = x2 - a[c2 + _2] * y2, x3 - a[c2 + _3] * y2
-        x0, x1 = x0 - a[c3] * y3, x1 - a[c3 + _1] * y3
-        x2, x3 = x2 - a[c3 + _2] * y3, x3 - a[c3 + _3] * y3
-        x[to], x[to + _1], x[to + _2], x[to + _3] = x0, x1, x2, x3
+        z = minus(load(x, to), times(load(a, c0), z0))
+        z = minus(z, times(load(a, c1), z1))
+        z = minus(z, times(load(a, c2), z2))
+        store(x, to, minus(z, times(load(a, c3), z3)))
         c0, c1, c2, c3, to = c0 + _4, c1 + _4, c2 + _4, c3 + _4, to + _4
     for _ in range(count % _4):
         x[to] = x[to] - a[c0] * y0 - a[c1] * y1 - a[c2] * y2 - a[c3] * y3
@@ -78,13 +65,22 @@ def _triangle(a, at, down, across, width, unit, y0, y1, y2, y3):
     if not unit:  # four divisions that do not wait for each other
         r0, r1 = one / a[np.uint64(at)], one / a[np.uint64(at + e1 * step)]
         r2, r3 = one / a[np.uint64(at + e2 * step)], one / a[np.uint64(at + e3 * step)]
-    y0 = y0 * r0
-    y1 = (y1 - a[np.uint64(at + e1 * down)] * y0) * r1
     second, third = at + e1 * across, at + e2 * across
-    y2 = y2 - a[np.uint64(at + e2 * down)] * y0
-    y2 = (y2 - a[np.uint64(second + e2 * down)] * y1) * r2
-    y3 = y3 - a[np.uint64(at + e3 * down)] * y0 - a[np.uint64(second + e3 * down)] * y1
-    y3 = (y3 - a[np.uint64(third + e3 * down)] * y2) * r3
+    # products that wait for no unknown come first: each unknown then waits for two operations
+    a1, a2, a3 = (
+        a[np.uint64(at + e1 * down)],
+        a[np.uint64(at + e2 * down)],
+        a[np.uint64(at + e3 * down)],
+    )
+    b2, b3, c3 = (
+        a[np.uint64(second + e2 * down)],
+        a[np.uint64(second + e3 * down)],
+        a[np.uint64(third + e3 * down)],
+    )
+    y0, y1, y2, y3 = y0 * r0, y1 * r1, y2 * r2, y3 * r3
+    y1 = y1 - (a1 * r1) * y0
+    y2 = y2 - (a2 * r2) * y0 - (b2 * r2) * y1
+    y3 = y3 - (a3 * r3) * y0 - (b3 * r3) * y1 - (c3 * r3) * y2
     return y0, y1, y2, y3
 
 
@@ -100,13 +96,16 @@ def _take_off_row(panels, at, ld, k, x, first, y):
 @inner
 def _product_of_row(panels, at, ld, k, x, first):
     """The product of a row of the block below the diagonal and the rows of its front."""
-    at, to, far = np.uint64(at), np.uint64(first), np.uint64(2 * ld)
-    after = at + np.uint64(ld)
-    s = t = panels.dtype.type(0)
-    for _ in range(k // 2):
-        s, t = s + panels[at] * x[to], t + panels[after] * x[to + _1]
-        at, after, to = at + far, after + far, to + _2
-    return s + t + panels[at] * x[to] if k % 2 else s + t
+    at, to, ld = np.uint64(at), np.uint64(first), np.uint64(ld)
+    s = t = u = v = panels.dtype.type(0)
+    for _ in range(k // 4):
+        s, t = s + panels[at] * x[to], t + panels[at + ld] * x[to + _1]
+        u, v = u + panels[at + _2 * ld] * x[to + _2], v + panels[at + _3 * ld] * x[to + _3]
+        at, to = at + _4 * ld, to + _4
+    for _ in range(k % 4):
+        s += panels[at] * x[to]
+        at, to = at + ld, to + _1
+    return (s + t) + (u + v)
 
 
 @view

@@ -45,6 +45,8 @@ class Substitution:
 
     Attributes
     ----------
+    n, dtype : int, numpy.dtype
+        Of the factors.
     bound : tuple
         What `substitute` is told of the factor.
     calls_blas : bool
@@ -62,7 +64,7 @@ class Substitution:
     ) -> None:
         plan, method = symbolic.plan, symbolic.method
         panels, pivots, diagonal, coupling = numbers
-        self._dtype = panels.dtype
+        self.n, self.dtype = symbolic.n, panels.dtype
         widest, largest = extent(plan.start, plan.pointer)
         self.calls_blas = largest > SMALL
         conjugate = method.one_triangle and method.adjoint and panels.dtype.kind == "c"
@@ -77,7 +79,7 @@ class Substitution:
     def __call__(self, B: np.ndarray) -> np.ndarray:
         """X, in the common scalar type of B (n, k) and the factors."""
         given, dtype = as_rows(B), B.dtype
-        X = np.empty(given.shape, dtype if dtype == self._dtype else self._common(dtype))
+        X = np.empty(given.shape, dtype if dtype == self.dtype else self._common(dtype))
         self._solve(False, _nothing(dtype), given, X, *_no_room(X.dtype))
         return X.T
 
@@ -107,7 +109,7 @@ class Substitution:
         return _substitute(*self.bound, 1, measured, *of, given, *found)
 
     def _common(self, dtype: np.dtype) -> np.dtype:
-        return np.result_type(dtype, self._dtype)
+        return np.result_type(dtype, self.dtype)
 
 
 @cache

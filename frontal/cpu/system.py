@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -203,15 +203,20 @@ def host_system(
 
     Its sweeps solve, unless a `solver` does.
     """
-    matrix = factor.matrix
-    data = matrix.data.astype(dtype, copy=False)
+    indptr, indices, data, flipped, badly_scaled, norm, limits = matrix_of(factor, trans, dtype)
+    solver = solver or (lambda B: direct(factor, B, trans))
+    return HostSystem(indptr, indices, data, flipped, norm, solver, badly_scaled, limits)
+
+
+def matrix_of(factor: Sweeps, trans: str, dtype: np.dtype) -> tuple[Any, ...]:
+    """op(A) in a scalar type, as `residual.measure` takes it: its arrays, its norm and limits."""
+    matrix, complex_ = factor.matrix, dtype.kind == "c"
+    data = matrix.data if matrix.dtype == dtype else matrix.data.astype(dtype)
     # sums over rows wait for no memory: they are taken where the rows of A are its columns
-    flipped = trans != "N" or (matrix.hermitian and data.dtype.kind != "c")
-    return HostSystem(
-        *(matrix.indptr, matrix.indices, data.conj() if trans == "H" else data, flipped),
-        matrix.norms[0 if trans == "N" else 1],
-        solver or (lambda B: direct(factor, B, trans)),
-        factor.scaling is not None,
+    flipped = trans != "N" or (matrix.hermitian and not complex_)
+    return (
+        *(matrix.indptr, matrix.indices, data.conj() if trans == "H" and complex_ else data),
+        *(flipped, factor.scaling is not None, matrix.norms[0 if trans == "N" else 1]),
         _limits(factor.dtype, dtype),
     )
 

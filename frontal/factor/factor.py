@@ -47,7 +47,7 @@ class Factor(Versioned):
     ) -> None:
         if precision == "mixed":
             require_double(matrix.dtype)
-        self._order = matrix.order or StoredOrder.by_columns(matrix.indices.size)
+        self._order = matrix.order  # None: by columns
         self._numbers = Numbers(analysis, singular=singular, precision=precision)
         self._numbers.factorize(analysis.kept(matrix), progress)
 
@@ -152,7 +152,8 @@ class Factor(Versioned):
         >>> bool(np.allclose(factor.solve(2 * A @ np.ones(16)), 1))
         True
         """
-        last, order = self._numbers.last(), self._order
+        last = self._numbers.last()
+        order = self._order or StoredOrder.by_columns(last.analysis.symbolic.indices.size)
         given, order = new_values(A, last, order, check_finite, triangle)
         if self._numbers.precision == "mixed":
             require_double(given.dtype)

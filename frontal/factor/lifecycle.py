@@ -111,10 +111,9 @@ class Numbers:
         last = self._last = self.last()
         self._solver = None  # whatever interrupts from here on
         try:
-            if check_finite and isinstance(given, Canonical):
-                given.refuse_non_finite()
             self.analysis = last.analysis.for_new_values()
-            self.factorize(given, previous=last.factor, before=last.verdict)
+            looked_at = not (check_finite and isinstance(given, Canonical))
+            self.factorize(given, None, last.factor, last.verdict, looked_at)
         except BaseException:
             self._solver, self.analysis = None, last.analysis
             raise
@@ -126,18 +125,23 @@ class Numbers:
         progress: Progress | None = None,
         previous: NumericFactor | None = None,
         before: Verdict | None = None,
+        looked_at: bool = True,
     ) -> None:
-        """Factorize by what `analysis` says, or by what takes over from it."""
+        """Factorize by what `analysis` says, or by what takes over from it.
+
+        Values that were not `looked_at` are refused if one is no number.
+        """
         began, before = time.perf_counter(), before or self._new
         of = given, self.analysis, progress
         if self._single:
             try:
-                self._take(factorize(*of, previous, before, mixed=True), began)
+                options = {"mixed": True, "looked_at": looked_at}
+                self._take(factorize(*of, previous, before, **options), began)
                 return
             except ImpreciseError as reason:
                 log.info("%s in single precision: going on in double", reason)
             previous, before = None, Verdict(before.singular)
-        self._take(factorize(*of, previous, before), began)
+        self._take(factorize(*of, previous, before, looked_at=looked_at), began)
         self._single = False
 
     def _take(self, found: tuple[Analyzed, Solver], began: float) -> None:

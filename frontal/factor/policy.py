@@ -83,6 +83,7 @@ def factorize(
     before: Verdict = Verdict(),  # noqa: B008 - only read
     *,
     mixed: bool = False,
+    looked_at: bool = True,
 ) -> tuple[Analyzed, Solver]:
     """Factorize, by the first of these that can:
 
@@ -108,6 +109,8 @@ def factorize(
         On the values before, and what is done about a singular matrix.
     mixed : bool
         In single precision, values of double.
+    looked_at : bool
+        Values of a canonical matrix are known to be finite, or shall not be looked at.
 
     Returns
     -------
@@ -127,6 +130,8 @@ def factorize(
             solver = Solver(found, Verdict(before.singular))
             solver.examine(before)
             return analysis, solver
+    if not looked_at and isinstance(given, Canonical):
+        given.refuse_non_finite()
     course = _Course(given, analysis, mixed)
     while True:
         try:

@@ -97,9 +97,9 @@ class Verdict:
             self.estimates = before.estimates
         eps, n = eps_of(factor.dtype), factor.symbolic.n
         sound = self.pivot_ratio >= eps**0.5 and not self.perturbed and not factor.nulls.size
-        known = alike and before.nulls.get("N", before) is None and not factor.nulls.size
         if n == 0 or sound:
             return
+        known = alike and before.nulls.get("N", before) is None and not factor.nulls.size
         if known:
             self.nulls["N"] = None
             return

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
+from ..cached import cached_property
 from ..machine import MACHINES
 from ..matrix import Canonical
 from ..method import Method
@@ -52,20 +54,16 @@ class Symbolic:
     row_perm: np.ndarray = field(repr=False)
     plan: Plan = field(repr=False)
 
-    def with_values(
-        self,
-        values: np.ndarray,
-        hermitian: bool = False,
-        norms: tuple[float, float] | None = None,
-    ) -> Canonical:
-        """The matrix of this pattern with these values, by columns; they are kept, not copied.
+    @cached_property
+    def by_rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The pattern by rows: extents, columns ascending, and where each entry is by columns."""
+        place = np.arange(self.indices.size, dtype=np.int64)
+        whole = sp.csc_array((place, self.indices, self.indptr), shape=(self.n, self.n)).tocsr()
+        return whole.indptr.astype(np.int64), whole.indices.astype(np.int32), whole.data
 
-        Its `norms` need not be computed where they are known.
-        """
-        of = Canonical(self.indptr, self.indices, values, self.n, self.method, hermitian)
-        if norms is not None:
-            of.__dict__["norms"] = norms
-        return of
+    def with_values(self, values: np.ndarray, hermitian: bool = False) -> Canonical:
+        """The matrix of this pattern with these values, by columns; they are kept, not copied."""
+        return Canonical(self.indptr, self.indices, values, self.n, self.method, hermitian)
 
 
 class Choices(NamedTuple):

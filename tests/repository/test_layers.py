@@ -37,7 +37,8 @@ ROWS = (
     ("gpu",),  # whether there is a device
     ("whole",),
     ("matrix", "io", "info", "problems", "accuracy", "helpers"),
-    ("method", "symmetry", "values", "compressed"),
+    ("symmetry", "values", "compressed"),
+    ("method",),
     ("triangle", "sizes", "phases"),
     ("native", "_helper"),
     ("archive", "checked", "errors", "cached", "_jit", "parts", "file_sizes", "versioned"),

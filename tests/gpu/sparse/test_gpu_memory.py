@@ -47,7 +47,9 @@ def test_solves_lie_in_the_memory_of_factorizations(device, kind):
         place = device.pointer(array) - device.pointer(spare)
         assert 0 <= place <= spare.nbytes - array.nbytes
     for scale in (4, 16, 1):  # in a graph from the second on
+        spare[...] = 0x5A  # as a large factorization would leave it
         factor.refactorize(scale * a)
+        assert all((device.download(sent) == 0xFF).all() for sent in messages.sent)
         np.testing.assert_array_equal(factor.solve(scale * b), first)
     assert numeric(factor).storage.solver._messages[-1] is messages
 

@@ -66,6 +66,9 @@ class Layout:
         products = np.where(schedule.small | (not method.indefinite), 0, size)
         blocks = -(-contribution_entries(m, method) // wide) * wide
         places = place(schedule, plan.parent, size, blocks, products, _ROOM // dtype.itemsize)
+        # messages come behind: those that begin amid a cache line would take one more
+        panels, entries = (-(-end // TILE) * TILE for end in (places.panels, places.entries))
+        places = places._replace(panels=panels, entries=entries)
         return cls(places, own, below, ld, upper_ld, last_ld, size)
 
 

@@ -34,7 +34,7 @@ class Places(NamedTuple):
         Epochs that must be over before a front writes; 0 for small ones, whose launches follow
         each other.
     panels : int
-        Where the last panel ends.
+        Where the last panel ends, or soon after.
     entries : int
         All that is needed.
     """

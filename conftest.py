@@ -7,7 +7,11 @@ from _pytest.doctest import DoctestItem
 
 from frontal import gpu
 
-NEEDS_GPU = ("frontal.gpu.dense.batched", "frontal.gpu.dense.batched_products")
+NEEDS_GPU = (
+    "frontal.gpu.dense.batched",
+    "frontal.gpu.dense.batched_products",
+    "frontal.gpu.dense.lists",
+)
 
 
 def pytest_collection_modifyitems(items):

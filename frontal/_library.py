@@ -1,8 +1,9 @@
 """Machine code that is made once: of functions that Python calls, with all that they call.
 
 Numba makes machine code of each function together with all that it calls, and does so again in
-each caller. Here what only compiled code calls is a `Part`, whose code is kept as it is at first,
-and a `Whole` takes in the code of its parts, is optimized with them, and is made machine code.
+each caller. Here what only compiled code calls is a `Part`, whose code is kept as it is before
+functions are put together, and a `Whole` takes in the code of its parts, is optimized, and is made
+machine code.
 """
 
 from __future__ import annotations
@@ -58,10 +59,6 @@ class Part(_Library):
     """
 
     stamp: Stamp | None = None
-
-    def _optimize_functions(self, ll_module: Untyped) -> None:
-        """Leave that to callers, which optimize all that they take in."""
-        ll_module.data_layout = self._codegen._data_layout
 
     @property
     def codegen(self) -> Untyped:

@@ -195,6 +195,8 @@ def _fronts(
     cost = MACHINES[name].fronts
     if name == "cpu":  # where LU does twice as much in a front, at the same fixed part
         cost = cost._replace(front=cost.front / work)
+    if method.pivots:  # which are sought in fronts: larger ones have more to choose from
+        cost = cost._replace(stored=0.0)
     merged = supernodes.amalgamate(first, parent, count, tie, cost)
     turn, start, tree, updates = supernodes.arrange_fronts(first, *merged)
     return Fronts(chosen, perm[turn], start, tree, updates)

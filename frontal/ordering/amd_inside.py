@@ -54,21 +54,8 @@ def amd_of_part(indptr, indices, weights, m):
     work = np.empty(indices.size + indices.size // 5 + n + 1, np.uint32)
     first = np.array([0, m, n])
     reach = weighted_degree(indptr, indices, weights)
-    eliminate(
-        indptr,
-        indices,
-        node,
-        work,
-        weights,
-        reach,
-        head,
-        bucket,
-        members,
-        first,
-        total,
-        True,
-        spared,
-    )
+    of = indptr, indices, node, work, weights, reach, head, bucket, members, first
+    eliminate(*of, total, True, spared)
     perm, pivots, above, weight, degree = assembly_order(node, members, first)
     parent, counts = column_tree(pivots, above, weight, degree)
     columns = parent.size - spared

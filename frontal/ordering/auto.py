@@ -211,7 +211,7 @@ class _Dissections:
             return False
         graph, model, price = self.found.graph, self.found.model, self._price_of_whole
         saving = model.seconds(self._likely) - model.seconds(dissected(self._likely, graph.n))
-        if price + self._nodes * TREE_NODE < self._amd_seconds + saving:
+        if price + self.found.compressed.n * TREE_NODE < self._amd_seconds + saving:
             return self._beside or self.found.grows_like(SOLID_DIMENSIONS)
         if not self._beside:
             return False
@@ -262,12 +262,7 @@ class _Dissections:
     @property
     def _amd_seconds(self) -> float:
         """Seconds that minimum degree takes for a solid graph."""
-        return AMD_NODE * self._nodes
-
-    @property
-    def _nodes(self) -> int:
-        """Nodes of the graph, equal ones counted once."""
-        return self.found.compressed.n
+        return AMD_NODE * self.found.compressed.n
 
     def add(self, deadline: float) -> float:
         """Add as many as should pay; the flops of the first over those that were hoped for."""

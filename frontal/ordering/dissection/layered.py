@@ -38,7 +38,7 @@ class _Common:
         self.separators: dict[int, np.ndarray] = {}
         self.leaf = max(n // PARTS, LEAST)
         self.uncut, self.size = False, n
-        self._labels: list[np.ndarray] = []  # room for threads
+        self._labels: list[np.ndarray] = []  # room for threads; append and pop are atomic
 
     def first(self) -> Part:
         """All nodes but those with very many neighbours, which come last."""

@@ -17,7 +17,7 @@ from ..graph import Graph
 
 
 class Leaf(NamedTuple):
-    """A part of a graph in the order of its elimination, with its trees: roots are -1's children.
+    """A part of a graph in the order of its elimination, with its trees; roots have the parent -1.
 
     Attributes
     ----------

@@ -143,6 +143,14 @@ class Fronts:
             }.items()
         }
 
+    @cached_property
+    def most(self) -> tuple[int, int]:
+        """Entries of panels, and of all else, if each had a place of its own; some too many."""
+        tile = np.minimum(self.k, TILE) + 2  # what rounding adds to a column, and an inverse
+        panels = self.method.panels * int((self.k * (self.k + self.m + 2 * tile) + tile).sum())
+        blocks = int((contribution_entries(self.m, self.method) + 2).sum())
+        return panels, blocks + (panels if self.method.indefinite else 0)
+
     def layout(self, dtype: np.dtype) -> Layout:
         """Return where panels of this scalar type lie."""
         if dtype not in self._layouts:

@@ -10,11 +10,15 @@ methods" (2006), have the same for one stack.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from ..._jit import inner, jit
+from ...machine import thread_count
+from ...parts import Ahead
 from .schedule import Schedule
 
 _SLACK = 1  # epochs for which a place stays unused while there is room, so that nobody waits for it
@@ -123,18 +127,21 @@ def _packed(
     """
     name = first * (int(last.max(initial=0)) + 1) + last
     sorting, enough = np.argsort(name, kind="stable"), max(room, int(written[-1]))
-    best, least = _chunks(name, sorting, first, last, size, *_TRIES[0]), -1
-    for pieces, largest in _TRIES:
+
+    def tried(pieces: int, largest: bool) -> tuple[_Packing, _Chunks]:
         chunks = _chunks(name, sorting, first, last, size, pieces, largest)
-        entries = _fit(chunks, written, launches, 0, 0).entries
-        if least < 0 or entries < least:
-            best, least = chunks, entries
-        if least <= enough:
-            break
-    found = _fit(best, written, launches, _SLACK, max(least, enough))
-    if found.entries > _BEYOND * max(least, enough):
-        return _fit(best, written, launches, 0, 0)
-    return found
+        return _fit(chunks, written, launches, 0, 0), chunks
+
+    best, chunks = tried(*_TRIES[0])
+    if best.entries > enough:
+        alone = thread_count() < len(_TRIES)
+        with ExitStack() as over:
+            begun = [over.enter_context(Ahead(partial(tried, *x), now=alone)) for x in _TRIES[1:]]
+            found = [one.result() for one in begun]
+        best, chunks = min([(best, chunks), *found], key=lambda one: one[0].entries)
+    least = max(best.entries, enough)
+    apart = _fit(chunks, written, launches, _SLACK, least)
+    return best if apart.entries > _BEYOND * least else apart
 
 
 def _fit(chunks: _Chunks, written: np.ndarray, launches: int, slack: int, limit: int) -> _Packing:

@@ -52,9 +52,10 @@ def gebd2(
 def labrd(count: int, limits: Limits) -> tuple[tuple[int, int], int]:
     """Lanes along the rows by groups of columns, and bytes of shared memory of labrd.
 
-    Two blocks a multiprocessor, one of which reads while the other waits, where there are as many.
+    Small blocks, of which some read while others wait, where there are at least two of them for
+    each multiprocessor.
     """
-    groups = 8 if count >= 2 * limits.multiprocessors else 16
+    groups = 4 if count >= 2 * limits.multiprocessors else 16
     return (32, groups), 16 * 32 * groups
 
 

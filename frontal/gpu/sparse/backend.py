@@ -134,8 +134,8 @@ class GpuBackend:
         """Raise if there is too little memory, before any is taken; to count takes time, too."""
         available, symbolic = self._device.free_memory(), self.symbolic
         panels, others = self.pattern.most
-        much = _MUCH * (panels * dtype.itemsize + symbolic.indices.nbytes)
-        if available < much + others * dtype.itemsize + _ROW * symbolic.n:
+        much = _MUCH * (panels * dtype.itemsize + symbolic.indices.nbytes) + _ROW * symbolic.n
+        if available < much + (others + memory.working(self.pattern, dtype)) * dtype.itemsize:
             needed = self._needed(dtype, values)
             if needed > available:
                 raise FactorMemoryError(needed, available)

@@ -229,20 +229,31 @@ def _first_fit(first, last, length, written, launches, slack, limit, place, wait
 @inner
 def _latest(begin, free, count, low, high):
     """When all of a piece is free."""
-    found = np.int64(0)
-    for j in range(count):
-        if begin[j] < high and low < high and (j + 1 == count or begin[j + 1] > low):
-            found = max(found, free[j])
+    found, j = np.int64(0), _segment(begin, count, low)
+    while low < high and j < count and begin[j] < high:
+        found = max(found, free[j])
+        j += 1
     return found
+
+
+@inner
+def _segment(begin, count, place):
+    """The segment that has a place."""
+    first, last = 0, count - 1
+    while first < last:
+        middle = (first + last + 1) // 2
+        if begin[middle] <= place:
+            first = middle
+        else:
+            last = middle - 1
+    return first
 
 
 @inner
 def _lowest(begin, free, count, low, length, t, launches, slack):
     """Where the first piece of this length begins, not below `low`, that is free at time t."""
     where = low
-    for j in range(count):
-        if j + 1 < count and begin[j + 1] <= where:
-            continue
+    for j in range(_segment(begin, count, low), count):
         if free[j] + (slack if free[j] > launches else 0) > t:
             where = begin[j + 1]  # the last segment is free
         elif j + 1 == count or begin[j + 1] - where >= length:
@@ -253,12 +264,8 @@ def _lowest(begin, free, count, low, length, t, launches, slack):
 @inner
 def _occupy(begin, free, count, low, high, until):
     """Make a piece one segment that is free from `until` on; the number of segments then."""
-    a = 0  # of `low`
-    while a + 1 < count and begin[a + 1] <= low:
-        a += 1
-    b = a  # of `high`, which is no more a part of the piece
-    while b + 1 < count and begin[b + 1] <= high:
-        b += 1
+    a = _segment(begin, count, low)
+    b = _segment(begin, count, high)  # which is no more a part of the piece
     splits, after = begin[b] < high, free[b]
     head = a + 1 if begin[a] < low else a
     tail = b + 1 if splits else b

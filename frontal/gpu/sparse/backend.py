@@ -105,7 +105,12 @@ class GpuBackend:
                 raise
 
     def _compute(
-        self, matrix: DeviceMatrix, dtype: np.dtype, tiny: float, before: GpuFactor | None
+        self,
+        matrix: DeviceMatrix,
+        dtype: np.dtype,
+        tiny: float,
+        before: GpuFactor | None,
+        examined: bool = True,
     ) -> tuple[Prepared, Outcome]:
         """Factorize, in the memory of the factor before if that fits; waits for the outcome."""
         pattern = self.pattern
@@ -116,7 +121,8 @@ class GpuBackend:
         matrix.settle(storage)
         room = storage.room(pattern, matrix.values, matrix.apart(dtype))
         matrix.put_scaled(room)
-        state = storage.factorization_of(pattern, room, tiny)(matrix.examination)
+        examination = matrix.examination if examined else None
+        state = storage.factorization_of(pattern, room, tiny)(examination)
         if storage.solver is not None:
             storage.solver.renew()
         return storage, state.read()

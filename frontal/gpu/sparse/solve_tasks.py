@@ -82,13 +82,23 @@ def solve_tasks(tree: Fronts, dtype: np.dtype) -> SolveTasks:
 
 def _small_fronts(tree: Fronts) -> tuple[np.ndarray, np.ndarray]:
     """Which fronts a warp takes whole, and the levels of all."""
-    k, m, parent = tree.k, tree.m, tree.plan.parent
-    fits = (k + m <= _SMALL_ROWS) & (k <= _SMALL_PIVOTS) & (k * (k + m) <= _SMALL_ENTRIES)
-    small, level = _levels(parent, fits)
+    parent = tree.plan.parent
+    small, level = _levels(parent, fits_warp(tree))
     thin = np.flatnonzero(np.bincount(level[small]) < _WARPS * tree.fewest)
     if thin.size:
         small, level = _levels(parent, small & (level < thin[0]))
     return small, level
+
+
+def fits_warp(tree: Fronts) -> np.ndarray:
+    """Which fronts are so small that a warp solves with one."""
+    k, m = tree.k, tree.m
+    return (k + m <= _SMALL_ROWS) & (k <= _SMALL_PIVOTS) & (k * (k + m) <= _SMALL_ENTRIES)
+
+
+def all_tasks(tree: Fronts, dtype: np.dtype) -> np.ndarray:
+    """All fronts in their order, each as a warp takes it whole, as rows of bytes."""
+    return _bytes(_describe(tree, dtype, np.arange(tree.k.size)))
 
 
 def counted_tasks(tree: Fronts) -> tuple[int, int, int, int]:

@@ -98,7 +98,7 @@ def fits_warp(tree: Fronts) -> np.ndarray:
 
 def all_tasks(tree: Fronts, dtype: np.dtype) -> np.ndarray:
     """All fronts in their order, each as a warp takes it whole, as rows of bytes."""
-    return _bytes(_describe(tree, dtype, np.arange(tree.k.size)))
+    return _bytes(_describe(tree, tree.layout(dtype).places.panel, np.arange(tree.k.size)))
 
 
 def counted_tasks(tree: Fronts) -> tuple[int, int, int, int]:

@@ -208,11 +208,13 @@ class DeviceSystems:
 
     def renew(self, systems: np.ndarray, values: Given) -> None:
         """See `systems.Engine`."""
-        new = self._xp.asarray(values)
-        if systems.size == self._count:
-            self.values[...] = new
+        xp = self._xp
+        if systems.size == self._count:  # no copy: the array is given away
+            self.values = xp.asarray(values, self.values.dtype)
+            for part, own in self._places():
+                part.values = self.values[own]
         else:
-            self.values[self._xp.asarray(systems)] = new
+            self.values[xp.asarray(systems)] = xp.asarray(values)
 
     def factorize(self, systems: np.ndarray) -> np.ndarray:
         """See `systems.Engine`; others of a forest are computed anew, to the same bits."""
@@ -233,7 +235,7 @@ class DeviceSystems:
         """See `systems.Engine`; on the device."""
         report, asked, xp = Report.empty(self._count), np.zeros(self._count, np.bool_), self._xp
         asked[systems] = True
-        found = [xp.empty((0, B.shape[1], self._n), B.dtype)]
+        found = [xp.empty((0, B.shape[1], self._n), B.dtype)] * (not self._parts)
         for part, own in self._places():
             size = own.stop - own.start, B.shape[1], self._n
             if not asked[own].any():
@@ -246,7 +248,8 @@ class DeviceSystems:
             for whole, one in zip(report, told, strict=True):
                 whole[own] = one
         report.clean[~asked] = False
-        return xp.concatenate(found), report
+        whole = found[0] if len(found) == 1 else xp.concatenate(found)
+        return xp.ascontiguousarray(whole), report
 
     def slogdet(self, systems: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """See `systems.Engine`."""

@@ -51,7 +51,7 @@ class Engine(Protocol):
     on_device: bool
 
     def renew(self, systems: np.ndarray, values: Given) -> None:
-        """Take new values of these systems."""
+        """Take new values of these systems, in an array of their own."""
         ...
 
     def factorize(self, systems: np.ndarray) -> np.ndarray:
@@ -103,8 +103,13 @@ class Systems:
         self.failures: dict[int, Exception] = {}
         self.sound = np.zeros(values.shape[0], np.bool_)
         self._engine = make(analysis, values)
-        self.values, self.on_device = self._engine.values, self._engine.on_device
+        self.on_device = self._engine.on_device
         self.factorize(np.arange(values.shape[0]))
+
+    @property
+    def values(self) -> Given:
+        """(batch, nnz) array: by columns, where the engine reads them."""
+        return self._engine.values
 
     @property
     def count(self) -> int:

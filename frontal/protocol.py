@@ -263,12 +263,11 @@ class NumericFactor(Protocol):
         """op(A) X = B for vectors of a scalar type that are there."""
         ...
 
-    def at_once(
-        self, b: object, trans: str, estimated: bool
-    ) -> tuple[np.ndarray, float, float] | None:
-        """The solution of a plain vector on the host, its |op(A)||x|/|b| and its condition number.
+    def at_once(self, b: object, trans: str, estimated: bool) -> tuple[Any, float, float] | None:
+        """The solution of a plain vector, its |op(A)||x|/|b| and its condition number.
 
         It is the first one that `system` gives, and `Errors.fine`; else, and for any other b, None.
+        It is on the host if b is.
         The condition number is -1 unless it is to be `estimated` and turns out to be small.
         """
         ...

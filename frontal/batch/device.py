@@ -6,6 +6,7 @@ the decisions to refine. What is not sound by them goes to the host, to be looke
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -44,12 +45,10 @@ class _Forest(GpuBackend):
         """The factor of all blocks that have one; values are on the device."""
         dtype = np.dtype(values.dtype)
         scales: Given = (scaling.row, scaling.column) if isinstance(scaling, Resident) else None
-        with self._lists(dtype, before, dtype):
-            given = self.entries, values, scaling, scales
-            matrix = DeviceMatrix(*given, there=True, hermitian=False, kept=True)
-            tiny = tiny_pivot(dtype, self.symbolic.method)
-            storage, outcome = self._compute(matrix, dtype, tiny, before)
-        return GpuFactor(matrix, storage, outcome.replaced, outcome.examined)
+        of = {"values": values, "scaling": scaling, "scales": scales}
+        given = partial(DeviceMatrix, **of, there=True, hermitian=False, kept=True)
+        tiny = tiny_pivot(dtype, self.symbolic.method)
+        return self._compute(given, dtype, dtype, tiny, before)
 
 
 class _Part:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._typing import Untyped
+from ..accuracy import eps_of
 from ..backends import requested
 from ..errors import (
     FactorMemoryError,
@@ -194,7 +195,7 @@ class _Course:
 
     def refuse_weak(self, factor: NumericFactor) -> None:
         """Raise where pivots do not bear their columns, and these can still go elsewhere."""
-        enough = float(np.finfo(factor.dtype).eps ** -0.5)
+        enough = eps_of(factor.dtype) ** -0.5
         if self._rounds < _MOST and not factor.bears(_FEW, enough):
             raise WeakPivots(factor)
 

@@ -13,9 +13,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ..._typing import Untyped
 from ...parts import Ahead
 from .. import require
-from .array import Array, Kernel, Memory, Value
+from .array import Array, Kernel, Memory, Staged, Value
 from .limits import Limits
 from .modules import Modules, Source
 
@@ -110,6 +111,18 @@ class Device:
 
         return Ahead(on_device, now=stream.ptr == _PER_THREAD)
 
+    def holds(self, array: object) -> bool:
+        """Whether an array is one of those that this device computes with."""
+        return type(array) is self.xp.ndarray
+
+    def staged(self, array: Array) -> Staged:
+        """Take memory on the host that an array is copied to and from."""
+        return _Pinned(_cupy(array).data, array, self.xp.cuda.alloc_pinned_memory(array.nbytes))
+
+    def wait(self) -> None:
+        """Wait for all work on the current stream."""
+        self.xp.cuda.get_current_stream().synchronize()
+
     def download(self, array: Array) -> np.ndarray:
         """Copy a device array to the host, after all work on the current stream."""
         return self.xp.asnumpy(array)
@@ -202,6 +215,24 @@ def _same_bytes(source: Array, target: Array) -> bool:
     """Whether an array is copied to another of its size as it lies in memory."""
     plain = _cupy(source).flags.c_contiguous and _cupy(target).flags.c_contiguous
     return plain and source.dtype == target.dtype and source.size == target.size > 0
+
+
+class _Pinned:
+    """See `Staged`: pages that stay where they are, so that a graph can copy to them."""
+
+    def __init__(self, there: Untyped, array: Array, memory: Untyped) -> None:
+        self.host = np.ndarray(array.shape, array.dtype, memory)
+        self._from, self._to, self._of = (
+            there.copy_to_host_async,
+            there.copy_from_host_async,
+            (memory.ptr, array.nbytes),
+        )
+
+    def fetch(self) -> None:
+        self._from(*self._of)
+
+    def send(self) -> None:
+        self._to(*self._of)
 
 
 class _Kernel:

@@ -13,9 +13,11 @@ from ...symbolic.amended import movable
 from ...values import StoredOrder
 from ..runtime.array import Array
 from . import health
+from .at_once import AtOnce, Found
 from .matrix import DeviceMatrix
 from .prepared import Prepared
 from .profile import FactorProfile, profile
+from .storage import Outcome
 from .structs import LIMIT
 from .system import DeviceSystem, widest
 
@@ -29,25 +31,36 @@ class GpuFactor:
     ----------
     matrix : DeviceMatrix
     storage : Prepared
-        The factors.
-    perturbed : int
-        Pivots that were replaced.
-    examined : (6,) float64 array
-        What was found when the factor was looked at; see `health.examination`.
+        The factors, of which more is known when it has come to `learn`.
+
+    Attributes
+    ----------
+    outcome : Outcome
+        What was found when the factor was looked at.
     """
 
     backend, asynchronous = "gpu", True
 
-    def __init__(
-        self, matrix: DeviceMatrix, storage: Prepared, perturbed: int, examined: np.ndarray
-    ) -> None:
-        self.place, self.storage, self.perturbed = matrix, storage, perturbed
+    outcome: Outcome
+    perturbed: int
+
+    def __init__(self, matrix: DeviceMatrix, storage: Prepared) -> None:
+        self.place, self.storage = matrix, storage
         self.entries, self.values, self.hermitian = matrix.entries, matrix.values, matrix.hermitian
         self.scaling, self.scales = matrix.scaling, matrix.scales
         self.symbolic, self.pattern = matrix.entries.symbolic, matrix.entries.pattern
         self.device, self.dtype = matrix.entries.device.name, np.dtype(storage.panels.dtype)
-        self._examined = examined
         self._systems: dict[tuple[str, np.dtype], DeviceSystem] = {}
+        self._hopeful = True
+        self._at_once: dict[str, AtOnce | None] = {}
+
+    def learn(self, outcome: Outcome) -> None:
+        """Take note of what was found."""
+        self.outcome, self.perturbed, found = outcome, outcome.replaced, outcome.examined
+        self._examined, method = found, self.symbolic.method
+        self._health = health.health_of(method, self.dtype, found)
+        if self.place.there and health.exactly_hermitian(method, self.dtype, found):
+            self.hermitian = self.place.hermitian = self.entries.nnz > 0
 
     @property
     def matrix_dtype(self) -> np.dtype:
@@ -127,7 +140,7 @@ class GpuFactor:
 
     def health(self) -> Health:
         """See `NumericFactor`; looked at on the device, with the factorization."""
-        return health.health_of(self.pattern.method, self.dtype, self._examined)
+        return self._health
 
     def growth(self) -> float:
         """See `NumericFactor`."""
@@ -153,13 +166,16 @@ class GpuFactor:
     def copy(self) -> GpuFactor:
         """See `NumericFactor`."""
         storage = self.storage.copy(self.pattern)
-        return GpuFactor(self.place.of_copy(storage), storage, self.perturbed, self._examined)
+        twin = GpuFactor(self.place.of_copy(storage), storage)
+        twin.learn(self.outcome)
+        return twin
 
     def free(self) -> None:
         """See `NumericFactor`: the memory goes to the pool of the device."""
         gone: Any = None
         self.storage = Prepared(gone, gone, gone)
         self._systems.clear()
+        self._at_once.clear()
 
     def profile(self) -> FactorProfile:
         """See `NumericFactor`."""
@@ -180,7 +196,7 @@ class GpuFactor:
             the graph is launched.
         """
         device, n = self.entries.device, self.entries.n
-        if not (device.cuda and type(b) is device.xp.ndarray) and not on_device(b):
+        if not device.holds(b) and not on_device(b):
             return None
         b, work = device.xp.asarray(b), self.matrix_dtype
         if b.dtype != work:
@@ -225,8 +241,17 @@ class GpuFactor:
             self._systems[key] = DeviceSystem(self, trans, dtype)
         return self._systems[key]
 
-    def at_once(self, b: object, trans: str, estimated: bool) -> None:
-        """See `NumericFactor`: vectors on the host are moved first."""
+    def at_once(self, b: object, trans: str, estimated: bool) -> Found | None:
+        """See `NumericFactor`; what is to be estimated is by other kernels."""
+        if estimated or not self._hopeful:
+            return None
+        made = self._at_once.get(trans)
+        if made is None or not made.alive:
+            made = self._at_once[trans] = AtOnce.of(self, trans)
+        found = None if made is None else made(b)
+        if found is not None and not found.amplification >= 0:
+            self._hopeful, found = False, None
+        return found
 
     def sweep(self, x: np.ndarray, transposed: bool) -> None:
         """See `NumericFactor`."""

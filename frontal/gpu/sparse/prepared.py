@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -24,10 +24,13 @@ class Prepared(Storage):
         Overwrites the factor.
     solver : Solver or None
         Solves with it.
+    at_once : dict
+        By op(A): the `AtOnce` that solves for one vector.
     """
 
     factorization: Factorization | None = None
     solver: Solver | None = None
+    at_once: dict[str, object] = field(default_factory=dict)
 
     def solver_of(self, pattern: Pattern) -> Solver:
         """What solves with the factor; made when first asked for."""

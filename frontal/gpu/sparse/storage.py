@@ -197,6 +197,7 @@ class State:
         self.outcome, examined, self.ticket, self.epoch, self.over, *rest = parts
         self.finished, self.done, self.upper_done = rest
         self.examined = examined.view(np.float64)
+        self._told = pattern.device.staged(self.all[:14])
         if storage.spare is None:
             raise ValueError("a storage without memory for messages")
         self.sent = storage.spare.sent
@@ -207,10 +208,15 @@ class State:
         if self.sent.size:
             self._device.clear(self.sent, 0xFF)
 
+    def fetch(self) -> None:
+        """Enqueue the copy of the outcome that `read` understands."""
+        self._told.fetch()
+
     def read(self) -> Outcome:
-        """Download the outcome; waits."""
-        found = self._device.download(self.all[:14])
-        failure, replaced = found[:2].tolist()
+        """Understand the outcome that was fetched; waits."""
+        self._device.wait()
+        found = self._told.host.copy()
+        failure, replaced = found.item(0), found.item(1)
         return Outcome(
             structs.NO_POSITION - failure if failure else None, replaced, found[2:].view(np.float64)
         )

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ._jit import brief
+from ._typing import Untyped
 from .accuracy import System, Vectors
 from .matrix import Canonical
 from .method import Method
@@ -292,6 +293,14 @@ class NumericFactor(Protocol):
         A : matrix or array of values
         order : StoredOrder
             The order that an array of values is in.
+        """
+        ...
+
+    def begin(self, values: Untyped) -> None:
+        """Begin to factorize values that are there, if that needs no decision.
+
+        They are by columns. This is then no factor any more; `Backend.factorize`, which gets it as
+        the `previous` one, goes on.
         """
         ...
 

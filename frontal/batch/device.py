@@ -48,7 +48,7 @@ class _Forest(GpuBackend):
         of = {"values": values, "scaling": scaling, "scales": scales}
         given = partial(DeviceMatrix, **of, there=True, hermitian=False, kept=True)
         tiny = tiny_pivot(dtype, self.symbolic.method)
-        return self._compute(given, dtype, dtype, tiny, before)
+        return self._compute(given, dtype, dtype, tiny, self._with_memory(before, dtype))
 
 
 class _Part:

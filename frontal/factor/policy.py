@@ -137,9 +137,10 @@ def factorize(
     while True:
         try:
             of = course.given, course.analysis, course.plain
+            verdict = Verdict(before.singular, regular=course.regular)  # a device may be at work
             factor = _attempt(*of, course.options(progress, previous))
             course.refuse_weak(factor)
-            solver = Solver(factor, Verdict(before.singular, regular=course.regular))
+            solver = Solver(factor, verdict)
             solver.examine(before)
             course.refuse_vanished(solver)
             course.refuse_unfixed(solver)

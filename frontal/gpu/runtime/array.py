@@ -61,6 +61,18 @@ class Memory(Protocol):
     def memset_async(self, value: int, size: int, /) -> None: ...
 
 
+class Fence(Protocol):
+    """A place in the work on a stream."""
+
+    def record(self) -> object:
+        """Take that behind all which is enqueued on the current stream."""
+        ...
+
+    def synchronize(self) -> object:
+        """Wait until the device has come there."""
+        ...
+
+
 class Staged(Protocol):
     """An array of a device, with memory on the host for what is in it.
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ..._typing import Untyped
 from ...parts import Ahead
 from .. import require
-from .array import Array, Kernel, Memory, Staged, Value
+from .array import Array, Fence, Kernel, Memory, Staged, Value
 from .limits import Limits
 from .modules import Modules, Source
 
@@ -118,6 +118,10 @@ class Device:
     def staged(self, array: Array) -> Staged:
         """Take memory on the host that an array is copied to and from."""
         return _Pinned(_cupy(array).data, array, self.xp.cuda.alloc_pinned_memory(array.nbytes))
+
+    def fence(self) -> Fence:
+        """Return what waits for a part of the work on a stream."""
+        return self.xp.cuda.Event(disable_timing=True)
 
     def wait(self) -> None:
         """Wait for all work on the current stream."""

@@ -72,12 +72,18 @@ class GpuBackend:
         dtype = np.dtype(values.dtype if dtype is None else dtype)
         before = previous if isinstance(previous, GpuFactor) else None
         scales = before.scales if before is not None and before.scaling is scaling else None
-        of = {"values": values, "scaling": scaling, "scales": scales}
-        given = partial(DeviceMatrix, **of, there=there, hermitian=hermitian)
+        before = self._with_memory(before, dtype)
         least = tiny_pivot(dtype, self.symbolic.method) if tiny is None else tiny
-        factor = self._compute(given, dtype, values.dtype, least, before)
-        fronts = len(self.pattern.k)
+        begun = None if before is None or not there else before.begun(values, scaling, least)
+        if before is not None and begun is not None:
+            factor = GpuFactor(begun.matrix, before.storage)  # while the device is at work
+            factor.learn(begun.state.read())
+        else:
+            of = {"values": values, "scaling": scaling, "scales": scales}
+            given = partial(DeviceMatrix, **of, there=there, hermitian=hermitian)
+            factor = self._compute(given, dtype, values.dtype, least, before)
         if progress:
+            fronts = len(self.pattern.k)
             progress("factorization", fronts, fronts)
         if factor.outcome.failure is not None:
             raise PivotFailure(factor.outcome.failure)
@@ -97,23 +103,18 @@ class GpuBackend:
         tiny: float,
         before: GpuFactor | None,
     ) -> GpuFactor:
-        """Factorize what is `given`, if it fits in the memory of the factor before; waits.
+        """Factorize what is `given`, in the memory of the factor before if there is one; waits.
 
         No list is at work any more where that leads nowhere.
         """
         pattern = self.pattern
-        again = before is not None and self._has_memory(before, dtype)
         try:
-            if not again:
+            if before is None:
                 self._begin(dtype, values)
             matrix = given(self.entries)
-            storage = before.storage if before and again else self._allocated(matrix, dtype)
-            matrix.settle(storage)
-            room = storage.room(pattern, matrix.values, matrix.apart(dtype))
-            matrix.put_scaled(room)
-            state = storage.factorization_of(pattern, room, tiny)(matrix.examination)
-            if storage.solver is not None:
-                storage.solver.renew()
+            storage = self._allocated(matrix, dtype) if before is None else before.storage
+            state = storage.ready(pattern, matrix, tiny)(matrix.examination)
+            storage.renew_solver()
             factor = GpuFactor(matrix, storage)  # while the device is at work
             factor.learn(state.read())
         except BaseException as error:
@@ -127,9 +128,11 @@ class GpuBackend:
     def _allocated(self, matrix: DeviceMatrix, dtype: np.dtype) -> Prepared:
         return Prepared(**vars(memory.allocate(self.pattern, dtype, matrix.apart(dtype))))
 
-    def _has_memory(self, before: GpuFactor, dtype: np.dtype) -> bool:
-        """Whether a factor has the memory for another one."""
-        return before.pattern is self.pattern and before.dtype == dtype
+    def _with_memory(self, before: GpuFactor | None, dtype: np.dtype) -> GpuFactor | None:
+        """A factor, if it has the memory for another one."""
+        if before is None or before.pattern is not self.pattern or before.dtype != dtype:
+            return None
+        return before
 
     def _needed(self, dtype: np.dtype, values: np.dtype) -> int:
         """Bytes that a factor takes, beside what is there of its pattern."""

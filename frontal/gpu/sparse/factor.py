@@ -10,17 +10,19 @@ from ...matrix import Canonical, on_device, working_dtype
 from ...method import tiny_pivot
 from ...protocol import Health, HostFactor
 from ...symbolic.amended import movable
+from ...symbolic.scaling import Scaling
 from ...values import StoredOrder
 from ..runtime.array import Array
 from . import health
 from .at_once import AtOnce, Found
 from .matrix import DeviceMatrix
-from .prepared import Prepared
+from .prepared import Begun, Prepared
 from .profile import FactorProfile, profile
 from .storage import Outcome
 from .structs import LIMIT
 from .system import DeviceSystem, widest
 
+_NONE = np.empty(0, np.int32)
 _SMALL = 0.1  # pivots, for the largest entry of the matrix
 
 
@@ -87,7 +89,7 @@ class GpuFactor:
     @property
     def nulls(self) -> np.ndarray:
         """See `NumericFactor`."""
-        return np.empty(0, np.int32)
+        return _NONE
 
     def coupling(self) -> np.ndarray:
         """See `NumericFactor`."""
@@ -106,9 +108,9 @@ class GpuFactor:
 
     def bears(self, few: int, growth: float) -> bool:
         """See `NumericFactor`; by what was found at once, if that is enough."""
-        count = int(self._examined[5:].view(np.int64)[0])
-        if not count:
+        if not self.outcome.beyond:
             return True
+        count = int(self._examined[5:].view(np.int64)[0])
         if self.symbolic.method.indefinite and count <= few and self._growth_at_most() <= growth:
             return True
         failed = movable(self.symbolic, self.failed)
@@ -176,6 +178,27 @@ class GpuFactor:
         self.storage = Prepared(gone, gone, gone)
         self._systems.clear()
         self._at_once.clear()
+
+    def begin(self, values: Array) -> None:
+        """See `NumericFactor`: where all that is launched was prepared for such values."""
+        storage, made = self.storage, self.storage.factorization
+        there, scaling, storage.begun = storage.values, self.scaling, None
+        if made is None or there is None or not values.dtype == there.dtype == self.dtype:
+            return
+        if scaling is not None and scaling.extreme:
+            return
+        of = values, scaling, self.scales
+        matrix = DeviceMatrix(self.entries, *of, there=True, hermitian=False)
+        state = storage.ready(self.pattern, matrix, made.tiny)(matrix.examination)
+        storage.renew_solver()
+        storage.begun = Begun(values, matrix, made.tiny, state)
+
+    def begun(self, values: Array, scaling: Scaling | None, tiny: float) -> Begun | None:
+        """What has begun, if it is the factorization of these values; no more than once."""
+        begun, self.storage.begun = self.storage.begun, None
+        if begun is None or begun.values is not values or begun.tiny != tiny:
+            return None
+        return begun if begun.matrix.scaling is scaling else None
 
     def profile(self) -> FactorProfile:
         """See `NumericFactor`."""

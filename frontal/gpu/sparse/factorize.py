@@ -93,6 +93,7 @@ class Factorization:
         self._run()
         for one in last:
             one()
+        self._state.ended()
         return self._state
 
     def timed(self) -> list[float]:

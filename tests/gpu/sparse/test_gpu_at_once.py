@@ -184,3 +184,34 @@ def test_transposed_systems(device, trans):
     for _ in range(3):
         x = factor.solve(b, trans)
     np.testing.assert_allclose(op(a, trans) @ x, b, rtol=1e-8)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_has_begun_is_of_its_values_alone(device, kind, monkeypatch):
+    """An interrupt leaves a factorization at work behind, which nobody takes for another one."""
+    a, b = matrix(kind, "f8"), np.ones(81)
+    factor = prepared(a, kind=kind)
+    factor.refactorize(put(device, a.data))  # all is prepared from now on
+    launched = []
+    run = type(numeric(factor).storage.factorization).__call__
+    monkeypatch.setattr(
+        "frontal.gpu.sparse.factorize.Factorization.__call__",
+        lambda *of: launched.append(of) or run(*of),
+    )
+    factor.refactorize(put(device, 2 * a.data))
+    assert len(launched) == 1
+    np.testing.assert_allclose(2 * a @ factor.solve(b), b, rtol=1e-9)
+    with monkeypatch.context() as patch:
+        patch.setattr("frontal.factor.lifecycle.factorize", None)
+        with pytest.raises(TypeError):
+            factor.refactorize(put(device, 3 * a.data))
+    assert len(launched) == 2
+    with pytest.raises(frontal.FactorInvalidError):
+        factor.solve(b)
+    for values in (put(device, 4 * a.data), 5 * a.data):
+        factor.refactorize(values)
+        changed = sp.csc_array((np.asarray(device.download(values)), a.indices, a.indptr))
+        np.testing.assert_allclose(changed @ factor.solve(b), b, rtol=1e-9)
+    factor.refactorize(put(device, 3 * a.data.astype("f4")))
+    assert factor.dtype == "f4"
+    np.testing.assert_allclose(3 * a @ factor.solve(b), b, atol=1e-3)

@@ -92,6 +92,7 @@ class Factored:
 
     def outcome(self):
         self.state.fetch()
+        self.state.ended()
         return self.state.read()
 
     def fronts(self):

@@ -23,6 +23,7 @@ from .modules import Modules, Source
 Result = TypeVar("Result")
 
 _PER_THREAD = 2  # CUDA's default stream of each thread, by which other threads mean their own
+_TO_DEVICE, _TO_HOST = 1, 2  # of cudaMemcpyKind
 _STATIC_SHARED, _DYNAMIC_SHARED = 1, 8  # CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, _MAX_DYNAMIC_
 # Dynamic shared memory that a kernel gets unasked, whatever it declares: 48 KB in all.
 _DEFAULT_SHARED = 8 << 10
@@ -226,17 +227,17 @@ class _Pinned:
 
     def __init__(self, there: Untyped, array: Array, memory: Untyped) -> None:
         self.host = np.ndarray(array.shape, array.dtype, memory)
-        self._from, self._to, self._of = (
-            there.copy_to_host_async,
-            there.copy_from_host_async,
-            (memory.ptr, array.nbytes),
-        )
+        from cupy.cuda import get_current_stream, runtime
+
+        self._there, self._stream, self._copy = there, get_current_stream, runtime.memcpyAsync
+        self._down = memory.ptr, there.ptr, array.nbytes, _TO_HOST
+        self._up = there.ptr, memory.ptr, array.nbytes, _TO_DEVICE
 
     def fetch(self) -> None:
-        self._from(*self._of)
+        self._copy(*self._down, self._stream().ptr)  # CuPy's own refuse while a graph is captured
 
     def send(self) -> None:
-        self._to(*self._of)
+        self._copy(*self._up, self._stream().ptr)
 
 
 class _Kernel:

@@ -26,7 +26,7 @@ from .matrix import DeviceMatrix
 from .pattern import Pattern
 from .prepared import Prepared, begin_kernels
 
-_MUCH, _ROW = 8, 1 << 10  # times a factor and its pattern, and bytes a row: more than all takes
+_MUCH, _ROW = 4, 1 << 10  # times the panels and the pattern, and bytes a row: more than all takes
 
 
 class GpuBackend:
@@ -102,6 +102,7 @@ class GpuBackend:
         values: np.dtype,
         tiny: float,
         before: GpuFactor | None,
+        examined: bool = True,
     ) -> GpuFactor:
         """Factorize what is `given`, in the memory of the factor before if there is one; waits.
 
@@ -113,10 +114,11 @@ class GpuBackend:
                 self._begin(dtype, values)
             matrix = given(self.entries)
             storage = self._allocated(matrix, dtype) if before is None else before.storage
-            state = storage.ready(pattern, matrix, tiny)(matrix.examination)
+            examination = matrix.examination if examined else None
+            state = storage.ready(pattern, matrix, tiny)(examination)
             storage.renew_solver()
             factor = GpuFactor(matrix, storage)  # while the device is at work
-            factor.learn(state.read())
+            factor.learn(state.read(), examined)
         except BaseException as error:
             pattern.finish()
             if isinstance(error, MemoryError) and not isinstance(error, FactorMemoryError):
@@ -142,8 +144,9 @@ class GpuBackend:
     def _require(self, dtype: np.dtype, values: np.dtype) -> None:
         """Raise if there is too little memory, before any is taken; to count takes time, too."""
         available, symbolic = self._device.free_memory(), self.symbolic
-        much = _MUCH * (memory.required(self.pattern, dtype) + symbolic.indices.nbytes)
-        if available < much + _ROW * symbolic.n:
+        panels, others = self.pattern.most
+        much = _MUCH * (panels * dtype.itemsize + symbolic.indices.nbytes) + _ROW * symbolic.n
+        if available < much + (others + memory.working(self.pattern, dtype)) * dtype.itemsize:
             needed = self._needed(dtype, values)
             if needed > available:
                 raise FactorMemoryError(needed, available)

@@ -56,12 +56,12 @@ class GpuFactor:
         self._hopeful = True
         self._at_once: dict[str, AtOnce | None] = {}
 
-    def learn(self, outcome: Outcome) -> None:
-        """Take note of what was found."""
+    def learn(self, outcome: Outcome, examined: bool = True) -> None:
+        """Take note of what was found; of an outcome that was not `examined` it is not all."""
         self.outcome, self.perturbed, found = outcome, outcome.replaced, outcome.examined
         self._examined, method = found, self.symbolic.method
         self._health = health.health_of(method, self.dtype, found)
-        if self.place.there and health.exactly_hermitian(method, self.dtype, found):
+        if examined and self.place.there and health.exactly_hermitian(method, self.dtype, found):
             self.hermitian = self.place.hermitian = self.entries.nnz > 0
 
     @property

@@ -51,16 +51,69 @@ def widest(n: int) -> int:
     return max(_LARGEST_BLOCK // max(n, 1), _LEAST_WIDTH)
 
 
-class _Rows(NamedTuple):
-    """What kernels need to know of the rows of op(A): number, threads of each, and arrays."""
+class Order(NamedTuple):
+    """Where entries of vectors come from, or go to, at an end of the sweeps.
+
+    Attributes
+    ----------
+    place : device array (n,) of int32
+    scale : device array (n,), or None
+    conjugate : int32
+        Whether entries are conjugated.
+    """
+
+    place: Array
+    scale: Array | None
+    conjugate: np.int32
+
+    @property
+    def arguments(self) -> tuple[Value, ...]:
+        """As kernels take them."""
+        return self.place, NULL if self.scale is None else self.scale, self.conjugate
+
+
+class Rows(NamedTuple):
+    """The rows of op(A): see rows.cuh.
+
+    Attributes
+    ----------
+    number : int32
+    lanes : int
+        Threads of each.
+    pointer, column : device arrays
+    position : device array, or None
+        Of entries among the values; None: they are in that order.
+    conjugate : int32
+        Whether values are conjugated.
+    values : device array
+    """
 
     number: np.int32
     lanes: int
-    arguments: tuple[Value, ...]
+    pointer: Array
+    column: Array
+    position: Array | None
+    conjugate: np.int32
+    values: Array
+
+    @property
+    def arguments(self) -> tuple[Value, ...]:
+        """As kernels take them."""
+        position = NULL if self.position is None else self.position
+        return self.pointer, self.column, position, self.conjugate, self.values
 
 
 class DeviceSystem:
-    """A `System` of device arrays (n, k) in Fortran order, of one scalar type."""
+    """A `System` of device arrays (n, k) in Fortran order, of one scalar type.
+
+    Attributes
+    ----------
+    enter, leave : Order
+        Before and after the sweeps.
+    rows : Rows
+    transposed : bool
+        The sweeps are those of the transpose.
+    """
 
     def __init__(self, resident: Resident, trans: str, dtype: np.dtype) -> None:
         entries = self._entries = resident.entries
@@ -77,14 +130,14 @@ class DeviceSystem:
         # Of Hermitian A only A X = B is solved by the factor: A^T is the conjugate of A; of
         # complex symmetric A, A^H is.
         method, complex_ = entries.pattern.method, values.dtype.kind == "c"
-        self._transposed = trans != "N" and not method.one_triangle
+        self.transposed = trans != "N" and not method.one_triangle
         conjugated = "T" if method.transpose_is_conjugate else "H"
         self._conjugate = np.int32(complex_ and trans == conjugated)
         rows, columns = (entries.row_perm, resident.scales[0]), (entries.perm, resident.scales[1])
         flipped = trans != "N"
-        self._enter = self._order(*(columns if flipped else rows))
-        self._leave = self._order(*(rows if flipped else columns))
-        self._rows = self._rows_of(resident, trans, complex_)
+        self.enter = Order(*(columns if flipped else rows), self._conjugate)
+        self.leave = Order(*(rows if flipped else columns), self._conjugate)
+        self.rows = self._rows_of(resident, trans, complex_)
 
     def _kernel(self, name: str, of: np.dtype) -> Any:
         """A kernel for numbers of a scalar type, the factors' or the matrix', and vectors."""
@@ -92,18 +145,15 @@ class DeviceSystem:
         constants = health.constants(entries.pattern, WIDE=wide, LONG=entries.long)
         return entries.device.kernel("system.cu", f"system_{name}", of, **constants)
 
-    def _order(self, place: Array, scale: Array | None) -> tuple[Value, ...]:
-        return place, NULL if scale is None else scale, self._conjugate
-
-    def _rows_of(self, resident: Resident, trans: str, complex_: bool) -> _Rows:
+    def _rows_of(self, resident: Resident, trans: str, complex_: bool) -> Rows:
         """The rows of op(A) for the kernels that read it."""
         entries, n = self._entries, np.int32(self._entries.n)
         if trans == "N" and not resident.hermitian:
             pointer, index, position, lanes = entries.by_rows(self._values.dtype)
-            return _Rows(n, lanes, (pointer, index, position, np.int32(0), self._values))
+            return Rows(n, lanes, pointer, index, position, np.int32(0), self._values)
         conjugate = np.int32(complex_ and trans != "T")
-        of = entries.pointer, entries.index, NULL, conjugate, self._values
-        return _Rows(n, entries.lanes, of)
+        of = entries.pointer, entries.index, None, conjugate, self._values
+        return Rows(n, entries.lanes, *of)
 
     def empty(self, n: int, k: int) -> Array:
         """See `System`."""
@@ -118,7 +168,7 @@ class DeviceSystem:
         n, k = B.shape
         X = self._entries.device.xp.empty((n, k), self.dtype, order="F")
         solver = self._storage.solver_of(self._entries.pattern)
-        for part, sweeps in solver.blocks(k, self._transposed):
+        for part, sweeps in solver.blocks(k, self.transposed):
             given = NULL if before is None else before[:, part]
             count = part.stop - part.start
             enter, leave = self.around(sweeps, count, B[:, part], given, X[:, part])
@@ -135,11 +185,10 @@ class DeviceSystem:
         sizes = np.int32(count), np.int32(shift)
         blocks = launch.system_blocks(self._entries.n << shift, self._entries.device.limits)
         of = blocks, launch.SYSTEM_THREADS
-        size, vectors = self._rows.number, sweeps.vectors
-        return (
-            Launch(self._kernels["enter"], *of, (size, *self._enter, *sizes, B, vectors)),
-            Launch(self._kernels["leave"], *of, (size, *self._leave, *sizes, vectors, before, X)),
-        )
+        number, vectors, kernels = self.rows.number, sweeps.vectors, self._kernels
+        enter = number, *self.enter.arguments, *sizes, B, vectors
+        leave = number, *self.leave.arguments, *sizes, vectors, before, X
+        return Launch(kernels["enter"], *of, enter), Launch(kernels["leave"], *of, leave)
 
     def solved(self, B: Array) -> tuple[Array, Array, Errors]:
         """See `System`; waits."""
@@ -162,11 +211,11 @@ class DeviceSystem:
         return R, Errors(residual, solution, rhs, norm, component, self._badly_scaled)
 
     def _blocks(self) -> int:
-        return launch.system_blocks(self._entries.n * self._rows.lanes, self._entries.device.limits)
+        return launch.system_blocks(self._entries.n * self.rows.lanes, self._entries.device.limits)
 
     def _measured(self, k: int, X: Array, B: Array, R: Array, norms: Array) -> tuple[Value, ...]:
-        size, lanes, rows = self._rows
-        return size, np.int32(k), np.int32(lanes), *rows, X, B, R, norms
+        of, sizes = self.rows.arguments, (np.int32(k), np.int32(self.rows.lanes))
+        return self.rows.number, *sizes, *of, X, B, R, norms
 
     def measuring(self, X: Array, B: Array, R: Array, norms: Array) -> Launch:
         """What measures one solution; five `norms` are zero at first."""
@@ -191,5 +240,5 @@ class DeviceSystem:
         if self._entries.n <= _FORMED:
             return None
         found = DeviceProbes(self._entries, self._values.dtype, self.dtype, X.shape[1])
-        rows = self._rows.lanes, self._rows.arguments
+        rows = self.rows.lanes, self.rows.arguments
         return found if found.weigh(*rows, X, B, solution, error) else None

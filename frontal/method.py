@@ -7,6 +7,7 @@ A method is a constant of every numeric loop. The CPU's compiled code is special
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -79,9 +80,14 @@ LDLT = Method("ldlt", panels=1, pivots=True, scaling=True, adjoint=False)
 LDLH = Method("ldlh", panels=1, pivots=True, scaling=True)
 
 
+@cache
+def _eps(dtype: np.dtype) -> float:
+    return float(np.finfo(dtype).eps)
+
+
 def tiny_pivot(dtype: np.dtype, method: Method = LU) -> float:
     """What a GPU replaces pivots below, if columns of the scaled matrix go on in other rows."""
-    eps = float(np.finfo(dtype).eps)
+    eps = _eps(dtype)
     return eps**0.75 if method.indefinite else NULL * eps
 
 

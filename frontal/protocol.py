@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ._jit import brief
+from ._typing import Untyped
 from .accuracy import System, Vectors
 from .matrix import Canonical
 from .method import Method
@@ -263,12 +264,11 @@ class NumericFactor(Protocol):
         """op(A) X = B for vectors of a scalar type that are there."""
         ...
 
-    def at_once(
-        self, b: object, trans: str, estimated: bool
-    ) -> tuple[np.ndarray, float, float] | None:
-        """The solution of a plain vector on the host, its |op(A)||x|/|b| and its condition number.
+    def at_once(self, b: object, trans: str, estimated: bool) -> tuple[Any, float, float] | None:
+        """The solution of a plain vector, its |op(A)||x|/|b| and its condition number.
 
         It is the first one that `system` gives, and `Errors.fine`; else, and for any other b, None.
+        It is on the host if b is.
         The condition number is -1 unless it is to be `estimated` and turns out to be small.
         """
         ...
@@ -293,6 +293,14 @@ class NumericFactor(Protocol):
         A : matrix or array of values
         order : StoredOrder
             The order that an array of values is in.
+        """
+        ...
+
+    def begin(self, values: Untyped) -> None:
+        """Begin to factorize values that are there, if that needs no decision.
+
+        They are by columns. This is then no factor any more; `Backend.factorize`, which gets it as
+        the `previous` one, goes on.
         """
         ...
 

@@ -6,7 +6,7 @@ the decisions to refine. What is not sound by them goes to the host, to be looke
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
@@ -47,12 +47,11 @@ class _Forest(GpuBackend):
         """The factor of all blocks that have one; values are on the device."""
         dtype = np.dtype(values.dtype)
         scales: Given = (scaling.row, scaling.column) if isinstance(scaling, Resident) else None
-        with self._lists(dtype, before, dtype):
-            given = self.entries, values, scaling, scales
-            matrix = DeviceMatrix(*given, there=True, hermitian=False, kept=True)
-            tiny = tiny_pivot(dtype, self.symbolic.method)
-            storage, outcome = self._compute(matrix, dtype, tiny, before, examined=False)
-        return GpuFactor(matrix, storage, outcome.replaced, outcome.examined)
+        of = {"values": values, "scaling": scaling, "scales": scales}
+        given = partial(DeviceMatrix, **of, there=True, hermitian=False, kept=True)
+        tiny = tiny_pivot(dtype, self.symbolic.method)
+        before = self._with_memory(before, dtype)
+        return self._compute(given, dtype, dtype, tiny, before, examined=False)
 
 
 class _Part:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._typing import Untyped
 from ..accuracy import System, eps_of
 from ..matrix import Canonical
 from ..protocol import Health, HostFactor, relative_pivots
@@ -177,6 +178,9 @@ class CpuFactor:
         x[...] = Substitution(self.symbolic, self.panel, self._numbers(), trans, here, here)(x)
 
     # --- new values --------------------------------------------------------------------------
+
+    def begin(self, values: Untyped) -> None:
+        """See `NumericFactor`: no values are there."""
 
     def values_there(self, A: Any, order: StoredOrder) -> None:
         """See `NumericFactor`: nothing is there."""

@@ -158,7 +158,7 @@ class Factor(Versioned):
         if self._numbers.precision == "mixed":
             require_double(given.dtype)
         self._order = order
-        self._numbers.renew(given, check_finite)
+        self._numbers.renew(given, check_finite, last)
         return self
 
     @property

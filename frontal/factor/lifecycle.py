@@ -106,11 +106,13 @@ class Numbers:
         """What can be overwritten; raises `FactorFreedError`."""
         return self._last or Last(self.analysis, self.factor, self.solver.verdict)
 
-    def renew(self, given: Canonical | ValuesThere, check_finite: bool) -> None:
-        """Factorize other values in the same memory; if that fails, there is no factor."""
-        last = self._last = self.last()
+    def renew(self, given: Canonical | ValuesThere, check_finite: bool, last: Last) -> None:
+        """Factorize other values in the memory of the `last`; if that fails, there is no factor."""
+        self._last = last
         self._solver = None  # whatever interrupts from here on
         try:
+            if isinstance(given, ValuesThere):
+                last.factor.begin(given.array)
             self.analysis = last.analysis.for_new_values()
             looked_at = not (check_finite and isinstance(given, Canonical))
             self.factorize(given, None, last.factor, last.verdict, looked_at)

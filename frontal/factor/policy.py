@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._typing import Untyped
+from ..accuracy import eps_of
 from ..backends import requested
 from ..errors import (
     FactorMemoryError,
@@ -136,9 +137,10 @@ def factorize(
     while True:
         try:
             of = course.given, course.analysis, course.plain
+            verdict = Verdict(before.singular, regular=course.regular)  # a device may be at work
             factor = _attempt(*of, course.options(progress, previous))
             course.refuse_weak(factor)
-            solver = Solver(factor, Verdict(before.singular, regular=course.regular))
+            solver = Solver(factor, verdict)
             solver.examine(before)
             course.refuse_vanished(solver)
             course.refuse_unfixed(solver)
@@ -194,7 +196,7 @@ class _Course:
 
     def refuse_weak(self, factor: NumericFactor) -> None:
         """Raise where pivots do not bear their columns, and these can still go elsewhere."""
-        enough = float(np.finfo(factor.dtype).eps ** -0.5)
+        enough = eps_of(factor.dtype) ** -0.5
         if self._rounds < _MOST and not factor.bears(_FEW, enough):
             raise WeakPivots(factor)
 

@@ -54,7 +54,7 @@ class Solver:
         """See `NumericFactor.growth`, which reads all of the factors."""
         return self.factor.growth()
 
-    def at_once(self, b: object, trans: str) -> np.ndarray | None:
+    def at_once(self, b: object, trans: str) -> Vectors | None:
         """What `solve` gives for a plain vector of which nothing is to be said; None for others.
 
         So it is where the factor gives a solution without refinement, and a condition number that

@@ -108,6 +108,21 @@ class EmulatedDevice:
         """Begin work on a thread."""
         return Ahead(work)
 
+    def holds(self, array: Any) -> bool:
+        """Whether a test says that an array is on a device."""
+        return hasattr(type(array), "__cuda_array_interface__")
+
+    def staged(self, array: Any) -> _Staged:
+        """Take memory for a copy."""
+        return _Staged(array)
+
+    def fence(self) -> _Fence:
+        """Nothing is ever waited for."""
+        return _Fence()
+
+    def wait(self) -> None:
+        """Nothing is ever enqueued."""
+
     def copy(self, source: Any, target: Any) -> None:
         """Copy an array to another."""
         target[...] = source
@@ -159,6 +174,28 @@ class EmulatedDevice:
     def download(self, array: np.ndarray) -> np.ndarray:
         """Copy a device array."""
         return np.array(array)
+
+
+class _Fence:
+    """A place in what is over already."""
+
+    def record(self) -> None:
+        pass
+
+    synchronize = record
+
+
+class _Staged:
+    """An array, and another one of its shape."""
+
+    def __init__(self, array: Any) -> None:
+        self._array, self.host = array, np.full_like(array, -1, subok=False)
+
+    def fetch(self) -> None:
+        self.host[...] = self._array
+
+    def send(self) -> None:
+        self._array[...] = self.host
 
 
 class _Kernel:

@@ -1,16 +1,22 @@
 """Every kernel file compiles for the GPUs that matter, in registers, with tensor cores in use.
 
-All wrappers for float64 on sm_90; of other scalars and architectures one wrapper, to save time, and
-of sm_75 one scalar a file.
+All wrappers for float64 on sm_90; of other scalars and architectures one wrapper, to save time. For
+GPUs that give a block 64 or 99 KB of shared memory: all files, with each scalar for one of them,
+and what factorizations and solves take there, with the constants that their launches choose.
 """
 
 import os
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from frontal.gpu.runtime import jit
+from frontal.gpu.runtime.limits import Limits
+from frontal.gpu.sparse.prepared import begin_kernels
+from frontal.method import CHOLESKY, LDLT, LU
 
 from .. import nvrtc
 
@@ -113,9 +119,42 @@ CASES += [  # with less shared memory, and before sm_80 without tensor cores
     ("getrf_block.cu", "f8", 75, ()),
     ("gemm.cu", "f8", 120, ()),
 ]
-PARSED = [(name, ("f4", "f8", "c8", "c16")[i % 4], 75) for i, name in enumerate(FILES)]
+SCALARS = ("f4", "f8", "c8", "c16")
+SMALL = {  # GPUs with less shared memory
+    75: Limits(4, 64 << 10, 64 << 10, (7, 5)),
+    86: Limits(4, 99 << 10, 100 << 10, (8, 6)),
+    89: Limits(4, 99 << 10, 100 << 10, (8, 9)),
+    120: Limits(4, 99 << 10, 100 << 10, (12, 0)),
+}
+PARSED = [
+    (name, SCALARS[(i + j) % 4], arch, tuple(limits.constants.items()))
+    for i, name in enumerate(FILES)
+    for j, (arch, limits) in enumerate(SMALL.items())
+]
 PARSED += [(name, dtype, 80) for name in FILES for dtype in ("f4", "c8", "c16")]
 PARSED += [(name, "c16", 100) for name in FILES]
+
+
+def taken(method, dtype, arch):
+    """Kernel files and their constants, as a first factorization on a small device takes them."""
+    limits, found = SMALL[arch], []
+    device = SimpleNamespace(limits=limits, begin=lambda files, _: found.extend(files))
+    schedule = SimpleNamespace(small=np.ones(1, bool))
+    pattern = SimpleNamespace(method=method, device=device, schedule=schedule)
+    begin_kernels(pattern, np.dtype(dtype))
+    return [
+        (file, dtype, arch, tuple(sorted((dict(given) | limits.constants).items())))
+        for file, given in found
+    ]
+
+
+TAKEN = [
+    case
+    for j, arch in enumerate((75, 89))
+    for i, dtype in enumerate(SCALARS)
+    for case in taken((CHOLESKY, LU, LDLT)[(i + j) % 3], dtype, arch)
+]
+PARSED = [*dict.fromkeys([*PARSED, *TAKEN])]
 OLDER = [(name, "f8", 80, ()) for name in FILES]
 OLDER += [(name, "f8", 80, (("LU", 1),)) for name in FILES if name.startswith("front")]
 

@@ -1,6 +1,6 @@
 """Other programs that solve with this package: SciPy's iterations, scikit-fem, PyAMG.
 
-Those that are not installed are skipped: ``pip install scikit-fem pyamg`` for all.
+Those that are not installed are skipped: ``pip install 'frontal[programs]'`` for all.
 """
 
 from __future__ import annotations

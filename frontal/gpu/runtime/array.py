@@ -61,6 +61,38 @@ class Memory(Protocol):
     def memset_async(self, value: int, size: int, /) -> None: ...
 
 
+class Fence(Protocol):
+    """A place in the work on a stream."""
+
+    def record(self) -> object:
+        """Take that behind all which is enqueued on the current stream."""
+        ...
+
+    def synchronize(self) -> object:
+        """Wait until the device has come there."""
+        ...
+
+
+class Staged(Protocol):
+    """An array of a device, with memory on the host for what is in it.
+
+    Attributes
+    ----------
+    host : array
+        Of the same shape; to be read when the device was waited for.
+    """
+
+    host: np.ndarray
+
+    def fetch(self) -> None:
+        """Enqueue a copy to the host."""
+        ...
+
+    def send(self) -> None:
+        """Enqueue a copy from the host, which may be written to when it was waited for."""
+        ...
+
+
 class Kernel(Protocol):
     """An entry point of a kernel file."""
 

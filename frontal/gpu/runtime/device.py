@@ -13,15 +13,17 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ..._typing import Untyped
 from ...parts import Ahead
 from .. import require
-from .array import Array, Kernel, Memory, Value
+from .array import Array, Fence, Kernel, Memory, Staged, Value
 from .limits import Limits
 from .modules import Modules, Source
 
 Result = TypeVar("Result")
 
 _PER_THREAD = 2  # CUDA's default stream of each thread, by which other threads mean their own
+_TO_DEVICE, _TO_HOST = 1, 2  # of cudaMemcpyKind
 _STATIC_SHARED, _DYNAMIC_SHARED = 1, 8  # CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, _MAX_DYNAMIC_
 # Dynamic shared memory that a kernel gets unasked, whatever it declares: 48 KB in all.
 _DEFAULT_SHARED = 8 << 10
@@ -109,6 +111,22 @@ class Device:
                 return found
 
         return Ahead(on_device, now=stream.ptr == _PER_THREAD)
+
+    def holds(self, array: object) -> bool:
+        """Whether an array is one of those that this device computes with."""
+        return type(array) is self.xp.ndarray
+
+    def staged(self, array: Array) -> Staged:
+        """Take memory on the host that an array is copied to and from."""
+        return _Pinned(_cupy(array).data, array, self.xp.cuda.alloc_pinned_memory(array.nbytes))
+
+    def fence(self) -> Fence:
+        """Return what waits for a part of the work on a stream."""
+        return self.xp.cuda.Event(disable_timing=True)
+
+    def wait(self) -> None:
+        """Wait for all work on the current stream."""
+        self.xp.cuda.get_current_stream().synchronize()
 
     def download(self, array: Array) -> np.ndarray:
         """Copy a device array to the host, after all work on the current stream."""
@@ -202,6 +220,24 @@ def _same_bytes(source: Array, target: Array) -> bool:
     """Whether an array is copied to another of its size as it lies in memory."""
     plain = _cupy(source).flags.c_contiguous and _cupy(target).flags.c_contiguous
     return plain and source.dtype == target.dtype and source.size == target.size > 0
+
+
+class _Pinned:
+    """See `Staged`: pages that stay where they are, so that a graph can copy to them."""
+
+    def __init__(self, there: Untyped, array: Array, memory: Untyped) -> None:
+        self.host = np.ndarray(array.shape, array.dtype, memory)
+        from cupy.cuda import get_current_stream, runtime
+
+        self._there, self._stream, self._copy = there, get_current_stream, runtime.memcpyAsync
+        self._down = memory.ptr, there.ptr, array.nbytes, _TO_HOST
+        self._up = there.ptr, memory.ptr, array.nbytes, _TO_DEVICE
+
+    def fetch(self) -> None:
+        self._copy(*self._down, self._stream().ptr)  # CuPy's own refuse while a graph is captured
+
+    def send(self) -> None:
+        self._copy(*self._up, self._stream().ptr)
 
 
 class _Kernel:

@@ -35,7 +35,8 @@ class Replayed:
     device : Device
     begin : callable
         Enqueues what makes ready: counters become zero, and messages unset.
-    launches : sequence of Launch
+    launches : sequence of callables
+        Each enqueues something, as a `Launch` does, and takes no memory for it.
 
     Attributes
     ----------
@@ -46,7 +47,10 @@ class Replayed:
     """
 
     def __init__(
-        self, device: Device, begin: Callable[[], None], launches: Sequence[Launch]
+        self,
+        device: Device,
+        begin: Callable[[], None],
+        launches: Sequence[Callable[[], object]],
     ) -> None:
         self._device, self._begin, self._launches = device, begin, list(launches)
         self.runs: int = 0
@@ -55,24 +59,31 @@ class Replayed:
 
     def __call__(self) -> None:
         """Enqueue them all; nothing waits for the device."""
-        if self._replay is not None and self._replay():
-            self.runs += 1
+        if self.again():
             return
         if self._device.capturing():
             self.captured = True
         else:
             self.runs += 1
             if self.runs == 2:
-                self._replay = self._device.record(self._enqueue)
+                self._replay = self._device.record(self.enqueue)
                 self._replay()
                 return
-        self._enqueue()
+        self.enqueue()
 
-    def append(self, launch: Launch) -> None:
+    def again(self) -> bool:
+        """Replay the graph; False, and nothing launched, if there is none or somebody captures."""
+        if self._replay is None or not self._replay():
+            return False
+        self.runs += 1
+        return True
+
+    def append(self, launch: Callable[[], object]) -> None:
         """Take one more launch, before the second call."""
         self._launches.append(launch)
 
-    def _enqueue(self) -> None:
+    def enqueue(self) -> None:
+        """Enqueue them all one by one, as for a graph that has them as a part."""
         self._begin()
         for launch in self._launches:
             launch()

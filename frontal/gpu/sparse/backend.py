@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -23,11 +22,9 @@ from . import storage as memory
 from .entries import Entries
 from .factor import GpuFactor
 from .footprint import footprint
-from .health import exactly_hermitian, quoting_memory
 from .matrix import DeviceMatrix
 from .pattern import Pattern
 from .prepared import Prepared, begin_kernels
-from .storage import Outcome
 
 _MUCH, _ROW = 4, 1 << 10  # times the panels and the pattern, and bytes a row: more than all takes
 
@@ -74,62 +71,70 @@ class GpuBackend:
         """See `protocol.Backend`; pivots below `tiny` are replaced, if columns go on elsewhere."""
         dtype = np.dtype(values.dtype if dtype is None else dtype)
         before = previous if isinstance(previous, GpuFactor) else None
-        with self._lists(dtype, before, values.dtype):
-            scales = before.scales if before is not None and before.scaling is scaling else None
-            matrix = DeviceMatrix(
-                self.entries, values, scaling, scales, there=there, hermitian=hermitian
-            )
-            least = tiny_pivot(dtype, self.symbolic.method) if tiny is None else tiny
-            storage, outcome = self._compute(matrix, dtype, least, before)
-        if there and exactly_hermitian(self.symbolic.method, dtype, outcome.examined):
-            matrix.hermitian = self.entries.nnz > 0
-        fronts = len(self.pattern.k)
+        scales = before.scales if before is not None and before.scaling is scaling else None
+        before = self._with_memory(before, dtype)
+        least = tiny_pivot(dtype, self.symbolic.method) if tiny is None else tiny
+        begun = None if before is None or not there else before.begun(values, scaling, least)
+        if before is not None and begun is not None:
+            factor = GpuFactor(begun.matrix, before.storage)  # while the device is at work
+            factor.learn(begun.state.read())
+        else:
+            of = {"values": values, "scaling": scaling, "scales": scales}
+            given = partial(DeviceMatrix, **of, there=there, hermitian=hermitian)
+            factor = self._compute(given, dtype, values.dtype, least, before)
         if progress:
+            fronts = len(self.pattern.k)
             progress("factorization", fronts, fronts)
-        if outcome.failure is not None:
-            raise PivotFailure(outcome.failure)
-        return GpuFactor(matrix, storage, outcome.replaced, outcome.examined)
+        if factor.outcome.failure is not None:
+            raise PivotFailure(factor.outcome.failure)
+        return factor
 
-    @contextmanager
-    def _lists(self, dtype: np.dtype, before: GpuFactor | None, values: np.dtype) -> Iterator[None]:
-        """Begin the lists of tasks; none is at work any more where that leads nowhere."""
-        with quoting_memory(self._device, lambda: self._needed(dtype, values)):
-            try:
-                if not self._has_memory(before, dtype):  # where all has begun
-                    self._require(dtype, values)
-                    begin_kernels(self.pattern, dtype)
-                    self.pattern.begin(dtype)
-                yield
-            except BaseException:
-                self.pattern.finish()
-                raise
+    def _begin(self, dtype: np.dtype, values: np.dtype) -> None:
+        """Begin the lists of tasks and kernels, if there is memory for the factor."""
+        self._require(dtype, values)
+        begin_kernels(self.pattern, dtype)
+        self.pattern.begin(dtype)
 
     def _compute(
         self,
-        matrix: DeviceMatrix,
+        given: Callable[[Entries], DeviceMatrix],
         dtype: np.dtype,
+        values: np.dtype,
         tiny: float,
         before: GpuFactor | None,
         examined: bool = True,
-    ) -> tuple[Prepared, Outcome]:
-        """Factorize, in the memory of the factor before if that fits; waits for the outcome."""
-        pattern = self.pattern
-        if before is not None and self._has_memory(before, dtype):
-            storage = before.storage
-        else:
-            storage = Prepared(**vars(memory.allocate(pattern, dtype, matrix.apart(dtype))))
-        matrix.settle(storage)
-        room = storage.room(pattern, matrix.values, matrix.apart(dtype))
-        matrix.put_scaled(room)
-        examination = matrix.examination if examined else None
-        state = storage.factorization_of(pattern, room, tiny)(examination)
-        if storage.solver is not None:
-            storage.solver.renew()
-        return storage, state.read()
+    ) -> GpuFactor:
+        """Factorize what is `given`, in the memory of the factor before if there is one; waits.
 
-    def _has_memory(self, before: GpuFactor | None, dtype: np.dtype) -> bool:
-        """Whether a factor has the memory for another one."""
-        return before is not None and before.pattern is self.pattern and before.dtype == dtype
+        No list is at work any more where that leads nowhere.
+        """
+        pattern = self.pattern
+        try:
+            if before is None:
+                self._begin(dtype, values)
+            matrix = given(self.entries)
+            storage = self._allocated(matrix, dtype) if before is None else before.storage
+            examination = matrix.examination if examined else None
+            state = storage.ready(pattern, matrix, tiny)(examination)
+            storage.renew_solver()
+            factor = GpuFactor(matrix, storage)  # while the device is at work
+            factor.learn(state.read(), examined)
+        except BaseException as error:
+            pattern.finish()
+            if isinstance(error, MemoryError) and not isinstance(error, FactorMemoryError):
+                needed = self._needed(dtype, values)  # of which a full device says nothing
+                raise FactorMemoryError(needed, self._device.free_memory()) from error
+            raise
+        return factor
+
+    def _allocated(self, matrix: DeviceMatrix, dtype: np.dtype) -> Prepared:
+        return Prepared(**vars(memory.allocate(self.pattern, dtype, matrix.apart(dtype))))
+
+    def _with_memory(self, before: GpuFactor | None, dtype: np.dtype) -> GpuFactor | None:
+        """A factor, if it has the memory for another one."""
+        if before is None or before.pattern is not self.pattern or before.dtype != dtype:
+            return None
+        return before
 
     def _needed(self, dtype: np.dtype, values: np.dtype) -> int:
         """Bytes that a factor takes, beside what is there of its pattern."""

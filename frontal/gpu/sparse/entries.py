@@ -92,6 +92,10 @@ class Entries:
 
     def values_of(self, A: Any, order: StoredOrder) -> tuple[Array, StoredOrder] | None:
         """See `NumericFactor.values_there`."""
+        if order.is_by_columns and self.device.holds(A) and A.shape == order.shape:  # as a rule
+            values: Array = A
+            if values.dtype in SCALARS and A.flags.c_contiguous:
+                return values, order
         found = None
         if on_device(A):
             found = order if order.is_of(A) and order.triangle is None else None

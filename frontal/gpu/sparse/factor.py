@@ -10,15 +10,19 @@ from ...matrix import Canonical, on_device, working_dtype
 from ...method import tiny_pivot
 from ...protocol import Health, HostFactor
 from ...symbolic.amended import movable
+from ...symbolic.scaling import Scaling
 from ...values import StoredOrder
 from ..runtime.array import Array
 from . import health
+from .at_once import AtOnce, Found
 from .matrix import DeviceMatrix
-from .prepared import Prepared
+from .prepared import Begun, Prepared
 from .profile import FactorProfile, profile
+from .storage import Outcome
 from .structs import LIMIT
 from .system import DeviceSystem, widest
 
+_NONE = np.empty(0, np.int32)
 _SMALL = 0.1  # pivots, for the largest entry of the matrix
 
 
@@ -29,25 +33,36 @@ class GpuFactor:
     ----------
     matrix : DeviceMatrix
     storage : Prepared
-        The factors.
-    perturbed : int
-        Pivots that were replaced.
-    examined : (6,) float64 array
-        What was found when the factor was looked at; see `health.examination`.
+        The factors, of which more is known when it has come to `learn`.
+
+    Attributes
+    ----------
+    outcome : Outcome
+        What was found when the factor was looked at.
     """
 
     backend, asynchronous = "gpu", True
 
-    def __init__(
-        self, matrix: DeviceMatrix, storage: Prepared, perturbed: int, examined: np.ndarray
-    ) -> None:
-        self.place, self.storage, self.perturbed = matrix, storage, perturbed
+    outcome: Outcome
+    perturbed: int
+
+    def __init__(self, matrix: DeviceMatrix, storage: Prepared) -> None:
+        self.place, self.storage = matrix, storage
         self.entries, self.values, self.hermitian = matrix.entries, matrix.values, matrix.hermitian
         self.scaling, self.scales = matrix.scaling, matrix.scales
         self.symbolic, self.pattern = matrix.entries.symbolic, matrix.entries.pattern
         self.device, self.dtype = matrix.entries.device.name, np.dtype(storage.panels.dtype)
-        self._examined = examined
         self._systems: dict[tuple[str, np.dtype], DeviceSystem] = {}
+        self._hopeful = True
+        self._at_once: dict[str, AtOnce | None] = {}
+
+    def learn(self, outcome: Outcome, examined: bool = True) -> None:
+        """Take note of what was found; of an outcome that was not `examined` it is not all."""
+        self.outcome, self.perturbed, found = outcome, outcome.replaced, outcome.examined
+        self._examined, method = found, self.symbolic.method
+        self._health = health.health_of(method, self.dtype, found)
+        if examined and self.place.there and health.exactly_hermitian(method, self.dtype, found):
+            self.hermitian = self.place.hermitian = self.entries.nnz > 0
 
     @property
     def matrix_dtype(self) -> np.dtype:
@@ -74,7 +89,7 @@ class GpuFactor:
     @property
     def nulls(self) -> np.ndarray:
         """See `NumericFactor`."""
-        return np.empty(0, np.int32)
+        return _NONE
 
     def coupling(self) -> np.ndarray:
         """See `NumericFactor`."""
@@ -93,9 +108,9 @@ class GpuFactor:
 
     def bears(self, few: int, growth: float) -> bool:
         """See `NumericFactor`; by what was found at once, if that is enough."""
-        count = int(self._examined[5:].view(np.int64)[0])
-        if not count:
+        if not self.outcome.beyond:
             return True
+        count = int(self._examined[5:].view(np.int64)[0])
         if self.symbolic.method.indefinite and count <= few and self._growth_at_most() <= growth:
             return True
         failed = movable(self.symbolic, self.failed)
@@ -127,7 +142,7 @@ class GpuFactor:
 
     def health(self) -> Health:
         """See `NumericFactor`; looked at on the device, with the factorization."""
-        return health.health_of(self.pattern.method, self.dtype, self._examined)
+        return self._health
 
     def growth(self) -> float:
         """See `NumericFactor`."""
@@ -153,13 +168,37 @@ class GpuFactor:
     def copy(self) -> GpuFactor:
         """See `NumericFactor`."""
         storage = self.storage.copy(self.pattern)
-        return GpuFactor(self.place.of_copy(storage), storage, self.perturbed, self._examined)
+        twin = GpuFactor(self.place.of_copy(storage), storage)
+        twin.learn(self.outcome)
+        return twin
 
     def free(self) -> None:
         """See `NumericFactor`: the memory goes to the pool of the device."""
         gone: Any = None
         self.storage = Prepared(gone, gone, gone)
         self._systems.clear()
+        self._at_once.clear()
+
+    def begin(self, values: Array) -> None:
+        """See `NumericFactor`: where all that is launched was prepared for such values."""
+        storage, made = self.storage, self.storage.factorization
+        there, scaling, storage.begun = storage.values, self.scaling, None
+        if made is None or there is None or not values.dtype == there.dtype == self.dtype:
+            return
+        if scaling is not None and scaling.extreme:
+            return
+        of = values, scaling, self.scales
+        matrix = DeviceMatrix(self.entries, *of, there=True, hermitian=False)
+        state = storage.ready(self.pattern, matrix, made.tiny)(matrix.examination)
+        storage.renew_solver()
+        storage.begun = Begun(values, matrix, made.tiny, state)
+
+    def begun(self, values: Array, scaling: Scaling | None, tiny: float) -> Begun | None:
+        """What has begun, if it is the factorization of these values; no more than once."""
+        begun, self.storage.begun = self.storage.begun, None
+        if begun is None or begun.values is not values or begun.tiny != tiny:
+            return None
+        return begun if begun.matrix.scaling is scaling else None
 
     def profile(self) -> FactorProfile:
         """See `NumericFactor`."""
@@ -180,7 +219,7 @@ class GpuFactor:
             the graph is launched.
         """
         device, n = self.entries.device, self.entries.n
-        if not (device.cuda and type(b) is device.xp.ndarray) and not on_device(b):
+        if not device.holds(b) and not on_device(b):
             return None
         b, work = device.xp.asarray(b), self.matrix_dtype
         if b.dtype != work:
@@ -225,8 +264,17 @@ class GpuFactor:
             self._systems[key] = DeviceSystem(self, trans, dtype)
         return self._systems[key]
 
-    def at_once(self, b: object, trans: str, estimated: bool) -> None:
-        """See `NumericFactor`: vectors on the host are moved first."""
+    def at_once(self, b: object, trans: str, estimated: bool) -> Found | None:
+        """See `NumericFactor`; what is to be estimated is by other kernels."""
+        if estimated or not self._hopeful:
+            return None
+        made = self._at_once.get(trans)
+        if made is None or not made.alive:
+            made = self._at_once[trans] = AtOnce.of(self, trans)
+        found = None if made is None else made(b)
+        if found is not None and not found.amplification >= 0:
+            self._hopeful, found = False, None
+        return found
 
     def sweep(self, x: np.ndarray, transposed: bool) -> None:
         """See `NumericFactor`."""

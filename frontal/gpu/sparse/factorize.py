@@ -63,10 +63,10 @@ class Factorization:
         launches = [one for part in self._parts for one in part]
         self._clear = partial(_clear, device, self._state, storage.largest)
         self._run = Replayed(device, self._clear, launches)
-        self._examined = False
+        self._whole = False
 
     def __call__(self, examination: Examination | None = None) -> State:
-        """Factorize `values`; nothing waits for the device.
+        """Factorize `values` and fetch what is told of it; nothing waits for the device.
 
         Parameters
         ----------
@@ -80,15 +80,20 @@ class Factorization:
             What the launches find.
         """
         again = self._run.runs > 0
-        look = None
-        if examination is not None and not self._examined and self.values.size:
-            look = examination(*self._numbers, self.values, self._state.examined, again)
-        if look is not None and again:  # from now on a part of the graph
-            self._run.append(look)
-            self._examined = True
+        last: list[Callable[[], object]] = []
+        if not self._whole:
+            if examination is not None and self.values.size:
+                of = self.values, self._state.examined
+                last.append(examination(*self._numbers, *of, again))
+            last.append(self._state.fetch)
+        if again:  # from now on parts of the graph
+            for one in last:
+                self._run.append(one)
+            self._whole, last = True, []
         self._run()
-        if look is not None and not again:
-            look()
+        for one in last:
+            one()
+        self._state.ended()
         return self._state
 
     def timed(self) -> list[float]:

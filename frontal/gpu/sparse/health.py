@@ -5,17 +5,16 @@ Only what is asked for as an array comes to the host, never the factor to be loo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import math
+from functools import cache
 
 import numpy as np
 
-from ...errors import FactorMemoryError
+from ...accuracy import eps_of
 from ...method import Method
 from ...protocol import Health
 from ...symmetry import ROUNDING
 from ..runtime.array import NULL, Array, Value
-from ..runtime.device import Device
 from ..runtime.graph import Launch
 from . import launch
 from .pattern import Pattern
@@ -25,10 +24,15 @@ from .storage import Blocks, Storage
 def health_of(method: Method, dtype: np.dtype, found: np.ndarray) -> Health:
     """Understand the numbers that an `examination` leaves."""
     loss, largest, size, gap = found[:4].tolist()
-    hermitian = gap <= ROUNDING * float(np.finfo(dtype).eps) * size
+    hermitian = gap <= ROUNDING * eps_of(dtype) * size
     if method.scaling:
-        loss *= max(largest, float(np.finfo(dtype).tiny))
-    return Health(1 / loss if loss > 1 else 1.0, bool(np.isfinite(size)), hermitian)
+        loss *= max(largest, _smallest(dtype))
+    return Health(1 / loss if loss > 1 else 1.0, math.isfinite(size), hermitian)
+
+
+@cache
+def _smallest(dtype: np.dtype) -> float:
+    return float(np.finfo(dtype).tiny)
 
 
 def exactly_hermitian(method: Method, dtype: np.dtype, found: np.ndarray) -> bool:
@@ -111,14 +115,3 @@ def _fronts(pattern: Pattern, panels: Array) -> tuple[Value, ...]:
     """The arguments with which these kernels begin."""
     fronts, n = len(pattern.k), int(pattern.plan.start[-1])
     return pattern.struct(panels.dtype), np.int32(fronts), np.int32(n), panels
-
-
-@contextmanager
-def quoting_memory(device: Device, required: Callable[[], int]) -> Iterator[None]:
-    """Turn CuPy's error for a full device into ours, with what was needed."""
-    try:
-        yield
-    except FactorMemoryError:
-        raise
-    except MemoryError as error:  # cupy.cuda.memory.OutOfMemoryError is one
-        raise FactorMemoryError(required(), device.free_memory()) from error

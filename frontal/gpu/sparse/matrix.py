@@ -38,6 +38,8 @@ class DeviceMatrix:
     ----------
     values : array (nnz,)
         Those that were given, until `settle` has put them with their factor.
+    there : bool
+        They were given on the device.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class DeviceMatrix:
         upload, self._given, self._kept = entries.device.upload, None if there else values, kept
         self.values: Array = values
         self.entries, self.scaling, self.hermitian = entries, scaling, hermitian
+        self.there = there
         if scaling is None:
             scales = (None, None)
         elif scales is None:

@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from ..runtime.array import Array
 from . import launch
 from .factorize import Factorization, tile_constants
+from .matrix import DeviceMatrix
 from .pattern import Pattern
-from .storage import Storage, allocate
+from .storage import State, Storage, allocate
 from .substitute import Solver
+
+
+class Begun(NamedTuple):
+    """A factorization at work, with what it is of.
+
+    Attributes
+    ----------
+    values : device array
+        As they were given.
+    """
+
+    values: Array
+    matrix: DeviceMatrix
+    tiny: float
+    state: State
 
 
 @dataclass
@@ -24,10 +41,16 @@ class Prepared(Storage):
         Overwrites the factor.
     solver : Solver or None
         Solves with it.
+    begun : Begun or None
+        What was launched before anybody asked for a factor.
+    at_once : dict
+        By op(A): the `AtOnce` that solves for one vector.
     """
 
     factorization: Factorization | None = None
     solver: Solver | None = None
+    begun: Begun | None = None
+    at_once: dict[str, object] = field(default_factory=dict)
 
     def solver_of(self, pattern: Pattern) -> Solver:
         """What solves with the factor; made when first asked for."""
@@ -57,6 +80,18 @@ class Prepared(Storage):
         if made is None or made.tiny != tiny or made.values is not values:
             made = self.factorization = Factorization(pattern, self, values, tiny)
         return made
+
+    def ready(self, pattern: Pattern, matrix: DeviceMatrix, tiny: float) -> Factorization:
+        """What factorizes a matrix, whose values are put where it reads them."""
+        matrix.settle(self)
+        room = self.room(pattern, matrix.values, matrix.apart(self.panels.dtype))
+        matrix.put_scaled(room)
+        return self.factorization_of(pattern, room, tiny)
+
+    def renew_solver(self) -> None:
+        """Say that another factor is on its way."""
+        if self.solver is not None:
+            self.solver.renew()
 
     def copy(self, pattern: Pattern) -> Prepared:
         """The same numbers in other memory, with nothing prepared."""

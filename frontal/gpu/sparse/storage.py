@@ -163,11 +163,14 @@ class Outcome(NamedTuple):
         Pivots that were tiny.
     examined : (6,) float64 array
         What `health.examination` found, zeros if it did not look.
+    beyond : bool
+        It has found entries of L beyond `structs.LIMIT`.
     """
 
     failure: int | None
     replaced: int
     examined: np.ndarray
+    beyond: bool
 
 
 class State:
@@ -193,6 +196,7 @@ class State:
         self.outcome, examined, self.ticket, self.epoch, self.over, *rest = parts
         self.finished, self.done, self.upper_done = rest
         self.examined = examined.view(np.float64)
+        self._told, self._end = pattern.device.staged(self.all[:14]), pattern.device.fence()
         if storage.spare is None:
             raise ValueError("a storage without memory for messages")
         self.sent = storage.spare.sent
@@ -203,10 +207,18 @@ class State:
         if self.sent.size:
             self._device.clear(self.sent, 0xFF)
 
+    def fetch(self) -> None:
+        """Enqueue the copy of the outcome that `read` understands."""
+        self._told.fetch()
+
+    def ended(self) -> None:
+        """Say that all of it is enqueued, and need not wait for what is enqueued from now on."""
+        self._end.record()
+
     def read(self) -> Outcome:
-        """Download the outcome; waits."""
-        found = self._device.download(self.all[:14])
-        failure, replaced = found[:2].tolist()
-        return Outcome(
-            structs.NO_POSITION - failure if failure else None, replaced, found[2:].view(np.float64)
-        )
+        """Understand the outcome that was fetched; waits."""
+        self._end.synchronize()
+        found = self._told.host.copy()
+        failure, replaced, *_, low, high = found.tolist()
+        position = structs.NO_POSITION - failure if failure else None
+        return Outcome(position, replaced, found[2:].view(np.float64), bool(low or high))

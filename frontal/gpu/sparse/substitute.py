@@ -59,6 +59,10 @@ class Solver:
             self._sweeps[width, flip] = Sweeps(self, self._messages[-1], width, flip)
         return self._sweeps[width, flip]
 
+    def has(self, sweeps: Sweeps) -> bool:
+        """Whether sweeps still have their messages and vectors."""
+        return self._sweeps.get((sweeps.width, sweeps.flip)) is sweeps
+
     def _widen(self, width: int) -> None:
         """Make messages for so many right-hand sides, in the place of narrower ones."""
         if any(sweeps.captured for sweeps in self._sweeps.values()):
@@ -166,15 +170,19 @@ class Messages:
         ]
         self.left = spare[end:]
         self.sent, self.vectors = arrays[:3], arrays[3].view(dtype)
-        self._among = [x for x, first in zip(self.sent, placed, strict=False) if first is not None]
+        ends = (
+            first + size
+            for first, size in zip(placed, sizes[:3], strict=False)
+            if first is not None
+        )
+        self._among = spare[: max(ends, default=0)]
         self.tickets = xp.zeros(4, np.int32)
         for array in self.sent:
             self._clear(array)
 
     def unset(self) -> None:
         """Set the bits of what lies where a factorization has been at work."""
-        for array in self._among:
-            self._clear(array)
+        self._clear(self._among)
 
     def _clear(self, array: Array) -> None:
         if array.size:
@@ -211,12 +219,14 @@ class Sweeps:
     Attributes
     ----------
     width : int
+    flip : bool
+        Of the transpose.
     vectors : device array (n, width)
         What is solved for, in the order of elimination, and then what comes of it.
     """
 
     def __init__(self, solver: Solver, messages: Messages, width: int, flip: bool) -> None:
-        self.width = width
+        self.width, self.flip = width, flip
         pattern, dtype = solver.pattern, solver.dtype
         n = int(pattern.plan.start[-1])
         self.vectors = messages.vectors[: n * width].reshape(n, width)
@@ -237,6 +247,10 @@ class Sweeps:
     def __call__(self) -> None:
         """Solve; nothing waits for the host."""
         self._run()
+
+    def enqueue(self) -> None:
+        """Enqueue the launches, as a part of a graph."""
+        self._run.enqueue()
 
     @property
     def captured(self) -> bool:

@@ -12,10 +12,12 @@ import numpy as np
 from ...accuracy import Errors
 from ...symbolic.scaling import Scaling
 from ..runtime.array import NULL, Array, Value
+from ..runtime.graph import Launch
 from . import health, launch
 from .condition import DeviceProbes
 from .entries import Entries
 from .prepared import Prepared
+from .substitute import Sweeps
 
 _LARGEST_BLOCK = 1 << 24  # entries of right-hand sides that are solved together,
 _LEAST_WIDTH = 32  # or so many of them if they are long
@@ -168,16 +170,25 @@ class DeviceSystem:
         solver = self._storage.solver_of(self._entries.pattern)
         for part, sweeps in solver.blocks(k, self.transposed):
             given = NULL if before is None else before[:, part]
-            shift = sweeps.width.bit_length() - 1
-            sizes = np.int32(part.stop - part.start), np.int32(shift)
-            grid = (launch.system_blocks(n << shift, self._entries.device.limits),)
-            size = self.rows.number
-            enter = (size, *self.enter.arguments, *sizes, B[:, part], sweeps.vectors)
-            self._kernels["enter"](grid, (launch.SYSTEM_THREADS,), enter)
+            count = part.stop - part.start
+            enter, leave = self.around(sweeps, count, B[:, part], given, X[:, part])
+            enter()
             sweeps()
-            leave = (size, *self.leave.arguments, *sizes, sweeps.vectors, given, X[:, part])
-            self._kernels["leave"](grid, (launch.SYSTEM_THREADS,), leave)
+            leave()
         return X
+
+    def around(
+        self, sweeps: Sweeps, count: int, B: Array, before: Value, X: Array
+    ) -> tuple[Launch, Launch]:
+        """What brings right-hand sides to the sweeps, and solutions back, added to `before`."""
+        shift = sweeps.width.bit_length() - 1
+        sizes = np.int32(count), np.int32(shift)
+        blocks = launch.system_blocks(self._entries.n << shift, self._entries.device.limits)
+        of = blocks, launch.SYSTEM_THREADS
+        number, vectors, kernels = self.rows.number, sweeps.vectors, self._kernels
+        enter = number, *self.enter.arguments, *sizes, B, vectors
+        leave = number, *self.leave.arguments, *sizes, vectors, before, X
+        return Launch(kernels["enter"], *of, enter), Launch(kernels["leave"], *of, leave)
 
     def solved(self, B: Array) -> tuple[Array, Array, Errors]:
         """See `System`; waits."""
@@ -190,15 +201,27 @@ class DeviceSystem:
         device = self._entries.device
         R = device.xp.empty((n, k), self.dtype, order="F")
         norms, columns = device.xp.zeros(4 * k + 1, np.float64), 1 if k == 1 else 4
-        size, lanes, rows = self.rows.number, self.rows.lanes, self.rows.arguments
-        grid = launch.system_blocks(n * lanes, device.limits), -(-k // columns)
-        arguments = (size, np.int32(k), np.int32(lanes), *rows, X, B, R, norms)
+        grid = self._blocks(), -(-k // columns)
+        arguments = self._measured(k, X, B, R, norms)
         self._kernels[f"residual_{columns}"](grid, (launch.SYSTEM_THREADS,), arguments)
         found = device.download(norms)
         residual, solution, rhs, component = found[:-1].reshape(4, k)
         component = np.where(np.isfinite(component), component, np.inf)
         norm = float(found[-1])
         return R, Errors(residual, solution, rhs, norm, component, self._badly_scaled)
+
+    def _blocks(self) -> int:
+        return launch.system_blocks(self._entries.n * self.rows.lanes, self._entries.device.limits)
+
+    def _measured(self, k: int, X: Array, B: Array, R: Array, norms: Array) -> tuple[Value, ...]:
+        of, sizes = self.rows.arguments, (np.int32(k), np.int32(self.rows.lanes))
+        return self.rows.number, *sizes, *of, X, B, R, norms
+
+    def measuring(self, X: Array, B: Array, R: Array, norms: Array) -> Launch:
+        """What measures one solution; five `norms` are zero at first."""
+        arguments = self._measured(1, X, B, R, norms)
+        kernel = self._kernels["residual_1"]
+        return Launch(kernel, self._blocks(), launch.SYSTEM_THREADS, arguments)
 
     def corrected(self, X: Array, R: Array) -> Array:
         """See `System`."""

@@ -1,0 +1,217 @@
+"""Solutions for one vector by one graph: the same bits, and only where nothing is to be said."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import frontal
+from frontal.gpu.sparse import at_once
+
+from ...emulation.borders import DTYPES, random
+from .test_gpu_system import chosen, forget, matrix, op, put, traffic  # noqa: F401
+
+KINDS = ["spd", "general"]
+
+
+def numeric(factor):
+    return factor._numbers.factor
+
+
+def made(factor, trans="N"):
+    return numeric(factor).storage.at_once.get(trans)
+
+
+def prepared(a, **options):
+    """A factor that has solved once, so that it knows a condition number."""
+    factor = frontal.factorize(a, backend="gpu", **options)
+    for trans in "NT":
+        factor.solve(np.ones(a.shape[0], a.dtype), trans)
+    return factor
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_solutions_are_those_of_the_general_way(device, kind, dtype):
+    a, rng = matrix(kind, dtype), np.random.default_rng(3)
+    factor = prepared(a, kind=kind)
+    for trans in "NTH":
+        b = random(rng, (81,), np.dtype(dtype))
+        wanted, _ = factor.solve(b, trans, return_info=True)
+        for _ in range(3):  # enqueued, recorded, replayed
+            np.testing.assert_array_equal(factor.solve(b, trans), wanted)
+            x = factor.solve(put(device, b), trans)
+            assert device.holds(x) == device.cuda
+            np.testing.assert_array_equal(device.download(x), wanted)
+        assert made(factor, trans) is not None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_kept_while_values_change(device, kind):
+    """A graph reads the values and the scaling where they are: it is made anew where they move."""
+    a, b = matrix(kind, "f8"), np.random.default_rng(1).standard_normal(81)
+    factor = prepared(a, kind=kind)
+    factor.solve(b)
+    values = put(device, 3 * a.data)
+    factor.refactorize(values).solve(b)
+    kept = made(factor)
+    for scale in (2, 5):
+        changed = scale * a
+        factor.refactorize(put(device, changed.data))
+        np.testing.assert_allclose(changed @ factor.solve(b), b, rtol=1e-9)
+        assert made(factor) is kept
+    rows = sp.diags_array(np.linspace(1, 2, 81))
+    changed = sp.csc_array(rows @ a @ rows)
+    factor.refactorize(changed)
+    np.testing.assert_allclose(changed @ factor.solve(b), b, rtol=1e-9)
+    assert (made(factor) is kept) == (kind == "spd")
+    changed = a.astype("f4")
+    np.testing.assert_allclose(changed @ factor.refactorize(changed).solve(b), b, atol=1e-3)
+
+
+def test_wider_solves_take_its_messages(device):
+    a, b = matrix("spd", "f8"), np.random.default_rng(1).standard_normal((81, 9))
+    factor = prepared(a)
+    for _ in range(3):
+        x = factor.solve(b[:, 0])
+    before = made(factor)
+    factor.solve(np.asfortranarray(b))
+    assert not before.alive
+    np.testing.assert_array_equal(factor.solve(b[:, 0].copy()), x)
+    assert made(factor) is not before
+
+
+def test_little_is_done_for_a_solution(device, traffic):  # noqa: F811
+    """Of a vector on the device five numbers come back; one on the host goes and comes itself."""
+    a = matrix("spd", "f8")
+    factor = prepared(a)
+    b = np.ones(81)
+    for given, moved in ((put(device, b), []), (b, [81])):
+        for _ in range(3):
+            factor.solve(given)
+        forget(traffic)
+        factor.solve(given)
+        assert traffic["up"] == moved
+        assert sorted(traffic["down"]) == [5] * (not device.cuda) + moved
+
+
+def test_what_is_unusual_goes_the_general_way(device, monkeypatch):
+    a, b = matrix("spd", "f8"), np.ones(81)
+    factor = prepared(a)
+    wanted = factor.solve(b)
+    for other in (np.repeat(b, 2)[::2], b.astype("f4"), b.astype("c16"), b.tolist(), b[:, None]):
+        np.testing.assert_allclose(np.ravel(factor.solve(other)), wanted, rtol=1e-6)
+    with pytest.raises(ValueError, match="b must be"):
+        factor.solve(np.ones(80))
+    with pytest.raises(ValueError, match="trans is"):
+        factor.solve(b, "X")
+    np.testing.assert_array_equal(factor.solve(b), wanted)
+    assert numeric(factor)._hopeful
+    bad = b.copy()
+    bad[7] = np.nan
+    with pytest.raises(frontal.NonFiniteInputError, match="7"):
+        factor.solve(bad)
+    assert not numeric(factor)._hopeful
+    np.testing.assert_array_equal(factor.solve(b), wanted)
+    monkeypatch.setattr(at_once, "MOST", 80)
+    factor = prepared(a)
+    factor.solve(b)
+    assert made(factor) is None
+
+
+def test_sizes_near_the_borders_go_the_general_way(device):
+    """What the sweeps cannot hold is solved in other variables, as without a graph."""
+    a = matrix("spd", "f8")
+    factor = prepared(a)
+    for size in (1e-300, 1e300):
+        b = size * np.ones(81)
+        factor.refactorize(a).solve(np.ones(81))
+        numeric(factor)._hopeful = True
+        x = factor.solve(b)
+        np.testing.assert_allclose(a @ x / size, 1, rtol=1e-9)
+        assert not numeric(factor)._hopeful
+    numeric(factor)._hopeful = True
+    np.testing.assert_array_equal(factor.solve(np.zeros(81)), 0)
+
+
+def test_a_bad_solution_is_not_returned(device):
+    """Where factors are no longer those of the values, refinement and a warning come first."""
+    a = matrix("spd", "f8")
+    factor = prepared(a)
+    b = np.random.default_rng(0).standard_normal(81)
+    wanted = factor.solve(b)
+    numeric(factor).storage.panels[...] *= 1 + 1e-7
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        x = factor.solve(b)
+    assert not numeric(factor)._hopeful
+    np.testing.assert_allclose(x, wanted, rtol=1e-12)
+
+
+def test_a_capture_is_left_to_the_general_way(device, monkeypatch):
+    if device.cuda:
+        pytest.skip("needs a device that only says that it captures")
+    a, b = matrix("spd", "f8"), np.ones(81)
+    factor = prepared(a)
+    for _ in range(3):
+        factor.solve(b)
+    runs = made(factor)._run.runs
+    monkeypatch.setattr(device, "is_capturing", True, raising=False)
+    assert numeric(factor).at_once(put(device, b), "N", False) is None
+    assert made(factor)._run.runs == runs
+
+
+def test_copies_have_their_own(device):
+    a, b = matrix("general", "f8"), np.ones(81)
+    factor = prepared(a, kind="general")
+    x = factor.solve(b)
+    twin = factor.copy()
+    twin.refactorize(2 * a)
+    np.testing.assert_allclose(2 * twin.solve(b), x, rtol=1e-12)
+    np.testing.assert_array_equal(factor.solve(b), x)
+    factor.free()
+    with pytest.raises(frontal.FactorFreedError):
+        factor.solve(b)
+    np.testing.assert_allclose(2 * twin.solve(b), x, rtol=1e-12)
+
+
+@pytest.mark.parametrize("trans", "NTH")
+def test_transposed_systems(device, trans):
+    a = matrix("general", "c16")
+    factor = prepared(a, kind="general")
+    b = random(np.random.default_rng(2), (81,), np.dtype("c16"))
+    for _ in range(3):
+        x = factor.solve(b, trans)
+    np.testing.assert_allclose(op(a, trans) @ x, b, rtol=1e-8)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_has_begun_is_of_its_values_alone(device, kind, monkeypatch):
+    """An interrupt leaves a factorization at work behind, which nobody takes for another one."""
+    a, b = matrix(kind, "f8"), np.ones(81)
+    factor = prepared(a, kind=kind)
+    factor.refactorize(put(device, a.data))  # all is prepared from now on
+    launched = []
+    run = type(numeric(factor).storage.factorization).__call__
+    monkeypatch.setattr(
+        "frontal.gpu.sparse.factorize.Factorization.__call__",
+        lambda *of: launched.append(of) or run(*of),
+    )
+    factor.refactorize(put(device, 2 * a.data))
+    assert len(launched) == 1
+    np.testing.assert_allclose(2 * a @ factor.solve(b), b, rtol=1e-9)
+    with monkeypatch.context() as patch:
+        patch.setattr("frontal.factor.lifecycle.factorize", None)
+        with pytest.raises(TypeError):
+            factor.refactorize(put(device, 3 * a.data))
+    assert len(launched) == 2
+    with pytest.raises(frontal.FactorInvalidError):
+        factor.solve(b)
+    for values in (put(device, 4 * a.data), 5 * a.data):
+        factor.refactorize(values)
+        changed = sp.csc_array((np.asarray(device.download(values)), a.indices, a.indptr))
+        np.testing.assert_allclose(changed @ factor.solve(b), b, rtol=1e-9)
+    factor.refactorize(put(device, 3 * a.data.astype("f4")))
+    assert factor.dtype == "f4"
+    np.testing.assert_allclose(3 * a @ factor.solve(b), b, atol=1e-3)

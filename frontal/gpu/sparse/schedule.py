@@ -22,7 +22,7 @@ _LARGE = 32  # tiles of rows of fronts that keep a device busy alone,
 _DEPTHS = 2, 3  # and levels below roots up to which they may be worked on one after another,
 _SAVES = 0.97  # if that takes so much less memory
 _EPOCH = 256  # tasks
-_NARROW = 512  # fronts of a level whose last diagonal tiles are followed too
+_NARROW = 128  # fronts of a level whose last diagonal tiles are followed too
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from gpu_worker import Worker
 from harness import RESULTS, commit, machine, now, versions
 
 ORDERS = (8, 16, 32, 64, 128, 256, 512, 1024)
+TELLING = (8, 32, 64, 256)  # orders that come first
 FEW, MOST, BYTES = 100, 10_000, 8e9  # matrices, and bytes of an input
 ROUTINES = ("cholesky", "lu_factor", "inv", "solve", "solve_triangular", "gemm")
 LISTED = 1000  # matrices of a list, of 1 to 64 rows
@@ -203,11 +204,13 @@ class Rows:
 
 
 def cases(options: argparse.Namespace) -> Iterator[tuple[str, int, int]]:
-    """Scalar type, order, number of matrices."""
-    for letter in options.dtypes:
-        for n in options.orders:
-            for count in counts(letter, n):
-                yield letter, n, count
+    """Scalar type, order, number of matrices: a few orders of all types, then the others."""
+    for telling in (True, False):
+        for letter in options.dtypes:
+            for n in options.orders:
+                if (n in TELLING) == telling:
+                    for count in counts(letter, n):
+                        yield letter, n, count
 
 
 def run_stacks(options: argparse.Namespace, rows: Rows) -> None:

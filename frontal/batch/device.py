@@ -6,6 +6,7 @@ the decisions to refine. What is not sound by them goes to the host, to be looke
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -19,8 +20,10 @@ from ..gpu.runtime.device import Device
 from ..gpu.sparse.backend import GpuBackend
 from ..gpu.sparse.factor import GpuFactor
 from ..gpu.sparse.health import diagonal_there
+from ..gpu.sparse.looks import Looks
 from ..gpu.sparse.matrix import DeviceMatrix
-from ..method import LARGEST, tiny_pivot
+from ..gpu.sparse.trees import Trees
+from ..method import tiny_pivot
 from ..protocol import HostFactor, NumericFactor, panel_offsets
 from ..symbolic.scaling import Scaling
 from ..symmetry import ROUNDING, is_hermitian
@@ -48,7 +51,7 @@ class _Forest(GpuBackend):
             given = self.entries, values, scaling, scales
             matrix = DeviceMatrix(*given, there=True, hermitian=False, kept=True)
             tiny = tiny_pivot(dtype, self.symbolic.method)
-            storage, outcome = self._compute(matrix, dtype, tiny, before)
+            storage, outcome = self._compute(matrix, dtype, tiny, before, examined=False)
         return GpuFactor(matrix, storage, outcome.replaced, outcome.examined)
 
 
@@ -71,7 +74,9 @@ class _Part:
         self._offsets = panel_offsets(symbolic.plan, symbolic.method)
         of = self._pattern = pattern_of(analysis.symbolic, analysis.matching, self._offsets)
         self._device, self._backend = device, _Forest(forest(symbolic, count), device)
-        self._mirror, self._own = device.upload(of.mirror), device.upload(np.maximum(of.own, 0))
+        given = of.mirror if symbolic.method.one_triangle else None
+        self._mirror = None if given is None else device.upload(given.astype(np.int32))
+        self._own = device.upload(np.maximum(of.own, 0).astype(np.int32))
         self._factor: GpuFactor | None = None
         self._host: HostFactor | None = None
         self._equilibration = Equilibration(of, symbolic.method.one_triangle, device)
@@ -83,10 +88,10 @@ class _Part:
     def factorize(self) -> np.ndarray:
         """Factorize all of them; the outcome of each."""
         values, xp = self.values, self._device.xp
-        known = xp.isfinite(values).all(axis=1)
-        finite = self._device.download(known)
-        given = values if finite.all() else xp.where(known[:, None], values, 0)
-        good = self._suits(given)
+        size, gap = self._looks.of_values(values, self._mirror)
+        finite = np.isfinite(size)
+        given = values if finite.all() else xp.where(xp.asarray(finite)[:, None], values, 0)
+        good = gap <= ROUNDING * eps_of(values.dtype) * size
         scaling = self._scaling(given, good) if self.symbolic.method.scaling else None
         self._factor = self._backend.attempted(given.reshape(-1), scaling, self._factor)
         self._host, self.norms = None, {}
@@ -105,51 +110,25 @@ class _Part:
         self.row, self.column = device.upload(row), device.upload(column)
         return Scaling(row.reshape(-1), column.reshape(-1))
 
-    def _suits(self, given: Given) -> np.ndarray:
-        """Which have the symmetry that the method takes for granted, up to rounding."""
-        method, xp = self.symbolic.method, self._device.xp
-        if not method.one_triangle:
-            return np.ones(len(given), np.bool_)
-        other = given[:, self._mirror]
-        gap = xp.abs(given - (other.conj() if method.adjoint else other)).max(axis=1)
-        bound = ROUNDING * eps_of(given.dtype) * xp.abs(given).max(axis=1)
-        return self._device.download(gap <= bound)
-
     def _outcome(self, given: Given) -> np.ndarray:
         """What pivots tell of each system."""
-        factor, shape, xp = self.factor, (len(given), -1), self._device.xp
-        there: Given = diagonal_there(factor.pattern, factor.storage.panels)
-        pivots, eps = there.reshape(shape), eps_of(given.dtype)
-        before, self.ratio = self.ratio, self._ratios(pivots, given)
+        factor, method, before = self.factor, self.symbolic.method, self.ratio
+        least, most, failed, weak, growth = self._looks.of_pivots(factor, given, self._own)
+        coupling = factor.coupling()
         with np.errstate(all="ignore"):
+            if coupling.any():
+                pivots = diagonal_there(factor.pattern, factor.storage.panels)
+                shape = len(given), -1
+                of = self._device.download(pivots).reshape(shape), coupling.reshape(shape)
+                self.ratio = pivot_ratios(method, *of)
+            else:
+                self.ratio = least / most if method.pivots else np.minimum(least, 1)
             alike = (self.ratio <= 10 * before) & (before <= 10 * self.ratio)
             self.known.decade[:, ~alike] = UNKNOWN
-            outcome = np.where(self.ratio >= eps**0.5, SOUND, UNSURE)
-        kept = factor.storage.largest
-        if kept is None:
-            bad = ~(xp.real(pivots) > 0)
-            place = xp.where(bad.any(axis=1), 1 + xp.argmax(bad, axis=1), 0)
-            failed = self._device.download(place)
-            return np.where(failed > 0, failed, outcome)
-        largest: Given = kept
-        largest = largest.reshape(shape)
-        weak = ~(largest <= LARGEST)
-        bears = (weak.sum(axis=1) <= _FEW) & (~weak | (largest <= _GROWTH)).all(axis=1)
-        return np.where(self._device.download(bears), outcome, UNSURE)
-
-    def _ratios(self, pivots: Given, given: Given) -> np.ndarray:
-        """See `Health.pivot_ratio`."""
-        method, xp, coupling = self.symbolic.method, self._device.xp, self.factor.coupling()
-        if coupling.any():
-            shape = pivots.shape
-            return pivot_ratios(method, self._device.download(pivots), coupling.reshape(shape))
-        size = xp.abs(pivots).astype(np.float64)
-        if method.pivots:
-            with np.errstate(all="ignore"):
-                return self._device.download(size.min(axis=1) / size.max(axis=1))
-        own = xp.abs(given[:, self._own])
-        with np.errstate(all="ignore"):
-            return np.minimum(self._device.download((size * size / own).min(axis=1)), 1)
+            outcome = np.where(self.ratio >= eps_of(given.dtype) ** 0.5, SOUND, UNSURE)
+            if not method.pivots:
+                return np.where(failed > 0, failed, outcome).astype(np.int64)
+            return np.where((weak <= _FEW) & (growth <= _GROWTH), outcome, UNSURE)
 
     @property
     def factor(self) -> GpuFactor:
@@ -158,9 +137,19 @@ class _Part:
             raise RuntimeError("nothing was factorized")
         return self._factor
 
+    @cached_property
+    def _looks(self) -> Looks:
+        return Looks(self._backend.pattern, len(self.values))
+
+    @cached_property
+    def _trees(self) -> Trees:
+        """What solves for each of them by itself, if it suits."""
+        return Trees(self._backend.pattern, len(self.values))
+
     def solve(self, trans: str, B: Given) -> tuple[Given, Report]:
         """Solutions of all of them."""
-        return solved(self.factor, len(self.values), self.norms, self.known, trans, B)
+        trees = self._trees if self._trees.suits(self.factor.dtype) else None
+        return solved(self.factor, len(self.values), self.norms, self.known, trans, B, trees)
 
     def slogdet(self) -> tuple[np.ndarray, np.ndarray]:
         """Of all of them."""

@@ -13,6 +13,7 @@ from ..gpu.sparse.entries import Entries
 from ..gpu.sparse.factor import GpuFactor
 from ..gpu.sparse.prepared import Prepared
 from ..gpu.sparse.system import DeviceSystem
+from ..gpu.sparse.trees import Trees
 from ..symbolic.scaling import Scaling
 from .input import Given
 from .substitute import Known, Report
@@ -55,6 +56,8 @@ class _Forest:
     trans : {"N", "T", "H"}
     dtype : numpy.dtype
         Of the vectors.
+    trees : Trees, optional
+        What solves for each system by itself.
     """
 
     def __init__(
@@ -64,7 +67,9 @@ class _Forest:
         norms: dict[bool, np.ndarray],
         trans: str,
         dtype: np.dtype,
+        trees: Trees | None,
     ) -> None:
+        self._trees = trees if dtype == factor.dtype and not factor.entries.long else None
         self.factor, self.count, self.trans, self.dtype = factor, count, trans, dtype
         self.device, self.eps = factor.entries.device, eps_of(dtype)
         self.xp: Given = self.device.xp
@@ -102,6 +107,17 @@ class _Forest:
             self._moduli = DeviceSystem(given, self.trans, self.dtype)
         x, b = (xp.asfortranarray(V.astype(self.dtype)) for V in (-xp.abs(X), xp.abs(B)))
         return xp.real(self._moduli.measure(x, b)[0])
+
+    def solved(self, given: Array, before: Array | None, B: Array) -> tuple[Array, Array, _Sizes]:
+        """`before` plus solutions for `given`, and what `measure` says of them."""
+        if self._trees is None:
+            system = self.system
+            X = system.solve(given) if before is None else system.corrected(before, given)
+            return X, *self.measure(X, B)
+        X, R, sizes = self._trees.solved(self.factor, self.trans, given, before, B)
+        component = sizes[3] if self.badly_scaled else np.zeros_like(sizes[3])
+        component = np.where(np.isfinite(component), component, np.inf)
+        return X, R, _Sizes(sizes[0], sizes[1], sizes[2], component)
 
     def measure(self, X: Array, B: Array) -> tuple[Array, _Sizes]:
         """Residuals, and sizes of them and of vectors."""
@@ -148,6 +164,7 @@ def solved(
     known: Known,
     trans: str,
     B: Given,
+    trees: Trees | None = None,
 ) -> tuple[Given, Report]:
     """Solve all systems of a forest.
 
@@ -160,6 +177,8 @@ def solved(
     trans : {"N", "T", "H"}
     B : (batch, k, n) or (1, k, n) array
         On the host or on the device.
+    trees : Trees, optional
+        What solves for each system by itself.
 
     Returns
     -------
@@ -172,7 +191,7 @@ def solved(
     if not (count and k and n):
         report.error[:], report.clean[:] = 0.0, True
         return xp.empty((count, k, n), B.dtype), report
-    of = _Forest(factor, count, norms, trans, np.dtype(B.dtype))
+    of = _Forest(factor, count, norms, trans, np.dtype(B.dtype), trees)
     whole = xp.broadcast_to(xp.asarray(B), (count, k, n)).transpose(1, 0, 2)
     rhs = xp.ascontiguousarray(whole).reshape(k, -1).T
     with np.errstate(all="ignore"):
@@ -187,16 +206,14 @@ def solved(
 
 def _refined(of: _Forest, B: Array, report: Report) -> tuple[Array, Array, _Sizes]:
     """Solutions, and corrections of those systems that are not good enough while they help."""
-    X = of.system.solve(B)
-    R, sizes = of.measure(X, B)
+    X, R, sizes = of.solved(B, None, B)
     merit = of.merit(sizes)
     active = np.ones(of.count, np.bool_)
     for _ in range(_STEPS):
         active &= (merit > 1).any(axis=0)
         if not active.any():
             break
-        trial = of.system.corrected(X, R)
-        after, found = of.measure(trial, B)
+        trial, after, found = of.solved(R, X, B)
         trial_merit = of.merit(found)
         better = (trial_merit < merit) & active
         halved = (better & (trial_merit <= merit / 2)).any(axis=0)

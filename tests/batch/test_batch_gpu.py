@@ -108,3 +108,33 @@ def test_weak_pivots_of_one_system_on_a_device():
         x = frontal.solve_batch(A, values, np.ones(49), backend="gpu")
     for i in range(4):
         assert abs(matrix(A, values[i]) @ x[i] - 1).max() < 1e-11 * abs(x[i]).max()
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("kind", CASES)
+def test_a_warp_solves_a_whole_system(device, kind, dtype, monkeypatch):
+    A = CASES[kind].tocsc()
+    rng = np.random.default_rng(2)
+    count = 19 if device.cuda or (kind, dtype) == ("spd", "d") else 5
+    values = values_of(A, count).astype(dtype)
+    b = rng.standard_normal((count, 49, 3)).astype(dtype)
+    if dtype in "FD":
+        b += 1j * rng.standard_normal(b.shape)
+        if kind == "general":
+            values = values * np.exp(1j * rng.uniform(0, 0.3, values.shape))
+        elif kind == "symmetric":
+            values[:, A.indices == np.repeat(np.arange(49), np.diff(A.indptr))] += 0.3j
+    values = values.astype(dtype)
+    factors = frontal.factorize_batch(A, values, kind=kind, backend="gpu")
+    for trans in "NTH" if dtype in "FD" else "NT":
+        for few in (slice(0, 1), slice(0, 3)) if trans == "N" else (slice(0, 3),):
+            found = []
+            for least in (0, 1 << 20):
+                monkeypatch.setattr("frontal.gpu.sparse.trees.FEWEST", least)
+                found.append(factors.solve(b[..., few], trans, return_info=True))
+            (x, info), (y, other) = found
+            eps = np.finfo(dtype).eps
+            scale = abs(y).max(axis=(1, 2)) * np.maximum(other.condition, 1)
+            assert (abs(x - y).max(axis=(1, 2)) < 50 * eps * scale).all()
+            assert (info.backward_error < 4 * eps).all()
+            assert (info.refinement_steps <= 2).all()

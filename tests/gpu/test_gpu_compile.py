@@ -28,6 +28,8 @@ MORE = {  # constants beside the defaults of a file
     "front_backward_small.cu": [{"RESIDENTS": 4}, {"RESIDENTS": 4, "LU": 1}, {"WIDTH": 8}],
     "front_forward_small.cu": [{"RESIDENTS": 4}, {"RESIDENTS": 4, "LU": 1}, {"WIDTH": 8}],
     "front_small.cu": [{"LU": 1, "PERTURB": 1}],
+    "front_looks.cu": [{"LU": 1}],
+    "front_trees.cu": [{"RESIDENTS": 3}, {"LU": 1, "RESIDENTS": 3}, {"WIDTH": 8}],
     "front_tiles.cu": [{"LU": 1, "PERTURB": 1}],
     "gemv.cu": [{"UNROLL": 1}, {"UNROLL": 8}],
     "gemm.cu": [{"TILE": 0}, {"TILE": 1}, {"TILE": 2}, {"TILE": 3, "TRANS_B": 2}],
@@ -37,6 +39,7 @@ MORE = {  # constants beside the defaults of a file
     "inverse.cu": [{"INTO": 2}],
     "getrf_panel.cu": [{"PANEL": 8, "ROWS": 4}],
     "jacobi.cu": [{"ORDER": 16, "GROUP": 4}, {"ORDER": 64, "GROUP": 16}],
+    "labrd.cu": [{"ROWS": 32}],
     "potrf_shared.cu": [{"ORDER": 32}, {"ORDER": 96}, {"ORDER": 96, "INTO": 2, "UPLO": 1}],
     "potrf_tasks.cu": [{"INTO": 2}],
     "potrf_tiles.cu": [{"RESIDENTS": 3}, {"RESIDENTS": 3, "INTO": 1}, {"RESIDENTS": 3, "INTO": 2}],
@@ -53,6 +56,7 @@ for _name, _more in {
     "front_pivots.cu": {},
     "front_small.cu": {"PERTURB": 1},
     "front_tiles.cu": {"PERTURB": 1},
+    "front_trees.cu": {"RESIDENTS": 3},
     "system.cu": {},
 }.items():
     MORE.setdefault(_name, []).append(LDL | _more)
@@ -72,9 +76,15 @@ SPILLED = {  # a few bytes of addresses, touched at most once a slice of operand
     ("front_tiles.cu", "f8", 90, (*LDL.items(), ("PERTURB", 1))): 192,  # around calls
     ("front_backward_small.cu", "f8", 90, (("WIDTH", 8),)): 28,
     **{("front_tiles.cu", "f8", arch, ()): 80 for arch in ARCHITECTURES},  # around calls
+    ("front_trees.cu", "c16", 90, ()): 112,  # worth it for a second block
+    ("labrd.cu", "f8", 80, ()): 24,
+    ("labrd.cu", "f8", 100, ()): 60,
+    ("front_looks.cu", "c16", 90, ()): 28,  # around the calls that take roots
     ("front_tiles.cu", "c8", 90, ()): 36,
     ("front_tiles.cu", "c16", 90, ()): 336,
-    ("gebrd.cu", "f8", 90, ()): 56,
+    ("gebrd.cu", "f8", 80, ()): 40,  # around calls, eight reads under way in each
+    ("gebrd.cu", "f8", 90, ()): 132,
+    ("gebrd.cu", "f4", 90, ()): 108,
     ("gebrd.cu", "f8", 100, ()): 56,
     ("jacobi.cu", "f8", 90, ()): 16,
     ("jacobi.cu", "f8", 100, ()): 40,

@@ -134,4 +134,5 @@ def _form(array: Array | Batch, kind: type) -> tuple | Form:
         return array.form
     if not isinstance(array, kind):
         raise TypeError
-    return array.shape, array.strides, array.dtype, getattr(array, "device", None)
+    index = getattr(getattr(array, "data", None), "device_id", None)  # CuPy's Device has no hash
+    return array.shape, array.strides, array.dtype, index

@@ -63,23 +63,45 @@ def gebrd(a: Batch, panels: bool = False, factors: bool = True) -> Bidiagonal:
         Compute the factors of blocks of reflectors, without which Q and P are not applied.
     """
     made = Bidiagonal.empty(a)
-    panel: list[Batch] = []  # V beside X, and Y beside U
+    panels_of: dict[bool, tuple[Batch, Batch]] = {}
     for j in range(0, a.max_n, PANEL):
         m, n = (np.maximum(x - j, 0) for x in (a.m, a.n))
         plan = launch.gebd2(m, n, a.dtype, a.device.limits)
         if plan is not None and not panels:
             _launch(a, "gebd2", j, made.batches, (plan[0],), plan[1])
             break
-        if not panel:
-            panel = [workspace(a, rows, 2 * PANEL) for rows in (a.m, a.n)]
+        once = launch.labrd_once(int(m.max(initial=0)), a.dtype, a.device.limits)
+        if bool(once) not in panels_of:
+            panels_of[bool(once)] = _panel(a, bool(once))
+        left, right = panels_of[bool(once)]
+        if once:
+            _once(a, j, (*made.batches, left, right), once)
+            parts = Part(left, j + PANEL), Part(right, 0, j + PANEL)
+            gemm("N", "N", -1.0, *parts, 1.0, Part(a, j + PANEL, j + PANEL))
+            continue
         block, shared = launch.labrd(a.count, a.device.limits)
-        _launch(a, "labrd", j, (*made.batches, *panel), block, shared)
-        left, right = (Part(part, j + PANEL) for part in panel)
-        gemm("N", "C", -1.0, left, right, 1.0, Part(a, j + PANEL, j + PANEL))
+        _launch(a, "labrd", j, (*made.batches, left, right), block, shared)
+        parts = Part(left, j + PANEL), Part(right, j + PANEL)
+        gemm("N", "C", -1.0, *parts, 1.0, Part(a, j + PANEL, j + PANEL))
     if factors:
         made.q.factor()
         made.p.factor()
     return made
+
+
+def _panel(a: Batch, by_rows: bool) -> tuple[Batch, Batch]:
+    """Workspace for V beside X, and for Y beside U or, `by_rows`, their adjoints."""
+    left = workspace(a, a.m, 2 * PANEL)
+    return left, workspace(a, 2 * PANEL, a.n) if by_rows else workspace(a, a.n, 2 * PANEL)
+
+
+def _once(a: Batch, j: int, batches: tuple[Batch, ...], plan: tuple[int, int, int]) -> None:
+    """A panel that reads the rest of the matrices from row and column j on once."""
+    if a.count:
+        threads, shared, rows = plan
+        kernel = a.device.kernel("labrd.cu", f"labrd_once_{a.wrapper}", a.dtype, ROWS=rows)
+        locators = tuple(batch.locator for batch in batches)
+        kernel((a.count,), (threads,), (a.locator, np.int32(j), *locators), shared)
 
 
 def _launch(

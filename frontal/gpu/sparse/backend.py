@@ -29,7 +29,7 @@ from .pattern import Pattern
 from .prepared import Prepared, begin_kernels
 from .storage import Outcome
 
-_MUCH, _ROW = 8, 1 << 10  # times a factor and its pattern, and bytes a row: more than all takes
+_MUCH, _ROW = 4, 1 << 10  # times the panels and the pattern, and bytes a row: more than all takes
 
 
 class GpuBackend:
@@ -105,7 +105,12 @@ class GpuBackend:
                 raise
 
     def _compute(
-        self, matrix: DeviceMatrix, dtype: np.dtype, tiny: float, before: GpuFactor | None
+        self,
+        matrix: DeviceMatrix,
+        dtype: np.dtype,
+        tiny: float,
+        before: GpuFactor | None,
+        examined: bool = True,
     ) -> tuple[Prepared, Outcome]:
         """Factorize, in the memory of the factor before if that fits; waits for the outcome."""
         pattern = self.pattern
@@ -116,7 +121,8 @@ class GpuBackend:
         matrix.settle(storage)
         room = storage.room(pattern, matrix.values, matrix.apart(dtype))
         matrix.put_scaled(room)
-        state = storage.factorization_of(pattern, room, tiny)(matrix.examination)
+        examination = matrix.examination if examined else None
+        state = storage.factorization_of(pattern, room, tiny)(examination)
         if storage.solver is not None:
             storage.solver.renew()
         return storage, state.read()
@@ -133,8 +139,9 @@ class GpuBackend:
     def _require(self, dtype: np.dtype, values: np.dtype) -> None:
         """Raise if there is too little memory, before any is taken; to count takes time, too."""
         available, symbolic = self._device.free_memory(), self.symbolic
-        much = _MUCH * (memory.required(self.pattern, dtype) + symbolic.indices.nbytes)
-        if available < much + _ROW * symbolic.n:
+        panels, others = self.pattern.most
+        much = _MUCH * (panels * dtype.itemsize + symbolic.indices.nbytes) + _ROW * symbolic.n
+        if available < much + (others + memory.working(self.pattern, dtype)) * dtype.itemsize:
             needed = self._needed(dtype, values)
             if needed > available:
                 raise FactorMemoryError(needed, available)

@@ -150,6 +150,15 @@ class Fronts:
             }.items()
         }
 
+    @cached_property
+    def most(self) -> tuple[int, int]:
+        """Entries of panels, and of all else, if each had a place of its own; some too many."""
+        tile = np.minimum(self.k, TILE) + 2  # what rounding adds to a column, and an inverse
+        panels = self.method.panels * int((self.k * (self.k + self.m + 2 * tile) + tile).sum())
+        messages = message_entries(followed_tiles(self.schedule, self.k, self.m), self.method)
+        others = int((contribution_entries(self.m, self.method) + messages + 2).sum()) + 2 * TILE
+        return panels, others + (panels if self.method.indefinite else 0)
+
     def layout(self, dtype: np.dtype) -> Layout:
         """Return where panels of this scalar type lie."""
         if dtype not in self._layouts:

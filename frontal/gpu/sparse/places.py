@@ -11,11 +11,15 @@ memory-minimizing schedules for multifrontal methods" (2006), have the same for 
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from ..._jit import inner, jit
+from ...machine import thread_count
+from ...parts import Ahead
 from .schedule import Schedule
 
 _SLACK = 1  # epochs for which a place stays unused while there is room, so that nobody waits for it
@@ -169,19 +173,22 @@ def _packed(
     name = first * (int(last.max(initial=0)) + 1) + last
     sorting, enough = np.argsort(name, kind="stable"), max(room, int(given[2].end[-1]))
     few = np.count_nonzero(np.diff(name[sorting])) < _MANY
-    tries = _TRIES if few else _TRIES[-1:]
-    best, least = _chunks(name, sorting, first, last, size, *tries[0]), -1
-    for pieces, before in tries:
+    one, *others = _TRIES if few else _TRIES[-1:]
+
+    def tried(pieces: int, before: str) -> tuple[_Packing, _Chunks]:
         chunks = _chunks(name, sorting, first, last, size, pieces, before)
-        entries = _fit(chunks, *given, 0, 0).entries
-        if least < 0 or entries < least:
-            best, least = chunks, entries
-        if least <= enough:
-            break
-    found = _fit(best, *given, _SLACK, max(least, enough))
-    if found.entries > _BEYOND * max(least, enough):
-        return _fit(best, *given, 0, 0)
-    return found
+        return _fit(chunks, *given, 0, 0), chunks
+
+    best, chunks = tried(*one)
+    if best.entries > enough and others:
+        alone = thread_count() < len(_TRIES)
+        with ExitStack() as over:
+            begun = [over.enter_context(Ahead(partial(tried, *x), now=alone)) for x in others]
+            found = [one.result() for one in begun]
+        best, chunks = min([(best, chunks), *found], key=lambda one: one[0].entries)
+    least = max(best.entries, enough)
+    apart = _fit(chunks, *given, _SLACK, least)
+    return best if apart.entries > _BEYOND * least else apart
 
 
 def _fit(
@@ -328,20 +335,31 @@ def _first_fit(
 @inner
 def _latest(begin, free, count, low, high):
     """When all of a piece is free."""
-    found = np.int64(0)
-    for j in range(count):
-        if begin[j] < high and low < high and (j + 1 == count or begin[j + 1] > low):
-            found = max(found, free[j])
+    found, j = np.int64(0), _segment(begin, count, low)
+    while low < high and j < count and begin[j] < high:
+        found = max(found, free[j])
+        j += 1
     return found
+
+
+@inner
+def _segment(begin, count, place):
+    """The segment that has a place."""
+    first, last = 0, count - 1
+    while first < last:
+        middle = (first + last + 1) // 2
+        if begin[middle] <= place:
+            first = middle
+        else:
+            last = middle - 1
+    return first
 
 
 @inner
 def _lowest(begin, free, count, low, length, t, launches, slack):
     """Where the first piece of this length begins, not below `low`, that is free at time t."""
     where = low
-    for j in range(count):
-        if j + 1 < count and begin[j + 1] <= where:
-            continue
+    for j in range(_segment(begin, count, low), count):
         if free[j] + (slack if free[j] > launches else 0) > t:
             where = begin[j + 1]  # the last segment is free
         elif j + 1 == count or begin[j + 1] - where >= length:
@@ -352,12 +370,8 @@ def _lowest(begin, free, count, low, length, t, launches, slack):
 @inner
 def _occupy(begin, free, count, low, high, until):
     """Make a piece one segment that is free from `until` on; the number of segments then."""
-    a = 0  # of `low`
-    while a + 1 < count and begin[a + 1] <= low:
-        a += 1
-    b = a  # of `high`, which is no more a part of the piece
-    while b + 1 < count and begin[b + 1] <= high:
-        b += 1
+    a = _segment(begin, count, low)
+    b = _segment(begin, count, high)  # which is no more a part of the piece
     splits, after = begin[b] < high, free[b]
     head = a + 1 if begin[a] < low else a
     tail = b + 1 if splits else b

@@ -112,9 +112,13 @@ def required(pattern: Fronts, dtype: np.dtype, apart: int = 0) -> int:
     apart : int
         Values that are factorized and are not those that the matrix keeps.
     """
+    return (sum(_sizes(pattern, dtype)) + working(pattern, dtype) + apart) * dtype.itemsize
+
+
+def working(pattern: Fronts, dtype: np.dtype) -> int:
+    """Entries of what blocks work in besides."""
     plan = launch.front_tiles(dtype, pattern.method, pattern.device.limits)
-    working = plan.workspace * plan.blocks + apart
-    return (sum(_sizes(pattern, dtype)) + working) * dtype.itemsize
+    return plan.workspace * plan.blocks
 
 
 def _sizes(pattern: Fronts, dtype: np.dtype) -> tuple[int, int]:

@@ -215,6 +215,34 @@ SOLVE = Struct(
     },
 )
 
+TREES = Struct(
+    "Trees",
+    "Systems of one pattern: index arrays are those of the first one.",
+    {
+        "rows": "const int *",
+        "into": "const int *",
+        "out": "const int *",
+        "scale_into": "const double *",
+        "scale_out": "const double *",
+        "pointer": "const long long *",
+        "column": "const int *",
+        "position": "const int *",
+        "entries": "long long",
+        **_same("int", "systems", "fronts", "n", "updates", "ld"),
+        **_same("int", "conjugate", "conjugate_matrix", "spare"),
+    },
+    {
+        "rows": "Update rows.",
+        "into": "Which entry of a vector comes first, and so on, in the order of elimination.",
+        "scale_into": "Of all systems; null for none.",
+        "pointer": "Rows of op(A): pointers, columns in the order of elimination, and positions.",
+        "entries": "Values of a system.",
+        "updates": "Update rows of a system.",
+        "ld": "Distance of vectors in shared memory, n at least.",
+        "conjugate": "Vectors, and values of A, are conjugated.",
+    },
+)
+
 HEADER = Header(
     "sparse/structs.cuh",
     "sparse/structs.py",
@@ -239,6 +267,6 @@ HEADER = Header(
     },
     (
         *(FRONTS, SMALL_FRONT, SMALL_CHILD, SMALL_FRONTS, OUTPUTS),
-        *(ENTRIES, TILE_TASKS, SOLVE_TASK, SOLVE),
+        *(ENTRIES, TILE_TASKS, SOLVE_TASK, SOLVE, TREES),
     ),
 )

@@ -49,16 +49,69 @@ def widest(n: int) -> int:
     return max(_LARGEST_BLOCK // max(n, 1), _LEAST_WIDTH)
 
 
-class _Rows(NamedTuple):
-    """What kernels need to know of the rows of op(A): number, threads of each, and arrays."""
+class Order(NamedTuple):
+    """Where entries of vectors come from, or go to, at an end of the sweeps.
+
+    Attributes
+    ----------
+    place : device array (n,) of int32
+    scale : device array (n,), or None
+    conjugate : int32
+        Whether entries are conjugated.
+    """
+
+    place: Array
+    scale: Array | None
+    conjugate: np.int32
+
+    @property
+    def arguments(self) -> tuple[Value, ...]:
+        """As kernels take them."""
+        return self.place, NULL if self.scale is None else self.scale, self.conjugate
+
+
+class Rows(NamedTuple):
+    """The rows of op(A): see rows.cuh.
+
+    Attributes
+    ----------
+    number : int32
+    lanes : int
+        Threads of each.
+    pointer, column : device arrays
+    position : device array, or None
+        Of entries among the values; None: they are in that order.
+    conjugate : int32
+        Whether values are conjugated.
+    values : device array
+    """
 
     number: np.int32
     lanes: int
-    arguments: tuple[Value, ...]
+    pointer: Array
+    column: Array
+    position: Array | None
+    conjugate: np.int32
+    values: Array
+
+    @property
+    def arguments(self) -> tuple[Value, ...]:
+        """As kernels take them."""
+        position = NULL if self.position is None else self.position
+        return self.pointer, self.column, position, self.conjugate, self.values
 
 
 class DeviceSystem:
-    """A `System` of device arrays (n, k) in Fortran order, of one scalar type."""
+    """A `System` of device arrays (n, k) in Fortran order, of one scalar type.
+
+    Attributes
+    ----------
+    enter, leave : Order
+        Before and after the sweeps.
+    rows : Rows
+    transposed : bool
+        The sweeps are those of the transpose.
+    """
 
     def __init__(self, resident: Resident, trans: str, dtype: np.dtype) -> None:
         entries = self._entries = resident.entries
@@ -75,14 +128,14 @@ class DeviceSystem:
         # Of Hermitian A only A X = B is solved by the factor: A^T is the conjugate of A; of
         # complex symmetric A, A^H is.
         method, complex_ = entries.pattern.method, values.dtype.kind == "c"
-        self._transposed = trans != "N" and not method.one_triangle
+        self.transposed = trans != "N" and not method.one_triangle
         conjugated = "T" if method.transpose_is_conjugate else "H"
         self._conjugate = np.int32(complex_ and trans == conjugated)
         rows, columns = (entries.row_perm, resident.scales[0]), (entries.perm, resident.scales[1])
         flipped = trans != "N"
-        self._enter = self._order(*(columns if flipped else rows))
-        self._leave = self._order(*(rows if flipped else columns))
-        self._rows = self._rows_of(resident, trans, complex_)
+        self.enter = Order(*(columns if flipped else rows), self._conjugate)
+        self.leave = Order(*(rows if flipped else columns), self._conjugate)
+        self.rows = self._rows_of(resident, trans, complex_)
 
     def _kernel(self, name: str, of: np.dtype) -> Any:
         """A kernel for numbers of a scalar type, the factors' or the matrix', and vectors."""
@@ -90,18 +143,15 @@ class DeviceSystem:
         constants = health.constants(entries.pattern, WIDE=wide, LONG=entries.long)
         return entries.device.kernel("system.cu", f"system_{name}", of, **constants)
 
-    def _order(self, place: Array, scale: Array | None) -> tuple[Value, ...]:
-        return place, NULL if scale is None else scale, self._conjugate
-
-    def _rows_of(self, resident: Resident, trans: str, complex_: bool) -> _Rows:
+    def _rows_of(self, resident: Resident, trans: str, complex_: bool) -> Rows:
         """The rows of op(A) for the kernels that read it."""
         entries, n = self._entries, np.int32(self._entries.n)
         if trans == "N" and not resident.hermitian:
             pointer, index, position, lanes = entries.by_rows(self._values.dtype)
-            return _Rows(n, lanes, (pointer, index, position, np.int32(0), self._values))
+            return Rows(n, lanes, pointer, index, position, np.int32(0), self._values)
         conjugate = np.int32(complex_ and trans != "T")
-        of = entries.pointer, entries.index, NULL, conjugate, self._values
-        return _Rows(n, entries.lanes, of)
+        of = entries.pointer, entries.index, None, conjugate, self._values
+        return Rows(n, entries.lanes, *of)
 
     def empty(self, n: int, k: int) -> Array:
         """See `System`."""
@@ -116,16 +166,16 @@ class DeviceSystem:
         n, k = B.shape
         X = self._entries.device.xp.empty((n, k), self.dtype, order="F")
         solver = self._storage.solver_of(self._entries.pattern)
-        for part, sweeps in solver.blocks(k, self._transposed):
+        for part, sweeps in solver.blocks(k, self.transposed):
             given = NULL if before is None else before[:, part]
             shift = sweeps.width.bit_length() - 1
             sizes = np.int32(part.stop - part.start), np.int32(shift)
             grid = (launch.system_blocks(n << shift, self._entries.device.limits),)
-            size = self._rows.number
-            enter = (size, *self._enter, *sizes, B[:, part], sweeps.vectors)
+            size = self.rows.number
+            enter = (size, *self.enter.arguments, *sizes, B[:, part], sweeps.vectors)
             self._kernels["enter"](grid, (launch.SYSTEM_THREADS,), enter)
             sweeps()
-            leave = (size, *self._leave, *sizes, sweeps.vectors, given, X[:, part])
+            leave = (size, *self.leave.arguments, *sizes, sweeps.vectors, given, X[:, part])
             self._kernels["leave"](grid, (launch.SYSTEM_THREADS,), leave)
         return X
 
@@ -140,7 +190,7 @@ class DeviceSystem:
         device = self._entries.device
         R = device.xp.empty((n, k), self.dtype, order="F")
         norms, columns = device.xp.zeros(4 * k + 1, np.float64), 1 if k == 1 else 4
-        size, lanes, rows = self._rows
+        size, lanes, rows = self.rows.number, self.rows.lanes, self.rows.arguments
         grid = launch.system_blocks(n * lanes, device.limits), -(-k // columns)
         arguments = (size, np.int32(k), np.int32(lanes), *rows, X, B, R, norms)
         self._kernels[f"residual_{columns}"](grid, (launch.SYSTEM_THREADS,), arguments)
@@ -167,5 +217,5 @@ class DeviceSystem:
         if self._entries.n <= _FORMED:
             return None
         found = DeviceProbes(self._entries, self._values.dtype, self.dtype, X.shape[1])
-        rows = self._rows.lanes, self._rows.arguments
+        rows = self.rows.lanes, self.rows.arguments
         return found if found.weigh(*rows, X, B, solution, error) else None

@@ -26,6 +26,23 @@ def stack(n, dtype, seed, columns=None):
     return (a @ a.conj().swapaxes(1, 2) + n * np.eye(n)).astype(dtype)
 
 
+class Elsewhere(np.ndarray):
+    """An array whose device is, as CuPy's, an object without a hash."""
+
+    device = property(lambda self: [])
+
+
+def test_devices_without_a_hash_are_known_again(gpu):
+    if gpu.device.cuda:
+        held = gpu.put(stack(5, np.float64, 0))
+    else:
+        held = stack(5, np.float64, 0).view(Elsewhere)
+    for _ in range(2):
+        batched.cholesky(held, check=False)
+    (found,) = again._known.values()
+    assert isinstance(found, again._Call)
+
+
 def calls(gpu, n, dtype, seed):
     """What users call, on arrays of their own for a seed; each returns a tuple of arrays."""
     a, g = stack(n, dtype, seed), stack(n, dtype, seed + 1) + stack(n, dtype, seed + 2, n)

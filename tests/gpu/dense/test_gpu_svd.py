@@ -220,8 +220,11 @@ def test_least_squares_and_pseudo_inverses(gpu, dtype):
         close(gradient, 0, 6, dtype, np.linalg.norm(c) ** 2 * np.linalg.norm(right))
 
 
+@pytest.mark.parametrize("once", [True, False])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_bidiagonalization_by_panels(gpu, dtype):
+def test_bidiagonalization_by_panels(gpu, dtype, once, monkeypatch):
+    if not once:  # as for matrices of many rows
+        monkeypatch.setattr("frontal.gpu.dense.launch.labrd_once", lambda *_: None)
     rng = np.random.default_rng(10)
     for a in (
         random(rng, (2, 71, 70), dtype),

@@ -56,6 +56,7 @@ from .svd import (
     jacobi_most,
     jacobi_order,
     labrd,
+    labrd_once,
     staged,
 )
 from .vectors import GemvPlan, GemvTuning, gemv
@@ -102,6 +103,7 @@ __all__ = [
     "jacobi_most",
     "jacobi_order",
     "labrd",
+    "labrd_once",
     "laswp",
     "laswp_through_shared",
     "potrf",

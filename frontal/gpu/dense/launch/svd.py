@@ -11,6 +11,7 @@ PANEL = 32  # reflectors of a block I - V T V^H
 QR_THREADS = 256
 JACOBI_ORDERS = (16, 32, 48, 64)
 TALL = 1.6  # rows a column from which a QR factorization comes first
+_LABRD_WARPS, _LANE = 8, 256  # of a block of labrd.cu; bytes of a column that a lane holds
 _RESERVED = 8 << 10  # bytes of static shared memory, at the most
 
 
@@ -52,10 +53,22 @@ def gebd2(
 def labrd(count: int, limits: Limits) -> tuple[tuple[int, int], int]:
     """Lanes along the rows by groups of columns, and bytes of shared memory of labrd.
 
-    Two blocks a multiprocessor, one of which reads while the other waits, where there are as many.
+    Small blocks, of which some read while others wait, where there are at least two of them for
+    each multiprocessor.
     """
-    groups = 8 if count >= 2 * limits.multiprocessors else 16
+    groups = 4 if count >= 2 * limits.multiprocessors else 16
     return (32, groups), 16 * 32 * groups
+
+
+def labrd_once(rows: int, dtype: npt.DTypeLike, limits: Limits) -> tuple[int, int, int] | None:
+    """Threads, bytes of shared memory and rows of a lane of labrd.cu; None for too many rows."""
+    size = np.dtype(dtype).itemsize
+    for each in (8, 16, 32):
+        shared = (_LABRD_WARPS + 1) * 32 * each * size
+        fits = each * size <= _LANE and shared <= limits.shared_block - _RESERVED
+        if 32 * each >= rows and fits:
+            return 32 * _LABRD_WARPS, shared, each
+    return None
 
 
 BDSQR_ROOM = 2 + 8 * 4  # reals a row: d, e, rotations of two times four sweeps

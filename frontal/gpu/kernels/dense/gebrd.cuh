@@ -79,17 +79,19 @@ template <class T> __device__ void gebd2(Matrix<T> a, Bidiagonal<T> to, real_t<T
 
 // out = alpha·a·x + beta·out, and out = alpha·aᴴ·x; by the block, a barrier at the end. They are
 // called, since a panel has ten of them.
-#ifndef LABRD_UNROLL
-#define LABRD_UNROLL 4
+#ifdef LABRD_UNROLL
+template <class T> constexpr int reads = LABRD_UNROLL;  // of a thread that are under way
+#else
+template <class T> constexpr int reads = is_complex<T> ? 4 : 8;
 #endif
 template <class T>
 __device__ __noinline__ void add_product(
     T alpha, Matrix<T> a, const T *x, T beta, T *out, Vector<T> *shared) {
-    gemv_n<LABRD_UNROLL>(a, x, Sums<T>{alpha, beta, out, nullptr}, shared);
+    gemv_n<reads<T>>(a, x, Sums<T>{alpha, beta, out, nullptr}, shared);
     __syncthreads();
 }
 template <class T> __device__ __noinline__ void dots(T alpha, Matrix<T> a, const T *x, T *out) {
-    gemv_t<LABRD_UNROLL>(a, x, Sums<T>{alpha, zero<T>(), out, nullptr}, true);
+    gemv_t<reads<T>>(a, x, Sums<T>{alpha, zero<T>(), out, nullptr}, true);
     __syncthreads();
 }
 

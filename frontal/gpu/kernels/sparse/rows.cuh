@@ -4,6 +4,7 @@
 // its double-precision counterpart.
 #pragma once
 #include "common/scalar.cuh"
+#include "sparse/moduli.cuh"
 #include "sparse/structs.cuh"
 
 #ifndef WIDE
@@ -37,20 +38,6 @@ using R = real_t<V>;
 using Position = position_of<LONG>::type;
 
 constexpr int threads = SYSTEM_THREADS;
-
-template <class To, class From> __device__ inline To as(From a) {
-    if constexpr (is_complex<From>) return To{(real_t<To>)a.re, (real_t<To>)a.im};
-    else return (To)a;
-}
-// A power of two is multiplied in double precision, as NumPy does.
-template <class To, class From> __device__ inline To times(double s, From a) {
-    if constexpr (is_complex<From>) return To{(real_t<To>)(s * a.re), (real_t<To>)(s * a.im)};
-    else return (To)(s * a);
-}
-__device__ inline float modulus(float a) { return fabsf(a); }
-__device__ inline double modulus(double a) { return fabs(a); }
-__device__ inline float modulus(complex<float> a) { return hypotf(a.re, a.im); }
-__device__ inline double modulus(complex<double> a) { return hypot(a.re, a.im); }
 
 template <class S> __device__ inline S sum_of_team(S a, int lanes) {
     for (int flip = lanes / 2; flip > 0; flip /= 2) {

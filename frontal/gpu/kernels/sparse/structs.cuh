@@ -215,6 +215,35 @@ template <class T> struct Solve {
     int count;
 };
 
+// Systems of one pattern: index arrays are those of the first one.
+struct Trees {
+    // Update rows.
+    const int *rows;
+    // Which entry of a vector comes first, and so on, in the order of elimination.
+    const int *into;
+    const int *out;
+    // Of all systems; null for none.
+    const double *scale_into;
+    const double *scale_out;
+    // Rows of op(A): pointers, columns in the order of elimination, and positions.
+    const long long *pointer;
+    const int *column;
+    const int *position;
+    // Values of a system.
+    long long entries;
+    int systems;
+    int fronts;
+    int n;
+    // Update rows of a system.
+    int updates;
+    // Distance of vectors in shared memory, n at least.
+    int ld;
+    // Vectors, and values of A, are conjugated.
+    int conjugate;
+    int conjugate_matrix;
+    int spare;
+};
+
 static_assert(sizeof(Fronts) == 96);
 static_assert(OFFSET_OF(Fronts, start) == 0);
 static_assert(OFFSET_OF(Fronts, pointer) == 8);
@@ -325,3 +354,22 @@ static_assert(OFFSET_OF(Solve<SCALAR>, messages) == 72);
 static_assert(OFFSET_OF(Solve<SCALAR>, partial) == 80);
 static_assert(OFFSET_OF(Solve<SCALAR>, ticket) == 88);
 static_assert(OFFSET_OF(Solve<SCALAR>, count) == 96);
+
+static_assert(sizeof(Trees) == 104);
+static_assert(OFFSET_OF(Trees, rows) == 0);
+static_assert(OFFSET_OF(Trees, into) == 8);
+static_assert(OFFSET_OF(Trees, out) == 16);
+static_assert(OFFSET_OF(Trees, scale_into) == 24);
+static_assert(OFFSET_OF(Trees, scale_out) == 32);
+static_assert(OFFSET_OF(Trees, pointer) == 40);
+static_assert(OFFSET_OF(Trees, column) == 48);
+static_assert(OFFSET_OF(Trees, position) == 56);
+static_assert(OFFSET_OF(Trees, entries) == 64);
+static_assert(OFFSET_OF(Trees, systems) == 72);
+static_assert(OFFSET_OF(Trees, fronts) == 76);
+static_assert(OFFSET_OF(Trees, n) == 80);
+static_assert(OFFSET_OF(Trees, updates) == 84);
+static_assert(OFFSET_OF(Trees, ld) == 88);
+static_assert(OFFSET_OF(Trees, conjugate) == 92);
+static_assert(OFFSET_OF(Trees, conjugate_matrix) == 96);
+static_assert(OFFSET_OF(Trees, spare) == 100);

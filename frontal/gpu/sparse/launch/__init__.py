@@ -9,7 +9,9 @@ from .solves import (
     front_places,
     front_solve,
     front_solve_small,
+    front_trees,
     solve_width,
+    trees_ld,
 )
 from .system import SYSTEM_THREADS, row_lanes, system_blocks
 
@@ -25,10 +27,12 @@ __all__ = [
     "front_solve",
     "front_solve_small",
     "front_tiles",
+    "front_trees",
     "row_lanes",
     "small_fronts",
     "small_order",
     "small_tile",
     "solve_width",
     "system_blocks",
+    "trees_ld",
 ]

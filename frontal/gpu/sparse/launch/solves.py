@@ -72,6 +72,29 @@ def front_solve_small(dtype: npt.DTypeLike, width: int, limits: Limits) -> Solve
     return replace(_plan(width, 1, residents, warps * each, limits), threads=32 * warps)
 
 
+def front_trees(dtype: npt.DTypeLike, width: int, n: int, limits: Limits) -> SolvePlan | None:
+    """Choose the launch for systems of order n whose fronts are all small, a warp for each.
+
+    None where a vector does not fit in shared memory.
+    """
+    size, room = np.dtype(dtype).itemsize, limits.shared_block - _OWN
+    width = solve_width(dtype, width)
+    while (warps := room // ((n + SMALL_LD + 1) * width * size)) < SOLVE_WARPS and width > 1:
+        width //= 2
+    if not warps:
+        return None
+    warps = min(warps, SOLVE_WARPS)
+    registers = (9, 0) <= limits.capability < (10, 0)  # or the compiler needs more
+    residents = 1 if size > 8 and width > 1 else 3 if size * width <= 8 and registers else 2
+    shared = warps * (trees_ld(n) + SMALL_LD) * width * size
+    return replace(_plan(width, 1, residents, shared, limits), threads=32 * warps)
+
+
+def trees_ld(n: int) -> int:
+    """Distance of vectors of order n in shared memory, so that parts of a warp are aligned."""
+    return n + n % 2
+
+
 def front_places(tiles: int) -> tuple[int, int]:
     """Blocks and threads of front_places: a warp each tile of pivots."""
     return -(-tiles // SOLVE_WARPS), 32 * SOLVE_WARPS

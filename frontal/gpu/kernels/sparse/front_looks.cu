@@ -1,0 +1,83 @@
+// What is told of each system of one pattern, in a forest of all: by a warp for a system.
+//
+// Tile map: a warp takes every (number of warps)-th system. Maxima and minima take NaN as what is
+// beyond all, so that their order is no matter.
+#include "sparse/moduli.cuh"
+#include "sparse/pivot_blocks.cuh"
+#include "common/ptx.cuh"
+
+using T = SCALAR;
+using R = real_t<T>;
+constexpr int threads = SYSTEM_THREADS;
+
+template <class S> __device__ inline real_t<S> part_of(S a) {
+    if constexpr (is_complex<S>) return larger(modulus(a.re), modulus(a.im));
+    else return modulus(a);
+}
+__device__ inline double largest_of_warp(double a) {
+#pragma unroll
+    for (int flip = 16; flip > 0; flip /= 2) a = larger(a, shuffle_xor(a, flip));
+    return a;
+}
+
+// found[s]: the largest part of a value of system s; found[s + systems]: the largest |a − b̄| of
+// values a and those b of the transposed entry (or |a − b|, where that is the symmetry), which is
+// mirror[p] for entry p; zero without `mirror`.
+extern "C" __global__ void __launch_bounds__(threads)
+    look_at_values(int systems, int entries, const int *mirror, const T *values, double *found) {
+    int lane = threadIdx.x % 32, team = threads / 32;
+    for (int s = blockIdx.x * team + threadIdx.x / 32; s < systems; s += gridDim.x * team) {
+        const T *own = values + (long long)s * entries;
+        R size = 0, gap = 0;
+#pragma unroll 4
+        for (int p = lane; p < entries; p += 32) {
+            T a = own[p];
+            size = larger(part_of(a), size);
+            if (mirror) gap = larger(modulus(a - mirrored(own[mirror[p]])), gap);
+        }
+        double most = largest_of_warp(size), apart = largest_of_warp(gap);
+        if (lane == 0) found[s] = most, found[s + (long long)systems] = apart;
+    }
+}
+
+// Of the pivots d of each system, found[s + systems·q], q = 0: the least |d|²/|a| for the entries a
+// that they came from, values[own[c]] for pivot c (without Cholesky the least |d|); 1: the largest
+// |d|; 2: 1 + the first one that is not positive, or 0; without Cholesky 3: how many of `largest`
+// are beyond LIMIT, and 4: the largest of them.
+extern "C" __global__ void __launch_bounds__(threads)
+    look_at_pivots(int systems, int fronts, int n, const SolveTask *tasks, T *factor, int entries,
+        const int *own, const T *values, const float *largest, double *found) {
+    int lane = threadIdx.x % 32, team = threads / 32;
+    for (int s = blockIdx.x * team + threadIdx.x / 32; s < systems; s += gridDim.x * team) {
+        long long first = (long long)s * n;
+        double most = 0, lost = 0, growth = 0, weak = 0, bad = 0;
+        for (int f = 0; f < fronts; ++f) {
+            SolveTask t = tasks[(long long)s * fronts + f];
+            Front<T> front;
+            front.s = 0, front.tree = nullptr;
+            front.set(t.k, t.m, factor + t.panel);
+            for (int r = lane; r < t.k; r += 32) {
+                T d = front.lower(r / FRONT_TILE)(r % FRONT_TILE, r);
+                int c = (int)(t.start - first) + r;
+                double size = modulus(d);
+                double before =
+                    CHOLESKY ? modulus(values[(long long)s * entries + own[c]]) / (size * size)
+                             : 1 / size;
+                lost = larger(before, lost), most = larger(size, most);
+                if (CHOLESKY) bad = !(real(d) > 0) ? larger(double(n - c), bad) : bad;
+                else {
+                    double multiplier = largest[first + c];
+                    growth = larger(multiplier, growth);
+                    weak += !(multiplier <= LIMIT);
+                }
+            }
+        }
+        lost = largest_of_warp(lost), most = largest_of_warp(most);
+        bad = largest_of_warp(bad), growth = largest_of_warp(growth);
+#pragma unroll
+        for (int flip = 16; flip > 0; flip /= 2) weak += shuffle_xor(weak, flip);
+        if (lane) continue;
+        double told[5] = {1 / lost, most, bad > 0 ? n + 1 - bad : 0, weak, growth};
+        for (int q = 0; q < (CHOLESKY ? 3 : 5); ++q) found[s + (long long)systems * q] = told[q];
+    }
+}

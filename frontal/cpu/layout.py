@@ -15,6 +15,7 @@ from .._jit import inner, jit
 from ..method import Method
 from ..protocol import panel_offsets
 from ..symbolic.plan import Plan, front_flops
+from ..symbolic.symbolic import Symbolic
 
 _SUBTREES_PER_THREAD = 8
 
@@ -62,6 +63,39 @@ class Layout:
         block, local, shared, own = lay_out_blocks(plan, low, root, top)
         panel = panel_offsets(plan, method)
         return cls(panel, low, root, top, block, local, int(shared), int(own))
+
+
+def footprint(
+    symbolic: Symbolic, dtype: np.dtype, values: np.dtype, threads: int
+) -> dict[str, int]:
+    """Bytes of a factor and of its computation, by what they are for.
+
+    Parameters
+    ----------
+    dtype, values : numpy.dtype
+        Scalar types of the factor and of the matrix.
+
+    Returns
+    -------
+    dict
+        ``"factor"`` with the matrix and vectors, ``"contribution"`` with what else goes after the
+        factorization, ``"index"``, and ``"total"``, their sum.
+    """
+    plan, method, n = symbolic.plan, symbolic.method, symbolic.n
+    layout, nnz, item = Layout.of(plan, method, threads), symbolic.indices.size, dtype.itemsize
+    vectors = n * (item + 4 * method.pivots + 16 * method.scaling)  # diagonal, rows, scales
+    changed = nnz * item * (method.scaling or dtype != values)  # values as they are factorized
+    lists = 20 * plan.parent.size * method.pivots  # of columns that go to other fronts
+    blocks = layout.shared + threads * layout.own
+    cut = layout.low, layout.root, layout.top
+    places = layout.panel, layout.panel, layout.block, layout.local, *cut
+    index = (*plan, symbolic.indptr, symbolic.indices, *places)
+    parts = {
+        "factor": int(layout.panel[-1]) * item + nnz * values.itemsize + vectors,
+        "contribution": blocks * item + changed + lists,
+        "index": sum(array.nbytes for array in index) + 3 * symbolic.perm.nbytes,
+    }
+    return parts | {"total": sum(parts.values())}
 
 
 @jit

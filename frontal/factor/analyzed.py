@@ -11,7 +11,7 @@ import numpy as np
 from .. import helpers
 from ..backends import chooser, engine, memory_on_device, resolved
 from ..cached import cached_property
-from ..cpu.layout import Layout
+from ..cpu.layout import footprint
 from ..machine import thread_count
 from ..matrix import Canonical
 from ..method import LU, Method, symmetric_method
@@ -204,10 +204,10 @@ class Analyzed(Versioned):
     def memory(self) -> dict[str, int]:
         """Bytes of a factorization on this machine, in the analyzed scalar type.
 
-        ``factor`` stays, ``contribution`` is the peak of the contribution blocks and goes after
-        the factorization, ``index`` is this analysis, ``total`` their sum. On a GPU the matrix
-        counts with the factor, what is needed beyond it for contribution blocks stays for the next
-        factorization, and ``solve`` is what solves take besides.
+        ``factor`` stays, with the matrix; ``contribution`` is the peak of the contribution blocks
+        and goes after the factorization, ``index`` is this analysis, ``total`` their sum. On a GPU
+        what is needed beyond the factor for contribution blocks stays for the next factorization,
+        and ``solve`` is what solves take besides.
         """
         return self.memory_for(self.dtype)
 
@@ -217,20 +217,11 @@ class Analyzed(Versioned):
         Threads are those of a CPU; right-hand sides, of one call of `solve`, count on a GPU.
         """
         dtype = np.dtype(dtype)
+        values = np.promote_types(dtype, self.dtype)
         if resolved(self.backend, self.flops, dtype) == "gpu":
-            values = np.promote_types(dtype, self.dtype)
             return memory_on_device(self, self.symbolic, dtype, values, rhs)
-        item = dtype.itemsize
         threads = thread_count() if threads is None else threads
-        layout = Layout.of(self.plan, self.symbolic.method, threads)
-        parts = {
-            "factor": int(layout.panel[-1]) * item,
-            "contribution": (layout.shared + threads * layout.own) * item,
-            "index": sum(array.nbytes for array in self.plan)
-            + self.symbolic.indptr.nbytes
-            + self.symbolic.indices.nbytes,
-        }
-        return {**parts, "total": sum(parts.values())}
+        return footprint(self.symbolic, dtype, values, threads)
 
     def to_networkx(self) -> nx.DiGraph:
         """The assembly tree: an edge from each front to its parent, sizes as node attributes.

@@ -65,7 +65,7 @@ def null_space(factor: NumericFactor, trans: str = "N") -> NullSpace | None:
         return None
     V, column = found.V, scaled.sides(trans)[1]
     singular = _in_all_scalings(found, factor, scaled, trans)
-    if not singular or not _in_other_scalings(factor, scaled, trans):
+    if not singular or not _in_other_scalings(found, factor, scaled, trans):
         V = V[:, :0]
     p = V.shape[1]
     order = scipy.linalg.qr(V.conj().T, mode="r", pivoting=True)[1]
@@ -119,13 +119,29 @@ class _Null(NamedTuple):
     @classmethod
     def of(cls, factor: NumericFactor, scaled: Scaled, trans: str) -> _Null:
         """Those that solutions with the factor lead to."""
-        of, adjoint = _Side.both(factor, scaled, trans)
+        sides = _Side.both(factor, scaled, trans)
         norm, cancelled = _norm_of_moduli(scaled.op(trans)[1])
-        V, U = _near_null(of, adjoint, norm, factor)
-        (V, one), (U, other) = _corrected(of, V, U), _corrected(adjoint, U, V)
         small = float(np.finfo(factor.dtype).eps) * norm / cancelled
+        return cls(*_near_null(*sides, norm, factor)).corrected(*sides, small)
+
+    def corrected(self, of: _Side, adjoint: _Side, small: float) -> _Null:
+        """Those among these that are null, corrected by solutions."""
+        V, U = self
+        (V, one), (U, other) = _corrected(of, V, U), _corrected(adjoint, U, V)
         p = min(_count(size, small) for size in (one, other))
-        return cls(V[:, :p], U[:, :p])
+        return _Null(V[:, :p], U[:, :p])
+
+    @np.errstate(all="ignore")
+    def in_scaling(self, factor: NumericFactor, own: Scaled, other: Scaled, trans: str) -> _Null:
+        """Those that these are in another scaling, where solutions may find none any more."""
+        sides = _Side.both(factor, other, trans)
+        norm, cancelled = _norm_of_moduli(other.op(trans)[1])
+        row, column = (a - b for a, b in zip(own.sides(trans), other.sides(trans), strict=True))
+        V, U = shifted(self.V, column[:, None]), shifted(self.U, row[:, None])
+        moved = _Null(_ordered(sides[0].A, V)[0], _ordered(sides[1].A, U)[0])
+        if moved.V.shape != self.V.shape or moved.U.shape != self.U.shape:
+            return _Null(V[:, :0], U[:, :0])
+        return moved.corrected(*sides, float(np.finfo(factor.dtype).eps) * norm / cancelled)
 
     @property
     def size(self) -> int:
@@ -155,14 +171,20 @@ def _in_all_scalings(found: _Null, factor: NumericFactor, scaled: Scaled, trans:
     return found.size > 0
 
 
-def _in_other_scalings(factor: NumericFactor, scaled: Scaled, trans: str) -> bool:
-    """Whether solutions find null vectors in each of the scalings that are in use, too.
+def _in_other_scalings(found: _Null, factor: NumericFactor, scaled: Scaled, trans: str) -> bool:
+    """Whether there are null vectors in each of the scalings that are in use, too.
 
-    To first order, and by moduli, a matrix may be nearer to singular ones than it is.
+    To first order, and by moduli, a matrix may be nearer to singular ones than it is. Solutions
+    lead to them, or the vectors that are known do: after a replaced pivot that was none of a null
+    column solutions have more in them that is large than null vectors, and rounding with it.
     """
     others = other_scalings(factor.matrix, scaled.row, scaled.column)
     rescaled = (scaled.rescaled(*exponents) for exponents in others)
-    return all(_Null.of(factor, one, trans).size for one in rescaled if one.holds)
+    return all(
+        _Null.of(factor, one, trans).size or found.in_scaling(factor, scaled, one, trans).size
+        for one in rescaled
+        if one.holds
+    )
 
 
 @np.errstate(all="ignore")

@@ -107,11 +107,17 @@ def test_memory_is_what_a_factorization_takes(monkeypatch, threads, kind, dtype)
     panels, arena = taken
     memory = analysis.memory_for(dtype, threads)
     assert memory == analysis.memory
-    room = panels.nbytes - memory["factor"]  # of which only columns that are delayed touch any
-    assert room == 0 if kind == "spd" else room > 0
-    assert memory["contribution"] == arena.nbytes
+    spd, n, lu = kind == "spd", analysis.n, kind == "general"
+    beside = A.data.nbytes + n * A.dtype.itemsize + lu * 20 * n  # the matrix and vectors
+    room = panels.nbytes + beside - memory["factor"]  # which only delayed columns touch
+    assert room == 0 if spd else room > 0
+    changed = lu * (A.data.nbytes + 20 * analysis.n_fronts)
+    assert memory["contribution"] == arena.nbytes + changed
     index = (*analysis.plan, analysis.symbolic.indptr, analysis.symbolic.indices)
-    assert memory["index"] == sum(array.nbytes for array in index)
+    places = Layout.of(analysis.plan, analysis.symbolic.method, threads)
+    index += tuple(x for x in vars(places).values() if isinstance(x, np.ndarray))
+    others = places.panel.nbytes + 12 * n  # of the backend, and orders of columns and rows
+    assert memory["index"] == sum(array.nbytes for array in index) + others
 
 
 # --- graphs ----------------------------------------------------------------------------------

@@ -20,9 +20,10 @@ from .structs import FRONT_TILE as TILE
 _GROUP = 512  # tiles of rows of fronts whose columns take turns
 _LARGE = 32  # tiles of rows of fronts that keep a device busy alone,
 _DEPTHS = 2, 3  # and levels below roots up to which they may be worked on one after another,
-_SAVES = 0.97  # if that takes so much less memory
+_SAVES = 0.97  # if that takes so much less memory,
+_MOST = 16  # and if they are few: those of many systems in one forest keep their levels
 _EPOCH = 256  # tasks
-_NARROW = 512  # fronts of a level whose last diagonal tiles are followed too
+_NARROW = 128  # fronts of a level whose last diagonal tiles are followed too
 
 
 @dataclass(frozen=True)
@@ -154,9 +155,9 @@ def _staggered(
     of = parent, of_panels, contribution_entries(m, method)
     found, least = level, _needed(level, *of)
     for depth in _DEPTHS:
-        trial = _one_by_one(parent, level, large, depth)
+        trial, raised = _one_by_one(parent, level, large, depth)
         needed = _needed(trial, *of)
-        if needed < _SAVES * least:
+        if raised <= _MOST and needed < _SAVES * least:
             found, least = trial, needed
     return found
 
@@ -171,7 +172,7 @@ def _needed(level: np.ndarray, parent: np.ndarray, panels: np.ndarray, blocks: n
 
 @jit
 def _one_by_one(parent, level, large, top):
-    """Levels with the large fronts of so many levels from the top one after another.
+    """Levels with the large fronts of so many levels from the top one after another; how many.
 
     The others keep theirs; children still come before their parents.
     """
@@ -183,14 +184,15 @@ def _one_by_one(parent, level, large, top):
     for s in range(parent.size):
         if depth[s] >= top or not large[s]:
             most = max(most, level[s])
-    found = level.copy()
+    found, raised = level.copy(), 0
     for s in range(parent.size):
         if depth[s] < top and large[s]:
+            raised += 1
             most = max(most + np.int32(1), found[s])
             found[s] = most
         if parent[s] >= 0:
             found[parent[s]] = max(found[parent[s]], found[s] + np.int32(1))
-    return found
+    return found, raised
 
 
 @jit

@@ -126,8 +126,10 @@ def test_large_fronts_at_the_top_come_one_after_another(depth, monkeypatch):
 
 def test_fronts_above_raised_ones_come_later():
     parent, level = np.array([2, 2, 3, -1]), np.array([0, 0, 1, 2], np.int32)
-    raised = schedules._one_by_one(parent, level, np.array([True, True, False, False]), 3)
-    np.testing.assert_array_equal(raised, [3, 4, 5, 6])
+    large = np.array([True, True, False, False])
+    found, raised = schedules._one_by_one(parent, level, large, 3)
+    assert raised == 2
+    np.testing.assert_array_equal(found, [3, 4, 5, 6])
 
 
 def test_tops_of_trees_are_staggered_where_that_saves_memory(monkeypatch):
@@ -141,6 +143,8 @@ def test_tops_of_trees_are_staggered_where_that_saves_memory(monkeypatch):
         taken.append(place(schedule, plan.parent, sizes).entries)
         check_owners(place(schedule, plan.parent, sizes), schedule, plan.parent, sizes)
     assert taken[1] < 0.9 * taken[0]
+    monkeypatch.setattr(schedules, "_MOST", 2)  # as where many systems are one forest
+    assert make_schedule(plan, LU, 20, 1).levels < schedule.levels
 
 
 def test_blocks_take_the_place_of_messages():

@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 import frontal
 import frontal.gpu.runtime.device
 from frontal.factor import nullspace
+from frontal.symbolic import supernodes
 
 
 @pytest.fixture(autouse=True)
@@ -49,8 +50,18 @@ def test_null_spaces_and_solutions(device, monkeypatch, kind, count, n):
     assert not x[factor.null_columns].any()
 
 
-def test_columns_that_are_null_together(device):
-    """Replaced pivots whose rows reach each other leave a factor that solves for nothing else."""
+@pytest.mark.parametrize("stored", [0.0, 4e-11])
+def test_columns_that_are_null_together(device, monkeypatch, stored):
+    """Replaced pivots whose rows reach each other leave a factor that solves for nothing else.
+
+    Where zeros have a price, one more pivot is replaced than columns are null.
+    """
+    merge = supernodes.amalgamate
+    monkeypatch.setattr(
+        supernodes,
+        "amalgamate",
+        lambda *given: merge(*given[:-1], given[-1]._replace(stored=stored)),
+    )
     A = frontal.problems.repeated_constraint(60, 2)
     with pytest.raises(frontal.SingularMatrixError) as caught:
         frontal.factorize(A, kind="general", backend="gpu")

@@ -130,6 +130,7 @@ PARSED = [
     (name, SCALARS[(i + j) % 4], arch, tuple(limits.constants.items()))
     for i, name in enumerate(FILES)
     for j, (arch, limits) in enumerate(SMALL.items())
+    if (i + j) % 2  # each file for two of them, which takes half the time
 ]
 PARSED += [(name, dtype, 80) for name in FILES for dtype in ("f4", "c8", "c16")]
 PARSED += [(name, "c16", 100) for name in FILES]

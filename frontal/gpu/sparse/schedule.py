@@ -18,12 +18,12 @@ from ...symbolic.plan import Plan
 from .structs import FRONT_TILE as TILE
 
 _GROUP = 512  # tiles of rows of fronts whose columns take turns
-_LARGE = 32  # tiles of rows of fronts that keep a device busy alone,
+_LARGE = 64  # tiles of rows of fronts that keep a device busy alone,
 _DEPTHS = 2, 3  # and levels below roots up to which they may be worked on one after another,
 _SAVES = 0.97  # if that takes so much less memory,
 _MOST = 16  # and if they are few: those of many systems in one forest keep their levels
 _EPOCH = 256  # tasks
-_NARROW = 128  # fronts of a level whose last diagonal tiles are followed too
+_NARROW = 512  # fronts of a level whose last diagonal tiles are followed too
 
 
 @dataclass(frozen=True)
@@ -146,10 +146,11 @@ def _staggered(
     """Levels, some of large fronts at the top raised where that saves memory.
 
     When most panels are written there is the least room for contribution blocks: the fewer are
-    alive together the better.
+    alive together the better. Not with L D L^H, where one front after another waits for its
+    diagonal tiles.
     """
     large = ~small & (k + m > TILE * (_LARGE - 1))
-    if not large.any():
+    if method.indefinite or not large.any():
         return level
     of_panels = k * (k + 1) // 2 + k * m if method.one_triangle else k * (k + 2 * m)
     of = parent, of_panels, contribution_entries(m, method)

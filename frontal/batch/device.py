@@ -51,7 +51,8 @@ class _Forest(GpuBackend):
         given = partial(DeviceMatrix, **of, there=True, hermitian=False, kept=True)
         tiny = tiny_pivot(dtype, self.symbolic.method)
         before = self._with_memory(before, dtype)
-        return self._compute(given, dtype, dtype, tiny, before, examined=False)
+        with self._telling(dtype, dtype):
+            return self._compute(given, dtype, dtype, tiny, before, examined=False)
 
 
 class _Part:

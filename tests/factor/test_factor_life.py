@@ -15,6 +15,7 @@ from frontal import backends as backend
 from frontal import errors, problems
 from frontal.factor.solve import Solver
 from frontal.gpu.sparse.backend import GpuBackend
+from frontal.gpu.sparse.factor import GpuFactor
 
 from ..gpu.sparse.test_gpu_system import matrix, put
 
@@ -162,6 +163,7 @@ def test_a_device_that_fills_up(device, monkeypatch, automatic):
     a = matrix("general", "f8")
     factor = frontal.factorize(a, kind="general")
     assert factor.info["backend"] == "gpu"
+    monkeypatch.setattr(GpuFactor, "begin", lambda *_: None)
     monkeypatch.setattr(GpuBackend, "_compute", full)
     with pytest.warns(errors.PerformanceWarning):
         factor.refactorize(put(device, 2 * a.data))

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 import frontal
 from frontal.gpu.sparse.backend import GpuBackend
+from frontal.gpu.sparse.factor import GpuFactor
 
 from ..gpu.sparse.test_gpu_system import Sparse, chosen, forget, matrix, put, traffic  # noqa: F401
 
@@ -130,6 +131,7 @@ def test_the_cpu_that_takes_over_looks_too(device, monkeypatch):
     monkeypatch.setattr(frontal.backends, "_gpu_found", lambda: True)
     nan = np.where(np.arange(s.nnz) == 5, np.nan, s.data)
     factors = [frontal.factorize(s) for _ in range(2)]
+    monkeypatch.setattr(GpuFactor, "begin", lambda *_: None)
     monkeypatch.setattr(GpuBackend, "_compute", full)
     with pytest.warns(frontal.PerformanceWarning):
         check(factors[0].refactorize(put(device, c.data)), c)

@@ -71,8 +71,8 @@ SPILLED = {  # a few bytes of addresses, touched at most once a slice of operand
     ("system.cu", "f8", 80, ()): 64,  # of the search for transposed entries
     ("getrf_left.cu", "f8", 90, (("INTO", 2),)): 116,
     **{("inverse.cu", "f8", arch, ()): 88 for arch in (80, 90)},  # of the second matrix
-    ("front_backward.cu", "f8", 90, (("WIDTH", 8),)): 32,
-    ("front_forward.cu", "f8", 90, (("WIDTH", 8),)): 60,
+    ("front_backward.cu", "f8", 90, (("WIDTH", 8),)): 96,
+    ("front_forward.cu", "f8", 90, (("WIDTH", 8),)): 136,
     ("front_backward_small.cu", "f8", 90, (("RESIDENTS", 4),)): 424,  # worth it for a fourth block
     ("front_backward_small.cu", "f8", 90, (("RESIDENTS", 4), ("LU", 1))): 496,
     ("front_forward_small.cu", "f8", 90, (("RESIDENTS", 4),)): 228,
@@ -80,7 +80,7 @@ SPILLED = {  # a few bytes of addresses, touched at most once a slice of operand
     ("front_backward_small.cu", "f8", 90, (*LDL.items(), ("RESIDENTS", 4))): 492,
     ("front_forward_small.cu", "f8", 90, (*LDL.items(), ("RESIDENTS", 4))): 240,
     ("front_tiles.cu", "f8", 90, (*LDL.items(), ("PERTURB", 1))): 192,  # around calls
-    ("front_backward_small.cu", "f8", 90, (("WIDTH", 8),)): 28,
+    ("front_backward_small.cu", "f8", 90, (("WIDTH", 8),)): 96,
     **{("front_tiles.cu", "f8", arch, ()): 80 for arch in ARCHITECTURES},  # around calls
     ("front_trees.cu", "c16", 90, ()): 112,  # worth it for a second block
     ("labrd.cu", "f8", 80, ()): 24,
@@ -89,7 +89,7 @@ SPILLED = {  # a few bytes of addresses, touched at most once a slice of operand
     ("front_tiles.cu", "c8", 90, ()): 36,
     ("front_tiles.cu", "c16", 90, ()): 336,
     ("gebrd.cu", "f8", 80, ()): 40,  # around calls, eight reads under way in each
-    ("gebrd.cu", "f8", 90, ()): 132,
+    ("gebrd.cu", "f8", 90, ()): 140,
     ("gebrd.cu", "f4", 90, ()): 108,
     ("gebrd.cu", "f8", 100, ()): 56,
     ("jacobi.cu", "f8", 90, ()): 16,

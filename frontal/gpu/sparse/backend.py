@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import Any
 
@@ -81,13 +82,26 @@ class GpuBackend:
         else:
             of = {"values": values, "scaling": scaling, "scales": scales}
             given = partial(DeviceMatrix, **of, there=there, hermitian=hermitian)
-            factor = self._compute(given, dtype, values.dtype, least, before)
+            with self._telling(dtype, values.dtype):
+                factor = self._compute(given, dtype, values.dtype, least, before)
         if progress:
             fronts = len(self.pattern.k)
             progress("factorization", fronts, fronts)
         if factor.outcome.failure is not None:
             raise PivotFailure(factor.outcome.failure)
         return factor
+
+    @contextmanager
+    def _telling(self, dtype: np.dtype, values: np.dtype) -> Iterator[None]:
+        """Where this leads nowhere no list is at work any more, and memory errors have numbers."""
+        try:
+            yield
+        except BaseException as error:
+            self.pattern.finish()
+            if isinstance(error, MemoryError) and not isinstance(error, FactorMemoryError):
+                needed = self._needed(dtype, values)  # of which a full device says nothing
+                raise FactorMemoryError(needed, self._device.free_memory()) from error
+            raise
 
     def _begin(self, dtype: np.dtype, values: np.dtype) -> None:
         """Begin the lists of tasks and kernels, if there is memory for the factor."""
@@ -104,27 +118,16 @@ class GpuBackend:
         before: GpuFactor | None,
         examined: bool = True,
     ) -> GpuFactor:
-        """Factorize what is `given`, in the memory of the factor before if there is one; waits.
-
-        No list is at work any more where that leads nowhere.
-        """
-        pattern = self.pattern
-        try:
-            if before is None:
-                self._begin(dtype, values)
-            matrix = given(self.entries)
-            storage = self._allocated(matrix, dtype) if before is None else before.storage
-            examination = matrix.examination if examined else None
-            state = storage.ready(pattern, matrix, tiny)(examination)
-            storage.renew_solver()
-            factor = GpuFactor(matrix, storage)  # while the device is at work
-            factor.learn(state.read(), examined)
-        except BaseException as error:
-            pattern.finish()
-            if isinstance(error, MemoryError) and not isinstance(error, FactorMemoryError):
-                needed = self._needed(dtype, values)  # of which a full device says nothing
-                raise FactorMemoryError(needed, self._device.free_memory()) from error
-            raise
+        """Factorize what is `given`, in the memory of the factor before if there is one; waits."""
+        if before is None:
+            self._begin(dtype, values)
+        matrix = given(self.entries)
+        storage = self._allocated(matrix, dtype) if before is None else before.storage
+        examination = matrix.examination if examined else None
+        state = storage.ready(self.pattern, matrix, tiny)(examination)
+        storage.renew_solver()
+        factor = GpuFactor(matrix, storage)  # while the device is at work
+        factor.learn(state.read(), examined)
         return factor
 
     def _allocated(self, matrix: DeviceMatrix, dtype: np.dtype) -> Prepared:

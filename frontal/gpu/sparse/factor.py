@@ -189,8 +189,11 @@ class GpuFactor:
             return
         of = values, scaling, self.scales
         matrix = DeviceMatrix(self.entries, *of, there=True, hermitian=False)
-        state = storage.ready(self.pattern, matrix, made.tiny)(matrix.examination)
-        storage.renew_solver()
+        try:
+            state = storage.ready(self.pattern, matrix, made.tiny)(matrix.examination)
+            storage.renew_solver()
+        except MemoryError:
+            return  # the factorization tries again, and tells what it needs
         storage.begun = Begun(values, matrix, made.tiny, state)
 
     def begun(self, values: Array, scaling: Scaling | None, tiny: float) -> Begun | None:

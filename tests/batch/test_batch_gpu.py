@@ -119,6 +119,7 @@ def test_weak_pivots_of_one_system_on_a_device():
     + [(kind, "d", MOVED) for kind in MOVED],
     ids=lambda x: "moved" if x is MOVED else None if isinstance(x, str) else "plain",
 )
+@pytest.mark.filterwarnings("error")  # nothing is done once more on the host
 def test_a_warp_solves_a_whole_system(device, kind, dtype, of, monkeypatch):
     A = of[kind].tocsc()
     rng = np.random.default_rng(2)

@@ -1,9 +1,9 @@
 """Small systems beside SciPy, on one thread: `python benchmarks/small.py`.
 
 What a call costs before any arithmetic: median times of the public functions, and their ratios to
-`spsolve`, `splu` and `SuperLU.solve`; then how many more calls two Python threads make than one.
-Both sides take turns, so that what else the machine does slows both. Results go to
-results/small.jsonl.
+`spsolve`, `splu` and `SuperLU.solve`; then how many more calls two Python threads make than one,
+or as many as `--threads` says. Both sides take turns, so that what else the machine does slows
+both. Results go to results/small.jsonl.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 from harness import RESULTS, ROOT, THREAD_VARIABLES, commit, machine, now, versions
@@ -31,7 +32,7 @@ import frontal
 
 PROBLEMS = (("chain", 10), ("chain", 100), ("chain", 1000), ("grid", 100), ("grid", 1024))
 WARM_UP, ROUNDS = 5, 10
-TOGETHER = 1000  # unknowns of the system that two threads solve with
+TOGETHER = 1000  # unknowns of the system that threads solve with
 
 
 def matrix(shape: str, n: int, kind: str) -> sp.csc_array:
@@ -113,11 +114,11 @@ def rate(functions: list[Callable[[], object]], seconds: float) -> float:
     return sum(counts) / seconds
 
 
-def together(shape: str, kind: str, duration: float) -> dict[str, object]:
-    """How many more calls two Python threads make than one, with factors of their own."""
+def together(shape: str, kind: str, duration: float, threads: int) -> dict[str, object]:
+    """How many more calls Python threads make than one, with factors of their own."""
     A = matrix(shape, TOGETHER, kind)
     b = np.ones(A.shape[0])
-    factors = [frontal.factorize(A) for _ in range(2)]
+    factors = [frontal.factorize(A) for _ in range(threads)]
     calls: dict[str, Callable[[frontal.Factor], Callable[[], object]]] = {
         "Factor.solve": lambda factor: lambda: factor.solve(b),
         "refactorize": lambda factor: lambda: factor.refactorize(A.data),
@@ -134,7 +135,7 @@ def together(shape: str, kind: str, duration: float) -> dict[str, object]:
     return {
         "problem": f"{shape}:{A.shape[0]}",
         "method": factors[0].info["method"],
-        "python_threads": 2,
+        "python_threads": threads,
         "gains": gains,
     }
 
@@ -143,13 +144,16 @@ def show(record: dict) -> str:
     """Return a record in one line."""
     numbers = record.get("ratios") or record["gains"]
     text = ", ".join(f"{name} {value:.2f}" for name, value in numbers.items())
-    return f"{record['problem']:12} {record['method']:9} {text}"
+    threads = f"{record['python_threads']} threads: " if "gains" in record else ""
+    return f"{record['problem']:12} {record['method']:9} {threads}{text}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=200)
     parser.add_argument("--duration", type=float, default=0.15, help="seconds of threads together")
+    parser.add_argument("--threads", type=int, nargs="*", default=[2], help="so many together")
+    parser.add_argument("--threads-only", action="store_true", help="nothing beside SciPy")
     parser.add_argument("--output", type=Path, default=RESULTS / "small.jsonl")
     options = parser.parse_args()
     context = {"machine": machine(), "versions": versions(), "commit": commit()}
@@ -161,10 +165,10 @@ def main() -> None:
             print(show(record), flush=True)
 
         for kind in ("spd", "general"):
-            for shape, n in PROBLEMS:
+            for shape, n in () if options.threads_only else PROBLEMS:
                 write(measured(shape, n, kind, options.calls))
-        for kind in ("spd", "general"):
-            write(together("chain", kind, options.duration))
+        for kind, threads in product(("spd", "general"), options.threads):
+            write(together("chain", kind, options.duration, threads))
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from .pattern import Pattern
 from .prepared import Prepared, begin_kernels
 from .storage import Outcome
 
-_MUCH, _ROW = 8, 1 << 10  # times a factor and its pattern, and bytes a row: more than all takes
+_MUCH, _ROW = 4, 1 << 10  # times the panels and the pattern, and bytes a row: more than all takes
 
 
 class GpuBackend:
@@ -139,8 +139,9 @@ class GpuBackend:
     def _require(self, dtype: np.dtype, values: np.dtype) -> None:
         """Raise if there is too little memory, before any is taken; to count takes time, too."""
         available, symbolic = self._device.free_memory(), self.symbolic
-        much = _MUCH * (memory.required(self.pattern, dtype) + symbolic.indices.nbytes)
-        if available < much + _ROW * symbolic.n:
+        panels, others = self.pattern.most
+        much = _MUCH * (panels * dtype.itemsize + symbolic.indices.nbytes) + _ROW * symbolic.n
+        if available < much + (others + memory.working(self.pattern, dtype)) * dtype.itemsize:
             needed = self._needed(dtype, values)
             if needed > available:
                 raise FactorMemoryError(needed, available)

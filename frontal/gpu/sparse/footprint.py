@@ -16,7 +16,7 @@ from . import launch, structs
 from .fronts import Fronts
 from .schedule import TILE
 from .solve_tasks import TASK, counted_tasks
-from .storage import messages_of, required
+from .storage import required
 from .substitute import fitted
 from .tile_tasks import left_of_diagonals
 
@@ -87,7 +87,7 @@ def footprint(
     item, places = dtype.itemsize, tree.layout(dtype).places
     apart = nnz if method.scaling or dtype != values else 0
     working = required(tree, dtype, apart)
-    spare = (places.entries - places.panels + messages_of(tree) + apart) * item
+    spare = (places.entries - places.panels + apart) * item
     plan = launch.front_tiles(dtype, method, tree.device.limits)
     contribution = spare + plan.workspace * plan.blocks * item + _counters(tree)
     of_pivots = (8 * n + 4 * n) * method.pivots + 2 * n * item * method.indefinite

@@ -16,8 +16,15 @@ from ..runtime.array import Array
 from ..runtime.device import Device
 from ..runtime.structs import filled
 from . import launch, structs
-from .places import Places, place
-from .schedule import TILE, Schedule, contribution_entries, make_schedule
+from .places import Parts, Places, place
+from .schedule import (
+    TILE,
+    Schedule,
+    contribution_entries,
+    followed_tiles,
+    make_schedule,
+    message_entries,
+)
 
 _SMALL = TILE  # rows of fronts that are factored whole
 _ROOM = 1 << 29  # bytes that nobody misses: up to them a factorization waits for no place
@@ -65,10 +72,10 @@ class Layout:
             size = k * (ld + upper_ld)
         products = np.where(schedule.small | (not method.indefinite), 0, size)
         blocks = -(-contribution_entries(m, method) // wide) * wide
-        places = place(schedule, plan.parent, size, blocks, products, _ROOM // dtype.itemsize)
-        # messages come behind: those that begin amid a cache line would take one more
-        panels, entries = (-(-end // TILE) * TILE for end in (places.panels, places.entries))
-        places = places._replace(panels=panels, entries=entries)
+        messages = message_entries(followed_tiles(schedule, k, m), method)
+        parts = Parts(size, blocks, products, messages)
+        # messages and values come behind: those that begin amid a cache line would take one more
+        places = place(schedule, plan.parent, parts, _ROOM // dtype.itemsize, TILE)
         return cls(places, own, below, ld, upper_ld, last_ld, size)
 
 
@@ -142,6 +149,15 @@ class Fronts:
                 "cuts": cuts[1],
             }.items()
         }
+
+    @cached_property
+    def most(self) -> tuple[int, int]:
+        """Entries of panels, and of all else, if each had a place of its own; some too many."""
+        tile = np.minimum(self.k, TILE) + 2  # what rounding adds to a column, and an inverse
+        panels = self.method.panels * int((self.k * (self.k + self.m + 2 * tile) + tile).sum())
+        messages = message_entries(followed_tiles(self.schedule, self.k, self.m), self.method)
+        others = int((contribution_entries(self.m, self.method) + messages + 2).sum()) + 2 * TILE
+        return panels, others + (panels if self.method.indefinite else 0)
 
     def layout(self, dtype: np.dtype) -> Layout:
         """Return where panels of this scalar type lie."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cached_property, partial
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 
 from ...machine import thread_count
 from ...parts import Ahead
 from ..runtime.array import Array
-from .fronts import Fronts
+from .fronts import Fronts, Layout
 from .small_tasks import SmallTasks, small_tasks
 from .solve_tasks import SolveTasks, solve_tasks
 from .tile_tasks import Tasks, tile_tasks
@@ -55,17 +55,23 @@ class Pattern(Fronts):
             self._solve_tasks[dtype] = self._made(("solve", dtype), make)
         return self._solve_tasks[dtype]
 
+    def layout(self, dtype: np.dtype) -> Layout:
+        """See `Fronts`."""
+        begun = self._begun.get(("layout", dtype))
+        return super().layout(dtype) if begun is None else cast(Layout, begun.result())
+
     @cached_property
     def _begun(self) -> dict[str | tuple[str, np.dtype], Ahead]:
         return {}
 
     def begin(self, dtype: np.dtype) -> None:
         """Begin all lists that are not there yet, on threads, for panels of this scalar type."""
+        if dtype not in self._layouts:  # two other lists want it at their ends
+            self._ahead(("layout", dtype), partial(Fronts.layout, dtype=dtype))
         if "arrays" not in self.__dict__:
             self._ahead("arrays", Fronts.uploaded)
         if "tasks" not in self.__dict__:
             self._ahead("tasks", tile_tasks)
-        self.layout(dtype)  # other lists want it
         if self.schedule.small.any() and dtype not in self._small_tasks:
             self._ahead(("small", dtype), partial(small_tasks, dtype=dtype))
         if dtype not in self._solve_tasks:  # is for later: with few cores it leaves others alone

@@ -3,23 +3,30 @@
 Panels stay, in the order in which they are written. Contribution blocks live from their front's
 time (schedule.py) to their parent's, and L·D in its front's time. They lie in memory of panels
 that are written later, and beyond: what is alive with them is never below the end of the panels
-that are written meanwhile. Whoever takes the place of something waits for the epochs that its
-readers are in. Guermouche, L'Excellent, "Constructing memory-minimizing schedules for multifrontal
-methods" (2006), have the same for one stack.
+that are written meanwhile. Messages of diagonal tiles lie behind all panels; they are cleared
+before anything begins, and their place is free when their front is done. Whoever takes the place of
+something waits for the epochs that its readers are in. Guermouche, L'Excellent, "Constructing
+memory-minimizing schedules for multifrontal methods" (2006), have the same for one stack.
 """
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from ..._jit import inner, jit
+from ...machine import thread_count
+from ...parts import Ahead
 from .schedule import Schedule
 
 _SLACK = 1  # epochs for which a place stays unused while there is room, so that nobody waits for it
-# pieces of all that find places of their own, and whether the largest come first: each is best once
-_TRIES = (64, True), (256, False), (1024, False), (256, True)
+# pieces of all that find places of their own, and which come first: each is best once
+_TRIES = (256, "life"), (256, "size"), (64, "life"), (256, "end")
+_MANY = 4096  # with more that live at other times there is time for one order
+_PARTS = 256  # parts of the messages, each of which becomes free at once
 _BEYOND = 1.02  # times the least that is known: so that nobody waits
 
 
@@ -34,7 +41,9 @@ class Places(NamedTuple):
         Epochs that must be over before a front writes; 0 for small ones, whose launches follow
         each other.
     panels : int
-        Where the last panel ends, or soon after.
+        Where the last panel ends, or soon after: where messages begin.
+    messages : int
+        All of these.
     entries : int
         All that is needed.
     """
@@ -44,41 +53,79 @@ class Places(NamedTuple):
     product: np.ndarray
     need: np.ndarray
     panels: int
+    messages: int
     entries: int
+
+
+class Parts(NamedTuple):
+    """Entries of what fronts need, 0 where they have none.
+
+    Attributes
+    ----------
+    panels, blocks, products, messages : (f,) int64 arrays
+        Of panels, contribution blocks, L·D, and messages of diagonal tiles.
+    """
+
+    panels: np.ndarray
+    blocks: np.ndarray
+    products: np.ndarray
+    messages: np.ndarray
 
 
 def place(
     schedule: Schedule,
     parent: np.ndarray,
-    panels: np.ndarray,
-    blocks: np.ndarray,
-    products: np.ndarray,
+    parts: Parts,
     room: int = 0,
+    multiple: int = 1,
 ) -> Places:
-    """Place panels, contribution blocks and L·D of these sizes.
+    """Place what fronts need in one memory.
 
     Parameters
     ----------
     parent : (f,) int array
         Parent of each front, -1 for none.
-    panels, blocks, products : (f,) int64 arrays
-        Entries of each front's; 0 where it has none.
+    parts : Parts
     room : int
         Entries that may be taken although fewer would do, so that nobody waits for a place.
+    multiple : int
+        Of so many entries is where messages begin, and the end of all.
     """
     fronts, time = parent.size, schedule.time.astype(np.int64)
-    panel, written = _written(time, panels)
-    dies, sizes = np.where(parent >= 0, time[parent], time), np.append(blocks, products)
+    panel, written = _written(time, parts.panels)
+    dies = np.where(parent >= 0, time[parent], time)
+    sizes = np.append(parts.blocks, parts.products)
     there = np.flatnonzero(sizes)
     front = there % max(fronts, 1)
     dies = np.where(there < fronts, dies[front], time[front])
-    ends = int(written[-1])
-    found = _packed(time[front], dies, sizes[there], written, schedule.small_levels, room)
+    ends, messages = _up(written[-1], multiple), int(parts.messages.sum())
+    given = written, schedule.small_levels, _taken(ends, parts.messages, time)
+    found = _packed(time[front], dies, sizes[there], given, room)
     offset, need = np.zeros(2 * fronts, np.int64), found.panel_waits[time]
     offset[there] = found.place
     np.maximum.at(need, front, found.waits)
     need = np.maximum(need - schedule.small_levels, 0).astype(np.int32)
-    return Places(panel, offset[:fronts], offset[fronts:], need, ends, max(found.entries, ends))
+    entries = _up(max(found.entries, ends + messages), multiple)
+    return Places(panel, offset[:fronts], offset[fronts:], need, ends, messages, entries)
+
+
+def _up(number: int, multiple: int) -> int:
+    return -(-int(number) // multiple) * multiple
+
+
+class _Taken(NamedTuple):
+    """Where parts of the messages end, the first where they begin, and times they are free from."""
+
+    end: np.ndarray
+    free: np.ndarray
+
+
+def _taken(first: int, messages: np.ndarray, time: np.ndarray) -> _Taken:
+    there = np.flatnonzero(messages)[::-1]
+    ends = np.append(0, np.cumsum(messages[there]))
+    begins = np.flatnonzero(np.diff(ends[:-1] * _PARTS // max(int(ends[-1]), 1), prepend=-1))
+    free = np.maximum.reduceat(time[there] + 1, begins) if begins.size else begins
+    return _Taken(first + ends[np.append(begins, there.size)], free)
 
 
 class _Chunks(NamedTuple):
@@ -90,6 +137,8 @@ class _Chunks(NamedTuple):
         Of each thing, its chunk and its place in that.
     first, last, length : (c,) int64 arrays
         When chunks begin and end, and their entries.
+    in_time : bool
+        Whether they are in the order of their beginnings.
     """
 
     chunk: np.ndarray
@@ -97,6 +146,7 @@ class _Chunks(NamedTuple):
     first: np.ndarray
     last: np.ndarray
     length: np.ndarray
+    in_time: bool
 
 
 class _Packing(NamedTuple):
@@ -112,8 +162,7 @@ def _packed(
     first: np.ndarray,
     last: np.ndarray,
     size: np.ndarray,
-    written: np.ndarray,
-    launches: int,
+    given: tuple[np.ndarray, int, _Taken],
     room: int,
 ) -> _Packing:
     """Place what lives from `first` to `last`: by the best of some orders, if it matters.
@@ -122,26 +171,34 @@ def _packed(
     that takes hardly more.
     """
     name = first * (int(last.max(initial=0)) + 1) + last
-    sorting, enough = np.argsort(name, kind="stable"), max(room, int(written[-1]))
-    best, least = _chunks(name, sorting, first, last, size, *_TRIES[0]), -1
-    for pieces, largest in _TRIES:
-        chunks = _chunks(name, sorting, first, last, size, pieces, largest)
-        entries = _fit(chunks, written, launches, 0, 0).entries
-        if least < 0 or entries < least:
-            best, least = chunks, entries
-        if least <= enough:
-            break
-    found = _fit(best, written, launches, _SLACK, max(least, enough))
-    if found.entries > _BEYOND * max(least, enough):
-        return _fit(best, written, launches, 0, 0)
-    return found
+    sorting, enough = np.argsort(name, kind="stable"), max(room, int(given[2].end[-1]))
+    few = np.count_nonzero(np.diff(name[sorting])) < _MANY
+    one, *others = _TRIES if few else _TRIES[-1:]
+
+    def tried(pieces: int, before: str) -> tuple[_Packing, _Chunks]:
+        chunks = _chunks(name, sorting, first, last, size, pieces, before)
+        return _fit(chunks, *given, 0, 0), chunks
+
+    best, chunks = tried(*one)
+    if best.entries > enough and others:
+        alone = thread_count() < len(_TRIES)
+        with ExitStack() as over:
+            begun = [over.enter_context(Ahead(partial(tried, *x), now=alone)) for x in others]
+            found = [one.result() for one in begun]
+        best, chunks = min([(best, chunks), *found], key=lambda one: one[0].entries)
+    least = max(best.entries, enough)
+    apart = _fit(chunks, *given, _SLACK, least)
+    return best if apart.entries > _BEYOND * least else apart
 
 
-def _fit(chunks: _Chunks, written: np.ndarray, launches: int, slack: int, limit: int) -> _Packing:
+def _fit(
+    chunks: _Chunks, written: np.ndarray, launches: int, taken: _Taken, slack: int, limit: int
+) -> _Packing:
+    fit = _first_fit if chunks.in_time else _fit_each
     begin, waits = np.zeros((2, chunks.first.size), np.int64)
     panel_waits = np.zeros(written.size - 1, np.int64)
-    given = chunks.first, chunks.last, chunks.length, written, launches, slack, limit
-    entries = int(_first_fit(*given, begin, waits, panel_waits))
+    of = chunks.first, chunks.last, chunks.length, written, launches, taken.end, taken.free
+    entries = int(fit(*of, slack, limit, begin, waits, panel_waits))
     place = chunks.inside + begin[chunks.chunk]
     return _Packing(place, waits[chunks.chunk], panel_waits, entries)
 
@@ -162,11 +219,12 @@ def _chunks(
     last: np.ndarray,
     size: np.ndarray,
     pieces: int,
-    largest: bool,
+    before: str,
 ) -> _Chunks:
-    """Make chunks of what has one name, and put those that begin together in an order.
+    """Make chunks of what has one name, and put them in an order.
 
-    They go by their ends, or the largest first: entries times how long they live.
+    They go by their beginnings and ends, or the largest first: in entries, or these times how long
+    they live.
     """
     piece = np.cumsum(size[sorting]) * pieces // max(int(size.sum()), 1)
     begins = (np.diff(name[sorting], prepend=-1) != 0) | (np.diff(piece, prepend=-1) != 0)
@@ -175,10 +233,13 @@ def _chunks(
     first, last = first[sorting][begins], last[sorting][begins]
     inside, length = np.zeros(name.size, np.int64), np.zeros(first.size, np.int64)
     _stack(chunk, size, length, inside)
-    order = np.lexsort((-length, -length * (last - first + 1) if largest else last, first))
+    if before == "end":
+        order = np.lexsort((-length, last, first))
+    else:
+        order = np.lexsort((first, -length * (last - first + 1 if before == "life" else 1)))
     turn = np.empty_like(order)
     turn[order] = np.arange(order.size)
-    return _Chunks(turn[chunk], inside, first[order], last[order], length[order])
+    return _Chunks(turn[chunk], inside, first[order], last[order], length[order], before == "end")
 
 
 @jit
@@ -190,16 +251,68 @@ def _stack(chunk, size, lengths, offset):
 
 
 @jit
-def _first_fit(first, last, length, written, launches, slack, limit, place, wait, panel_wait):
+def _fit_each(
+    first, last, length, written, launches, taken, taken_until, slack, limit, place, wait,
+    panel_wait,
+):  # fmt: skip
+    """The same in any order: each as low as it fits among all before that live with it."""
+    fixed, count = taken_until.size, taken_until.size + first.size
+    begin, end, born, dies = np.empty((4, count), np.int64)
+    turn = np.empty(count, np.int64)  # those that are placed, by where they begin
+    begin[:fixed], end[:fixed] = taken[:-1], taken[1:]
+    born[:fixed], dies[:fixed] = 0, taken_until - 1
+    top = np.int64(0)
+    for c in range(count):
+        if c >= fixed:
+            born[c], dies[c], size = first[c - fixed], last[c - fixed], length[c - fixed]
+            for unused in (slack, 0):
+                until = dies[c] + (unused if dies[c] >= launches else 0)
+                begin[c] = written[min(until + 1, panel_wait.size)]
+                for q in range(c):
+                    d = turn[q]
+                    if begin[d] - begin[c] >= size:
+                        break
+                    other = dies[d] + (unused if dies[d] >= launches else 0)
+                    if born[d] <= until and born[c] <= other:
+                        begin[c] = max(begin[c], end[d])
+                end[c] = begin[c] + size
+                if end[c] <= limit:
+                    break
+            top = max(top, end[c])
+            place[c - fixed] = begin[c]
+        q = c
+        while q > 0 and begin[turn[q - 1]] > begin[c]:
+            turn[q] = turn[q - 1]
+            q -= 1
+        turn[q] = c
+    for c in range(fixed, count):
+        for d in range(count):
+            if begin[d] < end[c] and begin[c] < end[d] and dies[d] < born[c]:
+                wait[c - fixed] = max(wait[c - fixed], dies[d] + 1)
+        for t in range(dies[c] + 1, panel_wait.size):
+            if written[t] < end[c] and begin[c] < written[t + 1]:
+                panel_wait[t] = max(panel_wait[t], dies[c] + 1)
+    return top
+
+
+@jit
+def _first_fit(
+    first, last, length, written, launches, taken, taken_until, slack, limit, place, wait,
+    panel_wait,
+):  # fmt: skip
     """Place chunks in the order of their beginnings, as low as they fit; the end of all.
 
     The memory is a list of segments, which nobody reads any more from a time on that is kept in
     `free`; the last one has no end. What a chunk or the panels of a time have to wait for is the
     latest of those of their segments. After a launch nothing waits: there is no slack; nor where a
-    chunk would end beyond `limit` with it.
+    chunk would end beyond `limit` with it. Messages are there from the beginning.
     """
-    begin, free = np.zeros((2, 2 * first.size + 2), np.int64)
+    begin, free = np.zeros((2, 2 * first.size + taken.size + 2), np.int64)
     count, top, c = 1, np.int64(0), 0
+    for s in range(taken.size):
+        begin[count] = taken[s]
+        free[count] = taken_until[s] if s < taken_until.size else np.int64(0)
+        count += 1
     for t in range(panel_wait.size):
         panel_wait[t] = _latest(begin, free, count, written[t], written[t + 1])
         while c < first.size and first[c] == t:
@@ -222,20 +335,31 @@ def _first_fit(first, last, length, written, launches, slack, limit, place, wait
 @inner
 def _latest(begin, free, count, low, high):
     """When all of a piece is free."""
-    found = np.int64(0)
-    for j in range(count):
-        if begin[j] < high and low < high and (j + 1 == count or begin[j + 1] > low):
-            found = max(found, free[j])
+    found, j = np.int64(0), _segment(begin, count, low)
+    while low < high and j < count and begin[j] < high:
+        found = max(found, free[j])
+        j += 1
     return found
+
+
+@inner
+def _segment(begin, count, place):
+    """The segment that has a place."""
+    first, last = 0, count - 1
+    while first < last:
+        middle = (first + last + 1) // 2
+        if begin[middle] <= place:
+            first = middle
+        else:
+            last = middle - 1
+    return first
 
 
 @inner
 def _lowest(begin, free, count, low, length, t, launches, slack):
     """Where the first piece of this length begins, not below `low`, that is free at time t."""
     where = low
-    for j in range(count):
-        if j + 1 < count and begin[j + 1] <= where:
-            continue
+    for j in range(_segment(begin, count, low), count):
         if free[j] + (slack if free[j] > launches else 0) > t:
             where = begin[j + 1]  # the last segment is free
         elif j + 1 == count or begin[j + 1] - where >= length:
@@ -246,12 +370,8 @@ def _lowest(begin, free, count, low, length, t, launches, slack):
 @inner
 def _occupy(begin, free, count, low, high, until):
     """Make a piece one segment that is free from `until` on; the number of segments then."""
-    a = 0  # of `low`
-    while a + 1 < count and begin[a + 1] <= low:
-        a += 1
-    b = a  # of `high`, which is no more a part of the piece
-    while b + 1 < count and begin[b + 1] <= high:
-        b += 1
+    a = _segment(begin, count, low)
+    b = _segment(begin, count, high)  # which is no more a part of the piece
     splits, after = begin[b] < high, free[b]
     head = a + 1 if begin[a] < low else a
     tail = b + 1 if splits else b

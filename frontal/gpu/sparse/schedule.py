@@ -18,7 +18,11 @@ from ...symbolic.plan import Plan
 from .structs import FRONT_TILE as TILE
 
 _GROUP = 512  # tiles of rows of fronts whose columns take turns
+_LARGE = 32  # tiles of rows of fronts that keep a device busy alone,
+_DEPTHS = 2, 3  # and levels below roots up to which they may be worked on one after another,
+_SAVES = 0.97  # if that takes so much less memory
 _EPOCH = 256  # tasks
+_NARROW = 512  # fronts of a level whose last diagonal tiles are followed too
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,7 @@ def make_schedule(plan: Plan, method: Method, order: int = 0, fewest: int = 1) -
     thin = np.flatnonzero(np.bincount(level[small], minlength=small_levels) < fewest)
     if thin.size:  # from there on they are tasks, so that deep trees need no launch a level
         level, small, small_levels = _levels(plan.parent, small & (level < thin[0]))
+    level = _staggered(plan.parent, level, small, k, m, method)
     tiled = np.flatnonzero(~small)
     tiled = tiled[np.lexsort((-k[tiled] * (k[tiled] + m[tiled]) ** 2, level[tiled]))]
     tiles = -(-k[tiled] // TILE) - (-m[tiled] // TILE)
@@ -111,6 +116,81 @@ def contribution_entries(m: np.ndarray, method: Method) -> np.ndarray:
     whole = m // TILE
     rest = m - whole * TILE
     return TILE * whole * m - TILE * TILE * whole * (whole - 1) // 2 + rest * rest
+
+
+def followed_tiles(schedule: Schedule, k: np.ndarray, m: np.ndarray) -> np.ndarray:
+    """How many diagonal tiles of each front others follow while they are factored.
+
+    All that other diagonal tiles wait for; and where a level has few fronts, the last one for
+    the update rows. With many, clearing the messages costs more than their earlier arrival saves.
+    """
+    fronts = np.bincount(schedule.level[~schedule.small], minlength=schedule.levels)
+    last = (fronts[schedule.level] < _NARROW) & (m > 0)
+    return np.where(schedule.small, 0, -(-k // TILE) - ~last)
+
+
+def message_entries(tiles: np.ndarray, method: Method) -> np.ndarray:
+    """Numbers that blocks send each other of so many diagonal tiles; see sparse/front_tiles.cu."""
+    return tiles * TILE * (method.panels * TILE + (TILE // 16 if method.indefinite else 0))
+
+
+def _staggered(
+    parent: np.ndarray,
+    level: np.ndarray,
+    small: np.ndarray,
+    k: np.ndarray,
+    m: np.ndarray,
+    method: Method,
+) -> np.ndarray:
+    """Levels, some of large fronts at the top raised where that saves memory.
+
+    When most panels are written there is the least room for contribution blocks: the fewer are
+    alive together the better.
+    """
+    large = ~small & (k + m > TILE * (_LARGE - 1))
+    if not large.any():
+        return level
+    of_panels = k * (k + 1) // 2 + k * m if method.one_triangle else k * (k + 2 * m)
+    of = parent, of_panels, contribution_entries(m, method)
+    found, least = level, _needed(level, *of)
+    for depth in _DEPTHS:
+        trial = _one_by_one(parent, level, large, depth)
+        needed = _needed(trial, *of)
+        if needed < _SAVES * least:
+            found, least = trial, needed
+    return found
+
+
+def _needed(level: np.ndarray, parent: np.ndarray, panels: np.ndarray, blocks: np.ndarray) -> float:
+    """Entries of panels that are written and of blocks that are alive, at most, by levels."""
+    dies, levels = np.where(parent >= 0, level[parent], level), int(level.max()) + 2
+    written, born = (np.bincount(level, x, levels) for x in (panels, blocks))
+    gone = np.bincount(dies + 1, blocks, levels)
+    return float(np.cumsum(written + born - gone).max())
+
+
+@jit
+def _one_by_one(parent, level, large, top):
+    """Levels with the large fronts of so many levels from the top one after another.
+
+    The others keep theirs; children still come before their parents.
+    """
+    depth = np.zeros(parent.size, np.int32)
+    for s in range(parent.size - 1, -1, -1):
+        if parent[s] >= 0:
+            depth[s] = depth[parent[s]] + 1
+    most = np.int32(-1)
+    for s in range(parent.size):
+        if depth[s] >= top or not large[s]:
+            most = max(most, level[s])
+    found = level.copy()
+    for s in range(parent.size):
+        if depth[s] < top and large[s]:
+            most = max(most + np.int32(1), found[s])
+            found[s] = most
+        if parent[s] >= 0:
+            found[parent[s]] = max(found[parent[s]], found[s] + np.int32(1))
+    return found
 
 
 @jit

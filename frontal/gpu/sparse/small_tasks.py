@@ -11,7 +11,6 @@ from ...parts import in_parts
 from ..runtime.array import Array
 from . import structs
 from .fronts import Fronts, narrow
-from .places import Places
 
 _ROWS = 1 << structs.ENTRY_BITS  # and columns that an entry may be in
 _ORDERS = (64, 32, 16)  # rows of fronts of each class
@@ -56,15 +55,18 @@ def small_tasks(tree: Fronts, dtype: np.dtype) -> SmallTasks:
     levels = schedule.small_levels
     group = schedule.level[fronts].astype(np.int64) * len(_ORDERS) + kind
     counts = np.bincount(group, minlength=levels * len(_ORDERS)).reshape(levels, len(_ORDERS))
-    places = tree.layout(dtype).places
-    items = _items(tree, fronts, places)
-    children, maps = _children(tree, fronts, items, places)
+    items = _items(tree, fronts)
+    names, maps = _children(tree, fronts, items)
     begin, size = items["entry"], items["entries"]
     count = int(size.sum())
     listed = np.empty(count, narrow(plan.source)), np.empty(count, np.uint16)
     of = fronts, begin, plan.entry_pointer, plan.source, plan.row, plan.column, *listed
     ends = np.append(0, np.cumsum(size, dtype=np.int64))
     in_parts(lambda *part: _pack_entries(*of, *part), ends)
+    places = tree.layout(dtype).places  # last, since it may be on its way
+    items["panel"], items["block"] = places.panel[fronts], places.block[fronts]
+    children = np.zeros(names.size, structs.SMALL_CHILD.dtype)
+    children["block"], children["m"] = places.block[names], tree.m[names]
     return SmallTasks(
         [0, *np.cumsum(counts.sum(axis=1)).tolist()],
         [(large, medium, small) for large, medium, small in counts.tolist()],
@@ -75,14 +77,13 @@ def small_tasks(tree: Fronts, dtype: np.dtype) -> SmallTasks:
     )
 
 
-def _items(tree: Fronts, fronts: np.ndarray, places: Places) -> np.ndarray:
-    """Return the struct of each front; entries of A and children follow the order of the list."""
+def _items(tree: Fronts, fronts: np.ndarray) -> np.ndarray:
+    """The struct of each front, but for its places; entries and children as in the list."""
     plan = tree.plan
     items = np.zeros(fronts.size, structs.SMALL_FRONT.dtype)
     items["front"], items["start"] = fronts, plan.start[fronts]
     items["k"], items["m"] = tree.k[fronts], tree.m[fronts]
-    items["inverse"], items["panel"] = tree.inverse[fronts], places.panel[fronts]
-    items["block"] = places.block[fronts]
+    items["inverse"] = tree.inverse[fronts]
     for first, count, pointer in (
         ("entry", "entries", plan.entry_pointer),
         ("child", "children", plan.child_pointer),
@@ -92,19 +93,15 @@ def _items(tree: Fronts, fronts: np.ndarray, places: Places) -> np.ndarray:
     return items
 
 
-def _children(
-    tree: Fronts, fronts: np.ndarray, items: np.ndarray, places: Places
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the struct of each child, and where its rows go in its parent."""
+def _children(tree: Fronts, fronts: np.ndarray, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The children of listed fronts, and where their rows go in their parents."""
     plan, total = tree.plan, int(items["children"].sum())
     names, maps = np.empty(total, np.int64), np.zeros((total, structs.MAP_BYTES), np.uint8)
     _fill_maps(
         fronts, items["child"], plan.child_pointer, plan.children,
         plan.pointer, plan.relative, names, maps,
     )  # fmt: skip
-    children = np.zeros(total, structs.SMALL_CHILD.dtype)
-    children["block"], children["m"] = places.block[names], tree.m[names]
-    return children, maps
+    return names, maps
 
 
 @jit

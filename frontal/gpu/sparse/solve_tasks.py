@@ -65,9 +65,9 @@ def solve_tasks(tree: Fronts, dtype: np.dtype) -> SolveTasks:
     group = (np.cumsum(tiles) - tiles) // _GROUP
     backward, partials = _list_backward(tiled, group, k, m, level, _PART)
     pointer, slots = _messages(plan)
-    own = _describe(tree, dtype, whole)
-    up = _describe(tree, dtype, *_sorted(forward, 1))
-    down = _describe(tree, dtype, *_sorted(backward, -1))
+    ways = [(whole,), _sorted(forward, 1), _sorted(backward, -1)]
+    panel = tree.layout(dtype).places.panel  # last, since it may be on its way
+    own, up, down = (_describe(tree, panel, *way) for way in ways)
     return SolveTasks(
         upload(_bytes(own)),
         upload(_bytes(up)),
@@ -98,7 +98,7 @@ def fits_warp(tree: Fronts) -> np.ndarray:
 
 def all_tasks(tree: Fronts, dtype: np.dtype) -> np.ndarray:
     """All fronts in their order, each as a warp takes it whole, as rows of bytes."""
-    return _bytes(_describe(tree, dtype, np.arange(tree.k.size)))
+    return _bytes(_describe(tree, tree.layout(dtype).places.panel, np.arange(tree.k.size)))
 
 
 def counted_tasks(tree: Fronts) -> tuple[int, int, int, int]:
@@ -119,11 +119,11 @@ def _sorted(tasks: np.ndarray, direction: int) -> tuple[np.ndarray, ...]:
 
 
 def _describe(
-    tree: Fronts, dtype: np.dtype, fronts: np.ndarray, *columns: np.ndarray
+    tree: Fronts, panel: np.ndarray, fronts: np.ndarray, *columns: np.ndarray
 ) -> np.ndarray:
     plan = tree.plan
     out = np.zeros(fronts.size, TASK)
-    out["panel"] = tree.layout(dtype).places.panel[fronts]
+    out["panel"] = panel[fronts]
     out["inverse"], out["pointer"] = tree.inverse[fronts], plan.pointer[fronts]
     out["start"], out["k"], out["m"] = plan.start[fronts], tree.k[fronts], tree.m[fronts]
     out["has_children"] = np.diff(plan.child_pointer)[fronts] > 0

@@ -12,8 +12,6 @@ from ..runtime.array import Array
 from . import launch, structs
 from .fronts import Fronts
 from .pattern import Pattern
-from .schedule import TILE
-from .tile_tasks import first_sent
 
 
 class Blocks(NamedTuple):
@@ -35,9 +33,10 @@ class Spare(NamedTuple):
     Attributes
     ----------
     memory : device array of bytes
-        All of it; contribution blocks that do not lie among panels come first.
+        All of it.
     sent : device array
-        Factors of diagonal tiles, as messages (common/messages.cuh).
+        What comes first: factors of diagonal tiles, as messages (common/messages.cuh), and then
+        contribution blocks that do not lie among panels, in their place too.
     values : device array
         What is factorized, if that is not what the matrix keeps.
     """
@@ -50,14 +49,13 @@ class Spare(NamedTuple):
     def of(cls, memory: Array, pattern: Pattern, apart: int) -> Spare:
         """Behind the panels in the memory that all of them share."""
         places = pattern.layout(memory.dtype).places
-        last = places.entries + messages_of(pattern)
-        rest = memory[places.panels :].view(np.uint8)
-        return cls(rest, memory[places.entries : last], memory[last : last + apart])
+        rest, last = memory[places.panels :], places.entries
+        return cls(rest.view(np.uint8), rest[: places.messages], memory[last : last + apart])
 
     @property
     def beyond(self) -> int:
-        """Bytes of messages and values."""
-        return self.sent.nbytes + self.values.nbytes
+        """Bytes of values."""
+        return self.values.nbytes
 
 
 @dataclass
@@ -106,12 +104,6 @@ class Storage:
         return sum(x.nbytes for x in arrays if x is not None) + spare
 
 
-def messages_of(tree: Fronts) -> int:
-    """Numbers that blocks send each other during a factorization."""
-    places = TILE // 16 if tree.method.indefinite else 0
-    return int(first_sent(tree)[-1]) * TILE * (tree.method.panels * TILE + places)
-
-
 def required(pattern: Fronts, dtype: np.dtype, apart: int = 0) -> int:
     """Bytes of a factor of this scalar type, and of what its computation takes besides.
 
@@ -120,9 +112,13 @@ def required(pattern: Fronts, dtype: np.dtype, apart: int = 0) -> int:
     apart : int
         Values that are factorized and are not those that the matrix keeps.
     """
+    return (sum(_sizes(pattern, dtype)) + working(pattern, dtype) + apart) * dtype.itemsize
+
+
+def working(pattern: Fronts, dtype: np.dtype) -> int:
+    """Entries of what blocks work in besides."""
     plan = launch.front_tiles(dtype, pattern.method, pattern.device.limits)
-    working = messages_of(pattern) + plan.workspace * plan.blocks + apart
-    return (sum(_sizes(pattern, dtype)) + working) * dtype.itemsize
+    return plan.workspace * plan.blocks
 
 
 def _sizes(pattern: Fronts, dtype: np.dtype) -> tuple[int, int]:
@@ -145,7 +141,7 @@ def allocate(pattern: Pattern, dtype: np.dtype, apart: int = 0) -> Storage:
     if needed > available:
         raise FactorMemoryError(needed, available)
     xp, n, method = device.xp, int(pattern.plan.start[-1]), pattern.method
-    memory = xp.empty(max(panels + messages_of(pattern) + apart, 1), dtype)
+    memory = xp.empty(max(panels + apart, 1), dtype)
     return Storage(
         memory[: max(panels, 1)],
         xp.empty(max(inverses, 1), dtype) if method.panels == 2 else None,

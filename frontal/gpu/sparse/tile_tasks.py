@@ -11,10 +11,9 @@ from ...parts import in_parts
 from ..runtime.array import Array
 from . import structs
 from .fronts import Fronts, narrow
-from .schedule import TILE
+from .schedule import TILE, followed_tiles
 
 UPPER = structs.PART_BIT
-_NARROW = 512  # fronts of a level whose last diagonal tiles are followed too
 _LARGE, _WIDE, _SQUARE = 48, 4, 16  # see _order; tiles
 
 
@@ -86,21 +85,12 @@ def _counted(names: np.ndarray) -> np.ndarray:
     return np.arange(names.size) - np.repeat(begins, np.diff(np.append(begins, names.size)))
 
 
-def followed_tiles(tree: Fronts) -> np.ndarray:
-    """How many diagonal tiles of each front others follow while they are factored.
-
-    All that other diagonal tiles wait for; and where a level has few fronts, the last one for
-    the update rows. With many, clearing the messages costs more than their earlier arrival saves.
-    """
-    schedule = tree.schedule
-    fronts = np.bincount(schedule.level[~schedule.small], minlength=schedule.levels)
-    last = (fronts[schedule.level] < _NARROW) & (tree.m > 0)
-    return np.where(schedule.small, 0, tree.pivot_tiles - ~last)
-
-
 def first_sent(tree: Fronts) -> np.ndarray:
-    """Number of each front's first diagonal tile that others follow, and one more."""
-    return np.append(0, np.cumsum(followed_tiles(tree)))
+    """Numbers of diagonal tiles that others follow: in each front and those after it, and 0.
+
+    So those of the last front come first, and what is behind them becomes free for others.
+    """
+    return np.append(0, np.cumsum(followed_tiles(tree.schedule, tree.k, tree.m)[::-1]))[::-1]
 
 
 def _order(tree: Fronts, tasks: np.ndarray) -> np.ndarray:

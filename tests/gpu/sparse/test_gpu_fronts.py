@@ -15,10 +15,10 @@ from frontal.errors import FactorMemoryError
 from frontal.gpu.runtime.limits import H200, Limits
 from frontal.gpu.sparse import factorize as front_factor
 from frontal.gpu.sparse import launch
+from frontal.gpu.sparse import schedule as schedules
 from frontal.gpu.sparse import tile_tasks as front_tasks
 from frontal.gpu.sparse.backend import GpuBackend
 from frontal.gpu.sparse.pattern import Pattern
-from frontal.gpu.sparse.storage import messages_of
 from frontal.method import CHOLESKY, LDLT, LU
 from frontal.protocol import PivotFailure, panel_offsets
 
@@ -112,14 +112,16 @@ def bordered(dtype, kind):
 def test_fronts_of_several_tiles(device, monkeypatch, kind, few, large, dtype):
     """In both orders of tasks; with last diagonal tiles that others follow, and without."""
     monkeypatch.setattr(front_tasks, "_LARGE", large)
-    monkeypatch.setattr(front_tasks, "_NARROW", few)
+    monkeypatch.setattr(schedules, "_NARROW", few)
     a = bordered(dtype, kind)
     analysis, cpu, gpu = factors(device, a, kind, 1e-8, 0, "natural")
     assert np.diff(analysis.plan.start).max() > 128
     tasks = device.download(gpu.pattern.tasks.list).reshape(-1, 4)
     assert len(np.unique(tasks, axis=0)) == len(tasks)
     followed = gpu.pattern.pivot_tiles - ((few == 0) | (gpu.pattern.m == 0))
-    assert messages_of(gpu.pattern) == 64 * 64 * followed.sum() * (1 if kind == "spd" else 2)
+    assert gpu.pattern.layout(np.dtype(dtype)).places.messages == 64 * 64 * followed.sum() * (
+        1 if kind == "spd" else 2
+    )
     check_solutions(analysis, a, gpu)
     if kind == "spd":
         wanted, found = (diagonal_and_below(analysis, x.to_host().panels) for x in (cpu, gpu))

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from frontal import problems
 from frontal.cpu.backend import CpuBackend
 from frontal.gpu.sparse import factorize as front_factor
+from frontal.gpu.sparse import schedule as schedules
 from frontal.gpu.sparse import solve_tasks
 from frontal.gpu.sparse import tile_tasks as front_tasks
 from frontal.method import LDLH, LDLT
@@ -119,7 +120,7 @@ def test_no_search_where_pivots_are_good(device, monkeypatch):
 )
 def test_columns_whose_pivots_are_too_small(device, monkeypatch, k, small, few, dtype, method):
     """Sound in their own block, but not for the rows below: the host hears which."""
-    monkeypatch.setattr(front_tasks, "_NARROW", few)
+    monkeypatch.setattr(schedules, "_NARROW", few)
     rng, n = np.random.default_rng(4), k + 30
     a = np.zeros((n, n))
     a[:k, :k] = 1e-7 * (dense(k).toarray() + 3 * np.eye(k))

@@ -14,8 +14,8 @@ import scipy.sparse as sp
 
 import frontal
 from frontal import problems
-from frontal.gpu.sparse import fronts, places, schedule, solve_tasks
-from frontal.gpu.sparse import tile_tasks as front_tasks
+from frontal.gpu.sparse import fronts, places, solve_tasks
+from frontal.gpu.sparse import schedule as schedules
 from frontal.gpu.sparse.backend import GpuBackend
 from frontal.gpu.sparse.entries import Entries
 from frontal.gpu.sparse.pattern import Pattern
@@ -118,8 +118,8 @@ def reference(name, kind, *_):
 @pytest.fixture(autouse=True)
 def tight(monkeypatch):
     """Places are taken as early as ever."""
-    monkeypatch.setattr(schedule, "_EPOCH", 1)
-    monkeypatch.setattr(schedule, "_GROUP", 1)
+    monkeypatch.setattr(schedules, "_EPOCH", 1)
+    monkeypatch.setattr(schedules, "_GROUP", 1)
     monkeypatch.setattr(places, "_SLACK", 0)
     monkeypatch.setattr(fronts, "_ROOM", 0)
     reference.cache_clear()
@@ -154,6 +154,6 @@ def test_many_fronts(device, monkeypatch, name, schedule, kind):
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_fronts_of_several_tiles(device, monkeypatch, schedule, kind, few):
     """With last diagonal tiles that others follow, and without."""
-    monkeypatch.setattr(front_tasks, "_NARROW", few)
+    monkeypatch.setattr(schedules, "_NARROW", few)
     monkeypatch.setattr(solve_tasks, "_PART", 1)
     check(device, "tiles", kind, schedule, few)

@@ -10,9 +10,16 @@ from frontal.gpu.sparse import launch
 from frontal.gpu.sparse import places as module
 from frontal.gpu.sparse import schedule as schedules
 from frontal.gpu.sparse.pattern import Pattern
-from frontal.gpu.sparse.places import place
-from frontal.gpu.sparse.schedule import Schedule, contribution_entries, make_schedule
+from frontal.gpu.sparse.places import Parts, place
+from frontal.gpu.sparse.schedule import (
+    Schedule,
+    contribution_entries,
+    followed_tiles,
+    make_schedule,
+    message_entries,
+)
 from frontal.method import CHOLESKY, LDLT, LU
+from frontal.problems import poisson3d
 
 from .test_gpu_fronts import MATRICES
 
@@ -39,17 +46,21 @@ def check_owners(places, schedule, parent, sizes):
     """Nothing has two owners, in any order that launches and waits allow."""
     time, launches = schedule.time.astype(int), schedule.small_levels
     dies = np.where(parent >= 0, time[parent], time)
-    begin = np.concatenate([places.panel, places.block, places.product])
+    after = np.cumsum(sizes.messages[::-1])[::-1]  # those of the last front come first
+    messages = places.panels + after - sizes.messages
+    assert places.messages == after[0]
+    begin = np.concatenate([places.panel, places.block, places.product, messages])
     end = begin + np.concatenate(sizes)
-    first, last = np.tile(time, 3), np.concatenate([np.full(time.size, 10**6), dies, time])
-    need = np.tile(places.need, 3)
+    first = np.append(np.tile(time, 3), np.full(time.size, -1))  # messages are cleared before all
+    last = np.concatenate([np.full(time.size, 10**6), dies, time, time])
+    need = np.tile(places.need, 4)
     assert (places.need <= np.maximum(time - launches, 0)).all()
-    assert (places.panel + sizes[0] <= places.panels).all()
+    assert (places.panel + sizes.panels <= places.panels).all()
     assert end.max(initial=0) <= places.entries
     full = np.flatnonzero(end > begin)
     for i in full:
         later = full[(begin[full] < end[i]) & (end[full] > begin[i]) & (full != i)]
-        later = later[first[later] >= first[i]]
+        later = later[(first[later] > first[i]) | ((first[later] == first[i]) & (later > i))]
         assert (first[later] > last[i]).all()
         assert (need[later] > last[i] - launches).all()  # of no matter before the first epoch
 
@@ -57,6 +68,7 @@ def check_owners(places, schedule, parent, sizes):
 @pytest.mark.parametrize("seed", range(12))
 def test_nothing_has_two_owners(seed, monkeypatch):
     monkeypatch.setattr(module, "_SLACK", seed // 4)
+    monkeypatch.setattr(module, "_MANY", 10_000 * (seed % 3))
     rng, fronts = np.random.default_rng(seed), 60
     parent = np.append(np.minimum(np.arange(1, 60) + rng.geometric(0.3, 59), 59), -1)
     parent[rng.random(fronts) < 0.05] = -1
@@ -66,13 +78,15 @@ def test_nothing_has_two_owners(seed, monkeypatch):
             time[parent[s]] = max(time[parent[s]], time[s] + rng.integers(1, 3) - (seed % 2))
     time = np.unique(time, return_inverse=True)[1].astype(np.int32)
     schedule = Schedule(time < 3, time, 3, np.empty(0, int), np.empty(0, int), time)
-    sizes = [rng.integers(1, 100, fronts) for _ in range(3)]
-    sizes[1][parent < 0] = 0
-    sizes[2][(time < 3) | (seed % 3 == 0)] = 0
-    places = place(schedule, parent, *sizes, 1000 * (seed % 4))
+    sizes = Parts(*(rng.integers(1, 100, fronts) for _ in range(4)))
+    sizes.blocks[parent < 0] = 0
+    sizes.products[(time < 3) | (seed % 3 == 0)] = 0
+    sizes.messages[(time < 3) | (seed % 5 == 0)] = 0
+    places = place(schedule, parent, sizes, 1000 * (seed % 4), 8)
+    assert places.panels % 8 == places.entries % 8 == 0
     check_owners(places, schedule, parent, sizes)
-    alive = [sum(sizes[1][(time <= t) & (time[parent] >= t)]) for t in range(time.max() + 1)]
-    assert max(sum(sizes[0]), max(alive)) <= places.entries <= sum(map(sum, sizes))
+    alive = [sum(sizes.blocks[(time <= t) & (time[parent] >= t)]) for t in range(time.max() + 1)]
+    assert max(sum(sizes.panels), max(alive)) <= places.entries <= sum(map(sum, sizes)) + 16
 
 
 @pytest.mark.parametrize("method", [CHOLESKY, LU, LDLT])
@@ -82,13 +96,78 @@ def test_parts_of_fronts_have_one_owner(device, name, method, monkeypatch):
     monkeypatch.setattr(schedules, "_GROUP", 1)
     pattern = Pattern(device, frontal.analyze(MATRICES[name](), kind="spd").plan, method, 20, 1)
     layout, small = pattern.layout(np.dtype("f4")), pattern.schedule.small
-    sizes = [layout.size, contribution_entries(pattern.m, method), layout.size.copy()]
-    if not method.indefinite:
-        sizes[2][:] = 0
-    sizes[2][small] = 0
+    blocks, products = contribution_entries(pattern.m, method), layout.size.copy()
+    products[small | (not method.indefinite)] = 0
+    tiles = followed_tiles(pattern.schedule, pattern.k, pattern.m)
+    sizes = Parts(layout.size, blocks, products, message_entries(tiles, method))
     check_owners(layout.places, pattern.schedule, pattern.plan.parent, sizes)
     for part in layout.places[:3]:
         assert (part % 4 == 0).all()
+
+
+@pytest.mark.parametrize("depth", [0, 2, 3])
+def test_large_fronts_at_the_top_come_one_after_another(depth, monkeypatch):
+    monkeypatch.setattr(schedules, "_LARGE", 3)
+    monkeypatch.setattr(schedules, "_DEPTHS", (depth,))
+    monkeypatch.setattr(schedules, "_SAVES", 2.0)  # whatever it saves
+    analysis = frontal.analyze(poisson3d(14), kind="spd", ordering="dissection")
+    plan, above = analysis.plan, analysis.plan.parent >= 0
+    schedule = make_schedule(plan, CHOLESKY, 20)
+    level, rows = schedule.level, np.diff(plan.start) + np.diff(plan.pointer)
+    assert (level[plan.parent[above]] > level[above]).all()
+    depths = np.zeros(level.size, int)
+    for s in np.flatnonzero(above)[::-1]:
+        depths[s] = depths[plan.parent[s]] + 1
+    alone = np.flatnonzero((depths < depth) & (rows > 2 * schedules.TILE))
+    assert alone.size >= (0, 0, 3, 5)[depth]
+    assert np.unique(level[alone]).size == alone.size
+    assert not np.isin(np.delete(level, alone), level[alone]).any()
+
+
+def test_fronts_above_raised_ones_come_later():
+    parent, level = np.array([2, 2, 3, -1]), np.array([0, 0, 1, 2], np.int32)
+    raised = schedules._one_by_one(parent, level, np.array([True, True, False, False]), 3)
+    np.testing.assert_array_equal(raised, [3, 4, 5, 6])
+
+
+def test_tops_of_trees_are_staggered_where_that_saves_memory(monkeypatch):
+    plan = frontal.analyze(poisson3d(16), kind="spd", ordering="dissection").plan
+    k, m = np.diff(plan.start).astype(int), np.diff(plan.pointer)
+    none, taken = np.zeros_like(k), []
+    sizes = Parts(k * (k + 2 * m), contribution_entries(m, LU), none, none)
+    for large in (1000, 2):
+        monkeypatch.setattr(schedules, "_LARGE", large)
+        schedule = make_schedule(plan, LU, 20, 1)
+        taken.append(place(schedule, plan.parent, sizes).entries)
+        check_owners(place(schedule, plan.parent, sizes), schedule, plan.parent, sizes)
+    assert taken[1] < 0.9 * taken[0]
+
+
+def test_blocks_take_the_place_of_messages():
+    time, parent = np.array([0, 1, 2, 3]), np.array([3, 3, 3, -1])
+    schedule = Schedule(np.zeros(4, bool), time, 0, np.empty(0, int), np.empty(0, int), time)
+    sizes = Parts(*np.array([[10, 10, 10, 100], [0, 60, 50, 0], [0] * 4, [60, 60, 20, 1]]))
+    places = place(schedule, parent, sizes)
+    assert (places.panels, places.messages, places.entries) == (130, 141, 130 + 141)
+    check_owners(places, schedule, parent, sizes)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_largest_are_placed_first_if_they_are_few(seed, monkeypatch):
+    """What lives long and is large has its place before the others, which fill gaps."""
+    rng, fronts = np.random.default_rng(seed), 200
+    parent = np.append(np.minimum(np.arange(1, fronts) + rng.geometric(0.1, fronts - 1), 199), -1)
+    time, none = np.arange(fronts), np.zeros(fronts, int)
+    schedule = Schedule(np.zeros(fronts, bool), time, 0, np.empty(0, int), np.empty(0, int), time)
+    sizes = Parts(none + 1, (1000 * rng.random(fronts) ** 6).astype(int), none, none)
+    found = []
+    for many in (0, 1000):
+        monkeypatch.setattr(module, "_MANY", many)
+        found.append(place(schedule, parent, sizes))
+        check_owners(found[-1], schedule, parent, sizes)
+    alive = [sizes.blocks[(time <= t) & (parent >= t)].sum() for t in time]
+    assert found[1].entries < found[0].entries
+    assert found[1].entries < 1.1 * (max(alive) + fronts)
 
 
 def test_contribution_blocks_are_packed_by_columns_of_tiles():
@@ -118,7 +197,7 @@ def test_deep_trees(device):
         pattern = Pattern(device, plan, method)
         assert not pattern.schedule.small.any()
         places = pattern.layout(np.dtype("f8")).places
-        assert places.entries < 1.1 * places.panels
+        assert places.entries - places.messages < 1.1 * places.panels
         tasks = device.download(pattern.tasks.list)
         epoch, part = tasks[:, 3] & ((1 << 30) - 1), tasks[:, 3] >> 30
         np.testing.assert_array_equal(np.unique(epoch), np.arange(pattern.schedule.epochs))

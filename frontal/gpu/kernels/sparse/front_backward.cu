@@ -63,9 +63,9 @@ __device__ __forceinline__ void subtrahend(T (&sum)[2][W], const Solve<T> &s, co
     }
     take_turns(e, to - from, ask, [&](const T(&e)[16], int q) {
         T *v = staged + (from + q) % 2 * VALUES;
-        each_value([&](int, int j, int at, int n) {
+        take_values(v, [&](int, int j, int n) {
             int z = row[q % ahead][n];
-            v[at] = z >= 0 ? take(s.z + (long long)z * W + j) : zero<T>();
+            return z >= 0 ? s.z + (long long)z * W + j : nullptr;
         });
         __syncthreads();
         if (ROWS) multiply_rows<TILE>(sum, e, v + threadIdx.x / 32 * 8);
@@ -73,11 +73,9 @@ __device__ __forceinline__ void subtrahend(T (&sum)[2][W], const Solve<T> &s, co
     });
 }
 
-// y, which nobody needs any more.
-__device__ inline T take_y(const Solve<T> &s, const SolveTask &t, int r, int j) {
-    T *y = s.y + (long long)(t.start + TILE * t.tile + r) * W + j, b = *y;
-    reset(y);
-    return b;
+// Where y is, which nobody else reads.
+__device__ inline T *place_of_y(const Solve<T> &s, const SolveTask &t, int r, int j) {
+    return s.y + (long long)(t.start + TILE * t.tile + r) * W + j;
 }
 
 // What is known of the right-hand side before the pivot tiles: y, or D⁻¹·y, less the partial sums.
@@ -103,7 +101,7 @@ __device__ inline void run_tile(const Solve<T> &s, const Fronts &tree, const Sol
         fetch_inverse(memory, inverse_of(s, t, f, t.tile, upper_last));
         if (LDL) {
             each_value([&](int r, int j, int at, int) {
-                if (r < rows) memory.b[at] = take_y(s, t, r, j);
+                if (r < rows) memory.b[at] = *place_of_y(s, t, r, j);
             });
             __syncthreads();
             each_value([&](int r, int, int at, int) {
@@ -112,7 +110,7 @@ __device__ inline void run_tile(const Solve<T> &s, const Fronts &tree, const Sol
             __syncthreads();
         }
         each_value([&](int r, int j, int at, int) {
-            T y = r >= rows ? zero<T>() : LDL ? memory.b[at] : take_y(s, t, r, j);
+            T y = r >= rows ? zero<T>() : LDL ? memory.b[at] : *place_of_y(s, t, r, j);
             memory.b[at] = r < rows ? less_partials(s, t, r, j, y) : zero<T>();
         });
     }
@@ -146,6 +144,7 @@ __device__ inline void run_tile(const Solve<T> &s, const Fronts &tree, const Sol
         if (r >= rows) return;
         int to = t.start + (moves_last ? s.place[t.start + TILE * t.tile + r] : TILE * t.tile + r);
         send(s.z + (long long)to * W + j, product_at(memory, at));
+        reset(place_of_y(s, t, r, j));
     });
 }
 

@@ -24,14 +24,11 @@ __device__ inline void fetch_vector(
     const Solve<T> &s, const Fronts &tree, const SolveTask &t, T *mine) {
     constexpr int N = SMALL_ROWS / 32;
     int lane = threadIdx.x % 32, row[N];
+    T *y = s.y + (long long)t.start * W;
 #pragma unroll
     for (int i = 0; i < N; ++i)
         row[i] = lane + 32 * i < t.m ? tree.rows[t.pointer + lane + 32 * i] : -1;
-    for (int e = lane; e < t.k * W; e += 32) {
-        T *y = s.y + (long long)t.start * W + e;
-        mine[e % W * SMALL_LD + e / W] = *y;
-        reset(y);
-    }
+    for (int e = lane; e < t.k * W; e += 32) mine[e % W * SMALL_LD + e / W] = y[e];
     if (LDL) {
         __syncwarp();
         for (int e = lane; e < t.k * W; e += 32)
@@ -41,18 +38,28 @@ __device__ inline void fetch_vector(
     // The last front that is known: few ask until then.
     if (lane == 0 && t.m) take(s.z + (long long)row[0] * W);
     __syncwarp();
+    // Right-hand sides of a row across the lanes, SMALL_ROWS / W rows at once.
 #pragma unroll
-    for (int j = 0; j < W; ++j) {
+    for (int q = 0; q < W; ++q) {
+        if (q * (SMALL_ROWS / W) >= t.m) break;
+        int from[N];
         T seen[N];
 #pragma unroll
-        for (int i = 0; i < N; ++i)
-            if (row[i] >= 0) seen[i] = look(s.z + (long long)row[i] * W + j);
+        for (int i = 0; i < N; ++i) {
+            int e = SMALL_ROWS * q + 32 * i + lane;
+            from[i] = W == 1 ? row[i] : __shfl_sync(~0u, row[(N * q + i) / W], e / W % 32);
+            if (from[i] >= 0) seen[i] = look(s.z + (long long)from[i] * W + e % W);
+        }
 #pragma unroll
-        for (int i = 0; i < N; ++i)
-            if (row[i] >= 0)
-                updates[j * SMALL_LD + lane + 32 * i] =
-                    take(s.z + (long long)row[i] * W + j, seen[i]);
+        for (int i = 0; i < N; ++i) {
+            int e = SMALL_ROWS * q + 32 * i + lane;
+            if (from[i] >= 0)
+                updates[e % W * SMALL_LD + e / W] =
+                    take(s.z + (long long)from[i] * W + e % W, seen[i]);
+        }
     }
+    // Not before, see free_row.
+    for (int e = lane; e < t.k * W; e += 32) reset(y + e);
     if (lane < W) updates[lane * SMALL_LD + t.m] = zero<T>();
     __syncwarp();
 }

@@ -41,8 +41,7 @@ __device__ __forceinline__ void subtrahend(T (&sum)[2][W], const Solve<T> &s, co
         T *v = staged + p % 2 * VALUES;
         const T *y = s.y + (long long)(t.start + TILE * p) * W;
         int rows = f.rows(p);
-        each_value(
-            [&](int r, int j, int at, int) { v[at] = r < rows ? take(y + r * W + j) : zero<T>(); });
+        take_values(v, [&](int r, int j, int) { return r < rows ? y + r * W + j : nullptr; });
         __syncthreads();
         if (upper_first && i < f.pivot_tiles) multiply_columns<paired<T>, TILE>(sum, e, v, TILE);
         else multiply_rows<TILE>(sum, e, v + threadIdx.x / 32 * 8);
@@ -63,7 +62,10 @@ __device__ inline void fetch_rows(
         sum[n] = pivots && r < rows ? pivot_row(s, t, row[n], j) : zero<T>();
     });
     receive(sum, s, t, row, rhs);
-    each_value([&](int, int, int at, int n) { b[at] = sum[n]; });
+    each_value([&](int r, int j, int at, int n) {
+        b[at] = sum[n];
+        if (pivots && r < rows) free_row(s, t, row[n], j);
+    });
 }
 
 __device__ inline void pivot_tile(

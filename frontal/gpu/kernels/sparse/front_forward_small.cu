@@ -62,8 +62,11 @@ __device__ inline void fetch_vector(const Solve<T> &s, const SolveTask &t, T *mi
         }
         receive(sum, s, t, row, rhs);
 #pragma unroll
-        for (int i = 0; i < N; ++i)
-            if (row[i] >= 0) mine[rhs[i] * SMALL_LD + (e + 32 * i) / W] = sum[i];
+        for (int i = 0; i < N; ++i) {
+            int r = (e + 32 * i) / W;
+            if (row[i] >= 0) mine[rhs[i] * SMALL_LD + r] = sum[i];
+            if (r < t.k) free_row(s, t, row[i], rhs[i]);
+        }
     }
     __syncwarp();
 }

@@ -72,13 +72,18 @@ __device__ __forceinline__ void receive(
 }
 
 // A pivot row of the right-hand side, interchanged; `row` becomes the row of the front that comes
-// here. Who reads a row, which nobody else does, makes its place free for the solution.
+// here.
 template <class T>
 __device__ inline T pivot_row(const Solve<T> &s, const SolveTask &t, int &row, int j) {
     if (moves_first) row = s.place[t.start + row];
-    T *place = s.z + (long long)(t.start + row) * W + j, b = *place;
-    reset(place);
-    return b;
+    return s.z[(long long)(t.start + row) * W + j];
+}
+
+// Who reads a pivot row, which nobody else does, makes its place free for the solution, when all
+// that it reads has come: a store to a line that is on its way holds up what comes after.
+template <class T>
+__device__ inline void free_row(const Solve<T> &s, const SolveTask &t, int row, int j) {
+    reset(s.z + (long long)(t.start + row) * W + j);
 }
 
 // LDL: v ← D⁻¹·v for row `row` of a front and one right-hand side, and for the next row if both are

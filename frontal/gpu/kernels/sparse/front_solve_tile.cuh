@@ -39,6 +39,19 @@ template <class F> __device__ inline void each_value(F f) {
     }
 }
 
+// v ← the values of a tile at place(row, right-hand side, number), or zero where that is null: all
+// are asked for before any is waited for.
+template <class T, class Place> __device__ __forceinline__ void take_values(T *v, Place place) {
+    const T *from[values_each];
+    T seen[values_each];
+    each_value([&](int r, int j, int, int n) {
+        from[n] = place(r, j, n);
+        if (from[n]) seen[n] = look(from[n]);
+    });
+    each_value(
+        [&](int, int, int at, int n) { v[at] = from[n] ? take(from[n], seen[n]) : zero<T>(); });
+}
+
 // Begin to fetch the inverse of a pivot tile, a lower triangle; zeros around it.
 template <class T>
 __device__ inline void fetch_inverse(TileMemory<T> &memory, Matrix<const T> kept) {

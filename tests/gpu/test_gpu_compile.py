@@ -83,7 +83,7 @@ SPILLED = {  # a few bytes of addresses, touched at most once a slice of operand
     ("front_tiles.cu", "c8", 90, ()): 36,
     ("front_tiles.cu", "c16", 90, ()): 336,
     ("gebrd.cu", "f8", 80, ()): 40,  # around calls, eight reads under way in each
-    ("gebrd.cu", "f8", 90, ()): 132,
+    ("gebrd.cu", "f8", 90, ()): 140,
     ("gebrd.cu", "f4", 90, ()): 108,
     ("gebrd.cu", "f8", 100, ()): 56,
     ("jacobi.cu", "f8", 90, ()): 16,

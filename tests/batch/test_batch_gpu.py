@@ -19,6 +19,9 @@ from .test_batch import matrix, values_of
 
 CASES = {"spd": poisson2d(7), "general": convdiff2d(7), "symmetric": poisson2d(7)}
 CASES["symmetric"] = CASES["symmetric"] - 2.7 * sp.eye_array(49)
+MOVED = {"general": convdiff2d(7) - 3 * sp.eye_array(49)}  # rows are interchanged,
+_SMALL = sp.diags_array(0.02 + 0.05 * np.sin(3 * np.arange(49)))
+MOVED["symmetric"] = poisson2d(7) - 4 * sp.eye_array(49) + _SMALL  # and pivots are of order 2
 
 
 @pytest.fixture(autouse=True)
@@ -110,10 +113,15 @@ def test_weak_pivots_of_one_system_on_a_device():
         assert abs(matrix(A, values[i]) @ x[i] - 1).max() < 1e-11 * abs(x[i]).max()
 
 
-@pytest.mark.parametrize("dtype", "fdFD")
-@pytest.mark.parametrize("kind", CASES)
-def test_a_warp_solves_a_whole_system(device, kind, dtype, monkeypatch):
-    A = CASES[kind].tocsc()
+@pytest.mark.parametrize(
+    ("kind", "dtype", "of"),
+    [(kind, dtype, CASES) for kind in CASES for dtype in "fdFD"]
+    + [(kind, "d", MOVED) for kind in MOVED],
+    ids=lambda x: "moved" if x is MOVED else None if isinstance(x, str) else "plain",
+)
+@pytest.mark.filterwarnings("error")  # nothing is done once more on the host
+def test_a_warp_solves_a_whole_system(device, kind, dtype, of, monkeypatch):
+    A = of[kind].tocsc()
     rng = np.random.default_rng(2)
     count = 19 if device.cuda or (kind, dtype) == ("spd", "d") else 5
     values = values_of(A, count).astype(dtype)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 
 from ..runtime.array import NULL, Array, Value
 from . import health, launch
 from .factor import GpuFactor
 from .pattern import Pattern
-from .solve_tasks import all_tasks
 
 
 class Looks:
@@ -68,12 +65,9 @@ class Looks:
         fronts, n = pattern.k.size // count, int(pattern.plan.start[-1]) // count
         kept = factor.storage.largest
         largest = NULL if kept is None else kept
-        found = self._found(
-            "look_at_pivots",
-            *(5, factor.dtype, fronts, n, self._tasks(factor.dtype), factor.storage.panels),
-            *(values.shape[1], own, values, largest),
-        )
-        return found
+        tasks, panels = pattern.all_tasks(factor.dtype), factor.storage.panels
+        of = fronts, n, tasks, panels, values.shape[1], own, values, largest
+        return self._found("look_at_pivots", 5, factor.dtype, *of)
 
     def _found(self, name: str, kinds: int, dtype: np.dtype, *arguments: Value | int) -> np.ndarray:
         pattern, device = self._pattern, self._pattern.device
@@ -82,12 +76,3 @@ class Looks:
         given = [np.int32(x) if isinstance(x, int) else x for x in (self._count, *arguments)]
         kernel(self._grid, (launch.SYSTEM_THREADS,), (*given, found))
         return device.download(found)
-
-    def _tasks(self, dtype: np.dtype) -> Array:
-        if dtype not in self._made:
-            self._made[dtype] = self._pattern.device.upload(all_tasks(self._pattern, dtype))
-        return self._made[dtype]
-
-    @cached_property
-    def _made(self) -> dict[np.dtype, Array]:
-        return {}

@@ -13,7 +13,7 @@ from ...parts import Ahead
 from ..runtime.array import Array
 from .fronts import Fronts, Layout
 from .small_tasks import SmallTasks, small_tasks
-from .solve_tasks import SolveTasks, solve_tasks
+from .solve_tasks import SolveTasks, all_tasks, solve_tasks
 from .tile_tasks import Tasks, tile_tasks
 
 Made = TypeVar("Made")
@@ -54,6 +54,16 @@ class Pattern(Fronts):
             make = partial(solve_tasks, dtype=dtype)
             self._solve_tasks[dtype] = self._made(("solve", dtype), make)
         return self._solve_tasks[dtype]
+
+    @cached_property
+    def _all_tasks(self) -> dict[np.dtype, Array]:
+        return {}
+
+    def all_tasks(self, dtype: np.dtype) -> Array:
+        """All fronts in their order, each as a warp takes it whole, with panels of this type."""
+        if dtype not in self._all_tasks:
+            self._all_tasks[dtype] = self.device.upload(all_tasks(self, dtype))
+        return self._all_tasks[dtype]
 
     def layout(self, dtype: np.dtype) -> Layout:
         """See `Fronts`."""

@@ -15,11 +15,10 @@ from ..runtime.structs import filled
 from . import health, launch, structs
 from .factor import GpuFactor
 from .pattern import Pattern
-from .solve_tasks import all_tasks, fits_warp
+from .solve_tasks import fits_warp
 
-FEWEST = (
-    4  # systems for each multiprocessor: with fewer, the fronts of a system wait for each other
-)
+# systems for each multiprocessor: with fewer, the fronts of a system wait for each other
+FEWEST = 4
 
 
 class Trees:
@@ -49,10 +48,6 @@ class Trees:
     @cached_property
     def _small(self) -> bool:
         return self._n > 0 and bool(fits_warp(self._pattern).all())
-
-    @cached_property
-    def _tasks(self) -> dict[np.dtype, Array]:
-        return {}
 
     def solved(
         self, factor: GpuFactor, trans: str, given: Array, before: Array | None, b: Array
@@ -114,9 +109,7 @@ class Trees:
 
     def _solve(self, factor: GpuFactor) -> np.ndarray:
         """The struct `Solve`, less what is for messages."""
-        pattern, dtype = self._pattern, factor.dtype
-        if dtype not in self._tasks:
-            self._tasks[dtype] = pattern.device.upload(all_tasks(pattern, dtype))
+        pattern = self._pattern
         solver = factor.storage.solver_of(pattern)
         return filled(
             pattern.device,
@@ -124,7 +117,7 @@ class Trees:
             **dict.fromkeys(("message_pointer", "slots", "y", "z", "messages", "partial")),
             ticket=None,
             count=0,
-            tasks=self._tasks[dtype],
+            tasks=pattern.all_tasks(factor.dtype),
             place=solver.place,
             inverses=solver.inverses,
             diagonal=solver.d.diagonal if solver.d else None,

@@ -96,6 +96,10 @@ class EmulatedDevice:
         """Copy a host array."""
         return np.array(array, order="C")
 
+    def call(self, function: Any, addresses: Sequence[int]) -> None:
+        """Call a function of some addresses."""
+        function(*addresses)
+
     def stays(self, array: np.ndarray) -> np.ndarray:
         """Say that an array stays where it is."""
         return array

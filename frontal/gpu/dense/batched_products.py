@@ -106,7 +106,7 @@ def run_gemm(
     if c is not None:
         refuse_alias("c", out.batch, {"a": left.batch, "b": right.batch})
     scale = beta if c is not None else 0.0
-    blas3.gemm(ta, tb, alpha, left.batch, right.batch, scale, out.batch)
+    blas3.gemm(ta, tb, alpha, left.batch, right.batch, scale, out.batch, stacked=True)
     return out.result()
 
 

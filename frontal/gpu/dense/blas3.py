@@ -36,6 +36,7 @@ def gemm(
     beta: complex,
     c: Operand,
     tile: int | None = None,
+    stacked: bool = False,
 ) -> None:
     """C = alpha op(A) op(B) + beta C for each matrix; C must not overlap A or B.
 
@@ -45,6 +46,8 @@ def gemm(
     a, b, c : Batch or Part
     tile : {0, 1, 2, 3, 4}, optional
         Tile of the kernel, from tiny to large; by size if not given.
+    stacked : bool
+        Stacks of large matrices may be left to cuBLAS, as a single one may.
 
     Raises
     ------
@@ -56,8 +59,11 @@ def gemm(
     depth, cols = op_sizes(b, trans_b)
     require("op(A), op(B) and C", (rows, c.rows), (inner, depth), (cols, c.cols))
     device, dtype = c.batch.device, c.batch.dtype
-    vendor, least = vendor_of(device), launch.tuning("gemm", device.name).vendor
-    if vendor and tile is None and vendor.gemm((trans_a, trans_b), alpha, a, b, beta, c, least):
+    vendor, numbers = vendor_of(device), launch.tuning("gemm", device.name)
+    of = (trans_a, trans_b), alpha, a, b, beta, c
+    if vendor and tile is None and vendor.gemm(*of, numbers.vendor):
+        return
+    if vendor and stacked and vendor.gemm_of_stacks(*of, numbers.stacks):
         return
     if alpha == 0:
         a, b = without_depth(a, trans_a, 1), without_depth(b, trans_b, 0)

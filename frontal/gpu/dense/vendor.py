@@ -1,7 +1,8 @@
-"""cuBLAS and cuSOLVER on one large matrix, where they measure faster than this package's kernels.
+"""cuBLAS and cuSOLVER, where they measure faster than this package's kernels: on one large matrix,
+and for products of a stack of large ones.
 
-Each function does a call and says so, or leaves it alone: a batch, a size below ``least``, a type
-that CuPy does not bind.
+Each function does a call and says so, or leaves it alone: matrices of different sizes, a size below
+``least``, a type that CuPy does not bind.
 """
 
 from __future__ import annotations
@@ -50,6 +51,36 @@ class Vendor:
         getattr(self._cublas, name)(handle, *operations, *sizes, *sources, *_place(c))
         return True
 
+    def gemm_of_stacks(
+        self,
+        trans: tuple[str, str],
+        alpha: complex,
+        a: Part,
+        b: Part,
+        beta: complex,
+        c: Part,
+        least: int,
+    ) -> bool:
+        """The same for each matrix of stacks of one size, where a matrix may serve all of C."""
+        stacks = all(x.batch.wrapper == "batched" and not x.batch.locator["p"] for x in (a, b, c))
+        depth = int(op_sizes(a, trans[0])[1][0]) if c.batch.count else 0
+        if not stacks or not _is_as_large(c, depth, least):
+            return False
+        letter = _LETTER[c.batch.dtype.char]
+        product, handles = getattr(self._cublas, f"{letter}gemmStridedBatched"), self._handles
+        scalars = np.array([alpha, beta], c.batch.dtype)
+        sizes = *(_OPERATION[x] for x in trans), int(c.rows[0]), int(c.cols[0]), depth
+        (at_a, *of_a), (at_b, *of_b), (at_c, *of_c) = map(_places, (a, b, c))
+        of_c.append(c.batch.count)
+
+        def enqueue(a: int, b: int, c: int) -> None:
+            one = scalars.ctypes.data
+            given = one, a, *of_a, b, *of_b, one + scalars.itemsize, c, *of_c
+            product(handles.get_cublas_handle(), *sizes, *given)
+
+        c.batch.device.call(enqueue, (at_a, at_b, at_c))
+        return True
+
     def syrk(
         self, uplo: str, trans: str, alpha: complex, a: Part, beta: complex, c: Part, least: int
     ) -> bool:
@@ -90,12 +121,19 @@ def _vendor() -> Vendor:
 
 
 def _is_large(c: Part, depth: int, least: int) -> bool:
-    if c.batch.wrapper != "native" or not depth:
-        return False
-    return int(c.rows[0]) * int(c.cols[0]) * depth >= least**3
+    return c.batch.wrapper == "native" and _is_as_large(c, depth, least)
+
+
+def _is_as_large(c: Part, depth: int, least: int) -> bool:
+    return depth > 0 and int(c.rows[0]) * int(c.cols[0]) * depth >= least**3
 
 
 def _place(part: Part) -> tuple[int, int]:
     """Address and leading dimension of the part of a single matrix."""
     batch, ld = part.batch, int(part.batch.ld[0])
     return int(batch.locator["a"]) + (part.i + part.j * ld) * batch.dtype.itemsize, ld
+
+
+def _places(part: Part) -> tuple[int, int, int]:
+    """The same of the first matrix of a stack, and the stride to the next."""
+    return (*_place(part), int(part.batch.locator["stride"]))

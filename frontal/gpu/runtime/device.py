@@ -96,6 +96,10 @@ class Device:
         """Say that an array stays where it is, with what is in it: nothing to do here."""
         return array
 
+    def call(self, function: Callable[..., object], addresses: Sequence[int]) -> None:
+        """Call what enqueues work of a library, on the current stream, at some addresses."""
+        function(*addresses)
+
     def memory_of(self, array: Array) -> Memory:
         """Memory of an array, for `view`."""
         return _cupy(array).data

@@ -8,10 +8,11 @@ new addresses in the places of the old ones and launches the same.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from threading import Lock
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -31,8 +32,16 @@ class _Block(NamedTuple):
     array: Array | None = None  # keeps it
 
 
+class _Ready(Protocol):
+    """What enqueues work: see `Kernel.ready`."""
+
+    def ready(
+        self, grid: Sequence[int], block: Sequence[int], table: int, shared: int = 0
+    ) -> Callable[[int], object]: ...
+
+
 class _Launch(NamedTuple):
-    kernel: Kernel
+    kernel: _Ready
     grid: Sequence[int]
     block: Sequence[int]
     arguments: tuple[bytes, ...]
@@ -126,6 +135,12 @@ class Recorder:
         """Return an entry of a kernel file, whose launches are noted."""
         return _Noted(self, self._device.kernel(file, entry, dtype, **constants))
 
+    def call(self, function: Callable[..., object], addresses: Sequence[int]) -> None:
+        """Call what enqueues work of a library at some addresses, and note that."""
+        function(*addresses)
+        kernel = _Library(function, len(addresses))
+        self.launched(kernel, (), (), [np.uint64(x) for x in addresses], 0)
+
     def took(self, array: Array, zero: bool) -> Array:
         """Note memory that was taken."""
         begin = self._device.pointer(array)
@@ -135,7 +150,7 @@ class Recorder:
 
     def launched(
         self,
-        kernel: Kernel,
+        kernel: _Ready,
         grid: Sequence[int],
         block: Sequence[int],
         arguments: Sequence[Value],
@@ -295,6 +310,22 @@ class _Noted:
     ) -> Callable[[int], object]:
         self._recorder.give_up()
         return self._kernel.ready(grid, block, table, shared)
+
+
+class _Library:
+    """What enqueues work of a library, as a kernel whose arguments are addresses."""
+
+    def __init__(self, function: Callable[..., object], count: int) -> None:
+        self._function, self._count = function, count
+
+    def ready(
+        self, grid: Sequence[int], block: Sequence[int], table: int, shared: int = 0
+    ) -> Callable[[int], object]:
+        """See `Kernel`; the stream is the current one, where libraries work anyway."""
+        places = (ctypes.c_uint64 * self._count).from_address(table)
+        addresses = [ctypes.c_uint64.from_address(place) for place in places]
+        function = self._function
+        return lambda stream: function(*[x.value for x in addresses])
 
 
 def _array(argument: Value) -> Array:

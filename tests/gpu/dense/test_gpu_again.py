@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -170,3 +171,24 @@ def test_threads_do_not_meet(gpu):
         found = list(pool.map(lambda a: batched.cholesky(a, lower=True, check=False)[0], held * 3))
     for x, a in zip(found, stacks * 3, strict=True):
         np.testing.assert_allclose(gpu.get(x), np.linalg.cholesky(a))
+
+
+def test_work_of_a_library_is_noted(gpu):
+    def copied(source, target):  # stands for a function of cuBLAS, which takes addresses
+        if gpu.device.cuda:
+            gpu.device.xp.cuda.runtime.memcpyAsync(target, source, 64, 3, gpu.device.stream())
+        else:
+            ctypes.memmove(target, source, 64)
+
+    def work(device, a, overwrite):
+        out = device.xp.empty(a.shape, a.dtype)
+        device.call(copied, (device.pointer(a), device.pointer(out)))
+        return (out,)
+
+    kept = []
+    for k in range(4):
+        (found,) = again.again(work, "a", (gpu.put(np.full((2, 2, 2), float(k))),), ())
+        kept.append(found)
+    assert isinstance(next(iter(again._known.values())), again._Call)
+    for k, found in enumerate(kept):
+        np.testing.assert_array_equal(gpu.get(found), np.full((2, 2, 2), float(k)))

@@ -41,7 +41,15 @@ def stored(rng, m, n, trans, dtype):
 
 
 def check_gemm(
-    device, dtype, wrapper, sizes, transposes=("N", "N"), tile=None, beta=None, alpha=None
+    device,
+    dtype,
+    wrapper,
+    sizes,
+    transposes=("N", "N"),
+    tile=None,
+    beta=None,
+    alpha=None,
+    stacked=False,
 ):
     rng = np.random.default_rng(7)
     beta = scalars(dtype)[1] if beta is None else beta
@@ -56,7 +64,8 @@ def check_gemm(
     frames = [
         Frame(device, x, wrapper, extra) for x, extra in zip((a, b, c), (3, 2, 1), strict=False)
     ]
-    blas3.gemm(*transposes, alpha, frames[0].batch, frames[1].batch, beta, frames[2].batch, tile)
+    a_of, b_of, c_of = (frame.batch for frame in frames)
+    blas3.gemm(*transposes, alpha, a_of, b_of, beta, c_of, tile, stacked)
     frames[0].matrices(), frames[1].matrices()
     for x, y, old, new in zip(a, b, c, frames[2].matrices(), strict=True):
         expected = alpha * (op(wide(x), transposes[0]) @ op(wide(y), transposes[1]))
@@ -214,20 +223,6 @@ def test_herk_of_small_tiles(device, dtype, tile):
 def test_syrk(device):
     check_herk(device, "c16", "vbatched", [(17, 9), (40, 33)], "U", "N", conjugate=False)
     check_herk(device, "c8", "vbatched", [(17, 9), (40, 33)], "L", "T", conjugate=False)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("trans", ["N", "T", "C"])
-def test_one_large_product_by_the_vendor(device, dtype, trans, monkeypatch):
-    if not device.cuda:
-        pytest.skip("the vendor's library is not emulated")
-    monkeypatch.setattr(launch, "tuning", lambda *_: launch.GemmTuning(vendor=1))
-    check_gemm(device, dtype, "native", [(65, 33, 48)], (trans, "N"))
-    check_gemm(device, dtype, "native", [(65, 33, 48)], ("N", trans))
-    for uplo, conjugate in itertools.product("LU", (True, False)):
-        if trans == "T" and conjugate and np.dtype(dtype).kind == "c":
-            continue  # no such product
-        check_herk(device, dtype, "native", [(65, 33)], uplo, trans, conjugate=conjugate)
 
 
 def triangle(rng, n, dtype):

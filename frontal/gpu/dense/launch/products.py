@@ -68,7 +68,8 @@ class GemmTuning:
     tall: int = field(default=1 << 30, metadata={"choices": (256, 640, 1024, 2048, 1 << 30)})
     fill: float = field(default=1.5, metadata={"choices": (0.0, 1.0, 1.5, 2.0, 4.0)})
     group: int = field(default=1024, metadata={"choices": (512, 1024, 2048)})
-    vendor: int = 512  # cube root of the m·n·k from which cuBLAS does a single matrix
+    vendor: int = 512  # cube root of the m·n·k from which cuBLAS does a single matrix,
+    stacks: int = 64  # and each of a stack
 
 
 @dataclass(frozen=True)

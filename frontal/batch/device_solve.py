@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,19 +15,11 @@ from ..gpu.sparse.system import DeviceSystem
 from ..gpu.sparse.trees import Trees
 from ..symbolic.scaling import Scaling
 from .input import Given
+from .judged import Judged, Sizes, judge
 from .substitute import Known, Report
 
 _STEPS = 5  # as for systems on the host
 _SMALL = {4: 1e-3, 8: 1e-5}  # by bytes of a real number: errors that are far from 0.01
-
-
-class _Sizes(NamedTuple):
-    """Largest moduli, and componentwise errors if wanted, (k, batch) each, on the host."""
-
-    residual: np.ndarray
-    solution: np.ndarray
-    rhs: np.ndarray
-    component: np.ndarray
 
 
 @dataclass
@@ -75,6 +66,8 @@ class _Forest:
         self.xp: Given = self.device.xp
         self.system = factor.system(trans, dtype)
         self.small = _SMALL[np.finfo(dtype).dtype.itemsize]
+        accepted = NORMWISE * self.eps, COMPONENTWISE * self.eps
+        self._limits = np.array((*accepted, *borders(factor.dtype, dtype)))
         self.badly_scaled = factor.scaling is not None
         self._moduli: DeviceSystem | None = None
         if (trans != "N") not in norms:
@@ -108,53 +101,41 @@ class _Forest:
         x, b = (xp.asfortranarray(V.astype(self.dtype)) for V in (-xp.abs(X), xp.abs(B)))
         return xp.real(self._moduli.measure(x, b)[0])
 
-    def solved(self, given: Array, before: Array | None, B: Array) -> tuple[Array, Array, _Sizes]:
+    def solved(self, given: Array, before: Array | None, B: Array) -> tuple[Array, Array, Sizes]:
         """`before` plus solutions for `given`, and what `measure` says of them."""
         if self._trees is None:
             system = self.system
             X = system.solve(given) if before is None else system.corrected(before, given)
             return X, *self.measure(X, B)
         X, R, sizes = self._trees.solved(self.factor, self.trans, given, before, B)
-        component = sizes[3] if self.badly_scaled else np.zeros_like(sizes[3])
-        component = np.where(np.isfinite(component), component, np.inf)
-        return X, R, _Sizes(sizes[0], sizes[1], sizes[2], component)
+        component = sizes[3]
+        if self.badly_scaled:
+            component[~np.isfinite(component)] = np.inf
+        else:
+            component[:] = 0
+        return X, R, Sizes(sizes[0], sizes[1], sizes[2], component)
 
-    def measure(self, X: Array, B: Array) -> tuple[Array, _Sizes]:
+    def measure(self, X: Array, B: Array) -> tuple[Array, Sizes]:
         """Residuals, and sizes of them and of vectors."""
         R = self.system.measure(X, B)[0]
         if not self.badly_scaled:
             found = self.largest(R, X, B)
-            return R, _Sizes(found[0], found[1], found[2], np.zeros_like(found[0]))
+            return R, Sizes(found[0], found[1], found[2], np.zeros_like(found[0]))
         size = self.xp.abs(R)
         part = self.xp.where(size > 0, size / self.magnitude(X, B), 0)
         found = self.largest(R, X, B, part)
         component = np.where(np.isfinite(found[3]), found[3], np.inf)
-        return R, _Sizes(found[0], found[1], found[2], component)
+        return R, Sizes(found[0], found[1], found[2], component)
 
-    def normwise(self, sizes: _Sizes) -> np.ndarray:
-        """Backward errors, (k, batch); infinite for what is no number."""
-        scale = self.norm * sizes.solution + sizes.rhs
-        error = sizes.residual / np.where(scale > 0, scale, 1.0)
-        return np.where(np.isfinite(error), error, np.inf)
-
-    def merit(self, sizes: _Sizes) -> np.ndarray:
-        """Errors in units of what is good enough."""
-        merit = self.normwise(sizes) / (NORMWISE * self.eps)
-        return np.maximum(merit, sizes.component / (COMPONENTWISE * self.eps))
+    def judged(self, sizes: Sizes) -> Judged:
+        """What sizes say of solutions."""
+        return judge(sizes, self.norm, self._limits)
 
     def chosen(self, better: np.ndarray, trial: Array, X: Array) -> Array:
         """Vectors of `trial` where `better` (k, batch), else of X."""
         mask = self.device.upload(np.ascontiguousarray(better))[:, :, None]
         found = self.xp.where(mask, self.by_system(trial), self.by_system(X))
         return found.reshape(X.shape[1], -1).T
-
-    def fine(self, sizes: _Sizes) -> np.ndarray:
-        """Systems whose errors are what rounding costs, away from the borders of the exponent."""
-        low, high, most = borders(self.factor.dtype, self.dtype)
-        norm, x, b = self.norm, sizes.solution, sizes.rhs
-        inside = (norm >= low) & (norm <= high) & (b >= low) & (b <= high)
-        inside &= (x >= low) & (x <= high) & (norm * x <= most)
-        return ((self.merit(sizes) <= 1) & (inside | (b == 0))).all(axis=0)
 
 
 def solved(
@@ -195,50 +176,46 @@ def solved(
     whole = xp.broadcast_to(xp.asarray(B), (count, k, n)).transpose(1, 0, 2)
     rhs = xp.ascontiguousarray(whole).reshape(k, -1).T
     with np.errstate(all="ignore"):
-        X, R, sizes = _refined(of, rhs, report)
-        report.error[:] = of.normwise(sizes).max(axis=0)
-        clean = of.fine(sizes)
-        condition = _estimated(of, X, rhs, R, sizes, known)
+        X, R, sizes, judged = _refined(of, rhs, report)
+        condition = _estimated(of, X, rhs, R, sizes, judged, known)
+        report.error[:], clean = judged.error, judged.fine
         report.condition[:] = np.where(clean, condition, np.nan)
         report.clean[:] = clean & (condition * np.maximum(report.error, of.eps) <= of.small)
     return of.by_system(X).transpose(1, 0, 2), report
 
 
-def _refined(of: _Forest, B: Array, report: Report) -> tuple[Array, Array, _Sizes]:
+def _refined(of: _Forest, B: Array, report: Report) -> tuple[Array, Array, Sizes, Judged]:
     """Solutions, and corrections of those systems that are not good enough while they help."""
     X, R, sizes = of.solved(B, None, B)
-    merit = of.merit(sizes)
-    active = np.ones(of.count, np.bool_)
+    judged = of.judged(sizes)
+    merit, active = judged.merit, np.ones(of.count, np.bool_)
     for _ in range(_STEPS):
         active &= (merit > 1).any(axis=0)
         if not active.any():
-            break
+            return X, R, sizes, judged
         trial, after, found = of.solved(R, X, B)
-        trial_merit = of.merit(found)
+        trial_merit = of.judged(found).merit
         better = (trial_merit < merit) & active
         halved = (better & (trial_merit <= merit / 2)).any(axis=0)
         X, R = of.chosen(better, trial, X), of.chosen(better, after, R)
-        sizes = _Sizes(*(np.where(better, a, b) for a, b in zip(found, sizes, strict=True)))
-        merit = np.where(better, trial_merit, merit)
+        sizes = Sizes(*(np.where(better, a, b) for a, b in zip(found, sizes, strict=True)))
+        judged = of.judged(sizes)
+        merit = judged.merit
         report.steps[better.any(axis=0)] += 1
         active &= halved
-    return X, R, sizes
+    return X, R, sizes, judged
 
 
 def _estimated(
-    of: _Forest, X: Array, B: Array, R: Array, sizes: _Sizes, known: Known
+    of: _Forest, X: Array, B: Array, R: Array, sizes: Sizes, judged: Judged, known: Known
 ) -> np.ndarray:
     """Condition numbers of the solutions of each system, from before or made anew for all."""
     which = int(of.trans != "N")
-    gain = of.norm * sizes.solution / sizes.rhs
-    gain = np.where(np.isfinite(gain), gain, 0.0).max(axis=0)
-    decade = np.where(gain > 0, np.round(np.log10(gain)), -400).astype(np.int64)
-    if (np.abs(known.decade[which] - decade) <= 1).all():
+    if (np.abs(known.decade[which] - judged.decade) <= 1).all():
         return known.condition[which]
-    error = np.maximum(of.normwise(sizes).max(axis=0), of.eps)
-    found = _condition(of, X, B, R, sizes.solution, error)
+    found = _condition(of, X, B, R, sizes.solution, np.maximum(judged.error, of.eps))
     found = np.where((sizes.solution > 0).any(axis=0), found, 0.0)
-    known.condition[which], known.decade[which] = found, decade
+    known.condition[which], known.decade[which] = found, judged.decade
     return found
 
 

@@ -180,9 +180,9 @@ class BatchFactor:
         there, blocks = self._blocks(b)
         report, failures = Report.empty(self._count), {}
         parts = []
-        for group, (B, restore) in zip(self._groups, blocks, strict=True):
-            X, found, lost = _solve(group.systems, trans, B)
-            parts.append(restore(X))
+        for group, block in zip(self._groups, blocks, strict=True):
+            X, found, lost = _solve(group.systems, trans, block)
+            parts.append(block.restore(X))
             for all_, own in zip(report, found, strict=True):
                 all_[group.members] = own
             failures |= {int(group.members[i]): error for i, error in lost.items()}
@@ -319,13 +319,17 @@ class BatchFactor:
         return out
 
 
-def _solve(systems: Systems, trans: str, B: Given) -> tuple[Given, Report, dict[int, Exception]]:
+def _solve(
+    systems: Systems, trans: str, block: Block
+) -> tuple[Given, Report, dict[int, Exception]]:
     """Solutions of a group; real and imaginary parts by a real factor."""
+    B = block.values
     if B.dtype.kind != "c" or systems.values.dtype.kind == "c":
-        return systems.solve(trans, B)
+        return systems.solve(trans, B, block.refuse_non_finite)
     xp = module_of(B, True)
     k, parts = B.shape[1], xp.concatenate([B.real, B.imag], axis=1)
-    X, report, failures = systems.solve(trans, xp.ascontiguousarray(parts))
+    given = xp.ascontiguousarray(parts), block.refuse_non_finite
+    X, report, failures = systems.solve(trans, *given)
     return X[:, :k] + 1j * X[:, k:], report, failures
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,7 +17,30 @@ from ..symbolic.symbolic import Symbolic
 from ..values import StoredOrder
 
 Given: TypeAlias = Vectors  # what users have: arrays of NumPy or CuPy, lists, matrices
-Block = tuple[Given, Callable[[Given], Given]]
+
+
+class Block(NamedTuple):
+    """Right-hand sides (batch or 1, k, n), and what gives solutions (batch, k, n) the shape of b.
+
+    Attributes
+    ----------
+    for_each : bool
+        b has an axis of systems.
+    """
+
+    values: Given
+    restore: Callable[[Given], Given]
+    for_each: bool
+
+    def refuse_non_finite(self) -> None:
+        """Raise if there is NaN or infinity."""
+        if bool(module_of(self.values, True).isfinite(self.values).all()):
+            return
+        B = on_host(self.values)
+        i, c, j = (int(a) for a in np.argwhere(~np.isfinite(B))[0])
+        system = (i,) if self.for_each else ()
+        index = (*system, j, *((c,) if self.restore is _turned else ()))
+        raise NonFiniteInputError("b", index, B[i, c, j].item())
 
 
 def on_host(x: Given) -> Given:
@@ -77,7 +100,7 @@ def arranged_values(
 
 
 def rhs_block(b: Given, count: int, n: int, dtype: np.dtype) -> Block:
-    """Right-hand sides (batch or 1, k, n), and what gives solutions (batch, k, n) the shape of b.
+    """Right-hand sides as a `Block`.
 
     Parameters
     ----------
@@ -107,13 +130,8 @@ def rhs_block(b: Given, count: int, n: int, dtype: np.dtype) -> Block:
     B = xp.ascontiguousarray(block, work)
     if xp is np:
         B = np.require(B, requirements=["C", "W"])
-    if not bool(xp.isfinite(B).all()):
-        B = on_host(B)
-        i, c, j = (int(a) for a in np.argwhere(~np.isfinite(B))[0])
-        of_all = (i,) if values.ndim == 3 or (values.ndim == 2 and restore is _first) else ()
-        index = (*of_all, j, *((c,) if restore is _turned else ()))
-        raise NonFiniteInputError("b", index, B[i, c, j].item())
-    return B, restore
+    for_each = values.ndim == 3 or (values.ndim == 2 and restore is _first)
+    return Block(B, restore, for_each)
 
 
 def _first(X: Given) -> Given:
@@ -134,5 +152,5 @@ def rhs_list(b: Sequence[Given], members: np.ndarray, n: int, dtype: np.dtype) -
         )
     single = not parts or parts[0].ndim == 1
     stack = np.stack([part[:, None] if single else part for part in parts])
-    B, restore = rhs_block(stack, members.size, n, dtype)
-    return B, _first if single else restore
+    block = rhs_block(stack, members.size, n, dtype)
+    return block._replace(restore=_first) if single else block

@@ -166,13 +166,17 @@ class Systems:
         of, values = self.analysis.symbolic, on_host(self.values[i])
         return of.with_values(values, is_hermitian(of.indptr, of.indices, values))
 
-    def solve(self, trans: str, B: Given) -> tuple[Given, Report, dict[int, Exception]]:
+    def solve(
+        self, trans: str, B: Given, refuse: Callable[[], None]
+    ) -> tuple[Given, Report, dict[int, Exception]]:
         """Solve all systems that have factors.
 
         Parameters
         ----------
         trans : {"N", "T", "H"}
         B : (batch, k, n) or (1, k, n) array
+        refuse : callable
+            Raises if B has NaN or infinity: is asked where a solution is not sound.
 
         Returns
         -------
@@ -185,6 +189,8 @@ class Systems:
         sound = np.flatnonzero(self.sound)
         X, report = self._engine.solve(trans, B, sound)
         unsure = sound[~report.clean[sound]].tolist()
+        if unsure or sound.size < self.count:
+            refuse()
         failures: dict[int, Exception] = {}
         for i in [*unsure, *self.singles]:
             b = on_host(B[i if B.shape[0] > 1 else 0])

@@ -104,7 +104,7 @@ def _componentwise(r, scale):
 
 
 @inner
-def _normwise(norm, residual, solution, rhs):
+def normwise(norm, residual, solution, rhs):
     """Normwise backward error, infinite if that is no number."""
     scale = norm * solution + rhs
     error = residual / scale if scale > 0 else residual
@@ -112,7 +112,7 @@ def _normwise(norm, residual, solution, rhs):
 
 
 @inner
-def _fine(error, component, norm, solution, rhs, limits):
+def is_fine(error, component, norm, solution, rhs, limits):
     """Whether errors are what rounding costs, and sizes within the `limits` of `measure`."""
     if not (error <= limits[0] and component <= limits[1]):
         return False
@@ -162,12 +162,12 @@ def measure(indptr, indices, data, flipped, badly_scaled, norm, limits, X, B, R,
             _residual(indptr, indices, data, flipped, x, b, r)
         sizes[0, c], sizes[1, c], sizes[2, c] = _largest(r), _largest(x), _largest(b)
         of = np.float64(sizes[0, c]), np.float64(sizes[1, c]), np.float64(sizes[2, c])
-        error = _normwise(norm, *of)
+        error = normwise(norm, *of)
         worst = max(worst, error)
         gain = norm * of[1] / of[2]
         if np.isfinite(gain):
             amplification = max(amplification, gain)
-        fine &= _fine(error, component, norm, of[1], of[2], limits)
+        fine &= is_fine(error, component, norm, of[1], of[2], limits)
     return worst, amplification, fine
 
 

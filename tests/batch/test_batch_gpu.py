@@ -10,7 +10,7 @@ import frontal
 from frontal.batch.device_scaling import Equilibration
 from frontal.batch.forest import forest
 from frontal.cpu.single import pattern_of
-from frontal.errors import BatchError, PerformanceWarning
+from frontal.errors import BatchError, NonFiniteInputError, PerformanceWarning
 from frontal.method import LU
 from frontal.problems import convdiff2d, poisson2d
 from frontal.protocol import panel_offsets
@@ -146,3 +146,23 @@ def test_a_warp_solves_a_whole_system(device, kind, dtype, of, monkeypatch):
             assert (abs(x - y).max(axis=(1, 2)) < 50 * eps * scale).all()
             assert (info.backward_error < 4 * eps).all()
             assert (info.refinement_steps <= 2).all()
+
+
+@pytest.mark.parametrize("backend", ["cpu", "gpu"])
+@pytest.mark.parametrize("least", [0, 1 << 20])
+def test_right_hand_sides_that_are_no_numbers_are_named(backend, least, monkeypatch):
+    monkeypatch.setattr("frontal.gpu.sparse.trees.FEWEST", least)
+    A = CASES["spd"].tocsc()
+    factors = frontal.factorize_batch(A, values_of(A, 4), kind="spd", backend=backend)
+    for shape, index in (
+        ((49,), (7,)),
+        ((4, 49), (2, 7)),
+        ((49, 3), (7, 1)),
+        ((4, 49, 3), (3, 7, 1)),
+    ):
+        for bad in (np.nan, -np.inf):
+            b = np.ones(shape)
+            b[index] = bad
+            with pytest.raises(NonFiniteInputError) as error:
+                factors.solve(b)
+            assert error.value.index == index

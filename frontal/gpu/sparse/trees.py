@@ -7,6 +7,8 @@ and where their panels lie, is as for any other matrix.
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TypeAlias
+from weakref import ReferenceType, ref
 
 import numpy as np
 
@@ -16,6 +18,8 @@ from . import health, launch, structs
 from .factor import GpuFactor
 from .pattern import Pattern
 from .solve_tasks import fits_warp
+
+Structs: TypeAlias = tuple[np.ndarray, np.ndarray]  # `Solve` and `Trees`
 
 # systems for each multiprocessor: with fewer, the fronts of a system wait for each other
 FEWEST = 4
@@ -36,6 +40,7 @@ class Trees:
         n = int(pattern.plan.start[-1]) // max(count, 1)
         self._pattern, self._count, self._n = pattern, count, n
         self._columns: dict[str, Array] = {}
+        self._last: dict[str, tuple[ReferenceType[GpuFactor], Structs]] = {}
 
     def suits(self, dtype: np.dtype) -> bool:
         """Whether there are systems enough, and of such fronts."""
@@ -101,11 +106,18 @@ class Trees:
         teams = plan.threads // 32
         blocks = min(plan.blocks, -(-self._count // teams))
         vectors = factor.values, given, before, b, X, R, sizes
-        arguments = (
-            *(self._solve(factor), self._struct(factor, trans), factor.storage.panels),
-            *(np.int32(b.shape[1]), *vectors),
-        )
+        told = *self._structs(factor, trans), factor.storage.panels
+        arguments = (*told, np.int32(b.shape[1]), *vectors)
         kernel((blocks,), (plan.threads,), arguments, plan.shared)
+
+    def _structs(self, factor: GpuFactor, trans: str) -> Structs:
+        """What kernels are told of a factor: made once for solves one after another."""
+        last = self._last.get(trans)
+        if last is not None and last[0]() is factor:
+            return last[1]
+        made = self._solve(factor), self._struct(factor, trans)
+        self._last[trans] = ref(factor), made
+        return made
 
     def _solve(self, factor: GpuFactor) -> np.ndarray:
         """The struct `Solve`, less what is for messages."""

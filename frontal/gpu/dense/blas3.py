@@ -63,7 +63,7 @@ def gemm(
     of = (trans_a, trans_b), alpha, a, b, beta, c
     if vendor and tile is None and vendor.gemm(*of, numbers.vendor):
         return
-    if vendor and stacked and vendor.gemm_of_stacks(*of, numbers.stacks):
+    if vendor and stacked and vendor.gemm_of_stacks(*of, numbers.stacks, numbers.together):
         return
     if alpha == 0:
         a, b = without_depth(a, trans_a, 1), without_depth(b, trans_b, 0)

@@ -60,22 +60,27 @@ class Vendor:
         beta: complex,
         c: Part,
         least: int,
+        together: int,
     ) -> bool:
-        """The same for each matrix of stacks of one size, where a matrix may serve all of C."""
+        """The same for each matrix of stacks of one size, where a matrix may serve all of C.
+
+        The m·n·k of all of them is to be at least `together`.
+        """
+        count = c.batch.count
         stacks = all(x.batch.wrapper == "batched" and not x.batch.locator["p"] for x in (a, b, c))
-        depth = int(op_sizes(a, trans[0])[1][0]) if c.batch.count else 0
-        if not stacks or not _is_as_large(c, depth, least):
+        depth = int(op_sizes(a, trans[0])[1][0]) if count else 0
+        work = _work(c, depth)
+        if not (stacks and work >= least**3 and count * work >= together):
             return False
         letter = _LETTER[c.batch.dtype.char]
         product, handles = getattr(self._cublas, f"{letter}gemmStridedBatched"), self._handles
         scalars = np.array([alpha, beta], c.batch.dtype)
         sizes = *(_OPERATION[x] for x in trans), int(c.rows[0]), int(c.cols[0]), depth
         (at_a, *of_a), (at_b, *of_b), (at_c, *of_c) = map(_places, (a, b, c))
-        of_c.append(c.batch.count)
+        one, other = (x.ctypes.data for x in (scalars, scalars[1:]))
 
-        def enqueue(a: int, b: int, c: int) -> None:
-            one = scalars.ctypes.data
-            given = one, a, *of_a, b, *of_b, one + scalars.itemsize, c, *of_c
+        def enqueue(a: int, b: int, c: int, _keep: np.ndarray = scalars) -> None:
+            given = one, a, *of_a, b, *of_b, other, c, *of_c, count
             product(handles.get_cublas_handle(), *sizes, *given)
 
         c.batch.device.call(enqueue, (at_a, at_b, at_c))
@@ -121,11 +126,12 @@ def _vendor() -> Vendor:
 
 
 def _is_large(c: Part, depth: int, least: int) -> bool:
-    return c.batch.wrapper == "native" and _is_as_large(c, depth, least)
+    return c.batch.wrapper == "native" and depth > 0 and _work(c, depth) >= least**3
 
 
-def _is_as_large(c: Part, depth: int, least: int) -> bool:
-    return depth > 0 and int(c.rows[0]) * int(c.cols[0]) * depth >= least**3
+def _work(c: Part, depth: int) -> int:
+    """m·n·k of the product for the first C."""
+    return int(c.rows[0]) * int(c.cols[0]) * depth if c.batch.count else 0
 
 
 def _place(part: Part) -> tuple[int, int]:

@@ -68,13 +68,16 @@ def test_products_of_stacks_by_the_vendor(device, dtype, trans, monkeypatch):
         made = object.__new__(vendor.Vendor)
         made._cublas = made._handles = Library()
         monkeypatch.setattr(blas3, "vendor_of", lambda _: made)
-    monkeypatch.setattr(launch, "tuning", lambda *_: launch.GemmTuning(vendor=9999, stacks=1))
+    monkeypatch.setattr(
+        launch, "tuning", lambda *_: launch.GemmTuning(vendor=9999, stacks=1, together=400)
+    )
     left, calls = vendor.Vendor.gemm_of_stacks, []
     monkeypatch.setattr(
         vendor.Vendor, "gemm_of_stacks", lambda *of: calls.append(left(*of)) or calls[-1]
     )
-    for sizes in ([(7, 5, 6)] * 3, [(1, 9, 2)] * 2):
+    for sizes in ([(7, 5, 6)] * 3, [(1, 20, 10)] * 2):
         for both in {(trans, "N"), ("N", trans)}:
             check_gemm(device, dtype, "batched", sizes, both, stacked=True)
     check_gemm(device, dtype, "vbatched", [(7, 5, 6), (3, 2, 1)], (trans, "N"), stacked=True)
-    assert calls == [True] * (len(calls) - 1) + [False]
+    check_gemm(device, dtype, "batched", [(7, 5, 5)] * 2, stacked=True)
+    assert calls == [True] * (len(calls) - 2) + [False] * 2

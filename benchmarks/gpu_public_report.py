@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 from gpu_cases import DTYPES
@@ -33,17 +34,32 @@ def sections(path: Path = PUBLIC) -> dict[str, str]:
         about = [f"{routine}, {DTYPES[letter].__name__}", f"{n} x {batch}"]
         shown = [f"{1e6 * times[r]:.0f}" if r in times else "" for r in RUNGS]
         least = min(times[r] for r in RUNGS[1:] if r in times)
-        rows.append([*about, *shown, f"{least / times[OURS]:.1f}"])
-    last = max(cells.values(), key=lambda r: r["date"])
-    note = (
-        f"Microseconds of a call, host included. {last['gpu']['device']}; {origin(cells.values())}."
-    )
+        rows.append([*about, *shown, f"{least / times[OURS]:.2f}"])
     header = ["function", "order x batch", "ours", "torch", "CuPy", "the faster / ours"]
-    found = {"GPU: public functions": f"{table(header, rows)}\n\n{note}"}
-    return found | _of_lists(cells, note)
+    shown = {key: r for key, r in cells.items() if key[:-1] in cases and key[-1] in RUNGS}
+    text = f"{table(header, rows)}\n\n{_note(shown)}\n\n{_summary(rows)}"
+    return {"GPU: public functions": text} | _of_lists(cells)
 
 
-def _of_lists(cells: dict[tuple, dict[str, Any]], note: str) -> dict[str, str]:
+def _note(cells: dict[tuple, dict[str, Any]]) -> str:
+    """What the figures are, and where they are from."""
+    devices = ", ".join(sorted({r["gpu"]["device"] for r in cells.values()}))
+    return f"Microseconds of a call, host included. {devices}; {origin(cells.values())}."
+
+
+def _summary(rows: list[list[str]]) -> str:
+    """How it stands over all sizes and types, by function."""
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        found.setdefault(row[0].split(",")[0], []).append(float(row[-1]))
+    lines = [
+        f"- {name}: {geometric_mean(x):.1f} in the geometric mean of {len(x)}, least {min(x):.2f}"
+        for name, x in sorted(found.items())
+    ]
+    return "The faster over ours:\n\n" + "\n".join(lines)
+
+
+def _of_lists(cells: dict[tuple, dict[str, Any]]) -> dict[str, str]:
     """The table of lists of matrices of different sizes."""
     rows, letters = [], list(DTYPES)
     cases = [key[:-1] for key in cells if key[-1] == "Batch"]
@@ -55,4 +71,5 @@ def _of_lists(cells: dict[tuple, dict[str, Any]], note: str) -> dict[str, str]:
     if not rows:
         return {}
     header = ["function", "orders x number", "list", "Batch", "device alone"]
-    return {"GPU: lists": f"{table(header, rows)}\n\n{note}"}
+    own = {key: r for key, r in cells.items() if key[:-1] in cases}
+    return {"GPU: lists": f"{table(header, rows)}\n\n{_note(own)}"}

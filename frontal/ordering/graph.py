@@ -161,7 +161,7 @@ def _copy_neighbours(indptr, indices, kept, neighbours, first, last):
 
 
 @jit
-def _count_inside(indptr, indices, nodes, label, count, first, last):
+def count_inside(indptr, indices, nodes, label, count, first, last):
     """Neighbours of some nodes among them, one place later."""
     for k in range(first, last):
         for p in range(indptr[nodes[k]], indptr[nodes[k] + 1]):
@@ -169,7 +169,8 @@ def _count_inside(indptr, indices, nodes, label, count, first, last):
 
 
 @jit
-def _copy_inside(indptr, indices, nodes, label, new_indptr, new_indices, first, last):
+def copy_inside(indptr, indices, nodes, label, new_indptr, new_indices, first, last):
+    """Put these neighbours, as they are labelled, where those of each node begin."""
     for k in range(first, last):
         q = new_indptr[k]
         for p in range(indptr[nodes[k]], indptr[nodes[k] + 1]):
@@ -186,10 +187,10 @@ def induced(graph: Graph, nodes: np.ndarray) -> Graph:
     of = graph.indptr, graph.indices, nodes, label
     ends = np.append(0, np.cumsum(graph.degree[nodes]))
     indptr = np.zeros(nodes.size + 1, np.int64)
-    in_parts(lambda *part: _count_inside(*of, indptr, *part), ends)
+    in_parts(lambda *part: count_inside(*of, indptr, *part), ends)
     np.cumsum(indptr, out=indptr)
     indices = np.empty(int(indptr[-1]), np.int32)
-    in_parts(lambda *part: _copy_inside(*of, indptr, indices, *part), ends)
+    in_parts(lambda *part: copy_inside(*of, indptr, indices, *part), ends)
     return Graph(indptr, indices, nodes.size)
 
 

@@ -14,8 +14,8 @@ from .layers import LIGHTER, cut, sort_dense
 from .leaves import Leaf, leaf_of, room
 from .running import Running, work_off
 
-PARTS = 40  # at least, of a large graph
-LEAST = 1000  # nodes of a part that is cut
+PARTS = 64  # at least, of a large graph
+LEAST = 400  # nodes of a part that is cut
 SECTION = 0.8  # times n^(2/3): of a grid, through the middle of its diagonal, and no more
 
 Ordered = tuple[np.ndarray, np.ndarray, np.ndarray]  # nodes; parent and count of each column

@@ -100,21 +100,26 @@ def _front_rows(indptr, indices, perm, iperm, start, parent, updates):
     return pointer, rows, relative
 
 
-@allocating
-def _begun(start, parent, updates):
-    """Where rows come, room for them and for their places, and fronts that have met none."""
-    fronts = parent.size
-    pointer, front = np.zeros(fronts + 1, np.int64), np.empty(fronts, FRONT)
-    for s in range(fronts):
+@inner
+def _prepare(start, parent, updates, pointer, front):
+    """Where the rows of each front come, none of which it has met."""
+    for s in range(parent.size):
         pointer[s + 1] = pointer[s] + updates[s]
         front[s].free = pointer[s]
         front[s].shift = start[s + 1] - start[s] - pointer[s]
         front[s].last, front[s].up = NONE, parent[s]
         front[s].begin, front[s].low = start[s], s
-    for s in range(fronts):
+    for s in range(parent.size):
         if parent[s] >= 0:
             front[parent[s]].low = min(front[parent[s]].low, front[s].low)
-    rows, relative = np.empty(pointer[fronts], np.int32), np.empty(pointer[fronts], np.int32)
+
+
+@allocating
+def _begun(start, parent, updates):
+    """Where rows come, room for them and for their places, and what is known of fronts."""
+    pointer, front = np.zeros(start.size, np.int64), np.empty(parent.size, FRONT)
+    _prepare(start, parent, updates, pointer, front)
+    rows, relative = np.empty(pointer[-1], np.int32), np.empty(pointer[-1], np.int32)
     return pointer, rows, relative, front
 
 

@@ -102,17 +102,17 @@ def amalgamate(
     if is_short(first):
         return Merged(*_amalgamate(first, parent, count, tie, model))
     owner, size = np.empty(parent.size, np.int32), first.size - 1
-    found = Merged(*np.empty((4, size), np.int32), np.zeros(size, np.bool_))
-    seconds = np.empty(size)
-    in_parts(lambda *part: _own_part(first, owner, *part), first)
-    given = first, parent, count, owner, *found[:4], seconds, model
-    for beyond in in_parts(lambda *part: _begin_part(*given, *part), first):
-        found.cut[beyond] = True
-    given = first, tie, *found, seconds, model
-    waiting = in_parts(lambda *part: _settle_part(*given, *part), first)
+    into, above, columns, updates = np.empty((4, size), np.int32)
+    seconds, cut = np.empty(size), np.zeros(size, np.bool_)
+    in_parts(lambda begin, end: _own_part(first, owner, begin, end), first)
+    of = first, parent, count, owner, into, above, columns, updates, seconds, model
+    for beyond in in_parts(lambda begin, end: _begin_part(*of, begin, end), first):
+        cut[beyond] = True
+    found = first, tie, into, above, columns, updates, cut, seconds, model
+    waiting = in_parts(lambda begin, end: _settle_part(*found, begin, end), first)
     if any(part.size for part in waiting):
-        _settle_rest(*given, np.concatenate(waiting))
-    return found
+        _settle_rest(*found, np.concatenate(waiting))
+    return Merged(into, above, columns, updates, cut)
 
 
 @brief

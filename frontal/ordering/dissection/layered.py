@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -139,10 +138,10 @@ class Layers(Running[Ordered | None]):
         self._graph, self._weights = graph, weights.astype(np.int32, copy=False)
         super().__init__(threads)
 
-    def _order(self, pool: ThreadPoolExecutor) -> Ordered | None:
+    def _order(self) -> Ordered | None:
         """Order and tree; None where the graph has no light separator, and is no mesh."""
         common = _Common(self._graph, self._weights, self._stop)
-        work_off([common.first()], lambda part: pool.submit(part.work))
+        work_off([common.first()], Part.work, self._threads)
         return None if common.uncut or self._stop[0] else common.whole()
 
     def __enter__(self) -> Layers:

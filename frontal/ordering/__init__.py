@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from .._typing import Sparse
 from ..machine import CPU, thread_count
 from . import auto, band, dissection, metis
-from .auto import Candidates
+from .candidates import Candidates
 from .components import Components
 from .etree import Cost, EliminationTree
 from .graph import Graph, adjacency

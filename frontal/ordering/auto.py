@@ -11,30 +11,24 @@ from ..cached import cached_property
 from ..errors import OrderingTimeout
 from ..machine import thread_count
 from . import dissection, metis
-from .amd import amd_tree
-from .components import Components, CompressedGraph, compressed
-from .etree import Cost, EliminationTree, inverse
-from .graph import Graph, dense_limit, dimension
-from .model import Model, dissected, dissection_seconds, metis_seconds
-from .nested_dissection import constrained_amd
+from .candidates import Candidates
+from .components import Components
+from .model import dissected, dissection_seconds, metis_seconds
 
 FLOOR = 1e8  # flops of minimum degree below which nothing else is worth a look
 FEWEST = 2000  # nodes from which dissection may win
 BESIDE_THREADS = 4  # from which on a dissection begins beside minimum degree
 BESIDE_NODES = 20_000  # that take minimum degree 20 milliseconds
-MANY = 8  # neighbours of a node, in the mean, from which on some may have the same
-LAYERS_NODES = 25_000, 60_000  # of solids and planes, that take minimum degree 20 milliseconds
-LAYERS_GAIN = 0.4  # of the seconds of an order by layers, by a better dissection
+LAYERS_PLANE = 60_000  # nodes of plane grids, that take minimum degree 20 milliseconds
+LAYERS_START = 0.005  # seconds that threads take to begin with layers
+LAYERS_TIME = 1.5  # times that of minimum degree, on one thread
+LAYERS_CHAIN = 0.4  # of that of minimum degree at least, on any number of threads
+LAYERS_GAIN = 0.01  # of the seconds of an order of a grid by layers, by another dissection
 PLANE = 5  # neighbours of a node, in the mean, of plane meshes, which minimum degree is good for
-SOLID_DIMENSIONS = 2.2, 3.6  # of graphs that grow like solid meshes, around each of some nodes
-PLANE_DIMENSIONS = 1.6, 2.4  # and like plane ones, some of which are grids:
-REGULAR = 0.6  # of the nodes of these have the same number of neighbours
 SEEDS = 4  # dissections, the best of which has about 0.88 times the flops of one
 SEED_GAIN = 0.06  # of the flops, by one more
 METIS_GAIN = 0.08  # of the flops, on meshes
-AMD_NODE = 8.5e-7  # seconds of minimum degree for a node of a solid mesh
 TREE_NODE = 1.8e-7  # and of the tree of another order, which minimum degree tells
-SOLID = 10.0  # times n^(4/3) and n^2: entries and flops of solid meshes by minimum degree
 SLOWED = 0.5  # of a dissection's time, by which minimum degree beside it may be slowed down
 MESH = 3.0  # times n^(2/3): mean height of the columns of meshes at most, seen by an entry
 HARD = 2.0  # times the flops that were hoped for: an expander, or hubs
@@ -43,99 +37,6 @@ CONSTRAINED_GAIN = 0.02  # of the flops, by constrained minimum degree
 CONSTRAINED_SHARE = 0.3  # of METIS's time, for that and counting
 
 log = logging.getLogger("frontal")
-
-
-class Candidates:
-    """Orders tried, and the one that makes the factorizations cheapest by the model."""
-
-    cost: Cost
-    tree: EliminationTree
-
-    def __init__(self, graph: Graph, model: Model) -> None:
-        self.graph = graph
-        self.model = model
-        self.merged = _merged(graph)
-        self.tried: dict[str, Cost] = {}
-        self.method = ""
-        self.perm = np.empty(0, np.int32)
-        self.seconds = np.inf
-
-    @cached_property
-    def compressed(self) -> Graph:
-        """The graph, with equal nodes merged if there are many."""
-        return self.graph if self.merged is None else self.merged.graph
-
-    def grows_like(self, dimensions: tuple[float, float]) -> bool:
-        """Whether the graph grows like a mesh, around each of some nodes."""
-        least, most = dimensions
-        return all(least < found < most for found in self._dimensions)
-
-    @cached_property
-    def _dimensions(self) -> list[float]:
-        graph = self.compressed
-        return [dimension(graph, graph.n * k // 4) for k in (1, 2, 3)]
-
-    def add(
-        self,
-        method: str,
-        perm: np.ndarray,
-        label: str = "",
-        tree: EliminationTree | None = None,
-    ) -> None:
-        """Count an order, if its tree is not known; keep it if it is the best so far."""
-        tree = tree or self._tree(perm)
-        cost = self.tried[label or method] = tree.cost()
-        seconds = self.model.seconds(cost)
-        log.debug("ordering %s: %s, %.3g s expected", label or method, cost, seconds)
-        if seconds < self.seconds:
-            self.method, self.perm, self.seconds = method, perm, seconds
-            self.cost, self.tree = cost, tree
-
-    def add_amd(self) -> None:
-        """Minimum degree, its dense rows by the rule of all methods here."""
-        graph, merged = self.graph, self.merged
-        dense = dense_limit(graph) / max(graph.n, 1) ** 0.5
-        if merged is None:
-            perm, tree = amd_tree(graph.indptr, graph.indices, None, dense)
-        else:
-            of = merged.graph.indptr, merged.graph.indices
-            perm, tree = amd_tree(*of, merged.weights, dense)
-            perm = merged.expand(perm)
-        known = None if tree is None else EliminationTree(perm, inverse(perm), *tree)
-        self.add("amd", perm, tree=known)
-
-    def add_layers(self, threads: int, timeout: float | None) -> bool:
-        """A dissection by layers, if there are separators; whether there are."""
-        merged = self.merged
-        of = (self.graph, None) if merged is None else (merged.graph, merged.weights)
-        with dissection.Layers(*of, threads) as run:
-            found = run.result(timeout)
-        if found is not None:
-            nodes, *tree = found
-            perm = nodes if merged is None else merged.expand(nodes)
-            self.add("layers", perm, tree=EliminationTree(perm, inverse(perm), *tree))
-        return found is not None
-
-    def _tree(self, perm: np.ndarray) -> EliminationTree:
-        """The elimination tree of an order, counted by groups of equal nodes that it keeps."""
-        merged = self.merged
-        if merged is not None:
-            group = merged.group[perm]
-            if np.count_nonzero(np.diff(group)) == merged.graph.n - 1:
-                return EliminationTree.of_groups(merged.graph, merged.weights, merged.group, perm)
-        return EliminationTree.of(self.graph, perm)
-
-    def add_constrained(self) -> None:
-        """Constrained minimum degree inside the dissection that is best so far."""
-        self.add("nesdis", constrained_amd(self.graph, self.tree))
-
-
-def _merged(graph: Graph) -> CompressedGraph | None:
-    """The graph with equal nodes merged, if there may be many and are."""
-    if graph.nnz < MANY * graph.n:
-        return None
-    merged = compressed(graph, np.arange(graph.n, dtype=np.int32))
-    return None if merged.graph is graph else merged
 
 
 def choose(found: Candidates, time_limit: float | None, threads: int | None) -> None:
@@ -167,8 +68,8 @@ def choose(found: Candidates, time_limit: float | None, threads: int | None) -> 
 
 
 def _by_layers(found: Candidates, threads: int, time_limit: float | None) -> bool:
-    """Add a dissection by layers, which many threads have sooner than minimum degree, to a mesh."""
-    if threads < BESIDE_THREADS or not _has_layers(found):
+    """Add a dissection by layers to a grid where that is soon done, or makes up for its time."""
+    if not _should_pay_by_layers(found, threads):
         return False
     try:
         return found.add_layers(threads, time_limit)
@@ -177,18 +78,19 @@ def _by_layers(found: Candidates, threads: int, time_limit: float | None) -> boo
         return False
 
 
-def _has_layers(found: Candidates) -> bool:
-    """Whether layers of breadth first searches are good separators: of solids, and plane grids.
+def _should_pay_by_layers(found: Candidates, threads: int) -> bool:
+    """Whether a grid is best dissected by layers of breadth first searches.
 
-    Of other plane meshes, where they are ragged, they make up to twice the flops of minimum degree.
+    They are as good separators there as any, and take less time. Those of other meshes are ragged,
+    and make twice the flops: a dissection on many threads is done as soon.
     """
-    graph, (solid, plane) = found.compressed, LAYERS_NODES
-    if graph.n < solid:
+    if not found.is_grid:
         return False
-    if found.grows_like(SOLID_DIMENSIONS):
-        return True
-    regular = np.bincount(graph.degree).max(initial=0) >= REGULAR * graph.n
-    return graph.n >= plane and regular and found.grows_like(PLANE_DIMENSIONS)
+    if not found.is_solid:
+        many = threads >= BESIDE_THREADS and found.compressed.n >= LAYERS_PLANE
+        return many and found.is_plane
+    seconds = max(LAYERS_TIME / threads, LAYERS_CHAIN) * found.amd_seconds + LAYERS_START
+    return seconds < found.amd_seconds + found.saving
 
 
 class _Dissections:
@@ -205,25 +107,17 @@ class _Dissections:
         """Whether the first one is likely to win against minimum degree on a mesh.
 
         If it is not, but may pay all the same, it begins beside where there are cores to spare;
-        where there are not, the graph has to grow like a solid mesh.
+        where there are not, the graph has to grow like a solid mesh, and like some mesh anywhere.
         """
         if self.found.graph.n < BESIDE_NODES or not self._dense:
             return False
-        graph, model, price = self.found.graph, self.found.model, self._price_of_whole
-        saving = model.seconds(self._likely) - model.seconds(dissected(self._likely, graph.n))
-        if price + self.found.compressed.n * TREE_NODE < self._amd_seconds + saving:
-            return self._beside or self.found.grows_like(SOLID_DIMENSIONS)
-        if not self._beside:
-            return False
-        if saving > SLOWED * price or model.crowded(self._likely):
+        found, price = self.found, self._price_of_whole
+        sooner = price + found.compressed.n * TREE_NODE < found.amd_seconds + found.saving
+        if sooner and (found.is_solid or (self._beside and found.is_mesh)):
+            return True
+        if self._beside and (found.saving > SLOWED * price or found.model.crowded(found.likely)):
             self.run = dissection.Run(self.components, 1, self.threads - 1)
         return False
-
-    @property
-    def _likely(self) -> Cost:
-        """Cost of minimum degree for a solid mesh."""
-        n = self.found.graph.n
-        return Cost(int(SOLID * n ** (4 / 3)), SOLID * n**2.0, 0)
 
     def suffice(self) -> bool:
         """Whether minimum degree is not worth its time any more: separators are those of a mesh."""
@@ -231,7 +125,7 @@ class _Dissections:
             return False
         cost, n = self.found.cost, self.found.graph.n
         meshlike = cost.flops <= MESH * cost.nnz * n ** (2 / 3)
-        return meshlike or self.found.seconds <= self._amd_seconds
+        return meshlike or self.found.seconds <= self.found.amd_seconds
 
     def should_pay(self) -> bool:
         """Whether the first one is worth the time that it still takes."""
@@ -240,10 +134,10 @@ class _Dissections:
             return True
         if found.method == "layers":
             saving = LAYERS_GAIN * found.seconds
+        elif found.model.crowded(found.cost):
+            return True
         else:
             saving = found.seconds - found.model.seconds(dissected(found.cost, found.graph.n))
-        if found.model.crowded(found.cost):
-            return True
         if self.run is not None:
             return saving > self.price - (time.monotonic() - self.since)
         # the first test spares most meshes a search for components and equal nodes
@@ -259,15 +153,10 @@ class _Dissections:
         """Seconds that one takes."""
         return dissection_seconds(self.components, self.threads)
 
-    @property
-    def _amd_seconds(self) -> float:
-        """Seconds that minimum degree takes for a solid graph."""
-        return AMD_NODE * self.found.compressed.n
-
     def add(self, deadline: float) -> float:
         """Add as many as should pay; the flops of the first over those that were hoped for."""
         found = self.found
-        by_degree = found.tried.get("amd", self._likely)
+        by_degree = found.tried.get("amd", found.likely)
         hoped = dissected(by_degree, found.graph.n).flops
         if "amd" not in found.tried and self._beside:
             hoped = np.inf  # METIS has one thread

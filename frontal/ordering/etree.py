@@ -167,8 +167,9 @@ def depths(parent):
 def _cost(parent, counts):
     """The numbers of a `Cost`."""
     entries, flops, height = np.int64(0), 0.0, 0
-    depth = depths(parent)
-    for j in range(parent.size):
+    depth = np.empty(parent.size, np.int32)  # columns on the path to the root
+    for j in range(parent.size - 1, -1, -1):
+        depth[j] = depth[parent[j]] + 1 if parent[j] >= 0 else 1
         entries += counts[j]
         flops += np.float64(counts[j]) * counts[j]
         height = max(height, depth[j])

@@ -15,8 +15,6 @@ from ..compressed import SORTED, inspect
 from ..parts import in_parts
 from ..symmetry import compare_triangles
 
-BALL = 2000  # nodes around a node that tell the dimension of a mesh
-
 
 @dataclass(frozen=True, eq=False)
 class Graph:
@@ -163,7 +161,7 @@ def _copy_neighbours(indptr, indices, kept, neighbours, first, last):
 
 
 @jit
-def _count_inside(indptr, indices, nodes, label, count, first, last):
+def count_inside(indptr, indices, nodes, label, count, first, last):
     """Neighbours of some nodes among them, one place later."""
     for k in range(first, last):
         for p in range(indptr[nodes[k]], indptr[nodes[k] + 1]):
@@ -171,7 +169,8 @@ def _count_inside(indptr, indices, nodes, label, count, first, last):
 
 
 @jit
-def _copy_inside(indptr, indices, nodes, label, new_indptr, new_indices, first, last):
+def copy_inside(indptr, indices, nodes, label, new_indptr, new_indices, first, last):
+    """Put these neighbours, as they are labelled, where those of each node begin."""
     for k in range(first, last):
         q = new_indptr[k]
         for p in range(indptr[nodes[k]], indptr[nodes[k] + 1]):
@@ -188,10 +187,10 @@ def induced(graph: Graph, nodes: np.ndarray) -> Graph:
     of = graph.indptr, graph.indices, nodes, label
     ends = np.append(0, np.cumsum(graph.degree[nodes]))
     indptr = np.zeros(nodes.size + 1, np.int64)
-    in_parts(lambda *part: _count_inside(*of, indptr, *part), ends)
+    in_parts(lambda *part: count_inside(*of, indptr, *part), ends)
     np.cumsum(indptr, out=indptr)
     indices = np.empty(int(indptr[-1]), np.int32)
-    in_parts(lambda *part: _copy_inside(*of, indptr, indices, *part), ends)
+    in_parts(lambda *part: copy_inside(*of, indptr, indices, *part), ends)
     return Graph(indptr, indices, nodes.size)
 
 
@@ -288,36 +287,6 @@ def dense_limit(graph: Graph) -> float:
     hub = max(16.0, 50.0 * graph.nnz / max(graph.n, 1))
     rare = _degrees_above(graph.indptr, hub) <= root
     return min(hub, max(16.0, 10.0 * root)) if rare else max(16.0, 10.0 * root)
-
-
-def dimension(graph: Graph, node: int) -> float:
-    """By which power of its radius the ball around a node grows: 2 in a plane mesh, 3 in a solid.
-
-    Balls of some thousand nodes are looked at, a quarter of all at most; inf where one of radius 3
-    has so many.
-
-    Examples
-    --------
-    >>> from frontal.problems import poisson2d, poisson3d
-    >>> [round(dimension(adjacency(A), 0)) for A in (poisson2d(90), poisson3d(30))]
-    [2, 3]
-    """
-    most = min(BALL, graph.n // 4)
-    seen, front, sizes = np.zeros(graph.n, np.bool_), np.array([node]), [1]
-    seen[front] = True
-    while sizes[-1] < most and front.size:
-        begin = graph.indptr[front]
-        count = graph.indptr[front + 1] - begin
-        entry = np.repeat(begin - np.cumsum(count) + count, count) + np.arange(count.sum())
-        near = graph.indices[entry]
-        front = np.unique(near[~seen[near]])
-        seen[front] = True
-        sizes.append(sizes[-1] + front.size)
-    radius = len(sizes) - 1
-    if radius < 4:
-        return math.inf
-    half = radius // 2
-    return math.log(sizes[radius] / sizes[half]) / math.log(radius / half)
 
 
 def components(graph: Graph) -> tuple[int, np.ndarray]:

@@ -19,6 +19,7 @@ from .graph import Graph
 
 ENTRY = 16  # bytes of an entry and its index
 TEAM_START = 0.02  # seconds that threads take to share a dissection's first parts
+CHAIN = 0.7  # of what one thread takes for a depth: separators that wait for each other
 METIS_COARSEST = 60.0  # nodes at which the levels of METIS end
 
 
@@ -100,11 +101,11 @@ def dissection_seconds(of: Components | Graph, threads: int) -> float:
     Of a graph it is the time that it would take if it were connected.
 
     Separators are refined by one thread each: of each depth the largest, half as large as the one
-    before, is a chain; with what threads wait for it takes as long as a depth.
+    before, is a chain; with what threads wait for it takes `CHAIN` of a depth.
     """
     graphs = [of] if isinstance(of, Graph) else _graphs(of)
     total, level = _levels_seconds(graphs, DISSECTION, leaf_of)
-    chain = min(total, level)
+    chain = min(total, CHAIN * level)
     shared = threads > 1 and max((graph.nnz for graph in graphs), default=0) >= 2 * SHARE
     start = TEAM_START if shared else DISSECTION.start
     return start + float(chain + (total - chain) / threads)

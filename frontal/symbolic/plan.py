@@ -13,7 +13,7 @@ import numpy as np
 
 from .._jit import brief, jit
 from ..parts import bounds_of, in_parts
-from .supernodes import children_of
+from .arranged import children_of
 
 
 class Plan(NamedTuple):
@@ -176,7 +176,17 @@ def _entry_maps(indptr, indices, perm, row_rank, start, pointer, rows):
     return count, source, row, column
 
 
-def make_plan(indptr, indices, perm, row_rank, method, start, parent, pointer, rows) -> Plan:
+def _relative(start, parent, pointer, rows):
+    """Position of each update row among the rows of the parent front."""
+    relative = np.empty(rows.size, np.int32)
+    of_fronts = start, parent, pointer, rows, relative
+    in_parts(lambda *part: _relative_rows(*of_fronts, *part), pointer)
+    return relative
+
+
+def make_plan(
+    indptr, indices, perm, row_rank, method, start, parent, pointer, rows, relative=None
+) -> Plan:
     """Gather every index array that a factorization of this pattern needs.
 
     Parameters
@@ -189,13 +199,12 @@ def make_plan(indptr, indices, perm, row_rank, method, start, parent, pointer, r
         Elimination position of each row of A.
     method : Method
         With one triangle, that below the diagonal of the permuted matrix is read alone.
-    start, parent, pointer, rows
-        Fronts, as `supernodes` returns them.
+    start, parent, pointer, rows, relative
+        Fronts, as in `Plan`; the last is found if it is not given.
     """
     child_pointer, children = children_of(parent)
-    relative = np.empty(rows.size, np.int32)
-    of_fronts = start, parent, pointer, rows, relative
-    in_parts(lambda *part: _relative_rows(*of_fronts, *part), pointer)
+    if relative is None:
+        relative = _relative(start, parent, pointer, rows)
     maps = _entries_below if method.one_triangle else _entry_maps
     entries = maps(indptr, indices, perm, row_rank, start, pointer, rows)
     return Plan(start, parent, pointer, rows, relative, child_pointer, children, *entries)

@@ -20,10 +20,12 @@ from ..ordering.graph import Graph, graph_of, without_diagonal
 from ..ordering.model import pace_of
 from ..parts import copied
 from . import supernodes
+from .arranged import Arranged, arrange_fronts
 from .diagonal import stranded
 from .matched import Matched, Pairs, as_csc, match_rows, order_matched, tied_columns
 from .matching import Matching
 from .plan import Plan, make_plan
+from .rows import front_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,16 +100,6 @@ class Found(NamedTuple):
     tiny: int
 
 
-class Fronts(NamedTuple):
-    """An order of elimination, and the fronts that it makes."""
-
-    ordering: Ordering
-    perm: np.ndarray
-    start: np.ndarray
-    parent: np.ndarray
-    updates: np.ndarray
-
-
 def symbolic_phase(
     matrix: Canonical,
     method: Method,
@@ -139,22 +131,17 @@ def symbolic_phase(
         matched = match_rows(matrix, method, "none" if given else choices.pairs)
     clock.start("graph")
     graph = _graph(matrix, matched)
-    fronts = _fronts(graph, matched.partner, method, choices, machine, clock)
+    chosen, fronts = _fronts(graph, matched.partner, method, choices, machine, clock)
     alone = _stranded(matrix, matched, fronts)
     if alone.size and choices.ordering != "given":
         matched = matched.tied(matrix, alone)
-        same = choices._replace(ordering=fronts.ordering.method)
-        fronts = _fronts(graph, matched.partner, method, same, machine, clock)
-    chosen, perm, start, tree, updates = fronts
-    iperm = inverse(perm)
-    pointer, rows = supernodes.front_rows(
-        graph.indptr, graph.indices, perm, iperm, start, tree, updates
-    )
+        same = choices._replace(ordering=chosen.method)
+        chosen, fronts = _fronts(graph, matched.partner, method, same, machine, clock)
+    perm, iperm, start, tree, updates = fronts
+    rows = front_rows(graph.indptr, graph.indices, perm, iperm, start, tree, updates)
     clock.start("plan")
     row_rank = iperm[matched.column_of_row]
-    plan = make_plan(
-        matrix.indptr, matrix.indices, perm, row_rank, method, start, tree, pointer, rows
-    )
+    plan = make_plan(matrix.indptr, matrix.indices, perm, row_rank, method, start, tree, *rows)
     clock.stop()
     # the user may go on to change A
     pattern = copied(matrix.indptr), copied(matrix.indices)
@@ -180,7 +167,7 @@ def _fronts(
     choices: Choices,
     machine: Callable[[float], str],
     clock: Clock,
-) -> Fronts:
+) -> tuple[Ordering, Arranged]:
     """Order a graph, build its elimination tree, and merge columns into fronts."""
     clock.start("ordering")
     work = method.panels  # LU does everything for two triangles
@@ -198,16 +185,15 @@ def _fronts(
     if method.pivots:  # which are sought in fronts: larger ones have more to choose from
         cost = cost._replace(stored=0.0)
     merged = supernodes.amalgamate(first, parent, count, tie, cost)
-    turn, start, tree, updates = supernodes.arrange_fronts(first, *merged)
-    return Fronts(chosen, perm[turn], start, tree, updates)
+    return chosen, arrange_fronts(first, merged, perm)
 
 
-def _stranded(matrix: Canonical, matched: Matched, fronts: Fronts) -> np.ndarray:
+def _stranded(matrix: Canonical, matched: Matched, fronts: Arranged) -> np.ndarray:
     """Columns that would get no pivot in these fronts, and that may be tied to others."""
     if matched.tiny is None or matched.partner is not None:
         return np.empty(0, np.int32)
     A = as_csc(matrix, matrix.indices)
-    _, alone = stranded(A, matched.tiny, inverse(fronts.perm), fronts.start)
+    _, alone = stranded(A, matched.tiny, fronts.iperm, fronts.start)
     return np.flatnonzero(alone)
 
 

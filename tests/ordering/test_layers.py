@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import threading
 import time
 
 import numpy as np
@@ -18,9 +17,10 @@ from frontal.ordering import adjacency, auto, order
 from frontal.ordering.dissection import Layers
 from frontal.ordering.dissection.layers import MARKS, cut
 from frontal.ordering.graph import Graph
+from frontal.ordering.model import pace_of
 
-from .test_dissection import GO_ON, GRAPHS, star
-from .test_ordering import is_permutation, patterns, stencil
+from .test_dissection import GO_ON, GRAPHS, at_work, star
+from .test_ordering import is_permutation, patterns, stencil, thinned
 
 layered = importlib.import_module("frontal.ordering.dissection.layered")
 
@@ -169,13 +169,13 @@ def test_nodes_with_very_many_neighbours_come_last():
 
 
 def test_ends_in_time():
-    graph, before = adjacency(stencil(60, 60, 60)), threading.active_count()
+    graph, before = adjacency(stencil(60, 60, 60)), at_work()
     with pytest.raises(OrderingTimeout, match="time limit"):
         order(graph, "layers", time_limit=0.0)
     end = time.monotonic() + 30
-    while threading.active_count() > before and time.monotonic() < end:
+    while at_work() > before and time.monotonic() < end:
         time.sleep(0.01)
-    assert threading.active_count() <= before
+    assert at_work() <= before
 
 
 def triangles(n: int) -> sp.csc_array:
@@ -195,8 +195,8 @@ def hubs(n: int) -> sp.csc_array:
     return sp.csc_array((np.ones(i.size), (i, j)), shape=(n, n))
 
 
-def test_auto_cuts_meshes_on_many_threads(monkeypatch):
-    monkeypatch.setattr(auto, "LAYERS_NODES", (2500, 2500))
+def test_auto_cuts_grids(monkeypatch):
+    monkeypatch.setattr(auto, "LAYERS_PLANE", 2500)
     plane, many = adjacency(stencil(60, 60)), {"threads": auto.BESIDE_THREADS}
     found = order(plane, **many)
     assert list(found.tried) == ["layers"]
@@ -207,6 +207,25 @@ def test_auto_cuts_meshes_on_many_threads(monkeypatch):
     assert "layers" not in order(sp.csc_array(EXPANDER), **many).tried
     assert "layers" not in order(triangles(4000), **many).tried
     assert "layers" not in order(hubs(4000), **many).tried
-    assert order(stencil(16, 16, 16), **many).method == "layers"
+    solid = stencil(20, 20, 20)
+    assert "layers" not in order(thinned(solid), **many).tried
+    for threads in (1, 2, 16):
+        assert list(order(solid, threads=threads).tried) == ["layers"]
+    gpu = pace_of("gpu", 1)
+    assert list(order(solid, threads=1, **gpu).tried) == ["amd"]  # which is done sooner
     equal = sp.csc_array(np.ones((3100, 3100)))  # nodes, of which one is left
     assert "layers" not in order(equal, **many).tried
+
+
+def test_a_crowded_grid_is_not_dissected_twice():
+    solid = adjacency(stencil(20, 20, 20))
+    assert list(order(solid, threads=1, room=1.0).tried) == ["layers"]
+
+
+@pytest.mark.parametrize("shape", [(11, 11, 11), (16, 8, 8)])
+def test_layers_of_boxes_are_parallel_to_faces(shape):
+    graph = adjacency(stencil(*shape, box=True))
+    names, ones = np.arange(graph.n, dtype=np.int32), np.ones(graph.n, np.int32)
+    _, zero, one, weight, _ = separated(graph, names, ones, 0)
+    assert weight == shape[1] * shape[2]
+    assert min(zero, one) >= 0.4 * graph.n

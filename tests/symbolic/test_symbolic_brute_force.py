@@ -21,10 +21,11 @@ from frontal.ordering import order
 from frontal.ordering.components import Components
 from frontal.ordering.etree import EliminationTree
 from frontal.ordering.graph import adjacency
+from frontal.symbolic.arranged import arrange_fronts
 from frontal.symbolic.matched import match_rows
 from frontal.symbolic.matching import Matching
 from frontal.symbolic.pairs import symmetric_pairs
-from frontal.symbolic.supernodes import arrange_fronts
+from frontal.symbolic.supernodes import Merged
 from frontal.symbolic.symbolic import Choices
 
 from ..conftest import fronts_cost
@@ -54,9 +55,10 @@ def postorders(parent, node=-1):
 def check_order(parent, updates):
     n = len(parent)
     own = np.arange(n + 1, dtype=np.int32)
-    turn, start, tree, sizes = arrange_fronts(
-        own, own[:-1], np.array(parent, np.int32), np.ones(n, np.int32), updates.astype(np.int32)
-    )
+    ones, none = np.ones(n, np.int32), np.zeros(n, np.bool_)
+    found = Merged(own[:-1], np.array(parent, np.int32), ones, updates.astype(np.int32), none)
+    turn, back, start, tree, sizes = arrange_fronts(own, found, own[:-1])
+    assert np.array_equal(turn[back], own[:-1])
     assert np.array_equal(start, own)
     assert np.array_equal(sizes, updates[turn])
     assert np.array_equal(np.where(tree >= 0, turn[tree], -1), np.array(parent)[turn])

@@ -142,12 +142,12 @@ class Run(Running[np.ndarray]):
         self._components, self._seed = components, seed
         super().__init__(threads)
 
-    def _order(self, pool: ThreadPoolExecutor) -> np.ndarray:
+    def _order(self) -> np.ndarray:
         found = [Component(one, self._stop) for one in self._components.compressed]
         threads = self._threads
         with ThreadPoolExecutor(threads) as helpers:
             ready = [component.whole(self._seed, helpers, threads) for component in found]
-            work_off(ready, lambda part: pool.submit(part.work, helpers, threads))
+            work_off(ready, lambda part: part.work(helpers, threads), threads)
         return self._components.assemble([component.perm for component in found])
 
     def __enter__(self) -> Run:

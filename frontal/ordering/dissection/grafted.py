@@ -12,39 +12,49 @@ import numpy as np
 from ..._jit import jit
 from ...parts import in_parts
 from ..etree import postordered_tree
-from ..graph import Graph
+from ..graph import Graph, copy_inside, count_inside
 from .leaves import Leaf
 
 
 @jit
-def _of_roots(indptr, indices, label, others, root, beside, roots):
-    """The graph of roots and, after them, of other nodes: (indptr, indices).
+def _count_around(label, root, beside, begin):
+    """Count the edges of the roots from both ends, one place later, and add up all counts.
 
-    `label` is the number of each of these in it, and -1 for what is in a leaf; root ``root[e]`` is
-    next to the node ``beside[e]``.
+    `label` is the number of each node that is in no leaf.
     """
-    n = roots + others.size
-    begin = np.zeros(n + 1, np.int64)
     for e in range(root.size):
         begin[root[e] + 1] += 1
         begin[label[beside[e]] + 1] += 1
-    for k in range(others.size):
-        for p in range(indptr[others[k]], indptr[others[k] + 1]):
-            begin[roots + k + 1] += label[indices[p]] >= 0
-    for k in range(n):
+    for k in range(begin.size - 1):
         begin[k + 1] += begin[k]
-    free, near = begin[:-1].copy(), np.empty(begin[n], np.int32)
+
+
+@jit
+def _put_around(label, root, beside, begin, near):
+    """Put the edges of the roots where the neighbours of each node end."""
+    free = begin[1:].copy()
     for e in range(root.size):
         one, other = root[e], label[beside[e]]
+        free[one] -= 1
+        free[other] -= 1
         near[free[one]], near[free[other]] = other, one
-        free[one] += 1
-        free[other] += 1
-    for k in range(others.size):
-        for p in range(indptr[others[k]], indptr[others[k] + 1]):
-            if label[indices[p]] >= 0:
-                near[free[roots + k]] = label[indices[p]]
-                free[roots + k] += 1
-    return begin, near
+
+
+def _of_roots(
+    graph: Graph, others: np.ndarray, root: np.ndarray, beside: np.ndarray, roots: int
+) -> Graph:
+    """The graph of roots and, after them, of other nodes; ``root[e]`` is next to ``beside[e]``."""
+    label = np.full(graph.n, -1, np.int32)
+    label[others] = np.arange(roots, roots + others.size)
+    begin = np.zeros(roots + others.size + 1, np.int64)
+    of = graph.indptr, graph.indices, others, label
+    ends = np.append(0, np.cumsum(graph.indptr[others + 1] - graph.indptr[others]))
+    in_parts(lambda *part: count_inside(*of, begin[roots:], *part), ends)
+    _count_around(label, root, beside, begin)
+    near = np.empty(int(begin[-1]), np.int32)
+    in_parts(lambda *part: copy_inside(*of, begin[roots:], near, *part), ends)
+    _put_around(label, root, beside, begin, near)
+    return Graph(begin, near, roots + others.size)
 
 
 @jit
@@ -119,15 +129,12 @@ def _tree_of_roots(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The tree of all roots and, after them, the other nodes, as of `postordered_tree`."""
     roots, none = int(first[-1]), others[:0]
-    n = roots + others.size
-    label = np.full(graph.n, -1, np.int32)
-    label[others] = np.arange(roots, n)
     own = zip(leaves, first[:-1], strict=True)
     root = np.concatenate([none, *(leaf.root + np.int32(at) for leaf, at in own)])
     beside = np.concatenate([none, *(leaf.beside for leaf in leaves)])
-    indptr, indices = _of_roots(graph.indptr, graph.indices, label, others, root, beside, roots)
     size = np.concatenate([np.ones(roots, np.int32), weights[others]])
-    return postordered_tree(Graph(indptr, indices, n), np.arange(n, dtype=np.int32), size)
+    nodes = np.arange(size.size, dtype=np.int32)
+    return postordered_tree(_of_roots(graph, others, root, beside, roots), nodes, size)
 
 
 def _places(sizes: list[np.ndarray], perm: np.ndarray, rank: np.ndarray) -> np.ndarray:

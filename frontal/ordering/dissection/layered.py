@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 
 from ..graph import Graph, dense_limit
+from ..shape import has_no_triangles
 from .grafted import graft
-from .layers import cut, sort_dense
+from .layers import LIGHTER, cut, sort_dense
 from .leaves import Leaf, leaf_of, room
 from .running import Running, work_off
 
-PARTS = 40  # at least, of a large graph
-LEAST = 1000  # nodes of a part that is cut
+PARTS = 64  # at least, of a large graph
+LEAST = 400  # nodes of a part that is cut
+SECTION = 0.8  # times n^(2/3): of a grid, through the middle of its diagonal, and no more
 
 Ordered = tuple[np.ndarray, np.ndarray, np.ndarray]  # nodes; parent and count of each column
 
@@ -41,11 +42,17 @@ class _Common:
         self._labels: list[np.ndarray] = []  # room for threads; append and pop are atomic
 
     def first(self) -> Part:
-        """All nodes but those with very many neighbours, which come last."""
-        names = np.empty(self.graph.n, np.int32)
-        self.size = int(sort_dense(self.graph.indptr, dense_limit(self.graph), self.mark, names))
-        self.separate(self.size, names[self.size :])
-        return Part(self, names[: self.size], 0, 0, 0)
+        """All nodes but those with very many neighbours, which come last.
+
+        The layers of a grid without triangles are as light from any corner.
+        """
+        names, limit = np.empty(self.graph.n, np.int32), dense_limit(self.graph)
+        size, corner = map(int, sort_dense(self.graph.indptr, limit, self.mark, names))
+        self.size = size
+        self.separate(size, names[size:])
+        if has_no_triangles(self.graph):
+            return Part(self, names[:size], 0, corner, int(SECTION * size ** (2 / 3) / LIGHTER))
+        return Part(self, names[:size], 0, 0, 0)
 
     def order(self, first: int, names: np.ndarray) -> None:
         """Order some nodes, which come to a place, by minimum degree."""
@@ -131,10 +138,10 @@ class Layers(Running[Ordered | None]):
         self._graph, self._weights = graph, weights.astype(np.int32, copy=False)
         super().__init__(threads)
 
-    def _order(self, pool: ThreadPoolExecutor) -> Ordered | None:
+    def _order(self) -> Ordered | None:
         """Order and tree; None where the graph has no light separator, and is no mesh."""
         common = _Common(self._graph, self._weights, self._stop)
-        work_off([common.first()], lambda part: pool.submit(part.work))
+        work_off([common.first()], Part.work, self._threads)
         return None if common.uncut or self._stop[0] else common.whole()
 
     def __enter__(self) -> Layers:

@@ -17,41 +17,49 @@ from .graph import SEPARATOR, Weighted
 from .improve import make_work, refine
 
 SEARCHES = 3  # at most
-BAND = 6  # layers on either side to which a separator may move
+BAND = 3  # layers on either side to which a separator may move
 MARKS = SEARCHES + 1  # numbers that a part has for its nodes
 LEAST_SIDE = 0.1  # of the weight
 HEAVY = 4.0  # times n^(2/3): a separator of no mesh
 LIGHT = 1.05  # times sqrt(n): one that is as light as in a plane square
-LIGHTER = 0.75  # of the one above: another search would find none that is much lighter
+LIGHTER = 0.5  # of the one above: another search would find none that is much lighter
+FACE = 0.1  # of the best layer: where the last one has as much, the part ends with a face
 
 
 @jit
 def sort_dense(indptr, most, mark, names):
-    """All nodes, those with more than `most` neighbours at the end; returns how many others are.
+    """All nodes, those with more than `most` neighbours at the end.
 
-    The mark of these is 0, that of dense ones -1.
+    The mark of these is -1, that of all others 0. Returns how many these are, and the place of
+    the first of them with fewest neighbours: a corner of grids.
     """
-    first, last = 0, names.size
+    first, last, fewest, corner = 0, names.size, names.size, 0
     for v in range(names.size):
-        if indptr[v + 1] - indptr[v] > most:
+        degree = indptr[v + 1] - indptr[v]
+        if degree > most:
             last -= 1
             names[last], mark[v] = v, -1
         else:
             names[first], mark[v] = v, 0
+            if degree < fewest:
+                fewest, corner = degree, first
             first += 1
-    return first
+    return first, corner
 
 
 @inner
-def _search(indptr, indices, weights, mark, own, names, start, queue, first, below, stop):
+def _search(indptr, indices, weights, mark, own, names, starts, queue, first, below, stop):
     """Put the nodes that are marked `own` into a queue, layer by layer, and mark them anew.
 
-    Layer k is ``queue[first[k] : first[k + 1]]``; all before it weigh ``below[k]``. Between
-    components there is an empty one. Returns how many there are; 0 if nobody waits any more.
+    Layer k is ``queue[first[k] : first[k + 1]]``, the first one `starts`; all before it weigh
+    ``below[k]``. Between components there is an empty one. Returns how many there are; 0 if nobody
+    waits any more.
     """
     count = scan = begin = 0
-    end, heavy = 1, np.int64(0)
-    queue[0], mark[start], first[0] = start, own + 1, 0
+    end, heavy = starts.size, np.int64(0)
+    first[0] = 0
+    for k in range(end):
+        queue[k], mark[starts[k]] = starts[k], own + 1
     while stop[0] == 0:
         below[count], tail = heavy, end
         for q in range(begin, end):
@@ -88,6 +96,22 @@ def _best_layer(below, count):
         if side > LEAST_SIDE * below[count] and share < least:
             best, least = k, share
     return best, least
+
+
+@allocating
+def _next_starts(queue, first, below, count, best, turn):
+    """Where the next search begins: in the last layer, with all of it if it is a face.
+
+    The second search of a part that ends with faces begins at one node of one of them: the third
+    comes back from the face that is opposite to it, by layers that are parallel to it.
+    """
+    last, n = first[count - 1], queue.size
+    end, found = below[count] - below[count - 1], below[best + 1] - below[best]
+    face = best >= 0 and end >= FACE * found
+    if face and turn > 0:
+        return queue[last:].copy()
+    at = last + (n - last) // 4 if face or turn > 0 else n - 1
+    return queue[at : at + 1].copy()
 
 
 @allocating
@@ -200,16 +224,15 @@ def cut(indptr, indices, weights, mark, place, begin, names, start, above, stop)
     queue, kept = np.empty(n, np.int32), np.empty(n, np.int32)
     first, below = np.empty(2 * n + 2, np.int64), np.empty(2 * n + 2, np.int64)
     layers, sums, layer, layered = first[:0], below[:0], np.int64(0), np.int64(0)
-    least = np.inf
+    least, starts = np.inf, np.full(1, start, np.int32)
     for turn in range(SEARCHES):
         of = indptr, indices, weights, mark, own
-        count = _search(*of, names, start, queue, first, below, stop)
+        count = _search(*of, names, starts, queue, first, below, stop)
         if count == 0:
             break
         own += 1
         k, share = _best_layer(below, count)
-        last = first[count - 1]
-        start = queue[n - 1] if turn == 0 else queue[last + (n - last) // 4]
+        starts = _next_starts(queue, first, below, count, k, turn)
         if k >= 0 and share < least:
             least, layer, layered = share, k, count
             layers, sums = first[: count + 1].copy(), below[: count + 1].copy()

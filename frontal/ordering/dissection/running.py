@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import concurrent.futures
+import heapq
+import itertools
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -18,22 +20,80 @@ Part = TypeVar("Part", bound=Any)
 Found = TypeVar("Found")
 
 
-def work_off(ready: list[Part], submit: Callable[[Part], Future[list[Part]]]) -> None:
+class _Open(Generic[Part]):
+    """Parts that wait, and how many are not done: waiting ones and those at work."""
+
+    def __init__(self, parts: list[Part]) -> None:
+        self._changed = threading.Condition()
+        self._count = itertools.count()
+        self._waiting: list[tuple[int, int, Part]] = []
+        self._open = 0
+        self.error: BaseException | None = None
+        self._add(parts)
+
+    def _add(self, parts: list[Part]) -> None:
+        self._open += len(parts)
+        for part in parts:
+            heapq.heappush(self._waiting, (-part.names.size, next(self._count), part))
+
+    def take(self) -> Part | None:
+        """The largest part that waits; None once there will be none any more."""
+        with self._changed:
+            while not self._waiting and self._open:
+                self._changed.wait()
+            return heapq.heappop(self._waiting)[-1] if self._open else None
+
+    def done(self, parts: list[Part]) -> None:
+        """A part is done, which leaves others; who asks next has one of them."""
+        with self._changed:
+            if self._open:
+                self._add(parts)
+                self._open -= 1
+            if not self._open:
+                self._changed.notify_all()
+            elif len(parts) > 1:
+                self._changed.notify(len(parts) - 1)
+
+    def failed(self, error: BaseException) -> None:
+        """Nothing of what waits is worth its time any more."""
+        with self._changed:
+            self._open, self.error = 0, error
+            self._changed.notify_all()
+
+
+def work_off(parts: list[Part], work: Callable[[Part], list[Part]], threads: int) -> None:
     """Work off parts, each of which may leave smaller ones, the largest first.
 
     Parameters
     ----------
-    ready : list
-        Parts, which have `names`.
-    submit : callable
-        Begins to work on one.
+    parts : list
+        They have `names`.
+    work : callable
+        Works on one; what it raises is raised here, once no thread is at work any more.
+    threads : int
+        How many work, this one included.
     """
-    open_: set[Future[list[Part]]] = set()
-    while ready or open_:
-        ready.sort(key=lambda part: -part.names.size)
-        open_ |= {submit(part) for part in ready}
-        done, open_ = concurrent.futures.wait(open_, return_when=FIRST_COMPLETED)
-        ready = [part for future in done for part in future.result()]
+    open_ = _Open(parts)
+
+    def member() -> None:
+        try:
+            while (part := open_.take()) is not None:
+                open_.done(work(part))
+        except BaseException as error:
+            open_.failed(error)
+
+    crew = []
+    try:
+        for _ in range(threads - 1):
+            crew.append(threading.Thread(target=member, daemon=True))
+            crew[-1].start()
+    except RuntimeError:  # no memory for its stack, or no more threads may be
+        crew.pop()
+    member()
+    for thread in crew:
+        thread.join()
+    if open_.error is not None:
+        raise open_.error
 
 
 class Running(ABC, Generic[Found]):
@@ -77,13 +137,12 @@ class Running(ABC, Generic[Found]):
         self._stop[0] = 1
 
     @abstractmethod
-    def _order(self, pool: ThreadPoolExecutor) -> Found:
+    def _order(self) -> Found:
         """What is waited for."""
 
     def _work(self) -> None:
         try:
-            with ThreadPoolExecutor(self._threads) as pool:
-                self._future.set_result(self._order(pool))
+            self._future.set_result(self._order())
         except BaseException as error:
             self._future.set_exception(error)
 

@@ -1,0 +1,163 @@
+"""Orders that were tried, and the best of them by the model."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+
+from ..cached import cached_property
+from . import dissection
+from .amd import amd_tree
+from .components import CompressedGraph, compressed
+from .etree import Cost, EliminationTree, inverse
+from .graph import Graph, dense_limit
+from .model import Model, dissected
+from .nested_dissection import constrained_amd
+from .shape import dimension, regularity
+
+MANY = 8  # neighbours of a node, in the mean, from which on some may have the same
+SOLID_DIMENSIONS = 2.2, 3.6  # of graphs that grow like solid meshes, around each of some nodes
+PLANE_DIMENSIONS = 1.6, 2.4  # and like plane ones
+DIMENSIONS = 0.0, 5.0  # and like any
+REGULAR = 0.6  # of the nodes of a grid have the same number of neighbours
+AMD_NEIGHBOUR = 1.4e-7  # seconds of minimum degree for a neighbour of a node in a solid mesh
+SOLID = 10.0  # times n^(4/3) and n^2: entries and flops of solid meshes by minimum degree
+
+log = logging.getLogger("frontal")
+
+
+class Candidates:
+    """Orders tried, and the one that makes the factorizations cheapest by the model."""
+
+    cost: Cost
+    tree: EliminationTree
+
+    def __init__(self, graph: Graph, model: Model) -> None:
+        self.graph = graph
+        self.model = model
+        self.merged = _merged(graph)
+        self.tried: dict[str, Cost] = {}
+        self.method = ""
+        self.perm = np.empty(0, np.int32)
+        self.seconds = np.inf
+
+    @cached_property
+    def compressed(self) -> Graph:
+        """The graph, with equal nodes merged if there are many."""
+        return self.graph if self.merged is None else self.merged.graph
+
+    def _grows_like(self, dimensions: tuple[float, float]) -> bool:
+        least, most = dimensions
+        return all(least < found < most for found in self._dimensions)
+
+    @cached_property
+    def _dimensions(self) -> list[float]:
+        graph = self.compressed
+        return [dimension(graph, graph.n * k // 4) for k in (1, 2, 3)]
+
+    @cached_property
+    def is_solid(self) -> bool:
+        """Whether the graph grows like a solid mesh."""
+        return self._grows_like(SOLID_DIMENSIONS)
+
+    @cached_property
+    def is_plane(self) -> bool:
+        """Whether it grows like a plane mesh."""
+        return self._grows_like(PLANE_DIMENSIONS)
+
+    @cached_property
+    def is_mesh(self) -> bool:
+        """Whether it grows like any mesh, and not like a circuit or a graph with hubs."""
+        return self._grows_like(DIMENSIONS)
+
+    @cached_property
+    def is_grid(self) -> bool:
+        """Whether few numbers of neighbours occur nearly everywhere in a mesh.
+
+        With quadratic elements two do in a solid; in the plane, they may in any triangulation.
+        """
+        return regularity(self.compressed, 2 if self.is_solid else 1) >= REGULAR
+
+    @cached_property
+    def likely(self) -> Cost:
+        """Cost of minimum degree, if the graph is a solid mesh."""
+        n = self.graph.n
+        return Cost(int(SOLID * n ** (4 / 3)), SOLID * n**2.0, 0)
+
+    @cached_property
+    def hoped(self) -> Cost:
+        """Cost of a dissection then."""
+        return dissected(self.likely, self.graph.n)
+
+    @property
+    def saving(self) -> float:
+        """Seconds of all factorizations that it saves."""
+        return self.model.seconds(self.likely) - self.model.seconds(self.hoped)
+
+    @property
+    def amd_seconds(self) -> float:
+        """Seconds that minimum degree takes for a solid graph."""
+        return AMD_NEIGHBOUR * self.compressed.nnz
+
+    def add(
+        self,
+        method: str,
+        perm: np.ndarray,
+        label: str = "",
+        tree: EliminationTree | None = None,
+    ) -> None:
+        """Count an order, if its tree is not known; keep it if it is the best so far."""
+        tree = tree or self._tree(perm)
+        cost = self.tried[label or method] = tree.cost()
+        seconds = self.model.seconds(cost)
+        log.debug("ordering %s: %s, %.3g s expected", label or method, cost, seconds)
+        if seconds < self.seconds:
+            self.method, self.perm, self.seconds = method, perm, seconds
+            self.cost, self.tree = cost, tree
+
+    def add_amd(self) -> None:
+        """Minimum degree, its dense rows by the rule of all methods here."""
+        graph, merged = self.graph, self.merged
+        dense = dense_limit(graph) / max(graph.n, 1) ** 0.5
+        if merged is None:
+            perm, tree = amd_tree(graph.indptr, graph.indices, None, dense)
+        else:
+            of = merged.graph.indptr, merged.graph.indices
+            perm, tree = amd_tree(*of, merged.weights, dense)
+            perm = merged.expand(perm)
+        known = None if tree is None else EliminationTree(perm, inverse(perm), *tree)
+        self.add("amd", perm, tree=known)
+
+    def add_layers(self, threads: int, timeout: float | None) -> bool:
+        """A dissection by layers, if there are separators; whether there are."""
+        merged = self.merged
+        of = (self.graph, None) if merged is None else (merged.graph, merged.weights)
+        with dissection.Layers(*of, threads) as run:
+            found = run.result(timeout)
+        if found is not None:
+            nodes, *tree = found
+            perm = nodes if merged is None else merged.expand(nodes)
+            self.add("layers", perm, tree=EliminationTree(perm, inverse(perm), *tree))
+        return found is not None
+
+    def _tree(self, perm: np.ndarray) -> EliminationTree:
+        """The elimination tree of an order, counted by groups of equal nodes that it keeps."""
+        merged = self.merged
+        if merged is not None:
+            group = merged.group[perm]
+            if np.count_nonzero(np.diff(group)) == merged.graph.n - 1:
+                return EliminationTree.of_groups(merged.graph, merged.weights, merged.group, perm)
+        return EliminationTree.of(self.graph, perm)
+
+    def add_constrained(self) -> None:
+        """Constrained minimum degree inside the dissection that is best so far."""
+        self.add("nesdis", constrained_amd(self.graph, self.tree))
+
+
+def _merged(graph: Graph) -> CompressedGraph | None:
+    """The graph with equal nodes merged, if there may be many and are."""
+    if graph.nnz < MANY * graph.n:
+        return None
+    merged = compressed(graph, np.arange(graph.n, dtype=np.int32))
+    return None if merged.graph is graph else merged

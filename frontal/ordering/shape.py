@@ -1,0 +1,114 @@
+"""What a graph is like: how it grows around a node, and whether it is a grid."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .._jit import brief, jit
+from .graph import Graph
+
+BALL = 250  # times the neighbours of a node: nodes around one that tell the dimension of a mesh
+MOST = 256  # neighbours that are counted apart
+SAMPLES = 100  # nodes that are looked at for triangles
+FEW = 16  # neighbours, at most, of nodes of grids without
+
+
+@jit
+def _ball_sizes(indptr, indices, node, most, sizes):
+    """How many nodes are within 0, 1, 2, ... edges of a node, until there are `most`; how often."""
+    n = indptr.size - 1
+    seen, queue = np.zeros(n, np.bool_), np.empty(n, np.int32)
+    seen[node], queue[0] = True, node
+    begin, end, radius = 0, 1, 0
+    sizes[0] = 1
+    while end < most and begin < end:
+        tail = end
+        for q in range(begin, end):
+            for p in range(indptr[queue[q]], indptr[queue[q] + 1]):
+                u = indices[p]
+                if not seen[u]:
+                    seen[u] = True
+                    queue[tail] = u
+                    tail += 1
+        begin, end = end, tail
+        radius += 1
+        sizes[radius] = end
+    return radius
+
+
+def dimension(graph: Graph, node: int) -> float:
+    """By which power of its radius the ball around a node grows: 2 in a plane mesh, 3 in a solid.
+
+    Balls of some thousand nodes are looked at, a quarter of all at most; inf where one of radius 3
+    has so many.
+
+    Examples
+    --------
+    >>> from frontal.ordering.graph import adjacency
+    >>> from frontal.problems import poisson2d, poisson3d
+    >>> [round(dimension(adjacency(A), 0)) for A in (poisson2d(90), poisson3d(30))]
+    [2, 3]
+    """
+    most = min(BALL * (2 + graph.nnz // max(graph.n, 1)), graph.n // 4)
+    sizes = np.zeros(max(most, 1) + 1, np.int64)
+    radius = int(_ball_sizes(graph.indptr, graph.indices, node, most, sizes))
+    if radius < 4:
+        return math.inf
+    half = radius // 2
+    return math.log(sizes[radius] / sizes[half]) / math.log(radius / half)
+
+
+@brief
+def _frequencies(indptr):
+    """How many nodes have 0, 1, 2, ... neighbours."""
+    count = np.zeros(MOST, np.int64)
+    for i in range(indptr.size - 1):
+        count[min(indptr[i + 1] - indptr[i], MOST - 1)] += 1
+    return count
+
+
+def regularity(graph: Graph, kinds: int) -> float:
+    """Share of the nodes that have one of the `kinds` most frequent numbers of neighbours.
+
+    Examples
+    --------
+    >>> from frontal.ordering.graph import adjacency
+    >>> from frontal.problems import poisson2d
+    >>> regularity(adjacency(poisson2d(10)), 1), regularity(adjacency(poisson2d(10)), 2)
+    (0.64, 0.96)
+    """
+    count = np.sort(_frequencies(graph.indptr)[:-1])
+    return int(count[-kinds:].sum()) / max(graph.n, 1)
+
+
+@jit
+def _has_no_triangles(indptr, indices):
+    n = indptr.size - 1
+    for k in range(min(SAMPLES, n)):
+        v = k * n // min(SAMPLES, n)
+        near = indices[indptr[v] : indptr[v + 1]]
+        if near.size > FEW:
+            return False
+        for u in near:
+            for p in range(indptr[u], indptr[u + 1]):
+                for w in near:
+                    if indices[p] == w:
+                        return False
+    return True
+
+
+def has_no_triangles(graph: Graph) -> bool:
+    """Whether neighbours are never next to each other, of some nodes, which all have few.
+
+    So it is in grids whose nodes have neighbours along axes alone.
+
+    Examples
+    --------
+    >>> from frontal.ordering.graph import adjacency
+    >>> from frontal.problems import elasticity3d, poisson3d
+    >>> [has_no_triangles(adjacency(A)) for A in (poisson3d(5), elasticity3d(3))]
+    [True, False]
+    """
+    return bool(_has_no_triangles(graph.indptr, graph.indices))

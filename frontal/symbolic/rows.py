@@ -1,0 +1,291 @@
+"""The update rows of every front, and their places in its parent, by walks up the assembly tree.
+
+Row i has entries in the fronts on the ways from those of its neighbours that are eliminated before
+it up to its own. Rows are taken one after the other: so those of each front are found in ascending
+order, and the last one that a front has is the one that is on its way (Liu 1986, of columns).
+
+Threads take parts of the fronts, in each those whose subtrees lie in it. The rows of the others
+come after, from those of their children and their own columns.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._jit import allocating, brief, inner, jit
+from ..parts import in_parts, is_short
+
+NONE = -1
+
+
+# What a walk reads of a front lies together: one record is half a cache line.
+FRONT = np.dtype(
+    [
+        ("free", np.int64),  # the place of its next row
+        ("shift", np.int64),  # from the place of a row to that among the front's own
+        ("last", np.int32),  # the row that it met last
+        ("up", np.int32),  # its parent, where walks go on to it
+        ("begin", np.int32),  # its first pivot column
+        ("low", np.int32),  # the first front of its subtree
+    ]
+)
+
+
+class _Rows(NamedTuple):
+    """Fronts, and their rows as far as they are known.
+
+    Attributes
+    ----------
+    indptr, indices, perm, iperm
+        The graph, and its nodes in the order of their elimination.
+    at : (n,) int32 array
+        The front of each node.
+    start, parent, pointer, rows, relative
+        As in `Plan`.
+    front : (f,) FRONT array
+        What is known of each front.
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    perm: np.ndarray
+    iperm: np.ndarray
+    at: np.ndarray
+    start: np.ndarray
+    parent: np.ndarray
+    pointer: np.ndarray
+    rows: np.ndarray
+    relative: np.ndarray
+    front: np.ndarray
+
+
+def front_rows(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    perm: np.ndarray,
+    iperm: np.ndarray,
+    start: np.ndarray,
+    parent: np.ndarray,
+    updates: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Update rows of every front, ascending: pointer (int64), rows and relative (int32).
+
+    The rows of a front are those of its children and of its own columns, less its pivot columns.
+    Pointer, rows and relative are those of a `Plan`.
+    """
+    if is_short(indptr):
+        return _front_rows(indptr, indices, perm, iperm, start, parent, updates)
+    at = np.empty(perm.size, np.int32)
+    pointer, rows, relative, front = _begin(start, parent, updates)
+    of = _Rows(indptr, indices, perm, iperm, at, start, parent, pointer, rows, relative, front)
+    in_parts(lambda *part: _name_part(perm, start, at, *part), pointer + start)
+    around = indices.size // max(perm.size, 1)  # neighbours of a column, which are looked at, too
+    rest = in_parts(lambda *part: _find_rows(of, *part), pointer + start * np.int64(1 + around))
+    if any(part.size for part in rest):
+        _find_rest(of, np.concatenate(rest))
+    return pointer, rows, relative
+
+
+@brief
+def _front_rows(indptr, indices, perm, iperm, start, parent, updates):
+    """As `front_rows`, at once."""
+    at, fronts = np.empty(perm.size, np.int32), parent.size
+    pointer, rows, relative, front = _begun(start, parent, updates)
+    of = _Rows(indptr, indices, perm, iperm, at, start, parent, pointer, rows, relative, front)
+    _name(perm, start, at, 0, fronts)
+    none = np.empty(0, np.int32)
+    _find(of, 0, fronts, none, none, none)
+    return pointer, rows, relative
+
+
+@inner
+def _prepare(start, parent, updates, pointer, front):
+    """Where the rows of each front come, none of which it has met."""
+    for s in range(parent.size):
+        pointer[s + 1] = pointer[s] + updates[s]
+        front[s].free = pointer[s]
+        front[s].shift = start[s + 1] - start[s] - pointer[s]
+        front[s].last, front[s].up = NONE, parent[s]
+        front[s].begin, front[s].low = start[s], s
+    for s in range(parent.size):
+        if parent[s] >= 0:
+            front[parent[s]].low = min(front[parent[s]].low, front[s].low)
+
+
+@allocating
+def _begun(start, parent, updates):
+    """Where rows come, room for them and for their places, and what is known of fronts."""
+    pointer, front = np.zeros(start.size, np.int64), np.empty(parent.size, FRONT)
+    _prepare(start, parent, updates, pointer, front)
+    rows, relative = np.empty(pointer[-1], np.int32), np.empty(pointer[-1], np.int32)
+    return pointer, rows, relative, front
+
+
+@jit
+def _begin(start, parent, updates):
+    return _begun(start, parent, updates)
+
+
+@inner
+def _name(perm, start, at, first, last):
+    """Tell each node of some fronts which one is its own."""
+    for s in range(first, last):
+        for j in range(start[s], start[s + 1]):
+            at[perm[j]] = s
+
+
+@jit
+def _name_part(perm, start, at, first, last):
+    _name(perm, start, at, first, last)
+
+
+@inner
+def _climb(front, rows, relative, i, s, child):
+    """Put row i into a front and those above it, up to one that has it.
+
+    `child` is where the row is in a child of the front, if it is.
+    """
+    while s >= 0 and front[s].last != i:
+        front[s].last = i
+        q = front[s].free
+        front[s].free = q + 1
+        rows[q] = i
+        if child >= 0:
+            relative[child] = q + front[s].shift
+        child, s = q, front[s].up
+    if s >= 0 and child >= 0:
+        # it is one of the front's pivot columns, or the last row that was put there
+        relative[child] = min(i - front[s].begin, front[s].free - 1 + front[s].shift)
+
+
+@allocating
+def _by_row(row, front, child, low, high):
+    """Sort pairs of a row, from `low` on and below `high`, and a front; returns extents first."""
+    begin = np.zeros(high - low + 1, np.int32)
+    for k in range(row.size):
+        begin[row[k] - low + 1] += 1
+    for k in range(high - low):
+        begin[k + 1] += begin[k]
+    free = begin[:-1].copy()
+    fronts, children = np.empty(row.size, np.int32), np.empty(child.size, np.int64)
+    for k in range(row.size):
+        q = free[row[k] - low]
+        free[row[k] - low] = q + 1
+        fronts[q] = front[k]
+        if child.size > 0:
+            children[q] = child[k]
+    return begin, fronts, children
+
+
+@inner
+def _neighbours(of, s):
+    """How many the columns of a front have."""
+    count = np.int64(0)
+    for j in range(of.start[s], of.start[s + 1]):
+        count += of.indptr[of.perm[j] + 1] - of.indptr[of.perm[j]]
+    return count
+
+
+@inner
+def _stay_inside(of, first, last):
+    """Let walks end before fronts that are not of a part; returns the neighbours of its columns."""
+    room = np.int64(0)
+    for s in range(first, last):
+        above = of.parent[s]
+        if above >= last or of.front[above].low < first:
+            of.front[s].up = NONE
+        room += _neighbours(of, s)
+    return room
+
+
+@inner
+def _find(of, first, last, row, own, rest):
+    """Find the rows up to the end of a part of fronts from `first` on whose subtrees begin there.
+
+    Later rows, with the front of a neighbour in `own`, and all other fronts are told, and how many
+    they are.
+    """
+    indptr, indices, perm, iperm, at, start, _, _, rows, relative, front = of
+    pairs = others = 0
+    for s in range(first, last):
+        inside = front[s].low >= first
+        if not inside:
+            rest[others] = s
+            others += 1
+        for i in range(start[s], start[s + 1]):
+            front[s].last = i
+            v = perm[i]
+            for p in range(indptr[v], indptr[v + 1]):
+                t = at[indices[p]]
+                if t < s:
+                    if t >= first and front[t].last != i and front[t].low >= first:
+                        _climb(front, rows, relative, i, t, NONE)
+                elif t >= last and inside:
+                    row[pairs], own[pairs] = iperm[indices[p]], s
+                    pairs += 1
+    return pairs, others
+
+
+@jit
+def _find_rows(of, first, last):
+    """Find the rows of fronts from `first` on whose subtrees begin there; returns all others."""
+    # No page of what is not needed is ever touched.
+    row, own = np.empty((2, _stay_inside(of, first, last)), np.int32)
+    rest = np.empty(last - first, np.int32)
+    pairs, others = _find(of, first, last, row, own, rest)
+    if pairs > 0:
+        low, end, none = of.start[last], of.perm.size, np.empty(0, np.int64)
+        begin, fronts, _ = _by_row(row[:pairs], own[:pairs], none, low, end)
+        for i in range(low, end):
+            for k in range(begin[i - low], begin[i - low + 1]):
+                _climb(of.front, of.rows, of.relative, i, fronts[k], NONE)
+    return rest[:others].copy()
+
+
+@allocating
+def _left(of, rest):
+    """Rows that fronts have of their own columns, and of children with theirs: where it is there.
+
+    The places of children's rows in the pivot columns of their parents are told at once.
+    """
+    indptr, indices, perm, iperm, at, start, parent, pointer, rows, relative, front = of
+    late, room = np.zeros(parent.size, np.bool_), np.int64(0)
+    for s in rest:
+        late[s], front[s].up = True, parent[s]
+        room += _neighbours(of, s)
+    for s in range(parent.size):
+        if not late[s] and parent[s] >= 0 and late[parent[s]]:
+            room += pointer[s + 1] - pointer[s]
+    row, own, child = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int64)
+    pairs = 0
+    for s in rest:
+        for j in range(start[s], start[s + 1]):
+            for p in range(indptr[perm[j]], indptr[perm[j] + 1]):
+                if at[indices[p]] > s:
+                    row[pairs], own[pairs], child[pairs] = iperm[indices[p]], s, NONE
+                    pairs += 1
+    for s in range(parent.size):
+        t = parent[s]
+        if late[s] or t < 0 or not late[t]:
+            continue
+        for q in range(pointer[s], pointer[s + 1]):
+            if rows[q] < start[t + 1]:
+                relative[q] = rows[q] - start[t]
+            else:
+                row[pairs], own[pairs], child[pairs] = rows[q], t, q
+                pairs += 1
+    return row[:pairs], own[:pairs], child[:pairs]
+
+
+@jit
+def _find_rest(of, rest):
+    """Find the rows of fronts whose children, of other parts, have theirs."""
+    front, n = of.front, of.perm.size
+    begin, fronts, children = _by_row(*_left(of, rest), 0, n)
+    for i in range(n):
+        if begin[i] < begin[i + 1]:
+            front[of.at[of.perm[i]]].last = i
+        for k in range(begin[i], begin[i + 1]):
+            _climb(front, of.rows, of.relative, i, fronts[k], children[k])

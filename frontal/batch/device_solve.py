@@ -10,11 +10,11 @@ import numpy as np
 from ..accuracy import COMPONENTWISE, NORMWISE, borders, eps_of
 from ..gpu.runtime.array import Array
 from ..gpu.sparse.entries import Entries
+from ..gpu.sparse.equilibration import Scales
 from ..gpu.sparse.factor import GpuFactor
 from ..gpu.sparse.prepared import Prepared
 from ..gpu.sparse.system import DeviceSystem
 from ..gpu.sparse.trees import Trees
-from ..symbolic.scaling import Scaling
 from .input import Given
 from .substitute import Known, Report
 
@@ -37,8 +37,7 @@ class _Moduli:
 
     entries: Entries
     values: Array
-    scaling: Scaling | None
-    scales: tuple[Array | None, Array | None]
+    scales: Scales
     hermitian: bool
     storage: Prepared
 
@@ -75,7 +74,7 @@ class _Forest:
         self.xp: Given = self.device.xp
         self.system = factor.system(trans, dtype)
         self.small = _SMALL[np.finfo(dtype).dtype.itemsize]
-        self.badly_scaled = factor.scaling is not None
+        self.badly_scaled = factor.scales[0] is not None
         self._moduli: DeviceSystem | None = None
         if (trans != "N") not in norms:
             zero = self.xp.zeros((factor.symbolic.n, 1), dtype)
@@ -99,7 +98,6 @@ class _Forest:
             given = _Moduli(
                 entries=factor.entries,
                 values=xp.abs(factor.values).astype(factor.values.dtype),
-                scaling=factor.scaling,
                 scales=factor.scales,
                 hermitian=False,
                 storage=factor.storage,

@@ -29,7 +29,11 @@ class Sweeps(Protocol):
     """What a factor on the host or on a device does for vectors on the host."""
 
     symbolic: Symbolic
-    scaling: Scaling | None
+
+    @property
+    def scaling(self) -> Scaling | None:
+        """See `NumericFactor`."""
+        ...
 
     @property
     def matrix(self) -> Canonical:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..runtime.array import Array
 from . import launch
+from .equilibration import KERNELS, Equilibration
 from .factorize import Factorization, tile_constants
 from .matrix import DeviceMatrix
 from .pattern import Pattern
@@ -41,6 +42,8 @@ class Prepared(Storage):
         Overwrites the factor.
     solver : Solver or None
         Solves with it.
+    equilibration : Equilibration or None
+        Scales the values of the matrix.
     begun : Begun or None
         What was launched before anybody asked for a factor.
     at_once : dict
@@ -49,6 +52,7 @@ class Prepared(Storage):
 
     factorization: Factorization | None = None
     solver: Solver | None = None
+    equilibration: Equilibration | None = None
     begun: Begun | None = None
     at_once: dict[str, object] = field(default_factory=dict)
 
@@ -85,7 +89,7 @@ class Prepared(Storage):
         """What factorizes a matrix, whose values are put where it reads them."""
         matrix.settle(self)
         room = self.room(pattern, matrix.values, matrix.apart(self.panels.dtype))
-        matrix.put_scaled(room)
+        self.equilibration = matrix.scale(room, self.equilibration)
         return self.factorization_of(pattern, room, tiny)
 
     def renew_solver(self) -> None:
@@ -123,6 +127,8 @@ def begin_kernels(pattern: Pattern, dtype: np.dtype) -> None:
     if few:
         perturb = {"PERTURB": int(method.pivots)}
         found.insert(0, ("front_small.cu", method.constants | perturb))
+    if method.scaling:
+        found.insert(0, (KERNELS, {}))
     found += [("system.cu", method.constants), ("condition.cu", {})]
     if method.pivots:
         found.append(("front_pivots.cu", method.constants))

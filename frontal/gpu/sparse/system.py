@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ...accuracy import Errors
-from ...symbolic.scaling import Scaling
 from ..runtime.array import NULL, Array, Value
 from ..runtime.graph import Launch
 from . import health, launch
 from .condition import DeviceProbes
 from .entries import Entries
+from .equilibration import Scales
 from .prepared import Prepared
 from .substitute import Sweeps
 
@@ -40,8 +40,7 @@ class Resident(Protocol):
 
     entries: Entries
     values: Array
-    scaling: Scaling | None
-    scales: tuple[Array | None, Array | None]
+    scales: Scales
     hermitian: bool
     storage: Prepared
 
@@ -121,7 +120,7 @@ class DeviceSystem:
         self.dtype, self.eps = dtype, float(np.finfo(dtype).eps)
         self._storage = resident.storage  # not the factor, which keeps this
         self.most = widest(entries.n)
-        self._badly_scaled = resident.scaling is not None
+        self._badly_scaled = resident.scales[0] is not None
         panels = resident.storage.panels
         self._kernels = {
             name: self._kernel(name, of.dtype)

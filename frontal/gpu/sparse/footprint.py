@@ -13,7 +13,9 @@ from ...symbolic.symbolic import Symbolic
 from ..runtime.device import Device
 from ..runtime.limits import Limits
 from . import launch, structs
+from .at_once import MOST
 from .fronts import Fronts
+from .probing import WIDTH
 from .schedule import TILE
 from .solve_tasks import TASK, counted_tasks
 from .storage import required
@@ -22,7 +24,8 @@ from .tile_tasks import left_of_diagonals
 
 _VECTORS = 3  # beside messages: right-hand sides, solutions, and residuals,
 _REFINED = 2  # and another solution and its residual where pivots ask for it,
-_PROBES = 8  # or instead of residuals the vectors that condition numbers are estimated with
+_PROBES = 8  # or instead of residuals the vectors that condition numbers are estimated with,
+_WEIGHTS = 1  # unless messages have room for these: then weights alone
 
 
 def index_bytes(tree: Fronts) -> int:
@@ -109,10 +112,13 @@ def _solve_bytes(
 ) -> int:
     """Bytes of messages that are not in the spare memory, and of vectors, or of new values."""
     n, (*_, partials) = int(tree.plan.start[-1]), counted_tasks(tree)
-    row = launch.solve_width(dtype, rhs) * dtype.itemsize
+    beside = dtype == values  # a right-hand side, probes
+    row = launch.solve_width(dtype, max(rhs, WIDTH if beside else 1)) * dtype.itemsize
     sizes = [count * row for count in (n, tree.plan.relative.size, TILE * partials, n)]
     places, _ = fitted(sizes, spare)
     beyond = sum(size for size, place in zip(sizes, places, strict=True) if place is None)
     all_of = _VECTORS + _REFINED * tree.method.indefinite
-    vectors = n * max(all_of * rhs, (_VECTORS - 1) * rhs + _PROBES)
-    return beyond + max(vectors, nnz) * values.itemsize
+    probes = _WEIGHTS if beside else _PROBES
+    vectors = n * max(all_of * rhs, (_VECTORS - 1) * rhs + probes)
+    kept = _VECTORS * n * (beside and rhs == 1 and n <= MOST)
+    return beyond + (kept + max(vectors, nnz)) * values.itemsize

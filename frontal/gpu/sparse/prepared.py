@@ -13,6 +13,7 @@ from .equilibration import KERNELS, Equilibration
 from .factorize import Factorization, tile_constants
 from .matrix import DeviceMatrix
 from .pattern import Pattern
+from .probing import WIDTH
 from .storage import State, Storage, allocate
 from .substitute import Solver
 
@@ -121,7 +122,6 @@ def begin_kernels(pattern: Pattern, dtype: np.dtype) -> None:
     What takes longest, or is needed first, comes first.
     """
     method, limits = pattern.method, pattern.device.limits
-    large, small = (f(dtype, 1, limits) for f in (launch.front_solve, launch.front_solve_small))
     found = [("front_tiles.cu", tile_constants(method, launch.front_tiles(dtype, method, limits)))]
     few = pattern.schedule.small.any()
     if few:
@@ -133,9 +133,14 @@ def begin_kernels(pattern: Pattern, dtype: np.dtype) -> None:
     if method.pivots:
         found.append(("front_pivots.cu", method.constants))
     flips: tuple[dict[str, int], ...] = ({}, {"FLIP": 1}) if method.panels == 2 else ({},)
-    for flip in flips:  # a condition number takes both
-        for way in ("forward", "backward"):
-            found.append((f"front_{way}.cu", large.constants | method.constants | flip))
-            if few:
-                found.append((f"front_{way}_small.cu", small.constants | method.constants | flip))
+    for width in (WIDTH, 1):  # of a first solution with its condition number, and of others
+        large, small = (
+            f(dtype, width, limits) for f in (launch.front_solve, launch.front_solve_small)
+        )
+        for flip in flips if width > 1 else flips[:1]:
+            for way in ("forward", "backward"):
+                found.append((f"front_{way}.cu", large.constants | method.constants | flip))
+                if few:
+                    more = small.constants | method.constants | flip
+                    found.append((f"front_{way}_small.cu", more))
     pattern.device.begin(found, dtype)

@@ -163,8 +163,11 @@ class System(Protocol):
         """X by the factors alone."""
         ...
 
-    def solved(self, B: Vectors) -> tuple[Vectors, Vectors, Errors]:
-        """X by the factors alone, and what `measure` says of it."""
+    def solved(self, B: Vectors, probing: bool = False) -> tuple[Vectors, Vectors, Errors]:
+        """X by the factors alone, and what `measure` says of it.
+
+        `probing`, it will be asked to be `estimated`.
+        """
         ...
 
     def empty(self, n: int, k: int) -> Vectors:
@@ -181,6 +184,28 @@ class System(Protocol):
 
     def chosen(self, better: np.ndarray, trial: Vectors, X: Vectors) -> Vectors:
         """Columns of `trial` where `better`, else those of X, which may be overwritten."""
+        ...
+
+    def estimated(
+        self,
+        X: Vectors,
+        B: Vectors,
+        solution: np.ndarray,
+        error: float,
+        small: float,
+        roughly: bool,
+    ) -> float | None:
+        """By how much the error of X may exceed its precision, if that is found in few steps.
+
+        Parameters
+        ----------
+        X, B, solution, error
+            See `probes`.
+        small : float
+            What is larger is left to `probes`.
+        roughly : bool
+            Any bound will do.
+        """
         ...
 
     def probes(self, X: Vectors, B: Vectors, solution: np.ndarray, error: float) -> Probes | None:

@@ -116,6 +116,19 @@ def copied(array: np.ndarray) -> np.ndarray:
     return out
 
 
+def equal(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two vectors are.
+
+    Examples
+    --------
+    >>> equal(np.arange(3), np.arange(3, dtype=np.int32)), equal(np.arange(3), np.arange(4))
+    (True, False)
+    """
+    if one.size != other.size:
+        return False
+    return all(in_parts(lambda a, b: np.array_equal(one[a:b], other[a:b]), one.size))
+
+
 class Ahead(Generic[Result]):
     """Work that a thread has begun; as a context manager, it is over on leaving.
 

@@ -13,7 +13,7 @@ from .matrix import Canonical
 from .method import Method
 from .symbolic.matching import Matching
 from .symbolic.plan import Plan
-from .symbolic.scaling import Scaling
+from .symbolic.scaling import Scaling, Wanted
 from .symbolic.symbolic import Progress as Progress
 from .symbolic.symbolic import Symbolic
 from .symmetry import diagonal_of
@@ -158,8 +158,6 @@ class NumericFactor(Protocol):
         That of the backend, or an amended one where columns went to other fronts.
     perturbed : int
         Pivots that were replaced.
-    scaling : Scaling or None
-        Of the matrix that was factorized; None for a method without.
     asynchronous : bool
         Solves need not wait for a device.
     """
@@ -168,8 +166,12 @@ class NumericFactor(Protocol):
     device: str
     symbolic: Symbolic
     perturbed: int
-    scaling: Scaling | None
     asynchronous: bool
+
+    @property
+    def scaling(self) -> Scaling | None:
+        """Of the matrix that was factorized, on the host; None for a method without."""
+        ...
 
     @property
     def dtype(self) -> np.dtype:
@@ -296,11 +298,11 @@ class NumericFactor(Protocol):
         """
         ...
 
-    def begin(self, values: Untyped) -> None:
+    def begin(self, values: Untyped, scaling: Wanted | None) -> None:
         """Begin to factorize values that are there, if that needs no decision.
 
-        They are by columns. This is then no factor any more; `Backend.factorize`, which gets it as
-        the `previous` one, goes on.
+        They are by columns, and to be scaled as it is `Wanted`. This is then no factor any more;
+        `Backend.factorize`, which gets it as the `previous` one, goes on.
         """
         ...
 
@@ -325,7 +327,7 @@ class Backend(Protocol):
     def factorize(
         self,
         values: Any,
-        scaling: Scaling | None,
+        scaling: Scaling | Wanted | None,
         *,
         there: bool = False,
         hermitian: bool = False,
@@ -340,7 +342,8 @@ class Backend(Protocol):
         ----------
         values : array (nnz,)
             By columns. Kept, not copied.
-        scaling : Scaling or None
+        scaling : Scaling or Wanted, optional
+            Of the values, or what `scaling_of` is to make it of: the same bits on every backend.
         there : bool
             Values are where the backend computes, and not on the host.
         hermitian : bool

@@ -18,6 +18,7 @@ from ..gpu.runtime import device as devices
 from ..gpu.runtime.array import Array
 from ..gpu.runtime.device import Device
 from ..gpu.sparse.backend import GpuBackend
+from ..gpu.sparse.equilibration import Scales
 from ..gpu.sparse.factor import GpuFactor
 from ..gpu.sparse.health import diagonal_there
 from ..gpu.sparse.looks import Looks
@@ -27,7 +28,7 @@ from ..method import tiny_pivot
 from ..protocol import HostFactor, NumericFactor, panel_offsets
 from ..symbolic.scaling import Scaling
 from ..symmetry import ROUNDING, is_hermitian
-from .device_scaling import Equilibration, Resident
+from .device_scaling import Equilibration
 from .device_solve import solved
 from .each import pivot_ratios, scaled_each, slogdets
 from .forest import forest
@@ -41,13 +42,10 @@ _FEW, _GROWTH = 40, 1e4  # entries of L above 1/u, and their size, that refineme
 class _Forest(GpuBackend):
     """A backend for block diagonal matrices of which some blocks may have no factor."""
 
-    def attempted(
-        self, values: Array, scaling: Scaling | None, before: GpuFactor | None
-    ) -> GpuFactor:
+    def attempted(self, values: Array, scales: Scales, before: GpuFactor | None) -> GpuFactor:
         """The factor of all blocks that have one; values are on the device."""
         dtype = np.dtype(values.dtype)
-        scales: Given = (scaling.row, scaling.column) if isinstance(scaling, Resident) else None
-        of = {"values": values, "scaling": scaling, "scales": scales}
+        of = {"values": values, "scaling": None, "scales": scales}
         given = partial(DeviceMatrix, **of, there=True, hermitian=False, kept=True)
         tiny = tiny_pivot(dtype, self.symbolic.method)
         before = self._with_memory(before, dtype)
@@ -92,23 +90,23 @@ class _Part:
         finite = np.isfinite(size)
         given = values if finite.all() else xp.where(xp.asarray(finite)[:, None], values, 0)
         good = gap <= ROUNDING * eps_of(values.dtype) * size
-        scaling = self._scaling(given, good) if self.symbolic.method.scaling else None
-        self._factor = self._backend.attempted(given.reshape(-1), scaling, self._factor)
+        scales = self._scales(given, good) if self.symbolic.method.scaling else (None, None)
+        self._factor = self._backend.attempted(given.reshape(-1), scales, self._factor)
         self._host, self.norms = None, {}
         outcome = np.where(finite, self._outcome(given), NOT_FINITE)
         return np.where(finite & ~good, UNSURE, outcome)
 
-    def _scaling(self, given: Given, good: np.ndarray) -> Scaling:
+    def _scales(self, given: Given, good: np.ndarray) -> Scales:
         """Factors for rows and columns of all systems; those that have none are no more `good`."""
         device, of = self._device, self._pattern
         if self._equilibration.fits:
             self.row, self.column = self._equilibration(given)
-            return Resident(self.row.reshape(-1), self.column.reshape(-1))
-        row, column = np.empty((2, len(given), self.symbolic.n))
-        begin = of.row, of.column, self.symbolic.method.one_triangle, row, column
-        good &= scaled_each(of.indptr, of.indices, device.download(given), *begin)
-        self.row, self.column = device.upload(row), device.upload(column)
-        return Scaling(row.reshape(-1), column.reshape(-1))
+        else:
+            row, column = np.empty((2, len(given), self.symbolic.n))
+            begin = of.row, of.column, self.symbolic.method.one_triangle, row, column
+            good &= scaled_each(of.indptr, of.indices, device.download(given), *begin)
+            self.row, self.column = device.upload(row), device.upload(column)
+        return self.row.reshape(-1), self.column.reshape(-1)
 
     def _outcome(self, given: Given) -> np.ndarray:
         """What pivots tell of each system."""

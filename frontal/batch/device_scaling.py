@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..cached import cached_property
 from ..cpu.single import Pattern
 from ..gpu.runtime.device import Device
-from ..symbolic.scaling import SWEEPS, Scaling
+from ..symbolic.equilibrate import SWEEPS
 from .input import Given
 
 _LARGEST = 500  # exponent of a factor: products of two and their inverses are numbers
 _WASTE = 16  # places of a padded list for each entry, from which on the host does it
-
-
-class Resident(Scaling):
-    """Factors that are on the device, and the products of two of which are numbers."""
-
-    @cached_property
-    def extreme(self) -> bool:
-        """See `Scaling`."""
-        return False
 
 
 class Equilibration:

@@ -9,11 +9,11 @@ import numpy as np
 from ..accuracy import COMPONENTWISE, NORMWISE, borders, eps_of
 from ..gpu.runtime.array import Array
 from ..gpu.sparse.entries import Entries
+from ..gpu.sparse.equilibration import Scales
 from ..gpu.sparse.factor import GpuFactor
 from ..gpu.sparse.prepared import Prepared
 from ..gpu.sparse.system import DeviceSystem
 from ..gpu.sparse.trees import Trees
-from ..symbolic.scaling import Scaling
 from .input import Given
 from .judged import Judged, Sizes, judge
 from .substitute import Known, Report
@@ -28,8 +28,7 @@ class _Moduli:
 
     entries: Entries
     values: Array
-    scaling: Scaling | None
-    scales: tuple[Array | None, Array | None]
+    scales: Scales
     hermitian: bool
     storage: Prepared
 
@@ -68,7 +67,7 @@ class _Forest:
         self.small = _SMALL[np.finfo(dtype).dtype.itemsize]
         accepted = NORMWISE * self.eps, COMPONENTWISE * self.eps
         self._limits = np.array((*accepted, *borders(factor.dtype, dtype)))
-        self.badly_scaled = factor.scaling is not None
+        self.badly_scaled = factor.scales[0] is not None
         self._moduli: DeviceSystem | None = None
         if (trans != "N") not in norms:
             zero = self.xp.zeros((factor.symbolic.n, 1), dtype)
@@ -92,7 +91,6 @@ class _Forest:
             given = _Moduli(
                 entries=factor.entries,
                 values=xp.abs(factor.values).astype(factor.values.dtype),
-                scaling=factor.scaling,
                 scales=factor.scales,
                 hermitian=False,
                 storage=factor.storage,

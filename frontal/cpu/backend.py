@@ -20,7 +20,7 @@ from ..protocol import (
 )
 from ..symbolic.matching import Matching
 from ..symbolic.plan import front_flops
-from ..symbolic.scaling import Scaling, scaled
+from ..symbolic.scaling import Scaling, Wanted, scaled, scaling_of
 from ..symbolic.symbolic import Symbolic
 from . import ldl, team
 from .assembly import Delays, Work
@@ -78,7 +78,7 @@ class CpuBackend:
     def factorize(
         self,
         values: np.ndarray,
-        scaling: Scaling | None,
+        scaling: Scaling | Wanted | None,
         *,
         there: bool = False,
         hermitian: bool = False,
@@ -90,6 +90,9 @@ class CpuBackend:
         """See `protocol.Backend`."""
         symbolic, given = self.symbolic, values
         helpers.compile_for("cpu", symbolic.method.name, dtype or values.dtype)
+        if isinstance(scaling, Wanted):
+            matrix = symbolic.with_values(given, hermitian)
+            scaling = scaling_of(matrix, scaling, symbolic.method.one_triangle)
         if scaling is not None:
             of = symbolic.indptr, symbolic.indices
             values = scaled(*of, values, scaling.row, scaling.column)

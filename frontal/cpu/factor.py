@@ -11,7 +11,7 @@ from ..accuracy import System, eps_of
 from ..matrix import Canonical
 from ..protocol import Health, HostFactor, relative_pivots
 from ..sizes import least
-from ..symbolic.scaling import Scaling
+from ..symbolic.scaling import Scaling, Wanted
 from ..values import StoredOrder
 from .at_once import MOST, AtOnce, Found
 from .often import Often
@@ -179,7 +179,7 @@ class CpuFactor:
 
     # --- new values --------------------------------------------------------------------------
 
-    def begin(self, values: Untyped) -> None:
+    def begin(self, values: Untyped, scaling: Wanted | None) -> None:
         """See `NumericFactor`: no values are there."""
 
     def values_there(self, A: Any, order: StoredOrder) -> None:

@@ -15,7 +15,7 @@ from .._jit import allocating, inner
 from ..sizes import norms
 from ..symbolic.matching import Matching
 from ..symbolic.plan import Plan
-from ..symbolic.scaling import FAR, UNEVEN, scale_values
+from ..symbolic.scaling import FAR, UNEVEN, larger_part, scale_values
 from ..symbolic.symbolic import Symbolic
 from ..symmetry import ROUNDING
 from . import team
@@ -99,9 +99,9 @@ def _is_even(own, scaled, eps):
     """Whether few entries are far below 1, or no diagonal entry is tiny, as `scaling_of` has it."""
     far, tiny = 0, False
     for p in range(scaled.size):
-        far += 0 < np.abs(scaled[p]) < FAR
+        far += 0 < larger_part(scaled[p]) < FAR
     for j in range(own.size):
-        tiny |= own[j] < 0 or np.abs(scaled[own[j]]) < np.sqrt(eps)
+        tiny |= own[j] < 0 or larger_part(scaled[own[j]]) < np.sqrt(eps)
     return not tiny or far <= UNEVEN * scaled.size
 
 

@@ -29,7 +29,11 @@ class Sweeps(Protocol):
     """What a factor on the host or on a device does for vectors on the host."""
 
     symbolic: Symbolic
-    scaling: Scaling | None
+
+    @property
+    def scaling(self) -> Scaling | None:
+        """See `NumericFactor`."""
+        ...
 
     @property
     def matrix(self) -> Canonical:
@@ -144,8 +148,8 @@ class HostSystem:
         """B - A X."""
         return B - self.A @ X
 
-    def solved(self, B: np.ndarray) -> tuple[np.ndarray, np.ndarray, Errors]:
-        """See `System`."""
+    def solved(self, B: np.ndarray, probing: bool = False) -> tuple[np.ndarray, np.ndarray, Errors]:
+        """See `System`; what is estimated has steps of its own."""
         if not isinstance(self.solver, Substitution):
             X = self.solve(B)
             return X, *self.measure(X, B)
@@ -180,6 +184,18 @@ class HostSystem:
     def chosen(self, better: np.ndarray, trial: np.ndarray, X: np.ndarray) -> np.ndarray:
         """See `System`."""
         return np.where(better, trial, X)
+
+    def estimated(
+        self,
+        X: np.ndarray,
+        B: np.ndarray,
+        solution: np.ndarray,
+        error: float,
+        small: float,
+        roughly: bool,
+    ) -> float | None:
+        """See `System`: each column costs as much as another, and nothing waits."""
+        return None
 
     def probes(
         self, X: np.ndarray, B: np.ndarray, solution: np.ndarray, error: float

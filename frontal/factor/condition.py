@@ -75,14 +75,18 @@ def solution_condition(
     errors : Errors
         Of X.
     roughly : bool
-        A condition number that is small is less than it by a factor of about 3.
+        No better one is sought than one that is small, by whatever bound.
     """
     of = _Solution(factor, trans, X, B, errors)
     small = _SMALL / of.error
     enough = small if roughly else 0.0
     hidden = hides(factor)
     with np.errstate(all="ignore"):
-        found = None if hidden else _as_it_is(of, enough)
+        certain = not hidden and not _near_border(of)
+        quick = _quickly(of, small, roughly) if certain else None
+        if quick is not None:
+            return Estimate(quick, ())
+        found = _as_it_is(of, enough) if certain else None
         norm, near_null = found or _scaled(of, enough, hidden)
     norm = norm if math.isfinite(norm) else math.inf
     return Estimate(norm, () if norm <= small else _dependent(near_null()))
@@ -103,14 +107,26 @@ class _Solution(NamedTuple):
         return max(self.errors.worst, eps_of(self.X.dtype))
 
 
+def _near_border(of: _Solution) -> bool:
+    """Whether solutions with A as it is do not tell, for their exponents."""
+    return not of.errors.fine and bool(near_border(of.errors, of.factor.dtype, of.X.dtype).any())
+
+
+def _quickly(of: _Solution, small: float, roughly: bool) -> float | None:
+    """A small condition number where the factor is, of A as it is, if that takes few steps."""
+    factor, trans, X, B, errors = of
+    if is_mixed(factor):
+        return None
+    given = X, B, errors.solution, of.error
+    return factor.system(trans, X.dtype).estimated(*given, small, roughly)
+
+
 def _as_it_is(of: _Solution, enough: float) -> _Found | None:
     """The estimate where the factor is, of A as it is; None where that does not tell.
 
-    That is so near the borders of the exponent, and where solutions have to be mended.
+    That is so where solutions have to be mended.
     """
     factor, trans, X, B, errors = of
-    if not errors.fine and near_border(errors, factor.dtype, X.dtype).any():
-        return None
     probes = factor.system(trans, X.dtype).probes(X, B, errors.solution, of.error)
     if probes is None:
         return None

@@ -126,8 +126,7 @@ class Factor(Versioned):
             sorted or not. Other formats have no such array, and want the matrix itself.
 
             Where the factor is on the GPU and A too, an array or a CSC or CSR matrix of CuPy, all
-            stays there. LU then keeps the scaling of the last values that came from the host; pass
-            ``A.get()`` to have it computed anew when values change by orders of magnitude.
+            stays there.
         check_finite : bool
         triangle : {"lower", "upper"}, optional
             What a matrix A stores alone. Values alone are those of the triangle, where that was

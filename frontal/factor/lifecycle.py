@@ -12,7 +12,7 @@ from ..matrix import Canonical
 from ..protocol import NumericFactor, Progress
 from .analyzed import Analyzed
 from .mixed import ImpreciseError, require_precision
-from .policy import ValuesThere, factorize
+from .policy import ValuesThere, factorize, wanted_scaling
 from .solve import Solver
 from .verdict import Verdict
 
@@ -112,7 +112,7 @@ class Numbers:
         self._solver = None  # whatever interrupts from here on
         try:
             if isinstance(given, ValuesThere):
-                last.factor.begin(given.array)
+                last.factor.begin(given.array, wanted_scaling(last.analysis))
             self.analysis = last.analysis.for_new_values()
             looked_at = not (check_finite and isinstance(given, Canonical))
             self.factorize(given, None, last.factor, last.verdict, looked_at)

@@ -21,7 +21,7 @@ from ..matrix import Canonical
 from ..method import LU
 from ..protocol import DelayFailure, NumericFactor, PivotFailure, Progress
 from ..symbolic.amended import moved_up, taken_over_last
-from ..symbolic.scaling import Scaling, equilibrated, scaling_of
+from ..symbolic.scaling import Scaling, Wanted, scaling_of
 from ..symmetry import check_promise
 from .analyzed import Analyzed
 from .extract import row_at
@@ -43,14 +43,11 @@ class ValuesThere(NamedTuple):
     ----------
     array : device array (nnz,)
         By columns.
-    scaling : Scaling or None
-        Of the last factorization whose values came from the host.
     check_finite : bool
         Refuse NaN and infinity.
     """
 
     array: Untyped
-    scaling: Scaling | None
     check_finite: bool
 
     @property
@@ -91,8 +88,8 @@ def factorize(
     - the method and the backend of the analysis;
     - LDL^H in the same analysis, where Cholesky was a guess and A is not positive definite;
     - LU in the same order, where new values have not the symmetry that was a guess;
-    - a GPU with a scaling of its own for values that are there, then with the columns that failed
-      in other places, at last in the fronts where the CPU finds pivots for them;
+    - a GPU with the columns that failed in other places, at last in the fronts where the CPU finds
+      pivots for them;
     - all columns with tiny diagonal entries paired, where too many columns go to other fronts;
     - pivots replaced where they still do, and LU with rows moved where that is not accurate;
     - the CPU with an order of its own, where a GPU was not insisted on and has too little memory,
@@ -220,7 +217,8 @@ class _Course:
         """That by largest entries alone, if it has not been tried."""
         if self.plain or not isinstance(self.given, Canonical):
             return None
-        return _scaling(self.given, self.analysis, True)
+        wanted, method = wanted_scaling(self.analysis, True), self.analysis.symbolic.method
+        return None if wanted is None else scaling_of(self.given, wanted, method.one_triangle)
 
     def settled(self, factor: NumericFactor) -> Analyzed:
         """The analysis that a factor is of."""
@@ -247,16 +245,13 @@ class _Course:
         self._begin(self.analysis.as_general(given))
 
     def move(self, failed: WeakPivots) -> None:
-        """Give columns without sound pivots to other fronts; at first, values their own scaling."""
-        if not isinstance(self.given, Canonical):
-            self._on_host()
-            return
+        """Give columns without sound pivots to other fronts."""
         self._rounds += 1
         symbolic = self.analysis.symbolic
         if self._rounds != _ON_CPU:
             symbolic = moved_up(symbolic, failed.columns, failed.rows)
         else:
-            of = self.given, self._planned.on("cpu"), self.plain
+            of = self._on_host(), self._planned.on("cpu"), self.plain
             try:
                 symbolic = _attempt(*of, self.options(None, None)).symbolic
             except DelayFailure:
@@ -324,15 +319,14 @@ def _attempt(
 ) -> NumericFactor:
     """A factor by the method of an analysis and its backend."""
     method, engine = analysis.symbolic.method, analysis.engine
-    mixed = "dtype" in options
+    mixed, scaling = "dtype" in options, wanted_scaling(analysis, plain)
     if isinstance(given, Canonical):
         if not given.suits(method):
             raise SymmetryFailure
-        scaling = _scaling(given, analysis, plain)
         if scaling is None and mixed:
             require_range(given.A.diagonal())
         return engine.factorize(given.data, scaling, hermitian=given.hermitian, **options)
-    factor = engine.factorize(given.array, given.scaling, there=True, **options)
+    factor = engine.factorize(given.array, scaling, there=True, **options)
     health = factor.health()
     if given.check_finite and not health.finite:
         factor.matrix.refuse_non_finite()
@@ -342,14 +336,9 @@ def _attempt(
     return factor
 
 
-def _scaling(given: Canonical, analysis: Analyzed, plain: bool) -> Scaling | None:
+def wanted_scaling(analysis: Analyzed, plain: bool = False) -> Wanted | None:
     """The scaling for the method of an analysis; by largest entries alone if `plain`."""
-    method = analysis.symbolic.method
-    if not method.scaling:
-        return None
-    if plain:
-        return equilibrated(given, method.one_triangle).scaling
-    return scaling_of(given, analysis.matching, method.one_triangle)
+    return Wanted(analysis.matching, plain) if analysis.symbolic.method.scaling else None
 
 
 def _check_promise(matrix: Canonical, analysis: Analyzed) -> None:

@@ -14,7 +14,7 @@ _GMRES_SIZE = 40
 
 
 def solve(
-    system: System, B: Vectors, steps: int | None, judged: bool
+    system: System, B: Vectors, steps: int | None, judged: bool, probing: bool = False
 ) -> tuple[Vectors, Errors | None, int]:
     """Solve op(A) X = B and improve X, in blocks of right-hand sides.
 
@@ -26,6 +26,8 @@ def solve(
         As for `refine`.
     judged : bool
         Whether errors are wanted; with ``steps=0`` and without them nothing waits for a device.
+    probing : bool
+        See `System.solved`.
 
     Returns
     -------
@@ -42,7 +44,7 @@ def solve(
     if k <= system.most:
         if steps == 0 and not judged:
             return system.solve(B), None, 0
-        return _refined(system, B, steps, *system.solved(B))
+        return _refined(system, B, steps, *system.solved(B, probing))
     X, errors, taken = system.empty(n, k), [], 0
     for first in range(0, k, system.most):
         part = slice(first, first + system.most)

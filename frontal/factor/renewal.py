@@ -34,7 +34,7 @@ def new_values(
     there = None if triangle else last.factor.values_there(A, order)
     if there is not None:
         values, order = there
-        return ValuesThere(values, last.factor.scaling, check_finite), order
+        return ValuesThere(values, check_finite), order
     return _on_host(A, last, order, triangle)
 
 

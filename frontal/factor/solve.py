@@ -64,7 +64,7 @@ class Solver:
         if trans not in ("N", "T", "H") or self.mixed:
             return None
         first = not verdict.estimates
-        if first and not verdict.as_it_is(self.factor):
+        if first and not verdict.will_estimate(self.factor):
             return None
         found = self.factor.at_once(b, trans, first)
         if found is None:
@@ -124,7 +124,8 @@ class Solver:
             solved = self._solve_block(parts, trans, steps, judged, reported)
             with np.errstate(all="ignore"):  # of what is not finite, the errors tell
                 return solved._replace(X=solved.X[:, :k] + 1j * solved.X[:, k:])
-        X, errors, taken, _ = self._refined(B, trans, steps, judged)
+        probing = judged and steps != 0 and self.verdict.will_estimate(self.factor, reported)
+        X, errors, taken, _ = self._refined(B, trans, steps, judged, probing)
         if self.mixed and errors is not None:
             _require_solutions(errors, steps, eps_of(B.dtype))
         estimate, factor = None, self.factor
@@ -134,10 +135,12 @@ class Solver:
             X, errors = self.verdict.fixed(factor, X, B, trans, errors)
         return Solved(X, errors, taken, estimate)
 
-    def _refined(self, B: Vectors, trans: str, steps: int | None, judged: bool) -> Solved:
+    def _refined(
+        self, B: Vectors, trans: str, steps: int | None, judged: bool, probing: bool = False
+    ) -> Solved:
         """Solutions by the factor, by refinement and by what helps where that does not."""
         system = self.factor.system(trans, B.dtype)
-        X, errors, taken = refine.solve(system, B, steps, judged)
+        X, errors, taken = refine.solve(system, B, steps, judged, probing)
         if errors is None or errors.fine:
             return Solved(X, errors, taken)
         with np.errstate(all="ignore"):  # of what is not finite, the errors tell

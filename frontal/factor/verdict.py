@@ -231,9 +231,12 @@ class Verdict:
         """Keep the condition number of a solution with such an |op(A)||x|/|b|."""
         self.estimates[trans != "N", _decade(amplification)] = estimate
 
-    def as_it_is(self, factor: NumericFactor) -> bool:
-        """Whether condition numbers are estimated by the factors alone, as no pivot is small."""
-        return self.found is None and not hides(factor)
+    def will_estimate(self, factor: NumericFactor, anew: bool = False) -> bool:
+        """Whether a condition number comes with the next solution, by the factors alone.
+
+        No pivot is small then, and none is known, or one is made `anew`.
+        """
+        return (anew or not self.estimates) and self.found is None and not hides(factor)
 
     def silent(self, amplification: float, trans: str, error: float) -> bool:
         """Whether nothing new has to be asked, nor a word to be said, of a solution.

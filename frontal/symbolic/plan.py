@@ -136,43 +136,63 @@ def _entries_below(indptr, indices, perm, row_rank, start, pointer, rows):
 
 
 @jit
-def _entry_maps(indptr, indices, perm, row_rank, start, pointer, rows):
-    """Send each stored entry of A to its front, row and column there.
-
-    Entry (i, j) belongs to the front that eliminates the earlier of its row and column.
-    """
-    n = perm.size
-    fronts = start.size - 1
-    front_of = np.empty(n, np.int32)
-    for s in range(fronts):
-        front_of[start[s] : start[s + 1]] = s
-    count = np.zeros(fronts + 1, np.int64)
-    for j in range(n):
+def _count_fronts(indptr, indices, perm, row_rank, front_of, count, first, last):
+    """Entries of some columns that belong to each front."""
+    for j in range(first, last):
         for p in range(indptr[perm[j]], indptr[perm[j] + 1]):
-            count[front_of[min(row_rank[indices[p]], j)] + 1] += 1
-    for s in range(fronts):
-        count[s + 1] += count[s]
-    cursor = count[:-1].copy()
-    source = np.empty(count[fronts], np.int64)
-    row = np.empty(count[fronts], np.int32)
-    column = np.empty(count[fronts], np.int32)
-    for j in range(n):
+            count[front_of[min(row_rank[indices[p]], j)]] += 1
+
+
+@jit
+def _send(indptr, indices, perm, row_rank, front_of, cursor, source, row, column, first, last):
+    """Send the entries of some columns to where those of their fronts are to be."""
+    for j in range(first, last):
         for p in range(indptr[perm[j]], indptr[perm[j] + 1]):
             i = row_rank[indices[p]]
             s = front_of[min(i, j)]
             q = cursor[s]
             source[q], row[q], column[q] = p, i, j
             cursor[s] = q + 1
-    local = np.empty(n, np.int32)
-    for s in range(fronts):
-        first, end = start[s], start[s + 1]
-        k = end - first
-        for r in range(pointer[s + 1] - pointer[s]):
-            local[rows[pointer[s] + r]] = k + r
+
+
+@jit
+def _number(start, pointer, rows, count, row, column, local, first, last):
+    """Change rows and columns of entries into those of their fronts; `local` as in `_map_below`."""
+    for s in range(first, last):
+        begin, end = start[s], start[s + 1]
+        for r in range(pointer[s], pointer[s + 1]):
+            local[rows[r]] = end - begin + r - pointer[s]
         for q in range(count[s], count[s + 1]):
             i, j = row[q], column[q]
-            row[q] = i - first if i < end else local[i]
-            column[q] = j - first if j < end else local[j]
+            row[q] = i - begin if i < end else local[i]
+            column[q] = j - begin if j < end else local[j]
+
+
+def _entry_maps(indptr, indices, perm, row_rank, start, pointer, rows):
+    """Send each stored entry of A to its front, row and column there.
+
+    Entry (i, j) belongs to the front that eliminates the earlier of its row and column; there
+    entries are in the order of elimination of their columns, however many parts these have.
+    """
+    n, fronts, bounds = perm.size, start.size - 1, bounds_of(indptr)
+    front_of = np.repeat(np.arange(fronts, dtype=np.int32), np.diff(start))
+    of = indptr, indices, perm, row_rank, front_of
+    cursor = np.zeros((bounds.size - 1, fronts), np.int64)
+
+    def part_of(first: int) -> np.ndarray:
+        return cursor[np.searchsorted(bounds, first)]
+
+    in_parts(lambda *part: _count_fronts(*of, part_of(part[0]), *part), indptr)
+    count = np.append(0, np.cumsum(cursor.sum(axis=0)))
+    cursor[:] = np.cumsum(cursor, axis=0) - cursor + count[:-1]
+    source, (row, column) = np.empty(count[-1], np.int64), np.empty((2, count[-1]), np.int32)
+    in_parts(lambda *part: _send(*of, part_of(part[0]), source, row, column, *part), indptr)
+
+    def number(first: int, last: int) -> None:
+        local = np.empty(n, np.int32)
+        _number(start, pointer, rows, count, row, column, local, first, last)
+
+    in_parts(number, count)
     return count, source, row, column
 
 

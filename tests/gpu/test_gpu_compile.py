@@ -51,6 +51,7 @@ MORE = {  # constants beside the defaults of a file
     "potrf_tiles.cu": [{"RESIDENTS": 3}, {"RESIDENTS": 3, "INTO": 1}, {"RESIDENTS": 3, "INTO": 2}],
     "potrf_tiny.cu": [{"INTO": 1}, {"INTO": 2, "UPLO": 1}],
     "trsm_tiny.cu": [{"WIDTH": 8, "RIGHTS": 8}, {"WIDTH": 24, "RIGHTS": 16}],
+    "equilibrate.cu": [{"NARROW": 1}],
     "herk.cu": [{"TILE": 0}, {"TILE": 2}, {"TILE": 3, "TRANS": 1}],
 }
 LDL = {"LDL": 1, "ADJOINT": 0}

@@ -15,8 +15,9 @@ from frontal.method import LDLH, LDLT, LU
 from frontal.ordering import order
 from frontal.ordering.etree import inverse
 from frontal.symbolic.diagonal import stranded, tiny_diagonal
+from frontal.symbolic.equilibrate import modulus
 from frontal.symbolic.matching import maximum_product_matching
-from frontal.symbolic.scaling import equilibrate_symmetric, scaling_of
+from frontal.symbolic.scaling import Wanted, equilibrate_symmetric, scaling_of
 from frontal.symbolic.symbolic import Choices
 
 from ..conftest import fronts_cost
@@ -112,15 +113,16 @@ def test_symmetric_scaling(dtype):
     A = abs(problems.kkt(300, spread=3)).toarray() * np.outer(
         *2 * [10.0 ** rng.uniform(-6, 6, 300)]
     )
-    A = A * np.exp(1j * rng.uniform(-3, 3, A.shape)) if np.dtype(dtype).kind == "c" else A
+    phase = rng.uniform(-3, 3, A.shape)
+    A = A * np.exp(1j * (phase + phase.T)) if np.dtype(dtype).kind == "c" else A
     matrix = canonical(sp.csc_array(A.astype(dtype)), kind="general")
     for scaling in (
-        scaling_of(matrix, None, True),
-        scaling_of(matrix, Analysis.of(matrix, LDLT, Choices(pairs="all")).matching, True),
+        scaling_of(matrix, Wanted(), True),
+        scaling_of(matrix, Wanted(Analysis.of(matrix, LDLT, Choices(pairs="all")).matching), True),
     ):
         assert scaling.row is scaling.column
         assert np.array_equal(np.frexp(scaling.row)[0], np.full(300, 0.5))
-        largest = (np.abs(A) * np.outer(scaling.row, scaling.row)).max(axis=0)
+        largest = (modulus(A) * np.outer(scaling.row, scaling.row)).max(axis=0)
         assert largest.max() <= 2.0
         assert largest.min() >= 0.25
 
@@ -133,7 +135,7 @@ def test_symmetric_scaling_is_that_of_the_matching():
         sp.csc_array(sp.diags_array(size) @ problems.kkt(300, spread=6) @ sp.diags_array(size))
     )
     matching = maximum_product_matching(A.A)
-    scale = scaling_of(A, matching, True).row
+    scale = scaling_of(A, Wanted(matching), True).row
     matched = abs(A.A.toarray()[matching.rows, np.arange(300)]) * scale[matching.rows] * scale
     assert matched.min() >= 0.25
     assert matched.max() <= 2.0

@@ -46,7 +46,7 @@ class AtOnce:
         self._solver, self._sweeps, self._read = solver, sweeps, _read_of(factor)
         self._dtype, self._device = np.dtype(factor.values.dtype), factor.entries.device
         self._shape = (factor.entries.n,)
-        self._badly_scaled = factor.scaling is not None
+        self._badly_scaled = factor.scales[0] is not None
         eps = eps_of(self._dtype)
         self._enough = NORMWISE * eps, COMPONENTWISE * eps
         self._borders = borders(self._dtype, self._dtype)

@@ -14,7 +14,7 @@ from ...matrix import Canonical
 from ...method import tiny_pivot
 from ...protocol import HostFactor, NumericFactor, PivotFailure, Progress
 from ...symbolic.matching import Matching
-from ...symbolic.scaling import Scaling
+from ...symbolic.scaling import Scaling, Wanted, scaling_of
 from ...symbolic.symbolic import Symbolic
 from ..runtime import device as devices
 from ..runtime.array import Array
@@ -59,7 +59,7 @@ class GpuBackend:
     def factorize(
         self,
         values: Any,
-        scaling: Scaling | None,
+        scaling: Scaling | Wanted | None,
         *,
         there: bool = False,
         hermitian: bool = False,
@@ -72,7 +72,6 @@ class GpuBackend:
         """See `protocol.Backend`; pivots below `tiny` are replaced, if columns go on elsewhere."""
         dtype = np.dtype(values.dtype if dtype is None else dtype)
         before = previous if isinstance(previous, GpuFactor) else None
-        scales = before.scales if before is not None and before.scaling is scaling else None
         before = self._with_memory(before, dtype)
         least = tiny_pivot(dtype, self.symbolic.method) if tiny is None else tiny
         begun = None if before is None or not there else before.begun(values, scaling, least)
@@ -80,10 +79,13 @@ class GpuBackend:
             factor = GpuFactor(begun.matrix, before.storage)  # while the device is at work
             factor.learn(begun.state.read())
         else:
-            of = {"values": values, "scaling": scaling, "scales": scales}
+            of = {"values": values, "scaling": scaling}
             given = partial(DeviceMatrix, **of, there=there, hermitian=hermitian)
             with self._telling(dtype, values.dtype):
                 factor = self._compute(given, dtype, values.dtype, least, before)
+        if factor.place.uneven and factor.health().finite:
+            with self._telling(dtype, values.dtype):
+                factor = self._matched(factor, least)
         if progress:
             fronts = len(self.pattern.k)
             progress("factorization", fronts, fronts)
@@ -129,6 +131,15 @@ class GpuBackend:
         factor = GpuFactor(matrix, storage)  # while the device is at work
         factor.learn(state.read(), examined)
         return factor
+
+    def _matched(self, factor: GpuFactor, tiny: float) -> GpuFactor:
+        """The factor of the same values in the scaling of a matching, which the host makes."""
+        place = factor.place
+        matrix, wanted = place.host, place.wanted or Wanted()
+        scaling = scaling_of(matrix, wanted, self.symbolic.method.one_triangle)
+        of = {"values": place.values, "scaling": scaling, "there": True}
+        given = partial(DeviceMatrix, **of, hermitian=place.hermitian)
+        return self._compute(given, factor.dtype, place.values.dtype, tiny, factor)
 
     def _allocated(self, matrix: DeviceMatrix, dtype: np.dtype) -> Prepared:
         return Prepared(**vars(memory.allocate(self.pattern, dtype, matrix.apart(dtype))))

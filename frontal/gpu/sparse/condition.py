@@ -11,9 +11,56 @@ from typing import Any
 import numpy as np
 
 from ...accuracy import Gains
-from ..runtime.array import Array, Value
+from ..runtime.array import Array, Kernel, Value
 from . import launch
 from .entries import Entries
+
+
+def _kernel(entries: Entries, name: str, values: np.dtype, dtype: np.dtype) -> Kernel:
+    """One for values of a scalar type, and vectors of the same or its double precision."""
+    wide = {"WIDE": dtype.itemsize > values.itemsize, "LONG": entries.long}
+    constants = {name: 1 for name, value in wide.items() if value}
+    return entries.device.kernel("condition.cu", f"condition_{name}", values, **constants)
+
+
+def weights(
+    entries: Entries,
+    values: np.dtype,
+    dtype: np.dtype,
+    lanes: int,
+    rows: Sequence[Value],
+    X: Array,
+    B: Array,
+    solution: np.ndarray,
+    error: float,
+) -> Array | None:
+    """Those of the rows of op(A), (n,) float64; None if there is no solution to compute them of.
+
+    Parameters
+    ----------
+    entries : Entries
+        Of the matrix.
+    values, dtype : numpy.dtype
+        Scalar types of the matrix and of the vectors.
+    lanes : int
+        Threads that read a row of op(A) together.
+    rows : sequence
+        What kernels need to know of the rows.
+    X, B, solution, error
+        See `System.probes`.
+    """
+    used = (solution > 0) & np.isfinite(solution)
+    if not used.any():
+        return None
+    device, n = entries.device, entries.n
+    scale = device.upload(np.where(used, 1 / np.where(used, solution, 1.0), 0.0))
+    found = device.xp.empty(n, np.float64)
+    sizes = np.int32(n), np.int32(X.shape[1]), np.int32(lanes)
+    arguments = (*sizes, *rows, X, B, scale, np.float64(1 / error), found)
+    blocks = launch.system_blocks(n * lanes, device.limits)
+    kernel = _kernel(entries, "weights", values, dtype)
+    kernel((blocks,), (launch.SYSTEM_THREADS,), arguments)
+    return found
 
 
 class DeviceProbes:
@@ -29,47 +76,18 @@ class DeviceProbes:
         Scalar type of the vectors.
     width : int
         Right-hand sides that the device was prepared for.
+    weights : device array (n,)
     """
 
     complete = False
 
-    def __init__(self, entries: Entries, values: np.dtype, dtype: np.dtype, width: int) -> None:
+    def __init__(
+        self, entries: Entries, values: np.dtype, dtype: np.dtype, width: int, weights: Array
+    ) -> None:
         self.n, self._device, self._dtype = entries.n, entries.device, dtype
-        self.width = width
-        more = {"WIDE": dtype.itemsize > values.itemsize, "LONG": entries.long}
-        self._of = values, {name: 1 for name, value in more.items() if value}
+        self.width, self._weights = width, weights
+        self._entries, self._values = entries, values
         self._blocks = launch.system_blocks(self.n, self._device.limits)
-        self._weights = self._device.xp.empty(self.n, np.float64)
-
-    def weigh(
-        self,
-        lanes: int,
-        rows: Sequence[Value],
-        X: Array,
-        B: Array,
-        solution: np.ndarray,
-        error: float,
-    ) -> bool:
-        """Compute the weights; whether there is a solution to compute them of.
-
-        Parameters
-        ----------
-        lanes : int
-            Threads that read a row of op(A) together.
-        rows : sequence
-            What kernels need to know of the rows.
-        X, B, solution, error
-            See `System.probes`.
-        """
-        used = (solution > 0) & np.isfinite(solution)
-        if not used.any():
-            return False
-        scale = self._device.upload(np.where(used, 1 / np.where(used, solution, 1.0), 0.0))
-        sizes = np.int32(self.n), np.int32(X.shape[1]), np.int32(lanes)
-        arguments = (*sizes, *rows, X, B, scale, np.float64(1 / error), self._weights)
-        blocks = launch.system_blocks(self.n * lanes, self._device.limits)
-        self._launch("weights", arguments, blocks)
-        return True
 
     def first(self) -> Array:
         """See `Probes`."""
@@ -99,7 +117,6 @@ class DeviceProbes:
         first, second = np.lexsort((row, -size))[:2]
         return Gains(float(size[first]), (int(row[first]), int(row[second])), own)
 
-    def _launch(self, name: str, arguments: Sequence[Any], blocks: int | None = None) -> None:
-        values, constants = self._of
-        kernel = self._device.kernel("condition.cu", f"condition_{name}", values, **constants)
-        kernel((blocks or self._blocks,), (launch.SYSTEM_THREADS,), arguments)
+    def _launch(self, name: str, arguments: Sequence[Any]) -> None:
+        kernel = _kernel(self._entries, name, self._values, self._dtype)
+        kernel((self._blocks,), (launch.SYSTEM_THREADS,), arguments)

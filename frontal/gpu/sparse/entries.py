@@ -9,6 +9,7 @@ import numpy as np
 
 from ..._typing import MatrixLike, Sparse, is_sparse
 from ...matrix import on_device, working_dtype
+from ...parts import equal
 from ...symbolic.symbolic import Symbolic
 from ...values import StoredOrder
 from ..runtime.array import Array
@@ -101,7 +102,7 @@ class Entries:
             found = order if order.is_of(A) and order.triangle is None else None
         elif getattr(A, "format", "") in ("csc", "csr") and on_device(A.indices):
             found, A = self.order_of(A), A.data
-        elif not self.pattern.method.scaling:  # for which the host would have to look at them
+        else:
             A, found = self._of_host(A, order)
         return None if found is None else (self.arranged(A, found), found)
 
@@ -114,22 +115,29 @@ class Entries:
         """
         if order.is_of(A):
             values, found = np.asarray(A), None if order.triangle else order
-        elif is_sparse(A) and A.format in ("csc", "csr") and self._is_pattern(A):
+        elif is_sparse(A) and A.format in ("csc", "csr") and A.data.size == self.nnz:
             values, found = A.data, StoredOrder(A.format, (self.nnz,))
         else:
             return None, None
         if found is None or values.dtype not in SCALARS:
             return None, None
         found.require(values)
-        return self.device.upload(values), found
+        there = self.device.upload(values)
+        if is_sparse(A) and not self._is_pattern(A):  # while values are on their way
+            return None, None
+        return there, found
 
     def _is_pattern(self, A: Sparse) -> bool:
-        """Whether a matrix on the host has this pattern, which is symmetric, entry for entry."""
+        """Whether a matrix on the host has this pattern, entry for entry; one by rows, if it is
+        symmetric.
+        """
         of = self.symbolic
-        return A.data.size == self.nnz and all(
-            one.size == other.size and np.array_equal(one, other)
-            for one, other in ((A.indptr, of.indptr), (A.indices, of.indices))
-        )
+        if (
+            A.format == "csr"
+            and self.by_rows(working_dtype(A.data.dtype, "A"))[0] is not self.pointer
+        ):
+            return False
+        return equal(A.indptr, of.indptr) and equal(A.indices, of.indices)
 
     def order_of(self, A: Any) -> StoredOrder | None:
         """The order of the values of a CSC or CSR matrix on the device; None if it is another

@@ -10,7 +10,7 @@ from ...matrix import Canonical, on_device, working_dtype
 from ...method import tiny_pivot
 from ...protocol import Health, HostFactor
 from ...symbolic.amended import movable
-from ...symbolic.scaling import Scaling
+from ...symbolic.scaling import Scaling, Wanted
 from ...values import StoredOrder
 from ..runtime.array import Array
 from . import health
@@ -49,7 +49,7 @@ class GpuFactor:
     def __init__(self, matrix: DeviceMatrix, storage: Prepared) -> None:
         self.place, self.storage = matrix, storage
         self.entries, self.values, self.hermitian = matrix.entries, matrix.values, matrix.hermitian
-        self.scaling, self.scales = matrix.scaling, matrix.scales
+        self.scales = matrix.scales
         self.symbolic, self.pattern = matrix.entries.symbolic, matrix.entries.pattern
         self.device, self.dtype = matrix.entries.device.name, np.dtype(storage.panels.dtype)
         self._systems: dict[tuple[str, np.dtype], DeviceSystem] = {}
@@ -78,6 +78,11 @@ class GpuFactor:
     def matrix(self) -> Canonical:
         """See `NumericFactor`."""
         return self.place.host
+
+    @property
+    def scaling(self) -> Scaling | None:
+        """See `NumericFactor`; it may have to come from the device."""
+        return self.place.scaling
 
     @property
     def pivots(self) -> np.ndarray:
@@ -119,7 +124,7 @@ class GpuFactor:
     def _growth_at_most(self) -> float:
         """A bound of `growth` for L D L^H, by L where it is large, D and the values."""
         d, size = self._examined[1:3].tolist()
-        norm = size if self.scaling is None else 1.0
+        norm = size if self.scales[0] is None else 1.0
         largest = float(np.max([LIMIT, self.largest_multiplier, d]))  # NaN, if one of them is
         return largest / norm if norm else np.inf
 
@@ -152,7 +157,7 @@ class GpuFactor:
             values = values.astype(self.dtype)
         of = entries.pointer, values, entries.lanes
         largest, norm = health.growth(self.pattern, self.storage, *of)
-        size = norm if self.scaling is None else 1.0
+        size = norm if self.scales[0] is None else 1.0
         return largest / size if size else 0.0
 
     def diagonal(self) -> np.ndarray:
@@ -179,16 +184,13 @@ class GpuFactor:
         self._systems.clear()
         self._at_once.clear()
 
-    def begin(self, values: Array) -> None:
+    def begin(self, values: Array, scaling: Wanted | None) -> None:
         """See `NumericFactor`: where all that is launched was prepared for such values."""
         storage, made = self.storage, self.storage.factorization
-        there, scaling, storage.begun = storage.values, self.scaling, None
+        there, storage.begun = storage.values, None
         if made is None or there is None or not values.dtype == there.dtype == self.dtype:
             return
-        if scaling is not None and scaling.extreme:
-            return
-        of = values, scaling, self.scales
-        matrix = DeviceMatrix(self.entries, *of, there=True, hermitian=False)
+        matrix = DeviceMatrix(self.entries, values, scaling, there=True, hermitian=False)
         try:
             state = storage.ready(self.pattern, matrix, made.tiny)(matrix.examination)
             storage.renew_solver()
@@ -196,12 +198,12 @@ class GpuFactor:
             return  # the factorization tries again, and tells what it needs
         storage.begun = Begun(values, matrix, made.tiny, state)
 
-    def begun(self, values: Array, scaling: Scaling | None, tiny: float) -> Begun | None:
+    def begun(self, values: Array, scaling: Scaling | Wanted | None, tiny: float) -> Begun | None:
         """What has begun, if it is the factorization of these values; no more than once."""
         begun, self.storage.begun = self.storage.begun, None
         if begun is None or begun.values is not values or begun.tiny != tiny:
             return None
-        return begun if begun.matrix.scaling is scaling else None
+        return begun if _same(begun.matrix.wanted, scaling) else None
 
     def profile(self) -> FactorProfile:
         """See `NumericFactor`."""
@@ -301,3 +303,10 @@ class GpuFactor:
     def values_there(self, A: Any, order: StoredOrder) -> tuple[Array, StoredOrder] | None:
         """See `NumericFactor`."""
         return self.entries.values_of(A, order)
+
+
+def _same(one: Wanted | None, other: Scaling | Wanted | None) -> bool:
+    """Whether one scaling is wanted, or none."""
+    if one is None or not isinstance(other, Wanted):
+        return one is other
+    return one.matching is other.matching and one.plain == other.plain

@@ -13,16 +13,19 @@ from ...symbolic.symbolic import Symbolic
 from ..runtime.device import Device
 from ..runtime.limits import Limits
 from . import launch, structs
+from .at_once import MOST
 from .fronts import Fronts
+from .probing import WIDTH
 from .schedule import TILE
 from .solve_tasks import TASK, counted_tasks
 from .storage import required
 from .substitute import fitted
-from .tile_tasks import left_of_diagonals
+from .tile_tasks import counted_tiles, left_of_diagonals
 
 _VECTORS = 3  # beside messages: right-hand sides, solutions, and residuals,
 _REFINED = 2  # and another solution and its residual where pivots ask for it,
-_PROBES = 8  # or instead of residuals the vectors that condition numbers are estimated with
+_PROBES = 8  # or instead of residuals the vectors that condition numbers are estimated with,
+_WEIGHTS = 1  # unless messages have room for these: then weights alone
 
 
 def index_bytes(tree: Fronts) -> int:
@@ -33,7 +36,7 @@ def index_bytes(tree: Fronts) -> int:
     above = tree.tiles[plan.parent[plan.parent >= 0]] + 1
     found = (4 * 4 + 3 * 8) * (fronts + 1)  # first_sent included
     found += 4 * (2 * rows + children + int(above.sum())) + (3 * 8 + 4) * fronts
-    tasks = int(_tasks(tree)[~small].sum())
+    tasks = int(counted_tiles(tree)[~small].sum())
     found += 16 * tasks + 4 * (tasks + 1) + 4 * schedule.epochs + 6 * int(entries.sum())
     found += left_of_diagonals(tree).nbytes
     of_small = np.diff(plan.child_pointer)[small].sum()
@@ -41,12 +44,6 @@ def index_bytes(tree: Fronts) -> int:
     found += (structs.SMALL_CHILD.dtype.itemsize + structs.MAP_BYTES) * int(of_small)
     found += 4 * (int(plan.start[-1]) + 2 * rows + 1) + TASK.itemsize * sum(counted_tasks(tree)[:3])
     return found + 16 * int(tree.pivot_tiles.sum()) * tree.method.pivots
-
-
-def _tasks(tree: Fronts) -> np.ndarray:
-    """Tasks of each front, if it is not small."""
-    tiles = tree.tiles
-    return tiles * (tiles + 1) // 2 if tree.method.one_triangle else tiles * tiles
 
 
 def _counters(tree: Fronts) -> int:
@@ -109,10 +106,13 @@ def _solve_bytes(
 ) -> int:
     """Bytes of messages that are not in the spare memory, and of vectors, or of new values."""
     n, (*_, partials) = int(tree.plan.start[-1]), counted_tasks(tree)
-    row = launch.solve_width(dtype, rhs) * dtype.itemsize
+    beside = dtype == values  # a right-hand side, probes
+    row = launch.solve_width(dtype, max(rhs, WIDTH if beside else 1)) * dtype.itemsize
     sizes = [count * row for count in (n, tree.plan.relative.size, TILE * partials, n)]
     places, _ = fitted(sizes, spare)
     beyond = sum(size for size, place in zip(sizes, places, strict=True) if place is None)
     all_of = _VECTORS + _REFINED * tree.method.indefinite
-    vectors = n * max(all_of * rhs, (_VECTORS - 1) * rhs + _PROBES)
-    return beyond + max(vectors, nnz) * values.itemsize
+    probes = _WEIGHTS if beside else _PROBES
+    vectors = n * max(all_of * rhs, (_VECTORS - 1) * rhs + probes)
+    kept = _VECTORS * n * (beside and rhs == 1 and n <= MOST)
+    return beyond + (kept + max(vectors, nnz)) * values.itemsize

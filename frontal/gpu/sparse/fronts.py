@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,8 @@ from .schedule import (
     make_schedule,
     message_entries,
 )
+
+Listed = Any  # an array of the host, or of a device where it was uploaded
 
 _SMALL = TILE  # rows of fronts that are factored whole
 _ROOM = 1 << 29  # bytes that nobody misses: up to them a factorization waits for no place
@@ -129,25 +132,22 @@ class Fronts:
     @cached_property
     def arrays(self) -> dict[str, Array]:
         """Index arrays on the device, by the names of their fields in the struct."""
-        return self.uploaded()
+        return {name: self.device.upload(array) for name, array in self.indices().items()}
 
-    def uploaded(self) -> dict[str, Array]:
-        """See `arrays`."""
+    def indices(self) -> dict[str, np.ndarray]:
+        """The same on the host; some are those of the plan."""
         plan, cuts = self.plan, _cuts(self.plan, self.k, self.tiles)
         return {
-            name: self.device.upload(array)
-            for name, array in {
-                "start": plan.start.astype(np.int32),
-                "pointer": plan.pointer.astype(np.int64),
-                "rows": plan.rows.astype(np.int32),
-                "relative": plan.relative.astype(np.int32),
-                "child_pointer": plan.child_pointer.astype(np.int32),
-                "children": plan.children.astype(np.int32),
-                "inverse": self.inverse,
-                "tile_row": self.tile_row,
-                "cut_pointer": cuts[0],
-                "cuts": cuts[1],
-            }.items()
+            "start": plan.start.astype(np.int32, copy=False),
+            "pointer": plan.pointer.astype(np.int64, copy=False),
+            "rows": plan.rows.astype(np.int32, copy=False),
+            "relative": plan.relative.astype(np.int32, copy=False),
+            "child_pointer": plan.child_pointer.astype(np.int32),
+            "children": plan.children.astype(np.int32, copy=False),
+            "inverse": self.inverse,
+            "tile_row": self.tile_row,
+            "cut_pointer": cuts[0],
+            "cuts": cuts[1],
         }
 
     @cached_property

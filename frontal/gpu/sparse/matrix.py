@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from ...matrix import Canonical
-from ...symbolic.scaling import Scaling, scaled
+from ...symbolic.scaling import Scaling, Wanted
 from ..runtime.array import Array
 from ..runtime.graph import Launch
-from . import health, launch
+from . import health
 from .entries import Entries
+from .equilibration import Equilibration, Scales, scaled
 from .storage import Blocks, Storage
 
 
@@ -25,10 +26,10 @@ class DeviceMatrix:
     entries : Entries
     values : array (nnz,) on the host, or on the device if `there`
         By columns.
-    scaling : Scaling, optional
-        Of rows and columns.
+    scaling : Scaling or Wanted, optional
+        Of rows and columns, or what it is to come from, with `scale`.
     scales : two device arrays (n,), optional
-        The same, if they are there already.
+        A scaling that is there already.
     hermitian : bool
         A is known to be exactly Hermitian.
     kept : bool
@@ -40,14 +41,18 @@ class DeviceMatrix:
         Those that were given, until `settle` has put them with their factor.
     there : bool
         They were given on the device.
+    wanted : Wanted or None
+        What the scaling comes from, if it is made here.
+    scales : two device arrays (n,), or None
+        Of rows and columns.
     """
 
     def __init__(
         self,
         entries: Entries,
         values: Any,
-        scaling: Scaling | None,
-        scales: tuple[Array | None, Array | None] | None,
+        scaling: Scaling | Wanted | None,
+        scales: Scales = (None, None),
         *,
         there: bool,
         hermitian: bool,
@@ -55,13 +60,13 @@ class DeviceMatrix:
     ) -> None:
         upload, self._given, self._kept = entries.device.upload, None if there else values, kept
         self.values: Array = values
-        self.entries, self.scaling, self.hermitian = entries, scaling, hermitian
-        self.there = there
-        if scaling is None:
-            scales = (None, None)
-        elif scales is None:
-            scales = upload(scaling.row), upload(scaling.column)
-        self.scales: tuple[Array | None, Array | None] = scales
+        self.entries, self.hermitian, self.there = entries, hermitian, there
+        self.wanted = scaling if isinstance(scaling, Wanted) else None
+        self._scaling = scaling if isinstance(scaling, Scaling) else None
+        self._equilibration: Equilibration | None = None
+        if self._scaling is not None:
+            scales = upload(self._scaling.row), upload(self._scaling.column)
+        self.scales = scales
 
     def settle(self, storage: Storage) -> None:
         """Put the values into the memory that a factor has for them, or take it."""
@@ -76,13 +81,17 @@ class DeviceMatrix:
 
     def of_copy(self, storage: Storage) -> DeviceMatrix:
         """The same beside a copy of its factor, which has a copy of the values."""
-        twin = copy(self)
+        twin, (row, column) = copy(self), self.scales
         twin.values = self.values if storage.values is None else storage.values
+        if row is not None and column is not None:
+            of_rows = row.copy()
+            twin.scales = of_rows, of_rows if column is row else column.copy()
         return twin
 
     def apart(self, dtype: np.dtype) -> int:
         """Values that are factorized in this scalar type and are not those that are kept."""
-        same = self.scaling is None and not self._kept and self.values.dtype == dtype
+        plain = self.wanted is None and self.scales[0] is None
+        same = plain and not self._kept and self.values.dtype == dtype
         return 0 if same else self.entries.nnz
 
     @cached_property
@@ -93,39 +102,57 @@ class DeviceMatrix:
             values = self.entries.device.download(self.values)
         return self.entries.symbolic.with_values(values, self.hermitian)
 
+    @property
+    def scaling(self) -> Scaling | None:
+        """That of the values, on the host."""
+        row, column = self.scales
+        if self._scaling is None and row is not None and column is not None:
+            of_rows = self.entries.device.download(row)
+            of_columns = of_rows if column is row else self.entries.device.download(column)
+            self._scaling = Scaling(of_rows, of_columns)
+        return self._scaling
+
     def scaled(self, dtype: np.dtype) -> Array:
         """The values that are factorized, in the scalar type of the factors."""
         out = self.entries.device.xp.empty(self.values.size, dtype)
-        self.put_scaled(out)
+        self._put_scaled(out)
         return out
 
-    def put_scaled(self, out: Array) -> None:
-        """Put there the values that are factorized, in its scalar type, if they are elsewhere."""
+    def scale(self, out: Array, made: Equilibration | None) -> Equilibration | None:
+        """Put there the values that are factorized, in its scalar type, if they are elsewhere.
+
+        Parameters
+        ----------
+        made : Equilibration, optional
+            What has done so before.
+
+        Returns
+        -------
+        Equilibration, optional
+            What does so for such values.
+        """
+        if self.wanted is None or not self.entries.nnz:
+            self._put_scaled(out)
+            return made
+        if made is None or not made.fits(self.wanted, self.values, out):
+            made = Equilibration(self.entries, self.wanted, self.values, out)
+        made()
+        self._equilibration, self.scales = made, made.scales
+        return made
+
+    @property
+    def uneven(self) -> bool:
+        """Whether the scaling that was made, and waited for, is not that of the host."""
+        return self._equilibration is not None and self._equilibration.uneven
+
+    def _put_scaled(self, out: Array) -> None:
         entries, (row, column) = self.entries, self.scales
         if not entries.nnz or out is self.values:
             return
         if row is None or column is None:
             entries.device.copy(self.values, out)
-        elif self.scaling is not None and self.scaling.extreme:
-            entries.device.copy(self._scaled_on_host(self.scaling).astype(out.dtype), out)
-        elif out.dtype == self.values.dtype:
-            self._scale(row, column, out)
         else:
-            entries.device.copy(self.scaled(self.values.dtype), out)
-
-    def _scale(self, row: Array, column: Array, out: Array) -> None:
-        entries = self.entries
-        blocks = launch.system_blocks(entries.n * entries.lanes, entries.device.limits)
-        constants = health.constants(entries.pattern)
-        kernel = entries.device.kernel("system.cu", "system_scale", self.values.dtype, **constants)
-        sizes = np.int32(entries.n), np.int32(entries.lanes)
-        arguments = (*sizes, entries.pointer, entries.index, row, column, self.values, out)
-        kernel((blocks,), (launch.SYSTEM_THREADS,), arguments)
-
-    def _scaled_on_host(self, scaling: Scaling) -> np.ndarray:
-        """As `scaled`, where the kernel's product of two factors may overflow."""
-        of, values = self.entries.symbolic, self.entries.device.download(self.values)
-        return scaled(of.indptr, of.indices, values, scaling.row, scaling.column)
+            scaled(entries, (row, column), self.values, out)()
 
     def examination(
         self,

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property, partial
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from ...machine import thread_count
 from ...parts import Ahead
 from ..runtime.array import Array
+from ..runtime.device import Device
 from .fronts import Fronts, Layout
 from .small_tasks import SmallTasks, small_tasks
 from .solve_tasks import SolveTasks, all_tasks, solve_tasks
 from .tile_tasks import Tasks, tile_tasks
 
 Made = TypeVar("Made")
+Name = str | tuple[str, np.dtype]  # of a list, and the scalar type that it is for
 _MANY = 4  # cores on which all lists are made at the same time
 
 
@@ -26,7 +29,7 @@ class Pattern(Fronts):
     @cached_property
     def arrays(self) -> dict[str, Array]:
         """See `Fronts`."""
-        return self._made("arrays", Fronts.uploaded)
+        return self._made("arrays", Fronts.indices)
 
     @cached_property
     def tasks(self) -> Tasks:
@@ -67,45 +70,76 @@ class Pattern(Fronts):
 
     def layout(self, dtype: np.dtype) -> Layout:
         """See `Fronts`."""
-        begun = self._begun.get(("layout", dtype))
+        begun = self._listed.get(("layout", dtype))
         return super().layout(dtype) if begun is None else cast(Layout, begun.result())
 
     @cached_property
-    def _begun(self) -> dict[str | tuple[str, np.dtype], Ahead]:
+    def _listed(self) -> dict[Name, Ahead]:
+        """What is at work, or was, on the host."""
         return {}
 
-    def begin(self, dtype: np.dtype) -> None:
-        """Begin all lists that are not there yet, on threads, for panels of this scalar type."""
-        if dtype not in self._layouts:  # two other lists want it at their ends
-            self._ahead(("layout", dtype), partial(Fronts.layout, dtype=dtype))
-        if "arrays" not in self.__dict__:
-            self._ahead("arrays", Fronts.uploaded)
-        if "tasks" not in self.__dict__:
-            self._ahead("tasks", tile_tasks)
-        if self.schedule.small.any() and dtype not in self._small_tasks:
-            self._ahead(("small", dtype), partial(small_tasks, dtype=dtype))
-        if dtype not in self._solve_tasks:  # is for later: with few cores it leaves others alone
-            others = [] if thread_count() >= _MANY else list(self._begun.values())
-            self._ahead(("solve", dtype), partial(solve_tasks, dtype=dtype), others)
+    @cached_property
+    def _begun(self) -> dict[Name, Ahead]:
+        """The same with its way to the device."""
+        return {}
 
-    def _ahead(
-        self,
-        name: str | tuple[str, np.dtype],
-        make: Callable[[Fronts], object],
-        after: Iterable[Ahead[object]] = (),
-    ) -> None:
-        """Begin a list, unless that is done, when others are over."""
-        if name not in self._begun:
-            self._begun[name] = self.device.ahead(partial(_after, after, partial(make, self)))
+    def begin_on_host(self, dtype: np.dtype) -> None:
+        """Begin all lists on threads, for panels of this scalar type, and leave devices alone."""
+        for name, make in self._wanted(dtype):
+            if name not in self._listed:
+                after = self._before(name, self._listed)
+                self._listed[name] = Ahead(partial(_after, after, partial(make, self)))
+
+    def begin(self, dtype: np.dtype) -> None:
+        """Begin all lists that are not on the device yet, on threads."""
+        for name, make in self._wanted(dtype):
+            if name == ("layout", dtype):
+                if name not in self._listed:
+                    self._listed[name] = Ahead(partial(make, self))
+            elif name not in self._begun:
+                after = self._before(name, self._begun)
+                work = partial(_after, after, partial(self._uploaded, name, make))
+                self._begun[name] = self.device.ahead(work)
+
+    def _wanted(self, dtype: np.dtype) -> Iterator[tuple[Name, Callable[[Fronts], object]]]:
+        """Names of lists that are not there yet, and what makes them."""
+        if dtype not in self._layouts:  # two other lists want it at their ends
+            yield ("layout", dtype), partial(Fronts.layout, dtype=dtype)
+        if "arrays" not in self.__dict__:
+            yield "arrays", Fronts.indices
+        if "tasks" not in self.__dict__:
+            yield "tasks", tile_tasks
+        if self.schedule.small.any() and dtype not in self._small_tasks:
+            yield ("small", dtype), partial(small_tasks, dtype=dtype)
+        if dtype not in self._solve_tasks:
+            yield ("solve", dtype), partial(solve_tasks, dtype=dtype)
+
+    def _before(self, name: Name, begun: dict[Name, Ahead]) -> list[Ahead]:
+        """What a list waits for: with few cores one that is for later leaves others alone."""
+        return list(begun.values()) if name[0] == "solve" and thread_count() < _MANY else []
 
     def finish(self) -> None:
         """Wait until no list is at work any more."""
-        for work in self._begun.values():
+        for work in (*self._listed.values(), *self._begun.values()):
             work.join()
 
-    def _made(self, name: str | tuple[str, np.dtype], make: Callable[[Fronts], Made]) -> Made:
+    def _made(self, name: Name, make: Callable[[Fronts], object]) -> Any:
         begun = self._begun.pop(name, None)
-        return make(self) if begun is None else begun.result()
+        return self._uploaded(name, make) if begun is None else begun.result()
+
+    def _uploaded(self, name: Name, make: Callable[[Fronts], object]) -> Any:
+        """A list on the device."""
+        listed = self._listed.get(name)
+        made = make(self) if listed is None else listed.result()
+        self._listed.pop(name, None)
+        return there(self.device, made)
+
+
+def there(device: Device, lists: Any) -> Any:
+    """The same lists, a dataclass or a dictionary, with arrays of a device."""
+    fields = lists if isinstance(lists, dict) else vars(lists)
+    arrays = {x: device.upload(a) for x, a in fields.items() if isinstance(a, np.ndarray)}
+    return arrays if isinstance(lists, dict) else replace(lists, **arrays)
 
 
 def _after(others: Iterable[Ahead[object]], work: Callable[[], Made]) -> Made:

@@ -257,42 +257,56 @@ def _fit_each(
 ):  # fmt: skip
     """The same in any order: each as low as it fits among all before that live with it."""
     fixed, count = taken_until.size, taken_until.size + first.size
-    begin, end, born, dies = np.empty((4, count), np.int64)
-    turn = np.empty(count, np.int64)  # those that are placed, by where they begin
+    # those that are placed, by where they begin; looked at again and again, one after the other
+    begin, end, born, dies = np.zeros((4, count), np.int64)
     begin[:fixed], end[:fixed] = taken[:-1], taken[1:]
-    born[:fixed], dies[:fixed] = 0, taken_until - 1
+    dies[:fixed] = taken_until - 1
     top = np.int64(0)
-    for c in range(count):
-        if c >= fixed:
-            born[c], dies[c], size = first[c - fixed], last[c - fixed], length[c - fixed]
-            for unused in (slack, 0):
-                until = dies[c] + (unused if dies[c] >= launches else 0)
-                begin[c] = written[min(until + 1, panel_wait.size)]
-                for q in range(c):
-                    d = turn[q]
-                    if begin[d] - begin[c] >= size:
-                        break
-                    other = dies[d] + (unused if dies[d] >= launches else 0)
-                    if born[d] <= until and born[c] <= other:
-                        begin[c] = max(begin[c], end[d])
-                end[c] = begin[c] + size
-                if end[c] <= limit:
-                    break
-            top = max(top, end[c])
-            place[c - fixed] = begin[c]
-        q = c
-        while q > 0 and begin[turn[q - 1]] > begin[c]:
-            turn[q] = turn[q - 1]
+    for c in range(first.size):
+        low = high = np.int64(0)
+        for unused in (slack, 0):
+            until = last[c] + (unused if last[c] >= launches else 0)
+            of = begin, end, born, dies, fixed + c, first[c], until, launches, unused
+            low = _lowest_gap(*of, written[min(until + 1, panel_wait.size)], length[c])
+            high = low + length[c]
+            if high <= limit:
+                break
+        top, place[c] = max(top, high), low
+        q = fixed + c
+        while q > 0 and begin[q - 1] > low:
+            begin[q], end[q], born[q], dies[q] = begin[q - 1], end[q - 1], born[q - 1], dies[q - 1]
             q -= 1
-        turn[q] = c
-    for c in range(fixed, count):
-        for d in range(count):
-            if begin[d] < end[c] and begin[c] < end[d] and dies[d] < born[c]:
-                wait[c - fixed] = max(wait[c - fixed], dies[d] + 1)
-        for t in range(dies[c] + 1, panel_wait.size):
-            if written[t] < end[c] and begin[c] < written[t + 1]:
-                panel_wait[t] = max(panel_wait[t], dies[c] + 1)
+        begin[q], end[q], born[q], dies[q] = low, high, first[c], last[c]
+    for c in range(first.size):
+        low, high = place[c], place[c] + length[c]
+        wait[c] = max(wait[c], _last_before(begin, end, dies, low, high, first[c]))
+        for t in range(last[c] + 1, panel_wait.size):
+            if written[t] < high and low < written[t + 1]:
+                panel_wait[t] = max(panel_wait[t], last[c] + 1)
     return top
+
+
+@inner
+def _lowest_gap(begin, end, born, dies, count, first, until, launches, unused, low, length):
+    """Where the first gap of this length begins among those that live at the same time."""
+    for q in range(count):
+        if end[q] > low:
+            if begin[q] - low >= length:
+                break
+            other = dies[q] + (unused if dies[q] >= launches else 0)
+            if born[q] <= until and first <= other:
+                low = end[q]
+    return low
+
+
+@inner
+def _last_before(begin, end, dies, low, high, first):
+    """When the last one that dies before `first` is over, of those in a piece of memory."""
+    found = np.int64(0)
+    for q in range(begin.size):
+        shares = (begin[q] < high) & (low < end[q]) & (dies[q] < first)
+        found = max(found, dies[q] + 1 if shares else 0)
+    return found
 
 
 @jit

@@ -9,9 +9,11 @@ import numpy as np
 
 from ..runtime.array import Array
 from . import launch
+from .equilibration import KERNELS, Equilibration
 from .factorize import Factorization, tile_constants
 from .matrix import DeviceMatrix
 from .pattern import Pattern
+from .probing import WIDTH
 from .storage import State, Storage, allocate
 from .substitute import Solver
 
@@ -41,6 +43,8 @@ class Prepared(Storage):
         Overwrites the factor.
     solver : Solver or None
         Solves with it.
+    equilibration : Equilibration or None
+        Scales the values of the matrix.
     begun : Begun or None
         What was launched before anybody asked for a factor.
     at_once : dict
@@ -49,6 +53,7 @@ class Prepared(Storage):
 
     factorization: Factorization | None = None
     solver: Solver | None = None
+    equilibration: Equilibration | None = None
     begun: Begun | None = None
     at_once: dict[str, object] = field(default_factory=dict)
 
@@ -85,7 +90,7 @@ class Prepared(Storage):
         """What factorizes a matrix, whose values are put where it reads them."""
         matrix.settle(self)
         room = self.room(pattern, matrix.values, matrix.apart(self.panels.dtype))
-        matrix.put_scaled(room)
+        self.equilibration = matrix.scale(room, self.equilibration)
         return self.factorization_of(pattern, room, tiny)
 
     def renew_solver(self) -> None:
@@ -117,19 +122,25 @@ def begin_kernels(pattern: Pattern, dtype: np.dtype) -> None:
     What takes longest, or is needed first, comes first.
     """
     method, limits = pattern.method, pattern.device.limits
-    large, small = (f(dtype, 1, limits) for f in (launch.front_solve, launch.front_solve_small))
     found = [("front_tiles.cu", tile_constants(method, launch.front_tiles(dtype, method, limits)))]
     few = pattern.schedule.small.any()
     if few:
         perturb = {"PERTURB": int(method.pivots)}
         found.insert(0, ("front_small.cu", method.constants | perturb))
+    if method.scaling:
+        found.insert(0, (KERNELS, {}))
     found += [("system.cu", method.constants), ("condition.cu", {})]
     if method.pivots:
         found.append(("front_pivots.cu", method.constants))
     flips: tuple[dict[str, int], ...] = ({}, {"FLIP": 1}) if method.panels == 2 else ({},)
-    for flip in flips:  # a condition number takes both
-        for way in ("forward", "backward"):
-            found.append((f"front_{way}.cu", large.constants | method.constants | flip))
-            if few:
-                found.append((f"front_{way}_small.cu", small.constants | method.constants | flip))
+    for width in (WIDTH, 1):  # of a first solution with its condition number, and of others
+        large, small = (
+            f(dtype, width, limits) for f in (launch.front_solve, launch.front_solve_small)
+        )
+        for flip in flips if width > 1 else flips[:1]:
+            for way in ("forward", "backward"):
+                found.append((f"front_{way}.cu", large.constants | method.constants | flip))
+                if few:
+                    more = small.constants | method.constants | flip
+                    found.append((f"front_{way}_small.cu", more))
     pattern.device.begin(found, dtype)

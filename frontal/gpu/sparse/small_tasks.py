@@ -8,9 +8,8 @@ import numpy as np
 
 from ..._jit import jit
 from ...parts import in_parts
-from ..runtime.array import Array
 from . import structs
-from .fronts import Fronts, narrow
+from .fronts import Fronts, Listed, narrow
 
 _ROWS = 1 << structs.ENTRY_BITS  # and columns that an entry may be in
 _ORDERS = (64, 32, 16)  # rows of fronts of each class
@@ -18,7 +17,7 @@ _ORDERS = (64, 32, 16)  # rows of fronts of each class
 
 @dataclass(frozen=True)
 class SmallTasks:
-    """The small fronts of a plan, by level and class, the largest first.
+    """The small fronts of a plan, by level and class, the largest first; on the host or a device.
 
     Attributes
     ----------
@@ -26,27 +25,27 @@ class SmallTasks:
         Where each level begins among the fronts.
     counts : list of tuple of int
         Fronts of each level with up to 64, 32 and 16 rows.
-    fronts, children : device arrays of bytes
+    fronts, children : arrays of bytes
         `structs.SMALL_FRONT` and `structs.SMALL_CHILD`.
-    maps : device array (children, 64) of bytes
+    maps : array (children, 64) of bytes
         Positions of a child's rows in its parent.
-    sources, places : device arrays
+    sources, places : arrays
         Entries of A: places among the values, and rows and columns, as structs.SMALL_FRONTS has
         them.
     """
 
     first: list[int]
     counts: list[tuple[int, int, int]]
-    fronts: Array
-    children: Array
-    maps: Array
-    sources: Array
-    places: Array
+    fronts: Listed
+    children: Listed
+    maps: Listed
+    sources: Listed
+    places: Listed
 
 
 def small_tasks(tree: Fronts, dtype: np.dtype) -> SmallTasks:
     """List the small fronts of a plan with what they are assembled from, for one scalar type."""
-    plan, schedule, upload = tree.plan, tree.schedule, tree.device.upload
+    plan, schedule = tree.plan, tree.schedule
     fronts = np.flatnonzero(schedule.small)
     k, m = tree.k[fronts], tree.m[fronts]
     kind = np.searchsorted([-64, -32, -16], -(k + m), side="right") - 1
@@ -70,10 +69,10 @@ def small_tasks(tree: Fronts, dtype: np.dtype) -> SmallTasks:
     return SmallTasks(
         [0, *np.cumsum(counts.sum(axis=1)).tolist()],
         [(large, medium, small) for large, medium, small in counts.tolist()],
-        upload(items.view(np.uint8)),
-        upload(children.view(np.uint8)),
-        upload(maps),
-        *map(upload, listed),
+        items.view(np.uint8),
+        children.view(np.uint8),
+        maps,
+        *listed,
     )
 
 

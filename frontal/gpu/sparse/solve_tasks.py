@@ -9,9 +9,8 @@ import numpy as np
 from ..._jit import jit
 from ...parts import in_parts
 from ...symbolic.plan import Plan
-from ..runtime.array import Array
 from . import structs
-from .fronts import Fronts
+from .fronts import Fronts, Listed
 from .schedule import TILE
 
 TASK = structs.SOLVE_TASK.dtype
@@ -24,35 +23,35 @@ _PART = 8  # tiles of update rows that one task of the backward sweep sums
 
 @dataclass(frozen=True)
 class SolveTasks:
-    """Tasks and messages of the fronts on the device, for panels of one scalar type.
+    """Tasks and messages of the fronts, for panels of one scalar type; on the host or a device.
 
     Attributes
     ----------
-    small, forward, backward : device arrays of TASK, as rows of bytes
+    small, forward, backward : arrays of TASK, as rows of bytes
         Small fronts, children first; tasks of the larger ones for each sweep.
-    message_pointer : device array
+    message_pointer : array
         Where the messages to each row of each front begin, those of front s from start + pointer.
-    slots : device array
+    slots : array
         Where the message of each update row goes.
     messages, partials : int
         Number of messages, and of partial sums of TILE rows.
-    pivot_tiles : device array (t, 4) or None
+    pivot_tiles : array (t, 4) or None
         With pivots: first position, width, and first row within the front of each pivot tile.
     """
 
-    small: Array
-    forward: Array
-    backward: Array
-    message_pointer: Array
-    slots: Array
+    small: Listed
+    forward: Listed
+    backward: Listed
+    message_pointer: Listed
+    slots: Listed
     messages: int
     partials: int
-    pivot_tiles: Array | None
+    pivot_tiles: Listed | None
 
 
 def solve_tasks(tree: Fronts, dtype: np.dtype) -> SolveTasks:
     """List the tasks of the solves for panels of this scalar type."""
-    plan, upload, k, m = tree.plan, tree.device.upload, tree.k, tree.m
+    plan, k, m = tree.plan, tree.k, tree.m
     small, level = _small_fronts(tree)
     work = k * (k + m)
     order = np.lexsort((-work, level))
@@ -67,16 +66,16 @@ def solve_tasks(tree: Fronts, dtype: np.dtype) -> SolveTasks:
     pointer, slots = _messages(plan)
     ways = [(whole,), _sorted(forward, 1), _sorted(backward, -1)]
     panel = tree.layout(dtype).places.panel  # last, since it may be on its way
-    own, up, down = (_describe(tree, panel, *way) for way in ways)
+    own, up, down = (_bytes(_describe(tree, panel, *way)) for way in ways)
     return SolveTasks(
-        upload(_bytes(own)),
-        upload(_bytes(up)),
-        upload(_bytes(down)),
-        upload(pointer),
-        upload(slots),
+        own,
+        up,
+        down,
+        pointer,
+        slots,
         slots.size,
         int(partials),
-        upload(_pivot_tiles(plan.start)) if tree.method.pivots else None,
+        _pivot_tiles(plan.start) if tree.method.pivots else None,
     )
 
 

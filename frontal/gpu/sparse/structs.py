@@ -15,6 +15,7 @@ SMALL_THREADS, SMALL_PANEL, SMALL_CHILDREN, MAP_BYTES = 64, 16, 4, 64
 ENTRY_BITS = 6
 SOLVE_WARPS, SMALL_ROWS, SMALL_LD = 8, 128, 132
 SYSTEM_THREADS = 256
+PROBES = 3
 
 
 _D = "LDL: D(j,j), and D(j+1,j) of 2×2 pivots, zero elsewhere."
@@ -264,6 +265,7 @@ HEADER = Header(
         "SMALL_ROWS": (SMALL_ROWS, "Rows of fronts that one warp solves with."),
         "SMALL_LD": (SMALL_LD, "Leading dimension of their right-hand sides in shared memory."),
         "SYSTEM_THREADS": (SYSTEM_THREADS, "Threads of a block of system.cu."),
+        "PROBES": (PROBES, "Vectors of condition.cu beside a right-hand side."),
     },
     (
         *(FRONTS, SMALL_FRONT, SMALL_CHILD, SMALL_FRONTS, OUTPUTS),

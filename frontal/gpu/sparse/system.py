@@ -10,14 +10,16 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ...accuracy import Errors
-from ...symbolic.scaling import Scaling
+from ...cached import cached_property
 from ..runtime.array import NULL, Array, Value
 from ..runtime.graph import Launch
 from . import health, launch
-from .condition import DeviceProbes
+from .condition import DeviceProbes, weights
 from .entries import Entries
+from .equilibration import Scales
 from .prepared import Prepared
-from .substitute import Sweeps
+from .probing import Ends, Order, Probing, Weighed
+from .substitute import Solver, Sweeps
 
 _LARGEST_BLOCK = 1 << 24  # entries of right-hand sides that are solved together,
 _LEAST_WIDTH = 32  # or so many of them if they are long
@@ -40,36 +42,29 @@ class Resident(Protocol):
 
     entries: Entries
     values: Array
-    scaling: Scaling | None
-    scales: tuple[Array | None, Array | None]
+    scales: Scales
     hermitian: bool
     storage: Prepared
+
+
+def _ends(resident: Resident, trans: str) -> Ends:
+    """What is around sweeps that solve with op(A).
+
+    Of Hermitian A only A X = B is solved by the factor: A^T is the conjugate of A; of complex
+    symmetric A, A^H is.
+    """
+    entries, method = resident.entries, resident.entries.pattern.method
+    conjugated = "T" if method.transpose_is_conjugate else "H"
+    conjugate = np.int32(resident.values.dtype.kind == "c" and trans == conjugated)
+    rows = Order(entries.row_perm, resident.scales[0], conjugate)
+    columns = Order(entries.perm, resident.scales[1], conjugate)
+    enter, leave = (rows, columns) if trans == "N" else (columns, rows)
+    return Ends(enter, leave, trans != "N" and not method.one_triangle)
 
 
 def widest(n: int) -> int:
     """Right-hand sides of this length that are solved for together."""
     return max(_LARGEST_BLOCK // max(n, 1), _LEAST_WIDTH)
-
-
-class Order(NamedTuple):
-    """Where entries of vectors come from, or go to, at an end of the sweeps.
-
-    Attributes
-    ----------
-    place : device array (n,) of int32
-    scale : device array (n,), or None
-    conjugate : int32
-        Whether entries are conjugated.
-    """
-
-    place: Array
-    scale: Array | None
-    conjugate: np.int32
-
-    @property
-    def arguments(self) -> tuple[Value, ...]:
-        """As kernels take them."""
-        return self.place, NULL if self.scale is None else self.scale, self.conjugate
 
 
 class Rows(NamedTuple):
@@ -108,11 +103,9 @@ class DeviceSystem:
 
     Attributes
     ----------
-    enter, leave : Order
-        Before and after the sweeps.
+    ends : Ends
+        What is around the sweeps.
     rows : Rows
-    transposed : bool
-        The sweeps are those of the transpose.
     """
 
     def __init__(self, resident: Resident, trans: str, dtype: np.dtype) -> None:
@@ -121,22 +114,16 @@ class DeviceSystem:
         self.dtype, self.eps = dtype, float(np.finfo(dtype).eps)
         self._storage = resident.storage  # not the factor, which keeps this
         self.most = widest(entries.n)
-        self._badly_scaled = resident.scaling is not None
+        self._badly_scaled = resident.scales[0] is not None
         panels = resident.storage.panels
         self._kernels = {
             name: self._kernel(name, of.dtype)
             for name, of in zip(_KERNELS, (panels, panels, values, values), strict=True)
         }
-        # Of Hermitian A only A X = B is solved by the factor: A^T is the conjugate of A; of
-        # complex symmetric A, A^H is.
-        method, complex_ = entries.pattern.method, values.dtype.kind == "c"
-        self.transposed = trans != "N" and not method.one_triangle
-        conjugated = "T" if method.transpose_is_conjugate else "H"
-        self._conjugate = np.int32(complex_ and trans == conjugated)
-        rows, columns = (entries.row_perm, resident.scales[0]), (entries.perm, resident.scales[1])
-        flipped = trans != "N"
-        self.enter = Order(*(columns if flipped else rows), self._conjugate)
-        self.leave = Order(*(rows if flipped else columns), self._conjugate)
+        self.ends = _ends(resident, trans)
+        sides = "NH" if trans == "N" else "HN"  # with op(A), but for conjugates, and its adjoint
+        self._sides = tuple(_ends(resident, one) for one in sides)
+        complex_ = values.dtype.kind == "c"
         self.rows = self._rows_of(resident, trans, complex_)
 
     def _kernel(self, name: str, of: np.dtype) -> Any:
@@ -167,8 +154,7 @@ class DeviceSystem:
         """`before` + the solution by the factors."""
         n, k = B.shape
         X = self._entries.device.xp.empty((n, k), self.dtype, order="F")
-        solver = self._storage.solver_of(self._entries.pattern)
-        for part, sweeps in solver.blocks(k, self.transposed):
+        for part, sweeps in self._solver.blocks(k, self.ends.transposed):
             given = NULL if before is None else before[:, part]
             count = part.stop - part.start
             enter, leave = self.around(sweeps, count, B[:, part], given, X[:, part])
@@ -186,14 +172,82 @@ class DeviceSystem:
         blocks = launch.system_blocks(self._entries.n << shift, self._entries.device.limits)
         of = blocks, launch.SYSTEM_THREADS
         number, vectors, kernels = self.rows.number, sweeps.vectors, self._kernels
-        enter = number, *self.enter.arguments, *sizes, B, vectors
-        leave = number, *self.leave.arguments, *sizes, vectors, before, X
+        enter = number, *self.ends.enter.arguments, *sizes, B, vectors
+        leave = number, *self.ends.leave.arguments, *sizes, vectors, before, X
         return Launch(kernels["enter"], *of, enter), Launch(kernels["leave"], *of, leave)
 
-    def solved(self, B: Array) -> tuple[Array, Array, Errors]:
+    def solved(self, B: Array, probing: bool = False) -> tuple[Array, Array, Errors]:
         """See `System`; waits."""
-        X = self.solve(B)
+        X = self._probed(B) if probing and B.shape[1] == 1 else None
+        if X is None:
+            X = self.solve(B)
         return X, *self.measure(X, B)
+
+    def _probed(self, B: Array) -> Array | None:
+        """The solution for one right-hand side, and beside it what an estimate begins with."""
+        probing = self._probing
+        if probing is None:
+            return None
+        try:
+            sweeps = probing.sweeps()
+        except MemoryError:
+            return None
+        if probing.beside:
+            X = self._entries.device.xp.empty(B.shape, self.dtype, order="F")
+            enter, leave = self.around(sweeps, 1, B, NULL, X)
+            enter()
+            probing.begin(alone=False)
+            leave()
+            self._solver.sweeps(1, self.ends.transposed)  # for later, while the device is at work
+        else:
+            X = self.solve(B)
+            probing.begin(alone=True)
+        return X
+
+    @property
+    def _solver(self) -> Solver:
+        return self._storage.solver_of(self._entries.pattern)
+
+    @cached_property
+    def _probing(self) -> Probing | None:
+        """What estimates in few steps; None where types of vectors, values and factors differ.
+
+        Nor where there are so few unknowns that the host forms the inverse.
+        """
+        alike = self.dtype == self._values.dtype == self._storage.panels.dtype
+        if not alike or self._entries.n <= _FORMED:
+            return None
+        return Probing(self._entries, self._solver, *self._sides)
+
+    def estimated(
+        self,
+        X: Array,
+        B: Array,
+        solution: np.ndarray,
+        error: float,
+        small: float,
+        roughly: bool,
+    ) -> float | None:
+        """See `System`."""
+        probing = self._probing
+        if probing is None:
+            return None
+        try:
+            probing.sweeps()
+        except MemoryError:
+            return None
+        rows = self.rows.lanes, self.rows.arguments
+        of = self._entries, self._values.dtype, self.dtype
+        w = weights(*of, *rows, X, B, solution, error)
+        if w is None:
+            return None
+        weighed = Weighed(probing, w)
+        if roughly:
+            found = weighed.bound()
+            if found <= small:
+                return found
+        found = weighed.norm(1 if roughly else 2)
+        return found if found <= small else None
 
     def measure(self, X: Array, B: Array) -> tuple[Array, Errors]:
         """See `System`; waits."""
@@ -239,6 +293,6 @@ class DeviceSystem:
         """See `System`."""
         if self._entries.n <= _FORMED:
             return None
-        found = DeviceProbes(self._entries, self._values.dtype, self.dtype, X.shape[1])
-        rows = self.rows.lanes, self.rows.arguments
-        return found if found.weigh(*rows, X, B, solution, error) else None
+        of = self._entries, self._values.dtype, self.dtype
+        w = weights(*of, self.rows.lanes, self.rows.arguments, X, B, solution, error)
+        return None if w is None else DeviceProbes(*of, X.shape[1], w)

@@ -3,70 +3,71 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from ..._jit import jit
+from ..._jit import inner, jit
 from ...parts import in_parts
-from ..runtime.array import Array
 from . import structs
-from .fronts import Fronts, narrow
+from .fronts import Fronts, Listed, narrow
 from .schedule import TILE, followed_tiles
 
 UPPER = structs.PART_BIT
-_LARGE, _WIDE, _SQUARE = 48, 4, 16  # see _order; tiles
+_LARGE, _WIDE, _SQUARE = 48, 4, 16  # see _in_order; tiles
+_BITS = 63  # of a number that things are sorted by
 
 
 @dataclass(frozen=True)
 class Tasks:
-    """Tasks of front_tiles.cu on the device.
+    """Tasks of front_tiles.cu: arrays of the host, or of a device.
 
     Attributes
     ----------
     count : int
         Number of tasks.
-    list : device array (count, 4)
+    list : array (count, 4)
         Front, i, j and epoch (with the part) of each.
-    begin, source, place : device arrays
+    begin, source, place : arrays
         Entries of A by task: extents, positions among the values, places in the tile.
-    epoch_count : device array
+    epoch_count : array
         Tasks of each epoch.
-    left : device array (pieces, 4)
+    left : array (pieces, 4)
         See `left_of_diagonals`.
-    first_sent : device array
+    first_sent : array
         See `first_sent`.
     """
 
     count: int
-    list: Array
-    begin: Array
-    source: Array
-    place: Array
-    epoch_count: Array
-    left: Array
-    first_sent: Array
+    list: Listed
+    begin: Listed
+    source: Listed
+    place: Listed
+    epoch_count: Listed
+    left: Listed
+    first_sent: Listed
 
 
 def tile_tasks(tree: Fronts) -> Tasks:
     """List the tiles of all fronts that are not small, each after those that it needs."""
-    schedule, upload = tree.schedule, tree.device.upload
+    schedule = tree.schedule
     epoch = schedule.time - schedule.small_levels
-    given = schedule.tiled, schedule.group, tree.k, tree.m, epoch, tree.method.one_triangle
-    tasks = np.empty((_list_tiles(*given, np.empty((0, 5), np.int32)), 5), np.int32)
-    _list_tiles(*given, tasks)
-    counts = np.bincount(tasks[:, 3] % UPPER, minlength=schedule.epochs)
-    tasks = np.ascontiguousarray(tasks[:, :4])[_order(tree, tasks)]
+    ends = np.append(0, np.cumsum(counted_tiles(tree)[schedule.tiled]))
+    tasks = _in_order(tree, ends, epoch)
     begin, source, place = _entries_of_tasks(tree, tasks)
+    counts = np.bincount(epoch[schedule.tiled], np.diff(ends), schedule.epochs)
     return Tasks(
         len(tasks),
-        upload(tasks),
-        upload(begin),
-        upload(source),
-        upload(place),
-        upload(counts.astype(np.int32)),
-        upload(left_of_diagonals(tree)),
-        upload(first_sent(tree).astype(np.int32)),
+        *(tasks, begin, source, place, counts.astype(np.int32)),
+        left_of_diagonals(tree),
+        first_sent(tree).astype(np.int32),
     )
+
+
+def counted_tiles(tree: Fronts) -> np.ndarray:
+    """Tasks of each front, if it is not small."""
+    tiles = tree.tiles
+    return tiles * (tiles + 1) // 2 if tree.method.one_triangle else tiles * tiles
 
 
 def left_of_diagonals(tree: Fronts) -> np.ndarray:
@@ -93,91 +94,88 @@ def first_sent(tree: Fronts) -> np.ndarray:
     return np.append(0, np.cumsum(followed_tiles(tree.schedule, tree.k, tree.m)[::-1]))[::-1]
 
 
-def _order(tree: Fronts, tasks: np.ndarray) -> np.ndarray:
-    """Order of tasks: by level, group of fronts, and within by columns from the left.
+def _in_order(tree: Fronts, ends: np.ndarray, epoch: np.ndarray) -> np.ndarray:
+    """Tasks by level, group of fronts, and within by columns from the left.
 
     Tiles that are under way together shall share their operands in the cache: large fronts go by
     _WIDE columns of L together, row after row, and by squares of _SQUARE tiles of the contribution
     block. In other fronts what all wait for, the diagonal tile, comes first in its column; without
     LU, where the tile left of it goes on with it, in that one's.
+
+    Parameters
+    ----------
+    ends : (t + 1,) int array
+        Where the tasks of each front in `Schedule.tiled` are, before those of a group are mixed.
     """
-    places = np.empty((4, len(tasks)), np.int32)
-    _turns(tasks, tree.tiles, tree.pivot_tiles, tree.method.one_triangle, places)
-    return _sorted_by(tree.schedule.level[tasks[:, 0]], tasks[:, 4], *places)
+    schedule, total = tree.schedule, int(ends[-1])
+    fronts = schedule.tiled
+    others = (np.diff(schedule.level[fronts]) != 0) | (np.diff(schedule.group) != 0)
+    runs = np.concatenate([[0], np.flatnonzero(others) + 1, [fronts.size]])
+    extents = ends[runs]
+    first = np.repeat(extents[:-1], np.diff(runs))
+    # an order is a number: of the task in its group below what it goes by
+    digits = (2 * int(tree.tiles.max(initial=0)) + 1).bit_length()
+    own = int(np.diff(extents).max(initial=0)).bit_length()
+    keys, listed = np.empty(total, np.int64), np.empty((total, 4), np.int32)
+    wide = 4 * digits + own > _BITS  # fronts of millions of rows
+    bits = digits, 0 if wide else own
+    of = fronts, ends, first, tree.pivot_tiles, tree.tiles, epoch, tree.method.one_triangle, *bits
+    in_parts(lambda *part: _list_tiles(*of, keys, listed, *part), ends)
+    tasks = np.empty_like(listed)
+
+    def put(a: int, b: int) -> None:
+        for begin, end in pairwise(extents[a : b + 1].tolist()):
+            if wide:
+                found = np.argsort(keys[begin:end], kind="stable")
+            else:
+                keys[begin:end].sort()
+                found = keys[begin:end] & ((1 << own) - 1)
+            tasks[begin:end] = listed[begin:end][found]
+
+    in_parts(put, extents)
+    return tasks
+
+
+@inner
+def _key(tiles, pivots, i, j, one_triangle, digits):
+    """What a task of a front goes by, see `_in_order`: four numbers of so many bits in one."""
+    large, contributes = tiles >= _LARGE, j >= pivots
+    column, urgent = j, i == j
+    if one_triangle:  # a diagonal tile is worked on by (i, i) and then (i, i - 1)
+        if urgent and not contributes:
+            column = max(j - 1, 0)
+        urgent = i <= column + 1 and i < pivots
+    if contributes:
+        first = -(-pivots // (_WIDE if large else 1)) + (j - pivots) // (_SQUARE if large else 1)
+        second = i // _SQUARE if large else 0
+    else:
+        first = column // (_WIDE if large else 1)
+        second = i if large else (0 if urgent else 1)
+    key = (np.int64(first) << digits) + second
+    key = (key << digits) + (column if large else i)
+    return (key << digits) + (1 << digits) - 1 - j
 
 
 @jit
-def _turns(tasks, all_tiles, all_pivots, one_triangle, out):
-    """By what tasks of a group are ordered, see `_order`: of each four numbers, the first first."""
-    for t in range(len(tasks)):
-        s, i, j = tasks[t, 0], tasks[t, 1], tasks[t, 2]
+def _list_tiles(
+    fronts, ends, first_of_group, all_pivots, all_tiles, epoch, one_triangle, digits, own, keys,
+    out, first, last,
+):  # fmt: skip
+    """The tasks of some fronts: front, i, j, epoch and part; and what they go by."""
+    for q in range(first, last):
+        s, at = fronts[q], ends[q]
         tiles, pivots = all_tiles[s], all_pivots[s]
-        large, contributes = tiles >= _LARGE, j >= pivots
-        column, urgent = j, i == j
-        if one_triangle:  # a diagonal tile is worked on by (i, i) and then (i, i - 1)
-            if urgent and not contributes:
-                column = max(j - 1, 0)
-            urgent = i <= column + 1 and i < pivots
-        if contributes:
-            square = _SQUARE if large else 1
-            out[0, t] = -(-pivots // (_WIDE if large else 1)) + (j - pivots) // square
-            out[1, t] = i // _SQUARE if large else 0
-        else:
-            out[0, t] = column // (_WIDE if large else 1)
-            out[1, t] = i if large else not urgent
-        out[2, t] = column if large else i
-        out[3, t] = -j
-
-
-def _sorted_by(*keys: np.ndarray) -> np.ndarray:
-    """Stable order by these keys, the first before all others: as one number if there is room.
-
-    By the first two keys they are in order already.
-    """
-    key, bits = np.zeros(keys[0].size, np.int64), 0
-    for given in keys:
-        values = given - given.min(initial=0)
-        width = int(values.max(initial=0)).bit_length()
-        key, bits = (key << width) + values, bits + width
-    width = key.size.bit_length()
-    if bits + width > 63:
-        return np.lexsort(keys[::-1])
-    key = (key << width) + np.arange(key.size)
-    runs = np.flatnonzero((np.diff(keys[0]) != 0) | (np.diff(keys[1]) != 0)) + 1
-    ends, order = np.concatenate([[0], runs, [key.size]]), np.empty(key.size, np.int64)
-
-    def sort(first: int, last: int) -> None:
-        begin, end = ends[first], ends[last]
-        order[begin:end] = begin + np.argsort(key[begin:end])
-
-    in_parts(sort, ends)
-    return order
-
-
-@jit
-def _list_tiles(fronts, group, k, m, epoch, one_triangle, out):
-    """Count the tasks; where there is room, their fronts, i, j, epoch and part, and groups."""
-    at = 0
-    for q in range(fronts.size):
-        s = fronts[q]
-        pivots, updates = -(-k[s] // TILE), -(-m[s] // TILE)
-        tiles = pivots + updates
         for j in range(tiles):
             contributes = j >= pivots
-            i = pivots if contributes and not one_triangle else j
-            while i < tiles:
-                if at < len(out):
-                    out[at, 0], out[at, 1], out[at, 2], out[at, 4] = s, i, j, group[q]
-                    out[at, 3] = epoch[s]
-                at += 1
-                i += 1
-            if not one_triangle and not contributes:
-                for i in range(j + 1, tiles):
-                    if at < len(out):
-                        out[at, 0], out[at, 1], out[at, 2], out[at, 4] = s, i, j, group[q]
-                        out[at, 3] = epoch[s] + UPPER
+            begin = pivots if contributes and not one_triangle else j
+            parts = 1 if one_triangle or contributes else 2
+            for part in range(parts):
+                for i in range(begin + part, tiles):
+                    out[at, 0], out[at, 1], out[at, 2] = s, i, j
+                    out[at, 3] = epoch[s] + part * UPPER
+                    key = _key(tiles, pivots, i, j, one_triangle, digits)
+                    keys[at] = (key << own) + (at - first_of_group[q] if own else 0)
                     at += 1
-    return at
 
 
 def _entries_of_tasks(tree: Fronts, tasks: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -101,7 +101,7 @@ class Trees:
     ) -> None:
         pattern, dtype = self._pattern, factor.dtype
         system = factor.system(trans, dtype)
-        constants = plan.constants | health.constants(pattern, FLIP=system.transposed)
+        constants = plan.constants | health.constants(pattern, FLIP=system.ends.transposed)
         kernel = pattern.device.kernel("front_trees.cu", "front_trees", dtype, **constants)
         teams = plan.threads // 32
         blocks = min(plan.blocks, -(-self._count // teams))
@@ -140,7 +140,7 @@ class Trees:
         """The struct `Trees`."""
         pattern, count, n = self._pattern, self._count, self._n
         system, plan = factor.system(trans, factor.dtype), pattern.plan
-        into, out, rows = system.enter, system.leave, system.rows
+        into, out, rows = system.ends.enter, system.ends.leave, system.rows
         if trans not in self._columns:
             self._columns[trans] = self._in_order(rows.column, out.place)
         return filled(

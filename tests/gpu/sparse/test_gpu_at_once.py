@@ -65,7 +65,14 @@ def test_it_is_kept_while_values_change(device, kind):
     changed = sp.csc_array(rows @ a @ rows)
     factor.refactorize(changed)
     np.testing.assert_allclose(changed @ factor.solve(b), b, rtol=1e-9)
-    assert (made(factor) is kept) == (kind == "spd")
+    assert made(factor) is kept
+    if kind == "general":  # a scaling that the host makes
+        others = changed.indices != np.repeat(np.arange(81), np.diff(changed.indptr))
+        changed.data[np.flatnonzero(others)[::20]] *= 2.0**-30
+        changed[7, 7] *= 1e-12
+        factor.refactorize(changed)
+        np.testing.assert_allclose(changed @ factor.solve(b), b, rtol=1e-9)
+        assert made(factor) is not kept
     changed = a.astype("f4")
     np.testing.assert_allclose(changed @ factor.refactorize(changed).solve(b), b, atol=1e-3)
 

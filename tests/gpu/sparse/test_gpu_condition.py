@@ -97,3 +97,116 @@ def test_a_first_solution_moves_numbers_of_blocks(device, only_there, monkeypatc
     b = np.ones(1600)
     factor.solve(b)
     assert sum(moved) < 1.1 * b.size  # the solution is one of them
+
+
+def first_vectors(n):
+    """The probes of condition.cu: vectors with three kinds of signs, whose sizes are hashes."""
+    i, big = np.arange(n, dtype=np.uint64), (1 << 64) - 1
+    out = np.empty((n, 3))
+    for c in range(3):
+        start = np.uint64(c * 0xD1B54A32D192ED03 & big)
+        h = (i + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) + start
+        h = (h ^ h >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+        h = (h ^ h >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+        h ^= h >> np.uint64(31)
+        size = (0.5 + (h >> np.uint64(11)) * 2.0**-53) / (1.5 * n)
+        negative = (i & np.uint64(1), h & np.uint64(1))[c - 1] if c else np.zeros(n)
+        out[:, c] = np.where(negative != 0, -size, size)
+    return out
+
+
+def in_two_turns(M):
+    """A bound of the 1-norm of M, and estimates of it in one turn and two."""
+    n = M.shape[0]
+    Y = M @ first_vectors(n)
+    sums = np.abs(Y).sum(axis=0)
+    gains = np.abs(M.conj().T @ (Y / np.abs(Y))).max(axis=1)
+    one = max(sums.max(), gains.max())
+    rows = np.argsort(-gains, kind="stable")[:3]
+    return 3 * n * sums.max(), one, max(one, np.abs(M[:, rows]).sum(axis=0).max())
+
+
+@pytest.mark.parametrize("kind", ["spd", "general", "symmetric", "hermitian"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_few_steps_lead_to_the_norm(device, kind, dtype):
+    """The very numbers of a dense computation, for one column and for several."""
+    a, rng = matrix("spd" if kind != "general" else kind, dtype), np.random.default_rng(8)
+    a = sp.csc_array(a - (0 if kind in ("spd", "general") else 0.7) * sp.eye_array(81))
+    if kind == "symmetric":
+        lower = sp.tril(a, -1)
+        a = lower + lower.T + sp.diags_array(a.diagonal() * (1 + 0.1j if dtype[0] == "c" else 1))
+    a = sp.csc_array(a.astype(dtype))
+    factor = frontal.factorize(a, kind=kind, backend="gpu")._numbers.factor
+    for trans, k in [("N", 1), ("T", 3), ("H", 1), ("N", 3)]:
+        system, dense = factor.system(trans, np.dtype(dtype)), a.toarray().astype("c16")
+        op = {"N": dense, "T": dense.T, "H": dense.conj().T}[trans]
+        b = np.asfortranarray(random(rng, (81, k), dtype))
+        B = factor.upload(b)
+        X, R, errors = system.solved(B, probing=k == 1)
+        np.testing.assert_array_equal(factor.download(X), factor.download(system.solve(B)))
+        x, r = factor.download(X), factor.download(R)
+        error = 1e-3
+        w = (np.abs(op) @ np.abs(x) + np.abs(b) + np.abs(r) / error) / np.abs(x).max(axis=0)
+        M = w.max(axis=1)[:, None] * np.linalg.inv(op).conj().T
+        bound, one, two = in_two_turns(M)
+        true, close = np.abs(M).sum(axis=0).max(), {"rel": 3e3 * eps(dtype)}
+        assert 0.7 * true <= two <= (1 + 1e-9) * true <= bound
+
+        def found(small, roughly, of=(X, B, errors.solution, error), system=system):
+            return system.estimated(*of, small, roughly)
+
+        assert found(np.inf, True) == pytest.approx(bound, **close)
+        assert found(0.99 * bound, True) == pytest.approx(one, **close)
+        assert found(np.inf, False) == pytest.approx(two, **close)
+        assert found(0.99 * one, True) is None
+        assert found(0.99 * two, False) is None
+
+
+@pytest.mark.parametrize("kind", ["spd", "general"])
+def test_sweeps_between_leave_no_trace(device, kind):
+    """What an estimate begins with is made anew if a correction has taken its place."""
+    a = matrix(kind, "f8")
+    factor = frontal.factorize(a, kind=kind, backend="gpu")._numbers.factor
+    system = factor.system("N", np.dtype("f8"))
+    B = factor.upload(np.ones((81, 1), order="F"))
+    X, R, errors = system.solved(B, probing=True)
+    of = X, B, errors.solution, 1e-3, np.inf, False
+    wanted = system.estimated(*of)
+    X, R, _ = system.solved(B, probing=True)
+    system.corrected(X, R)
+    assert system.estimated(*of) == wanted
+    assert system.estimated(*of) == wanted
+
+
+def test_what_is_no_number_is_no_estimate(device):
+    a = matrix("spd", "f8")
+    factor = frontal.factorize(a, backend="gpu")._numbers.factor
+    system = factor.system("N", np.dtype("f8"))
+    B = factor.upload(np.ones((81, 1), order="F"))
+    X, _, errors = system.solved(B)
+    factor.storage.panels[...] = np.inf
+    for roughly in (True, False):
+        assert system.estimated(X, B, errors.solution, 1e-3, 1e300, roughly) is None
+    zero = factor.upload(np.zeros((81, 1), order="F"))
+    assert system.estimated(zero, zero, np.zeros(1), 1e-3, 1e300, True) is None
+
+
+@pytest.mark.parametrize("kind", ["spd", "general"])
+def test_without_memory_for_probes_there_are_none(device, kind, monkeypatch):
+    """Solutions and their condition come by narrower sweeps."""
+    from frontal.gpu.sparse.substitute import Messages
+
+    made = Messages.__init__
+
+    def narrow(self, pattern, dtype, width, spare):
+        if width > 1:
+            raise MemoryError
+        made(self, pattern, dtype, width, spare)
+
+    a, b = matrix(kind, "f8"), np.ones(81)
+    factor = frontal.factorize(a, kind=kind, backend="gpu")
+    wanted, told = factor.copy().solve(b, return_info=True)
+    monkeypatch.setattr(Messages, "__init__", narrow)
+    x, info = factor.solve(b, return_info=True)
+    np.testing.assert_array_equal(x, wanted)
+    assert info.condition == pytest.approx(told.condition, rel=0.5)

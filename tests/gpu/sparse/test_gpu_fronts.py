@@ -19,6 +19,7 @@ from frontal.gpu.sparse import schedule as schedules
 from frontal.gpu.sparse import tile_tasks as front_tasks
 from frontal.gpu.sparse.backend import GpuBackend
 from frontal.gpu.sparse.pattern import Pattern
+from frontal.gpu.sparse.tile_tasks import tile_tasks
 from frontal.method import CHOLESKY, LDLT, LU
 from frontal.protocol import PivotFailure, panel_offsets
 
@@ -161,6 +162,9 @@ def test_tasks_come_after_what_they_need(device, monkeypatch, large, method):
             wanted = needed(i, j, q, int(pattern.pivot_tiles[s]), kind == "spd")
             assert wanted <= seen[s], (s, i, j, q, wanted - seen[s])
             seen[s].add((i, j, q))
+        with monkeypatch.context() as patch:  # numbers that are sorted by have no room for another
+            patch.setattr(front_tasks, "_BITS", 0)
+            np.testing.assert_array_equal(tile_tasks(pattern).list, tasks)
 
 
 def multipliers(factor):

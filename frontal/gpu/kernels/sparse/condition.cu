@@ -1,6 +1,8 @@
 // What estimates of ‖op(A)⁻¹ diag(w)‖ take beside the solves: the weights w, and the steps of
 // Higham, Tisseur, "A block algorithm for matrix 1-norm estimation, with an application to 1-norm
-// pseudospectra" (2000), with two vectors.
+// pseudospectra" (2000), with two vectors that are solved for as any others are, or with PROBES of
+// them in the columns of the factor's vectors, behind the first one, where steps follow each other
+// and the host waits for none.
 //
 // The numbers of a step are left by block, and put together on the host in the order of the blocks:
 // one grid gives one result. Blocks are of `threads` threads and do not wait for each other.
@@ -65,41 +67,71 @@ template <int N> __device__ inline void add_up(double (&own)[N]) {
         for (int warp = 1; warp < threads / 32; ++warp) own[i] += of_warps[warp][i];
 }
 
-// y ← w·sign(w·y) for the two columns of y, sign(0) = 1 and of what has no inverse, too;
-// sums[2·block + c]: of |w·y|. A thread owns rows.
+// w·sign(y), and |y|; sign(0) = 1, and of what has no inverse, too.
+template <class S> __device__ inline S weighted_sign(double w, S y, double &size) {
+    size = modulus(y);
+    if (size < 2.2250738585072014e-308) return from_real<S>((real_t<S>)w);
+    return times<S>(w, times<S>(1 / size, y));
+}
+
+// y ← w·sign(w·y) for the two columns of y; sums[2·block + c]: of |w·y|. A thread owns rows.
 extern "C" __global__ void __launch_bounds__(threads)
     condition_signs(int n, const double *w, V *y, double *sums) {
-    double own[2] = {};
+    double own[2] = {}, size;
     for (long long i = (long long)blockIdx.x * threads + threadIdx.x; i < n;
         i += (long long)gridDim.x * threads)
 #pragma unroll
         for (int c = 0; c < 2; ++c) {
             V &entry = y[(long long)c * n + i];
-            double size = modulus(entry);
+            entry = weighted_sign(w[i], entry, size);
             own[c] += w[i] * size;
-            if (size < 2.2250738585072014e-308) entry = from_real<V>((R)w[i]);
-            else entry = times<V>(w[i], times<V>(1 / size, entry));
         }
     add_up(own);
     if (threadIdx.x == 0) sums[2 * blockIdx.x] = own[0], sums[2 * blockIdx.x + 1] = own[1];
 }
 
-// The two largest of some numbers, the larger first, and their rows, the smaller one of equals.
-struct Peaks {
-    double size[2] = {-1, -1};
-    int row[2] = {0, 0};
+// The K largest of some numbers, the larger first, and their rows, the smaller one of equals.
+template <int K> struct Peaks {
+    double size[K];
+    int row[K];
 
+    __device__ Peaks() {
+#pragma unroll
+        for (int k = 0; k < K; ++k) size[k] = -1, row[k] = 0;
+    }
     __device__ void take(double other, int i) {
-        if (other > size[0] || (other == size[0] && i < row[0])) {
-            size[1] = size[0], row[1] = row[0];
-            size[0] = other, row[0] = i;
-        } else if (other > size[1] || (other == size[1] && i < row[1])) size[1] = other, row[1] = i;
+#pragma unroll
+        for (int k = 0; k < K; ++k)
+            if (other > size[k] || (other == size[k] && i < row[k])) {
+                double smaller = size[k];
+                int its = row[k];
+                size[k] = other, row[k] = i, other = smaller, i = its;
+            }
     }
 };
+
+// Those of a block's threads, in thread 0. Static shared memory: those of all threads.
+template <int K> __device__ inline void highest(Peaks<K> &best) {
+    __shared__ double size[threads][K];
+    __shared__ int row[threads][K];
+    int t = threadIdx.x;
+    for (int half = threads / 2; half > 0; half /= 2) {
+        for (int k = 0; k < K && t < 2 * half; ++k)
+            size[t][k] = best.size[k], row[t][k] = best.row[k];
+        __syncthreads();
+        for (int k = 0; k < K && t < half; ++k) best.take(size[t + half][k], row[t + half][k]);
+    }
+}
 
 template <class S> __device__ inline void add_parts(S a, double *to) {
     if constexpr (is_complex<S>) to[0] += a.re, to[1] += a.im;
     else to[0] += a;
+}
+
+// What a block leaves of the K largest: these, and their rows.
+template <int K> __device__ inline void leave_highest(Peaks<K> &best, double *out) {
+    highest(best);
+    for (int k = 0; k < K && threadIdx.x == 0; ++k) out[k] = best.size[k], out[K + k] = best.row[k];
 }
 
 // Of a block, in eight numbers: the two largest max(|z0|, |z1|) over rows, their rows, and the
@@ -107,10 +139,8 @@ template <class S> __device__ inline void add_parts(S a, double *to) {
 // Static shared memory: the peaks of all threads, and four numbers a warp.
 extern "C" __global__ void __launch_bounds__(threads)
     condition_gains(int n, const V *z, const V *x, double *found) {
-    __shared__ double size[threads][2];
-    __shared__ int row[threads][2];
     double dots[4] = {};
-    Peaks best;
+    Peaks<2> best;
     for (long long i = (long long)blockIdx.x * threads + threadIdx.x; i < n;
         i += (long long)gridDim.x * threads) {
         best.take(fmax((double)modulus(z[i]), (double)modulus(z[n + i])), (int)i);
@@ -119,15 +149,106 @@ extern "C" __global__ void __launch_bounds__(threads)
             add_parts(conj(z[(long long)c * n + i]) * x[(long long)c * n + i], dots + 2 * c);
     }
     add_up(dots);
-    int t = threadIdx.x;
-    for (int half = threads / 2; half > 0; half /= 2) {
-        for (int k = 0; k < 2 && t < 2 * half; ++k)
-            size[t][k] = best.size[k], row[t][k] = best.row[k];
-        __syncthreads();
-        for (int k = 0; k < 2 && t < half; ++k) best.take(size[t + half][k], row[t + half][k]);
+    leave_highest(best, found + 8 * (long long)blockIdx.x);
+    for (int k = 0; k < 4 && threadIdx.x == 0; ++k)
+        found[8 * (long long)blockIdx.x + 4 + k] = dots[k];
+}
+
+// --- probes in the columns of the factor's vectors -----------------------------------------------
+// Rows have 1 + PROBES numbers side by side, in the order `place`, and are scaled (null: not) and
+// conjugated as the solves want it. Vectors of matrices are of the factor's scalar type then. A
+// thread owns rows.
+
+constexpr int beside = 1 + PROBES;
+
+// Entry i of the c-th vector to begin with: positive ones, alternating ones, and ones with signs of
+// no order, whose sizes have none either. Of any vector, such a product is no small part of what it
+// could be, but by chance: a third of a part less than δ of the largest entry has probability δ.
+__device__ inline double first_entry(int c, int i, int n) {
+    unsigned long long h = (i + 1) * 0x9e3779b97f4a7c15ull + c * 0xd1b54a32d192ed03ull;
+    h = (h ^ h >> 30) * 0xbf58476d1ce4e5b9ull;
+    h = (h ^ h >> 27) * 0x94d049bb133111ebull;
+    h ^= h >> 31;
+    double size = (0.5 + (double)(h >> 11) * 0x1p-53) / (1.5 * n);
+    return (c == 1 ? i & 1 : c == 2 ? h & 1 : 0) ? -size : size;
+}
+
+// The vectors to begin with; alone they have a column of zeros before them.
+extern "C" __global__ void __launch_bounds__(threads)
+    condition_begin(int n, const int *place, const double *scale, int alone, T *y) {
+    for (long long e = (long long)blockIdx.x * threads + threadIdx.x; e < n;
+        e += (long long)gridDim.x * threads) {
+        int i = place[e];
+        T *row = y + e * beside;
+        if (alone) row[0] = zero<T>();
+#pragma unroll
+        for (int c = 0; c < PROBES; ++c)
+            row[1 + c] = times<T>(scale ? scale[i] : 1, from_real<T>((R)first_entry(c, i, n)));
     }
-    if (t) return;
-    double *out = found + 8 * (long long)blockIdx.x;
-    for (int k = 0; k < 2; ++k) out[k] = best.size[k], out[2 + k] = best.row[k];
-    for (int k = 0; k < 4; ++k) out[4 + k] = dots[k];
+}
+
+// Solutions of one system become right-hand sides of its adjoint: y ← w·sign(w·y);
+// sums[PROBES·block + c]: of |w·y|.
+extern "C" __global__ void __launch_bounds__(threads) condition_turn(int n, const int *place,
+    const double *scale, int solved, int given, const double *w, T *y, double *sums) {
+    double own[PROBES] = {}, size;
+    for (long long e = (long long)blockIdx.x * threads + threadIdx.x; e < n;
+        e += (long long)gridDim.x * threads) {
+        int i = place[e];
+        double by = scale ? scale[i] : 1;
+        T *row = y + e * beside;
+        row[0] = zero<T>();
+#pragma unroll
+        for (int c = 0; c < PROBES; ++c) {
+            T t = times<T>(by, solved ? conj(row[1 + c]) : row[1 + c]);
+            t = times<T>(by, weighted_sign(w[i], t, size));
+            row[1 + c] = given ? conj(t) : t;
+            own[c] += w[i] * size;
+        }
+    }
+    add_up(own);
+    if (threadIdx.x) return;
+    for (int c = 0; c < PROBES; ++c) sums[PROBES * blockIdx.x + c] = own[c];
+}
+
+// Of a block the largest entries of rows of solutions z, and their rows; what is no number is above
+// all. Static shared memory: the peaks of all threads.
+extern "C" __global__ void __launch_bounds__(threads)
+    condition_reach(int n, const int *place, const double *scale, const T *z, double *found) {
+    Peaks<PROBES> best;
+    for (long long e = (long long)blockIdx.x * threads + threadIdx.x; e < n;
+        e += (long long)gridDim.x * threads) {
+        int i = place[e];
+        double by = scale ? scale[i] : 1, most = 0;
+#pragma unroll
+        for (int c = 0; c < PROBES; ++c)
+            most = larger(most, (double)modulus(times<T>(by, z[e * beside + 1 + c])));
+        best.take(most == most ? most : __longlong_as_double(0x7ffll << 52), i);
+    }
+    leave_highest(best, found + 2 * PROBES * (long long)blockIdx.x);
+}
+
+// The rows of the largest of all blocks. One block, whose threads own what blocks have left.
+extern "C" __global__ void __launch_bounds__(threads)
+    condition_choose(int blocks, const double *found, int *rows) {
+    Peaks<PROBES> best;
+    for (int b = threadIdx.x; b < blocks; b += threads)
+        for (int k = 0; k < PROBES; ++k)
+            best.take(found[2 * PROBES * b + k], (int)found[2 * PROBES * b + PROBES + k]);
+    highest(best);
+    for (int k = 0; k < PROBES && threadIdx.x == 0; ++k) rows[k] = best.row[k];
+}
+
+// Columns of the unit matrix.
+extern "C" __global__ void __launch_bounds__(threads)
+    condition_units(int n, const int *place, const double *scale, const int *rows, T *y) {
+    for (long long e = (long long)blockIdx.x * threads + threadIdx.x; e < n;
+        e += (long long)gridDim.x * threads) {
+        int i = place[e];
+        T *row = y + e * beside;
+        row[0] = zero<T>();
+#pragma unroll
+        for (int c = 0; c < PROBES; ++c)
+            row[1 + c] = times<T>(scale ? scale[i] : 1, from_real<T>(i == rows[c] ? 1 : 0));
+    }
 }

@@ -43,6 +43,8 @@ constexpr int SMALL_ROWS = 128;
 constexpr int SMALL_LD = 132;
 // Threads of a block of system.cu.
 constexpr int SYSTEM_THREADS = 256;
+// Vectors of condition.cu beside a right-hand side.
+constexpr int PROBES = 3;
 
 // The assembly tree.
 struct Fronts {

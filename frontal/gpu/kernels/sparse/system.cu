@@ -140,16 +140,6 @@ extern "C" __global__ void __launch_bounds__(threads, 2) system_residual_4(int n
     residual<4>(n, width, lanes, pointer, index, position, conjugate, values, x, b, r, norms);
 }
 
-// scaled = diag(row) A diag(column), values by columns. Tile map: a team a column.
-extern "C" __global__ void __launch_bounds__(threads)
-    system_scale(int n, int lanes, const long long *pointer, const int *index, const double *row,
-        const double *column, const T *values, T *scaled) {
-    Teams team(lanes);
-    for (; team.row < n; team.row += team.step)
-        for (long long p = pointer[team.row] + team.lane; p < pointer[team.row + 1]; p += lanes)
-            scaled[p] = times<T>(row[index[p]] * column[team.row], values[p]);
-}
-
 // Entry e is the sum of given[position[p]], p from pointer[e] to pointer[e+1], in this order. A
 // thread owns entries.
 extern "C" __global__ void __launch_bounds__(threads) system_sum(long long count,

@@ -5,13 +5,18 @@ from __future__ import annotations
 from ...runtime.limits import Limits
 from ..structs import SYSTEM_THREADS
 
-_RESIDENTS = 8  # blocks of a multiprocessor
+_RESIDENTS, _FEW = 8, 2  # blocks of a multiprocessor, and where each has something to tell
 _LONG_ROW = 512  # entries for each thread of a team that ask for a larger team
 
 
 def system_blocks(work: int, limits: Limits) -> int:
     """Blocks for so many threads, or as many as loop over them."""
     return max(1, min(-(-work // SYSTEM_THREADS), _RESIDENTS * limits.multiprocessors))
+
+
+def probing_blocks(n: int, limits: Limits) -> int:
+    """Blocks for n rows that leave numbers which others put together: no more than need be."""
+    return max(1, min(-(-n // SYSTEM_THREADS), _FEW * limits.multiprocessors))
 
 
 def row_lanes(mean: int, longest: int) -> int:

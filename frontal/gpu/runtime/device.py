@@ -7,7 +7,7 @@ CuPy; so the tests run the same host code over kernels that are emulated on the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,7 +19,6 @@ from .. import require
 from .array import Array, Fence, Kernel, Memory, Staged, Value
 from .limits import Limits
 from .modules import Modules, Source
-from .staging import LEAST, PIECE, Slot, Staging
 
 Result = TypeVar("Result")
 
@@ -56,7 +55,6 @@ class Device:
         self.limits = Limits.from_properties(properties)
         self._kernels: dict[tuple, Kernel] = {}
         self._modules = Modules(index, properties["major"], properties["minor"])
-        self._staging = Staging(partial(_slots, index))
 
     def kernel(self, file: str, entry: str, dtype: npt.DTypeLike, **constants: int) -> Kernel:
         """Return ``entry`` of a kernel file, callable as ``kernel(grid, block, args, shared)``."""
@@ -88,25 +86,11 @@ class Device:
 
     def upload(self, array: np.ndarray) -> Array:
         """Copy a host array to the device."""
+        array = np.ascontiguousarray(array)
         there = self.xp.empty(array.shape, array.dtype)
         if array.size:
-            self._send(array, there)
+            there.set(array)  # `asarray` would copy it on the host first
         return there
-
-    def _send(self, array: np.ndarray, there: Array) -> None:
-        """Copy a host array to one of the device in C order."""
-        array = np.ascontiguousarray(array)
-        stream = self._stream_of_all(array.nbytes)
-        if stream is None:
-            _cupy(there).set(array)  # `asarray` would copy it on the host first
-        else:
-            self._staging.send(array, self.pointer(there), stream)
-
-    def _stream_of_all(self, size: int) -> Untyped | None:
-        """The current stream, if other threads are to copy so many bytes on it."""
-        stream = self.xp.cuda.get_current_stream(self.index)
-        alone = size < LEAST or stream.ptr == _PER_THREAD or stream.is_capturing()
-        return None if alone else stream
 
     def stays(self, array: Array) -> Array:
         """Say that an array stays where it is, with what is in it: nothing to do here."""
@@ -150,17 +134,12 @@ class Device:
 
     def download(self, array: Array) -> np.ndarray:
         """Copy a device array to the host, after all work on the current stream."""
-        stream = self._stream_of_all(array.nbytes)
-        if stream is None or not _cupy(array).flags.c_contiguous:
-            return self.xp.asnumpy(array)
-        found = np.empty(array.shape, array.dtype)
-        self._staging.fetch(self.pointer(array), found, stream)
-        return found
+        return self.xp.asnumpy(array)
 
     def copy(self, source: Array | np.ndarray, target: Array) -> None:
         """Copy an array of the host or the device to one of the device."""
         if isinstance(source, np.ndarray):
-            self._send(source, target)
+            _cupy(target).set(np.ascontiguousarray(source))
         elif _same_bytes(source, target):
             _cupy(target).data.copy_from_device_async(_cupy(source).data, source.nbytes)
         else:
@@ -245,39 +224,6 @@ def _same_bytes(source: Array, target: Array) -> bool:
     """Whether an array is copied to another of its size as it lies in memory."""
     plain = _cupy(source).flags.c_contiguous and _cupy(target).flags.c_contiguous
     return plain and source.dtype == target.dtype and source.size == target.size > 0
-
-
-def _slots(index: int, count: int) -> list[Slot]:
-    """Take memory for so many pieces, between the host and the device ``index``."""
-    import cupy
-
-    memory = cupy.cuda.alloc_pinned_memory(count * PIECE)
-    return [_Slot(index, memory, i * PIECE) for i in range(count)]
-
-
-class _Slot:
-    """See `staging.Slot`."""
-
-    def __init__(self, index: int, memory: Untyped, first: int) -> None:
-        from cupy.cuda import Event, runtime
-
-        self.host = np.ndarray((PIECE,), np.uint8, memory, first)
-        self._address, self._index, self._runtime = memory.ptr + first, index, runtime
-        self._event = Event(disable_timing=True)
-
-    def send(self, address: int, count: int, stream: Untyped) -> None:
-        self._enqueue(address, self._address, count, _TO_DEVICE, stream)
-
-    def fetch(self, address: int, count: int, stream: Untyped) -> None:
-        self._enqueue(self._address, address, count, _TO_HOST, stream)
-
-    def wait(self) -> None:
-        self._event.synchronize()
-
-    def _enqueue(self, target: int, source: int, count: int, kind: int, stream: Untyped) -> None:
-        self._runtime.setDevice(self._index)  # of this thread, which may be a new one
-        self._runtime.memcpyAsync(target, source, count, kind, stream.ptr)
-        self._event.record(stream)
 
 
 class _Pinned:

@@ -40,7 +40,7 @@ class Matched:
     matching : Matching or None
         None where the diagonal is fine as it is, or neither the scaling nor a column needs it.
     column_of_row : (n,) int32 array
-        The column that meets each row on the diagonal.
+        The column that meets each row on the diagonal; the same one without a matching.
     partner : (n,) int32 array or None
         The other column of each pair, or the column itself; None where there are no pairs.
     tiny : (n,) bool array or None
@@ -55,6 +55,8 @@ class Matched:
     @property
     def in_place(self) -> bool:
         """Whether rows stay where they are."""
+        if self.matching is None:
+            return True
         return bool((self.column_of_row == np.arange(self.column_of_row.size)).all())
 
     def tied(self, matrix: Canonical, columns: np.ndarray) -> Matched:

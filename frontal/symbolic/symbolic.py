@@ -156,7 +156,7 @@ def symbolic_phase(
 
 def _graph(matrix: Canonical, matched: Matched) -> Graph:
     """The graph of A + A^T with rows where they are matched."""
-    if matrix.hermitian and matched.in_place:
+    if (matrix.hermitian or matched.symmetric) and matched.in_place:
         return without_diagonal(matrix.indptr, matrix.indices)
     moved = matched.matching is not None
     rows = matched.column_of_row[matrix.indices] if moved else matrix.indices

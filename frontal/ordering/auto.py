@@ -58,7 +58,7 @@ def choose(found: Candidates, time_limit: float | None, threads: int | None) -> 
                 return
         try:
             if dissections.should_pay():
-                hard = dissections.add(deadline) > HARD
+                hard = not found.is_mesh or dissections.add(deadline) > HARD
                 if metis.available():
                     _try_metis(found, components, HARD_GAIN if hard else METIS_GAIN, deadline)
         except (OrderingTimeout, RuntimeError) as error:
@@ -107,13 +107,13 @@ class _Dissections:
         """Whether the first one is likely to win against minimum degree on a mesh.
 
         If it is not, but may pay all the same, it begins beside where there are cores to spare;
-        where there are not, the graph has to grow like a solid mesh, and like some mesh anywhere.
+        where there are not, the graph has to grow like a solid mesh.
         """
-        if self.found.graph.n < BESIDE_NODES or not self._dense:
-            return False
         found, price = self.found, self._price_of_whole
+        if found.graph.n < BESIDE_NODES or not (self._dense and found.is_mesh):
+            return False
         sooner = price + found.compressed.n * TREE_NODE < found.amd_seconds + found.saving
-        if sooner and (found.is_solid or (self._beside and found.is_mesh)):
+        if sooner and (self._beside or found.is_solid):
             return True
         if self._beside and (found.saving > SLOWED * price or found.model.crowded(found.likely)):
             self.run = dissection.Run(self.components, 1, self.threads - 1)

@@ -19,7 +19,7 @@ from .shape import dimension, regularity
 MANY = 8  # neighbours of a node, in the mean, from which on some may have the same
 SOLID_DIMENSIONS = 2.2, 3.6  # of graphs that grow like solid meshes, around each of some nodes
 PLANE_DIMENSIONS = 1.6, 2.4  # and like plane ones
-DIMENSIONS = 0.0, 5.0  # and like any
+HIGHEST_DIMENSION = 5.0  # of what has separators that a dissection finds
 REGULAR = 0.6  # of the nodes of a grid have the same number of neighbours
 AMD_NEIGHBOUR = 1.4e-7  # seconds of minimum degree for a neighbour of a node in a solid mesh
 SOLID = 10.0  # times n^(4/3) and n^2: entries and flops of solid meshes by minimum degree
@@ -68,8 +68,8 @@ class Candidates:
 
     @cached_property
     def is_mesh(self) -> bool:
-        """Whether it grows like any mesh, and not like a circuit or a graph with hubs."""
-        return self._grows_like(DIMENSIONS)
+        """Whether it does not grow like a circuit or a graph with hubs, as far as can be told."""
+        return not any(found > HIGHEST_DIMENSION for found in self._dimensions)
 
     @cached_property
     def is_grid(self) -> bool:

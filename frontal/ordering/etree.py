@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from .._jit import allocating, brief, jit
-from ..parts import in_parts
+from ..parts import in_parts, is_short
 from .tree_parts import column_counts, elimination_tree
 
 if TYPE_CHECKING:
@@ -73,11 +73,25 @@ def postorder(parent):
 
 
 @brief
-def inverse(perm):
-    """The inverse permutation."""
+def _inverse(perm):
     iperm = np.empty_like(perm)
     for k in range(perm.size):
         iperm[perm[k]] = k
+    return iperm
+
+
+@jit
+def _invert(perm, iperm, first, last):
+    for k in range(first, last):
+        iperm[perm[k]] = k
+
+
+def inverse(perm: np.ndarray) -> np.ndarray:
+    """The inverse permutation."""
+    if is_short(perm.size):
+        return _inverse(perm)
+    iperm = np.empty_like(perm)
+    in_parts(lambda *part: _invert(perm, iperm, *part), perm.size)
     return iperm
 
 
@@ -111,7 +125,7 @@ def _permuted(graph: Graph, perm: np.ndarray, iperm: np.ndarray) -> tuple[np.nda
 def _refined(perm, parent):
     """A permutation and its tree in a postorder; this, of the columns before, and its inverse."""
     post = postorder(parent)
-    rank = inverse(post)
+    rank = _inverse(post)
     new_perm = np.empty_like(perm)
     new_parent = np.empty_like(parent)
     for k in range(post.size):
@@ -151,7 +165,7 @@ def _expanded(perm, iperm, parent, count, weights, begin, given):
             new_parent[k] = k + 1
             new_count[k] = count[j] - i
         new_parent[k] = place[parent[j]] if parent[j] >= 0 else -1
-    return new_perm, inverse(new_perm), new_parent, new_count
+    return new_perm, _inverse(new_perm), new_parent, new_count
 
 
 @jit

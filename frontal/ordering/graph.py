@@ -89,23 +89,30 @@ def graph_of(indptr: np.ndarray, indices: np.ndarray) -> Graph:
 
 def without_diagonal(indptr: np.ndarray, indices: np.ndarray) -> Graph:
     """The graph of a symmetric pattern, its rows sorted and without duplicates."""
-    n = indptr.size - 1
-    own = np.zeros(n + 1, np.int64)
-    in_parts(lambda *part: _find_diagonal(indptr, indices, own, *part), indptr)
-    kept = indptr - np.cumsum(own)
-    neighbours = np.empty(int(kept[-1]), np.int32)
-    in_parts(lambda *part: _copy_neighbours(indptr, indices, kept, neighbours, *part), indptr)
-    return Graph(kept, neighbours, n)
+    own = in_parts(lambda *part: (_diagonal_entries(indptr, indices, *part), *part), indptr)
+    before, total = {}, 0
+    for count, first, _ in own:
+        before[first], total = total, total + int(count)
+    kept, neighbours = np.empty(indptr.size, np.int64), np.empty(indices.size - total, np.int32)
+    kept[0] = 0
+
+    def work(first: int, last: int) -> None:
+        _copy_neighbours(indptr, indices, kept, neighbours, before[first], first, last)
+
+    in_parts(work, indptr)
+    return Graph(kept, neighbours, indptr.size - 1)
 
 
 @jit
-def _find_diagonal(indptr, indices, own, first, last):
-    """Tell, one place later, which rows have their diagonal entry."""
+def _diagonal_entries(indptr, indices, first, last):
+    """How many of some rows have their diagonal entry."""
+    count = 0
     for i in range(first, last):
         for p in range(indptr[i], indptr[i + 1]):
             if indices[p] >= i:
-                own[i + 1] = indices[p] == i
+                count += indices[p] == i
                 break
+    return count
 
 
 @allocating
@@ -151,13 +158,15 @@ def _united(indptr, indices):
 
 
 @jit
-def _copy_neighbours(indptr, indices, kept, neighbours, first, last):
+def _copy_neighbours(indptr, indices, kept, neighbours, own, first, last):
+    """Copy all entries of some rows but of the diagonal, `own` of which are in rows before."""
+    q = indptr[first] - own
     for i in range(first, last):
-        q = kept[i]
         for p in range(indptr[i], indptr[i + 1]):
             if indices[p] != i:
                 neighbours[q] = indices[p]
                 q += 1
+        kept[i + 1] = q
 
 
 @jit

@@ -41,8 +41,8 @@ def _ball_sizes(indptr, indices, node, most, sizes):
 def dimension(graph: Graph, node: int) -> float:
     """By which power of its radius the ball around a node grows: 2 in a plane mesh, 3 in a solid.
 
-    Balls of some thousand nodes are looked at, a quarter of all at most; inf where one of radius 3
-    has so many.
+    Balls of some thousand nodes are looked at; inf where one of radius 3 has so many, and nan where
+    it has a quarter of all.
 
     Examples
     --------
@@ -51,11 +51,12 @@ def dimension(graph: Graph, node: int) -> float:
     >>> [round(dimension(adjacency(A), 0)) for A in (poisson2d(90), poisson3d(30))]
     [2, 3]
     """
-    most = min(BALL * (2 + graph.nnz // max(graph.n, 1)), graph.n // 4)
+    ball = BALL * (2 + graph.nnz // max(graph.n, 1))
+    most = min(ball, graph.n // 4)
     sizes = np.zeros(max(most, 1) + 1, np.int64)
     radius = int(_ball_sizes(graph.indptr, graph.indices, node, most, sizes))
     if radius < 4:
-        return math.inf
+        return math.inf if most == ball else math.nan
     half = radius // 2
     return math.log(sizes[radius] / sizes[half]) / math.log(radius / half)
 

@@ -13,6 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._jit import brief, jit
+from ..parts import in_parts, is_short
+from ..symmetry import compare_triangles
 from .matching import by_columns
 
 if TYPE_CHECKING:
@@ -39,6 +41,30 @@ def _tiny_diagonal(indptr, indices, size):
     return ~((diagonal > 0) & (diagonal >= bound))
 
 
+def _stands_out(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> bool:
+    """Whether no diagonal entry is tiny beside any entry at all, which is seen in passing."""
+    found = in_parts(lambda *part: _extremes(indptr, indices, data, *part), indptr)
+    least, largest = min(one for one, _ in found), max(other for _, other in found)
+    return bool(0 < TINY_DIAGONAL * largest <= least)
+
+
+@jit
+def _extremes(indptr, indices, data, first, last):
+    """The least diagonal entry of some columns, and their largest one; (0, 0) if there is NaN."""
+    least, largest = np.inf, 0.0
+    for j in range(first, last):
+        own = 0.0
+        for p in range(indptr[j], indptr[j + 1]):
+            size = np.float64(abs(data[p]))
+            if not size < np.inf:
+                return 0.0, 0.0
+            largest = max(largest, size)
+            if indices[p] == j:
+                own = size
+        least = min(least, own)
+    return least, largest
+
+
 def tiny_diagonal(A: sp.csc_array) -> NDArray[np.bool_]:
     """Columns whose diagonal entry is 0, missing or below 1e-8 of the largest of row and column.
 
@@ -56,6 +82,8 @@ def tiny_diagonal(A: sp.csc_array) -> NDArray[np.bool_]:
 
 def tiny_entries(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> NDArray[np.bool_]:
     """As `tiny_diagonal`, of arrays by columns."""
+    if not is_short(indptr) and _stands_out(indptr, indices, data):
+        return np.zeros(indptr.size - 1, np.bool_)
     if data.dtype.kind != "c":
         return _tiny_diagonal(indptr, indices, np.abs(data))
     with np.errstate(over="ignore"):
@@ -167,9 +195,15 @@ def pattern_symmetry(A: Sparse) -> float:
     return mirrored_share(A.indptr.astype(np.int64, copy=False), A.indices)
 
 
-@brief
-def mirrored_share(indptr, indices):
+def mirrored_share(indptr: np.ndarray, indices: np.ndarray) -> float:
     """As `pattern_symmetry`, of a pattern by columns whose rows ascend."""
+    if not is_short(indptr) and compare_triangles(indptr, indices, None, False, 0.0):
+        return 1.0  # as it is most often, and threads have seen that sooner
+    return _mirrored_share(indptr, indices)
+
+
+@brief
+def _mirrored_share(indptr, indices):
     cursor = indptr[:-1].copy()  # columns are visited from left to right
     mirrored = entries = 0
     for j in range(cursor.size):

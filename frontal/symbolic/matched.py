@@ -40,21 +40,26 @@ class Matched:
     matching : Matching or None
         None where the diagonal is fine as it is, or neither the scaling nor a column needs it.
     column_of_row : (n,) int32 array
-        The column that meets each row on the diagonal.
+        The column that meets each row on the diagonal; the same one without a matching.
     partner : (n,) int32 array or None
         The other column of each pair, or the column itself; None where there are no pairs.
     tiny : (n,) bool array or None
         Columns with tiny diagonal entries, where rows stay where they are.
+    symmetric : bool
+        Whether the pattern is known to be symmetric.
     """
 
     matching: Matching | None
     column_of_row: np.ndarray
     partner: np.ndarray | None = None
     tiny: np.ndarray | None = None
+    symmetric: bool = False
 
     @property
     def in_place(self) -> bool:
         """Whether rows stay where they are."""
+        if self.matching is None:
+            return True
         return bool((self.column_of_row == np.arange(self.column_of_row.size)).all())
 
     def tied(self, matrix: Canonical, columns: np.ndarray) -> Matched:
@@ -92,8 +97,9 @@ def match_rows(matrix: Canonical, method: Method, pairs: Pairs) -> Matched:
     SingularMatrixError
         If the matrix is structurally singular.
     """
-    in_place = Matched(None, np.arange(matrix.n, dtype=np.int32))
     tiny, symmetry = _diagonal(matrix, method)
+    rows = np.arange(matrix.n, dtype=np.int32)
+    in_place = Matched(None, rows, symmetric=symmetry == 1.0)
     if not tiny.any() and symmetry >= MIN_SYMMETRY:
         return in_place
     A = as_csc(matrix, matrix.indices)

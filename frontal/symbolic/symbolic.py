@@ -140,12 +140,15 @@ def symbolic_phase(
     perm, iperm, start, tree, updates = fronts
     rows = front_rows(graph.indptr, graph.indices, perm, iperm, start, tree, updates)
     clock.start("plan")
-    row_rank = iperm[matched.column_of_row]
+    row_rank, row_perm = iperm, perm
+    if not matched.in_place:
+        row_rank = iperm[matched.column_of_row]
+        row_perm = inverse(row_rank)
     plan = make_plan(matrix.indptr, matrix.indices, perm, row_rank, method, start, tree, *rows)
     clock.stop()
     # the user may go on to change A
     pattern = copied(matrix.indptr), copied(matrix.indices)
-    symbolic = Symbolic(matrix.n, method, *pattern, perm, inverse(row_rank), plan)
+    symbolic = Symbolic(matrix.n, method, *pattern, perm, row_perm, plan)
     ordering = replace(chosen, tree=None)  # the plan has taken its place
     tiny = 0 if matched.tiny is None else int(np.count_nonzero(matched.tiny))
     return Found(symbolic, ordering, matched.matching, matched.partner is not None, tiny)
@@ -153,7 +156,7 @@ def symbolic_phase(
 
 def _graph(matrix: Canonical, matched: Matched) -> Graph:
     """The graph of A + A^T with rows where they are matched."""
-    if matrix.hermitian and matched.in_place:
+    if (matrix.hermitian or matched.symmetric) and matched.in_place:
         return without_diagonal(matrix.indptr, matrix.indices)
     moved = matched.matching is not None
     rows = matched.column_of_row[matrix.indices] if moved else matrix.indices

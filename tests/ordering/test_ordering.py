@@ -16,6 +16,7 @@ from frontal.ordering.etree import Cost, EliminationTree
 from frontal.ordering.graph import components, dense_limit, indistinguishable, induced
 from frontal.ordering.model import Model, dissected, dissection_seconds, metis_seconds, pace_of
 from frontal.ordering.nested_dissection import separator_classes
+from frontal.problems import circuit
 
 needs_metis = pytest.mark.skipif(not metis.available(), reason="pymetis is not installed")
 SEARCHED = [m for m in METHODS if m != "given"]
@@ -276,6 +277,15 @@ def test_auto_weighs_the_time_of_a_dissection_against_its_gain():
     assert_best(often, reuse=1000)
     assert order(graph, reuse=10, **gpu).method == "amd"
     assert order(graph, reuse=1e6, **gpu).method in ("dissection", "metis", "nesdis")
+
+
+def test_auto_dissects_no_circuits(monkeypatch):
+    """Of a graph without separators METIS's order is the only one that may be better."""
+    monkeypatch.setattr(auto, "FLOOR", 0.0)
+    graph = adjacency(circuit(8000))
+    tried = order(graph, reuse=1e9).tried
+    assert "dissection" not in tried
+    assert ("metis" in tried) == metis.available()
 
 
 def test_auto_dissects_where_memory_is_short():

@@ -12,6 +12,7 @@ import frontal
 from frontal import parts
 from frontal.matrix import canonical
 from frontal.problems import convdiff2d, poisson2d
+from frontal.symbolic.diagonal import tiny_diagonal
 from frontal.symmetry import compare_triangles
 
 
@@ -46,6 +47,21 @@ def test_an_analysis_is_the_same(A, cut, ordering):
         assert other.dtype == array.dtype
         np.testing.assert_array_equal(other, array, err_msg=name)
     np.testing.assert_array_equal(found.perm, whole.perm)
+
+
+@pytest.mark.parametrize("own", [1.0, 1e-9, 0.0, None, np.nan, np.inf])
+@pytest.mark.parametrize("elsewhere", [1.0, 1e12])
+def test_tiny_diagonal_entries_are_the_same(own, elsewhere, cut):
+    A = poisson2d(9).tolil()
+    A[3, 4] = A[4, 3] = elsewhere
+    A[40, 40] = 0.0 if own is None else own
+    A = sp.csc_array(A)
+    if own is None:
+        A.eliminate_zeros()
+    whole = tiny_diagonal(A)
+    assert whole[40] == (own not in (1.0, np.inf))
+    cut()
+    np.testing.assert_array_equal(tiny_diagonal(A), whole)
 
 
 @pytest.mark.parametrize("place", [(3, 40), (40, 3), (20, 25), (80, 80)])

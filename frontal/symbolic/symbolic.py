@@ -108,12 +108,16 @@ class Fronts(NamedTuple):
     updates: np.ndarray
 
 
+Begin = Callable[[Method, np.ndarray, np.ndarray, np.ndarray], None]
+
+
 def symbolic_phase(
     matrix: Canonical,
     method: Method,
     choices: Choices,
     machine: Callable[[float], str],
     clock: Clock,
+    ahead: Begin | None = None,
 ) -> Found:
     """Order A, build its tree and fronts, and plan the numeric phase.
 
@@ -126,6 +130,8 @@ def symbolic_phase(
         The name in `MACHINES` of what will take so many operations.
     clock : Clock
         Is told each stage.
+    ahead : callable, optional
+        Is told of the fronts before their rows are found, as `make_plan` is.
 
     Raises
     ------
@@ -146,6 +152,8 @@ def symbolic_phase(
         same = choices._replace(ordering=fronts.ordering.method)
         fronts = _fronts(graph, matched.partner, method, same, machine, clock)
     chosen, perm, start, tree, updates = fronts
+    if ahead is not None:
+        ahead(method, start, tree, np.append(0, np.cumsum(updates, dtype=np.int64)))
     iperm = inverse(perm)
     pointer, rows = supernodes.front_rows(
         graph.indptr, graph.indices, perm, iperm, start, tree, updates

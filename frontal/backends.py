@@ -11,9 +11,11 @@ import numpy as np
 
 from . import gpu
 from .cpu.backend import CpuBackend
+from .gpu.runtime import device as devices
 from .gpu.runtime.limits import H200
 from .gpu.sparse.backend import GpuBackend
 from .gpu.sparse.footprint import footprint, on_device_like
+from .gpu.sparse.lookahead import Lookahead
 from .machine import MACHINES, thread_count
 from .protocol import Backend
 from .symbolic.symbolic import Symbolic
@@ -23,6 +25,7 @@ _COMPUTING = 4  # single over double precision, at most, of GPUs that are made f
 GPU_FLOPS = MACHINES["gpu"].least_flops  # of a factorization that "auto" gives to the GPU
 
 _engines: WeakKeyDictionary[object, dict[str, Backend]] = WeakKeyDictionary()
+_expected: WeakKeyDictionary[object, GpuBackend] = WeakKeyDictionary()
 
 
 def requested(name: str) -> str:
@@ -98,6 +101,26 @@ def _faster(dtype: np.dtype, flops: float) -> str:
     return "gpu" if gpu_is else "cpu"
 
 
+def lookahead(name: str, dtype: np.dtype) -> Lookahead | None:
+    """What begins a first factorization of a pattern while that is analyzed, see `expect`.
+
+    There is none but on a GPU that this process has at work: no analysis looks for one by itself.
+    """
+    if requested(name) == "cpu" or not devices.at_work():
+        return None
+    chosen = chooser(name, dtype)
+    try:
+        device = devices.device_of()
+    except Exception:  # in a process that was forked, say: the factorization will tell
+        return None
+    return Lookahead(device, lambda flops: chosen(flops) == "gpu", dtype)
+
+
+def expect(owner: object, symbolic: Symbolic, begun: Lookahead) -> None:
+    """Make what has begun the GPU's backend for an owner; see `engine`."""
+    _expected[owner] = begun.backend(symbolic)
+
+
 def memory_on_device(
     owner: object, symbolic: Symbolic, dtype: np.dtype, values: np.dtype, rhs: int
 ) -> dict[str, int]:
@@ -137,6 +160,12 @@ def engine(owner: object, symbolic: Symbolic, name: str) -> Backend:
         mine = _engines.setdefault(owner, {})
     found = mine.get(name)
     if found is None:  # no lock: a process forked meanwhile would wait for it for ever
-        made: Backend = GpuBackend(symbolic) if name == "gpu" else CpuBackend(symbolic)
+        made: Backend = _on_gpu(owner, symbolic) if name == "gpu" else CpuBackend(symbolic)
         found = mine.setdefault(name, made)
     return found
+
+
+def _on_gpu(owner: object, symbolic: Symbolic) -> GpuBackend:
+    """One that was expected, if it is of the current device."""
+    begun = _expected.pop(owner, None)
+    return begun if begun is not None and begun.is_here else GpuBackend(symbolic)

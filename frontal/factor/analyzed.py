@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import helpers
-from ..backends import chooser, engine, memory_on_device, resolved
+from ..backends import chooser, engine, expect, lookahead, memory_on_device, resolved
 from ..cached import cached_property
 from ..cpu.layout import footprint
 from ..machine import thread_count
@@ -17,7 +17,7 @@ from ..matrix import Canonical
 from ..method import LU, Method, symmetric_method
 from ..ordering import Ordering
 from ..ordering.etree import depths
-from ..parts import copied
+from ..parts import copied, equal
 from ..protocol import Backend
 from ..symbolic.kept import kept_phase
 from ..symbolic.matching import Matching
@@ -115,8 +115,10 @@ class Analyzed(Versioned):
         chosen = chooser(backend, matrix.dtype)
         least = 10.0 * matrix.n**1.5  # operations, as for a grid in the plane
         helpers.compile_for(chosen(least), method.name, matrix.dtype)
-        found = kept_phase(matrix, method, choices, chosen, clock)
-        return cls(
+        ahead = lookahead(backend, matrix.dtype)
+        begin = None if ahead is None else ahead.fronts
+        found = kept_phase(matrix, method, choices, chosen, clock, begin)
+        made = cls(
             symbolic=found.symbolic,
             dtype=matrix.dtype,
             ordering=found.ordering,
@@ -128,6 +130,9 @@ class Analyzed(Versioned):
             tiny=found.tiny,
             fallback=fallback,
         )
+        if ahead is not None and chosen(made.flops) == "gpu":
+            expect(made, found.symbolic, ahead)
+        return made
 
     @property
     def n(self) -> int:
@@ -308,7 +313,7 @@ class Analyzed(Versioned):
             raise ValueError(f"the matrix is {matrix.shape}, the analysis is for n = {self.n}")
         indptr, indices = self.symbolic.indptr, self.symbolic.indices
         same = matrix.indptr[-1] == indptr[-1] and (
-            np.array_equal(matrix.indptr, indptr) and np.array_equal(matrix.indices, indices)
+            equal(matrix.indptr, indptr) and equal(matrix.indices, indices)
         )
         if not same:
             raise ValueError(

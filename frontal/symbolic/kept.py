@@ -25,7 +25,7 @@ from ..method import Method
 from ..ordering import metis
 from .matched import looks_at_values
 from .stored import FORMAT, found_in, record
-from .symbolic import Choices, Clock, Found, symbolic_phase
+from .symbolic import Begin, Choices, Clock, Found, symbolic_phase
 
 log = logging.getLogger("frontal")
 
@@ -42,18 +42,19 @@ def kept_phase(
     choices: Choices,
     machine: Callable[[float], str],
     clock: Clock,
+    ahead: Begin | None = None,
 ) -> Found:
     """As `symbolic_phase`, which has it, from the folder where that has been done before."""
     folder = os.environ.get("FRONTAL_ANALYSIS_CACHE") if matrix.n >= LEAST else None
     if not folder:
-        return symbolic_phase(matrix, method, choices, machine, clock)
+        return symbolic_phase(matrix, method, choices, machine, clock, ahead)
     limit = _limit()
     clock.start("cache")
     key = _key(matrix, method, choices, machine)
     path = Path(folder) / f"{key}{_ENDING}"
     found = _read(path, key, matrix)
     if found is None:
-        found = symbolic_phase(matrix, method, choices, machine, clock)
+        found = symbolic_phase(matrix, method, choices, machine, clock, ahead)
         clock.start("cache")
         _keep(path, key, found, limit)
     clock.stop()

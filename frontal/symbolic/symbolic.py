@@ -100,12 +100,16 @@ class Found(NamedTuple):
     tiny: int
 
 
+Begin = Callable[[Method, np.ndarray, np.ndarray, np.ndarray], None]
+
+
 def symbolic_phase(
     matrix: Canonical,
     method: Method,
     choices: Choices,
     machine: Callable[[float], str],
     clock: Clock,
+    ahead: Begin | None = None,
 ) -> Found:
     """Order A, build its tree and fronts, and plan the numeric phase.
 
@@ -118,6 +122,8 @@ def symbolic_phase(
         The name in `MACHINES` of what will take so many operations.
     clock : Clock
         Is told each stage.
+    ahead : callable, optional
+        Is told of the fronts before their rows are found, as `make_plan` is.
 
     Raises
     ------
@@ -138,6 +144,8 @@ def symbolic_phase(
         same = choices._replace(ordering=chosen.method)
         chosen, fronts = _fronts(graph, matched.partner, method, same, machine, clock)
     perm, iperm, start, tree, updates = fronts
+    if ahead is not None:
+        ahead(method, start, tree, np.append(0, np.cumsum(updates, dtype=np.int64)))
     rows = front_rows(graph.indptr, graph.indices, perm, iperm, start, tree, updates)
     clock.start("plan")
     row_rank, row_perm = iperm, perm

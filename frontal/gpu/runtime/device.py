@@ -282,6 +282,11 @@ def _device(index: int) -> Device:
     return Device(index)
 
 
+def at_work() -> bool:
+    """Whether this process has used a device, so that another look at it costs nothing."""
+    return _device.cache_info().currsize > 0
+
+
 def device_of(array: Array | None = None) -> Device:
     """Return the device that holds an array, or the current one."""
     try:

@@ -12,6 +12,7 @@ import numpy as np
 from ...errors import FactorMemoryError
 from ...matrix import Canonical
 from ...method import tiny_pivot
+from ...parts import Ahead
 from ...protocol import HostFactor, NumericFactor, PivotFailure, Progress
 from ...symbolic.matching import Matching
 from ...symbolic.scaling import Scaling, Wanted, scaling_of
@@ -23,6 +24,7 @@ from . import storage as memory
 from .entries import Entries
 from .factor import GpuFactor
 from .footprint import footprint
+from .fronts import Fronts
 from .matrix import DeviceMatrix
 from .pattern import Pattern
 from .prepared import Prepared, begin_kernels
@@ -38,6 +40,11 @@ class GpuBackend:
     symbolic : Symbolic
     device : Device, optional
         The current one, if not given.
+
+    Attributes
+    ----------
+    expected : Ahead, optional
+        What makes the pattern, before it is asked for.
     """
 
     fallback: str | None = "cpu"
@@ -45,11 +52,22 @@ class GpuBackend:
     def __init__(self, symbolic: Symbolic, device: Device | None = None) -> None:
         self._device = devices.device_of() if device is None else device
         self.symbolic, self.device = symbolic, self._device.name
+        self.expected: Ahead[Pattern] | None = None
 
     @cached_property
     def pattern(self) -> Pattern:
         """The fronts on the device."""
-        return Pattern(self._device, self.symbolic.plan, self.symbolic.method)
+        expected, self.expected = self.expected, None
+        return self.new_pattern() if expected is None else expected.result()
+
+    def new_pattern(self, of: Fronts | None = None) -> Pattern:
+        """The same, after what is known `of` them."""
+        return Pattern(self._device, self.symbolic.plan, self.symbolic.method, of=of)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether its device is the current one."""
+        return self._device is devices.device_of()
 
     @cached_property
     def entries(self) -> Entries:
@@ -124,6 +142,8 @@ class GpuBackend:
         if before is None:
             self._begin(dtype, values)
         matrix = given(self.entries)
+        if before is None:  # before lists and places are waited for
+            matrix.send()
         storage = self._allocated(matrix, dtype) if before is None else before.storage
         examination = matrix.examination if examined else None
         state = storage.ready(self.pattern, matrix, tiny)(examination)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from ..._jit import jit
+from ..._typing import Untyped
 from ...errors import FactorMemoryError
 from ...method import Method
 from ...protocol import panel_offsets
@@ -27,7 +27,7 @@ from .schedule import (
     message_entries,
 )
 
-Listed = Any  # an array of the host, or of a device where it was uploaded
+Listed = Untyped  # an array of the host, or of a device where it was uploaded
 
 _SMALL = TILE  # rows of fronts that are factored whole
 _ROOM = 1 << 29  # bytes that nobody misses: up to them a factorization waits for no place
@@ -94,6 +94,8 @@ class Fronts:
         Fronts with up to so many rows, all below them alike, are factored whole.
     fewest : int
         Blocks of a level that are worth a launch of its small fronts.
+    of : Fronts, optional
+        The same fronts, of a plan that tells no more than they do.
 
     Attributes
     ----------
@@ -113,10 +115,11 @@ class Fronts:
         method: Method,
         small: int = _SMALL,
         fewest: int = launch.FEWEST_BLOCKS,
+        of: Fronts | None = None,
     ) -> None:
         self.device, self.plan, self.method, self.fewest = device, plan, method, fewest
         small = min(small, launch.small_order(method, device.limits))
-        self.schedule = make_schedule(plan, method, small, fewest)
+        self.schedule = make_schedule(plan, method, small, fewest) if of is None else of.schedule
         self.k, self.m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
         self.pivot_tiles = -(-self.k // TILE)
         self.tiles = self.pivot_tiles - (-self.m // TILE)
@@ -125,7 +128,7 @@ class Fronts:
         kept = TILE * (TILE + 1) * (self.pivot_tiles - 1) + rest * (rest + 1)
         kept = np.where(method.one_triangle, 0, kept)
         self.inverse = np.append(0, np.cumsum(-(-kept // 4) * 4))
-        self._layouts: dict[np.dtype, Layout] = {}
+        self._layouts: dict[np.dtype, Layout] = {} if of is None else of._layouts
         self._placed: dict[np.dtype, dict[str, Array]] = {}
         self._structs: dict[np.dtype, np.ndarray] = {}
 

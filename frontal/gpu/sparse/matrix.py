@@ -60,7 +60,7 @@ class DeviceMatrix:
     ) -> None:
         upload, self._given, self._kept = entries.device.upload, None if there else values, kept
         self.values: Array = values
-        self.entries, self.hermitian, self.there = entries, hermitian, there
+        self.entries, self.hermitian, self.there, self._sent = entries, hermitian, there, False
         self.wanted = scaling if isinstance(scaling, Wanted) else None
         self._scaling = scaling if isinstance(scaling, Scaling) else None
         self._equilibration: Equilibration | None = None
@@ -68,13 +68,19 @@ class DeviceMatrix:
             scales = upload(self._scaling.row), upload(self._scaling.column)
         self.scales = scales
 
+    def send(self) -> None:
+        """Begin to move values of the host to memory that a factor then has for them."""
+        if not self.there:
+            self.values, self._sent = self.entries.device.upload(np.asarray(self._given)), True
+
     def settle(self, storage: Storage) -> None:
         """Put the values into the memory that a factor has for them, or take it."""
         if self._kept:
             return
         given, there = self.values, storage.values
         if there is None or there.dtype != given.dtype:
-            there = storage.values = self.entries.device.xp.empty(given.size, given.dtype)
+            own = given if self._sent else self.entries.device.xp.empty(given.size, given.dtype)
+            there = storage.values = own
         if given.size and there is not given:
             self.entries.device.copy(given, there)
         self.values = there

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import numpy as np
 
+from ..._typing import Untyped
 from ...machine import thread_count
 from ...parts import Ahead
 from ..runtime.array import Array
@@ -123,11 +124,11 @@ class Pattern(Fronts):
         for work in (*self._listed.values(), *self._begun.values()):
             work.join()
 
-    def _made(self, name: Name, make: Callable[[Fronts], object]) -> Any:
+    def _made(self, name: Name, make: Callable[[Fronts], object]) -> Untyped:
         begun = self._begun.pop(name, None)
         return self._uploaded(name, make) if begun is None else begun.result()
 
-    def _uploaded(self, name: Name, make: Callable[[Fronts], object]) -> Any:
+    def _uploaded(self, name: Name, make: Callable[[Fronts], object]) -> Untyped:
         """A list on the device."""
         listed = self._listed.get(name)
         made = make(self) if listed is None else listed.result()
@@ -135,7 +136,7 @@ class Pattern(Fronts):
         return there(self.device, made)
 
 
-def there(device: Device, lists: Any) -> Any:
+def there(device: Device, lists: Untyped) -> Untyped:
     """The same lists, a dataclass or a dictionary, with arrays of a device."""
     fields = lists if isinstance(lists, dict) else vars(lists)
     arrays = {x: device.upload(a) for x, a in fields.items() if isinstance(a, np.ndarray)}

@@ -261,10 +261,9 @@ def _fit_each(
     begin, end, born, dies = np.zeros((4, count), np.int64)
     begin[:fixed], end[:fixed] = taken[:-1], taken[1:]
     dies[:fixed] = taken_until - 1
-    top = np.int64(0)
+    top = low = high = np.int64(0)
     for c in range(first.size):
-        low = high = np.int64(0)
-        for unused in (slack, 0):
+        for unused in range(slack, -1, -1):
             until = last[c] + (unused if last[c] >= launches else 0)
             of = begin, end, born, dies, fixed + c, first[c], until, launches, unused
             low = _lowest_gap(*of, written[min(until + 1, panel_wait.size)], length[c])
@@ -279,7 +278,7 @@ def _fit_each(
         begin[q], end[q], born[q], dies[q] = low, high, first[c], last[c]
     for c in range(first.size):
         low, high = place[c], place[c] + length[c]
-        wait[c] = max(wait[c], _last_before(begin, end, dies, low, high, first[c]))
+        wait[c] = _last_before(begin, end, dies, low, high, first[c])
         for t in range(last[c] + 1, panel_wait.size):
             if written[t] < high and low < written[t + 1]:
                 panel_wait[t] = max(panel_wait[t], last[c] + 1)
@@ -304,8 +303,8 @@ def _last_before(begin, end, dies, low, high, first):
     """When the last one that dies before `first` is over, of those in a piece of memory."""
     found = np.int64(0)
     for q in range(begin.size):
-        shares = (begin[q] < high) & (low < end[q]) & (dies[q] < first)
-        found = max(found, dies[q] + 1 if shares else 0)
+        if (begin[q] < high) & (low < end[q]) & (dies[q] < first):
+            found = max(found, dies[q] + 1)
     return found
 
 
@@ -332,12 +331,11 @@ def _first_fit(
         while c < first.size and first[c] == t:
             if length[c]:
                 end = np.int64(0)
-                for unused in (slack, 0):
+                for unused in range(slack, -1, -1):
                     if end == 0 or end > limit:
                         meanwhile = last[c] + (unused if last[c] >= launches else 0)
                         low = written[min(meanwhile + 1, panel_wait.size)]
-                        where = begin, free, count, low, length[c], t, launches, unused
-                        place[c] = _lowest(*where)
+                        place[c] = _lowest(begin, free, count, low, length[c], t, launches, unused)
                         end = place[c] + length[c]
                 wait[c] = _latest(begin, free, count, place[c], end)
                 count = _occupy(begin, free, count, place[c], end, last[c] + 1)

@@ -1,0 +1,69 @@
+"""What a first factorization waits for on the host, begun while its pattern is still analyzed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from ...method import Method
+from ...parts import Ahead
+from ...symbolic.plan import Plan, front_flops
+from ...symbolic.symbolic import Symbolic
+from ..runtime.device import Device
+from .backend import GpuBackend
+from .fronts import Fronts
+from .pattern import Pattern
+
+
+class Lookahead:
+    """Begins schedules, places and lists on threads. It takes no memory of the device.
+
+    Parameters
+    ----------
+    device : Device
+    chosen : callable
+        Whether the device is taken for so many operations.
+    dtype : numpy.dtype
+        Scalar type of the factor that is expected.
+    """
+
+    def __init__(self, device: Device, chosen: Callable[[float], bool], dtype: np.dtype) -> None:
+        self._device, self._chosen, self._dtype = device, chosen, dtype
+        self._fronts: Ahead[Fronts] | None = None
+
+    def fronts(
+        self, method: Method, start: np.ndarray, parent: np.ndarray, pointer: np.ndarray
+    ) -> None:
+        """Begin what follows from fronts, whose rows and entries are not known yet.
+
+        Parameters
+        ----------
+        start, parent, pointer : arrays
+            See `Plan`.
+        """
+        if not self._chosen(method.panels * float(front_flops(start, pointer).sum())):
+            return
+        plan = Plan(start, parent, pointer, *[np.empty(0, np.int32)] * 8)
+        self._fronts = Ahead(partial(_placed, self._device, plan, method, self._dtype))
+
+    def backend(self, symbolic: Symbolic) -> GpuBackend:
+        """The backend for a plan, with its lists begun."""
+        fronts, self._fronts = self._fronts, None
+        backend = GpuBackend(symbolic, self._device)
+        backend.expected = Ahead(partial(_listed, backend, fronts, self._dtype))
+        return backend
+
+
+def _placed(device: Device, plan: Plan, method: Method, dtype: np.dtype) -> Fronts:
+    fronts = Fronts(device, plan, method)
+    fronts.layout(dtype)
+    return fronts
+
+
+def _listed(backend: GpuBackend, begun: Ahead[Fronts] | None, dtype: np.dtype) -> Pattern:
+    """The pattern of a backend, whose lists are at work."""
+    pattern = backend.new_pattern(None if begun is None else begun.result())
+    pattern.begin_on_host(dtype)
+    return pattern

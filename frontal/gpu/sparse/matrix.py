@@ -14,6 +14,7 @@ from ..runtime.array import Array
 from ..runtime.graph import Launch
 from . import health, launch
 from .entries import Entries
+from .pattern import Pattern
 from .storage import Blocks, Storage
 
 
@@ -129,12 +130,14 @@ class DeviceMatrix:
 
     def examination(
         self,
+        pattern: Pattern,
         panels: Array,
         d: Blocks | None,
         largest: Array | None,
         values: Array,
         found: Array,
         again: bool,
+        columns: tuple[int, int] | None = None,
     ) -> Launch:
         """What looks at a new factor and the values that it is of; see `health.examination`.
 
@@ -144,4 +147,4 @@ class DeviceMatrix:
         of = entries.pointer, entries.index, entries.perm, values
         unknown = (again or self._given is None) and entries.pattern.method.one_triangle
         lanes = entries.lanes if unknown else 0
-        return health.examination(entries.pattern, panels, d, largest, *of, lanes, found)
+        return health.examination(pattern, panels, d, largest, *of, lanes, found, columns)

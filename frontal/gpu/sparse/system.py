@@ -17,7 +17,7 @@ from . import health, launch
 from .condition import DeviceProbes
 from .entries import Entries
 from .prepared import Prepared
-from .substitute import Sweeps
+from .substitute import Block
 
 _LARGEST_BLOCK = 1 << 24  # entries of right-hand sides that are solved together,
 _LEAST_WIDTH = 32  # or so many of them if they are long
@@ -168,17 +168,21 @@ class DeviceSystem:
         n, k = B.shape
         X = self._entries.device.xp.empty((n, k), self.dtype, order="F")
         solver = self._storage.solver_of(self._entries.pattern)
-        for part, sweeps in solver.blocks(k, self.transposed):
-            given = NULL if before is None else before[:, part]
-            count = part.stop - part.start
-            enter, leave = self.around(sweeps, count, B[:, part], given, X[:, part])
-            enter()
-            sweeps()
-            leave()
+        for one in solver.passes(k, self.transposed):
+            ends = []
+            for part, block in one.blocks:
+                given = NULL if before is None else before[:, part]
+                count = part.stop - part.start
+                enter, leave = self.around(block, count, B[:, part], given, X[:, part])
+                enter()
+                ends.append(leave)
+            one.run()
+            for leave in ends:
+                leave()
         return X
 
     def around(
-        self, sweeps: Sweeps, count: int, B: Array, before: Value, X: Array
+        self, sweeps: Block, count: int, B: Array, before: Value, X: Array
     ) -> tuple[Launch, Launch]:
         """What brings right-hand sides to the sweeps, and solutions back, added to `before`."""
         shift = sweeps.width.bit_length() - 1

@@ -18,7 +18,7 @@ from .schedule import TILE
 from .solve_tasks import TASK, counted_tasks
 from .storage import required
 from .substitute import fitted
-from .tile_tasks import left_of_diagonals
+from .tile_tasks import left_of_diagonals, tasks_of
 
 _VECTORS = 3  # beside messages: right-hand sides, solutions, and residuals,
 _REFINED = 2  # and another solution and its residual where pivots ask for it,
@@ -33,7 +33,7 @@ def index_bytes(tree: Fronts) -> int:
     above = tree.tiles[plan.parent[plan.parent >= 0]] + 1
     found = (4 * 4 + 2 * 8) * (fronts + 1)  # first_sent included
     found += 4 * (2 * rows + children + int(above.sum())) + (4 * 8 + 4) * fronts
-    tasks = int(_tasks(tree)[~small].sum())
+    tasks = int(tasks_of(tree)[~small].sum())
     found += 16 * tasks + 4 * (tasks + 1) + 4 * schedule.epochs + 6 * int(entries.sum())
     found += left_of_diagonals(tree).nbytes
     of_small = np.diff(plan.child_pointer)[small].sum()
@@ -41,12 +41,6 @@ def index_bytes(tree: Fronts) -> int:
     found += (structs.SMALL_CHILD.dtype.itemsize + structs.MAP_BYTES) * int(of_small)
     found += 4 * (int(plan.start[-1]) + 2 * rows + 1) + TASK.itemsize * sum(counted_tasks(tree)[:3])
     return found + 16 * int(tree.pivot_tiles.sum()) * tree.method.pivots
-
-
-def _tasks(tree: Fronts) -> np.ndarray:
-    """Tasks of each front, if it is not small."""
-    tiles = tree.tiles
-    return tiles * (tiles + 1) // 2 if tree.method.one_triangle else tiles * tiles
 
 
 def _counters(tree: Fronts) -> int:

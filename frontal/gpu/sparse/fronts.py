@@ -122,11 +122,7 @@ class Fronts:
         Tiles of pivot columns, and of all rows.
     tile_row, inverse : (f + 1,) int32, int64 arrays
         Where the tiles of rows of each front begin among those of all, and with LU its inverses.
-    segment : (f,) int32 array, or None
-        Ascending: part of the tree that each front is in, if these are worked on one after another.
     """
-
-    segment: np.ndarray | None = None
 
     def __init__(
         self,
@@ -174,6 +170,11 @@ class Fronts:
                 "cuts": cuts[1],
             }.items()
         }
+
+    @property
+    def segment(self) -> np.ndarray | None:
+        """(f,) int32 array, ascending: parts of the tree that are worked on one after another."""
+        return None
 
     @cached_property
     def followed(self) -> np.ndarray:

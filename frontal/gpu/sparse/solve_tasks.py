@@ -58,8 +58,9 @@ def solve_tasks(tree: Fronts, dtype: np.dtype) -> SolveTasks:
     """List the tasks of the solves for panels of this scalar type."""
     plan, upload, k, m = tree.plan, tree.device.upload, tree.k, tree.m
     small, level = _small_fronts(tree)
-    if tree.segment is not None:
-        level = level + tree.segment * (level.max(initial=0) + np.int32(1))
+    segment = tree.segment
+    if segment is not None:
+        level = level + segment * (level.max(initial=0) + np.int32(1))
     work = k * (k + m)
     order = np.lexsort((-work, level))
     whole, tiled = order[small[order]], order[~small[order]]
@@ -83,7 +84,7 @@ def solve_tasks(tree: Fronts, dtype: np.dtype) -> SolveTasks:
         slots.size,
         int(partials),
         upload(_pivot_tiles(plan.start)) if tree.method.pivots else None,
-        () if tree.segment is None else tuple(_extents(tree.segment, way[0]) for way in ways),
+        () if segment is None else tuple(_extents(segment, way[0]) for way in ways),
     )
 
 

@@ -69,6 +69,12 @@ def tile_tasks(tree: Fronts) -> Tasks:
     )
 
 
+def tasks_of(tree: Fronts) -> np.ndarray:
+    """Tasks of each front, if it is not small."""
+    tiles = tree.tiles
+    return tiles * (tiles + 1) // 2 if tree.method.one_triangle else tiles * tiles
+
+
 def left_of_diagonals(tree: Fronts) -> np.ndarray:
     """Pieces of rows left of diagonal tiles, one at least of each: front, tile, first column, 0."""
     front = np.repeat(np.arange(len(tree.k)), np.where(tree.schedule.small, 0, tree.pivot_tiles))

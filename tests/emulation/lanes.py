@@ -1,6 +1,7 @@
 """An emulated device with two streams, of which one is as late as its waits allow.
 
-Otherwise all is done when it is enqueued, and no wait between streams is ever needed.
+Otherwise all is done when it is enqueued, and no wait between streams is ever needed. What is late
+of the current stream are kernels that work with fronts, and what goes with them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from .counting import arrays
 from .device import EmulatedDevice
+
+_LATE = ("front_", "system_health", "system_largest")  # kernels, by the beginnings of their names
 
 
 class LaneDevice(EmulatedDevice):
@@ -31,6 +35,18 @@ class LaneDevice(EmulatedDevice):
         super().__init__()
         self.late, self.copied = late, 0
         self.enqueued: list[Callable[[], object]] = []  # on the current stream
+        run = self.run
+
+        class There(np.ndarray):
+            """An array on the device; what writes to it is on the current stream."""
+
+            __cuda_array_interface__ = property(lambda self: self.__array_interface__)
+
+            def __setitem__(self, index: Any, value: Any) -> None:
+                run()
+                super().__setitem__(index, value)
+
+        self._there, self.xp = There, arrays(There)
 
     def enqueue(self, work: Callable[[], object]) -> None:
         """Do something on the current stream: at once, if that is not late."""
@@ -54,6 +70,8 @@ class LaneDevice(EmulatedDevice):
 
         def launch(grid: Any, block: Any, arguments: Any, shared: int = 0) -> None:
             self.enqueue(lambda: kernel(grid, block, arguments, shared))
+            if not entry.startswith(_LATE):
+                self.run()
 
         return launch
 
@@ -76,13 +94,12 @@ class LaneDevice(EmulatedDevice):
 
     def upload(self, array: np.ndarray) -> np.ndarray:
         """Copy a host array."""
-        self.run()
-        return super().upload(array)
+        return super().upload(array).view(self._there)
 
     def download(self, array: np.ndarray) -> np.ndarray:
         """Copy a device array."""
         self.run()
-        return super().download(array)
+        return np.array(array, subok=False)
 
     def copy(self, source: Any, target: Any) -> None:
         """Copy an array to another."""
@@ -122,7 +139,7 @@ class _Lane:
         self._device.copied += target.nbytes
 
         def copy() -> None:
-            target[...] = source
+            np.copyto(target, source)
 
         if self._device.late == "copies":
             self._copies.append(copy)

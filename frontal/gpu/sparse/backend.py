@@ -119,11 +119,10 @@ class GpuBackend:
     def _within(self, dtype: np.dtype, values: np.dtype, memory: Memory) -> Pattern:
         """The fronts as they fit into a given memory; raise if they do not, before any is taken."""
         of = self.symbolic, self.pattern, dtype, values
-        given = memory, self._device.free_memory(), "arrays" in vars(self.pattern)
-        found = within(*of, *given)
+        found = within(*of, memory, *self._state_of_device())
         if isinstance(found, StreamedPattern):
             made = self._streamed.get(dtype)
-            if made is not None and np.array_equal(made.segment, found.segment):
+            if made is not None and made.is_like(found):
                 return made  # with its lists
             self._streamed[dtype] = found
         return found
@@ -163,15 +162,19 @@ class GpuBackend:
 
     def _needed(self, dtype: np.dtype, values: np.dtype) -> int:
         """Bytes that a factor takes, beside what is there of its pattern."""
-        told = footprint(self.symbolic, self.pattern, dtype, values)
-        return told["total"] - (told["index"] if "arrays" in vars(self.pattern) else 0)
+        parts = footprint(self.symbolic, self.pattern, dtype, values)
+        return parts["total"] - parts["index"] * ("arrays" in vars(self.pattern))
 
     def memory(
         self, dtype: np.dtype, values: np.dtype, rhs: int, memory: Memory = "device"
     ) -> dict[str, int]:
         """Bytes that a factor takes; see `told`."""
         of = self.symbolic, self.pattern, dtype, values
-        return told(*of, rhs, memory, self._device.free_memory())
+        return told(*of, rhs, memory, *self._state_of_device())
+
+    def _state_of_device(self) -> tuple[int, bool]:
+        """Bytes that it has left, and whether it has the index arrays already."""
+        return self._device.free_memory(), "arrays" in vars(self.pattern)
 
     def at_once(
         self, matrix: Canonical, matching: Matching | None, previous: NumericFactor | None

@@ -14,14 +14,14 @@ from ..runtime.device import Device
 from ..runtime.limits import Limits
 from . import launch, structs
 from .fronts import Fronts
-from .schedule import TILE
-from .solve_tasks import TASK, counted_tasks
+from .solve_tasks import TASK, counted_rows, counted_tasks
 from .storage import required
 from .substitute import fitted
 from .tile_tasks import left_of_diagonals, tasks_of
 
 _VECTORS = 3  # beside messages: right-hand sides, solutions, and residuals,
 _REFINED = 2  # and another solution and its residual where pivots ask for it,
+_ROUNDED = 1 << 16  # bytes of the many arrays of a few numbers, where there is a limit
 _PROBES = 8  # or instead of residuals the vectors that condition numbers are estimated with
 
 
@@ -102,11 +102,13 @@ def _solve_bytes(
     tree: Fronts, dtype: np.dtype, values: np.dtype, nnz: int, rhs: int, spare: int
 ) -> int:
     """Bytes of messages that are not in the spare memory, and of vectors, or of new values."""
-    n, (*_, partials) = int(tree.plan.start[-1]), counted_tasks(tree)
-    row = launch.solve_width(dtype, rhs) * dtype.itemsize
-    sizes = [count * row for count in (n, tree.plan.relative.size, TILE * partials, n)]
+    n, segments = int(tree.plan.start[-1]), tree.segment
+    width = launch.solve_width(dtype, rhs) if segments is None else 1  # or as it fits
+    sizes = [width * dtype.itemsize * rows for rows in counted_rows(tree)]
     places, _ = fitted(sizes, spare)
     beyond = sum(size for size, place in zip(sizes, places, strict=True) if place is None)
+    if segments is not None:  # a ticket for each launch
+        beyond += 16 * (int(segments[-1]) + 1) * rhs + _ROUNDED
     all_of = _VECTORS + _REFINED * tree.method.indefinite
     vectors = n * max(all_of * rhs, (_VECTORS - 1) * rhs + _PROBES)
     return beyond + max(vectors, nnz) * values.itemsize

@@ -129,6 +129,12 @@ def counted_tasks(tree: Fronts) -> tuple[int, int, int, int]:
     return int(small.sum()), forward, int((p + partials).sum()), int(partials.sum())
 
 
+def counted_rows(tree: Fronts) -> tuple[int, ...]:
+    """Rows of what a solve keeps of each right-hand side: see `substitute.message_rows`."""
+    n, (*_, partials) = int(tree.plan.start[-1]), counted_tasks(tree)
+    return n, tree.plan.relative.size, TILE * partials, n
+
+
 def _sorted(tasks: np.ndarray, direction: int) -> tuple[np.ndarray, ...]:
     """Columns of a list by level, group and turn: front, tile, count, first, parts, partial."""
     order = np.lexsort((tasks[:, 8], tasks[:, 7], direction * tasks[:, 6]))

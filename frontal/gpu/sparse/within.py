@@ -52,7 +52,7 @@ def within(
     given = limit_of(memory)
     limits = [x for x in (given, available) if x is not None]
     limit, least = min(limits, default=None), None
-    if memory != "streamed":
+    if memory != "streamed" or not tree.k.size:
         if limit is None or _surely(symbolic, tree, dtype) <= limit:
             return tree
         told = footprint(symbolic, tree, dtype, values)
@@ -78,6 +78,7 @@ def told(
     rhs: int,
     memory: Memory,
     available: int | None,
+    there: bool = False,
 ) -> dict[str, int]:
     """Bytes of a factor in a given memory: see `footprint`, with ``"device"`` and ``"host"``.
 
@@ -91,7 +92,7 @@ def told(
     found: Fronts = tree
     if memory != "device":
         try:
-            found = within(symbolic, tree, dtype, values, memory, available)
+            found = within(symbolic, tree, dtype, values, memory, available, there)
         except FactorMemoryError:
             if memory != "auto":
                 raise

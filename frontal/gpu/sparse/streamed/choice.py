@@ -8,9 +8,13 @@ from ....errors import FactorMemoryError
 from ....symbolic.symbolic import Symbolic
 from ..footprint import footprint
 from ..fronts import Fronts
+from ..solve_tasks import counted_rows
 from .pattern import StreamedPattern
-from .places import parts_with_inverses
+from .places import parts_with_inverses, with_room
 from .segments import segmentations
+from .solve import message_bytes
+
+_COLUMNS = 64, 32, 16, 8  # right-hand sides of a pass, the time of which is that of the copies
 
 
 def segmented(
@@ -39,14 +43,27 @@ def segmented(
         if limit is None:
             return trial
         if trial.least * dtype.itemsize <= limit and _bytes(symbolic, trial, values) <= limit:
-            return trial
+            return _widened(symbolic, trial, values, limit)
         trials.append(trial)
     raise FactorMemoryError(_least(symbolic, tree, trials, values), limit or 0)
 
 
-def _bytes(symbolic: Symbolic, trial: StreamedPattern, values: np.dtype) -> int:
+def _bytes(symbolic: Symbolic, trial: StreamedPattern, values: np.dtype, rhs: int = 1) -> int:
     """Bytes of the device in all."""
-    return footprint(symbolic, trial, trial.dtype, values)["total"]
+    return footprint(symbolic, trial, trial.dtype, values, rhs)["total"]
+
+
+def _widened(
+    symbolic: Symbolic, trial: StreamedPattern, values: np.dtype, limit: int
+) -> StreamedPattern:
+    """The same with memory for more right-hand sides in one pass, as far as there is some."""
+    narrow, rows = trial.places, counted_rows(trial)
+    for columns in _COLUMNS:
+        trial.places = with_room(narrow, message_bytes(rows, columns, trial.dtype), trial.dtype)
+        if _bytes(symbolic, trial, values, columns) <= limit:
+            return trial
+    trial.places = narrow
+    return trial
 
 
 def _least(

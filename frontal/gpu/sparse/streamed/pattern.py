@@ -71,6 +71,11 @@ class StreamedPattern(Pattern):
         parts = parts_with_inverses(self, self._inverses, self.dtype)
         return Lives.of(self._clock, self.plan.parent, parts, self.segment)
 
+    def is_like(self, other: StreamedPattern) -> bool:
+        """Whether another one of the same fronts has the same segments and places."""
+        same = self.places.places.entries == other.places.places.entries
+        return same and np.array_equal(self.segment, other.segment)
+
     @property
     def least(self) -> int:
         """Entries of the memory of a factorization, at least: counted before anything is placed."""

@@ -10,7 +10,7 @@ of the same memory.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -134,6 +134,13 @@ class Lives(NamedTuple):
         place, waits = np.zeros((2, self.size.size), np.int64)
         place[there], waits[there] = found.place, found.waits
         return place, waits, found.entries
+
+
+def with_room(layout: StreamedLayout, size: int, dtype: np.dtype) -> StreamedLayout:
+    """The same with so many bytes behind the windows, at least."""
+    places = layout.places
+    entries = places.panels - (-size // dtype.itemsize // TILE) * TILE
+    return replace(layout, places=places._replace(entries=max(entries, places.entries)))
 
 
 def parts_with_inverses(tree: Fronts, inverses: np.ndarray, dtype: np.dtype) -> Parts:

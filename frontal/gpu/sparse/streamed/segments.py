@@ -22,6 +22,8 @@ _STEP = 0.9  # of the memory that segments are cut for, from one trial to the ne
 def segmentations(plan: Plan, parts: Parts) -> Iterator[np.ndarray]:
     """Cut the tree in some ways, those with the fewest segments first.
 
+    If there is nothing to be cut, it is one segment.
+
     Parameters
     ----------
     plan : Plan
@@ -31,15 +33,18 @@ def segmentations(plan: Plan, parts: Parts) -> Iterator[np.ndarray]:
     Yields
     ------
     (f,) int32 array
-        Segment of each front, ascending; 2 of them at least, and `MOST` at most.
+        Segment of each front, ascending; no more than `MOST`.
     """
     alive = _alive(parts.blocks, plan.child_pointer, plan.children) + parts.products
-    budget, before = 2.0 * (parts.panels.sum() + alive.max(initial=0)), np.empty(0)
+    budget = 2.0 * (parts.panels.sum() + alive.max(initial=0))
+    before = np.zeros(plan.parent.size, np.int32)
+    if plan.parent.size == 1:
+        yield before
     while budget > 1:
         segment = _cut(parts.panels, alive, parts.messages, int(budget))
-        if segment.max(initial=0) >= MOST:
+        if segment[-1] >= MOST:
             return
-        if segment.any() and not np.array_equal(segment, before):
+        if not np.array_equal(segment, before):
             yield segment
         before, budget = segment, _STEP * budget
 

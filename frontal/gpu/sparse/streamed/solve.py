@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
+
+import numpy as np
 
 from ...runtime.graph import Launch
 from .. import launch
+from ..solve_tasks import counted_rows
 from ..storage import Storage
-from ..substitute import Messages, Pass, Solver, Sweeps, fitted, message_rows, sweep_launch
+from ..substitute import Messages, Pass, Solver, Sweeps, fitted, sweep_launch
 from .pattern import StreamedPattern
 from .windows import Windows
 
@@ -28,17 +31,11 @@ class StreamedSolver(Solver):
         super().__init__(pattern, storage)
         self._segments, self.windows = pattern.count, windows
         self._blocks: dict[tuple[int, int, bool], SegmentSweeps] = {}
-        rows = message_rows(pattern, self.dtype)
-        self._rows = [count * self.dtype.itemsize for count in rows]
+        self._rows = counted_rows(pattern)
 
     def sweeps(self, width: int, flip: bool) -> Sweeps:
         """What solves by a graph: there is none."""
         raise ValueError("panels that come from the host are in no graph")
-
-    def renew(self) -> None:
-        """See `Solver`."""
-        super().renew()
-        self.windows.forget()
 
     def passes(self, total: int, flip: bool) -> Iterator[Pass]:
         """See `Solver`.
@@ -69,19 +66,16 @@ class StreamedSolver(Solver):
         found, room = [], self._spare.nbytes
         while total > 0:
             width = launch.solve_width(self.dtype, total)
-            while width > 1 and not self._fits(width, room):
+            while width > 1 and self._size(width) > room:
                 width //= 2
-            if found and not self._fits(width, room):
+            if found and self._size(width) > room:
                 break
             found.append(width)
-            total, room = total - width, room - self._placed(width, room)[1]
+            total, room = total - width, room - self._size(width)
         return found
 
-    def _placed(self, width: int, room: int) -> tuple[list[int | None], int]:
-        return fitted([width * size for size in self._rows], room)
-
-    def _fits(self, width: int, room: int) -> bool:
-        return None not in self._placed(width, room)[0]
+    def _size(self, width: int) -> int:
+        return message_bytes(self._rows, width, self.dtype)
 
     def _prepare(self, widths: list[int]) -> None:
         """Make messages for blocks, in the place of narrower or fewer ones."""
@@ -112,6 +106,19 @@ class StreamedSolver(Solver):
             for g in reversed(range(self._segments))
         ]
         self.windows.through((g, partial(_enqueue, launches)) for g, launches in up + down)
+
+
+def message_bytes(rows: Sequence[int], columns: int, dtype: np.dtype) -> int:
+    """Bytes of messages for so many right-hand sides, whole blocks of them.
+
+    Parameters
+    ----------
+    rows : sequence of int
+        See `counted_rows`.
+    """
+    width = launch.solve_width(dtype, columns)
+    sizes = [width * dtype.itemsize * count for count in rows]
+    return -(-columns // width) * fitted(sizes, 1 << 62)[1]
 
 
 def _enqueue(launches: list[Launch]) -> None:

@@ -47,12 +47,10 @@ class Factor(Versioned):
         precision: str = "full",
         memory: str | float = "auto",
     ) -> None:
-        given = required_memory(memory)
         if precision == "mixed":
             require_double(matrix.dtype)
         self._order = matrix.order  # None: by columns
-        of = {"singular": singular, "precision": precision, "memory": given}
-        self._numbers = Numbers(analysis, **of)
+        self._numbers = Numbers(analysis, None, singular, precision, required_memory(memory))
         self._numbers.factorize(analysis.kept(matrix), progress)
 
     def solve(

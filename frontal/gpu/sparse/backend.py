@@ -121,6 +121,7 @@ class GpuBackend:
         of = self.symbolic, self.pattern, dtype, values
         found = within(*of, memory, *self._state_of_device())
         if isinstance(found, StreamedPattern):
+            streamed.require_host(found, dtype)
             made = self._streamed.get(dtype)
             if made is not None and made.is_like(found):
                 return made  # with its lists

@@ -82,9 +82,8 @@ def allocate(pattern: StreamedPattern, dtype: np.dtype, apart: int = 0) -> Strea
     apart : int
         See `storage.required`.
     """
-    size, available = host_bytes(pattern, dtype), available_memory()
-    if available is not None and size > available:
-        raise FactorMemoryError(size, available)
+    require_host(pattern, dtype)
+    size = host_bytes(pattern, dtype)
     given = memory.allocate(pattern, dtype, apart)
     try:
         host = pattern.device.pinned(size // dtype.itemsize, dtype)
@@ -94,6 +93,18 @@ def allocate(pattern: StreamedPattern, dtype: np.dtype, apart: int = 0) -> Strea
         given.inverses = given.panels
     windows = Windows(pattern.device, pattern.places, given.panels, host)
     return Streamed(**vars(given), pattern=pattern, windows=windows)
+
+
+def require_host(pattern: StreamedPattern, dtype: np.dtype) -> None:
+    """Raise if the host has too little memory for the panels of a factor.
+
+    Raises
+    ------
+    FactorMemoryError
+    """
+    size, available = host_bytes(pattern, dtype), available_memory()
+    if available is not None and size > available:
+        raise FactorMemoryError(size, available)
 
 
 def host_bytes(pattern: StreamedPattern, dtype: np.dtype) -> int:

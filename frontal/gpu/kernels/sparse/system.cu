@@ -280,10 +280,9 @@ extern "C" __global__ void __launch_bounds__(threads) system_health(
 // sum of one of n columns of |A|; maxima with what is there. Padding, and what lies above the
 // diagonal of L, was never written. Tile map: a warp takes columns of the factors, a team columns of
 // A; static shared memory: two norms.
-extern "C" __global__ void __launch_bounds__(threads, 3)
-    system_largest(const __grid_constant__ Fronts tree, int fronts, int n, T *panels, int first,
-        int last, int lanes, const long long *pointer, const T *values, const T *coupling,
-        Bits *out) {
+extern "C" __global__ void __launch_bounds__(threads, 3) system_largest(
+    const __grid_constant__ Fronts tree, int fronts, int n, T *panels, int first, int last,
+    int lanes, const long long *pointer, const T *values, const T *coupling, Bits *out) {
     Bits best[2] = {};
     int lane = threadIdx.x % 32, warps = threads / 32;
     for (int c = first + blockIdx.x * warps + threadIdx.x / 32; c < last; c += gridDim.x * warps) {

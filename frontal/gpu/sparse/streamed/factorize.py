@@ -54,6 +54,7 @@ class StreamedFactorization:
     def __call__(self, examination: Examination | None = None) -> State:
         """See `Factorization`."""
         pattern, state, lane = self.pattern, self._state, self._windows.lane
+        lane.join(lane.mark())  # where somebody has interrupted a solve
         clear(pattern.device, state, self._numbers[-1])
         self._windows.forget()
         looks, marks = self._examinations(examination), []

@@ -16,7 +16,7 @@ from ....symbolic.plan import Plan
 from ..places import Parts
 
 MOST = 128  # segments: more are no smaller in what counts, their largest fronts
-_STEP = 0.9  # of the memory that segments are cut for, from one trial to the next
+_STEP = 0.95  # of the memory that segments are cut for, from one trial to the next
 
 
 def segmentations(plan: Plan, parts: Parts) -> Iterator[np.ndarray]:

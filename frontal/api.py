@@ -34,6 +34,7 @@ def solve(
     return_info: bool = False,
     triangle: str | None = None,
     precision: str = "full",
+    memory: str | float = "auto",
 ) -> Any:
     """Solve A x = b.
 
@@ -67,6 +68,8 @@ def solve(
         named. By default both triangles are stored.
     precision : {"full", "mixed"}
         As for `factorize`.
+    memory : {"auto", "device", "streamed"} or number
+        As for `factorize`.
 
     Returns
     -------
@@ -77,7 +80,8 @@ def solve(
 
     Raises
     ------
-    SingularMatrixError, NotPositiveDefiniteError, NonFiniteInputError, ValueError, TypeError
+    SingularMatrixError, NotPositiveDefiniteError, NonFiniteInputError, FactorMemoryError,
+    ValueError, TypeError
 
     Warns
     -----
@@ -101,7 +105,7 @@ def solve(
     if known is None:
         matrix = whole(A, triangle, kind=kind, check_finite=check_finite, dtype=dtype)
         known = matrix, _analyzed(matrix, kind, ordering, backend, 1, None)
-    factor = Factor(*known, None, singular, precision)
+    factor = Factor(*known, None, singular, precision, memory)
     return factor.solve(b, refine=refine, return_info=return_info)
 
 
@@ -162,6 +166,7 @@ def factorize(
     progress: Progress | None = None,
     triangle: str | None = None,
     precision: str = "full",
+    memory: str | float = "auto",
 ) -> Factor:
     """Factorize A, to solve with it many times.
 
@@ -190,6 +195,15 @@ def factorize(
         one that would be warned of, it factorizes in double after all, then or when solving, and
         stays with that: for a condition above 1e7 that is likely, and takes time for both.
         ``refine=0`` is refused then. `Factor.refactorize` goes on so.
+    memory : {"auto", "device", "streamed"} or number
+        Where a factor on a GPU is kept. ``"device"`` takes the device's memory for all of it.
+        ``"streamed"`` factorizes a part of the matrix after another, and keeps what is done in
+        memory of the host; solves bring it back, once for all right-hand sides. A number is a limit
+        in bytes of what factor and solves of one right-hand side take of the device; streamed is
+        what would take more. ``"auto"`` is ``"device"`` if that fits, else ``"streamed"``, else the
+        CPU with a `PerformanceWarning`. The numbers are the same to the last bit. On the CPU a
+        limit is that of what the analysis estimates, and names mean nothing. `Factor.refactorize`
+        goes on so, a factor that moves to the CPU without the limit.
 
     Returns
     -------
@@ -199,6 +213,8 @@ def factorize(
     ------
     SingularMatrixError
         With the rank and `null_columns`, if they are known.
+    FactorMemoryError
+        With the least memory that would do, before any is taken.
     NotPositiveDefiniteError, NonFiniteInputError, ValueError, TypeError
 
     Examples
@@ -213,12 +229,13 @@ def factorize(
     """
     if analysis is not None:
         options = {"check_finite": check_finite, "singular": singular, "progress": progress}
-        return analysis.factorize(A, triangle=triangle, precision=precision, **options)
+        options |= {"precision": precision, "memory": memory}
+        return analysis.factorize(A, triangle=triangle, **options)
     known = _known(A, kind, ordering, backend, triangle, reuse, progress)
     if known is None:
         matrix = whole(A, triangle, kind=kind, check_finite=check_finite, ordered=True)
         known = matrix, _analyzed(matrix, kind, ordering, backend, reuse, progress)
-    return Factor(*known, progress, singular, precision)
+    return Factor(*known, progress, singular, precision, memory)
 
 
 def _known(

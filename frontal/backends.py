@@ -14,9 +14,11 @@ from .cpu.backend import CpuBackend
 from .gpu.runtime import device as devices
 from .gpu.runtime.limits import H200
 from .gpu.sparse.backend import GpuBackend
-from .gpu.sparse.footprint import footprint, on_device_like
+from .gpu.sparse.footprint import on_device_like
 from .gpu.sparse.lookahead import Lookahead
+from .gpu.sparse.within import told
 from .machine import MACHINES, thread_count
+from .memory import Memory
 from .protocol import Backend
 from .symbolic.symbolic import Symbolic
 
@@ -122,7 +124,12 @@ def expect(owner: object, symbolic: Symbolic, begun: Lookahead) -> None:
 
 
 def memory_on_device(
-    owner: object, symbolic: Symbolic, dtype: np.dtype, values: np.dtype, rhs: int
+    owner: object,
+    symbolic: Symbolic,
+    dtype: np.dtype,
+    values: np.dtype,
+    rhs: int,
+    memory: Memory,
 ) -> dict[str, int]:
     """Bytes of a factor on the GPU that is there, or else on one like an H200.
 
@@ -134,12 +141,14 @@ def memory_on_device(
         Scalar types of the factor and of the matrix.
     rhs : int
         Right-hand sides that are solved for at once.
+    memory : str or int
+        See `Analyzed.memory_for`.
     """
     if gpu.available():
         found = engine(owner, symbolic, "gpu")
         if isinstance(found, GpuBackend):
-            return found.memory(dtype, values, rhs)
-    return footprint(symbolic, on_device_like(H200, symbolic), dtype, values, rhs)
+            return found.memory(dtype, values, rhs, memory)
+    return told(symbolic, on_device_like(H200, symbolic), dtype, values, rhs, memory, None)
 
 
 def engine(owner: object, symbolic: Symbolic, name: str) -> Backend:

@@ -242,12 +242,12 @@ class NonFiniteInputError(FrontalError, ValueError):
 
 
 class FactorMemoryError(FrontalError, MemoryError):
-    """The factor does not fit into the memory that is left.
+    """The factor does not fit into the memory that is left, or into a limit.
 
     Attributes
     ----------
     required, available : int
-        Bytes.
+        Bytes: what would do, the least of it that is known, and what there is.
     """
 
     def __init__(self, required: int, available: int) -> None:
@@ -272,7 +272,8 @@ class FactorMemoryError(FrontalError, MemoryError):
             "much fill, (b) other programs or earlier factors hold the memory, (c) a limit of "
             "address space, as by ulimit -v, of which threads and BLAS take their share. Try: "
             "ordering='dissection' or 'nesdis', a float32 or complex64 matrix (refinement makes up "
-            "for part of the precision), backend='cpu' where a GPU is what is too small "
+            "for part of the precision), a larger limit or memory='auto', which keeps on the host "
+            "what a GPU has no room for, backend='cpu' where a GPU is what is too small "
             "(backend='auto' goes there by itself), free() of factors that are done with"
         )
 

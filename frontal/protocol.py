@@ -10,6 +10,7 @@ from ._jit import brief
 from ._typing import Untyped
 from .accuracy import System, Vectors
 from .matrix import Canonical
+from .memory import Memory
 from .method import Method
 from .symbolic.matching import Matching
 from .symbolic.plan import Plan
@@ -335,6 +336,7 @@ class Backend(Protocol):
         previous: NumericFactor | None = None,
         delaying: bool = True,
         dtype: np.dtype | None = None,
+        memory: Memory = "auto",
     ) -> NumericFactor:
         """Factorize a matrix.
 
@@ -355,6 +357,8 @@ class Backend(Protocol):
             Columns without a sound pivot may go to other fronts; else their pivots are replaced.
         dtype : numpy.dtype, optional
             Scalar type of the factors, if not that of the values, which are scaled before.
+        memory : str or int
+            See `frontal.factorize`; that of a factor before stays as it is.
 
         Raises
         ------

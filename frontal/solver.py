@@ -15,6 +15,7 @@ from .factor.factor import Factor
 from .factor.mixed import require_precision
 from .factor.verdict import Verdict
 from .matrix import canonical, require_kind
+from .memory import required_memory
 from .reuse import same_bits
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Solver:
 
     Parameters
     ----------
-    kind, ordering, backend, check_finite, singular, triangle, precision, refine
+    kind, ordering, backend, check_finite, singular, triangle, precision, memory, refine
         As for `frontal.solve`.
     reuse : int
         As for `frontal.analyze`: how many factorizations of a pattern are to be expected.
@@ -98,7 +99,7 @@ class Solver:
     Raises
     ------
     ValueError
-        For a `kind`, `singular` or `precision` that there is not.
+        For a `kind`, `singular`, `precision` or `memory` that there is not.
 
     See Also
     --------
@@ -141,6 +142,7 @@ class Solver:
         singular: str = "raise",
         triangle: str | None = None,
         precision: str = "full",
+        memory: str | float = "auto",
     ) -> None:
         require_kind(kind)
         require_precision(precision)
@@ -148,7 +150,8 @@ class Solver:
         self._refine = refine
         self._given = {"check_finite": check_finite, "triangle": triangle}
         self._analyzed = {"kind": kind, "ordering": ordering, "backend": backend, "reuse": reuse}
-        self._factorized = {"singular": singular, "precision": precision}
+        of = {"singular": singular, "precision": precision}
+        self._factorized = of | {"memory": required_memory(memory)}
         self._begin()
 
     def _begin(self) -> None:

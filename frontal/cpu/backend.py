@@ -10,6 +10,7 @@ from .. import helpers, phases
 from ..errors import FactorMemoryError
 from ..machine import CPU, available_memory, thread_count
 from ..matrix import Canonical
+from ..memory import Memory, limit_of
 from ..protocol import (
     DelayFailure,
     HostFactor,
@@ -29,7 +30,7 @@ from .blas_limit import single_threaded_blas
 from .factor import CpuFactor
 from .factor_at_once import MOST, FactorAtOnce
 from .factorize import run
-from .layout import Layout
+from .layout import Layout, footprint, refuse_beyond
 from .often import Often
 from .settle import Place, settle
 from .threads import run_team
@@ -86,9 +87,14 @@ class CpuBackend:
         previous: NumericFactor | None = None,
         delaying: bool = True,
         dtype: np.dtype | None = None,
+        memory: Memory = "auto",
     ) -> CpuFactor:
-        """See `protocol.Backend`."""
-        symbolic, given = self.symbolic, values
+        """See `protocol.Backend`; by the memory that is estimated."""
+        symbolic, given, alone = self.symbolic, values, self._flops <= _INLINE_FLOPS
+        threads = 1 if alone else self.threads
+        if limit_of(memory) is not None:
+            of = symbolic, np.dtype(dtype or values.dtype), values.dtype, threads
+            refuse_beyond(footprint(*of)["total"], memory)
         helpers.compile_for("cpu", symbolic.method.name, dtype or values.dtype)
         if isinstance(scaling, Wanted):
             matrix = symbolic.with_values(given, hermitian)
@@ -97,8 +103,6 @@ class CpuBackend:
             of = symbolic.indptr, symbolic.indices
             values = scaled(*of, values, scaling.row, scaling.column)
         values = _own(values, dtype or values.dtype)
-        alone = self._flops <= _INLINE_FLOPS
-        threads = 1 if alone else self.threads
         layout = self.layout(threads)
         work = self._work(values, layout, threads, delaying, previous)
         cut, state = (layout.low, layout.root, layout.top), work.state

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._jit import inner, jit
+from ..errors import FactorMemoryError
+from ..memory import Memory, limit_of
 from ..method import Method
 from ..protocol import panel_offsets
 from ..symbolic.plan import Plan, front_flops
@@ -96,6 +98,18 @@ def footprint(
         "index": sum(array.nbytes for array in index) + 3 * symbolic.perm.nbytes,
     }
     return parts | {"total": sum(parts.values())}
+
+
+def refuse_beyond(required: int, memory: Memory) -> None:
+    """Raise if so many bytes are more than a limit.
+
+    Raises
+    ------
+    FactorMemoryError
+    """
+    limit = limit_of(memory)
+    if limit is not None and required > limit:
+        raise FactorMemoryError(required, limit)
 
 
 @jit

@@ -57,6 +57,7 @@ class Analysis(Analyzed):
         progress: Progress | None = None,
         triangle: str | None = None,
         precision: str = "full",
+        memory: str | float = "auto",
     ) -> Factor:
         """Factorize a matrix of the analyzed pattern.
 
@@ -76,6 +77,8 @@ class Analysis(Analyzed):
             What A stores alone of a matrix of the analyzed pattern.
         precision : {"full", "mixed"}
             As for `frontal.factorize`.
+        memory : {"auto", "device", "streamed"} or number
+            As for `frontal.factorize`.
 
         Returns
         -------
@@ -87,6 +90,8 @@ class Analysis(Analyzed):
             If the pattern differs, or A is not Hermitian where ``kind="spd"`` promised it.
         NotPositiveDefiniteError, SingularMatrixError
             If the factorization fails.
+        FactorMemoryError
+            If the factor does not fit, with the least memory that would do.
 
         Examples
         --------
@@ -100,7 +105,8 @@ class Analysis(Analyzed):
         """
         given = partial(whole, A, triangle, kind="general", adjoint=self.adjoint)
         matrix = given(check_finite=check_finite, ordered=True)
-        return Factor(self.matching_pattern(matrix), self, progress, singular, precision)
+        of = self.matching_pattern(matrix), self, progress
+        return Factor(*of, singular, precision, memory)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the analysis to a file, for `load` in another process or on another machine.

@@ -11,9 +11,10 @@ import numpy as np
 from .. import helpers
 from ..backends import chooser, engine, expect, lookahead, memory_on_device, resolved
 from ..cached import cached_property
-from ..cpu.layout import footprint
+from ..cpu.layout import footprint, refuse_beyond
 from ..machine import thread_count
 from ..matrix import Canonical
+from ..memory import required_memory
 from ..method import LU, Method, symmetric_method
 from ..ordering import Ordering
 from ..ordering.etree import depths
@@ -212,21 +213,33 @@ class Analyzed(Versioned):
         ``factor`` stays, with the matrix; ``contribution`` is the peak of the contribution blocks
         and goes after the factorization, ``index`` is this analysis, ``total`` their sum. On a GPU
         what is needed beyond the factor for contribution blocks stays for the next factorization,
-        and ``solve`` is what solves take besides.
+        and ``solve`` is what solves take besides. ``device`` and ``host`` tell where all this is.
         """
         return self.memory_for(self.dtype)
 
-    def memory_for(self, dtype: Any, threads: int | None = None, rhs: int = 1) -> dict[str, int]:
+    def memory_for(
+        self, dtype: Any, threads: int | None = None, rhs: int = 1, memory: str | float = "auto"
+    ) -> dict[str, int]:
         """As `memory`, for a scalar type, a number of threads, and so many right-hand sides.
 
         Threads are those of a CPU; right-hand sides, of one call of `solve`, count on a GPU.
+        ``device`` is all that is taken of a GPU, and ``host`` of the host beside it: panels that
+        go there. What they are follows from `memory` as for `frontal.factorize`, and by ``"auto"``
+        from what the GPU has left now.
+
+        Raises
+        ------
+        FactorMemoryError
+            With the least limit that would do, if the one that is given would not.
         """
-        dtype = np.dtype(dtype)
+        dtype, memory = np.dtype(dtype), required_memory(memory)
         values = np.promote_types(dtype, self.dtype)
         if resolved(self.backend, self.flops, dtype) == "gpu":
-            return memory_on_device(self, self.symbolic, dtype, values, rhs)
+            return memory_on_device(self, self.symbolic, dtype, values, rhs, memory)
         threads = thread_count() if threads is None else threads
-        return footprint(self.symbolic, dtype, values, threads)
+        told = footprint(self.symbolic, dtype, values, threads)
+        refuse_beyond(told["total"], memory)
+        return told | {"device": 0, "host": told["total"]}
 
     def to_networkx(self) -> nx.DiGraph:
         """The assembly tree: an edge from each front to its parent, sizes as node attributes.

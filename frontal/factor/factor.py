@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from ..matrix import Canonical
+from ..memory import required_memory
 from ..protocol import Progress
 from ..values import StoredOrder
 from ..versioned import Versioned
@@ -44,11 +45,12 @@ class Factor(Versioned):
         progress: Progress | None = None,
         singular: str = "raise",
         precision: str = "full",
+        memory: str | float = "auto",
     ) -> None:
         if precision == "mixed":
             require_double(matrix.dtype)
         self._order = matrix.order  # None: by columns
-        self._numbers = Numbers(analysis, singular=singular, precision=precision)
+        self._numbers = Numbers(analysis, None, singular, precision, required_memory(memory))
         self._numbers.factorize(analysis.kept(matrix), progress)
 
     def solve(

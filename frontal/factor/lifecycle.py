@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ..errors import FactorFreedError, FactorInvalidError, FrontalError
 from ..matrix import Canonical
+from ..memory import Memory
 from ..protocol import NumericFactor, Progress
 from .analyzed import Analyzed
 from .mixed import ImpreciseError, require_precision
@@ -42,6 +43,8 @@ class Numbers:
         Scalar type of the factors.
     precision : {"full", "mixed"}
         As it was asked for; "mixed" may have been given up.
+    memory : str or int
+        See `frontal.factorize`; once a factor has moved to the CPU, "auto".
     """
 
     def __init__(
@@ -50,8 +53,10 @@ class Numbers:
         solver: Solver | None = None,
         singular: str = "raise",
         precision: str = "full",
+        memory: Memory = "auto",
     ) -> None:
         require_precision(precision)
+        self.memory: Memory = memory
         self.precision, self._single = precision, precision == "mixed"
         self.analysis, self.seconds = analysis, 0.0
         self.dtype = analysis.dtype if solver is None else solver.dtype
@@ -137,13 +142,14 @@ class Numbers:
         of = given, self.analysis, progress
         if self._single:
             try:
-                options = {"mixed": True, "looked_at": looked_at}
+                options = {"memory": self.memory, "mixed": True, "looked_at": looked_at}
                 self._take(factorize(*of, previous, before, **options), began)
                 return
             except ImpreciseError as reason:
                 log.info("%s in single precision: going on in double", reason)
             previous, before = None, Verdict(before.singular)
-        self._take(factorize(*of, previous, before, looked_at=looked_at), began)
+        options = {"memory": self.memory, "looked_at": looked_at}
+        self._take(factorize(*of, previous, before, **options), began)
         self._single = False
 
     def _take(self, found: tuple[Analyzed, Solver], began: float) -> None:
@@ -203,11 +209,14 @@ class Numbers:
         host = self.analysis.on("cpu").engine.restored(
             factor.to_host(), factor.matrix, factor.scaling
         )
-        return self._twin(analysis, host)
+        twin = self._twin(analysis, host)
+        twin.memory = "auto"  # a limit was one of the device
+        return twin
 
     def _twin(self, analysis: Analyzed, factor: NumericFactor) -> Numbers:
         twin = Numbers(analysis, Solver(factor, self.solver.verdict.copy()))
         twin.precision, twin._single, twin.seconds = self.precision, self._single, self.seconds
+        twin.memory = self.memory
         return twin
 
     def __getstate__(self) -> dict[str, Any]:

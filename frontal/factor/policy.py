@@ -18,6 +18,7 @@ from ..errors import (
     warn,
 )
 from ..matrix import Canonical
+from ..memory import Memory, limit_of
 from ..method import LU
 from ..protocol import DelayFailure, NumericFactor, PivotFailure, Progress
 from ..symbolic.amended import moved_up, taken_over_last
@@ -80,6 +81,7 @@ def factorize(
     previous: NumericFactor | None = None,
     before: Verdict = Verdict(),  # noqa: B008 - only read
     *,
+    memory: Memory = "auto",
     mixed: bool = False,
     looked_at: bool = True,
 ) -> tuple[Analyzed, Solver]:
@@ -93,7 +95,7 @@ def factorize(
     - all columns with tiny diagonal entries paired, where too many columns go to other fronts;
     - pivots replaced where they still do, and LU with rows moved where that is not accurate;
     - the CPU with an order of its own, where a GPU was not insisted on and has too little memory,
-      or found no accurate pivots.
+      for segments too, or found no accurate pivots.
 
     Parameters
     ----------
@@ -105,6 +107,8 @@ def factorize(
         Its memory is used again; it is then no factor any more.
     before : Verdict
         On the values before, and what is done about a singular matrix.
+    memory : str or int
+        See `frontal.factorize`.
     mixed : bool
         In single precision, values of double.
     looked_at : bool
@@ -122,7 +126,7 @@ def factorize(
     ImpreciseError
         If a factor in single precision tells that one in double has to decide.
     """
-    if isinstance(given, Canonical) and not mixed:
+    if isinstance(given, Canonical) and not mixed and limit_of(memory) is None:
         found = analysis.engine.at_once(given, analysis.matching, previous)
         if found is not None:
             solver = Solver(found, Verdict(before.singular))
@@ -130,18 +134,10 @@ def factorize(
             return analysis, solver
     if not looked_at and isinstance(given, Canonical):
         given.refuse_non_finite()
-    course = _Course(given, analysis, mixed)
+    course = _Course(given, analysis, memory, mixed)
     while True:
         try:
-            of = course.given, course.analysis, course.plain
-            verdict = Verdict(before.singular, regular=course.regular)  # a device may be at work
-            factor = _attempt(*of, course.options(progress, previous))
-            course.refuse_weak(factor)
-            solver = Solver(factor, verdict)
-            solver.examine(before)
-            course.refuse_vanished(solver)
-            course.refuse_unfixed(solver)
-            return course.settled(factor), solver
+            return _tried(course, progress, previous, before)
         except PivotFailure as failure:
             if mixed:
                 raise ImpreciseError("a pivot of Cholesky is not positive") from None
@@ -163,6 +159,21 @@ def factorize(
         previous = None
 
 
+def _tried(
+    course: _Course, progress: Progress | None, previous: NumericFactor | None, before: Verdict
+) -> tuple[Analyzed, Solver]:
+    """What comes of one attempt; a factor that will not do is gone before another one is made."""
+    verdict = Verdict(before.singular, regular=course.regular)  # a device may be at work
+    of = course.given, course.analysis, course.plain
+    factor = _attempt(*of, course.options(progress, previous))
+    course.refuse_weak(factor)
+    solver = Solver(factor, verdict)
+    solver.examine(before)
+    course.refuse_vanished(solver)
+    course.refuse_unfixed(solver)
+    return course.settled(factor), solver
+
+
 class _Course:
     """What is factorized and how, and what else to try where that fails.
 
@@ -179,8 +190,10 @@ class _Course:
         See `Verdict`.
     """
 
-    def __init__(self, given: Canonical | ValuesThere, analysis: Analyzed, mixed: bool) -> None:
-        self.given, self.analysis = given, analysis
+    def __init__(
+        self, given: Canonical | ValuesThere, analysis: Analyzed, memory: Memory, mixed: bool
+    ) -> None:
+        self.given, self.analysis, self._memory = given, analysis, memory
         self._precision: dict[str, Any] = {"dtype": single(given.dtype)} if mixed else {}
         self._planned = analysis  # before columns moved to other fronts
         self.delaying, self.plain, self._rounds = True, False, 0
@@ -189,7 +202,7 @@ class _Course:
     def options(self, progress: Progress | None, previous: NumericFactor | None) -> dict[str, Any]:
         """What a backend is told."""
         more = {"progress": progress, "previous": previous, "delaying": self.delaying}
-        return self._precision | more
+        return self._precision | more | {"memory": self._memory}
 
     def refuse_weak(self, factor: NumericFactor) -> None:
         """Raise where pivots do not bear their columns, and these can still go elsewhere."""
@@ -270,11 +283,11 @@ class _Course:
             self.delaying = False
 
     def too_large(self, error: MemoryError) -> None:
-        """Go over to the CPU, if a GPU was not insisted on."""
+        """Go over to the CPU, if neither a GPU nor what it shall take was insisted on."""
         fallback = self.analysis.engine.fallback
         if fallback is None:
             raise FactorMemoryError.of(error) from None
-        if requested(self.analysis.backend) != "auto":
+        if requested(self.analysis.backend) != "auto" or self._memory != "auto":
             raise error
         warn(f"the GPU is too small, the CPU takes over: {error}", PerformanceWarning)
         self._begin(self.analysis.analyzed_for(fallback, self._on_host()))

@@ -124,6 +124,14 @@ class EmulatedDevice:
         """Nothing is ever waited for."""
         return _Fence()
 
+    def pinned(self, size: int, dtype: Any) -> np.ndarray:
+        """Take memory of the host, full of garbage."""
+        return np.full(size * np.dtype(dtype).itemsize, 0xA5, np.uint8).view(dtype)
+
+    def lane(self) -> Any:
+        """Copy at once."""
+        return _Lane()
+
     def wait(self) -> None:
         """Nothing is ever enqueued."""
 
@@ -187,6 +195,24 @@ class _Fence:
         pass
 
     synchronize = record
+
+
+class _Lane:
+    """Copies that are made when they are enqueued."""
+
+    def behind(self) -> None:
+        pass
+
+    def fetch(self, source: Any, target: Any) -> None:
+        target[...] = source
+
+    send = fetch
+
+    def mark(self) -> _Fence:
+        return _Fence()
+
+    def join(self, mark: Any) -> None:
+        pass
 
 
 class _Staged:

@@ -69,7 +69,7 @@ for _name, _more in {
     MORE.setdefault(_name, []).append(LDL | _more)
 SPILLED = {  # a few bytes of addresses, touched at most once a slice of operands
     ("potrf_tiny.cu", "f8", 90, (("INTO", 2), ("UPLO", 1))): 32,
-    ("system.cu", "f8", 80, ()): 64,  # of the search for transposed entries
+    ("system.cu", "f8", 80, ()): 56,  # of the search for transposed entries
     ("getrf_left.cu", "f8", 90, (("INTO", 2),)): 116,
     **{("inverse.cu", "f8", arch, ()): 88 for arch in (80, 90)},  # of the second matrix
     ("front_backward.cu", "f8", 90, (("WIDTH", 8),)): 96,

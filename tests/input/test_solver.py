@@ -90,7 +90,7 @@ def test_after_a_failure_the_analysis_is_kept():
 
 
 def test_choices_are_looked_at_and_kept():
-    for wrong in ({"kind": "best"}, {"singular": "perhaps"}, {"precision": "low"}):
+    for wrong in ({"kind": "best"}, {"singular": "perhaps"}, {"precision": "low"}, {"memory": -1}):
         with pytest.raises(ValueError, match="choose"):
             frontal.Solver(**wrong)
     A, b = poisson2d(12), np.ones(N)

@@ -39,7 +39,7 @@ ROWS = (
     ("matrix", "io", "info", "problems", "accuracy", "helpers"),
     ("symmetry", "values", "compressed"),
     ("method",),
-    ("triangle", "sizes", "phases"),
+    ("triangle", "sizes", "phases", "memory"),
     ("native", "_helper"),
     ("archive", "checked", "errors", "cached", "_jit", "parts", "file_sizes", "versioned"),
     ("patching", "signatures"),

@@ -93,6 +93,33 @@ class Staged(Protocol):
         ...
 
 
+class Lane(Protocol):
+    """Copies between host and device, one after another, beside the work on the current stream.
+
+    Arrays of both kinds are contiguous, and those on the host are `Device.pinned`.
+    """
+
+    def behind(self) -> None:
+        """Let what follows begin when all is done that is enqueued on the current stream."""
+        ...
+
+    def fetch(self, source: Array, target: np.ndarray) -> None:
+        """Enqueue a copy to the host."""
+        ...
+
+    def send(self, source: np.ndarray, target: Array) -> None:
+        """Enqueue a copy to the device."""
+        ...
+
+    def mark(self) -> Fence:
+        """The place behind all copies so far."""
+        ...
+
+    def join(self, mark: Fence) -> None:
+        """Let the current stream go on when copies have come to a place."""
+        ...
+
+
 class Kernel(Protocol):
     """An entry point of a kernel file."""
 

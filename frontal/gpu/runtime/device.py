@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ..._typing import Untyped
 from ...parts import Ahead
 from .. import require
-from .array import Array, Fence, Kernel, Memory, Staged, Value
+from .array import Array, Fence, Kernel, Lane, Memory, Staged, Value
 from .limits import Limits
 from .modules import Modules, Source
 
@@ -127,6 +127,26 @@ class Device:
     def fence(self) -> Fence:
         """Return what waits for a part of the work on a stream."""
         return self.xp.cuda.Event(disable_timing=True)
+
+    def pinned(self, size: int, dtype: np.dtype) -> np.ndarray:
+        """Take memory of the host that copies of a `lane` go to and come from.
+
+        Raises
+        ------
+        MemoryError
+            If the system has no more pages that stay where they are.
+        """
+        from cupy.cuda import PinnedMemory, PinnedMemoryPointer, runtime
+
+        try:  # a pool would round to powers of two
+            memory = PinnedMemory(max(size * dtype.itemsize, 1))
+        except runtime.CUDARuntimeError as error:
+            raise MemoryError(f"{size * dtype.itemsize} bytes for copies: {error}") from error
+        return np.ndarray(size, dtype, PinnedMemoryPointer(memory, 0))
+
+    def lane(self) -> Lane:
+        """Return what copies beside the work on the current stream."""
+        return _Copies(self.xp)
 
     def wait(self) -> None:
         """Wait for all work on the current stream."""
@@ -242,6 +262,35 @@ class _Pinned:
 
     def send(self) -> None:
         self._copy(*self._up, self._stream().ptr)
+
+
+class _Copies:
+    """See `Lane`: a stream of its own."""
+
+    def __init__(self, cupy: Untyped) -> None:
+        self._cuda, self._stream = cupy.cuda, cupy.cuda.Stream(non_blocking=True)
+        self._copy = cupy.cuda.runtime.memcpyAsync
+
+    def behind(self) -> None:
+        event = self._cuda.Event(disable_timing=True)
+        event.record()
+        self._stream.wait_event(event)
+
+    def fetch(self, source: Array, target: np.ndarray) -> None:
+        to, size = target.ctypes.data, target.nbytes
+        self._copy(to, _cupy(source).data.ptr, size, _TO_HOST, self._stream.ptr)
+
+    def send(self, source: np.ndarray, target: Array) -> None:
+        to, size = _cupy(target).data.ptr, source.nbytes
+        self._copy(to, source.ctypes.data, size, _TO_DEVICE, self._stream.ptr)
+
+    def mark(self) -> Untyped:
+        event = self._cuda.Event(disable_timing=True)
+        event.record(self._stream)
+        return event
+
+    def join(self, mark: Untyped) -> None:
+        self._cuda.get_current_stream().wait_event(mark)
 
 
 class _Kernel:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...errors import FactorMemoryError
 from ...matrix import Canonical
+from ...memory import Memory
 from ...method import tiny_pivot
 from ...parts import Ahead
 from ...protocol import HostFactor, NumericFactor, PivotFailure, Progress
@@ -20,7 +21,7 @@ from ...symbolic.symbolic import Symbolic
 from ..runtime import device as devices
 from ..runtime.array import Array
 from ..runtime.device import Device
-from . import storage as memory
+from . import storage
 from .entries import Entries
 from .factor import GpuFactor
 from .footprint import footprint
@@ -28,8 +29,10 @@ from .fronts import Fronts
 from .matrix import DeviceMatrix
 from .pattern import Pattern
 from .prepared import Prepared, begin_kernels
-
-_MUCH, _ROW = 4, 1 << 10  # times the panels and the pattern, and bytes a row: more than all takes
+from .streamed import storage as streamed
+from .streamed.factor import StreamedFactor
+from .streamed.pattern import StreamedPattern
+from .within import told, within
 
 
 class GpuBackend:
@@ -53,6 +56,7 @@ class GpuBackend:
         self._device = devices.device_of() if device is None else device
         self.symbolic, self.device = symbolic, self._device.name
         self.expected: Ahead[Pattern] | None = None
+        self._streamed: dict[np.dtype, StreamedPattern] = {}  # the last of each scalar type
 
     @cached_property
     def pattern(self) -> Pattern:
@@ -85,6 +89,7 @@ class GpuBackend:
         previous: NumericFactor | None = None,
         delaying: bool = True,
         dtype: np.dtype | None = None,
+        memory: Memory = "device",
         tiny: float | None = None,
     ) -> GpuFactor:
         """See `protocol.Backend`; pivots below `tiny` are replaced, if columns go on elsewhere."""
@@ -94,13 +99,13 @@ class GpuBackend:
         least = tiny_pivot(dtype, self.symbolic.method) if tiny is None else tiny
         begun = None if before is None or not there else before.begun(values, scaling, least)
         if before is not None and begun is not None:
-            factor = GpuFactor(begun.matrix, before.storage)  # while the device is at work
+            factor = factor_of(begun.matrix, before.storage)  # while the device is at work
             factor.learn(begun.state.read())
         else:
             of = {"values": values, "scaling": scaling}
             given = partial(DeviceMatrix, **of, there=there, hermitian=hermitian)
             with self._telling(dtype, values.dtype):
-                factor = self._compute(given, dtype, values.dtype, least, before)
+                factor = self._compute(given, dtype, values.dtype, least, before, memory=memory)
         if factor.place.uneven and factor.health().finite:
             with self._telling(dtype, values.dtype):
                 factor = self._matched(factor, least)
@@ -117,17 +122,31 @@ class GpuBackend:
         try:
             yield
         except BaseException as error:
-            self.pattern.finish()
+            for pattern in (self.pattern, *self._streamed.values()):
+                pattern.finish()
             if isinstance(error, MemoryError) and not isinstance(error, FactorMemoryError):
                 needed = self._needed(dtype, values)  # of which a full device says nothing
                 raise FactorMemoryError(needed, self._device.free_memory()) from error
             raise
 
-    def _begin(self, dtype: np.dtype, values: np.dtype) -> None:
+    def _begin(self, dtype: np.dtype, values: np.dtype, memory: Memory) -> Pattern:
         """Begin the lists of tasks and kernels, if there is memory for the factor."""
-        self._require(dtype, values)
-        begin_kernels(self.pattern, dtype)
-        self.pattern.begin(dtype)
+        pattern = self._within(dtype, values, memory)
+        begin_kernels(pattern, dtype)
+        pattern.begin(dtype)
+        return pattern
+
+    def _within(self, dtype: np.dtype, values: np.dtype, memory: Memory) -> Pattern:
+        """The fronts as they fit into a given memory; raise if they do not, before any is taken."""
+        of = self.symbolic, self.pattern, dtype, values
+        found = within(*of, memory, *self._state_of_device())
+        if isinstance(found, StreamedPattern):
+            streamed.require_host(found, dtype)
+            made = self._streamed.get(dtype)
+            if made is not None and made.is_like(found):
+                return made  # with its lists
+            self._streamed[dtype] = found
+        return found
 
     def _compute(
         self,
@@ -137,18 +156,18 @@ class GpuBackend:
         tiny: float,
         before: GpuFactor | None,
         examined: bool = True,
+        memory: Memory = "device",
     ) -> GpuFactor:
         """Factorize what is `given`, in the memory of the factor before if there is one; waits."""
-        if before is None:
-            self._begin(dtype, values)
+        pattern = self._begin(dtype, values, memory) if before is None else self.pattern
         matrix = given(self.entries)
         if before is None:  # before lists and places are waited for
             matrix.send()
-        storage = self._allocated(matrix, dtype) if before is None else before.storage
+        own = self._allocated(pattern, matrix, dtype) if before is None else before.storage
         examination = matrix.examination if examined else None
-        state = storage.ready(self.pattern, matrix, tiny)(examination)
-        storage.renew_solver()
-        factor = GpuFactor(matrix, storage)  # while the device is at work
+        state = own.ready(self.pattern, matrix, tiny)(examination)
+        own.renew_solver()
+        factor = factor_of(matrix, own)  # while the device is at work
         factor.learn(state.read(), examined)
         return factor
 
@@ -161,33 +180,33 @@ class GpuBackend:
         given = partial(DeviceMatrix, **of, hermitian=place.hermitian)
         return self._compute(given, factor.dtype, place.values.dtype, tiny, factor)
 
-    def _allocated(self, matrix: DeviceMatrix, dtype: np.dtype) -> Prepared:
-        return Prepared(**vars(memory.allocate(self.pattern, dtype, matrix.apart(dtype))))
+    def _allocated(self, pattern: Pattern, matrix: DeviceMatrix, dtype: np.dtype) -> Prepared:
+        apart = matrix.apart(dtype)
+        if isinstance(pattern, StreamedPattern):
+            return streamed.allocate(pattern, dtype, apart)
+        return Prepared(**vars(storage.allocate(pattern, dtype, apart)))
 
     def _with_memory(self, before: GpuFactor | None, dtype: np.dtype) -> GpuFactor | None:
         """A factor, if it has the memory for another one."""
-        if before is None or before.pattern is not self.pattern or before.dtype != dtype:
+        if before is None or before.entries is not self.entries or before.dtype != dtype:
             return None
         return before
 
     def _needed(self, dtype: np.dtype, values: np.dtype) -> int:
         """Bytes that a factor takes, beside what is there of its pattern."""
-        told = self.memory(dtype, values, 1)
-        return told["total"] - (told["index"] if "arrays" in vars(self.pattern) else 0)
+        parts = footprint(self.symbolic, self.pattern, dtype, values)
+        return parts["total"] - parts["index"] * ("arrays" in vars(self.pattern))
 
-    def _require(self, dtype: np.dtype, values: np.dtype) -> None:
-        """Raise if there is too little memory, before any is taken; to count takes time, too."""
-        available, symbolic = self._device.free_memory(), self.symbolic
-        panels, others = self.pattern.most
-        much = _MUCH * (panels * dtype.itemsize + symbolic.indices.nbytes) + _ROW * symbolic.n
-        if available < much + (others + memory.working(self.pattern, dtype)) * dtype.itemsize:
-            needed = self._needed(dtype, values)
-            if needed > available:
-                raise FactorMemoryError(needed, available)
+    def memory(
+        self, dtype: np.dtype, values: np.dtype, rhs: int, memory: Memory = "device"
+    ) -> dict[str, int]:
+        """Bytes that a factor takes; see `told`."""
+        of = self.symbolic, self.pattern, dtype, values
+        return told(*of, rhs, memory, *self._state_of_device())
 
-    def memory(self, dtype: np.dtype, values: np.dtype, rhs: int) -> dict[str, int]:
-        """Bytes on the device, see `footprint`."""
-        return footprint(self.symbolic, self.pattern, dtype, values, rhs)
+    def _state_of_device(self) -> tuple[int, bool]:
+        """Bytes that it has left, and whether it has the index arrays already."""
+        return self._device.free_memory(), "arrays" in vars(self.pattern)
 
     def at_once(
         self, matrix: Canonical, matching: Matching | None, previous: NumericFactor | None
@@ -203,3 +222,10 @@ class GpuBackend:
     ) -> NumericFactor:
         """See `protocol.Backend`: only hosts take factors that were computed elsewhere."""
         raise TypeError("a factor goes from a GPU to the host, and not back")
+
+
+def factor_of(matrix: DeviceMatrix, own: Prepared) -> GpuFactor:
+    """The factor in some memory."""
+    if isinstance(own, streamed.Streamed):
+        return StreamedFactor(matrix, own)
+    return GpuFactor(matrix, own)

@@ -173,7 +173,7 @@ class GpuFactor:
     def copy(self) -> GpuFactor:
         """See `NumericFactor`."""
         storage = self.storage.copy(self.pattern)
-        twin = GpuFactor(self.place.of_copy(storage), storage)
+        twin = type(self)(self.place.of_copy(storage), storage)
         twin.learn(self.outcome)
         return twin
 

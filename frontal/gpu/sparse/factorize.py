@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple, Protocol
+
+import numpy as np
 
 from ...method import Method
-from ..runtime.array import NULL, Array
+from ..runtime.array import NULL, Array, Value
 from ..runtime.device import Device
 from ..runtime.graph import Launch, Replayed
 from ..runtime.structs import filled
@@ -14,11 +17,44 @@ from . import launch, small_fronts, structs
 from .pattern import Pattern
 from .storage import Blocks, State, Storage
 
-Examination = Callable[[Array, Blocks | None, Array | None, Array, Array, bool], Launch]
-
 # larger entries of L in a diagonal tile ask for interchanges: of LU, and of L·D·Lᴴ, where these
 # cost a new attempt at the columns
 _MULTIPLIER, _OF_LDL = 8, 32
+
+
+class Examination(Protocol):
+    """See `DeviceMatrix.examination`."""
+
+    def __call__(
+        self,
+        pattern: Pattern,
+        panels: Array,
+        d: Blocks | None,
+        largest: Array | None,
+        values: Array,
+        found: Array,
+        again: bool,
+        columns: tuple[int, int] | None = None,
+    ) -> Launch: ...
+
+
+class Part(NamedTuple):
+    """Fronts that are not small, whose tiles one launch goes through.
+
+    Attributes
+    ----------
+    tasks, pieces : slice
+        In the list of tasks, and in that of pieces of rows left of diagonal tiles.
+    sent : device array, or int
+        Messages, or the address of those of the last front of all.
+    workspace : device array
+        See `workspace`.
+    """
+
+    tasks: slice
+    pieces: slice
+    sent: Array | int
+    workspace: Value
 
 
 class Factorization:
@@ -59,9 +95,11 @@ class Factorization:
         given = pattern, storage, room, tiny, self._state
         self._parts = small_fronts.launches(*given) if pattern.schedule.small.any() else []
         if pattern.tasks.count:
-            self._parts.append(_tiles(*given, trace))
+            room = workspace(pattern, storage.panels.dtype)
+            whole = Part(slice(0, pattern.tasks.count), slice(None), self._state.sent, room)
+            self._parts.append(tile_launches(*given, whole, trace))
         launches = [one for part in self._parts for one in part]
-        self._clear = partial(_clear, device, self._state, storage.largest)
+        self._clear = partial(clear, device, self._state, storage.largest)
         self._run = Replayed(device, self._clear, launches)
         self._whole = False
 
@@ -71,7 +109,7 @@ class Factorization:
         Parameters
         ----------
         examination : callable, optional
-            Given the panels, D, what tells of pivots, the values, five numbers to be filled, and
+            Given the fronts, panels, D, what tells of pivots, the values, numbers to be filled, and
             whether this is not the first time: what looks at the factor before anybody waits.
 
         Returns
@@ -84,7 +122,7 @@ class Factorization:
         if not self._whole:
             if examination is not None and self.values.size:
                 of = self.values, self._state.examined
-                last.append(examination(*self._numbers, *of, again))
+                last.append(examination(self.pattern, *self._numbers, *of, again))
             last.append(self._state.fetch)
         if again:  # from now on parts of the graph
             for one in last:
@@ -114,29 +152,39 @@ def tile_constants(method: Method, plan: launch.TilesPlan) -> dict[str, int]:
     return constants
 
 
-def _clear(device: Device, state: State, largest: Array | None) -> None:
+def clear(device: Device, state: State, largest: Array | None) -> None:
+    """Enqueue what makes ready for a factorization."""
     state.clear()
     if largest is not None:
         device.clear(largest)
 
 
-def _tiles(
+def workspace(pattern: Pattern, dtype: np.dtype) -> Value:
+    """What the blocks of a launch work in besides, where shared memory is not enough."""
+    plan = launch.front_tiles(dtype, pattern.method, pattern.device.limits)
+    blocks = min(plan.blocks, pattern.tasks.count)
+    return pattern.device.xp.empty(blocks * plan.workspace, dtype) if plan.outside else NULL
+
+
+def tile_launches(
     pattern: Pattern,
     storage: Storage,
     values: Array,
     tiny: float,
     state: State,
-    trace: Array | None,
+    part: Part,
+    trace: Array | None = None,
 ) -> list[Launch]:
-    """Launches for all fronts that are not small."""
+    """Launches for fronts that are not small."""
     device, tasks, dtype = pattern.device, pattern.tasks, storage.panels.dtype
+    first, count = part.tasks.start, part.tasks.stop - part.tasks.start
     struct = filled(
         device,
         structs.TILE_TASKS,
         dtype,
-        list=tasks.list,
-        count=tasks.count,
-        entries={"begin": tasks.begin, "source": tasks.source, "place": tasks.place},
+        list=tasks.list[part.tasks],
+        count=count,
+        entries={"begin": tasks.begin[first:], "source": tasks.source, "place": tasks.place},
         epoch_count=tasks.epoch_count,
         ticket=state.ticket,
         epoch=state.epoch,
@@ -145,7 +193,7 @@ def _tiles(
         done=state.done,
         upper_done=state.upper_done,
         inverses=storage.inverses,
-        sent=state.sent,
+        sent=part.sent,
         first_sent=tasks.first_sent,
         products=storage.panels,
         product=pattern.placed(dtype)["product"],
@@ -160,14 +208,14 @@ def _tiles(
     constants |= {} if trace is None else {"TRACE": 1}
     kernel = device.kernel("front_tiles.cu", "front_tiles", dtype, **constants)
     tree = pattern.struct(dtype)
-    count = min(plan.blocks, tasks.count)
-    workspace = device.xp.empty(count * plan.workspace, dtype) if plan.outside else NULL
-    arguments = (tree, struct, storage.panels, values, workspace)
-    found = [Launch(kernel, count, plan.threads, arguments, plan.shared)]
+    blocks = min(plan.blocks, count)
+    arguments = (tree, struct, storage.panels, values, part.workspace)
+    found = [Launch(kernel, blocks, plan.threads, arguments, plan.shared)]
     if storage.pivots is not None:
-        pieces = len(tasks.left)
+        left = tasks.left[part.pieces]
+        pieces = len(left)
         kernel = device.kernel("front_pivots.cu", "front_rows", dtype, **pattern.method.constants)
-        arguments = (tree, tasks.left, storage.pivots, storage.panels)
+        arguments = (tree, left, storage.pivots, storage.panels)
         found.append(Launch(kernel, *launch.front_rows(pieces), arguments))
         kernel = device.kernel("front_pivots.cu", "front_pivots", dtype, **pattern.method.constants)
         found.append(Launch(kernel, *launch.front_pivots(pieces), arguments[:3]))

@@ -16,14 +16,14 @@ from . import launch, structs
 from .at_once import MOST
 from .fronts import Fronts
 from .probing import WIDTH
-from .schedule import TILE
-from .solve_tasks import TASK, counted_tasks
+from .solve_tasks import TASK, counted_rows, counted_tasks
 from .storage import required
 from .substitute import fitted
 from .tile_tasks import counted_tiles, left_of_diagonals
 
 _VECTORS = 3  # beside messages: right-hand sides, solutions, and residuals,
 _REFINED = 2  # and another solution and its residual where pivots ask for it,
+_ROUNDED = 1 << 16  # bytes of the many arrays of a few numbers, where there is a limit
 _PROBES = 8  # or instead of residuals the vectors that condition numbers are estimated with,
 _WEIGHTS = 1  # unless messages have room for these: then weights alone
 
@@ -34,8 +34,8 @@ def index_bytes(tree: Fronts) -> int:
     fronts, rows, children = tree.k.size, plan.relative.size, plan.children.size
     small, entries = schedule.small, np.diff(plan.entry_pointer)
     above = tree.tiles[plan.parent[plan.parent >= 0]] + 1
-    found = (4 * 4 + 3 * 8) * (fronts + 1)  # first_sent included
-    found += 4 * (2 * rows + children + int(above.sum())) + (3 * 8 + 4) * fronts
+    found = (4 * 4 + 2 * 8) * (fronts + 1)  # first_sent included
+    found += 4 * (2 * rows + children + int(above.sum())) + (4 * 8 + 4) * fronts
     tasks = int(counted_tiles(tree)[~small].sum())
     found += 16 * tasks + 4 * (tasks + 1) + 4 * schedule.epochs + 6 * int(entries.sum())
     found += left_of_diagonals(tree).nbytes
@@ -105,12 +105,15 @@ def _solve_bytes(
     tree: Fronts, dtype: np.dtype, values: np.dtype, nnz: int, rhs: int, spare: int
 ) -> int:
     """Bytes of messages that are not in the spare memory, and of vectors, or of new values."""
-    n, (*_, partials) = int(tree.plan.start[-1]), counted_tasks(tree)
-    beside = dtype == values  # a right-hand side, probes
-    row = launch.solve_width(dtype, max(rhs, WIDTH if beside else 1)) * dtype.itemsize
-    sizes = [count * row for count in (n, tree.plan.relative.size, TILE * partials, n)]
+    n, segments = int(tree.plan.start[-1]), tree.segment
+    beside = segments is None and dtype == values  # a right-hand side, probes
+    columns = max(rhs, WIDTH) if beside else rhs
+    width = launch.solve_width(dtype, columns) if segments is None else 1  # or as it fits
+    sizes = [width * dtype.itemsize * rows for rows in counted_rows(tree)]
     places, _ = fitted(sizes, spare)
     beyond = sum(size for size, place in zip(sizes, places, strict=True) if place is None)
+    if segments is not None:  # a ticket for each launch
+        beyond += 16 * (int(segments[-1]) + 1) * rhs + _ROUNDED
     all_of = _VECTORS + _REFINED * tree.method.indefinite
     probes = _WEIGHTS if beside else _PROBES
     vectors = n * max(all_of * rhs, (_VECTORS - 1) * rhs + probes)

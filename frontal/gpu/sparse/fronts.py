@@ -41,6 +41,8 @@ class Layout:
     ----------
     places : Places
         Of panels, contribution blocks and products.
+    inverse : (f,) int64 array
+        Of LU: where the inverses of each front begin.
     own, below : (f,) int64 arrays
         Where L11 and L21 begin in the panel.
     ld, upper_ld : (f,) int64 arrays
@@ -52,6 +54,7 @@ class Layout:
     """
 
     places: Places
+    inverse: np.ndarray
     own: np.ndarray
     below: np.ndarray
     ld: np.ndarray
@@ -60,26 +63,42 @@ class Layout:
     size: np.ndarray
 
     @classmethod
-    def of(cls, plan: Plan, method: Method, schedule: Schedule, dtype: np.dtype) -> Layout:
-        """Lay panels out so that all parts and columns begin at multiples of 16 bytes."""
-        wide = max(16 // dtype.itemsize, 1)
-        k, m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
-        upper_ld, last = -(-m // wide) * wide, np.maximum(-(-k // TILE) - 1, 0)
-        last_ld = -(-(k - TILE * last) // wide) * wide
-        if method.one_triangle:
-            own, below, ld = k * upper_ld, np.zeros_like(k), upper_ld
-            size = own + tile_rows(last) + (k + 1) * last_ld
-        else:
-            own, below = np.zeros_like(k), -(-k // wide) * wide
-            ld = below + upper_ld
-            size = k * (ld + upper_ld)
-        products = np.where(schedule.small | (not method.indefinite), 0, size)
-        blocks = -(-contribution_entries(m, method) // wide) * wide
-        messages = message_entries(followed_tiles(schedule, k, m), method)
-        parts = Parts(size, blocks, products, messages)
+    def of(cls, tree: Fronts, dtype: np.dtype) -> Layout:
+        """Lay panels out, with contribution blocks among those that are written later."""
+        shapes = shapes_of(tree, dtype)
         # messages and values come behind: those that begin amid a cache line would take one more
-        places = place(schedule, plan.parent, parts, _ROOM // dtype.itemsize, TILE)
-        return cls(places, own, below, ld, upper_ld, last_ld, size)
+        room = _ROOM // dtype.itemsize
+        parts = parts_of(tree, shapes[-1], dtype)
+        places = place(tree.schedule, tree.plan.parent, parts, room, TILE)
+        return cls(places, tree.inverse[:-1], *shapes)
+
+    @property
+    def swept(self) -> tuple[np.ndarray, np.ndarray]:
+        """(f,) int64 arrays: where solves find panels and inverses."""
+        return self.places.panel, self.inverse
+
+
+def shapes_of(tree: Fronts, dtype: np.dtype) -> tuple[np.ndarray, ...]:
+    """Fields of `Layout` from `own` on: all parts and columns begin at multiples of 16 bytes."""
+    k, m, wide = tree.k, tree.m, max(16 // dtype.itemsize, 1)
+    upper_ld, last = -(-m // wide) * wide, np.maximum(-(-k // TILE) - 1, 0)
+    last_ld = -(-(k - TILE * last) // wide) * wide
+    if tree.method.one_triangle:
+        own, below, ld = k * upper_ld, np.zeros_like(k), upper_ld
+        size = own + tile_rows(last) + (k + 1) * last_ld
+    else:
+        own, below = np.zeros_like(k), -(-k // wide) * wide
+        ld = below + upper_ld
+        size = k * (ld + upper_ld)
+    return own, below, ld, upper_ld, last_ld, size
+
+
+def parts_of(tree: Fronts, size: np.ndarray, dtype: np.dtype) -> Parts:
+    """What fronts need, their panels of these sizes included."""
+    method, wide = tree.method, max(16 // dtype.itemsize, 1)
+    products = np.where(tree.schedule.small | (not method.indefinite), 0, size)
+    blocks = -(-contribution_entries(tree.m, method) // wide) * wide
+    return Parts(size, blocks, products, message_entries(tree.followed, method))
 
 
 class Fronts:
@@ -94,6 +113,8 @@ class Fronts:
         Fronts with up to so many rows, all below them alike, are factored whole.
     fewest : int
         Blocks of a level that are worth a launch of its small fronts.
+    schedule : Schedule, optional
+        Another one than `make_schedule` has.
     of : Fronts, optional
         The same fronts, of a plan that tells no more than they do.
 
@@ -115,11 +136,14 @@ class Fronts:
         method: Method,
         small: int = _SMALL,
         fewest: int = launch.FEWEST_BLOCKS,
+        schedule: Schedule | None = None,
         of: Fronts | None = None,
     ) -> None:
         self.device, self.plan, self.method, self.fewest = device, plan, method, fewest
         small = min(small, launch.small_order(method, device.limits))
-        self.schedule = make_schedule(plan, method, small, fewest) if of is None else of.schedule
+        if of is not None:
+            schedule = of.schedule
+        self.schedule = schedule or make_schedule(plan, method, small, fewest)
         self.k, self.m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
         self.pivot_tiles = -(-self.k // TILE)
         self.tiles = self.pivot_tiles - (-self.m // TILE)
@@ -147,50 +171,65 @@ class Fronts:
             "relative": plan.relative.astype(np.int32, copy=False),
             "child_pointer": plan.child_pointer.astype(np.int32),
             "children": plan.children.astype(np.int32, copy=False),
-            "inverse": self.inverse,
             "tile_row": self.tile_row,
             "cut_pointer": cuts[0],
             "cuts": cuts[1],
         }
+
+    @property
+    def segment(self) -> np.ndarray | None:
+        """(f,) int32 array, ascending: parts of the tree that are worked on one after another."""
+        return None
+
+    @cached_property
+    def followed(self) -> np.ndarray:
+        """See `followed_tiles`."""
+        return followed_tiles(self.schedule, self.k, self.m)
 
     @cached_property
     def most(self) -> tuple[int, int]:
         """Entries of panels, and of all else, if each had a place of its own; some too many."""
         tile = np.minimum(self.k, TILE) + 2  # what rounding adds to a column, and an inverse
         panels = self.method.panels * int((self.k * (self.k + self.m + 2 * tile) + tile).sum())
-        messages = message_entries(followed_tiles(self.schedule, self.k, self.m), self.method)
+        messages = message_entries(self.followed, self.method)
         others = int((contribution_entries(self.m, self.method) + messages + 2).sum()) + 2 * TILE
         return panels, others + (panels if self.method.indefinite else 0)
 
     def layout(self, dtype: np.dtype) -> Layout:
         """Return where panels of this scalar type lie."""
         if dtype not in self._layouts:
-            self._layouts[dtype] = Layout.of(self.plan, self.method, self.schedule, dtype)
+            self._layouts[dtype] = Layout.of(self, dtype)
         return self._layouts[dtype]
 
     def placed(self, dtype: np.dtype) -> dict[str, Array]:
         """Return where parts lie and what they wait for, on the device, by the names of fields."""
         if dtype not in self._placed:
-            places = self.layout(dtype).places
-            names = ("panel", "block", "product", "need")
-            self._placed[dtype] = {x: self.device.upload(getattr(places, x)) for x in names}
+            layout, names = self.layout(dtype), ("panel", "block", "product", "need")
+            given = {name: getattr(layout.places, name) for name in names}
+            given["inverse"] = layout.inverse
+            self._placed[dtype] = {x: self.device.upload(given[x]) for x in given}
         return self._placed[dtype]
 
     def struct(self, dtype: np.dtype) -> np.ndarray:
         """Return the struct `Fronts` of the kernels for panels of this scalar type."""
         if dtype not in self._structs:
-            given = {name: self.placed(dtype)[name] for name in ("panel", "block")}
+            given = {name: self.placed(dtype)[name] for name in ("panel", "block", "inverse")}
             self._structs[dtype] = filled(self.device, structs.FRONTS, **given, **self.arrays)
         return self._structs[dtype]
 
-    def to_host(self, factor: np.ndarray) -> np.ndarray:
+    def to_host(self, factor: np.ndarray, panel: np.ndarray | None = None) -> np.ndarray:
         """Return panels as `panel_offsets` has them, of panels as the device does.
 
         Above the diagonal of Cholesky, where the device has anything, are zeros as the CPU has.
+
+        Parameters
+        ----------
+        panel : (f,) int64 array, optional
+            Where they begin, if that is not as on the device.
         """
         layout, target = self.layout(factor.dtype), panel_offsets(self.plan, self.method)
         given = factor, np.zeros(int(target[-1]), factor.dtype), self.k, self.m
-        panel = layout.places.panel
+        panel = layout.places.panel if panel is None else panel
         if self.method.one_triangle:
             _unpad_triangle(*given, panel, layout.own, layout.ld, layout.last_ld, target)
         else:

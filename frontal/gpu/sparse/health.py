@@ -56,6 +56,7 @@ def examination(
     values: Array,
     lanes: int,
     found: Array,
+    columns: tuple[int, int] | None = None,
 ) -> Launch:
     """What looks at all pivots of a factor, and at the values of A (by columns) that it is of.
 
@@ -66,14 +67,19 @@ def examination(
     found : device array (6,) of float64
         Zero at first; gets what `health_of` understands, the largest of `largest`, and as an int64
         how many of these are beyond `structs.LIMIT`.
+    columns : two int, optional
+        Pivots from the first one on and before the second alone, the values with those from 0 on.
     """
     n = int(pattern.plan.start[-1])
+    first, last = columns or (0, n)
+    count, lanes = (values.size, lanes) if first == 0 else (0, 0)
     variant = constants(pattern)
     kernel = pattern.device.kernel("system.cu", "system_health", panels.dtype, **variant)
     pivots = *(d or (NULL, NULL)), NULL if largest is None else largest
-    of = pointer, index, perm, values, np.int64(values.size), np.int32(lanes), *pivots, found
-    blocks = launch.system_blocks(max(n * max(lanes, 1), values.size), pattern.device.limits)
-    return Launch(kernel, blocks, launch.SYSTEM_THREADS, (*_fronts(pattern, panels), *of))
+    of = pointer, index, perm, values, np.int64(count), np.int32(lanes), *pivots, found
+    blocks = launch.system_blocks(max(n * max(lanes, 1), count), pattern.device.limits)
+    begin = *_fronts(pattern, panels), np.int32(first), np.int32(last)
+    return Launch(kernel, blocks, launch.SYSTEM_THREADS, (*begin, *of))
 
 
 def growth(
@@ -83,16 +89,38 @@ def growth(
     device, n = pattern.device, int(pattern.plan.start[-1])
     if n == 0:
         return 0.0, 0.0
-    found, panels = device.xp.zeros(2, np.float64), storage.panels
-    coupling = storage.blocks.coupling if storage.blocks else NULL
-    kernel = device.kernel("system.cu", "system_largest", panels.dtype, **constants(pattern))
-    kernel(
-        (launch.system_blocks(32 * n, device.limits),),
-        (launch.SYSTEM_THREADS,),
-        (*_fronts(pattern, panels), np.int32(lanes), pointer, values, coupling, found),
-    )
+    found = device.xp.zeros(2, np.float64)
+    of = np.int32(lanes), pointer, values, storage.blocks.coupling if storage.blocks else NULL
+    look_at_entries(pattern, storage.panels.dtype, storage.panels, (0, n), of, found)
     largest, norm = device.download(found).tolist()
     return largest, norm
+
+
+def look_at_entries(
+    pattern: Pattern,
+    dtype: np.dtype,
+    panels: Value,
+    columns: tuple[int, int],
+    matrix: tuple[Value, ...],
+    found: Array,
+) -> None:
+    """Enqueue what takes `found` to the maxima of `growth`; A is looked at with columns from 0 on.
+
+    Parameters
+    ----------
+    panels : device array, or uint64
+        Or the address of what these columns are in, as if all were there.
+    columns : two int
+        See `examination`.
+    matrix : tuple
+        As the kernel takes it.
+    """
+    device, (first, last) = pattern.device, columns
+    n = np.int32(0 if first else pattern.plan.start[-1])
+    kernel = device.kernel("system.cu", "system_largest", dtype, **constants(pattern))
+    of = pattern.struct(dtype), np.int32(len(pattern.k)), n, panels, *map(np.int32, columns)
+    blocks = launch.system_blocks(32 * max(last - first, int(n)), device.limits)
+    kernel((blocks,), (launch.SYSTEM_THREADS,), (*of, *matrix, found))
 
 
 def diagonal(pattern: Pattern, panels: Array) -> np.ndarray:

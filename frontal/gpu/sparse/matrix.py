@@ -15,6 +15,7 @@ from ..runtime.graph import Launch
 from . import health
 from .entries import Entries
 from .equilibration import Equilibration, Scales, scaled
+from .pattern import Pattern
 from .storage import Blocks, Storage
 
 
@@ -162,12 +163,14 @@ class DeviceMatrix:
 
     def examination(
         self,
+        pattern: Pattern,
         panels: Array,
         d: Blocks | None,
         largest: Array | None,
         values: Array,
         found: Array,
         again: bool,
+        columns: tuple[int, int] | None = None,
     ) -> Launch:
         """What looks at a new factor and the values that it is of; see `health.examination`.
 
@@ -177,4 +180,4 @@ class DeviceMatrix:
         of = entries.pointer, entries.index, entries.perm, values
         unknown = (again or self._given is None) and entries.pattern.method.one_triangle
         lanes = entries.lanes if unknown else 0
-        return health.examination(entries.pattern, panels, d, largest, *of, lanes, found)
+        return health.examination(pattern, panels, d, largest, *of, lanes, found, columns)

@@ -100,7 +100,7 @@ def place(
     dies = np.where(there < fronts, dies[front], time[front])
     ends, messages = _up(written[-1], multiple), int(parts.messages.sum())
     given = written, schedule.small_levels, _taken(ends, parts.messages, time)
-    found = _packed(time[front], dies, sizes[there], given, room)
+    found = packed(time[front], dies, sizes[there], given, room)
     offset, need = np.zeros(2 * fronts, np.int64), found.panel_waits[time]
     offset[there] = found.place
     np.maximum.at(need, front, found.waits)
@@ -113,19 +113,19 @@ def _up(number: int, multiple: int) -> int:
     return -(-int(number) // multiple) * multiple
 
 
-class _Taken(NamedTuple):
+class Taken(NamedTuple):
     """Where parts of the messages end, the first where they begin, and times they are free from."""
 
     end: np.ndarray
     free: np.ndarray
 
 
-def _taken(first: int, messages: np.ndarray, time: np.ndarray) -> _Taken:
+def _taken(first: int, messages: np.ndarray, time: np.ndarray) -> Taken:
     there = np.flatnonzero(messages)[::-1]
     ends = np.append(0, np.cumsum(messages[there]))
     begins = np.flatnonzero(np.diff(ends[:-1] * _PARTS // max(int(ends[-1]), 1), prepend=-1))
     free = np.maximum.reduceat(time[there] + 1, begins) if begins.size else begins
-    return _Taken(first + ends[np.append(begins, there.size)], free)
+    return Taken(first + ends[np.append(begins, there.size)], free)
 
 
 class _Chunks(NamedTuple):
@@ -149,7 +149,7 @@ class _Chunks(NamedTuple):
     in_time: bool
 
 
-class _Packing(NamedTuple):
+class Packing(NamedTuple):
     """Places, what waits for what, and the end of all."""
 
     place: np.ndarray
@@ -158,13 +158,13 @@ class _Packing(NamedTuple):
     entries: int
 
 
-def _packed(
+def packed(
     first: np.ndarray,
     last: np.ndarray,
     size: np.ndarray,
-    given: tuple[np.ndarray, int, _Taken],
+    given: tuple[np.ndarray, int, Taken],
     room: int,
-) -> _Packing:
+) -> Packing:
     """Place what lives from `first` to `last`: by the best of some orders, if it matters.
 
     It does not for what fits into `room` at once. With some time between two owners of a place, if
@@ -175,7 +175,7 @@ def _packed(
     few = np.count_nonzero(np.diff(name[sorting])) < _MANY
     one, *others = _TRIES if few else _TRIES[-1:]
 
-    def tried(pieces: int, before: str) -> tuple[_Packing, _Chunks]:
+    def tried(pieces: int, before: str) -> tuple[Packing, _Chunks]:
         chunks = _chunks(name, sorting, first, last, size, pieces, before)
         return _fit(chunks, *given, 0, 0), chunks
 
@@ -192,15 +192,15 @@ def _packed(
 
 
 def _fit(
-    chunks: _Chunks, written: np.ndarray, launches: int, taken: _Taken, slack: int, limit: int
-) -> _Packing:
+    chunks: _Chunks, written: np.ndarray, launches: int, taken: Taken, slack: int, limit: int
+) -> Packing:
     fit = _first_fit if chunks.in_time else _fit_each
     begin, waits = np.zeros((2, chunks.first.size), np.int64)
     panel_waits = np.zeros(written.size - 1, np.int64)
     of = chunks.first, chunks.last, chunks.length, written, launches, taken.end, taken.free
     entries = int(fit(*of, slack, limit, begin, waits, panel_waits))
     place = chunks.inside + begin[chunks.chunk]
-    return _Packing(place, waits[chunks.chunk], panel_waits, entries)
+    return Packing(place, waits[chunks.chunk], panel_waits, entries)
 
 
 def _written(time: np.ndarray, panels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

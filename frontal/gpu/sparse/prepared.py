@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from ..runtime.array import Array
+from ..runtime.device import Device
 from . import launch
 from .equilibration import KERNELS, Equilibration
-from .factorize import Factorization, tile_constants
+from .factorize import Examination, Factorization, tile_constants
 from .matrix import DeviceMatrix
 from .pattern import Pattern
 from .probing import WIDTH
@@ -33,13 +34,22 @@ class Begun(NamedTuple):
     state: State
 
 
+class Computes(Protocol):
+    """What factorizes, as `Factorization` does."""
+
+    tiny: float
+    values: Array
+
+    def __call__(self, examination: Examination | None = None) -> State: ...
+
+
 @dataclass
 class Prepared(Storage):
     """The memory of a factor, and what computes with it and takes more of it.
 
     Attributes
     ----------
-    factorization : Factorization or None
+    factorization : Computes or None
         Overwrites the factor.
     solver : Solver or None
         Solves with it.
@@ -51,7 +61,7 @@ class Prepared(Storage):
         By op(A): the `AtOnce` that solves for one vector.
     """
 
-    factorization: Factorization | None = None
+    factorization: Computes | None = None
     solver: Solver | None = None
     equilibration: Equilibration | None = None
     begun: Begun | None = None
@@ -79,14 +89,14 @@ class Prepared(Storage):
             return room
         return self.spare.values
 
-    def factorization_of(self, pattern: Pattern, values: Array, tiny: float) -> Factorization:
+    def factorization_of(self, pattern: Pattern, values: Array, tiny: float) -> Computes:
         """What overwrites the factor with that of the values there; made when first asked for."""
         made = self.factorization
         if made is None or made.tiny != tiny or made.values is not values:
             made = self.factorization = Factorization(pattern, self, values, tiny)
         return made
 
-    def ready(self, pattern: Pattern, matrix: DeviceMatrix, tiny: float) -> Factorization:
+    def ready(self, pattern: Pattern, matrix: DeviceMatrix, tiny: float) -> Computes:
         """What factorizes a matrix, whose values are put where it reads them."""
         matrix.settle(self)
         room = self.room(pattern, matrix.values, matrix.apart(self.panels.dtype))
@@ -103,17 +113,22 @@ class Prepared(Storage):
         apart = self.spare.values.size if self.spare else 0
         twin = Prepared(**vars(allocate(pattern, self.panels.dtype, apart)))
         end = max(pattern.layout(self.panels.dtype).places.panels, 1)
+        pattern.device.copy(self.panels[:end], twin.panels[:end])
+        if self.inverses is not None and twin.inverses is not None:
+            pattern.device.copy(self.inverses, twin.inverses)
+        self.copy_vectors(pattern.device, twin)
+        return twin
+
+    def copy_vectors(self, device: Device, twin: Prepared) -> None:
+        """Copy all but panels and inverses to the memory of another factor."""
         for source, target in (
-            (self.panels[:end], twin.panels[:end]),
-            (self.inverses, twin.inverses),
             (self.pivots, twin.pivots),
             (self.largest, twin.largest),
             *zip(self.blocks or (), twin.blocks or (), strict=True),
         ):
             if source is not None and target is not None:
-                pattern.device.copy(source, target)
+                device.copy(source, target)
         twin.values = None if self.values is None else self.values.copy()
-        return twin
 
 
 def begin_kernels(pattern: Pattern, dtype: np.dtype) -> None:

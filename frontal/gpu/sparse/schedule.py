@@ -93,21 +93,59 @@ def make_schedule(plan: Plan, method: Method, order: int = 0, fewest: int = 1) -
     if thin.size:  # from there on they are tasks, so that deep trees need no launch a level
         level, small, small_levels = _levels(plan.parent, small & (level < thin[0]))
     level = _staggered(plan.parent, level, small, k, m, method)
+    return _scheduled(k, m, method, small, level, int(small_levels))
+
+
+def by_segments(
+    schedule: Schedule, k: np.ndarray, m: np.ndarray, method: Method, segment: np.ndarray
+) -> Schedule:
+    """The same with the levels of each segment by themselves, those of small fronts before all.
+
+    Parameters
+    ----------
+    k, m : (f,) int64 arrays
+        Pivot columns and update rows.
+    segment : (f,) int32 array
+        Segment of each front, that of a child not after its parent's.
+    """
+    small, segment, segments = schedule.small, segment.astype(np.int64), int(segment.max()) + 1
+    levels, rest = schedule.small_levels, schedule.levels - schedule.small_levels
+    apart = levels * segments + rest * segment + schedule.level - levels
+    level = np.where(small, levels * segment + schedule.level, apart).astype(np.int32)
+    return _scheduled(k, m, method, small, level, levels * segments, segment)
+
+
+def _scheduled(
+    k: np.ndarray,
+    m: np.ndarray,
+    method: Method,
+    small: np.ndarray,
+    level: np.ndarray,
+    small_levels: int,
+    segment: np.ndarray | None = None,
+) -> Schedule:
     tiled = np.flatnonzero(~small)
     tiled = tiled[np.lexsort((-k[tiled] * (k[tiled] + m[tiled]) ** 2, level[tiled]))]
     tiles = -(-k[tiled] // TILE) - (-m[tiled] // TILE)
     group = (np.cumsum(tiles) - tiles) // _GROUP
     time = level.copy()
     tasks = tiles * (tiles + 1) // 2 if method.one_triangle else tiles**2
-    time[tiled] = small_levels + _epochs(level[tiled], group, tasks)
-    return Schedule(small, level, int(small_levels), tiled, group, time)
+    apart = np.zeros_like(group) if segment is None else segment[tiled]
+    time[tiled] = small_levels + _epochs(level[tiled], group, apart, tasks)
+    return Schedule(small, level, small_levels, tiled, group, time)
 
 
-def _epochs(level: np.ndarray, group: np.ndarray, tasks: np.ndarray) -> np.ndarray:
-    """Epoch of each front, given in order: whole groups of one level, some _EPOCH tasks in all."""
+def _epochs(
+    level: np.ndarray, group: np.ndarray, segment: np.ndarray, tasks: np.ndarray
+) -> np.ndarray:
+    """Epoch of each front, given in order: whole groups of one level, some _EPOCH tasks in all.
+
+    Each segment begins with an epoch of its own.
+    """
     begins = (np.diff(level, prepend=-1) != 0) | (np.diff(group, prepend=-1) != 0)
     before = np.maximum.accumulate(np.where(begins, np.cumsum(tasks) - tasks, 0))
-    return np.cumsum(np.diff(before // _EPOCH, prepend=0) != 0)
+    other = np.diff(segment, prepend=segment[:1]) != 0
+    return np.cumsum((np.diff(before // _EPOCH, prepend=0) != 0) | other)
 
 
 def contribution_entries(m: np.ndarray, method: Method) -> np.ndarray:

@@ -62,7 +62,8 @@ def small_tasks(tree: Fronts, dtype: np.dtype) -> SmallTasks:
     of = fronts, begin, plan.entry_pointer, plan.source, plan.row, plan.column, *listed
     ends = np.append(0, np.cumsum(size, dtype=np.int64))
     in_parts(lambda *part: _pack_entries(*of, *part), ends)
-    places = tree.layout(dtype).places  # last, since it may be on its way
+    layout = tree.layout(dtype)  # last, since it may be on its way
+    places, items["inverse"] = layout.places, layout.inverse[fronts]
     items["panel"], items["block"] = places.panel[fronts], places.block[fronts]
     children = np.zeros(names.size, structs.SMALL_CHILD.dtype)
     children["block"], children["m"] = places.block[names], tree.m[names]
@@ -82,7 +83,6 @@ def _items(tree: Fronts, fronts: np.ndarray) -> np.ndarray:
     items = np.zeros(fronts.size, structs.SMALL_FRONT.dtype)
     items["front"], items["start"] = fronts, plan.start[fronts]
     items["k"], items["m"] = tree.k[fronts], tree.m[fronts]
-    items["inverse"] = tree.inverse[fronts]
     for first, count, pointer in (
         ("entry", "entries", plan.entry_pointer),
         ("child", "children", plan.child_pointer),

@@ -37,6 +37,9 @@ class SolveTasks:
         Number of messages, and of partial sums of TILE rows.
     pivot_tiles : array (t, 4) or None
         With pivots: first position, width, and first row within the front of each pivot tile.
+    extents : tuple of three (s, 2) int arrays
+        With segments (see `Fronts`), which follow each other: where each begins and ends in the
+        three lists.
     """
 
     small: Listed
@@ -47,12 +50,16 @@ class SolveTasks:
     messages: int
     partials: int
     pivot_tiles: Listed | None
+    extents: tuple[np.ndarray, ...] = ()
 
 
 def solve_tasks(tree: Fronts, dtype: np.dtype) -> SolveTasks:
     """List the tasks of the solves for panels of this scalar type."""
     plan, k, m = tree.plan, tree.k, tree.m
     small, level = _small_fronts(tree)
+    segment = tree.segment
+    if segment is not None:
+        level = level + segment * (level.max(initial=0) + np.int32(1))
     work = k * (k + m)
     order = np.lexsort((-work, level))
     whole, tiled = order[small[order]], order[~small[order]]
@@ -65,8 +72,8 @@ def solve_tasks(tree: Fronts, dtype: np.dtype) -> SolveTasks:
     backward, partials = _list_backward(tiled, group, k, m, level, _PART)
     pointer, slots = _messages(plan)
     ways = [(whole,), _sorted(forward, 1), _sorted(backward, -1)]
-    panel = tree.layout(dtype).places.panel  # last, since it may be on its way
-    own, up, down = (_bytes(_describe(tree, panel, *way)) for way in ways)
+    swept = tree.layout(dtype).swept  # last, since it may be on its way
+    own, up, down = (_bytes(_describe(tree, swept, *way)) for way in ways)
     return SolveTasks(
         own,
         up,
@@ -76,7 +83,17 @@ def solve_tasks(tree: Fronts, dtype: np.dtype) -> SolveTasks:
         slots.size,
         int(partials),
         _pivot_tiles(plan.start) if tree.method.pivots else None,
+        () if segment is None else tuple(_extents(segment, way[0]) for way in ways),
     )
+
+
+def _extents(segment: np.ndarray, fronts: np.ndarray) -> np.ndarray:
+    """Where each segment begins and ends in a list in which they follow each other, up or down."""
+    mine = segment[fronts]
+    counts = np.bincount(mine, minlength=int(segment[-1]) + 1)
+    step = -1 if mine.size and mine[0] > mine[-1] else 1
+    ends = np.cumsum(counts[::step])[::step]
+    return np.stack([ends - counts, ends], axis=1)
 
 
 def _small_fronts(tree: Fronts) -> tuple[np.ndarray, np.ndarray]:
@@ -97,7 +114,7 @@ def fits_warp(tree: Fronts) -> np.ndarray:
 
 def all_tasks(tree: Fronts, dtype: np.dtype) -> np.ndarray:
     """All fronts in their order, each as a warp takes it whole, as rows of bytes."""
-    return _bytes(_describe(tree, tree.layout(dtype).places.panel, np.arange(tree.k.size)))
+    return _bytes(_describe(tree, tree.layout(dtype).swept, np.arange(tree.k.size)))
 
 
 def counted_tasks(tree: Fronts) -> tuple[int, int, int, int]:
@@ -111,6 +128,12 @@ def counted_tasks(tree: Fronts) -> tuple[int, int, int, int]:
     return int(small.sum()), forward, int((p + partials).sum()), int(partials.sum())
 
 
+def counted_rows(tree: Fronts) -> tuple[int, ...]:
+    """Rows of what a solve keeps of each right-hand side: see `substitute.message_rows`."""
+    n, (*_, partials) = int(tree.plan.start[-1]), counted_tasks(tree)
+    return n, tree.plan.relative.size, TILE * partials, n
+
+
 def _sorted(tasks: np.ndarray, direction: int) -> tuple[np.ndarray, ...]:
     """Columns of a list by level, group and turn: front, tile, count, first, parts, partial."""
     order = np.lexsort((tasks[:, 8], tasks[:, 7], direction * tasks[:, 6]))
@@ -118,12 +141,12 @@ def _sorted(tasks: np.ndarray, direction: int) -> tuple[np.ndarray, ...]:
 
 
 def _describe(
-    tree: Fronts, panel: np.ndarray, fronts: np.ndarray, *columns: np.ndarray
+    tree: Fronts, swept: tuple[np.ndarray, np.ndarray], fronts: np.ndarray, *columns: np.ndarray
 ) -> np.ndarray:
     plan = tree.plan
     out = np.zeros(fronts.size, TASK)
-    out["panel"] = panel[fronts]
-    out["inverse"], out["pointer"] = tree.inverse[fronts], plan.pointer[fronts]
+    out["panel"], out["inverse"] = (place[fronts] for place in swept)
+    out["pointer"] = plan.pointer[fronts]
     out["start"], out["k"], out["m"] = plan.start[fronts], tree.k[fronts], tree.m[fronts]
     out["has_children"] = np.diff(plan.child_pointer)[fronts] > 0
     for name, column in zip(("tile", "count", "first", "parts", "partial"), columns, strict=False):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import combinations
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -20,11 +21,48 @@ from .storage import Storage
 _ALIGNED = 256  # bytes, as what a device gives
 
 
+class Block(Protocol):
+    """Right-hand sides that go through the fronts together.
+
+    Attributes
+    ----------
+    width : int
+        How many there is room for.
+    vectors : device array (n, width)
+        See `Sweeps`.
+    """
+
+    width: int
+    vectors: Array
+
+
+class Pass(NamedTuple):
+    """One way through the fronts and back.
+
+    Attributes
+    ----------
+    blocks : list
+        Right-hand sides that are solved for, and where they are to be.
+    run : callable
+        Enqueues it.
+    """
+
+    blocks: Sequence[tuple[slice, Block]]
+    run: Callable[[], None]
+
+
 class Solver:
     """Solves with one factor; one call at a time, since all share its vectors and messages.
 
     It keeps the arrays of the storage, and not the storage, which keeps this.
+
+    Attributes
+    ----------
+    resident : bool
+        All panels are on the device.
     """
+
+    resident = True
 
     def __init__(self, pattern: Pattern, storage: Storage) -> None:
         self.pattern, self.panels, self.pivots = pattern, storage.panels, storage.pivots
@@ -73,13 +111,13 @@ class Solver:
         self._sweeps.clear()
         self._messages.append(Messages(self.pattern, self.dtype, width, self._spare))
 
-    def blocks(self, total: int, flip: bool) -> Iterator[tuple[slice, Sweeps]]:
-        """Parts of `total` right-hand sides, and the sweeps that solve for each."""
+    def passes(self, total: int, flip: bool) -> Iterator[Pass]:
+        """What solves for `total` right-hand sides, one after another."""
         first = 0
         while first < total:
             sweeps = self.sweeps(total - first, flip)
             part = slice(first, min(first + sweeps.width, total))
-            yield part, sweeps
+            yield Pass([(part, sweeps)], sweeps)
             first = part.stop
 
     def solve(self, x: Array, flip: bool) -> None:
@@ -93,13 +131,15 @@ class Solver:
             See `sweeps`.
         """
         n, total = x.shape
-        for part, sweeps in self.blocks(total if n else 0, flip):
-            count = part.stop - part.start
-            sweeps.vectors[:, :count] = x[:, part]
-            if count < sweeps.width:
-                sweeps.vectors[:, count:] = 0
-            sweeps()
-            x[:, part] = sweeps.vectors[:, :count]
+        for one in self.passes(total if n else 0, flip):
+            for part, sweeps in one.blocks:
+                count = part.stop - part.start
+                sweeps.vectors[:, :count] = x[:, part]
+                if count < sweeps.width:
+                    sweeps.vectors[:, count:] = 0
+            one.run()
+            for part, sweeps in one.blocks:
+                x[:, part] = sweeps.vectors[:, : part.stop - part.start]
 
     @cached_property
     def tasks(self) -> SolveTasks:
@@ -147,6 +187,8 @@ class Messages:
     ----------
     spare : device array of bytes
         Memory of factorizations, which as many of these arrays lie in as there is room for.
+    launches : int
+        Kernels of a solve, each with a ticket of its own.
 
     Attributes
     ----------
@@ -162,11 +204,12 @@ class Messages:
 
     turns = 0
 
-    def __init__(self, pattern: Pattern, dtype: np.dtype, width: int, spare: Array) -> None:
+    def __init__(
+        self, pattern: Pattern, dtype: np.dtype, width: int, spare: Array, launches: int = 4
+    ) -> None:
         self.width, self._device = width, pattern.device
-        xp, n = pattern.device.xp, int(pattern.plan.start[-1])
-        tasks, size = pattern.solve_tasks(dtype), width * dtype.itemsize
-        sizes = [rows * size for rows in (n, tasks.messages, TILE * tasks.partials, n)]
+        xp, size = pattern.device.xp, width * dtype.itemsize
+        sizes = [rows * size for rows in message_rows(pattern, dtype)]
         placed, end = fitted(sizes, spare.nbytes)
         arrays = [
             xp.empty(size, np.uint8) if first is None else spare[first : first + size]
@@ -180,9 +223,14 @@ class Messages:
             if first is not None
         )
         self._among = spare[: max(ends, default=0)]
-        self.tickets = xp.zeros(4, np.int32)
+        self.tickets = xp.zeros(launches, np.int32)
         for array in self.sent:
             self._clear(array)
+
+    def vectors_of(self, width: int) -> Array:
+        """(n, width) array for so many right-hand sides, or fewer than there is room for."""
+        n = self.vectors.size // self.width
+        return self.vectors[: n * width].reshape(n, width)
 
     def unset(self) -> None:
         """Set the bits of what lies where a factorization has been at work."""
@@ -191,6 +239,12 @@ class Messages:
     def _clear(self, array: Array) -> None:
         if array.size:
             self._device.clear(array, 0xFF)
+
+
+def message_rows(pattern: Pattern, dtype: np.dtype) -> tuple[int, ...]:
+    """Rows of the arrays of `Messages`, those of `vectors` last."""
+    n, tasks = int(pattern.plan.start[-1]), pattern.solve_tasks(dtype)
+    return n, tasks.messages, TILE * tasks.partials, n
 
 
 def fitted(sizes: list[int], room: int) -> tuple[list[int | None], int]:
@@ -230,19 +284,14 @@ class Sweeps:
     """
 
     def __init__(self, solver: Solver, messages: Messages, width: int, flip: bool) -> None:
-        self.width, self.flip = width, flip
-        pattern, dtype = solver.pattern, solver.dtype
-        n = int(pattern.plan.start[-1])
-        self.vectors = messages.vectors[: n * width].reshape(n, width)
-        self._messages = messages
-        tasks, limits = solver.tasks, pattern.device.limits
-        small = launch.front_solve_small(dtype, width, limits)
-        large = launch.front_solve(dtype, width, limits)
+        self.width, self.flip, self._messages = width, flip, messages
+        pattern, self.vectors = solver.pattern, messages.vectors_of(width)
+        tasks, of = solver.tasks, (solver, messages, width, flip, solver.panels, solver.inverses)
         launches = (
-            self._launch(solver, flip, "front_forward_small", tasks.small, 0, small),
-            self._launch(solver, flip, "front_forward", tasks.forward, 1, large),
-            self._launch(solver, flip, "front_backward", tasks.backward, 2, large),
-            self._launch(solver, flip, "front_backward_small", tasks.small, 3, small),
+            sweep_launch(*of, "front_forward_small", tasks.small, messages.tickets),
+            sweep_launch(*of, "front_forward", tasks.forward, messages.tickets[1:]),
+            sweep_launch(*of, "front_backward", tasks.backward, messages.tickets[2:]),
+            sweep_launch(*of, "front_backward_small", tasks.small, messages.tickets[3:]),
         )
         found = [one for one in launches if one is not None]
         begin = partial(pattern.device.clear, messages.tickets)
@@ -268,40 +317,54 @@ class Sweeps:
         """Whether a graph that the caller captured has them."""
         return self._run.captured
 
-    def _launch(
-        self,
-        solver: Solver,
-        flip: bool,
-        name: str,
-        tasks: Array,
-        ticket: int,
-        plan: launch.SolvePlan,
-    ) -> Launch | None:
-        count = len(tasks)
-        if not count:
-            return None
-        device, dtype, forward = solver.pattern.device, solver.dtype, ticket < 2
-        y, messages, partial = (device.pointer(x) for x in self._messages.sent)
-        struct = filled(
-            device,
-            structs.SOLVE,
-            tasks=tasks,
-            message_pointer=solver.tasks.message_pointer,
-            slots=solver.tasks.slots,
-            place=solver.place,
-            inverses=solver.inverses,
-            diagonal=solver.d.diagonal if solver.d else None,
-            coupling=solver.d.coupling if solver.d else None,
-            y=y,
-            z=self.vectors,
-            messages=messages,
-            partial=partial,
-            ticket=self._messages.tickets[ticket:],
-            count=count,
-        )
-        constants = plan.constants | health.constants(solver.pattern, FLIP=flip)
-        kernel = device.kernel(f"{name}.cu", name, dtype, **constants)
-        arguments = (struct, solver.panels)
-        if not forward:
-            arguments += (solver.pattern.struct(dtype),)
-        return Launch(kernel, plan.blocks, plan.threads, arguments, plan.shared)
+
+def sweep_launch(
+    solver: Solver,
+    messages: Messages,
+    width: int,
+    flip: bool,
+    panels: Array,
+    inverses: Array | None,
+    name: str,
+    tasks: Array,
+    ticket: Array,
+) -> Launch | None:
+    """One of the four kernels for some tasks; None for no tasks.
+
+    Parameters
+    ----------
+    panels, inverses : device arrays
+        What the places of tasks are in.
+    ticket : device array
+        Begins with one that is zero when the kernel begins.
+    """
+    count = len(tasks)
+    if not count:
+        return None
+    device, dtype = solver.pattern.device, solver.dtype
+    y, sent, partial = (device.pointer(x) for x in messages.sent)
+    struct = filled(
+        device,
+        structs.SOLVE,
+        tasks=tasks,
+        message_pointer=solver.tasks.message_pointer,
+        slots=solver.tasks.slots,
+        place=solver.place,
+        inverses=inverses,
+        diagonal=solver.d.diagonal if solver.d else None,
+        coupling=solver.d.coupling if solver.d else None,
+        y=y,
+        z=messages.vectors,
+        messages=sent,
+        partial=partial,
+        ticket=ticket,
+        count=count,
+    )
+    choose = launch.front_solve_small if name.endswith("small") else launch.front_solve
+    plan = choose(dtype, width, device.limits)
+    constants = plan.constants | health.constants(solver.pattern, FLIP=flip)
+    kernel = device.kernel(f"{name}.cu", name, dtype, **constants)
+    arguments = (struct, panels)
+    if name.startswith("front_backward"):
+        arguments += (solver.pattern.struct(dtype),)
+    return Launch(kernel, plan.blocks, plan.threads, arguments, plan.shared)

@@ -19,7 +19,7 @@ from .entries import Entries
 from .equilibration import Scales
 from .prepared import Prepared
 from .probing import Ends, Order, Probing, Weighed
-from .substitute import Solver, Sweeps
+from .substitute import Block, Solver
 
 _LARGEST_BLOCK = 1 << 24  # entries of right-hand sides that are solved together,
 _LEAST_WIDTH = 32  # or so many of them if they are long
@@ -154,17 +154,21 @@ class DeviceSystem:
         """`before` + the solution by the factors."""
         n, k = B.shape
         X = self._entries.device.xp.empty((n, k), self.dtype, order="F")
-        for part, sweeps in self._solver.blocks(k, self.ends.transposed):
-            given = NULL if before is None else before[:, part]
-            count = part.stop - part.start
-            enter, leave = self.around(sweeps, count, B[:, part], given, X[:, part])
-            enter()
-            sweeps()
-            leave()
+        for one in self._solver.passes(k, self.ends.transposed):
+            ends = []
+            for part, block in one.blocks:
+                given = NULL if before is None else before[:, part]
+                count = part.stop - part.start
+                enter, leave = self.around(block, count, B[:, part], given, X[:, part])
+                enter()
+                ends.append(leave)
+            one.run()
+            for leave in ends:
+                leave()
         return X
 
     def around(
-        self, sweeps: Sweeps, count: int, B: Array, before: Value, X: Array
+        self, sweeps: Block, count: int, B: Array, before: Value, X: Array
     ) -> tuple[Launch, Launch]:
         """What brings right-hand sides to the sweeps, and solutions back, added to `before`."""
         shift = sweeps.width.bit_length() - 1
@@ -212,10 +216,10 @@ class DeviceSystem:
     def _probing(self) -> Probing | None:
         """What estimates in few steps; None where types of vectors, values and factors differ.
 
-        Nor where there are so few unknowns that the host forms the inverse.
+        Nor where panels come from the host, or there are so few unknowns that it forms the inverse.
         """
         alike = self.dtype == self._values.dtype == self._storage.panels.dtype
-        if not alike or self._entries.n <= _FORMED:
+        if not (alike and self._solver.resident) or self._entries.n <= _FORMED:
             return None
         return Probing(self._entries, self._solver, *self._sides)
 

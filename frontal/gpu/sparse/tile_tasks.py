@@ -11,7 +11,7 @@ from ..._jit import inner, jit
 from ...parts import in_parts
 from . import structs
 from .fronts import Fronts, Listed, narrow
-from .schedule import TILE, followed_tiles
+from .schedule import TILE
 
 UPPER = structs.PART_BIT
 _LARGE, _WIDE, _SQUARE = 48, 4, 16  # see _in_order; tiles
@@ -91,7 +91,7 @@ def first_sent(tree: Fronts) -> np.ndarray:
 
     So those of the last front come first, and what is behind them becomes free for others.
     """
-    return np.append(0, np.cumsum(followed_tiles(tree.schedule, tree.k, tree.m)[::-1]))[::-1]
+    return np.append(0, np.cumsum(tree.followed[::-1]))[::-1]
 
 
 def _in_order(tree: Fronts, ends: np.ndarray, epoch: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 import frontal
 from frontal import problems
+from frontal.errors import FactorMemoryError
 from frontal.gpu.sparse import fronts, places, solve_tasks
 from frontal.gpu.sparse import schedule as schedules
 from frontal.gpu.sparse.backend import GpuBackend
@@ -80,8 +81,11 @@ def case(name, kind):
     return replace(symbolic, method=LDLT) if kind == "indefinite" else symbolic, all_values
 
 
-def run(device, name, kind, anew=False):
-    """All numbers of factorizations and solves, one after the other, or each of them anew."""
+def run(device, name, kind, anew=False, least=False):
+    """All numbers of factorizations and solves, one after the other, or each of them anew.
+
+    In the `least` memory a factor has many segments.
+    """
     symbolic, all_values = case(name, kind)
     plan, backend, factor, told = symbolic.plan, GpuBackend(symbolic, device), None, []
     rng = np.random.default_rng(3)
@@ -90,8 +94,10 @@ def run(device, name, kind, anew=False):
             factor = None
             backend.pattern = Pattern(device, plan, symbolic.method, CASES[name][1], 1)
             backend.entries = Entries(symbolic, backend.pattern)
+        memory = least_of(backend) if least else "device"
+        given = {"tiny": TINY, "previous": factor, "memory": memory}
         try:
-            factor = backend.factorize(all_values[turn].copy(), None, tiny=TINY, previous=factor)
+            factor = backend.factorize(all_values[turn].copy(), None, **given)
         except PivotFailure as failure:
             assert turn == 1
             told.append(np.array(failure.position))
@@ -130,10 +136,16 @@ def device():
     return InterleavedDevice()
 
 
-def check(device, name, kind, schedule, *variant):
+def least_of(backend):
+    with pytest.raises(FactorMemoryError) as error:
+        backend.memory(np.dtype("f8"), np.dtype("f8"), 1, 0)
+    return error.value.required
+
+
+def check(device, name, kind, schedule, *variant, least=False):
     wanted = reference(name, kind, *variant)
     device.use(*schedule)
-    for found, number in zip(run(device, name, kind), wanted, strict=True):
+    for found, number in zip(run(device, name, kind, least=least), wanted, strict=True):
         np.testing.assert_array_equal(found, number)
     assert all(np.isfinite(number).all() for number in wanted)
 
@@ -145,6 +157,13 @@ def test_many_fronts(device, monkeypatch, name, schedule, kind):
     monkeypatch.setattr(solve_tasks, "_SMALL_ENTRIES", CASES[name][2])
     monkeypatch.setattr(solve_tasks, "_WARPS", 0)
     check(device, name, kind, schedule)
+
+
+def test_segments(device, monkeypatch):
+    """One after another, with the same numbers as all at once."""
+    monkeypatch.setattr(solve_tasks, "_SMALL_ENTRIES", CASES["small"][2])
+    monkeypatch.setattr(solve_tasks, "_WARPS", 0)
+    check(device, "small", "indefinite", SCHEDULES[2], least=True)
 
 
 @pytest.mark.parametrize(

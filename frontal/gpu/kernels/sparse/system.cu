@@ -223,20 +223,20 @@ __device__ inline PivotSize pivot_size(const T *diagonal, const T *coupling, int
     return {modulus(rest) * norm, norm};
 }
 
-// Maxima, out[0]: of |a|/|d|² for pivots d of Cholesky and the entries a of A that they came from
-// (column perm[c] for pivot c), or else of 1/|d|; out[1]: of |d|; out[2]: of the parts of A's
+// Of the pivots first…last−1 maxima, out[0]: of |a|/|d|² for pivots d of Cholesky and the entries a
+// of A that they came from (column perm[c] for pivot c), or else of 1/|d|; out[1]: of |d|; out[2]: of the parts of A's
 // `count` values; out[3]: of |a - b̄| for values a and those b of the transposed entry, or of
 // |a - b| where that is the symmetry, if `lanes` is not zero; out[4]: but for Cholesky, of
 // `largest`. And out[5]: how many of these are beyond LIMIT, as an integer. A thread owns pivots
 // and values, and a team of `lanes` columns of A; static shared memory: five norms.
 extern "C" __global__ void __launch_bounds__(threads) system_health(
-    const __grid_constant__ Fronts tree, int fronts, int n, T *panels, const long long *pointer,
-    const int *index, const int *perm, const T *values, long long count, int lanes, const T *d,
-    const T *coupling, const float *largest, Bits *out) {
+    const __grid_constant__ Fronts tree, int fronts, int n, T *panels, int first, int last,
+    const long long *pointer, const int *index, const int *perm, const T *values, long long count,
+    int lanes, const T *d, const T *coupling, const float *largest, Bits *out) {
     Bits best[CHOLESKY ? 4 : 5] = {};
-    long long first = (long long)blockIdx.x * threads + threadIdx.x,
+    long long begin = (long long)blockIdx.x * threads + threadIdx.x,
               step = (long long)gridDim.x * threads;
-    for (long long c = first; c < n; c += step) {
+    for (long long c = first + begin; c < last; c += step) {
         if constexpr (!CHOLESKY) {
             best[4] = max(best[4], bits((double)largest[c]));
             if (!(largest[c] <= LIMIT)) atomicAdd(&out[5], 1);  // few, or all is lost
@@ -251,7 +251,7 @@ extern "C" __global__ void __launch_bounds__(threads) system_health(
             LU ? 1 / d : modulus(entry_of(pointer, index, values, perm[c], perm[c])) / (d * d);
         best[0] = max(best[0], bits(loss)), best[1] = max(best[1], bits(d));
     }
-    for (long long p = first; p < count; p += step)
+    for (long long p = begin; p < count; p += step)
         best[2] = max(best[2], wide(part_bits(values[p])));
     if (lanes) {
         Teams team(lanes);
@@ -266,15 +266,16 @@ extern "C" __global__ void __launch_bounds__(threads) system_health(
     collect(best, out, [](int i) { return i; });
 }
 
-// out[0]: the largest part of an entry of the factors, out[1]: the largest sum of a column of |A|.
-// Padding, and what lies above the diagonal of L, was never written. Tile map: a warp takes
-// columns of the factors, a team columns of A; static shared memory: two norms.
-extern "C" __global__ void __launch_bounds__(threads, 3)
-    system_largest(const __grid_constant__ Fronts tree, int fronts, int n, T *panels, int lanes,
-        const long long *pointer, const T *values, const T *coupling, Bits *out) {
+// out[0]: the largest part of an entry of columns first…last−1 of the factors, out[1]: the largest
+// sum of one of n columns of |A|; maxima with what is there. Padding, and what lies above the
+// diagonal of L, was never written. Tile map: a warp takes columns of the factors, a team columns of
+// A; static shared memory: two norms.
+extern "C" __global__ void __launch_bounds__(threads, 3) system_largest(
+    const __grid_constant__ Fronts tree, int fronts, int n, T *panels, int first, int last,
+    int lanes, const long long *pointer, const T *values, const T *coupling, Bits *out) {
     Bits best[2] = {};
     int lane = threadIdx.x % 32, warps = threads / 32;
-    for (int c = blockIdx.x * warps + threadIdx.x / 32; c < n; c += gridDim.x * warps) {
+    for (int c = first + blockIdx.x * warps + threadIdx.x / 32; c < last; c += gridDim.x * warps) {
         Front<T> f;
         f.set(tree, front_of(tree, fronts, c), panels);
         int j = c - tree.start[f.s];

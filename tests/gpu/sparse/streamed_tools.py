@@ -1,0 +1,74 @@
+"""Factors by segments on an emulated device: matrices, and fronts of every kind."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import frontal
+import frontal.gpu.runtime.device
+from frontal import problems
+from frontal.gpu.sparse import backend as backends
+from frontal.gpu.sparse import schedule as schedules
+from frontal.gpu.sparse import solve_tasks
+from frontal.gpu.sparse.pattern import Pattern
+
+from ...conftest import fronts_cost
+from ...emulation.lanes import LaneDevice
+from .indefinite_tools import of_kind
+
+KINDS = ("spd", "symmetric", "general")
+LATE = ("copies", "kernels")
+
+
+@pytest.fixture(scope="module", name="devices")
+def emulated():
+    """Of two streams one is as late as ever; kernels are loaded once."""
+    return {late: LaneDevice(late) for late in LATE}
+
+
+@pytest.fixture(name="use")
+def choosing(devices, monkeypatch):
+    """Give `backend="gpu"` a device, with fronts of every kind although there are few."""
+
+    def chosen(late="copies"):
+        device = devices[late] if late in LATE else late
+        device.memory, device.is_capturing = 1 << 40, False
+        monkeypatch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
+        return device
+
+    monkeypatch.setattr(frontal.gpu, "available", lambda: True)
+    monkeypatch.setattr(backends, "Pattern", lambda *of: Pattern(*of, small=32, fewest=1))
+    monkeypatch.setattr(solve_tasks, "_WARPS", 0)  # small ones in solves, too
+    monkeypatch.setattr(solve_tasks, "_SMALL_ENTRIES", 600)
+    monkeypatch.setattr(schedules, "_EPOCH", 2)
+    monkeypatch.setattr(schedules, "_GROUP", 4)
+    return chosen
+
+
+def matrix(kind, dtype="f8", n=8):
+    """A solid's, with fronts of every kind."""
+    a = problems.convdiff3d(n) if kind == "general" else problems.poisson3d(n)
+    if kind == "symmetric":
+        a = of_kind(a - 0.63 * sp.eye_array(n**3), dtype, frontal.method.LDLT)
+    elif kind == "spd":
+        a = of_kind(a, dtype, frontal.method.LDLH)
+    elif np.dtype(dtype).kind == "c":
+        a = a * np.exp(0.2j) + 1j * sp.eye_array(n**3)
+    return sp.csc_array(a).astype(dtype)
+
+
+def analyzed(a, kind, **options):
+    """Fronts are not merged until few are left."""
+    with fronts_cost(1e-7):
+        return frontal.analyze(a, kind=kind, backend="gpu", ordering="nesdis", **options)
+
+
+def least_of(analysis, dtype="f8"):
+    """The least limit that there are segments for."""
+    with pytest.raises(frontal.FactorMemoryError) as error:
+        analysis.memory_for(dtype, memory=0)
+    return error.value.required
+
+
+def numeric(factor):
+    return factor._numbers.factor

@@ -135,13 +135,14 @@ def order(
     elif method == "amd":
         found.add_amd()
     elif method == "dissection":
-        with dissection.Run(Components(graph, found.merged), 1, threads or thread_count()) as run:
+        parts = Components(graph, found.merged, looked=True)
+        with dissection.Run(parts, 1, threads or thread_count()) as run:
             found.add(method, run.result(time_limit))
     elif method == "layers":
         if not found.add_layers(threads or thread_count(), time_limit):
             found.add_amd()
     elif method in ("metis", "nesdis"):
-        with metis.Run(Components(graph, found.merged)) as run:
+        with metis.Run(Components(graph, found.merged, looked=True)) as run:
             found.add("metis", run.result(time_limit))
         if method == "nesdis":
             found.add_constrained()

@@ -49,7 +49,8 @@ def choose(found: Candidates, time_limit: float | None, threads: int | None) -> 
         found.add_amd()
         return
     deadline = np.inf if time_limit is None else time.monotonic() + time_limit
-    components, threads = Components(found.graph, found.merged), threads or thread_count()
+    components = Components(found.graph, found.merged, looked=True)
+    threads = threads or thread_count()
     layered = _by_layers(found, threads, time_limit)
     with _Dissections(found, components, threads) as dissections:
         if not (layered or dissections.come_first()):

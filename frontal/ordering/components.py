@@ -56,10 +56,15 @@ def compressed(graph: Graph, nodes: np.ndarray) -> CompressedGraph:
     first = indistinguishable(graph)
     distinct = np.flatnonzero(first == np.arange(graph.n))
     if distinct.size > WORTH_MERGING * graph.n:
-        return CompressedGraph(graph, np.ones(graph.n, np.int64), nodes)
+        return uncompressed(graph, nodes)
     weights = np.bincount(first, minlength=graph.n)[distinct]
     members = nodes[np.argsort(first, kind="stable")]
     return CompressedGraph(induced(graph, distinct), weights, members)
+
+
+def uncompressed(graph: Graph, nodes: np.ndarray) -> CompressedGraph:
+    """A graph as it is."""
+    return CompressedGraph(graph, np.ones(graph.n, np.int64), nodes)
 
 
 class Components:
@@ -70,10 +75,14 @@ class Components:
     graph : Graph
     merged : CompressedGraph, optional
         The whole graph with equal nodes merged, if there are many.
+    looked : bool
+        Whether there are none if `merged` is not given.
     """
 
-    def __init__(self, graph: Graph, merged: CompressedGraph | None = None) -> None:
-        self.graph, self._merged = graph, merged
+    def __init__(
+        self, graph: Graph, merged: CompressedGraph | None = None, looked: bool = False
+    ) -> None:
+        self.graph, self._merged, self._looked = graph, merged, looked
 
     @cached_property
     def dense(self) -> np.ndarray:
@@ -82,14 +91,27 @@ class Components:
         return nodes[np.argsort(self.graph.degree[nodes], kind="stable")].astype(np.int32)
 
     @cached_property
+    def whole(self) -> CompressedGraph | None:
+        """What METIS is to order if all is connected; None if there are dense nodes, or few."""
+        if self.dense.size or (self._merged is None and self.graph.n <= SMALL):
+            return None
+        if self._merged is not None:
+            return self._merged
+        of = self.graph, np.arange(self.graph.n, dtype=np.int32)
+        return uncompressed(*of) if self._looked else compressed(*of)
+
+    @cached_property
     def _parts(self) -> tuple[np.ndarray, list[CompressedGraph]]:
         whole, nodes = self.graph, np.arange(self.graph.n, dtype=np.int32)
+        found = None if self.whole is None else components(self.whole.graph)
+        if self.whole is not None and found is not None and found[0] == 1:
+            return nodes[:0], [self.whole]
         if self.dense.size:
             nodes = np.delete(nodes, self.dense)
             whole = induced(self.graph, nodes)
-        elif self._merged is not None and components(self._merged.graph)[0] == 1:
-            return nodes[:0], [self._merged]
-        count, label = components(whole)
+        if found is None or found[1].size != whole.n:
+            found = components(whole)
+        count, label = found
         sizes = np.bincount(label, minlength=count)
         large = np.flatnonzero(sizes > SMALL)
         if count == 1 and large.size == 1:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...parts import Ahead
 from ..components import Components, CompressedGraph
 from .bisect import with_levels
 from .graph import Levels, Weighted, scrambled
@@ -143,12 +144,21 @@ class Run(Running[np.ndarray]):
         super().__init__(threads)
 
     def _order(self) -> np.ndarray:
-        found = [Component(one, self._stop) for one in self._components.compressed]
         threads = self._threads
         with ThreadPoolExecutor(threads) as helpers:
-            ready = [component.whole(self._seed, helpers, threads) for component in found]
-            work_off(ready, lambda part: part.work(helpers, threads), threads)
-        return self._components.assemble([component.perm for component in found])
+            parts = self._begin(helpers)
+            work_off(parts, lambda part: part.work(helpers, threads), threads)
+        return self._components.assemble([part.component.perm for part in parts])
+
+    def _begin(self, helpers: ThreadPoolExecutor) -> list[Part]:
+        """All components as parts. A graph is coarsened as one until it is known not to be."""
+        whole, of = self._components.whole, (self._seed, helpers, self._threads)
+        if whole is not None and self._threads > 1:
+            with Ahead(lambda: self._components.compressed) as known:
+                guessed = Component(whole, self._stop).whole(*of)
+            if known.result() == [whole]:
+                return [guessed]
+        return [Component(one, self._stop).whole(*of) for one in self._components.compressed]
 
     def __enter__(self) -> Run:
         return self

@@ -387,6 +387,13 @@ class Backend(Protocol):
         """Values that are there."""
         ...
 
+    def values_there(self, A: Any) -> tuple[Any, StoredOrder] | None:
+        """The values of a matrix of the pattern, there and by columns, and their order in A.
+
+        None if the host has to look at it first.
+        """
+        ...
+
     def restored(
         self, factor: HostFactor, matrix: Canonical, scaling: Scaling | None
     ) -> NumericFactor:

@@ -19,6 +19,7 @@ from .condition import reciprocal_condition
 from .inertia import Inertia, inertia
 from .lifecycle import Numbers
 from .mixed import require_double, require_refinement
+from .policy import ValuesThere
 from .renewal import new_values
 
 if TYPE_CHECKING:
@@ -39,17 +40,18 @@ class Factor(Versioned):
 
     def __init__(
         self,
-        matrix: Canonical,
+        given: Canonical | ValuesThere,
         analysis: Analyzed,
         progress: Progress | None = None,
         singular: str = "raise",
         precision: str = "full",
     ) -> None:
         if precision == "mixed":
-            require_double(matrix.dtype)
-        self._order = matrix.order  # None: by columns
+            require_double(given.dtype)
+        self._order = given.order  # None: by columns
         self._numbers = Numbers(analysis, singular=singular, precision=precision)
-        self._numbers.factorize(analysis.kept(matrix), progress)
+        kept = analysis.kept(given) if isinstance(given, Canonical) else given
+        self._numbers.factorize(kept, progress)
 
     def solve(
         self, b: Any, trans: str = "N", *, refine: int | None = None, return_info: bool = False

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._typing import Untyped
 from ...errors import FactorMemoryError
 from ...matrix import Canonical
 from ...method import tiny_pivot
@@ -17,9 +18,11 @@ from ...protocol import HostFactor, NumericFactor, PivotFailure, Progress
 from ...symbolic.matching import Matching
 from ...symbolic.scaling import Scaling, Wanted, scaling_of
 from ...symbolic.symbolic import Symbolic
+from ...values import StoredOrder
 from ..runtime import device as devices
 from ..runtime.array import Array
 from ..runtime.device import Device
+from ..runtime.jit import SCALARS
 from . import storage as memory
 from .entries import Entries
 from .factor import GpuFactor
@@ -53,6 +56,7 @@ class GpuBackend:
         self._device = devices.device_of() if device is None else device
         self.symbolic, self.device = symbolic, self._device.name
         self.expected: Ahead[Pattern] | None = None
+        self._has_room_for: tuple[np.dtype, np.dtype] | None = None  # while that is being taken
 
     @cached_property
     def pattern(self) -> Pattern:
@@ -117,6 +121,7 @@ class GpuBackend:
         try:
             yield
         except BaseException as error:
+            self._has_room_for = None
             self.pattern.finish()
             if isinstance(error, MemoryError) and not isinstance(error, FactorMemoryError):
                 needed = self._needed(dtype, values)  # of which a full device says nothing
@@ -125,7 +130,9 @@ class GpuBackend:
 
     def _begin(self, dtype: np.dtype, values: np.dtype) -> None:
         """Begin the lists of tasks and kernels, if there is memory for the factor."""
-        self._require(dtype, values)
+        if self._has_room_for != (dtype, values):
+            self._require(dtype, values)
+        self._has_room_for = dtype, values
         begin_kernels(self.pattern, dtype)
         self.pattern.begin(dtype)
 
@@ -141,6 +148,7 @@ class GpuBackend:
         """Factorize what is `given`, in the memory of the factor before if there is one; waits."""
         if before is None:
             self._begin(dtype, values)
+            self._has_room_for = None
         matrix = given(self.entries)
         if before is None:  # before lists and places are waited for
             matrix.send()
@@ -197,6 +205,16 @@ class GpuBackend:
     def values_on_host(self, values: Array) -> np.ndarray:
         """See `protocol.Backend`."""
         return self._device.download(values)
+
+    def values_there(self, A: Untyped) -> tuple[Array, StoredOrder] | None:
+        """See `protocol.Backend`."""
+        if not hasattr(A, "format") or A.dtype not in SCALARS:
+            return None
+        dtype = np.dtype(A.dtype)
+        with self._telling(dtype, dtype):
+            self._begin(dtype, dtype)  # before any memory is taken
+            order = StoredOrder.by_columns(self.symbolic.indices.size)
+            return self.entries.values_of(A, order)
 
     def restored(
         self, factor: HostFactor, matrix: Canonical, scaling: Scaling | None

@@ -286,10 +286,8 @@ class NumericFactor(Protocol):
 
     # --- new values --------------------------------------------------------------------------
 
-    def values_there(self, A: Any, order: StoredOrder) -> tuple[Any, StoredOrder] | None:
-        """A copy of the values of A by columns, where the factor is, and their order in A.
-
-        None if the host has to look at them first.
+    def values_there(self, A: Untyped, order: StoredOrder) -> tuple[Untyped, StoredOrder] | None:
+        """The same as `Backend.values_there`, of a matrix or an array of values.
 
         Parameters
         ----------
@@ -327,7 +325,7 @@ class Backend(Protocol):
 
     def factorize(
         self,
-        values: Any,
+        values: Untyped,
         scaling: Scaling | Wanted | None,
         *,
         there: bool = False,
@@ -387,8 +385,12 @@ class Backend(Protocol):
         """
         ...
 
-    def values_on_host(self, values: Any) -> np.ndarray:
+    def values_on_host(self, values: Untyped) -> np.ndarray:
         """Values that are there."""
+        ...
+
+    def values_there(self, A: Untyped) -> tuple[Untyped, StoredOrder] | None:
+        """Values of A, there and by columns, and their order in A; None if the host must look."""
         ...
 
     def restored(

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 
 from .. import helpers, phases
+from .._typing import Untyped
 from ..errors import FactorMemoryError
 from ..machine import CPU, available_memory, thread_count
 from ..matrix import Canonical
@@ -190,6 +191,9 @@ class CpuBackend:
     def values_on_host(self, values: np.ndarray) -> np.ndarray:
         """See `protocol.Backend`."""
         return values
+
+    def values_there(self, A: Untyped) -> None:
+        """See `protocol.Backend`: nothing is there."""
 
     def restored(self, factor: HostFactor, matrix: Canonical, scaling: Scaling | None) -> CpuFactor:
         """See `protocol.Backend`."""

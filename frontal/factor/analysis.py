@@ -6,11 +6,14 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from .._typing import Untyped
 from ..protocol import Progress
+from ..values import StoredOrder
 from ..whole import whole
 from . import analysis_file
 from .analyzed import Analyzed
 from .factor import Factor
+from .policy import ValuesThere
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -65,8 +68,8 @@ class Analysis(Analyzed):
         ----------
         A : sparse matrix or array, (n, n)
             Same pattern as the analyzed matrix, any values; its scalar type decides the factor's.
-            CuPy's too, by way of the host: `Factor.refactorize` then leaves new values where
-            they are. It takes them in the order in which A stores its own.
+            CuPy's too, by columns or by rows with the others ascending, whose values stay where
+            they are. `Factor.refactorize` takes new ones in the order in which A stores its own.
         check_finite : bool
             Refuse NaN and infinity.
         singular : {"raise", "warn", "allow"}
@@ -103,10 +106,21 @@ class Analysis(Analyzed):
         >>> bool(np.allclose(factor.solve(A @ np.full(100, 4.0)), 1))
         True
         """
+        plain = triangle is None and precision == "full" and memory in ("auto", "device")
+        there = self._values_there(A) if plain else None
+        if there is not None:  # what is to be looked at is looked at there
+            values = ValuesThere(there[0], check_finite, there[1])
+            return Factor(values, self, progress, singular, memory=memory)
         given = partial(whole, A, triangle, kind="general", adjoint=self.adjoint)
         matrix = given(check_finite=check_finite, ordered=True)
         of = self.matching_pattern(matrix), self, progress
         return Factor(*of, singular, precision, memory)
+
+    def _values_there(self, A: Untyped) -> tuple[Untyped, StoredOrder] | None:
+        try:
+            return self.engine.values_there(A)
+        except MemoryError:  # which the factorization answers for
+            return None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the analysis to a file, for `load` in another process or on another machine.

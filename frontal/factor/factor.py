@@ -20,6 +20,7 @@ from .condition import reciprocal_condition
 from .inertia import Inertia, inertia
 from .lifecycle import Numbers
 from .mixed import require_double, require_refinement
+from .policy import ValuesThere
 from .renewal import new_values
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Factor(Versioned):
 
     def __init__(
         self,
-        matrix: Canonical,
+        given: Canonical | ValuesThere,
         analysis: Analyzed,
         progress: Progress | None = None,
         singular: str = "raise",
@@ -48,10 +49,11 @@ class Factor(Versioned):
         memory: str | float = "auto",
     ) -> None:
         if precision == "mixed":
-            require_double(matrix.dtype)
-        self._order = matrix.order  # None: by columns
+            require_double(given.dtype)
+        self._order = given.order  # None: by columns
         self._numbers = Numbers(analysis, None, singular, precision, required_memory(memory))
-        self._numbers.factorize(analysis.kept(matrix), progress)
+        kept = analysis.kept(given) if isinstance(given, Canonical) else given
+        self._numbers.factorize(kept, progress)
 
     def solve(
         self, b: Any, trans: str = "N", *, refine: int | None = None, return_info: bool = False
@@ -379,8 +381,7 @@ class Factor(Versioned):
     def free(self) -> None:
         """Give the memory of the factor and of the values back; later use is an error.
 
-        A factor on the GPU gives it to CuPy's pool. A factor that is not freed keeps it for as long
-        as anything refers to it; in a ``with`` block it is freed at the end.
+        A factor on the GPU gives it to CuPy's pool. In a ``with`` block it is freed at the end.
         """
         self._numbers.free()
 

@@ -24,6 +24,7 @@ from ..protocol import DelayFailure, NumericFactor, PivotFailure, Progress
 from ..symbolic.amended import moved_up, taken_over_last
 from ..symbolic.scaling import Scaling, Wanted, scaling_of
 from ..symmetry import check_promise
+from ..values import StoredOrder
 from .analyzed import Analyzed
 from .extract import row_at
 from .mixed import ImpreciseError, require_range, single
@@ -46,10 +47,13 @@ class ValuesThere(NamedTuple):
         By columns.
     check_finite : bool
         Refuse NaN and infinity.
+    order : StoredOrder, optional
+        In which they were given.
     """
 
     array: Untyped
     check_finite: bool
+    order: StoredOrder | None = None
 
     @property
     def dtype(self) -> np.dtype:

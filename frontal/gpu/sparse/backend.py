@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._typing import Untyped
 from ...errors import FactorMemoryError
 from ...matrix import Canonical
 from ...memory import Memory
@@ -18,9 +19,11 @@ from ...protocol import HostFactor, NumericFactor, PivotFailure, Progress
 from ...symbolic.matching import Matching
 from ...symbolic.scaling import Scaling, Wanted, scaling_of
 from ...symbolic.symbolic import Symbolic
+from ...values import StoredOrder
 from ..runtime import device as devices
 from ..runtime.array import Array
 from ..runtime.device import Device
+from ..runtime.jit import SCALARS
 from . import storage
 from .entries import Entries
 from .factor import GpuFactor
@@ -57,6 +60,7 @@ class GpuBackend:
         self.symbolic, self.device = symbolic, self._device.name
         self.expected: Ahead[Pattern] | None = None
         self._streamed: dict[np.dtype, StreamedPattern] = {}  # the last of each scalar type
+        self._room_for: tuple[np.dtype, np.dtype] | None = None  # while that is being taken
 
     @cached_property
     def pattern(self) -> Pattern:
@@ -122,6 +126,7 @@ class GpuBackend:
         try:
             yield
         except BaseException as error:
+            self._room_for = None
             for pattern in (self.pattern, *self._streamed.values()):
                 pattern.finish()
             if isinstance(error, MemoryError) and not isinstance(error, FactorMemoryError):
@@ -138,6 +143,9 @@ class GpuBackend:
 
     def _within(self, dtype: np.dtype, values: np.dtype, memory: Memory) -> Pattern:
         """The fronts as they fit into a given memory; raise if they do not, before any is taken."""
+        if self._room_for == (dtype, values):
+            self._room_for = None
+            return self.pattern
         of = self.symbolic, self.pattern, dtype, values
         found = within(*of, memory, *self._state_of_device())
         if isinstance(found, StreamedPattern):
@@ -216,6 +224,18 @@ class GpuBackend:
     def values_on_host(self, values: Array) -> np.ndarray:
         """See `protocol.Backend`."""
         return self._device.download(values)
+
+    def values_there(self, A: Untyped) -> tuple[Array, StoredOrder] | None:
+        """See `protocol.Backend`."""
+        if not hasattr(A, "format") or A.dtype not in SCALARS:
+            return None
+        dtype = np.dtype(A.dtype)
+        with self._telling(dtype, dtype):
+            self._begin(dtype, dtype, "device")  # before any memory is taken
+            order = StoredOrder.by_columns(self.symbolic.indices.size)
+            found = self.entries.values_of(A, order)
+            self._room_for = None if found is None else (dtype, dtype)
+            return found
 
     def restored(
         self, factor: HostFactor, matrix: Canonical, scaling: Scaling | None

@@ -115,7 +115,7 @@ class Entries:
         """
         if order.is_of(A):
             values, found = np.asarray(A), None if order.triangle else order
-        elif is_sparse(A) and A.format in ("csc", "csr") and A.data.size == self.nnz:
+        elif is_sparse(A) and A.format in ("csc", "csr") and self._may_be_pattern(A):
             values, found = A.data, StoredOrder(A.format, (self.nnz,))
         else:
             return None, None
@@ -126,6 +126,9 @@ class Entries:
         if is_sparse(A) and not self._is_pattern(A):  # while values are on their way
             return None, None
         return there, found
+
+    def _may_be_pattern(self, A: Sparse) -> bool:
+        return A.shape == (self.n, self.n) and A.data.size == self.nnz
 
     def _is_pattern(self, A: Sparse) -> bool:
         """Whether a matrix on the host has this pattern, entry for entry; one by rows, if it is

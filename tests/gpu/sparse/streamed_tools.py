@@ -1,5 +1,7 @@
 """Factors by segments on an emulated device: matrices, and fronts of every kind."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -37,7 +39,7 @@ def choosing(devices, monkeypatch):
         return device
 
     monkeypatch.setattr(frontal.gpu, "available", lambda: True)
-    monkeypatch.setattr(backends, "Pattern", lambda *of: Pattern(*of, small=32, fewest=1))
+    monkeypatch.setattr(backends, "Pattern", partial(Pattern, small=32, fewest=1))
     monkeypatch.setattr(solve_tasks, "_WARPS", 0)  # small ones in solves, too
     monkeypatch.setattr(solve_tasks, "_SMALL_ENTRIES", 600)
     monkeypatch.setattr(schedules, "_EPOCH", 2)

@@ -143,7 +143,7 @@ class GpuBackend:
 
     def _within(self, dtype: np.dtype, values: np.dtype, memory: Memory) -> Pattern:
         """The fronts as they fit into a given memory; raise if they do not, before any is taken."""
-        if self._room_for == (dtype, values):
+        if self._room_for == (dtype, values) and memory in ("auto", "device"):
             self._room_for = None
             return self.pattern
         of = self.symbolic, self.pattern, dtype, values

@@ -232,8 +232,8 @@ def _storage(
     if available is not None and required > available:
         raise FactorMemoryError(required, available)
     try:
-        first = np.empty(max(1, panels + room), dtype) if first is None else first
-        return first, np.empty(max(1, blocks), dtype) if second is None else second
+        first = _memory(panels + room, dtype) if first is None else first
+        return first, _memory(blocks, dtype) if second is None else second
     except MemoryError as error:
         raise FactorMemoryError.of(error, required) from error
 
@@ -245,6 +245,11 @@ def _fits(array: np.ndarray | None, size: int, dtype: np.dtype) -> bool:
 def _available(required: int) -> int | None:
     """Bytes that the system has left; None for so few that this is no matter."""
     return available_memory() if required > _UNCHECKED_BYTES else None
+
+
+def _memory(size: int, dtype: np.dtype) -> np.ndarray:
+    """So many entries, which are to be written; of none a zero, which has an address."""
+    return np.empty(size, dtype) if size else np.zeros(1, dtype)
 
 
 def _spare(entries: int, dtype: np.dtype) -> int:

@@ -111,7 +111,7 @@ def test_it_is_looked_at_where_the_factor_is(device, traffic):  # noqa: F811
     factor = frontal.factorize(s, backend="gpu")
     values = put(device, 2 * s.data)
     factor.refactorize(values)
-    forget(traffic)
+    forget(traffic, factor)
     factor.refactorize(values)
     assert traffic["up"] == []
     assert traffic["down"] == [14]

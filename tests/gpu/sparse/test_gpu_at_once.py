@@ -97,7 +97,7 @@ def test_little_is_done_for_a_solution(device, traffic):  # noqa: F811
     for given, moved in ((put(device, b), []), (b, [81])):
         for _ in range(3):
             factor.solve(given)
-        forget(traffic)
+        forget(traffic, factor)
         factor.solve(given)
         assert traffic["up"] == moved
         assert sorted(traffic["down"]) == [5] * (not device.cuda) + moved

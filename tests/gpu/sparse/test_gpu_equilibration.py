@@ -163,7 +163,7 @@ def test_factors_have_one_scaling_from_everywhere(device, traffic, kind, dtype):
     for turn, (values, on_device) in enumerate([(b, False), (c, True), (a, False), (b, True)]):
         here.refactorize(values)
         new = put(device, values.data) if on_device else values.data
-        forget(traffic)
+        forget(traffic, there)
         there.refactorize(new)
         if turn > 1:  # graphs
             assert traffic["down"] == [2, 14] * (not device.cuda)

@@ -188,6 +188,10 @@ def main() -> None:
     backends = asked.backends.split(",") if asked.backends else found
     warnings.simplefilter("error", frontal.PerformanceWarning)
     about = {"machine": machine(), "versions": versions(), "commit": commit(), "date": now()}
+    if "gpu" in backends:
+        import gpu_worker
+
+        about["gpu"] = gpu_worker.Worker().about()
     print(json.dumps({"about": about}), flush=True)
     for case in asked.cases:
         name, count = case.split("x")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from harness import RESULTS, load, origin
 
-SPARSE = RESULTS / "gpu.jsonl"
+SPARSE, H100 = RESULTS / "gpu.jsonl", RESULTS / "gpu_h100.jsonl"
 SOLVERS = ("frontal", "cudss", "cudss-same", "cupyx")
 PHASES = {"refactor": "refactor", "solve1": "solve"}  # those that have aims, and their titles
 

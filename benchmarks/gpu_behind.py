@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gpu_aims import SPARSE, Results, figure, markdown, mean
+from gpu_aims import H100, SPARSE, Results, figure, markdown, mean
 from harness import load, origin
 
 NOTE = (
@@ -118,14 +118,30 @@ def results(path: Path = SPARSE) -> Results | None:
     return found[0] if found else None
 
 
-def sections(path: Path = SPARSE) -> dict[str, str]:
-    """Return the part of the report by heading; none without results of cuDSS."""
-    found = _results(path)
-    if not found:
-        return {}
-    table = markdown(from_scratch(found[0]))
-    parts = [table, NOTE, behind(found[0])]
-    return {"Sparse systems on a GPU: from scratch": "\n\n".join(parts)}
+def sections(path: Path = SPARSE, other: Path = H100) -> dict[str, str]:
+    """Return the parts of the report by heading; none without results of cuDSS."""
+    made = {}
+    for name, of in (("from scratch", path), ("from scratch on an H100", other)):
+        found = _results(of)
+        if found:
+            parts = [markdown(from_scratch(found[0])), NOTE, behind(found[0]), _origin(found[0])]
+            made[f"Sparse systems on a GPU: {name}"] = "\n\n".join(parts)
+    return made
+
+
+def _records(results: Results) -> list[dict[str, Any]]:
+    found = [results.record(c, s) for c in cases(results) for s in ("frontal", "cudss")]
+    return [record for record in found if record]
+
+
+def device(results: Results) -> str:
+    """Return what the last record was measured on, and when."""
+    last = max(_records(results), key=lambda r: r["date"])
+    return f"{last['gpu'].get('device', '')} ({last['date'][:10]})"
+
+
+def _origin(results: Results) -> str:
+    return f"{device(results)}; {origin(_records(results))}."
 
 
 def readme(path: Path = SPARSE) -> str:
@@ -134,10 +150,7 @@ def readme(path: Path = SPARSE) -> str:
     if not found:
         return "No results yet."
     results, _ = found
-    records = [results.record(c, s) for c in cases(results) for s in ("frontal", "cudss")]
-    device = max((r for r in records if r), key=lambda r: r["date"])["gpu"].get("device", "")
-    told = f"{device}; {origin(r for r in records if r)}."
-    return "\n\n".join([markdown(short(results)), NOTE, behind(results), told])
+    return "\n\n".join([markdown(short(results)), NOTE, behind(results), _origin(results)])
 
 
 if __name__ == "__main__":

@@ -12,12 +12,13 @@ import os
 import re
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import gpu_behind
 import readme_chart
 import report
-from gpu_aims import SPARSE, figure, markdown, mean
+from gpu_aims import H100, SPARSE, Results, figure, markdown, mean
 
 ROOT = Path(__file__).resolve().parents[1]
 GALLERY = ROOT / "docs" / "static" / "gallery.png"
@@ -31,20 +32,30 @@ def benchmarks() -> str:
     return "\n\n".join(found[name] for name in names) or "No results yet."
 
 
-def cudss(path: Path = SPARSE) -> str:
+def cudss(paths: Sequence[Path] = (H100, SPARSE)) -> str:
     """Return what is compared with cuDSS: means, ranges, and on how many problems it is behind."""
-    found = gpu_behind.results(path)
-    if not found:
+    devices = [found for found in map(gpu_behind.results, paths) if found]
+    if not devices:
         return "No results yet."
-    rows = [["on one H200, double precision", "geometric mean", "range", "problems", "behind on"]]
-    for name, title, _ in gpu_behind.MEASURES:
-        known = [gpu_behind.ratio(found, case, name) for case in gpu_behind.cases(found)]
-        ratios = sorted(x for x in known if x)
-        if ratios:
-            span = f"{figure(ratios[0])} to {figure(ratios[-1])}"
-            behind = str(sum(x > 1 for x in ratios))
-            rows.append([title, figure(mean(ratios)), span, str(len(ratios)), behind])
-    return markdown(rows)
+    header = ["double precision"]
+    for found in devices:
+        header += [gpu_behind.device(found), "range", "behind on"]
+    rows = [
+        [title, *(cell for found in devices for cell in _beside(found, name))]
+        for name, title, _ in gpu_behind.MEASURES
+    ]
+    return markdown([header, *rows])
+
+
+def _beside(results: Results, measure: str) -> list[str]:
+    """The mean of a measure's ratios, their range, and how many are above 1."""
+    known = [gpu_behind.ratio(results, case, measure) for case in gpu_behind.cases(results)]
+    ratios = sorted(x for x in known if x)
+    if not ratios:
+        return ["–"] * 3
+    behind = sum(x > 1 for x in ratios)
+    span = f"{figure(ratios[0])} to {figure(ratios[-1])}"
+    return [figure(mean(ratios)), span, f"{behind} of {len(ratios)}"]
 
 
 def chart() -> str:

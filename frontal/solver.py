@@ -99,7 +99,7 @@ class Solver:
     Raises
     ------
     ValueError
-        For a `kind`, `singular`, `precision` or `memory` that there is not.
+        For a ``kind``, ``singular``, ``precision`` or ``memory`` that there is not.
 
     See Also
     --------

@@ -344,14 +344,14 @@ def test_cudss_from_scratch_keeps_its_handle(monkeypatch):
     Host.xp.zeros_like = staticmethod(np.zeros_like)
     samples = {}
     solver = gpu_scratch.CuDSS(A, kind, Host(), 4)
-    found = gpu_scratch.measure(solver, np.ones(25), Host(), samples, 2)
+    found = gpu_scratch.measure(solver, np.ones(25), Host(), samples, 1)
     assert made == ["handle"]
     assert found["factor_memory"] == 7
     assert all(s.options["handle"] == 5 and s.options["threads"] == 4 for s in solvers)
     assert (solvers[0].options["half"].toarray() == np.triu(A.toarray())).all()
     assert solvers[1].calls == ["analyze", "factorize", "solve", "get", "close"]
     assert {k: len(v) for k, v in samples.items()} == dict.fromkeys(
-        ("scratch", "scratch_analysis", "scratch_factor", "scratch_solve"), 2
+        ("scratch", "scratch_analysis", "scratch_factor", "scratch_solve"), 1
     )
 
 
@@ -373,10 +373,10 @@ def test_where_ours_is_behind(tmp_path):
         record("p3d:50", "frontal", 2, 0.2, dtype="s"),  # without a rival
     ]
     path = tmp_path / "gpu.jsonl"
-    assert gpu_behind.sections(path) == {}
+    assert gpu_behind.sections(path, path) == {}
     assert gpu_behind.readme(path) == "No results yet."
     path.write_text("\n".join(map(json.dumps, rows)))
-    (body,) = gpu_behind.sections(path).values()
+    (body,) = gpu_behind.sections(path, path.with_name("none")).values()
     assert "| p2d:300 | d | 900 | 3.00 | 1.00 | 3.00 | 1.50 | 0.500 | 3.00 | 900 | 300 |" in body
     assert "| p3d:50 | d | 900 | – | – | – |" in body
     assert "Behind cuDSS in from scratch (1 of 2 problems): p2d:300 3.00x." in body

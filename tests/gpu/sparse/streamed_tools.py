@@ -39,6 +39,7 @@ def choosing(devices, monkeypatch):
         return device
 
     monkeypatch.setattr(frontal.gpu, "available", lambda: True)
+    monkeypatch.setattr(frontal.gpu.runtime.device, "at_work", lambda: False)  # else ahead of it
     monkeypatch.setattr(backends, "Pattern", partial(Pattern, small=32, fewest=1))
     monkeypatch.setattr(solve_tasks, "_WARPS", 0)  # small ones in solves, too
     monkeypatch.setattr(solve_tasks, "_SMALL_ENTRIES", 600)

@@ -133,7 +133,7 @@ def test_fronts_above_raised_ones_come_later():
 
 
 def test_tops_of_trees_are_staggered_where_that_saves_memory(monkeypatch):
-    plan = frontal.analyze(poisson3d(16), kind="spd", ordering="dissection").plan
+    plan = frontal.analyze(poisson3d(16), kind="spd", ordering="dissection", backend="cpu").plan
     k, m = np.diff(plan.start).astype(int), np.diff(plan.pointer)
     none, taken = np.zeros_like(k), []
     sizes = Parts(k * (k + 2 * m), contribution_entries(m, LU), none, none)

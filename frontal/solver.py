@@ -13,7 +13,7 @@ from .api import analyze
 from .factor.analysis import Analysis
 from .factor.factor import Factor
 from .factor.mixed import require_precision
-from .factor.verdict import Verdict
+from .factor.verdict import require_singular
 from .matrix import canonical, require_kind
 from .memory import required_memory
 from .reuse import same_bits
@@ -146,7 +146,7 @@ class Solver:
     ) -> None:
         require_kind(kind)
         require_precision(precision)
-        Verdict(singular)  # raises for what it does not know
+        require_singular(singular)
         self._refine = refine
         self._given = {"check_finite": check_finite, "triangle": triangle}
         self._analyzed = {"kind": kind, "ordering": ordering, "backend": backend, "reuse": reuse}

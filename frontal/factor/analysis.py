@@ -14,6 +14,7 @@ from . import analysis_file
 from .analyzed import Analyzed
 from .factor import Factor
 from .policy import ValuesThere
+from .verdict import require_singular
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -106,6 +107,7 @@ class Analysis(Analyzed):
         >>> bool(np.allclose(factor.solve(A @ np.full(100, 4.0)), 1))
         True
         """
+        require_singular(singular)  # before values are on their way
         plain = triangle is None and precision == "full" and memory in ("auto", "device")
         there = self._values_there(A) if plain else None
         if there is not None:  # what is to be looked at is looked at there

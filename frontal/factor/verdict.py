@@ -27,6 +27,17 @@ _CONSISTENT = 1000  # roundings; a larger part of b outside of the range of A is
 _FIXES = 2
 
 
+def require_singular(singular: str) -> None:
+    """Refuse what is nothing to be done about a singular matrix.
+
+    Raises
+    ------
+    ValueError
+    """
+    if singular not in SINGULAR:
+        raise ValueError(f"singular is {singular!r}; choose 'raise', 'warn' or 'allow'")
+
+
 @dataclass
 class Verdict:
     """What is known of how near a factorized matrix is to a singular one.
@@ -53,8 +64,7 @@ class Verdict:
     regular: bool = False
 
     def __post_init__(self) -> None:
-        if self.singular not in SINGULAR:
-            raise ValueError(f"singular is {self.singular!r}; choose 'raise', 'warn' or 'allow'")
+        require_singular(self.singular)
 
     def copy(self) -> Verdict:
         """For a copy of the factor."""

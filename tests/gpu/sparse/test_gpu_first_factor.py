@@ -49,6 +49,16 @@ def test_values_of_the_device_stay_there(device, traffic):  # noqa: F811
     assert same(factor, frontal.factorize(a, kind="general", backend="gpu"))
 
 
+@pytest.mark.parametrize("option", ["singular", "precision", "memory"])
+def test_no_value_moves_for_a_choice_that_there_is_not(device, traffic, option):  # noqa: F811
+    a = matrix("spd", "f8")
+    analysis = frontal.analyze(a, backend="gpu")
+    traffic["up"].clear()
+    with pytest.raises(ValueError, match=f"{option} is 'some'; choose"):
+        analysis.factorize(a, **{option: "some"})
+    assert not traffic["up"]
+
+
 def test_later_changes_are_not_seen(device):
     a = matrix("spd", "f8")
     factor = frontal.analyze(a, backend="gpu").factorize(a)

@@ -76,9 +76,8 @@ def compiled(
 ) -> Report:
     """Compile a kernel file as the package does, for ``sm_<architecture>``."""
     options = [
-        *jit.nvrtc_options(np.dtype(dtype), dict(constants)),
+        *jit.device_options(name, np.dtype(dtype), dict(constants)),
         f"-arch=sm_{architecture}",
-        "-ftz=true",  # as CuPy adds
         "--ptxas-options=-v",
     ]
     code, log, cubin = _compile(source(name, whole), name, options)

@@ -83,7 +83,8 @@ SPILLED = {  # a few bytes of addresses, touched at most once a slice of operand
     ("front_forward_small.cu", "f8", 90, (*LDL.items(), ("RESIDENTS", 4))): 240,
     ("front_tiles.cu", "f8", 90, (*LDL.items(), ("PERTURB", 1))): 192,  # around calls
     ("front_backward_small.cu", "f8", 90, (("WIDTH", 8),)): 96,
-    **{("front_tiles.cu", "f8", arch, ()): 80 for arch in ARCHITECTURES},  # around calls
+    **{("front_tiles.cu", "f8", arch, ()): 80 for arch in (80, 90)},  # around calls
+    ("front_tiles.cu", "f8", 100, ()): 148,  # by an NVRTC before 13.5
     ("labrd.cu", "f8", 80, ()): 24,
     ("labrd.cu", "f8", 100, ()): 60,
     ("gebrd.cu", "f8", 80, ()): 40,  # around calls, eight reads under way in each
@@ -95,7 +96,7 @@ SPILLED = {  # a few bytes of addresses, touched at most once a slice of operand
     ("qr.cu", "f8", 90, ()): 56,  # around the calls that divide
     **{("getrf_left.cu", "f8", arch, ()): 140 for arch in ARCHITECTURES},  # 512 threads: 128 each
     ("getrf_update.cu", "f8", 80, ()): 40,
-    ("getrf_update.cu", "f8", 100, ()): 40,
+    ("getrf_update.cu", "f8", 100, ()): 96,
 }
 MAIN = ("f8", 90)
 CASES = [

@@ -102,8 +102,11 @@ def nvrtc_options(dtype: np.dtype, constants: Mapping[str, int] | None = None) -
     return (*options(dtype, constants), "-default-device")
 
 
-# they scale what they read, so that subnormal numbers count
-_ANY_SIZE = frozenset({"qr.cu", "jacobi.cu", "bdsqr.cu"})
+# they scale what they read, or read A and b as they were given, so that subnormal numbers count
+_ANY_SIZE = frozenset(
+    {"qr.cu", "jacobi.cu", "bdsqr.cu"}
+    | {"equilibrate.cu", "system.cu", "condition.cu", "front_looks.cu", "front_trees.cu"}
+)
 
 
 def device_options(

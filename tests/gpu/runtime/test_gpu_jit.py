@@ -73,6 +73,16 @@ def test_options_name_the_scalar_and_the_constants(dtype, scalar):
     assert chosen[-2:] == ("-DBLOCK=8", "-DTILE=64")
 
 
+@pytest.mark.parametrize(
+    "name, flushes",
+    [("front_tiles.cu", True), ("dense/gemm.cu", True), ("dense/qr.cu", False)]
+    + [(name, False) for name in ("equilibrate.cu", "system.cu", "condition.cu", "front_looks.cu")],
+)
+def test_what_reads_numbers_of_any_size_keeps_subnormal_ones(name, flushes):
+    chosen = jit.device_options(name, np.dtype(np.float32))
+    assert f"-ftz={str(flushes).lower()}" in chosen
+
+
 def test_one_matrix():
     a = np.empty((5, 3), order="F")
     batch = Batch.of(HostDevice(), a)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._typing import MatrixLike
+from .backends import waken
 from .errors import FactorMemoryError
 from .factor.analysis import Analysis
 from .factor.factor import Factor
@@ -265,6 +266,7 @@ def _analyzed(
     """The analysis of a matrix, from before for a small one about which nothing was chosen."""
     chosen = (backend, reuse, progress) != ("auto", 1, None)
     if matrix.n > _SMALL or chosen or not isinstance(ordering, str) or ordering != "auto":
+        waken(backend, matrix.method, matrix.dtype, matrix.n)
         return _analyze(matrix, kind, ordering, backend, reuse, progress)
     return _analyses.of(matrix, "auto", kind == "auto" and matrix.method.one_triangle)
 

@@ -16,9 +16,12 @@ from .gpu.runtime.limits import H200
 from .gpu.sparse.backend import GpuBackend
 from .gpu.sparse.footprint import on_device_like
 from .gpu.sparse.lookahead import Lookahead
+from .gpu.sparse.prepared import begin_kernels
 from .gpu.sparse.within import told
 from .machine import MACHINES, thread_count
 from .memory import Memory
+from .method import Method
+from .parts import Ahead
 from .protocol import Backend
 from .symbolic.symbolic import Symbolic
 
@@ -116,6 +119,27 @@ def lookahead(name: str, dtype: np.dtype) -> Lookahead | None:
     except Exception:  # in a process that was forked, say: the factorization will tell
         return None
     return Lookahead(device, lambda flops: chosen(flops) == "gpu", dtype)
+
+
+def least_flops(n: int) -> float:
+    """Operations of a factorization of this order at least, as for a grid in the plane."""
+    return 10.0 * n**1.5
+
+
+def waken(name: str, method: Method, dtype: np.dtype, n: int) -> Ahead[None] | None:
+    """Begin with the GPU and its kernels on a thread, where it is taken and was not used before.
+
+    For who factorizes as soon as a matrix of order n is analyzed. What fails is told there.
+    """
+    if devices.at_work() or chooser(name, dtype)(least_flops(n)) == "cpu":
+        return None
+    return Ahead(partial(_wakened, method, dtype))
+
+
+def _wakened(method: Method, dtype: np.dtype) -> None:
+    device = devices.device_of()
+    device.free_memory()  # which makes the context
+    begin_kernels(device, method, dtype)
 
 
 def expect(owner: object, symbolic: Symbolic, begun: Lookahead) -> None:

@@ -1,6 +1,6 @@
 """Processes that compile beside the first call: Numba holds one lock, so that threads gain nothing.
 
-Where nothing is compiled yet for a kind of system, up to four processes compile what
+Where nothing is compiled yet for a kind of system, up to eight processes compile what
 `signatures` lists for it, what is at the bottom of the longest chain of callers first. Together
 with this process they share one folder of compiled code, and `Claims`: this process loads what is
 there, waits for what another one is compiling, and compiles the rest. Nothing depends on them.
@@ -27,7 +27,7 @@ from . import _claims, _jit
 from ._claims import DONE, mark_of
 from .machine import available_memory, thread_count
 
-MOST = 4
+MOST = 8
 _BYTES = 4 * 10**8  # of memory that a process takes
 _ABANDONED = 120.0  # seconds after which another process may compile what one has begun
 _CODE = "import sys; sys.path[:] = sys.argv[1:]; from frontal import _helper; _helper.alone()"
@@ -68,7 +68,7 @@ def compile_for(backend: str, what: str, dtype: np.dtype | None = None) -> None:
     ----------
     backend : {"cpu", "gpu"}
     what : str
-        Name of a method, or ``"dissection"``.
+        Name of a method, ``"dissection"`` or ``"layers"``.
     dtype : numpy.dtype, optional
     """
     asked = backend, what, dtype

@@ -29,13 +29,13 @@ from frontal.signatures import Item, Table, UnknownTypeError, known, write
 from .emulation.device import COMPILER, EmulatedDevice
 
 DTYPES = ("float64", "complex128", "float32", "complex64")
-TASKS = {task.name: task for task in (warm.DISSECTION, *warm.tasks(DTYPES, ["cpu", "gpu"]))}
+TASKS = {task.name: task for task in (*warm.ORDERINGS, *warm.tasks(DTYPES, ["cpu", "gpu"]))}
 RECORD = "--record"
 
 
 def solve(task: warm.Task) -> None:
     """Do what a user does first with a system of a kind."""
-    if task == warm.DISSECTION:
+    if task in warm.ORDERINGS:
         warm.run(task)
         return
     A = warm._matrix(task)
@@ -104,7 +104,12 @@ def read(kind: str) -> list[Any]:
     table, items = known()
     mine = [k for k, item in enumerate(items) if kind in item.kinds]
     if not mine:
-        systems = {name for item in items for name in item.kinds if name != warm.DISSECTION.name}
+        systems = {
+            name
+            for item in items
+            for name in item.kinds
+            if name not in {task.name for task in warm.ORDERINGS}
+        }
         mine = [k for k, item in enumerate(items) if systems <= {*item.kinds}]
     places = {k: place for place, k in enumerate(mine)}
     rows = [

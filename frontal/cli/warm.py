@@ -2,7 +2,8 @@
 
 Numba holds one lock while it compiles, so that threads gain nothing: each method and scalar type is
 compiled by a process, which factorizes and solves a small system of its kind. What all of them need
-of the analysis comes first, and beside it nested dissection, which takes longest.
+of the analysis comes first, and beside it nested dissection, which takes longest, and what many
+threads do with a large grid.
 """
 
 from __future__ import annotations
@@ -31,13 +32,23 @@ from ..ordering import metis, order
 from ..ordering.components import Components
 from ..ordering.dissection.dissect import Run
 from ..ordering.graph import adjacency
-from ..problems import convdiff3d, kkt, permuted, poisson3d, stokes2d, turned, zero_diagonal
+from ..problems import (
+    convdiff3d,
+    kkt,
+    permuted,
+    poisson2d,
+    poisson3d,
+    stokes2d,
+    turned,
+    zero_diagonal,
+)
 from ..protocol import Progress
 from . import show
 
 _SIZE = 9  # of a cube whose largest front is no small one to a GPU
 _CUT = 11  # of one that layers cut
 _SHARED = 44  # of a cube whose graph several threads dissect together
+_PLANE, _THREADS = 260, 4  # of a square that many threads analyze in parts
 _WIDTHS = (1, 2, 4, 8)  # numbers of right-hand sides for which kernels differ
 _BYTES = 8 * 10**8  # of memory that a process takes
 _LONGEST = (LDLH, LDLT, LU, CHOLESKY)  # to compile first
@@ -58,6 +69,8 @@ class Task(NamedTuple):
 
 ANALYSIS = Task("cpu", "analysis", "")
 DISSECTION = Task("cpu", "dissection", "")
+LAYERS = Task("cpu", "layers", "")
+ORDERINGS = (DISSECTION, LAYERS)
 
 
 def tasks(dtypes: Sequence[str], backends: Sequence[str]) -> list[Task]:
@@ -111,24 +124,25 @@ def warm(
         gpu.require()
     devices = [] if backend == "cpu" else gpu.devices()
     later = tasks(dtypes, ["cpu", "gpu"] if devices else ["cpu"])
-    count = min(jobs or _jobs(), 1 + len(later))
+    count = 1 + len(ORDERINGS) + len(later)
+    processes = min(jobs or _jobs(), count - 1)
     seconds: dict[str, float] = {}
 
     def done(task: Task, taken: float) -> None:
         seconds[task.name] = taken
         if progress:
-            progress("compiling", len(seconds), 2 + len(later))
+            progress("compiling", len(seconds), count)
 
     if progress:
-        progress("compiling", 0, 2 + len(later))
-    kinds = [task.name for task in (DISSECTION, *later)]
-    if count > 1:
-        helpers.compile_all(kinds, count)
-    (_one_by_one if count == 1 else _side_by_side)(later, count, done)
+        progress("compiling", 0, count)
+    kinds = [task.name for task in (*ORDERINGS, *later)]
+    if processes > 1:
+        helpers.compile_all(kinds, processes)
+    (_one_by_one if processes == 1 else _side_by_side)(later, processes, done)
     helpers.mark(kinds)
     files = [path.stat().st_size for path in _jit._FOLDER.glob("*.nbc")]
     report = {"folder": str(_jit._FOLDER), "files": len(files), "bytes": sum(files)}
-    report |= {"devices": devices, "processes": count, "tasks": seconds}
+    report |= {"devices": devices, "processes": processes, "tasks": seconds}
     return {**report, "seconds": time.perf_counter() - began}
 
 
@@ -152,7 +166,7 @@ def _jobs() -> int:
 
 
 def _one_by_one(later: list[Task], _: int, done: Callable[[Task, float], None]) -> None:
-    for task in (ANALYSIS, DISSECTION, *later):
+    for task in (ANALYSIS, *ORDERINGS, *later):
         done(task, run(task))
 
 
@@ -160,7 +174,7 @@ def _side_by_side(later: list[Task], count: int, done: Callable[[Task, float], N
     started = multiprocessing.get_context("spawn")  # a fork would have locks of other threads
     with ProcessPoolExecutor(count, started, _alone) as pool:
         waiting: dict[Future[float], Task] = {
-            pool.submit(run, task): task for task in (ANALYSIS, DISSECTION)
+            pool.submit(run, task): task for task in (ANALYSIS, *ORDERINGS)
         }
         try:
             while waiting:
@@ -191,6 +205,8 @@ def run(task: Task) -> float:
             _analyses()
         elif task == DISSECTION:
             _dissections()
+        elif task == LAYERS:
+            _layers()
         else:
             _systems(task)
     return time.perf_counter() - began
@@ -202,6 +218,19 @@ def _dissections() -> None:
     order(poisson3d(_CUT), "layers")
     with Run(Components(adjacency(poisson3d(_SHARED))), threads=2) as run:
         run.result()
+
+
+def _layers() -> None:
+    """Analyze a large grid as many threads do."""
+    asked = os.environ.get("FRONTAL_NUM_THREADS")
+    os.environ["FRONTAL_NUM_THREADS"] = str(_THREADS)
+    try:
+        analyze(poisson2d(_PLANE), backend="cpu")
+    finally:
+        if asked is None:
+            del os.environ["FRONTAL_NUM_THREADS"]
+        else:
+            os.environ["FRONTAL_NUM_THREADS"] = asked
 
 
 def _analyses() -> None:

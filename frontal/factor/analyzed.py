@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import helpers
-from ..backends import chooser, engine, expect, lookahead, memory_on_device, resolved
+from ..backends import chooser, engine, expect, least_flops, lookahead, memory_on_device, resolved
 from ..cached import cached_property
 from ..cpu.layout import footprint, refuse_beyond
 from ..machine import thread_count
@@ -114,8 +114,7 @@ class Analyzed(Versioned):
         """
         clock, method = Clock(progress), method or matrix.method
         chosen = chooser(backend, matrix.dtype)
-        least = 10.0 * matrix.n**1.5  # operations, as for a grid in the plane
-        helpers.compile_for(chosen(least), method.name, matrix.dtype)
+        helpers.compile_for(chosen(least_flops(matrix.n)), method.name, matrix.dtype)
         ahead = lookahead(backend, matrix.dtype)
         begin = None if ahead is None else ahead.fronts
         found = kept_phase(matrix, method, choices, chosen, clock, begin)

@@ -31,7 +31,7 @@ def compiled():
     return {(d.py_func.__module__, d.py_func.__qualname__, s) for d in found for s in d.overloads}
 
 warnings.simplefilter("ignore")
-for task in (warm.ANALYSIS, warm.DISSECTION, *warm.tasks(["float64", "complex128"], ["cpu"])):
+for task in (warm.ANALYSIS, *warm.ORDERINGS, *warm.tasks(["float64", "complex128"], ["cpu"])):
     warm.run(task)
 before = compiled()
 assert len(before) > 50
@@ -70,7 +70,8 @@ def test_processes_beside_each_other():
                command=("-m", "frontal.warm"))  # fmt: skip
     report = json.loads(done.stdout)
     assert report["tasks"].keys() == {
-        "cpu analysis", "cpu dissection", *(f"cpu {m} float64" for m in ("ldlt", "lu", "cholesky"))
+        "cpu analysis", "cpu dissection", "cpu layers",
+        *(f"cpu {m} float64" for m in ("ldlt", "lu", "cholesky")),
     }  # fmt: skip
     assert report["folder"] == str(_jit._FOLDER)
     assert report["files"] > 100
@@ -87,9 +88,9 @@ def test_one_process_and_kernels(monkeypatch, capsys):
     report = warm.warm(["complex64"], jobs=1, progress=lambda *of: told.append(of))
     methods = [f"{m} complex64" for m in ("ldlh", "ldlt", "lu", "cholesky")]
     there = [f"{backend} {m}" for backend in ("gpu", "cpu") for m in methods]
-    assert ran == ["cpu analysis", "cpu dissection", *there] == [*report["tasks"]]
-    assert told == [("compiling", k, 10) for k in range(11)]
-    assert marked == [["cpu dissection", *there]]
+    assert ran == ["cpu analysis", "cpu dissection", "cpu layers", *there] == [*report["tasks"]]
+    assert told == [("compiling", k, 11) for k in range(12)]
+    assert marked == [["cpu dissection", "cpu layers", *there]]
     assert commands.main(["warm", "--jobs", "1", "--dtypes", "float32"]) == 0
     shown = capsys.readouterr().out
     assert "gpu lu float32" in shown

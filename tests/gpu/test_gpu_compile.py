@@ -149,9 +149,7 @@ def taken(method, dtype, arch):
     """Kernel files and their constants, as a first factorization on a small device takes them."""
     limits, found = SMALL[arch], []
     device = SimpleNamespace(limits=limits, begin=lambda files, _: found.extend(files))
-    schedule = SimpleNamespace(small=np.ones(1, bool))
-    pattern = SimpleNamespace(method=method, device=device, schedule=schedule)
-    begin_kernels(pattern, np.dtype(dtype))
+    begin_kernels(device, method, np.dtype(dtype))
     return [
         (file, dtype, arch, tuple(sorted((dict(given) | limits.constants).items())))
         for file, given in found

@@ -7,7 +7,6 @@ CuPy; so the tests run the same host code over kernels that are emulated on the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -326,14 +325,12 @@ class _Kernel:
             self._raised = True
 
 
-@cache
-def _device(index: int) -> Device:
-    return Device(index)
+_devices: dict[int, Device] = {}
 
 
 def at_work() -> bool:
     """Whether this process has used a device, so that another look at it costs nothing."""
-    return _device.cache_info().currsize > 0
+    return bool(_devices)
 
 
 def device_of(array: Array | None = None) -> Device:
@@ -346,4 +343,5 @@ def device_of(array: Array | None = None) -> Device:
     except Exception:
         require()  # which says what is missing
         raise
-    return _device(index)
+    found = _devices.get(index)
+    return _devices.setdefault(index, Device(index)) if found is None else found  # one for all

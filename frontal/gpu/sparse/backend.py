@@ -137,7 +137,7 @@ class GpuBackend:
     def _begin(self, dtype: np.dtype, values: np.dtype, memory: Memory) -> Pattern:
         """Begin the lists of tasks and kernels, if there is memory for the factor."""
         pattern = self._within(dtype, values, memory)
-        begin_kernels(pattern, dtype)
+        begin_kernels(self._device, pattern.method, dtype, bool(pattern.schedule.small.any()))
         pattern.begin(dtype)
         return pattern
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from ..._typing import MatrixLike, Sparse, is_sparse
+from ...cached import cached_property
 from ...matrix import on_device, working_dtype
-from ...parts import equal
+from ...parts import Ahead, equal
 from ...symbolic.symbolic import Symbolic
 from ...values import StoredOrder
 from ..runtime.array import Array
@@ -20,8 +22,20 @@ from .pattern import Pattern
 _Gathered = tuple[Array | None, Array]
 
 
+class _Columns(NamedTuple):
+    """Fields of `Entries`."""
+
+    pointer: Array
+    rows: Array
+    perm: Array
+    row_perm: Array
+    lanes: int
+
+
 class Entries:
     """Where the entries of a pattern are, by columns and by rows, on a device.
+
+    They go there on a thread, while a first factorization waits for its lists of tasks.
 
     Attributes
     ----------
@@ -40,15 +54,50 @@ class Entries:
     def __init__(self, symbolic: Symbolic, pattern: Pattern) -> None:
         self.symbolic, self.pattern, self.device = symbolic, pattern, pattern.device
         self.n, self.nnz = symbolic.n, int(symbolic.indptr[-1])
-        upload = self.device.upload
-        self.pointer, self.index = upload(symbolic.indptr), upload(symbolic.indices)
-        self.perm = self.row_perm = upload(symbolic.perm)
-        if not np.array_equal(symbolic.row_perm, symbolic.perm):
-            self.row_perm = upload(symbolic.row_perm)
-        self.lanes = self._lanes(int(np.diff(symbolic.indptr).max(initial=0)))
         self.long = self.nnz > np.iinfo(np.int32).max
         self._by_rows: tuple[Array, Array, Array, int] | None = None
         self._orders: WeakKeyDictionary[StoredOrder, _Gathered] = WeakKeyDictionary()
+        self._begun: Ahead[_Columns] | None = self.device.ahead(self._sent)
+
+    def _sent(self) -> _Columns:
+        of, upload = self.symbolic, self.device.upload
+        same = of.row_perm is of.perm or np.array_equal(of.row_perm, of.perm)
+        pointer, rows, perm = upload(of.indptr), upload(of.indices), upload(of.perm)
+        lanes = self._lanes(int(np.diff(of.indptr).max(initial=0)))
+        return _Columns(pointer, rows, perm, perm if same else upload(of.row_perm), lanes)
+
+    @cached_property
+    def _columns(self) -> _Columns:
+        begun, self._begun = self._begun, None
+        if begun is not None:
+            with suppress(MemoryError):  # there may be more of it by now
+                return begun.result()
+        return self._sent()
+
+    @property
+    def pointer(self) -> Array:
+        """See `Entries`."""
+        return self._columns.pointer
+
+    @property
+    def index(self) -> Array:
+        """See `Entries`."""
+        return self._columns.rows
+
+    @property
+    def perm(self) -> Array:
+        """See `Entries`."""
+        return self._columns.perm
+
+    @property
+    def row_perm(self) -> Array:
+        """See `Entries`."""
+        return self._columns.row_perm
+
+    @property
+    def lanes(self) -> int:
+        """See `Entries`."""
+        return self._columns.lanes
 
     def _lanes(self, longest: int) -> int:
         return launch.row_lanes(self.nnz // max(self.n, 1), longest)

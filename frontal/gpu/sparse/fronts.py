@@ -26,10 +26,15 @@ from .schedule import (
     make_schedule,
     message_entries,
 )
+from .small_order import SmallFronts, small_fronts
 
 Listed = Untyped  # an array of the host, or of a device where it was uploaded
 
 _SMALL = TILE  # rows of fronts that are factored whole
+_SHARED = (  # attributes of fronts, whatever else a plan tells
+    *("schedule", "k", "m", "pivot_tiles", "tiles", "tile_row", "inverse"),
+    *("followed", "small", "most", "_layouts"),
+)
 _ROOM = 1 << 29  # bytes that nobody misses: up to them a factorization waits for no place
 
 
@@ -140,9 +145,14 @@ class Fronts:
         of: Fronts | None = None,
     ) -> None:
         self.device, self.plan, self.method, self.fewest = device, plan, method, fewest
-        small = min(small, launch.small_order(method, device.limits))
+        self._placed: dict[np.dtype, dict[str, Array]] = {}
+        self._structs: dict[np.dtype, np.ndarray] = {}
         if of is not None:
-            schedule = of.schedule
+            known = vars(of)
+            vars(self).update((name, known[name]) for name in _SHARED if name in known)
+            return
+        self._layouts: dict[np.dtype, Layout] = {}
+        small = min(small, launch.small_order(method, device.limits))
         self.schedule = schedule or make_schedule(plan, method, small, fewest)
         self.k, self.m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
         self.pivot_tiles = -(-self.k // TILE)
@@ -152,9 +162,6 @@ class Fronts:
         kept = TILE * (TILE + 1) * (self.pivot_tiles - 1) + rest * (rest + 1)
         kept = np.where(method.one_triangle, 0, kept)
         self.inverse = np.append(0, np.cumsum(-(-kept // 4) * 4))
-        self._layouts: dict[np.dtype, Layout] = {} if of is None else of._layouts
-        self._placed: dict[np.dtype, dict[str, Array]] = {}
-        self._structs: dict[np.dtype, np.ndarray] = {}
 
     @cached_property
     def arrays(self) -> dict[str, Array]:
@@ -185,6 +192,11 @@ class Fronts:
     def followed(self) -> np.ndarray:
         """See `followed_tiles`."""
         return followed_tiles(self.schedule, self.k, self.m)
+
+    @cached_property
+    def small(self) -> SmallFronts:
+        """Those that are small, in the order in which kernels take them."""
+        return small_fronts(self.schedule, self.k, self.m)
 
     @cached_property
     def most(self) -> tuple[int, int]:

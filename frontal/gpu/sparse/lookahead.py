@@ -59,6 +59,7 @@ class Lookahead:
 def _placed(device: Device, plan: Plan, method: Method, dtype: np.dtype) -> Fronts:
     fronts = Fronts(device, plan, method)
     fronts.layout(dtype)
+    _ = fronts.small, fronts.most  # which lists and a look at memory want
     return fronts
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from ...method import Method
 from ..runtime.array import Array
 from ..runtime.device import Device
 from . import launch
@@ -131,14 +132,14 @@ class Prepared(Storage):
         twin.values = None if self.values is None else self.values.copy()
 
 
-def begin_kernels(pattern: Pattern, dtype: np.dtype) -> None:
+def begin_kernels(device: Device, method: Method, dtype: np.dtype, few: bool = True) -> None:
     """Begin to compile what a factorization and a solve for one right-hand side wait for.
 
-    What takes longest, or is needed first, comes first.
+    What takes longest, or is needed first, comes first; what only small fronts need, if there are a
+    `few`.
     """
-    method, limits = pattern.method, pattern.device.limits
+    limits = device.limits
     found = [("front_tiles.cu", tile_constants(method, launch.front_tiles(dtype, method, limits)))]
-    few = pattern.schedule.small.any()
     if few:
         perturb = {"PERTURB": int(method.pivots)}
         found.insert(0, ("front_small.cu", method.constants | perturb))
@@ -158,4 +159,4 @@ def begin_kernels(pattern: Pattern, dtype: np.dtype) -> None:
                 if few:
                     more = small.constants | method.constants | flip
                     found.append((f"front_{way}_small.cu", more))
-    pattern.device.begin(found, dtype)
+    device.begin(found, dtype)

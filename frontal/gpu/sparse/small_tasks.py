@@ -1,4 +1,4 @@
-"""Lists of the small fronts, by level and by the orders that front_small.cu knows."""
+"""Lists of the small fronts, as front_small.cu reads them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,16 @@ from . import structs
 from .fronts import Fronts, Listed, narrow
 
 _ROWS = 1 << structs.ENTRY_BITS  # and columns that an entry may be in
-_ORDERS = (64, 32, 16)  # rows of fronts of each class
 
 
 @dataclass(frozen=True)
 class SmallTasks:
-    """The small fronts of a plan, by level and class, the largest first; on the host or a device.
+    """The small fronts of a plan, in the order of `SmallFronts`; on the host or a device.
 
     Attributes
     ----------
-    first : list of int
-        Where each level begins among the fronts.
-    counts : list of tuple of int
-        Fronts of each level with up to 64, 32 and 16 rows.
+    first, counts : list of int, list of tuple of int
+        See `SmallFronts`.
     fronts, children : arrays of bytes
         `structs.SMALL_FRONT` and `structs.SMALL_CHILD`.
     maps : array (children, 64) of bytes
@@ -45,15 +42,7 @@ class SmallTasks:
 
 def small_tasks(tree: Fronts, dtype: np.dtype) -> SmallTasks:
     """List the small fronts of a plan with what they are assembled from, for one scalar type."""
-    plan, schedule = tree.plan, tree.schedule
-    fronts = np.flatnonzero(schedule.small)
-    k, m = tree.k[fronts], tree.m[fronts]
-    kind = np.searchsorted([-64, -32, -16], -(k + m), side="right") - 1
-    order = np.lexsort((-k * (k + m) ** 2, kind, schedule.level[fronts]))
-    fronts, kind = fronts[order], kind[order]
-    levels = schedule.small_levels
-    group = schedule.level[fronts].astype(np.int64) * len(_ORDERS) + kind
-    counts = np.bincount(group, minlength=levels * len(_ORDERS)).reshape(levels, len(_ORDERS))
+    plan, (fronts, first, counts) = tree.plan, tree.small
     items = _items(tree, fronts)
     names, maps = _children(tree, fronts, items)
     begin, size = items["entry"], items["entries"]
@@ -68,8 +57,8 @@ def small_tasks(tree: Fronts, dtype: np.dtype) -> SmallTasks:
     children = np.zeros(names.size, structs.SMALL_CHILD.dtype)
     children["block"], children["m"] = places.block[names], tree.m[names]
     return SmallTasks(
-        [0, *np.cumsum(counts.sum(axis=1)).tolist()],
-        [(large, medium, small) for large, medium, small in counts.tolist()],
+        first,
+        counts,
         items.view(np.uint8),
         children.view(np.uint8),
         maps,
@@ -96,16 +85,17 @@ def _children(tree: Fronts, fronts: np.ndarray, items: np.ndarray) -> tuple[np.n
     """The children of listed fronts, and where their rows go in their parents."""
     plan, total = tree.plan, int(items["children"].sum())
     names, maps = np.empty(total, np.int64), np.zeros((total, structs.MAP_BYTES), np.uint8)
-    _fill_maps(
-        fronts, items["child"], plan.child_pointer, plan.children,
-        plan.pointer, plan.relative, names, maps,
-    )  # fmt: skip
+    ends = np.append(items["child"], total).astype(np.int64, copy=False)
+    of = fronts, ends, plan.child_pointer, plan.children, plan.pointer, plan.relative, names, maps
+    in_parts(lambda *part: _fill_maps(*of, *part), ends)
     return names, maps
 
 
 @jit
-def _fill_maps(fronts, begin, child_pointer, children, pointer, relative, names, maps):
-    for q in range(fronts.size):
+def _fill_maps(
+    fronts, begin, child_pointer, children, pointer, relative, names, maps, first_front, last
+):
+    for q in range(first_front, last):
         first = child_pointer[fronts[q]]
         for i in range(first, child_pointer[fronts[q] + 1]):
             at, child = begin[q] + i - first, children[i]

@@ -132,6 +132,8 @@ class Layers(Running[Ordered | None]):
     True
     """
 
+    compiled_as = "layers"
+
     def __init__(self, graph: Graph, weights: np.ndarray | None = None, threads: int = 1) -> None:
         if weights is None:
             weights = np.ones(graph.n, np.int32)

@@ -105,8 +105,10 @@ class Running(ABC, Generic[Found]):
         How many work.
     """
 
+    compiled_as = "dissection"  # by `helpers`
+
     def __init__(self, threads: int) -> None:
-        helpers.compile_for("cpu", "dissection")
+        helpers.compile_for("cpu", self.compiled_as)
         self._threads = max(threads, 1)
         self._stop = np.zeros(1, np.int32)  # not zero once nobody waits any more
         self._future: Future[Found] = Future()

@@ -74,7 +74,7 @@ def test_options_name_the_scalar_and_the_constants(dtype, scalar):
 
 
 @pytest.mark.parametrize(
-    "name, flushes",
+    ("name", "flushes"),
     [("front_tiles.cu", True), ("dense/gemm.cu", True), ("dense/qr.cu", False)]
     + [(name, False) for name in ("equilibrate.cu", "system.cu", "condition.cu", "front_looks.cu")],
 )

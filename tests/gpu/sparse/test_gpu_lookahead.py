@@ -10,6 +10,7 @@ import frontal
 from frontal import backends, problems
 from frontal.gpu.runtime import device as devices
 from frontal.gpu.sparse import fronts, pattern
+from frontal.method import CHOLESKY
 
 from ...emulation.counting import CountingDevice
 from ...emulation.device import COMPILER, EmulatedDevice
@@ -99,6 +100,22 @@ def test_who_does_not_factorize_there_begins_nothing(current, made, monkeypatch)
     monkeypatch.setattr(devices, "device_of", broken)
     assert frontal.analyze(a, backend="gpu") not in backends._expected
     assert not made
+
+
+def test_a_device_is_wakened_for_who_factorizes_next(current, monkeypatch):
+    began = []
+    monkeypatch.setattr(current[0], "begin", lambda files, dtype: began.append((files, dtype)))
+    wakened = backends.waken("gpu", CHOLESKY, np.dtype("f4"), 100)
+    assert wakened is None  # it is at work already
+    monkeypatch.setattr(devices, "at_work", lambda: False)
+    assert backends.waken("auto", CHOLESKY, np.dtype("f4"), 100) is None
+    assert backends.waken("cpu", CHOLESKY, np.dtype("f4"), 100) is None
+    backends.waken("gpu", CHOLESKY, np.dtype("f4"), 100).result()
+    [(files, dtype)] = began
+    assert ({"front_small.cu", "front_tiles.cu", "system.cu"} <= {*dict(files)}, dtype) == (
+        True,
+        "f4",
+    )
 
 
 def test_what_was_begun_in_vain_goes_with_its_analysis(current):

@@ -119,7 +119,7 @@ def origin(records: Iterable[dict]) -> str:
 def sections() -> dict[str, str]:
     """Return the parts of the report by heading, those whose results are there."""
     cpu, real = Results(RESULTS / "cpu.jsonl"), Results(RESULTS / "matrices.jsonl")
-    first = load(RESULTS / "startup.jsonl")
+    first, first_gpu = load(RESULTS / "startup.jsonl"), load(RESULTS / "startup_gpu.jsonl")
     found = {}
     if cpu.problems:
         found["Ratios"] = comparison(cpu)
@@ -133,6 +133,9 @@ def sections() -> dict[str, str]:
         found["Real matrices, one solve from scratch"] = collection(real)
     if first:
         found["Start-up"] = startup(first)
+    if first_gpu:
+        gpu = first_gpu[0]["gpu"]["device"]
+        found["Start-up on a GPU"] = f"{gpu}; {origin(first_gpu)}\n\n{startup(first_gpu)}"
     found |= gpu_aims.sections() | gpu_behind.sections() | gpu_public_report.sections()
     return found | gpu_report.sections()
 

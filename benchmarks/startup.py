@@ -1,17 +1,23 @@
-"""Time what a user waits for first: `python benchmarks/startup.py`.
+"""Time what a user waits for first: `python benchmarks/startup.py [--backend gpu]`.
 
 The import, the first call ever (an empty compilation cache) and the first call of a process whose
-cache is there, for each method and dtype. Results go to results/startup.jsonl.
+cache is there, for each method and dtype; and beside them a process that imports what any such
+solver needs, with a context on the GPU where that is asked for, and runs one function that was
+compiled before. Results go to results/startup.jsonl or startup_gpu.jsonl.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 from harness import RESULTS, ROOT, commit, machine, now, versions
 
@@ -22,42 +28,76 @@ import frontal
 D = sp.diags_array([-1.0, 2.0, -0.5 if {lu} else -1.0], offsets=[-1, 0, 1], shape=(40, 40))
 I = sp.eye_array(40)
 A = sp.csc_array(sp.kron(D, I) + sp.kron(I, D)).astype("{dtype}")
-x = frontal.solve(A, np.ones(A.shape[0], dtype="{dtype}"))
+x = frontal.solve(A, np.ones(A.shape[0], dtype="{dtype}"), backend="{backend}")
 assert abs(A @ x - 1).max() < 1e-3
 """
+OTHERS = """
+import scipy.sparse.linalg
+import numba
+@numba.njit(cache=True)
+def f(x):
+    return x + 1
+f(1.0)
+"""
+CONTEXT = """
+import cupy
+cupy.zeros(10)
+cupy.cuda.runtime.deviceSynchronize()
+"""
+AGAIN = 5  # runs of what is there already
 
 
-def seconds(code: str, **env: str) -> float:
-    """Return the wall time of a Python process that runs the code."""
+def seconds(*given: str, **env: str) -> float:
+    """Return the wall time of a Python process with some arguments."""
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    env |= {"PYTHONPATH": os.pathsep.join(paths)}
     start = time.perf_counter()
-    subprocess.run(
-        [sys.executable, "-c", code], check=True, env=os.environ | env | {"PYTHONPATH": str(ROOT)}
-    )
+    subprocess.run([sys.executable, *given], check=True, env=os.environ | env)
     return time.perf_counter() - start
 
 
-def records():
-    """Yield one record a measurement; each first call has a cache folder of its own."""
-    empty, imported = (
-        sorted(seconds(code) for _ in range(7)) for code in ("pass", "import frontal")
-    )
-    yield {"what": "python", "seconds": empty[3], "min": empty[0], "max": empty[-1]}
-    yield {"what": "import", "seconds": imported[3], "min": imported[0], "max": imported[-1]}
-    for dtype in ("float64", "complex128", "float32", "complex64"):
+def median(what: str, *given: str, **env: str) -> dict[str, Any]:
+    """Return the record of some runs of a process, after one that is not counted."""
+    seconds(*given, **env)
+    took = sorted(seconds(*given, **env) for _ in range(AGAIN))
+    return {"what": what, "seconds": took[AGAIN // 2], "min": took[0], "max": took[-1]}
+
+
+def records(backend: str, dtypes: list[str]) -> Iterator[dict[str, Any]]:
+    """Yield one record a measurement; each first call has cache folders of its own."""
+    yield median("python", "-c", "pass")
+    yield median("import", "-c", "import frontal")
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder, "others.py")  # Numba keeps code of files alone
+        script.write_text(OTHERS + CONTEXT * (backend == "gpu"))
+        yield median("a process without a solver", str(script))
+    for dtype in dtypes:
         for method in ("cholesky", "lu"):
-            code = SOLVE.format(dtype=dtype, lu=method == "lu")
-            with tempfile.TemporaryDirectory() as folder:
-                first, then = (seconds(code, FRONTAL_CACHE_DIR=folder) for _ in range(2))
+            code = "-c", SOLVE.format(dtype=dtype, lu=method == "lu", backend=backend)
             case = {"method": method, "dtype": dtype}
-            yield {"what": "first call ever", "seconds": first} | case
-            yield {"what": "first call of a process", "seconds": then} | case
+            with tempfile.TemporaryDirectory() as folder:
+                env = {"FRONTAL_CACHE_DIR": folder, "CUPY_CACHE_DIR": folder + "/cupy"}
+                yield {"what": "first call ever", "seconds": seconds(*code, **env)} | case
+                yield median("first call of a process", *code, **env) | case
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--backend", choices=("cpu", "gpu"), default="cpu")
+    dtypes = ["float64", "complex128", "float32", "complex64"]
+    parser.add_argument("--dtypes", nargs="+", default=dtypes)
+    parser.add_argument("--output", type=Path)
+    asked = parser.parse_args()
+    name = "startup_gpu.jsonl" if asked.backend == "gpu" else "startup.jsonl"
+    output = asked.output or RESULTS / name
     context = {"machine": machine(), "versions": versions(), "commit": commit(), "date": now()}
-    RESULTS.mkdir(exist_ok=True)
-    with (RESULTS / "startup.jsonl").open("w") as stream:
-        for record in records():
+    if asked.backend == "gpu":
+        from gpu import about
+
+        context["gpu"] = about()
+    output.parent.mkdir(exist_ok=True)
+    with output.open("w") as stream:
+        for record in records(asked.backend, asked.dtypes):
             stream.write(json.dumps(record | context) + "\n")
             print({k: v for k, v in record.items() if k not in context}, flush=True)
 

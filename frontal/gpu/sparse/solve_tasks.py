@@ -141,12 +141,11 @@ def _sorted(tasks: np.ndarray, direction: int) -> tuple[np.ndarray, ...]:
 
 
 def _describe(
-    tree: Fronts, swept: tuple[np.ndarray, np.ndarray], fronts: np.ndarray, *columns: np.ndarray
+    tree: Fronts, swept: np.ndarray, fronts: np.ndarray, *columns: np.ndarray
 ) -> np.ndarray:
     plan = tree.plan
     out = np.zeros(fronts.size, TASK)
-    out["panel"], out["inverse"] = (place[fronts] for place in swept)
-    out["pointer"] = plan.pointer[fronts]
+    out["panel"], out["pointer"] = swept[fronts], plan.pointer[fronts]
     out["start"], out["k"], out["m"] = plan.start[fronts], tree.k[fronts], tree.m[fronts]
     out["has_children"] = np.diff(plan.child_pointer)[fronts] > 0
     for name, column in zip(("tile", "count", "first", "parts", "partial"), columns, strict=False):

@@ -67,7 +67,7 @@ class Solver:
     def __init__(self, pattern: Pattern, storage: Storage) -> None:
         self.pattern, self.panels, self.pivots = pattern, storage.panels, storage.pivots
         self.dtype = storage.panels.dtype
-        self.inverses, self.d = storage.inverses, storage.blocks
+        self.d = storage.blocks
         self._spare = storage.panels[:0] if storage.spare is None else storage.spare.memory
         self._sweeps: dict[tuple[int, bool], Sweeps] = {}
         self._messages: list[Messages] = []  # the widest last
@@ -286,7 +286,7 @@ class Sweeps:
     def __init__(self, solver: Solver, messages: Messages, width: int, flip: bool) -> None:
         self.width, self.flip, self._messages = width, flip, messages
         pattern, self.vectors = solver.pattern, messages.vectors_of(width)
-        tasks, of = solver.tasks, (solver, messages, width, flip, solver.panels, solver.inverses)
+        tasks, of = solver.tasks, (solver, messages, width, flip, solver.panels)
         launches = (
             sweep_launch(*of, "front_forward_small", tasks.small, messages.tickets),
             sweep_launch(*of, "front_forward", tasks.forward, messages.tickets[1:]),
@@ -324,7 +324,6 @@ def sweep_launch(
     width: int,
     flip: bool,
     panels: Array,
-    inverses: Array | None,
     name: str,
     tasks: Array,
     ticket: Array,
@@ -333,7 +332,7 @@ def sweep_launch(
 
     Parameters
     ----------
-    panels, inverses : device arrays
+    panels : device array
         What the places of tasks are in.
     ticket : device array
         Begins with one that is zero when the kernel begins.
@@ -350,7 +349,6 @@ def sweep_launch(
         message_pointer=solver.tasks.message_pointer,
         slots=solver.tasks.slots,
         place=solver.place,
-        inverses=inverses,
         diagonal=solver.d.diagonal if solver.d else None,
         coupling=solver.d.coupling if solver.d else None,
         y=y,

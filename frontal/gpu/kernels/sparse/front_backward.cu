@@ -98,7 +98,7 @@ __device__ inline void run_tile(const Solve<T> &s, const Fronts &tree, const Sol
     Steps steps{updates, whole ? f.pivot_tiles : t.first};
     T sum[2][W];
     if (whole) {
-        fetch_inverse(memory, inverse_of(s, t, f, t.tile, upper_last));
+        fetch_inverse<unit_last>(memory, f.inverse(t.tile, upper_last));
         if (LDL) {
             each_value([&](int r, int j, int at, int) {
                 if (r < rows) memory.b[at] = *place_of_y(s, t, r, j);

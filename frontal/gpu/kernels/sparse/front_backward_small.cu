@@ -79,8 +79,9 @@ __device__ inline void solve_front(
                 e, below.data + steps.row(q) + c * below.ld, below.ld, t.m - steps.row(q), t.k - c);
         else {
             Matrix<const T> inverse =
-                inverse_of(s, t, factor, upper_last);  // here it takes no registers
-            load_columns<false>(e, inverse.data + c * inverse.ld, inverse.ld, t.k, t.k - c, c);
+                inverse_of(t, factor, upper_last);  // here it takes no registers
+            load_columns<false, unit_last>(
+                e, inverse.data + c * inverse.ld, inverse.ld, t.k, t.k - c, c);
         }
     };
     fetch_vector(s, tree, t, mine);

@@ -74,7 +74,7 @@ __device__ inline void pivot_tile(
     int i = t.tile, rows = f.rows(i);
     T sum[2][W];
     subtrahend(sum, s, t, f, i, memory.staged, [&] {
-        fetch_inverse(memory, inverse_of(s, t, f, i, upper_first));
+        fetch_inverse<unit_first>(memory, f.inverse(i, upper_first));
         fetch_rows(memory.b, s, t, TILE * i, rows, true);
     });
     copy_async_wait<0>();

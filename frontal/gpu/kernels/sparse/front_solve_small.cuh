@@ -16,9 +16,8 @@ __device__ inline Matrix<T> rows_below(const SolveTask &t, T *factor, bool upper
 }
 // The inverse of its only diagonal tile.
 template <class T>
-__device__ inline Matrix<const T> inverse_of(
-    const Solve<T> &s, const SolveTask &t, T *factor, bool upper) {
-    if (LU) return inverse_apart(s.inverses + t.inverse, 0, t.k, upper);
-    int ld = padded<T>(t.k);
-    return {factor + t.panel + t.k * (padded<T>(t.m) + ld), t.k, t.k, -(ld + 1)};
+__device__ inline Matrix<const T> inverse_of(const SolveTask &t, T *factor, bool upper) {
+    int ld = padded<T>(t.k), m = padded<T>(t.m);
+    if (LU) return inverse_within<const T>(factor + t.panel, t.k, ld + m, upper);
+    return {factor + t.panel + t.k * (m + ld), t.k, t.k, -(ld + 1)};
 }

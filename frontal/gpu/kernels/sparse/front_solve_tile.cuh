@@ -17,14 +17,16 @@ template <class T> struct TileMemory {
     T *sums;    // those by rows of each warp, and those by columns
     T *b;       // the tile's own rows
     T *inverse;
-    Matrix<const T> kept;  // IN_PLACE: the inverse
+    Matrix<const T> kept;  // IN_PLACE: the inverse,
+    bool unit;             // and whether its diagonal is ones that are not there
 
     __device__ static TileMemory here() {
         T *p = shared_memory<T>();
-        return {p, p + 2 * VALUES, p + (warps + 3) * VALUES, p + (warps + 4) * VALUES, {}};
+        return {p, p + 2 * VALUES, p + (warps + 3) * VALUES, p + (warps + 4) * VALUES, {}, false};
     }
     __device__ T inverse_at(int r, int c) const {
         if (!IN_PLACE) return inverse[r + c * INVERSE_LD];
+        if (unit && r == c) return one<T>();
         return r < kept.rows && c <= r ? kept(r, c) : zero<T>();
     }
 };
@@ -52,20 +54,22 @@ template <class T, class Place> __device__ __forceinline__ void take_values(T *v
         [&](int, int, int at, int n) { v[at] = from[n] ? take(from[n], seen[n]) : zero<T>(); });
 }
 
-// Begin to fetch the inverse of a pivot tile, a lower triangle; zeros around it.
-template <class T>
-__device__ inline void fetch_inverse(TileMemory<T> &memory, Matrix<const T> kept) {
+// Begin to fetch the inverse of a pivot tile, a lower triangle; zeros around it, and ones on its
+// diagonal if UNIT.
+template <bool UNIT, class T>
+__device__ inline void fetch_inverse(TileMemory<T> &memory, Matrix<T> kept) {
     if (IN_PLACE) {
-        memory.kept = kept;
+        memory.kept = {kept.data, kept.rows, kept.cols, kept.ld}, memory.unit = UNIT;
         return;
     }
     T *inverse = memory.inverse;
 #pragma unroll 4
     for (int e = threadIdx.x; e < TILE * TILE; e += threads) {
         int r = e % TILE, c = e / TILE;
-        bool valid = r < kept.rows && c <= r;
-        copy_async<sizeof(T)>(
-            inverse + r + c * INVERSE_LD, kept.data + (valid ? r + c * kept.ld : 0), valid);
+        bool valid = r < kept.rows && c + UNIT <= r;
+        T *to = inverse + r + c * INVERSE_LD;
+        if (UNIT && r == c) *to = one<T>();
+        else copy_async<sizeof(T)>(to, kept.data + (valid ? r + c * kept.ld : 0), valid);
     }
     copy_async_commit();
 }

@@ -25,6 +25,17 @@ template <class T> struct BlockInverse {
     }
 };
 
+// Entry j of the diagonal of L, U or D.
+template <class T> __device__ inline T pivot_of(const Front<T> &f, int j) {
+    int i = j / FRONT_TILE, r = j % FRONT_TILE;
+    if constexpr (!LU) return f.lower(i)(r, j);
+    else {
+        T reciprocal = f.inverse(i, true)(r, r);
+        if constexpr (is_complex<T>) return pivot_reciprocal(reciprocal);
+        else return 1 / reciprocal;
+    }
+}
+
 // A pivot as D has it: real for L·D·Lᴴ.
 template <class T> __device__ inline T pivot_value(T a) {
     if constexpr (conjugates) return from_real<T>(real(a));

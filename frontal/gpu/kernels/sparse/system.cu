@@ -166,8 +166,7 @@ __device__ inline int front_of(const Fronts &tree, int fronts, int c) {
 __device__ inline T pivot_of(const Fronts &tree, int fronts, int c, T *panels) {
     Front<T> f;
     f.set(tree, front_of(tree, fronts, c), panels);
-    int j = c - tree.start[f.s];
-    return f.lower(j / FRONT_TILE)(j % FRONT_TILE, j);
+    return pivot_of(f, c - tree.start[f.s]);
 }
 
 // The diagonal of L (Cholesky), U (LU) or D in elimination order. A thread an entry.
@@ -266,6 +265,25 @@ extern "C" __global__ void __launch_bounds__(threads) system_health(
     collect(best, out, [](int i) { return i; });
 }
 
+// Call f for the entries of column j of the inverse of a lower triangle of up to 64 rows, with ones
+// on its diagonal that are not there if `unit`; by a warp.
+template <class F>
+__device__ inline void each_of_inverse(Matrix<T> lower, bool unit, int j, F f) {
+    int lane = threadIdx.x % 32;
+    T x[2];
+#pragma unroll
+    for (int h = 0; h < 2; ++h) x[h] = lane + 32 * h == j ? one<T>() : zero<T>();
+    for (int q = j; q < lower.rows; ++q) {
+        T own = shuffle(q < 32 ? x[0] : x[1], q % 32);
+        if (!unit) own = pivot_reciprocal(lower(q, q)) * own;
+        f(own);
+#pragma unroll
+        for (int h = 0; h < 2; ++h)
+            if (lane + 32 * h > q && lane + 32 * h < lower.rows)
+                x[h] = fma_(-lower(lane + 32 * h, q), own, x[h]);
+    }
+}
+
 // out[0]: the largest part of an entry of columns first…last−1 of the factors, out[1]: the largest
 // sum of one of n columns of |A|; maxima with what is there. Padding, and what lies above the
 // diagonal of L, was never written. Tile map: a warp takes columns of the factors, a team columns of
@@ -286,8 +304,13 @@ extern "C" __global__ void __launch_bounds__(threads, 3) system_largest(
         };
         int diagonal = j / FRONT_TILE;
         for (int i = LU ? 0 : diagonal; i < f.pivot_tiles + f.update_tiles; ++i) {
-            look(f.lower(i), !LU && i == diagonal ? j % FRONT_TILE : 0);
+            if (!LU || i != diagonal) look(f.lower(i), i == diagonal ? j % FRONT_TILE : 0);
             if (LU && i >= f.pivot_tiles) look(f.upper(i), 0);
+        }
+        if constexpr (LU) {
+            auto look_at = [&](T v) { best[0] = max(best[0], wide(part_bits(v))); };
+            each_of_inverse(f.inverse(diagonal), true, j % FRONT_TILE, look_at);
+            each_of_inverse(f.inverse(diagonal, true), false, j % FRONT_TILE, look_at);
         }
     }
     Teams team(lanes);

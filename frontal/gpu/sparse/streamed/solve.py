@@ -150,7 +150,7 @@ class SegmentSweeps:
         self.backward: list[list[Launch]] = []
         for g in range(len(small)):
             view = solver.windows.on_device(g)
-            of = solver, messages, width, flip, view, None if solver.inverses is None else view
+            of = solver, messages, width, flip, view
             found = []
             for q, name in enumerate(_KERNELS):
                 ticket = messages.tickets[len(_KERNELS) * g + q :]

@@ -170,13 +170,13 @@ SOLVE_TASK = Struct(
     "SolveTask",
     "A front that one warp takes whole, or a part of a larger one.",
     {
-        **_same("long long", "panel", "pointer"),
+        **_same("long long", "panel", "room", "pointer"),
         **_same("int", "start", "k", "m", "tile", "count", "first"),
-        **_same("int", "parts", "partial", "has_children"),
-        "spare": "long long",
+        **_same("int", "parts", "partial", "has_children", "spare"),
     },
     {
         "panel": "Places of the front's panels and update rows.",
+        "room": "Where nvcc 13 needs some, or more registers.",
         "tile": "Forward: tile of rows; backward: tile of pivots.",
         "count": "Tiles of update rows from `first` (backward) or `tile` (forward) on; see there.",
         "parts": "Backward: sums over update rows that others make, and the first of them.",

@@ -101,7 +101,8 @@ template <class T> struct Front {
     // The inverse of diagonal tile i, of LU that of L or `upper` of the transpose of U.
     __device__ Matrix<T> inverse(int i, bool upper = false) const {
         if (!LU) return folded(lower(i));
-        return inverse_within(lower(i).at(0, FRONT_TILE * i).data, rows(i), ld(i), upper);
+        int first = FRONT_TILE * i;
+        return inverse_within(panel + first + (long long)first * ld(i), rows(i), ld(i), upper);
     }
     // Tile row i ≥ pivot_tiles of the transpose of U12, all k columns.
     __device__ Matrix<T> upper(int i) const {

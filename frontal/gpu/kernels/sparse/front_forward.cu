@@ -74,7 +74,7 @@ __device__ inline void pivot_tile(
     int i = t.tile, rows = f.rows(i);
     T sum[2][W];
     subtrahend(sum, s, t, f, i, memory.staged, [&] {
-        fetch_inverse<unit_first>(memory, f.inverse(i, upper_first));
+        fetch_inverse<unit_first>(memory, inverse_of(f, i, upper_first));
         fetch_rows(memory.b, s, t, TILE * i, rows, true);
     });
     copy_async_wait<0>();
@@ -90,7 +90,7 @@ __device__ inline void pivot_tile(
         });
     }
     __syncthreads();
-    multiply_inverse<false>(memory);
+    multiply_inverse<false, unit_first>(memory);
     __syncthreads();
     T *y = s.y + (long long)(t.start + TILE * i) * W;
     each_value([&](int r, int j, int at, int) {

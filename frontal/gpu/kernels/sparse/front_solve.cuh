@@ -108,6 +108,14 @@ template <class T> __device__ inline Front<T> front_of(const SolveTask &t, T *fa
     return f;
 }
 
+// The inverse of a diagonal tile, as front.cuh has it.
+template <class T>
+__device__ inline Matrix<const T> inverse_of(const Front<T> &f, int i, bool upper) {
+    Matrix<T> found = f.inverse(i, upper);
+    int w = f.rows(i);
+    return {found.data, w, w, found.ld};
+}
+
 // --- products with 8 columns of a tile for each warp ---------------------------------------------
 // A lane holds 16 entries. By rows: its two rows of 8 columns; by columns: 8 rows of columns
 // lane/8 and lane/8 + 4. PAIRED rows are neighbours and come by one read (16 bytes for double).

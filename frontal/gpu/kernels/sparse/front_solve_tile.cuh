@@ -17,16 +17,15 @@ template <class T> struct TileMemory {
     T *sums;    // those by rows of each warp, and those by columns
     T *b;       // the tile's own rows
     T *inverse;
-    Matrix<const T> kept;  // IN_PLACE: the inverse,
-    bool unit;             // and whether its diagonal is ones that are not there
+    Matrix<const T> kept;  // IN_PLACE: the inverse
 
     __device__ static TileMemory here() {
         T *p = shared_memory<T>();
-        return {p, p + 2 * VALUES, p + (warps + 3) * VALUES, p + (warps + 4) * VALUES, {}, false};
+        return {p, p + 2 * VALUES, p + (warps + 3) * VALUES, p + (warps + 4) * VALUES, {}};
     }
-    __device__ T inverse_at(int r, int c) const {
+    template <bool UNIT> __device__ T inverse_at(int r, int c) const {
         if (!IN_PLACE) return inverse[r + c * INVERSE_LD];
-        if (unit && r == c) return one<T>();
+        if (UNIT && r == c) return one<T>();
         return r < kept.rows && c <= r ? kept(r, c) : zero<T>();
     }
 };
@@ -57,9 +56,9 @@ template <class T, class Place> __device__ __forceinline__ void take_values(T *v
 // Begin to fetch the inverse of a pivot tile, a lower triangle; zeros around it, and ones on its
 // diagonal if UNIT.
 template <bool UNIT, class T>
-__device__ inline void fetch_inverse(TileMemory<T> &memory, Matrix<T> kept) {
+__device__ inline void fetch_inverse(TileMemory<T> &memory, Matrix<const T> kept) {
     if (IN_PLACE) {
-        memory.kept = {kept.data, kept.rows, kept.cols, kept.ld}, memory.unit = UNIT;
+        memory.kept = kept;
         return;
     }
     T *inverse = memory.inverse;
@@ -95,7 +94,7 @@ template <class T> __device__ inline T sum_of_warps(const T *sums, int at) {
 
 // The inverse (its transpose for TRANSPOSE, the conjugate one if that is the second factor) times b:
 // four terms of each result, which product_at adds.
-template <bool TRANSPOSE, class T>
+template <bool TRANSPOSE, bool UNIT, class T>
 __device__ inline void multiply_inverse(const TileMemory<T> &memory) {
     int r = threadIdx.x % TILE, quarter = threadIdx.x / TILE;
     T sum[W];
@@ -104,7 +103,7 @@ __device__ inline void multiply_inverse(const TileMemory<T> &memory) {
 #pragma unroll
     for (int i = 0; i < TILE / 4; ++i) {
         int c = quarter * (TILE / 4) + i;
-        T a = TRANSPOSE ? memory.inverse_at(c, r) : memory.inverse_at(r, c);
+        T a = memory.template inverse_at<UNIT>(TRANSPOSE ? c : r, TRANSPOSE ? r : c);
         if constexpr (TRANSPOSE && conjugates) a = conj(a);
 #pragma unroll
         for (int j = 0; j < W; ++j) sum[j] = fma_(a, memory.b[j * TILE + c], sum[j]);

@@ -169,6 +169,8 @@ template <class T> struct TileTasks {
 struct alignas(16) SolveTask {
     // Places of the front's panels and update rows.
     long long panel;
+    // Where nvcc 13 needs some, or more registers.
+    long long room;
     long long pointer;
     int start;
     int k;
@@ -183,7 +185,7 @@ struct alignas(16) SolveTask {
     int partial;
     // Forward.
     int has_children;
-    long long spare;
+    int spare;
 };
 
 // A sweep over the fronts.
@@ -319,17 +321,18 @@ static_assert(OFFSET_OF(TileTasks<SCALAR>, trace) == 184);
 
 static_assert(sizeof(SolveTask) == 64);
 static_assert(OFFSET_OF(SolveTask, panel) == 0);
-static_assert(OFFSET_OF(SolveTask, pointer) == 8);
-static_assert(OFFSET_OF(SolveTask, start) == 16);
-static_assert(OFFSET_OF(SolveTask, k) == 20);
-static_assert(OFFSET_OF(SolveTask, m) == 24);
-static_assert(OFFSET_OF(SolveTask, tile) == 28);
-static_assert(OFFSET_OF(SolveTask, count) == 32);
-static_assert(OFFSET_OF(SolveTask, first) == 36);
-static_assert(OFFSET_OF(SolveTask, parts) == 40);
-static_assert(OFFSET_OF(SolveTask, partial) == 44);
-static_assert(OFFSET_OF(SolveTask, has_children) == 48);
-static_assert(OFFSET_OF(SolveTask, spare) == 56);
+static_assert(OFFSET_OF(SolveTask, room) == 8);
+static_assert(OFFSET_OF(SolveTask, pointer) == 16);
+static_assert(OFFSET_OF(SolveTask, start) == 24);
+static_assert(OFFSET_OF(SolveTask, k) == 28);
+static_assert(OFFSET_OF(SolveTask, m) == 32);
+static_assert(OFFSET_OF(SolveTask, tile) == 36);
+static_assert(OFFSET_OF(SolveTask, count) == 40);
+static_assert(OFFSET_OF(SolveTask, first) == 44);
+static_assert(OFFSET_OF(SolveTask, parts) == 48);
+static_assert(OFFSET_OF(SolveTask, partial) == 52);
+static_assert(OFFSET_OF(SolveTask, has_children) == 56);
+static_assert(OFFSET_OF(SolveTask, spare) == 60);
 
 static_assert(sizeof(Solve<SCALAR>) == 96);
 static_assert(OFFSET_OF(Solve<SCALAR>, tasks) == 0);

@@ -267,8 +267,7 @@ extern "C" __global__ void __launch_bounds__(threads) system_health(
 
 // Call f for the entries of column j of the inverse of a lower triangle of up to 64 rows, with ones
 // on its diagonal that are not there if `unit`; by a warp.
-template <class F>
-__device__ inline void each_of_inverse(Matrix<T> lower, bool unit, int j, F f) {
+template <class F> __device__ inline void each_of_inverse(Matrix<T> lower, bool unit, int j, F f) {
     int lane = threadIdx.x % 32;
     T x[2];
 #pragma unroll

@@ -33,8 +33,8 @@ class SolveTasks:
         Where the messages to each row of each front begin, those of front s from start + pointer.
     slots : array
         Where the message of each update row goes.
-    messages, partials : int
-        Number of messages, and of partial sums of TILE rows.
+    between, messages, partials : int
+        Rows of values between the sweeps, number of messages, and of partial sums of TILE rows.
     pivot_tiles : array (t, 4) or None
         With pivots: first position, width, and first row within the front of each pivot tile.
     extents : tuple of three (s, 2) int arrays
@@ -47,6 +47,7 @@ class SolveTasks:
     backward: Listed
     message_pointer: Listed
     slots: Listed
+    between: int
     messages: int
     partials: int
     pivot_tiles: Listed | None
@@ -73,13 +74,15 @@ def solve_tasks(tree: Fronts, dtype: np.dtype) -> SolveTasks:
     pointer, slots = _messages(plan)
     ways = [(whole,), _sorted(forward, 1), _sorted(backward, -1)]
     swept = tree.layout(dtype).swept  # last, since it may be on its way
-    own, up, down = (_bytes(_describe(tree, swept, *way)) for way in ways)
+    before = _between(tree, small)
+    own, up, down = (_bytes(_describe(tree, swept, before, *way)) for way in ways)
     return SolveTasks(
         own,
         up,
         down,
         pointer,
         slots,
+        int(before[-1]),
         slots.size,
         int(partials),
         _pivot_tiles(plan.start) if tree.method.pivots else None,
@@ -114,7 +117,17 @@ def fits_warp(tree: Fronts) -> np.ndarray:
 
 def all_tasks(tree: Fronts, dtype: np.dtype) -> np.ndarray:
     """All fronts in their order, each as a warp takes it whole, as rows of bytes."""
-    return _bytes(_describe(tree, tree.layout(dtype).swept, np.arange(tree.k.size)))
+    none = np.zeros(tree.k.size, np.int64)  # what is between the sweeps stays with their warp
+    return _bytes(_describe(tree, tree.layout(dtype).swept, none, np.arange(tree.k.size)))
+
+
+def _between(tree: Fronts, small: np.ndarray) -> np.ndarray:
+    """Rows of values between the sweeps before those of each front, and of all.
+
+    Leaves that a warp takes whole have theirs in the place of right-hand sides.
+    """
+    apart = ~small | (np.diff(tree.plan.child_pointer) > 0)
+    return np.append(0, np.cumsum(np.where(apart, tree.k, 0)))
 
 
 def counted_tasks(tree: Fronts) -> tuple[int, int, int, int]:
@@ -131,7 +144,8 @@ def counted_tasks(tree: Fronts) -> tuple[int, int, int, int]:
 def counted_rows(tree: Fronts) -> tuple[int, ...]:
     """Rows of what a solve keeps of each right-hand side: see `substitute.message_rows`."""
     n, (*_, partials) = int(tree.plan.start[-1]), counted_tasks(tree)
-    return n, tree.plan.relative.size, TILE * partials, n
+    between = int(_between(tree, _small_fronts(tree)[0])[-1])
+    return between, tree.plan.relative.size, TILE * partials, n
 
 
 def _sorted(tasks: np.ndarray, direction: int) -> tuple[np.ndarray, ...]:
@@ -141,11 +155,16 @@ def _sorted(tasks: np.ndarray, direction: int) -> tuple[np.ndarray, ...]:
 
 
 def _describe(
-    tree: Fronts, swept: np.ndarray, fronts: np.ndarray, *columns: np.ndarray
+    tree: Fronts,
+    swept: np.ndarray,
+    between: np.ndarray,
+    fronts: np.ndarray,
+    *columns: np.ndarray,
 ) -> np.ndarray:
     plan = tree.plan
     out = np.zeros(fronts.size, TASK)
     out["panel"], out["pointer"] = swept[fronts], plan.pointer[fronts]
+    out["y"] = between[fronts]
     out["start"], out["k"], out["m"] = plan.start[fronts], tree.k[fronts], tree.m[fronts]
     out["has_children"] = np.diff(plan.child_pointer)[fronts] > 0
     for name, column in zip(("tile", "count", "first", "parts", "partial"), columns, strict=False):

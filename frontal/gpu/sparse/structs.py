@@ -172,15 +172,16 @@ SOLVE_TASK = Struct(
     {
         **_same("long long", "panel", "room", "pointer"),
         **_same("int", "start", "k", "m", "tile", "count", "first"),
-        **_same("int", "parts", "partial", "has_children", "spare"),
+        **_same("int", "parts", "partial", "has_children", "y"),
     },
     {
         "panel": "Places of the front's panels and update rows.",
         "room": "Where nvcc 13 needs some, or more registers.",
+        "y": "Rows of y before those of this front. Leaves that a warp takes whole have none.",
         "tile": "Forward: tile of rows; backward: tile of pivots.",
         "count": "Tiles of update rows from `first` (backward) or `tile` (forward) on; see there.",
         "parts": "Backward: sums over update rows that others make, and the first of them.",
-        "has_children": "Forward.",
+        "has_children": "Of fronts that a warp takes whole, and forward.",
     },
     align=16,
 )
@@ -207,7 +208,7 @@ SOLVE = Struct(
         "slots": "Where the message of each update row goes.",
         "place": "LU and LDL: which row of the front comes to each pivot row.",
         "diagonal": _D,
-        "y": "Messages between the sweeps.",
+        "y": "Messages between the sweeps; those of leaves that a warp takes whole are in z.",
         "z": "Right-hand sides, and the solution as messages.",
         "ticket": "Zero at first.",
         "count": "Of tasks.",

@@ -244,7 +244,7 @@ class Messages:
 def message_rows(pattern: Pattern, dtype: np.dtype) -> tuple[int, ...]:
     """Rows of the arrays of `Messages`, those of `vectors` last."""
     n, tasks = int(pattern.plan.start[-1]), pattern.solve_tasks(dtype)
-    return n, tasks.messages, TILE * tasks.partials, n
+    return tasks.between, tasks.messages, TILE * tasks.partials, n
 
 
 def fitted(sizes: list[int], room: int) -> tuple[list[int | None], int]:

@@ -75,7 +75,7 @@ __device__ __forceinline__ void subtrahend(T (&sum)[2][W], const Solve<T> &s, co
 
 // Where y is, which nobody else reads.
 __device__ inline T *place_of_y(const Solve<T> &s, const SolveTask &t, int r, int j) {
-    return s.y + (long long)(t.start + TILE * t.tile + r) * W + j;
+    return s.y + (long long)(t.y + TILE * t.tile + r) * W + j;
 }
 
 // What is known of the right-hand side before the pivot tiles: y, or D⁻¹·y, less the partial sums.

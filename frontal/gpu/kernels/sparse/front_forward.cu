@@ -39,7 +39,7 @@ __device__ __forceinline__ void subtrahend(T (&sum)[2][W], const Solve<T> &s, co
     prepare();
     take_turns(e, count, ask, [&](const T(&e)[16], int p) {
         T *v = staged + p % 2 * VALUES;
-        const T *y = s.y + (long long)(t.start + TILE * p) * W;
+        const T *y = s.y + (long long)(t.y + TILE * p) * W;
         int rows = f.rows(p);
         take_values(v, [&](int r, int j, int) { return r < rows ? y + r * W + j : nullptr; });
         __syncthreads();
@@ -92,7 +92,7 @@ __device__ inline void pivot_tile(
     __syncthreads();
     multiply_inverse<false, unit_first>(memory);
     __syncthreads();
-    T *y = s.y + (long long)(t.start + TILE * i) * W;
+    T *y = s.y + (long long)(t.y + TILE * i) * W;
     each_value([&](int r, int j, int at, int) {
         if (r < rows) send(y + r * W + j, product_at(memory, at));
     });

@@ -183,9 +183,10 @@ struct alignas(16) SolveTask {
     // Backward: sums over update rows that others make, and the first of them.
     int parts;
     int partial;
-    // Forward.
+    // Of fronts that a warp takes whole, and forward.
     int has_children;
-    int spare;
+    // Rows of y before those of this front. Leaves that a warp takes whole have none.
+    int y;
 };
 
 // A sweep over the fronts.
@@ -201,7 +202,7 @@ template <class T> struct Solve {
     // LDL: D(j,j), and D(j+1,j) of 2×2 pivots, zero elsewhere.
     const T *diagonal;
     const T *coupling;
-    // Messages between the sweeps.
+    // Messages between the sweeps; those of leaves that a warp takes whole are in z.
     T *y;
     // Right-hand sides, and the solution as messages.
     T *z;
@@ -332,7 +333,7 @@ static_assert(OFFSET_OF(SolveTask, first) == 44);
 static_assert(OFFSET_OF(SolveTask, parts) == 48);
 static_assert(OFFSET_OF(SolveTask, partial) == 52);
 static_assert(OFFSET_OF(SolveTask, has_children) == 56);
-static_assert(OFFSET_OF(SolveTask, spare) == 60);
+static_assert(OFFSET_OF(SolveTask, y) == 60);
 
 static_assert(sizeof(Solve<SCALAR>) == 96);
 static_assert(OFFSET_OF(Solve<SCALAR>, tasks) == 0);

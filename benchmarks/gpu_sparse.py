@@ -291,6 +291,7 @@ def worst(A, X, B) -> float:
 def phases(A, solver: Any, device: Any, clock: DeviceClock) -> dict[str, Any]:
     """Run and time each phase of one solver on A; return what was found beside the times."""
     xp, B = device.xp, right_sides(A, WIDTH)
+    device.free()  # or these lie in what CuPy's pool has kept, the rest of which is then not counted
     many, one = xp.asarray(B, order="F"), xp.asarray(B[:, 0].copy())
     before = device.free()
     clock.once("analysis", solver.analyze)

@@ -42,7 +42,7 @@ def index_bytes(tree: Fronts) -> int:
     of_small = np.diff(plan.child_pointer)[small].sum()
     found += structs.SMALL_FRONT.dtype.itemsize * int(small.sum())
     found += (structs.SMALL_CHILD.dtype.itemsize + structs.MAP_BYTES) * int(of_small)
-    found += 4 * (int(plan.start[-1]) + 2 * rows + 1) + TASK.itemsize * sum(counted_tasks(tree)[:3])
+    found += 4 * (int(plan.start[-1]) + 2 * rows + fronts) + TASK.itemsize * sum(counted_tasks(tree)[:3])
     return found + 16 * int(tree.pivot_tiles.sum()) * tree.method.pivots
 
 

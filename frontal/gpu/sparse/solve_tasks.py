@@ -30,7 +30,7 @@ class SolveTasks:
     small, forward, backward : arrays of TASK, as rows of bytes
         Small fronts, children first; tasks of the larger ones for each sweep.
     message_pointer : array
-        Where the messages to each row of each front begin, those of front s from start + pointer.
+        Where the messages to each row of each front begin, and where those to its last row end.
     slots : array
         Where the message of each update row goes.
     between, messages, partials : int
@@ -71,7 +71,8 @@ def solve_tasks(tree: Fronts, dtype: np.dtype) -> SolveTasks:
     tiles = tiles[::-1]
     group = (np.cumsum(tiles) - tiles) // _GROUP
     backward, partials = _list_backward(tiled, group, k, m, level, _PART)
-    pointer, slots = _messages(plan)
+    first, messages = _places_of_messages(tree, small)
+    pointer, slots = _messages(plan, first)
     ways = [(whole,), _sorted(forward, 1), _sorted(backward, -1)]
     swept = tree.layout(dtype).swept  # last, since it may be on its way
     before = _between(tree, small)
@@ -83,7 +84,7 @@ def solve_tasks(tree: Fronts, dtype: np.dtype) -> SolveTasks:
         pointer,
         slots,
         int(before[-1]),
-        slots.size,
+        messages,
         int(partials),
         _pivot_tiles(plan.start) if tree.method.pivots else None,
         () if segment is None else tuple(_extents(segment, way[0]) for way in ways),
@@ -144,8 +145,9 @@ def counted_tasks(tree: Fronts) -> tuple[int, int, int, int]:
 def counted_rows(tree: Fronts) -> tuple[int, ...]:
     """Rows of what a solve keeps of each right-hand side: see `substitute.message_rows`."""
     n, (*_, partials) = int(tree.plan.start[-1]), counted_tasks(tree)
-    between = int(_between(tree, _small_fronts(tree)[0])[-1])
-    return between, tree.plan.relative.size, TILE * partials, n
+    small, _ = _small_fronts(tree)
+    between, (_, messages) = int(_between(tree, small)[-1]), _places_of_messages(tree, small)
+    return between, messages, TILE * partials, n
 
 
 def _sorted(tasks: np.ndarray, direction: int) -> tuple[np.ndarray, ...]:
@@ -164,7 +166,7 @@ def _describe(
     plan = tree.plan
     out = np.zeros(fronts.size, TASK)
     out["panel"], out["pointer"] = swept[fronts], plan.pointer[fronts]
-    out["y"] = between[fronts]
+    out["rows"], out["y"] = _rows_of_messages(plan)[fronts], between[fronts]
     out["start"], out["k"], out["m"] = plan.start[fronts], tree.k[fronts], tree.m[fronts]
     out["has_children"] = np.diff(plan.child_pointer)[fronts] > 0
     for name, column in zip(("tile", "count", "first", "parts", "partial"), columns, strict=False):
@@ -241,13 +243,35 @@ def _list_backward(fronts, group, k, m, level, most):
     return out, partials
 
 
-def _messages(plan: Plan) -> tuple[np.ndarray, np.ndarray]:
+def _places_of_messages(tree: Fronts, small: np.ndarray) -> tuple[np.ndarray, int]:
+    """Where the messages to each front begin, and how many places there are.
+
+    Fronts with none but larger children get theirs when all small fronts have read what they were
+    sent, and in the same places; not with segments, each of which begins with its small fronts.
+    """
+    plan, parent = tree.plan, tree.plan.parent
+    below = parent >= 0
+    counts = np.bincount(parent[below], tree.m[below], parent.size).astype(np.int64)
+    later = np.zeros(parent.size, np.bool_) if tree.segment is not None else ~small
+    later[parent[below & small]] = False
+    early, late = (np.where(x, counts, 0) for x in (small, later))
+    rest = counts - early - late
+    ends = [np.cumsum(x) for x in (early, late, rest)]
+    begins = [end - x for end, x in zip(ends, (early, late, rest), strict=True)]
+    shared = max(int(early.sum()), int(late.sum()))
+    first = np.where(small, begins[0], np.where(later, begins[1], shared + begins[2]))
+    return first, shared + int(rest.sum())
+
+
+def _rows_of_messages(plan: Plan) -> np.ndarray:
+    """Where the rows of each front begin in the list of their messages, with one more each."""
+    return plan.start + plan.pointer + np.arange(plan.start.size)
+
+
+def _messages(plan: Plan, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where the messages to each row of each front begin, and the place of each update row's."""
-    base, below = plan.start + plan.pointer, plan.parent >= 0
-    counts = np.bincount(plan.parent[below], np.diff(plan.pointer)[below], plan.parent.size)
-    first = np.append(0, np.cumsum(counts.astype(np.int64)))
-    begin, slots = np.zeros(int(base[-1]) + 1, np.int32), np.zeros(plan.relative.size, np.int32)
-    begin[-1] = first[-1]
+    base = _rows_of_messages(plan)
+    begin, slots = np.zeros(int(base[-1]), np.int32), np.zeros(plan.relative.size, np.int32)
     most = int(np.diff(base).max(initial=0))
     of = base, plan.pointer, plan.relative, plan.child_pointer, plan.children, first, begin, slots
     in_parts(lambda *part: _fill_messages(*of, np.empty(most, np.int32), *part), base)
@@ -260,7 +284,7 @@ def _fill_messages(
 ):
     """Messages to some fronts; those to one row in the order in which children are added."""
     for s in range(part, last):
-        mine = begin[base[s] : base[s + 1]]
+        mine = begin[base[s] : base[s + 1] - 1]
         for q in range(child_pointer[s], child_pointer[s + 1]):
             for r in range(pointer[children[q]], pointer[children[q] + 1]):
                 mine[relative[r]] += 1
@@ -269,6 +293,7 @@ def _fill_messages(
             count = mine[row]
             mine[row] = taken[row] = at
             at += count
+        begin[base[s + 1] - 1] = at
         for q in range(child_pointer[s], child_pointer[s + 1]):
             for r in range(pointer[children[q]], pointer[children[q] + 1]):
                 slots[r] = taken[relative[r]]

@@ -170,13 +170,13 @@ SOLVE_TASK = Struct(
     "SolveTask",
     "A front that one warp takes whole, or a part of a larger one.",
     {
-        **_same("long long", "panel", "room", "pointer"),
+        **_same("long long", "panel", "rows", "pointer"),
         **_same("int", "start", "k", "m", "tile", "count", "first"),
         **_same("int", "parts", "partial", "has_children", "y"),
     },
     {
         "panel": "Places of the front's panels and update rows.",
-        "room": "Where nvcc 13 needs some, or more registers.",
+        "rows": "Where the rows of the front begin in message_pointer.",
         "y": "Rows of y before those of this front. Leaves that a warp takes whole have none.",
         "tile": "Forward: tile of rows; backward: tile of pivots.",
         "count": "Tiles of update rows from `first` (backward) or `tile` (forward) on; see there.",
@@ -204,7 +204,7 @@ SOLVE = Struct(
     },
     {
         "tasks": "Of this launch; of small fronts always from the leaves up.",
-        "message_pointer": "Messages to each row of each front; front s begins at start + pointer.",
+        "message_pointer": "Where the messages to each row of each front begin, and end.",
         "slots": "Where the message of each update row goes.",
         "place": "LU and LDL: which row of the front comes to each pivot row.",
         "diagonal": _D,

@@ -51,7 +51,7 @@ __device__ __forceinline__ void receive(
     int from[N], to[N], most = 0;
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-        const int *bounds = s.message_pointer + (t.start + t.pointer + max_(row[i], 0));
+        const int *bounds = s.message_pointer + (t.rows + max_(row[i], 0));
         from[i] = bounds[0], to[i] = row[i] < 0 ? 0 : bounds[1];
     }
 #pragma unroll

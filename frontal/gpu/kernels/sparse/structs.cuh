@@ -169,8 +169,8 @@ template <class T> struct TileTasks {
 struct alignas(16) SolveTask {
     // Places of the front's panels and update rows.
     long long panel;
-    // Where nvcc 13 needs some, or more registers.
-    long long room;
+    // Where the rows of the front begin in message_pointer.
+    long long rows;
     long long pointer;
     int start;
     int k;
@@ -193,7 +193,7 @@ struct alignas(16) SolveTask {
 template <class T> struct Solve {
     // Of this launch; of small fronts always from the leaves up.
     const SolveTask *tasks;
-    // Messages to each row of each front; front s begins at start + pointer.
+    // Where the messages to each row of each front begin, and end.
     const int *message_pointer;
     // Where the message of each update row goes.
     const int *slots;
@@ -322,7 +322,7 @@ static_assert(OFFSET_OF(TileTasks<SCALAR>, trace) == 184);
 
 static_assert(sizeof(SolveTask) == 64);
 static_assert(OFFSET_OF(SolveTask, panel) == 0);
-static_assert(OFFSET_OF(SolveTask, room) == 8);
+static_assert(OFFSET_OF(SolveTask, rows) == 8);
 static_assert(OFFSET_OF(SolveTask, pointer) == 16);
 static_assert(OFFSET_OF(SolveTask, start) == 24);
 static_assert(OFFSET_OF(SolveTask, k) == 28);

@@ -14,11 +14,11 @@ from ..runtime.device import Device
 from ..runtime.limits import Limits
 from . import launch, structs
 from .at_once import MOST
+from .fitted import fitted
 from .fronts import Fronts
 from .probing import WIDTH
 from .solve_tasks import TASK, counted_rows, counted_tasks
-from .storage import required
-from .substitute import fitted
+from .storage import more, required
 from .tile_tasks import counted_tiles, left_of_diagonals
 
 _VECTORS = 3  # beside messages: right-hand sides, solutions, and residuals,
@@ -42,7 +42,8 @@ def index_bytes(tree: Fronts) -> int:
     of_small = np.diff(plan.child_pointer)[small].sum()
     found += structs.SMALL_FRONT.dtype.itemsize * int(small.sum())
     found += (structs.SMALL_CHILD.dtype.itemsize + structs.MAP_BYTES) * int(of_small)
-    found += 4 * (int(plan.start[-1]) + 2 * rows + fronts) + TASK.itemsize * sum(counted_tasks(tree)[:3])
+    found += 4 * (int(plan.start[-1]) + 2 * rows + fronts)
+    found += TASK.itemsize * sum(counted_tasks(tree)[:3])
     return found + 16 * int(tree.pivot_tiles.sum()) * tree.method.pivots
 
 
@@ -84,7 +85,7 @@ def footprint(
     item, places = dtype.itemsize, tree.layout(dtype).places
     apart = nnz if method.scaling or dtype != values else 0
     working = required(tree, dtype, apart)
-    spare = (places.entries - places.panels + apart) * item
+    spare = (places.entries - places.panels + apart + more(tree, dtype, apart)) * item
     plan = launch.front_tiles(dtype, method, tree.device.limits)
     contribution = spare + plan.workspace * plan.blocks * item + _counters(tree)
     of_pivots = (8 * n + 4 * n) * method.pivots + 2 * n * item * method.indefinite

@@ -249,7 +249,7 @@ def _places_of_messages(tree: Fronts, small: np.ndarray) -> tuple[np.ndarray, in
     Fronts with none but larger children get theirs when all small fronts have read what they were
     sent, and in the same places; not with segments, each of which begins with its small fronts.
     """
-    plan, parent = tree.plan, tree.plan.parent
+    parent = tree.plan.parent
     below = parent >= 0
     counts = np.bincount(parent[below], tree.m[below], parent.size).astype(np.int64)
     later = np.zeros(parent.size, np.bool_) if tree.segment is not None else ~small

@@ -10,8 +10,13 @@ import numpy as np
 from ...errors import FactorMemoryError
 from ..runtime.array import Array
 from . import launch, structs
+from .fitted import worth_having
 from .fronts import Fronts
 from .pattern import Pattern
+from .solve_tasks import counted_rows
+
+_WIDE = 8  # right-hand sides of solves that have room in the memory of factorizations,
+_MORE = 64  # of which so small a part may be added for them
 
 
 class Blocks(NamedTuple):
@@ -109,8 +114,19 @@ def required(pattern: Fronts, dtype: np.dtype, apart: int = 0) -> int:
     apart : int
         Values that are factorized and are not those that the matrix keeps.
     """
-    entries = pattern.layout(dtype).places.entries
-    return (entries + working(pattern, dtype) + apart) * dtype.itemsize
+    entries = pattern.layout(dtype).places.entries + apart + more(pattern, dtype, apart)
+    return (entries + working(pattern, dtype)) * dtype.itemsize
+
+
+def more(pattern: Fronts, dtype: np.dtype, apart: int) -> int:
+    """Entries beside those of a factorization, with which much more of what solves need fits."""
+    if pattern.segment is not None:
+        return 0
+    places, item = pattern.layout(dtype).places, dtype.itemsize
+    width = launch.solve_width(dtype, _WIDE) * item
+    sizes = [width * rows for rows in counted_rows(pattern)]
+    room = (places.entries - places.panels + apart) * item
+    return -(-worth_having(sizes, room, places.entries * item // _MORE) // item)
 
 
 def working(pattern: Fronts, dtype: np.dtype) -> int:
@@ -133,7 +149,7 @@ def allocate(pattern: Pattern, dtype: np.dtype, apart: int = 0) -> Storage:
     if needed > available:
         raise FactorMemoryError(needed, available)
     xp, n, method = device.xp, int(pattern.plan.start[-1]), pattern.method
-    memory = xp.empty(max(panels + apart, 1), dtype)
+    memory = xp.empty(max(panels + apart + more(pattern, dtype, apart), 1), dtype)
     return Storage(
         memory[: max(panels, 1)],
         xp.empty(n, np.int32) if method.pivots else None,

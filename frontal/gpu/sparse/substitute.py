@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
-from itertools import combinations
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -13,12 +12,11 @@ from ..runtime.array import Array
 from ..runtime.graph import Launch, Replayed
 from ..runtime.structs import filled
 from . import health, launch, structs
+from .fitted import fitted
 from .pattern import Pattern
 from .schedule import TILE
 from .solve_tasks import SolveTasks
 from .storage import Storage
-
-_ALIGNED = 256  # bytes, as what a device gives
 
 
 class Block(Protocol):
@@ -245,28 +243,6 @@ def message_rows(pattern: Pattern, dtype: np.dtype) -> tuple[int, ...]:
     """Rows of the arrays of `Messages`, those of `vectors` last."""
     n, tasks = int(pattern.plan.start[-1]), pattern.solve_tasks(dtype)
     return tasks.between, tasks.messages, TILE * tasks.partials, n
-
-
-def fitted(sizes: list[int], room: int) -> tuple[list[int | None], int]:
-    """Places of arrays in memory that has room for some: those that fill it best, and their end.
-
-    Examples
-    --------
-    >>> fitted([300, 600, 100], 1024)
-    ([None, 0, 768], 1024)
-    """
-    padded = [-(-size // _ALIGNED) * _ALIGNED for size in sizes]
-    best: tuple[int, ...] = ()
-    for count in range(1, len(sizes) + 1):
-        for chosen in combinations(range(len(sizes)), count):
-            taken = sum(padded[i] for i in chosen)
-            if sum(padded[i] for i in best) < taken <= room // _ALIGNED * _ALIGNED:
-                best = chosen
-    places: list[int | None] = [None] * len(sizes)
-    end = 0
-    for i in best:
-        places[i], end = end, end + padded[i]
-    return places, end
 
 
 class Sweeps:

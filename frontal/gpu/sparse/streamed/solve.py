@@ -9,9 +9,10 @@ import numpy as np
 
 from ...runtime.graph import Launch
 from .. import launch
+from ..fitted import fitted
 from ..solve_tasks import counted_rows
 from ..storage import Storage
-from ..substitute import Messages, Pass, Solver, Sweeps, fitted, sweep_launch
+from ..substitute import Messages, Pass, Solver, Sweeps, sweep_launch
 from .pattern import StreamedPattern
 from .windows import Windows
 

@@ -25,15 +25,10 @@ template <class T> struct BlockInverse {
     }
 };
 
-// Entry j of the diagonal of L, U or D.
-template <class T> __device__ inline T pivot_of(const Front<T> &f, int j) {
+// Entry j of the diagonal of L or D, or the reciprocal of that of U: what there is of it.
+template <class T> __device__ inline T kept_pivot(const Front<T> &f, int j) {
     int i = j / FRONT_TILE, r = j % FRONT_TILE;
-    if constexpr (!LU) return f.lower(i)(r, j);
-    else {
-        T reciprocal = f.inverse(i, true)(r, r);
-        if constexpr (is_complex<T>) return pivot_reciprocal(reciprocal);
-        else return 1 / reciprocal;
-    }
+    return LU ? f.inverse(i, true)(r, r) : f.lower(i)(r, j);
 }
 
 // A pivot as D has it: real for L·D·Lᴴ.

@@ -163,18 +163,21 @@ __device__ inline int front_of(const Fronts &tree, int fronts, int c) {
     return low;
 }
 
-__device__ inline T pivot_of(const Fronts &tree, int fronts, int c, T *panels) {
+__device__ inline Front<T> front_with(const Fronts &tree, int fronts, int c, T *panels) {
     Front<T> f;
     f.set(tree, front_of(tree, fronts, c), panels);
-    return pivot_of(f, c - tree.start[f.s]);
+    return f;
 }
 
-// The diagonal of L (Cholesky), U (LU) or D in elimination order. A thread an entry.
+// The diagonal of L (Cholesky) or D, or reciprocals of that of U, in elimination order. A thread an
+// entry.
 extern "C" __global__ void __launch_bounds__(threads) system_diagonal(
     const __grid_constant__ Fronts tree, int fronts, int n, T *panels, T *diagonal) {
     for (long long c = (long long)blockIdx.x * threads + threadIdx.x; c < n;
-        c += (long long)gridDim.x * threads)
-        diagonal[c] = pivot_of(tree, fronts, (int)c, panels);
+        c += (long long)gridDim.x * threads) {
+        Front<T> f = front_with(tree, fronts, (int)c, panels);
+        diagonal[c] = kept_pivot(f, (int)c - tree.start[f.s]);
+    }
 }
 
 // Where entry (r, c) of A is, by columns and by bisection; negative if nowhere.
@@ -245,7 +248,9 @@ extern "C" __global__ void __launch_bounds__(threads) system_health(
             best[0] = max(best[0], bits(1 / size.small)), best[1] = max(best[1], bits(size.large));
             continue;
         }
-        double d = modulus(pivot_of(tree, fronts, (int)c, panels));
+        Front<T> f = front_with(tree, fronts, (int)c, panels);
+        double d = modulus(kept_pivot(f, (int)c - tree.start[f.s]));
+        if (LU) d = 1 / d;
         double loss =
             LU ? 1 / d : modulus(entry_of(pointer, index, values, perm[c], perm[c])) / (d * d);
         best[0] = max(best[0], bits(loss)), best[1] = max(best[1], bits(d));

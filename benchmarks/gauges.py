@@ -68,9 +68,10 @@ class Clock:
         return result
 
     def again(self, phase: str, call, *arguments):
-        """Time the call as often as the phase wants."""
+        """Time the call as often as the phase wants; what it gives is gone before the next one."""
         result = None
         while self.wants(phase):
+            result = None
             result = self.once(phase, call, *arguments)
         return result
 

@@ -291,6 +291,7 @@ def worst(A, X, B) -> float:
 def phases(A, solver: Any, device: Any, clock: DeviceClock) -> dict[str, Any]:
     """Run and time each phase of one solver on A; return what was found beside the times."""
     xp, B = device.xp, right_sides(A, WIDTH)
+    device.free()  # what CuPy's pool keeps would serve for these, and its rest not be counted
     many, one = xp.asarray(B, order="F"), xp.asarray(B[:, 0].copy())
     before = device.free()
     clock.once("analysis", solver.analyze)
@@ -300,6 +301,7 @@ def phases(A, solver: Any, device: Any, clock: DeviceClock) -> dict[str, Any]:
     found = {"residual": residual(A, xp.asnumpy(x), B[:, 0])}
     X = clock.again("solve16", solver.solve, many)
     found["residual16"] = worst(A, xp.asnumpy(X), B)
+    del X  # what comes now has its place
     if hasattr(solver, "solve_refined"):
         x = clock.again("solve_refined", solver.solve_refined, one)
         found["residual_refined"] = residual(A, xp.asnumpy(x), B[:, 0])

@@ -193,8 +193,8 @@ def _fronts(
     cost = MACHINES[name].fronts
     if name == "cpu":  # where LU does twice as much in a front, at the same fixed part
         cost = cost._replace(front=cost.front / work)
-    if method.pivots:  # which are sought in fronts: larger ones have more to choose from
-        cost = cost._replace(stored=0.0)
+    # LU has two entries for each; L·D·Lᴴ looks for pivots in fronts: larger ones have more of them
+    cost = cost._replace(stored=0.0 if method.indefinite else work * cost.stored)
     merged = supernodes.amalgamate(first, parent, count, tie, cost)
     return chosen, arrange_fronts(first, merged, perm)
 

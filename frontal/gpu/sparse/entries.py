@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
 import numpy as np
 
@@ -57,6 +57,7 @@ class Entries:
         self.long = self.nnz > np.iinfo(np.int32).max
         self._by_rows: tuple[Array, Array, Array, int] | None = None
         self._orders: WeakKeyDictionary[StoredOrder, _Gathered] = WeakKeyDictionary()
+        self._moved: ReferenceType[Array] | None = None
         self._begun: Ahead[_Columns] | None = self.device.ahead(self._sent)
 
     def _sent(self) -> _Columns:
@@ -153,7 +154,15 @@ class Entries:
             found, A = self.order_of(A), A.data
         else:
             A, found = self._of_host(A, order)
+            if found is not None:
+                moved = self.arranged(A, found)
+                self._moved = ref(moved)
+                return moved, found
         return None if found is None else (self.arranged(A, found), found)
+
+    def owns(self, values: Array) -> bool:
+        """Whether values came from the host by `values_of`, the last ones: nobody else has them."""
+        return self._moved is not None and self._moved() is values
 
     def _of_host(
         self, A: MatrixLike, order: StoredOrder

@@ -180,7 +180,7 @@ class GpuFactor:
     def free(self) -> None:
         """See `NumericFactor`: the memory goes to the pool of the device."""
         gone: Any = None
-        self.storage = Prepared(gone, gone, gone)
+        self.storage = Prepared(gone, gone)
         self._systems.clear()
         self._at_once.clear()
 

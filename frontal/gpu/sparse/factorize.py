@@ -192,7 +192,6 @@ def tile_launches(
         finished=state.finished,
         done=state.done,
         upper_done=state.upper_done,
-        inverses=storage.inverses,
         sent=part.sent,
         first_sent=tasks.first_sent,
         products=storage.panels,

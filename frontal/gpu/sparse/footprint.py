@@ -14,11 +14,11 @@ from ..runtime.device import Device
 from ..runtime.limits import Limits
 from . import launch, structs
 from .at_once import MOST
+from .fitted import fitted
 from .fronts import Fronts
 from .probing import WIDTH
 from .solve_tasks import TASK, counted_rows, counted_tasks
-from .storage import required
-from .substitute import fitted
+from .storage import more, required
 from .tile_tasks import counted_tiles, left_of_diagonals
 
 _VECTORS = 3  # beside messages: right-hand sides, solutions, and residuals,
@@ -35,14 +35,15 @@ def index_bytes(tree: Fronts) -> int:
     small, entries = schedule.small, np.diff(plan.entry_pointer)
     above = tree.tiles[plan.parent[plan.parent >= 0]] + 1
     found = (4 * 4 + 2 * 8) * (fronts + 1)  # first_sent included
-    found += 4 * (2 * rows + children + int(above.sum())) + (4 * 8 + 4) * fronts
+    found += 4 * (2 * rows + children + int(above.sum())) + (3 * 8 + 4) * fronts
     tasks = int(counted_tiles(tree)[~small].sum())
     found += 16 * tasks + 4 * (tasks + 1) + 4 * schedule.epochs + 6 * int(entries.sum())
     found += left_of_diagonals(tree).nbytes
     of_small = np.diff(plan.child_pointer)[small].sum()
     found += structs.SMALL_FRONT.dtype.itemsize * int(small.sum())
     found += (structs.SMALL_CHILD.dtype.itemsize + structs.MAP_BYTES) * int(of_small)
-    found += 4 * (int(plan.start[-1]) + 2 * rows + 1) + TASK.itemsize * sum(counted_tasks(tree)[:3])
+    found += 4 * (int(plan.start[-1]) + 2 * rows + fronts)
+    found += TASK.itemsize * sum(counted_tasks(tree)[:3])
     return found + 16 * int(tree.pivot_tiles.sum()) * tree.method.pivots
 
 
@@ -84,7 +85,7 @@ def footprint(
     item, places = dtype.itemsize, tree.layout(dtype).places
     apart = nnz if method.scaling or dtype != values else 0
     working = required(tree, dtype, apart)
-    spare = (places.entries - places.panels + apart) * item
+    spare = (places.entries - places.panels + apart + more(tree, dtype, apart)) * item
     plan = launch.front_tiles(dtype, method, tree.device.limits)
     contribution = spare + plan.workspace * plan.blocks * item + _counters(tree)
     of_pivots = (8 * n + 4 * n) * method.pivots + 2 * n * item * method.indefinite

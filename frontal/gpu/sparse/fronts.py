@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..._jit import jit
+from ..._jit import inner, jit
 from ..._typing import Untyped
 from ...errors import FactorMemoryError
 from ...method import Method
@@ -32,7 +32,7 @@ Listed = Untyped  # an array of the host, or of a device where it was uploaded
 
 _SMALL = TILE  # rows of fronts that are factored whole
 _SHARED = (  # attributes of fronts, whatever else a plan tells
-    *("schedule", "k", "m", "pivot_tiles", "tiles", "tile_row", "inverse"),
+    *("schedule", "k", "m", "pivot_tiles", "tiles", "tile_row"),
     *("followed", "small", "most", "_layouts"),
 )
 _ROOM = 1 << 29  # bytes that nobody misses: up to them a factorization waits for no place
@@ -46,8 +46,6 @@ class Layout:
     ----------
     places : Places
         Of panels, contribution blocks and products.
-    inverse : (f,) int64 array
-        Of LU: where the inverses of each front begin.
     own, below : (f,) int64 arrays
         Where L11 and L21 begin in the panel.
     ld, upper_ld : (f,) int64 arrays
@@ -59,7 +57,6 @@ class Layout:
     """
 
     places: Places
-    inverse: np.ndarray
     own: np.ndarray
     below: np.ndarray
     ld: np.ndarray
@@ -75,12 +72,12 @@ class Layout:
         room = _ROOM // dtype.itemsize
         parts = parts_of(tree, shapes[-1], dtype)
         places = place(tree.schedule, tree.plan.parent, parts, room, TILE)
-        return cls(places, tree.inverse[:-1], *shapes)
+        return cls(places, *shapes)
 
     @property
-    def swept(self) -> tuple[np.ndarray, np.ndarray]:
-        """(f,) int64 arrays: where solves find panels and inverses."""
-        return self.places.panel, self.inverse
+    def swept(self) -> np.ndarray:
+        """(f,) int64 array: where solves find panels."""
+        return self.places.panel
 
 
 def shapes_of(tree: Fronts, dtype: np.dtype) -> tuple[np.ndarray, ...]:
@@ -130,8 +127,8 @@ class Fronts:
         Pivot columns and update rows of each front.
     pivot_tiles, tiles : (f,) int64 arrays
         Tiles of pivot columns, and of all rows.
-    tile_row, inverse : (f + 1,) int32, int64 arrays
-        Where the tiles of rows of each front begin among those of all, and with LU its inverses.
+    tile_row : (f + 1,) int32 array
+        Where the tiles of rows of each front begin among those of all.
     """
 
     def __init__(
@@ -158,10 +155,6 @@ class Fronts:
         self.pivot_tiles = -(-self.k // TILE)
         self.tiles = self.pivot_tiles - (-self.m // TILE)
         self.tile_row = np.append(0, np.cumsum(self.tiles)).astype(np.int32)
-        rest = self.k - TILE * (self.pivot_tiles - 1)
-        kept = TILE * (TILE + 1) * (self.pivot_tiles - 1) + rest * (rest + 1)
-        kept = np.where(method.one_triangle, 0, kept)
-        self.inverse = np.append(0, np.cumsum(-(-kept // 4) * 4))
 
     @cached_property
     def arrays(self) -> dict[str, Array]:
@@ -218,14 +211,13 @@ class Fronts:
         if dtype not in self._placed:
             layout, names = self.layout(dtype), ("panel", "block", "product", "need")
             given = {name: getattr(layout.places, name) for name in names}
-            given["inverse"] = layout.inverse
             self._placed[dtype] = {x: self.device.upload(given[x]) for x in given}
         return self._placed[dtype]
 
     def struct(self, dtype: np.dtype) -> np.ndarray:
         """Return the struct `Fronts` of the kernels for panels of this scalar type."""
         if dtype not in self._structs:
-            given = {name: self.placed(dtype)[name] for name in ("panel", "block", "inverse")}
+            given = {name: self.placed(dtype)[name] for name in ("panel", "block")}
             self._structs[dtype] = filled(self.device, structs.FRONTS, **given, **self.arrays)
         return self._structs[dtype]
 
@@ -246,6 +238,7 @@ class Fronts:
             _unpad_triangle(*given, panel, layout.own, layout.ld, layout.last_ld, target)
         else:
             _unpad_both(*given, panel, layout.below, layout.ld, layout.upper_ld, target)
+            _invert_tiles(given[1], self.k, self.m, target)
         return given[1]
 
 
@@ -303,6 +296,42 @@ def _unpad_both(factor, out, k, m, panel, below, ld, upper_ld, target):
             out[to : to + m[s]] = factor[start : start + m[s]]
             to += m[s]
             start += upper_ld[s]
+
+
+@jit
+def _invert_tiles(out, k, m, target):
+    """Put L and U where panels have the inverses of diagonal tiles, see sparse/front.cuh."""
+    lower, upper, found = np.zeros((3, TILE, TILE), out.dtype)
+    for s in range(k.size):
+        ld = k[s] + m[s]
+        for first in range(0, k[s], TILE):
+            w, at = min(TILE, k[s] - first), target[s] + first * (ld + 1)
+            for c in range(w):
+                lower[c, c] = 1
+                for r in range(c + 1, w):
+                    lower[r, c] = out[at + r + c * ld]
+                for r in range(c, w):
+                    upper[r, c] = out[at + r - c + (w - 1 - c) * ld]
+            _invert(lower, w, found)
+            for c in range(w):
+                for r in range(c + 1, w):
+                    out[at + r + c * ld] = found[r, c]
+            _invert(upper, w, found)
+            for c in range(w):
+                for r in range(c, w):
+                    out[at + c + r * ld] = found[r, c]
+
+
+@inner
+def _invert(lower, w, found):
+    """The inverse of a lower triangle."""
+    for c in range(w):
+        found[c, c] = 1 / lower[c, c]
+        for r in range(c + 1, w):
+            total = lower[r, c] * found[c, c]
+            for q in range(c + 1, r):
+                total += lower[r, q] * found[q, c]
+            found[r, c] = -total / lower[r, r]
 
 
 def _cuts(plan: Plan, k: np.ndarray, tiles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

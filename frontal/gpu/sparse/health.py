@@ -125,11 +125,21 @@ def look_at_entries(
 
 def diagonal(pattern: Pattern, panels: Array) -> np.ndarray:
     """Diagonal of L, U or D in elimination order, on the host."""
-    return pattern.device.download(diagonal_there(pattern, panels))
+    found = pattern.device.download(_kept_diagonal(pattern, panels))
+    if pattern.method.one_triangle:
+        return found
+    with np.errstate(all="ignore"):
+        return 1 / found
 
 
 def diagonal_there(pattern: Pattern, panels: Array) -> Array:
     """The same on the device."""
+    found = _kept_diagonal(pattern, panels)
+    return found if pattern.method.one_triangle else 1 / found
+
+
+def _kept_diagonal(pattern: Pattern, panels: Array) -> Array:
+    """What there is of it: of U reciprocals."""
     device, n = pattern.device, int(pattern.plan.start[-1])
     found = device.xp.empty(n, panels.dtype)
     if n:

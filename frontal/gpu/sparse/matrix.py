@@ -80,7 +80,8 @@ class DeviceMatrix:
             return
         given, there = self.values, storage.values
         if there is None or there.dtype != given.dtype:
-            own = given if self._sent else self.entries.device.xp.empty(given.size, given.dtype)
+            adopted = self._sent or self.entries.owns(given)
+            own = given if adopted else self.entries.device.xp.empty(given.size, given.dtype)
             there = storage.values = own
         if given.size and there is not given:
             self.entries.device.copy(given, there)

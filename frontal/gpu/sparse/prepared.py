@@ -115,13 +115,11 @@ class Prepared(Storage):
         twin = Prepared(**vars(allocate(pattern, self.panels.dtype, apart)))
         end = max(pattern.layout(self.panels.dtype).places.panels, 1)
         pattern.device.copy(self.panels[:end], twin.panels[:end])
-        if self.inverses is not None and twin.inverses is not None:
-            pattern.device.copy(self.inverses, twin.inverses)
         self.copy_vectors(pattern.device, twin)
         return twin
 
     def copy_vectors(self, device: Device, twin: Prepared) -> None:
-        """Copy all but panels and inverses to the memory of another factor."""
+        """Copy all but panels to the memory of another factor."""
         for source, target in (
             (self.pivots, twin.pivots),
             (self.largest, twin.largest),

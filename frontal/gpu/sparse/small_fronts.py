@@ -33,7 +33,6 @@ def _structs(
         structs.OUTPUTS,
         dtype,
         factor=storage.panels,
-        inverses=storage.inverses,
         **storage.of_pivots,
         outcome=state.outcome,
         tiny=tiny,
@@ -49,7 +48,7 @@ def launches(
     Parameters
     ----------
     storage : Storage
-        Gets the panels, inverses and interchanges of the small fronts.
+        Gets the panels and interchanges of the small fronts.
     values : device array
         A's entries, in the order of the plan.
     tiny : float

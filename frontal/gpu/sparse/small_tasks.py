@@ -52,7 +52,7 @@ def small_tasks(tree: Fronts, dtype: np.dtype) -> SmallTasks:
     ends = np.append(0, np.cumsum(size, dtype=np.int64))
     in_parts(lambda *part: _pack_entries(*of, *part), ends)
     layout = tree.layout(dtype)  # last, since it may be on its way
-    places, items["inverse"] = layout.places, layout.inverse[fronts]
+    places = layout.places
     items["panel"], items["block"] = places.panel[fronts], places.block[fronts]
     children = np.zeros(names.size, structs.SMALL_CHILD.dtype)
     children["block"], children["m"] = places.block[names], tree.m[names]

@@ -30,11 +30,11 @@ class SolveTasks:
     small, forward, backward : arrays of TASK, as rows of bytes
         Small fronts, children first; tasks of the larger ones for each sweep.
     message_pointer : array
-        Where the messages to each row of each front begin, those of front s from start + pointer.
+        Where the messages to each row of each front begin, and where those to its last row end.
     slots : array
         Where the message of each update row goes.
-    messages, partials : int
-        Number of messages, and of partial sums of TILE rows.
+    between, messages, partials : int
+        Rows of values between the sweeps, number of messages, and of partial sums of TILE rows.
     pivot_tiles : array (t, 4) or None
         With pivots: first position, width, and first row within the front of each pivot tile.
     extents : tuple of three (s, 2) int arrays
@@ -47,6 +47,7 @@ class SolveTasks:
     backward: Listed
     message_pointer: Listed
     slots: Listed
+    between: int
     messages: int
     partials: int
     pivot_tiles: Listed | None
@@ -70,17 +71,20 @@ def solve_tasks(tree: Fronts, dtype: np.dtype) -> SolveTasks:
     tiles = tiles[::-1]
     group = (np.cumsum(tiles) - tiles) // _GROUP
     backward, partials = _list_backward(tiled, group, k, m, level, _PART)
-    pointer, slots = _messages(plan)
+    first, messages = _places_of_messages(tree, small)
+    pointer, slots = _messages(plan, first)
     ways = [(whole,), _sorted(forward, 1), _sorted(backward, -1)]
     swept = tree.layout(dtype).swept  # last, since it may be on its way
-    own, up, down = (_bytes(_describe(tree, swept, *way)) for way in ways)
+    before = _between(tree, small)
+    own, up, down = (_bytes(_describe(tree, swept, before, *way)) for way in ways)
     return SolveTasks(
         own,
         up,
         down,
         pointer,
         slots,
-        slots.size,
+        int(before[-1]),
+        messages,
         int(partials),
         _pivot_tiles(plan.start) if tree.method.pivots else None,
         () if segment is None else tuple(_extents(segment, way[0]) for way in ways),
@@ -114,7 +118,17 @@ def fits_warp(tree: Fronts) -> np.ndarray:
 
 def all_tasks(tree: Fronts, dtype: np.dtype) -> np.ndarray:
     """All fronts in their order, each as a warp takes it whole, as rows of bytes."""
-    return _bytes(_describe(tree, tree.layout(dtype).swept, np.arange(tree.k.size)))
+    none = np.zeros(tree.k.size, np.int64)  # what is between the sweeps stays with their warp
+    return _bytes(_describe(tree, tree.layout(dtype).swept, none, np.arange(tree.k.size)))
+
+
+def _between(tree: Fronts, small: np.ndarray) -> np.ndarray:
+    """Rows of values between the sweeps before those of each front, and of all.
+
+    Leaves that a warp takes whole have theirs in the place of right-hand sides.
+    """
+    apart = ~small | (np.diff(tree.plan.child_pointer) > 0)
+    return np.append(0, np.cumsum(np.where(apart, tree.k, 0)))
 
 
 def counted_tasks(tree: Fronts) -> tuple[int, int, int, int]:
@@ -131,7 +145,9 @@ def counted_tasks(tree: Fronts) -> tuple[int, int, int, int]:
 def counted_rows(tree: Fronts) -> tuple[int, ...]:
     """Rows of what a solve keeps of each right-hand side: see `substitute.message_rows`."""
     n, (*_, partials) = int(tree.plan.start[-1]), counted_tasks(tree)
-    return n, tree.plan.relative.size, TILE * partials, n
+    small, _ = _small_fronts(tree)
+    between, (_, messages) = int(_between(tree, small)[-1]), _places_of_messages(tree, small)
+    return between, messages, TILE * partials, n
 
 
 def _sorted(tasks: np.ndarray, direction: int) -> tuple[np.ndarray, ...]:
@@ -141,12 +157,16 @@ def _sorted(tasks: np.ndarray, direction: int) -> tuple[np.ndarray, ...]:
 
 
 def _describe(
-    tree: Fronts, swept: tuple[np.ndarray, np.ndarray], fronts: np.ndarray, *columns: np.ndarray
+    tree: Fronts,
+    swept: np.ndarray,
+    between: np.ndarray,
+    fronts: np.ndarray,
+    *columns: np.ndarray,
 ) -> np.ndarray:
     plan = tree.plan
     out = np.zeros(fronts.size, TASK)
-    out["panel"], out["inverse"] = (place[fronts] for place in swept)
-    out["pointer"] = plan.pointer[fronts]
+    out["panel"], out["pointer"] = swept[fronts], plan.pointer[fronts]
+    out["rows"], out["y"] = _rows_of_messages(plan)[fronts], between[fronts]
     out["start"], out["k"], out["m"] = plan.start[fronts], tree.k[fronts], tree.m[fronts]
     out["has_children"] = np.diff(plan.child_pointer)[fronts] > 0
     for name, column in zip(("tile", "count", "first", "parts", "partial"), columns, strict=False):
@@ -223,13 +243,35 @@ def _list_backward(fronts, group, k, m, level, most):
     return out, partials
 
 
-def _messages(plan: Plan) -> tuple[np.ndarray, np.ndarray]:
+def _places_of_messages(tree: Fronts, small: np.ndarray) -> tuple[np.ndarray, int]:
+    """Where the messages to each front begin, and how many places there are.
+
+    Fronts with none but larger children get theirs when all small fronts have read what they were
+    sent, and in the same places; not with segments, each of which begins with its small fronts.
+    """
+    parent = tree.plan.parent
+    below = parent >= 0
+    counts = np.bincount(parent[below], tree.m[below], parent.size).astype(np.int64)
+    later = np.zeros(parent.size, np.bool_) if tree.segment is not None else ~small
+    later[parent[below & small]] = False
+    early, late = (np.where(x, counts, 0) for x in (small, later))
+    rest = counts - early - late
+    ends = [np.cumsum(x) for x in (early, late, rest)]
+    begins = [end - x for end, x in zip(ends, (early, late, rest), strict=True)]
+    shared = max(int(early.sum()), int(late.sum()))
+    first = np.where(small, begins[0], np.where(later, begins[1], shared + begins[2]))
+    return first, shared + int(rest.sum())
+
+
+def _rows_of_messages(plan: Plan) -> np.ndarray:
+    """Where the rows of each front begin in the list of their messages, with one more each."""
+    return plan.start + plan.pointer + np.arange(plan.start.size)
+
+
+def _messages(plan: Plan, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where the messages to each row of each front begin, and the place of each update row's."""
-    base, below = plan.start + plan.pointer, plan.parent >= 0
-    counts = np.bincount(plan.parent[below], np.diff(plan.pointer)[below], plan.parent.size)
-    first = np.append(0, np.cumsum(counts.astype(np.int64)))
-    begin, slots = np.zeros(int(base[-1]) + 1, np.int32), np.zeros(plan.relative.size, np.int32)
-    begin[-1] = first[-1]
+    base = _rows_of_messages(plan)
+    begin, slots = np.zeros(int(base[-1]), np.int32), np.zeros(plan.relative.size, np.int32)
     most = int(np.diff(base).max(initial=0))
     of = base, plan.pointer, plan.relative, plan.child_pointer, plan.children, first, begin, slots
     in_parts(lambda *part: _fill_messages(*of, np.empty(most, np.int32), *part), base)
@@ -242,7 +284,7 @@ def _fill_messages(
 ):
     """Messages to some fronts; those to one row in the order in which children are added."""
     for s in range(part, last):
-        mine = begin[base[s] : base[s + 1]]
+        mine = begin[base[s] : base[s + 1] - 1]
         for q in range(child_pointer[s], child_pointer[s + 1]):
             for r in range(pointer[children[q]], pointer[children[q] + 1]):
                 mine[relative[r]] += 1
@@ -251,6 +293,7 @@ def _fill_messages(
             count = mine[row]
             mine[row] = taken[row] = at
             at += count
+        begin[base[s + 1] - 1] = at
         for q in range(child_pointer[s], child_pointer[s + 1]):
             for r in range(pointer[children[q]], pointer[children[q] + 1]):
                 slots[r] = taken[relative[r]]

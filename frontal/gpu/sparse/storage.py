@@ -10,8 +10,13 @@ import numpy as np
 from ...errors import FactorMemoryError
 from ..runtime.array import Array
 from . import launch, structs
+from .fitted import worth_having
 from .fronts import Fronts
 from .pattern import Pattern
+from .solve_tasks import counted_rows
+
+_WIDE = 8  # right-hand sides of solves that have room in the memory of factorizations,
+_MORE = 64  # of which so small a part may be added for them
 
 
 class Blocks(NamedTuple):
@@ -66,8 +71,6 @@ class Storage:
     ----------
     panels : device array
         As `fronts.Layout` has them; while they are computed, contribution blocks among them.
-    inverses : device array or None
-        LU: inverses of the diagonal tiles of L11 and of the transpose of U11.
     pivots : device array or None
         LAPACK's row interchanges of each front, from 1.
     blocks : Blocks or None
@@ -83,7 +86,6 @@ class Storage:
     """
 
     panels: Array
-    inverses: Array | None
     pivots: Array | None
     blocks: Blocks | None = None
     largest: Array | None = None
@@ -99,7 +101,7 @@ class Storage:
     @property
     def nbytes(self) -> int:
         """Bytes in all."""
-        arrays = [self.panels, self.inverses, self.pivots, self.largest, *(self.blocks or ())]
+        arrays = [self.panels, self.pivots, self.largest, *(self.blocks or ())]
         spare = self.spare.beyond if self.spare else 0
         return sum(x.nbytes for x in arrays if x is not None) + spare
 
@@ -112,19 +114,25 @@ def required(pattern: Fronts, dtype: np.dtype, apart: int = 0) -> int:
     apart : int
         Values that are factorized and are not those that the matrix keeps.
     """
-    return (sum(_sizes(pattern, dtype)) + working(pattern, dtype) + apart) * dtype.itemsize
+    entries = pattern.layout(dtype).places.entries + apart + more(pattern, dtype, apart)
+    return (entries + working(pattern, dtype)) * dtype.itemsize
+
+
+def more(pattern: Fronts, dtype: np.dtype, apart: int) -> int:
+    """Entries beside those of a factorization, with which much more of what solves need fits."""
+    if pattern.segment is not None:
+        return 0
+    places, item = pattern.layout(dtype).places, dtype.itemsize
+    width = launch.solve_width(dtype, _WIDE) * item
+    sizes = [width * rows for rows in counted_rows(pattern)]
+    room = (places.entries - places.panels + apart) * item
+    return -(-worth_having(sizes, room, places.entries * item // _MORE) // item)
 
 
 def working(pattern: Fronts, dtype: np.dtype) -> int:
     """Entries of what blocks work in besides."""
     plan = launch.front_tiles(dtype, pattern.method, pattern.device.limits)
     return plan.workspace * plan.blocks
-
-
-def _sizes(pattern: Fronts, dtype: np.dtype) -> tuple[int, int]:
-    """Entries of the memory of panels, and of inverses that lie apart."""
-    panels = pattern.layout(dtype).places.entries
-    return panels, int(pattern.inverse[-1])
 
 
 def allocate(pattern: Pattern, dtype: np.dtype, apart: int = 0) -> Storage:
@@ -135,16 +143,15 @@ def allocate(pattern: Pattern, dtype: np.dtype, apart: int = 0) -> Storage:
     apart : int
         See `required`.
     """
-    device, (panels, inverses) = pattern.device, _sizes(pattern, dtype)
+    device, panels = pattern.device, pattern.layout(dtype).places.entries
     needed = required(pattern, dtype, apart)
     available = device.free_memory()
     if needed > available:
         raise FactorMemoryError(needed, available)
     xp, n, method = device.xp, int(pattern.plan.start[-1]), pattern.method
-    memory = xp.empty(max(panels + apart, 1), dtype)
+    memory = xp.empty(max(panels + apart + more(pattern, dtype, apart), 1), dtype)
     return Storage(
         memory[: max(panels, 1)],
-        xp.empty(max(inverses, 1), dtype) if method.panels == 2 else None,
         xp.empty(n, np.int32) if method.pivots else None,
         Blocks(xp.empty(n, dtype), xp.empty(n, dtype)) if method.indefinite else None,
         xp.zeros(n, np.float32) if method.pivots else None,

@@ -38,7 +38,6 @@ FRONTS = Struct(
         "child_pointer": "const int *",
         "children": "const int *",
         "panel": "const long long *",
-        "inverse": "const long long *",
         "block": "const long long *",
         "tile_row": "const int *",
         "cut_pointer": "const long long *",
@@ -49,8 +48,8 @@ FRONTS = Struct(
         "pointer": "Where the update rows of each front begin, and one more.",
         "rows": "Update rows, and their positions in the parent.",
         "child_pointer": "Where the children of each front begin, and one more; and they.",
-        "panel": "Where each front's panel is in the factor, LU's inverses among those, and its\n"
-        "contribution block in the factor's memory.",
+        "panel": "Where each front's panel is in the factor, and its contribution block in the\n"
+        "factor's memory.",
         "tile_row": "Number of each front's first tile of rows among those of all fronts.",
         "cut_pointer": "Where the rows of child c begin that fall in tile t of its parent:\n"
         "cuts[cut_pointer[c] + t].",
@@ -64,8 +63,9 @@ SMALL_FRONT = Struct(
     "A front and what it is assembled from, as the host lists it: how many children and entries\n"
     "of A, and which are the first.",
     {
-        **_same("long long", "entry", "inverse", "block", "panel"),
-        **_same("int", "front", "start", "k", "m", "child", "children", "entries", "spare"),
+        **_same("long long", "entry", "block", "panel"),
+        **_same("int", "front", "start", "k", "m", "child", "children", "entries"),
+        "spare": "long long",
     },
     {},
     align=16,
@@ -99,7 +99,6 @@ OUTPUTS = Struct(
     "What comes of small fronts.",
     {
         "factor": "T *",
-        "inverses": "T *",
         "pivots": "int *",
         "diagonal": "T *",
         "coupling": "T *",
@@ -138,7 +137,6 @@ TILE_TASKS = Struct(
         "finished": "int *",
         "done": "int *",
         "upper_done": "int *",
-        "inverses": "T *",
         "sent": "T *",
         "first_sent": "const int *",
         "products": "T *",
@@ -172,16 +170,18 @@ SOLVE_TASK = Struct(
     "SolveTask",
     "A front that one warp takes whole, or a part of a larger one.",
     {
-        **_same("long long", "panel", "inverse", "pointer"),
+        **_same("long long", "panel", "rows", "pointer"),
         **_same("int", "start", "k", "m", "tile", "count", "first"),
-        **_same("int", "parts", "partial", "has_children", "spare"),
+        **_same("int", "parts", "partial", "has_children", "y"),
     },
     {
-        "panel": "Places of the front's panels, inverses and update rows.",
+        "panel": "Places of the front's panels and update rows.",
+        "rows": "Where the rows of the front begin in message_pointer.",
+        "y": "Rows of y before those of this front. Leaves that a warp takes whole have none.",
         "tile": "Forward: tile of rows; backward: tile of pivots.",
         "count": "Tiles of update rows from `first` (backward) or `tile` (forward) on; see there.",
         "parts": "Backward: sums over update rows that others make, and the first of them.",
-        "has_children": "Forward.",
+        "has_children": "Of fronts that a warp takes whole, and forward.",
     },
     align=16,
 )
@@ -193,7 +193,6 @@ SOLVE = Struct(
         "message_pointer": "const int *",
         "slots": "const int *",
         "place": "const int *",
-        "inverses": "const T *",
         "diagonal": "const T *",
         "coupling": "const T *",
         "y": "T *",
@@ -205,11 +204,11 @@ SOLVE = Struct(
     },
     {
         "tasks": "Of this launch; of small fronts always from the leaves up.",
-        "message_pointer": "Messages to each row of each front; front s begins at start + pointer.",
+        "message_pointer": "Where the messages to each row of each front begin, and end.",
         "slots": "Where the message of each update row goes.",
         "place": "LU and LDL: which row of the front comes to each pivot row.",
         "diagonal": _D,
-        "y": "Messages between the sweeps.",
+        "y": "Messages between the sweeps; those of leaves that a warp takes whole are in z.",
         "z": "Right-hand sides, and the solution as messages.",
         "ticket": "Zero at first.",
         "count": "Of tasks.",

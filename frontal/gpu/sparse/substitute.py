@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
-from itertools import combinations
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -13,12 +12,11 @@ from ..runtime.array import Array
 from ..runtime.graph import Launch, Replayed
 from ..runtime.structs import filled
 from . import health, launch, structs
+from .fitted import fitted
 from .pattern import Pattern
 from .schedule import TILE
 from .solve_tasks import SolveTasks
 from .storage import Storage
-
-_ALIGNED = 256  # bytes, as what a device gives
 
 
 class Block(Protocol):
@@ -67,7 +65,7 @@ class Solver:
     def __init__(self, pattern: Pattern, storage: Storage) -> None:
         self.pattern, self.panels, self.pivots = pattern, storage.panels, storage.pivots
         self.dtype = storage.panels.dtype
-        self.inverses, self.d = storage.inverses, storage.blocks
+        self.d = storage.blocks
         self._spare = storage.panels[:0] if storage.spare is None else storage.spare.memory
         self._sweeps: dict[tuple[int, bool], Sweeps] = {}
         self._messages: list[Messages] = []  # the widest last
@@ -244,29 +242,7 @@ class Messages:
 def message_rows(pattern: Pattern, dtype: np.dtype) -> tuple[int, ...]:
     """Rows of the arrays of `Messages`, those of `vectors` last."""
     n, tasks = int(pattern.plan.start[-1]), pattern.solve_tasks(dtype)
-    return n, tasks.messages, TILE * tasks.partials, n
-
-
-def fitted(sizes: list[int], room: int) -> tuple[list[int | None], int]:
-    """Places of arrays in memory that has room for some: those that fill it best, and their end.
-
-    Examples
-    --------
-    >>> fitted([300, 600, 100], 1024)
-    ([None, 0, 768], 1024)
-    """
-    padded = [-(-size // _ALIGNED) * _ALIGNED for size in sizes]
-    best: tuple[int, ...] = ()
-    for count in range(1, len(sizes) + 1):
-        for chosen in combinations(range(len(sizes)), count):
-            taken = sum(padded[i] for i in chosen)
-            if sum(padded[i] for i in best) < taken <= room // _ALIGNED * _ALIGNED:
-                best = chosen
-    places: list[int | None] = [None] * len(sizes)
-    end = 0
-    for i in best:
-        places[i], end = end, end + padded[i]
-    return places, end
+    return tasks.between, tasks.messages, TILE * tasks.partials, n
 
 
 class Sweeps:
@@ -286,7 +262,7 @@ class Sweeps:
     def __init__(self, solver: Solver, messages: Messages, width: int, flip: bool) -> None:
         self.width, self.flip, self._messages = width, flip, messages
         pattern, self.vectors = solver.pattern, messages.vectors_of(width)
-        tasks, of = solver.tasks, (solver, messages, width, flip, solver.panels, solver.inverses)
+        tasks, of = solver.tasks, (solver, messages, width, flip, solver.panels)
         launches = (
             sweep_launch(*of, "front_forward_small", tasks.small, messages.tickets),
             sweep_launch(*of, "front_forward", tasks.forward, messages.tickets[1:]),
@@ -324,7 +300,6 @@ def sweep_launch(
     width: int,
     flip: bool,
     panels: Array,
-    inverses: Array | None,
     name: str,
     tasks: Array,
     ticket: Array,
@@ -333,7 +308,7 @@ def sweep_launch(
 
     Parameters
     ----------
-    panels, inverses : device arrays
+    panels : device array
         What the places of tasks are in.
     ticket : device array
         Begins with one that is zero when the kernel begins.
@@ -350,7 +325,6 @@ def sweep_launch(
         message_pointer=solver.tasks.message_pointer,
         slots=solver.tasks.slots,
         place=solver.place,
-        inverses=inverses,
         diagonal=solver.d.diagonal if solver.d else None,
         coupling=solver.d.coupling if solver.d else None,
         y=y,

@@ -131,7 +131,6 @@ class Trees:
             count=0,
             tasks=pattern.all_tasks(factor.dtype),
             place=solver.place,
-            inverses=solver.inverses,
             diagonal=solver.d.diagonal if solver.d else None,
             coupling=solver.d.coupling if solver.d else None,
         )

@@ -47,6 +47,14 @@ def fold_inverse(row, inverse):
         row[: w - c, last - c] = inverse[c:, c]
 
 
+def put_inverses(tile):
+    """Those of LU in the place of a diagonal tile, of L without its diagonal."""
+    lower = inverse_of(np.tril(tile, -1) + np.eye(len(tile)))
+    upper = inverse_of(np.triu(tile).T)
+    tile[...] = np.tril(lower, -1)
+    fold_inverse(tile, upper)
+
+
 def put_tile_rows(target, lower, last_ld):
     """L11 by rows of tiles, as `fronts.Layout` has it, and the inverses of its diagonal tiles."""
     k, at = len(lower), 0
@@ -66,7 +74,6 @@ def storage_of(pattern, cpu):
     plan, layout = pattern.plan, pattern.layout(cpu.panels.dtype)
     symmetric, panel_of = pattern.method.one_triangle, panel_offsets(plan, pattern.method)
     panels = np.full(layout.places.entries, np.nan, cpu.panels.dtype)
-    inverses = np.full(int(pattern.inverse[-1]), np.nan, cpu.panels.dtype)
     for s in range(plan.parent.size):
         k, m, ld = int(pattern.k[s]), int(pattern.m[s]), int(layout.ld[s])
         first, at = int(panel_of[s]), int(layout.places.panel[s])
@@ -78,21 +85,17 @@ def storage_of(pattern, cpu):
         else:
             target = panels[at : at + k * ld].reshape(k, ld).T
             target[:k] = panel[:k]
+            for t in range(0, k, TILE):
+                put_inverses(target[t : min(t + TILE, k), t : min(t + TILE, k)])
             target[layout.below[s] : layout.below[s] + m] = panel[k:]
             first, at, ld = first + k * (k + m), at + k * ld, int(layout.upper_ld[s])
             upper = panels[at : at + k * ld].reshape(k, ld).T
             upper[:m] = cpu.panels[first : first + k * m].reshape(k, m).T
-        for t in range(0, 0 if symmetric else k, TILE):
-            w, place = min(TILE, k - t), int(pattern.inverse[s]) + (TILE + 1) * t
-            tile = panel[t : t + w, t : t + w]
-            both = inverses[place : place + w * (w + 1)].reshape(w + 1, w).T
-            both[:, :w] = inverse_of(np.tril(tile, -1) + np.eye(w))
-            fold_inverse(both, inverse_of(np.triu(tile).T))
     upload = pattern.device.upload
     pivots = None if symmetric else upload(cpu.pivots + 1)
     none = upload(np.empty(0, panels.dtype))
     spare = Spare(upload(np.full(20_000, 0x5A, np.uint8)), none, none)  # for some of the messages
-    return Storage(upload(panels), None if symmetric else upload(inverses), pivots, spare=spare)
+    return Storage(upload(panels), pivots, spare=spare)
 
 
 def factored(device, a, kind):

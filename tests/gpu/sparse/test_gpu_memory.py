@@ -12,9 +12,9 @@ from frontal import machine, problems
 from frontal.gpu.runtime.limits import H200
 from frontal.gpu.sparse import fronts
 from frontal.gpu.sparse.entries import Entries
+from frontal.gpu.sparse.fitted import fitted, worth_having
 from frontal.gpu.sparse.footprint import index_bytes
 from frontal.gpu.sparse.pattern import Pattern
-from frontal.gpu.sparse.substitute import fitted
 
 from ...emulation.counting import CountingDevice
 from ...emulation.device import COMPILER
@@ -138,6 +138,15 @@ def test_what_fits():
     assert fitted([300, 600, 100], 1024) == ([None, 0, 768], 1024)
     assert fitted([300, 600, 100], 4096) == ([0, 512, 1280], 1536)
     assert fitted([300, 600], 0) == ([None, None], 0)
+
+
+def test_a_little_more_where_much_more_fits():
+    sizes = [4096, 8192, 6144]
+    assert worth_having(sizes, 8192, 1024) == 0  # all of it is in use
+    assert worth_having(sizes, 9984, 256) == 256  # 4096 and 6144 in place of 8192
+    assert worth_having(sizes, 9984, 255) == 0
+    assert worth_having(sizes, 9216, 1024) == 0  # as much fits, less twice what is added
+    assert worth_having(sizes, 1 << 20, 1 << 20) == 0
 
 
 def counted(kind, dtype, n, rhs):

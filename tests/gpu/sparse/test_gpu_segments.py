@@ -9,9 +9,9 @@ import frontal
 import frontal.gpu.runtime.device
 from frontal import problems
 from frontal.gpu.sparse import fronts, places
+from frontal.gpu.sparse.fronts import parts_of, shapes_of
 from frontal.gpu.sparse.pattern import Pattern
 from frontal.gpu.sparse.streamed.pattern import StreamedPattern
-from frontal.gpu.sparse.streamed.places import parts_with_inverses
 from frontal.gpu.sparse.streamed.segments import segmentations
 
 from ...emulation.counting import CountingDevice
@@ -75,11 +75,11 @@ def owners(pattern):
         (layout.sent, np.maximum(sent - 64, 0), clock.tiles, begin[1:] - 1, none),
     )
     first_of = np.searchsorted(segment, np.arange(pattern.count + 1))
-    ends = layout.inside[0] + layout.size + pattern._inverses
+    ends = layout.inside + layout.size
     assert (ends <= layout.length[segment]).all()
     after = np.flatnonzero(np.diff(segment) == 0) + 1
-    assert (layout.inside[0][after] >= ends[after - 1]).all()
-    assert (layout.inside[0][first_of[:-1]] == 0).all()
+    assert (layout.inside[after] >= ends[after - 1]).all()
+    assert (layout.inside[first_of[:-1]] == 0).all()
     begins, sizes, first, last, need = map(np.concatenate, zip(*parts, strict=True))
     there = np.flatnonzero(sizes)
     return [x[there] for x in (begins, begins + sizes, first, last, need)]
@@ -94,7 +94,7 @@ def test_nothing_has_two_owners(use, monkeypatch, kind, slack):
     symbolic = analyzed(matrix(kind, n=10), kind).symbolic
     whole = Pattern(device, symbolic.plan, symbolic.method, 32, 1)
     f8 = np.dtype("f8")
-    parts = parts_with_inverses(whole, np.diff(whole.inverse), f8)
+    parts = parts_of(whole, shapes_of(whole, f8)[-1], f8)
     for segment in segmentations(whole.plan, parts):
         pattern = StreamedPattern(whole, segment, f8)
         schedule, clock, parent = pattern.schedule, pattern._clock, whole.plan.parent

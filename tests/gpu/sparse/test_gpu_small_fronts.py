@@ -77,9 +77,7 @@ class Factored:
     def run(self):
         pattern, device = self.pattern, self.device
         self.storage = allocate(pattern, self.dtype)
-        for array in (self.storage.panels, self.storage.inverses):
-            if array is not None:
-                array[...] = np.nan
+        self.storage.panels[...] = np.nan
         self.state, values = State(pattern, self.storage), device.upload(self.values)
         given = pattern, self.storage, values, self.tiny, self.state
         for level in small_fronts.launches(*given):
@@ -87,8 +85,6 @@ class Factored:
                 part()
         self.there = device.download(self.storage.panels)
         self.panels = pattern.to_host(self.there)
-        if self.storage.inverses is not None:
-            self.inverses = device.download(self.storage.inverses)
 
     def outcome(self):
         self.state.fetch()
@@ -109,11 +105,11 @@ class Factored:
 
     def inverse(self, s, half=0):
         """A lower triangle; with LU that of the transpose of U for the second half."""
-        k, first = int(self.pattern.k[s]), self.pattern.inverse[s]
+        k, layout = int(self.pattern.k[s]), self.pattern.layout(self.dtype)
         if not self.method.one_triangle:
-            both = self.inverses[first : first + k * (k + 1)].reshape(k + 1, k).T
-            return folded_inverse(both, k) if half else np.tril(both[:, :k])
-        layout = self.pattern.layout(self.dtype)
+            first, ld = layout.places.panel[s], layout.ld[s]
+            both = self.there[first : first + k * ld].reshape(k, ld).T[:k]
+            return folded_inverse(both, k) if half else np.tril(both, -1) + np.eye(k)
         first, ld = layout.places.panel[s] + layout.own[s], layout.last_ld[s]
         row = self.there[first : first + ld * (k + 1)].reshape(k + 1, ld).T
         return folded_inverse(row, k)

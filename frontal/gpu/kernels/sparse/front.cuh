@@ -10,8 +10,8 @@
 //   upper panel   LU only, behind it: the transpose of U12, m×k
 //   inverses      of the diagonal tiles of L11, lower triangles. Without LU they are folded into
 //                 what the tile has free above its diagonal and one more column, so that columns
-//                 stay columns (`folded`); those of LU lie apart, w×(w+1) for a tile of w columns,
-//                 one after the other, with those of the transpose of U11 folded into them
+//                 stay columns (`folded`). Of LU they take the place of the tile, which can be told
+//                 of them: that of L, without its ones, and folded that of the transpose of U
 //   contribution  without LU: block columns of 64 columns, each from its diagonal tile down, one
 //                 after the other; of LU the whole m×m block
 // Fronts and contribution blocks: Duff, Reid, "The multifrontal solution of indefinite sparse
@@ -52,10 +52,10 @@ template <class T> __device__ inline Matrix<T> folded(Matrix<T> row) {
     return {row.data + row.cols * row.ld, row.rows, row.rows, -(row.ld + 1)};
 }
 
-// The inverses of LU of a diagonal tile of w columns: of L, or `upper` of the transpose of U.
-template <class T> __device__ inline Matrix<T> inverse_apart(T *first, int i, int w, bool upper) {
-    Matrix<T> lower{first + FRONT_TILE * (FRONT_TILE + 1) * (long long)i, w, w, w};
-    return upper ? folded(lower) : lower;
+// The inverses of LU in a diagonal tile of w columns: of L, with ones on the diagonal that are not
+// there, or `upper` of the transpose of U, which begins in the last column.
+template <class T> __device__ inline Matrix<T> inverse_within(T *tile, int w, int ld, bool upper) {
+    return upper ? folded(Matrix<T>{tile, w, w - 1, ld}) : Matrix<T>{tile, w, w, ld};
 }
 
 // The blocks of one front.
@@ -97,6 +97,12 @@ template <class T> struct Front {
         T *own = panel + (long long)k * padded<T>(m);
         return {own + tile * (i * (i + 1) / 2) + FRONT_TILE * i, rows(i),
             min_(FRONT_TILE * (i + 1), k), ld(i)};
+    }
+    // The inverse of diagonal tile i, of LU that of L or `upper` of the transpose of U.
+    __device__ Matrix<T> inverse(int i, bool upper = false) const {
+        if (!LU) return folded(lower(i));
+        int first = FRONT_TILE * i;
+        return inverse_within(panel + first + (long long)first * ld(i), rows(i), ld(i), upper);
     }
     // Tile row i ≥ pivot_tiles of the transpose of U12, all k columns.
     __device__ Matrix<T> upper(int i) const {

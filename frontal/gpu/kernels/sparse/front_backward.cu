@@ -75,7 +75,7 @@ __device__ __forceinline__ void subtrahend(T (&sum)[2][W], const Solve<T> &s, co
 
 // Where y is, which nobody else reads.
 __device__ inline T *place_of_y(const Solve<T> &s, const SolveTask &t, int r, int j) {
-    return s.y + (long long)(t.start + TILE * t.tile + r) * W + j;
+    return s.y + (long long)(t.y + TILE * t.tile + r) * W + j;
 }
 
 // What is known of the right-hand side before the pivot tiles: y, or D⁻¹·y, less the partial sums.
@@ -98,7 +98,7 @@ __device__ inline void run_tile(const Solve<T> &s, const Fronts &tree, const Sol
     Steps steps{updates, whole ? f.pivot_tiles : t.first};
     T sum[2][W];
     if (whole) {
-        fetch_inverse(memory, inverse_of(s, t, f, t.tile, upper_last));
+        fetch_inverse<unit_last>(memory, inverse_of(f, t.tile, upper_last));
         if (LDL) {
             each_value([&](int r, int j, int at, int) {
                 if (r < rows) memory.b[at] = *place_of_y(s, t, r, j);
@@ -138,7 +138,7 @@ __device__ inline void run_tile(const Solve<T> &s, const Fronts &tree, const Sol
         memory.b[at] = memory.b[at] - sum;
     });
     __syncthreads();
-    multiply_inverse<true>(memory);
+    multiply_inverse<true, unit_last>(memory);
     __syncthreads();
     each_value([&](int r, int j, int at, int) {
         if (r >= rows) return;

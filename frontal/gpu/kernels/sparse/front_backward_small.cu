@@ -24,7 +24,7 @@ __device__ inline void fetch_vector(
     const Solve<T> &s, const Fronts &tree, const SolveTask &t, T *mine) {
     constexpr int N = SMALL_ROWS / 32;
     int lane = threadIdx.x % 32, row[N];
-    T *y = s.y + (long long)t.start * W;
+    T *y = place_of_y(s, t);
 #pragma unroll
     for (int i = 0; i < N; ++i)
         row[i] = lane + 32 * i < t.m ? tree.rows[t.pointer + lane + 32 * i] : -1;
@@ -59,7 +59,7 @@ __device__ inline void fetch_vector(
         }
     }
     // Not before, see free_row.
-    for (int e = lane; e < t.k * W; e += 32) reset(y + e);
+    for (int e = lane; e < t.k * W && t.has_children; e += 32) reset(y + e);
     if (lane < W) updates[lane * SMALL_LD + t.m] = zero<T>();
     __syncwarp();
 }
@@ -79,8 +79,9 @@ __device__ inline void solve_front(
                 e, below.data + steps.row(q) + c * below.ld, below.ld, t.m - steps.row(q), t.k - c);
         else {
             Matrix<const T> inverse =
-                inverse_of(s, t, factor, upper_last);  // here it takes no registers
-            load_columns<false>(e, inverse.data + c * inverse.ld, inverse.ld, t.k, t.k - c, c);
+                inverse_of(t, factor, upper_last);  // here it takes no registers
+            load_columns<false, unit_last>(
+                e, inverse.data + c * inverse.ld, inverse.ld, t.k, t.k - c, c);
         }
     };
     fetch_vector(s, tree, t, mine);

@@ -39,7 +39,7 @@ __device__ __forceinline__ void subtrahend(T (&sum)[2][W], const Solve<T> &s, co
     prepare();
     take_turns(e, count, ask, [&](const T(&e)[16], int p) {
         T *v = staged + p % 2 * VALUES;
-        const T *y = s.y + (long long)(t.start + TILE * p) * W;
+        const T *y = s.y + (long long)(t.y + TILE * p) * W;
         int rows = f.rows(p);
         take_values(v, [&](int r, int j, int) { return r < rows ? y + r * W + j : nullptr; });
         __syncthreads();
@@ -74,7 +74,7 @@ __device__ inline void pivot_tile(
     int i = t.tile, rows = f.rows(i);
     T sum[2][W];
     subtrahend(sum, s, t, f, i, memory.staged, [&] {
-        fetch_inverse(memory, inverse_of(s, t, f, i, upper_first));
+        fetch_inverse<unit_first>(memory, inverse_of(f, i, upper_first));
         fetch_rows(memory.b, s, t, TILE * i, rows, true);
     });
     copy_async_wait<0>();
@@ -90,9 +90,9 @@ __device__ inline void pivot_tile(
         });
     }
     __syncthreads();
-    multiply_inverse<false>(memory);
+    multiply_inverse<false, unit_first>(memory);
     __syncthreads();
-    T *y = s.y + (long long)(t.start + TILE * i) * W;
+    T *y = s.y + (long long)(t.y + TILE * i) * W;
     each_value([&](int r, int j, int at, int) {
         if (r < rows) send(y + r * W + j, product_at(memory, at));
     });

@@ -20,6 +20,7 @@ struct SmallSteps {
 // y1 = W·b1, to `mine` in place of b1, and to y.
 __device__ inline void put_pivots(
     const Solve<T> &s, const SolveTask &t, const T (&sum)[2][W], T *mine) {
+    T *y = place_of_y(s, t);
     __syncwarp();
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
@@ -28,7 +29,7 @@ __device__ inline void put_pivots(
         for (int j = 0; j < W; ++j) {
             if (r >= t.k) continue;
             mine[j * SMALL_LD + r] = sum[h][j];
-            send(s.y + (long long)(t.start + r) * W + j, sum[h][j]);
+            send(y + r * W + j, sum[h][j]);
         }
     }
     __syncwarp();
@@ -65,7 +66,7 @@ __device__ inline void fetch_vector(const Solve<T> &s, const SolveTask &t, T *mi
         for (int i = 0; i < N; ++i) {
             int r = (e + 32 * i) / W;
             if (row[i] >= 0) mine[rhs[i] * SMALL_LD + r] = sum[i];
-            if (r < t.k) free_row(s, t, row[i], rhs[i]);
+            if (r < t.k && t.has_children) free_row(s, t, row[i], rhs[i]);
         }
     }
     __syncwarp();
@@ -73,7 +74,7 @@ __device__ inline void fetch_vector(const Solve<T> &s, const SolveTask &t, T *mi
 
 __device__ inline void solve_front(const Solve<T> &s, Turns<false, T> &turns, T *factor) {
     const SolveTask &t = *turns.task;
-    Matrix<const T> inverse = inverse_of(s, t, factor, upper_first);
+    Matrix<const T> inverse = inverse_of(t, factor, upper_first);
     Matrix<T> below = rows_below(t, factor, upper_first);
     T *mine = shared_memory<T>() + threadIdx.x / 32 * (SMALL_LD * W);
     T e[ahead][16], sum[2][W];
@@ -81,7 +82,8 @@ __device__ inline void solve_front(const Solve<T> &s, Turns<false, T> &turns, T 
     auto ask = [&](T(&e)[16], int q) {
         int c = steps.column(q), first = steps.row(q);
         if (first < 0)
-            load_rows<false>(e, inverse.data + c * inverse.ld, inverse.ld, t.k, t.k - c, c);
+            load_rows<false, unit_first>(
+                e, inverse.data + c * inverse.ld, inverse.ld, t.k, t.k - c, c);
         else
             load_rows<paired<T>>(
                 e, below.data + first + c * below.ld, below.ld, t.m - first, t.k - c);

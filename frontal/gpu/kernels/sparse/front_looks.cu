@@ -57,9 +57,10 @@ extern "C" __global__ void __launch_bounds__(threads)
             front.s = 0, front.tree = nullptr;
             front.set(t.k, t.m, factor + t.panel);
             for (int r = lane; r < t.k; r += 32) {
-                T d = front.lower(r / FRONT_TILE)(r % FRONT_TILE, r);
+                T d = kept_pivot(front, r);
                 int c = (int)(t.start - first) + r;
                 double size = modulus(d);
+                if (LU) size = 1 / size;
                 double before =
                     CHOLESKY ? modulus(values[(long long)s * entries + own[c]]) / (size * size)
                              : 1 / size;

@@ -109,9 +109,10 @@ template <int ORDER> struct Small {
         for (int pass = 0; pass < passes; ++pass) {
             bool upper = LU && (passes == 1 ? lane >= k : pass == 1);
             int row = upper && passes == 1 ? lane - k : lane;
-            T *own = to.factor + tile.front.panel + k * padded<T>(m());
-            Matrix<T> kept = LU ? inverse_apart(to.inverses + tile.front.inverse, 0, k, upper)
-                                : folded(Matrix<T>{own, k, k, padded<T>(k)});
+            T *panel = to.factor + tile.front.panel;
+            int ld = padded<T>(k), below = padded<T>(m());
+            Matrix<T> kept = LU ? inverse_within(panel, k, ld + below, upper)
+                                : folded(Matrix<T>{panel + k * below, k, k, ld});
             tile.invert_row(k, row < k ? row : -1, upper, kept.data, kept.ld);
         }
     }
@@ -202,7 +203,7 @@ template <int ORDER> __device__ inline void put_factors(const Small<ORDER> &f) {
     const T *from = tile.data + f.lane, *above = tile.data + (k + f.lane) * LD;
 #pragma unroll 4
     for (int j = 0; j < k; ++j) {
-        if (f.lane < k + m && (LU || f.lane >= j)) target[j * ld] = from[j * LD];
+        if (f.lane < k + m && f.lane >= (LU ? k : j)) target[j * ld] = from[j * LD];
         if (LU && f.lane < m) upper[j * upper_ld] = above[j];
     }
     if (LU && f.lane < k) tile.scales[f.lane] = pivot_reciprocal(tile.data[f.lane * (LD + 1)]);

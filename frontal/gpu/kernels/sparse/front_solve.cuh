@@ -36,6 +36,8 @@ constexpr int INVERSE_LD = TILE + 1;  // odd, for reads along rows
 constexpr bool upper_first = LU && FLIP, upper_last = LU && !FLIP;
 // Whether the first sweep interchanges rows, and the last one does.
 constexpr bool moves_first = LDL || upper_last, moves_last = LDL || upper_first;
+// Whether ones on the diagonal of the inverses are not there: of L by LU.
+constexpr bool unit_first = LU && !upper_first, unit_last = LU && !upper_last;
 
 // --- messages ------------------------------------------------------------------------------------
 
@@ -49,7 +51,7 @@ __device__ __forceinline__ void receive(
     int from[N], to[N], most = 0;
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-        const int *bounds = s.message_pointer + (t.start + t.pointer + max_(row[i], 0));
+        const int *bounds = s.message_pointer + (t.rows + max_(row[i], 0));
         from[i] = bounds[0], to[i] = row[i] < 0 ? 0 : bounds[1];
     }
 #pragma unroll
@@ -108,11 +110,9 @@ template <class T> __device__ inline Front<T> front_of(const SolveTask &t, T *fa
 
 // The inverse of a diagonal tile, as front.cuh has it.
 template <class T>
-__device__ inline Matrix<const T> inverse_of(
-    const Solve<T> &s, const SolveTask &t, const Front<T> &f, int i, bool upper) {
+__device__ inline Matrix<const T> inverse_of(const Front<T> &f, int i, bool upper) {
+    Matrix<T> found = f.inverse(i, upper);
     int w = f.rows(i);
-    if (LU) return inverse_apart(s.inverses + t.inverse, i, w, upper);
-    Matrix<T> found = folded(f.lower(i));
     return {found.data, w, w, found.ld};
 }
 
@@ -134,9 +134,9 @@ template <bool PAIRED> __device__ inline int lane_row_of_column(int q) {
     return PAIRED ? 2 * lane + 16 * (q / 2) + q % 2 : lane + 8 * q;
 }
 
-// e ← up to 64×8 entries by rows, if not PAIRED from row first + c on in column c; zeros outside,
-// but for a row behind the last one.
-template <bool PAIRED, class T>
+// e ← up to 64×8 entries by rows, if not PAIRED from row first + c on in column c, which is one if
+// UNIT; zeros outside, but for a row behind the last one.
+template <bool PAIRED, bool UNIT = false, class T>
 __device__ inline void load_rows(
     T (&e)[16], const T *a, int ld, int rows, int columns, int first = -8) {
     a += lane_row<PAIRED>(0);
@@ -150,15 +150,16 @@ __device__ inline void load_rows(
 #pragma unroll
             for (int h = 0; h < 2; ++h) {
                 int row = lane_row<false>(h);
-                e[2 * c + h] =
-                    row >= first + c && row < rows && c < columns ? a[32 * h] : zero<T>();
+                e[2 * c + h] = row >= first + c + UNIT && row < rows && c < columns ? a[32 * h]
+                               : UNIT && row == first + c                           ? one<T>()
+                                                                                    : zero<T>();
             }
         }
     }
 }
 
 // e ← the same by columns.
-template <bool PAIRED, class T>
+template <bool PAIRED, bool UNIT = false, class T>
 __device__ inline void load_columns(
     T (&e)[16], const T *a, int ld, int rows, int columns, int first = -8) {
     int column = threadIdx.x % 32 / 8;
@@ -174,8 +175,11 @@ __device__ inline void load_columns(
                 if (inside && row < rows) two = *reinterpret_cast<const Two<T> *>(a + 8 * q);
                 e[8 * u + q] = two.e[0], e[8 * u + q + 1] = two.e[1];
             } else {
-                bool there = row >= first + column + 4 * u && row < rows;
-                e[8 * u + q] = inside && there ? a[8 * q] : zero<T>();
+                int diagonal = first + column + 4 * u;
+                bool there = row >= diagonal + UNIT && row < rows;
+                e[8 * u + q] = inside && there           ? a[8 * q]
+                               : UNIT && row == diagonal ? one<T>()
+                                                         : zero<T>();
             }
         }
     }

@@ -6,6 +6,12 @@
 // The fronts of a warp, one after the other.
 template <bool REVERSED, class T> using Turns = WarpTickets<warps, REVERSED, SolveTask, Solve<T>>;
 
+// Where y of a front is: of a leaf in the place of its right-hand side, since nobody waits for its
+// solution.
+template <class T> __device__ inline T *place_of_y(const Solve<T> &s, const SolveTask &t) {
+    return t.has_children ? s.y + (long long)t.y * W : s.z + (long long)t.start * W;
+}
+
 // The rows of L, or with `upper` of the transpose of U, below the only pivot tile of a small front.
 // As Front has them; this takes fewer registers.
 template <class T>
@@ -16,9 +22,8 @@ __device__ inline Matrix<T> rows_below(const SolveTask &t, T *factor, bool upper
 }
 // The inverse of its only diagonal tile.
 template <class T>
-__device__ inline Matrix<const T> inverse_of(
-    const Solve<T> &s, const SolveTask &t, T *factor, bool upper) {
-    if (LU) return inverse_apart(s.inverses + t.inverse, 0, t.k, upper);
-    int ld = padded<T>(t.k);
-    return {factor + t.panel + t.k * (padded<T>(t.m) + ld), t.k, t.k, -(ld + 1)};
+__device__ inline Matrix<const T> inverse_of(const SolveTask &t, T *factor, bool upper) {
+    int ld = padded<T>(t.k), m = padded<T>(t.m);
+    if (LU) return inverse_within<const T>(factor + t.panel, t.k, ld + m, upper);
+    return {factor + t.panel + t.k * (m + ld), t.k, t.k, -(ld + 1)};
 }

@@ -23,8 +23,9 @@ template <class T> struct TileMemory {
         T *p = shared_memory<T>();
         return {p, p + 2 * VALUES, p + (warps + 3) * VALUES, p + (warps + 4) * VALUES, {}};
     }
-    __device__ T inverse_at(int r, int c) const {
+    template <bool UNIT> __device__ T inverse_at(int r, int c) const {
         if (!IN_PLACE) return inverse[r + c * INVERSE_LD];
+        if (UNIT && r == c) return one<T>();
         return r < kept.rows && c <= r ? kept(r, c) : zero<T>();
     }
 };
@@ -52,8 +53,9 @@ template <class T, class Place> __device__ __forceinline__ void take_values(T *v
         [&](int, int, int at, int n) { v[at] = from[n] ? take(from[n], seen[n]) : zero<T>(); });
 }
 
-// Begin to fetch the inverse of a pivot tile, a lower triangle; zeros around it.
-template <class T>
+// Begin to fetch the inverse of a pivot tile, a lower triangle; zeros around it, and ones on its
+// diagonal if UNIT.
+template <bool UNIT, class T>
 __device__ inline void fetch_inverse(TileMemory<T> &memory, Matrix<const T> kept) {
     if (IN_PLACE) {
         memory.kept = kept;
@@ -63,9 +65,10 @@ __device__ inline void fetch_inverse(TileMemory<T> &memory, Matrix<const T> kept
 #pragma unroll 4
     for (int e = threadIdx.x; e < TILE * TILE; e += threads) {
         int r = e % TILE, c = e / TILE;
-        bool valid = r < kept.rows && c <= r;
-        copy_async<sizeof(T)>(
-            inverse + r + c * INVERSE_LD, kept.data + (valid ? r + c * kept.ld : 0), valid);
+        bool valid = r < kept.rows && c + UNIT <= r;
+        T *to = inverse + r + c * INVERSE_LD;
+        if (UNIT && r == c) *to = one<T>();
+        else copy_async<sizeof(T)>(to, kept.data + (valid ? r + c * kept.ld : 0), valid);
     }
     copy_async_commit();
 }
@@ -91,7 +94,7 @@ template <class T> __device__ inline T sum_of_warps(const T *sums, int at) {
 
 // The inverse (its transpose for TRANSPOSE, the conjugate one if that is the second factor) times b:
 // four terms of each result, which product_at adds.
-template <bool TRANSPOSE, class T>
+template <bool TRANSPOSE, bool UNIT, class T>
 __device__ inline void multiply_inverse(const TileMemory<T> &memory) {
     int r = threadIdx.x % TILE, quarter = threadIdx.x / TILE;
     T sum[W];
@@ -100,7 +103,7 @@ __device__ inline void multiply_inverse(const TileMemory<T> &memory) {
 #pragma unroll
     for (int i = 0; i < TILE / 4; ++i) {
         int c = quarter * (TILE / 4) + i;
-        T a = TRANSPOSE ? memory.inverse_at(c, r) : memory.inverse_at(r, c);
+        T a = memory.template inverse_at<UNIT>(TRANSPOSE ? c : r, TRANSPOSE ? r : c);
         if constexpr (TRANSPOSE && conjugates) a = conj(a);
 #pragma unroll
         for (int j = 0; j < W; ++j) sum[j] = fma_(a, memory.b[j * TILE + c], sum[j]);

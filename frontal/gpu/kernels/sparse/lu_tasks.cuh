@@ -8,12 +8,6 @@
 #include "sparse/rest_tasks.cuh"
 #include "sparse/tile_copies.cuh"
 
-// Where an inverse of diagonal tile j is: of L, or of the transpose of U.
-__device__ inline Matrix<T> kept_inverse(const Task &task, const Tasks &tasks, bool upper) {
-    const Front<T> &f = task.front;
-    return inverse_apart(tasks.inverses + f.tree->inverse[f.s], task.j, f.rows(task.j), upper);
-}
-
 // Where rows go: pivots[start + …] holds the place of each row of a diagonal tile until all is done
 // (front_pivots makes LAPACK's interchanges of it). A column that is null in the tile, and has a
 // part elsewhere, is infinite in `largest`.
@@ -36,19 +30,15 @@ __device__ __noinline__ void finish_lu(const Task &task, const Tasks &tasks) {
     __syncthreads();
     if constexpr (TWO_INVERSES) invert_both(block, lower, upper, ones, scales, w);
     else invert_lower(block, lower, ones, w);
-    keep_inverse(lower, kept_inverse(task, tasks, false));
+    keep_inverse<true>(lower, f.inverse(j));
     if constexpr (!TWO_INVERSES) {
         __syncthreads();
         invert_lower<true>(block, lower, scales, w);
         upper = lower;
     }
-    keep_inverse(upper, kept_inverse(task, tasks, true));
+    keep_inverse(upper, f.inverse(j, true));
     publish(task, tasks, j);
     publish(task, tasks, j, true);
-    Matrix<T> target = task.row.at(0, j * SIZE);
-#pragma unroll 8
-    for (int c = threadIdx.x / SIZE; c < w; c += threads / SIZE)
-        if (row < w) target(row, c) = block[row + c * ld];
 }
 
 // Where entries of L(i,j), or of its like of the transpose of U, go, and the largest ones of L.
@@ -128,7 +118,7 @@ __device__ __noinline__ int follow(const Task &task, const Tasks &tasks) {
 __device__ __noinline__ void finish_beside(const Task &task, const Tasks &tasks, int p) {
     bool upper = task.part == UPPER_PART;
     TileTimesInverse<T> rest;
-    multiply_rest(rest, task, tasks, kept_inverse(task, tasks, !upper), upper, p);
+    multiply_rest(rest, task, tasks, task.front.inverse(task.j, !upper), upper, p);
     Beside to(task, tasks);
     bool large = false;
     rest.each([&](int r, int c, T &v) {

@@ -25,6 +25,12 @@ template <class T> struct BlockInverse {
     }
 };
 
+// Entry j of the diagonal of L or D, or the reciprocal of that of U: what there is of it.
+template <class T> __device__ inline T kept_pivot(const Front<T> &f, int j) {
+    int i = j / FRONT_TILE, r = j % FRONT_TILE;
+    return LU ? f.inverse(i, true)(r, r) : f.lower(i)(r, j);
+}
+
 // A pivot as D has it: real for L·D·Lᴴ.
 template <class T> __device__ inline T pivot_value(T a) {
     if constexpr (conjugates) return from_real<T>(real(a));

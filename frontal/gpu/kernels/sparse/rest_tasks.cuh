@@ -23,7 +23,7 @@ __device__ __forceinline__ void multiply_rest(TileTimesInverse<T> &rest, const T
     int j = task.j, w = f.rows(j);
     T *tile = assembled(), *inverse = work();
     wait_for_diagonal(task, tasks);
-    fetch_inverse(inverse, kept);
+    fetch_inverse(inverse, kept, LU && moves);  // of L, which is where columns of U move
     other();
     const int *places = tasks.pivots + f.tree->start[f.s] + j * SIZE;
     if (moves) interchange_columns(tile, Places{places, began}, w);

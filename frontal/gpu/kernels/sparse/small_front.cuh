@@ -184,8 +184,8 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
     }
 
     // Row `row` of the inverse X of the n×n lower triangle of L (of the transpose of U where
-    // `upper`), of X·L = I, the last columns first: kept[row + step·j] for j ≤ row; −1 for none. X
-    // takes the place of L.
+    // `upper`), of X·L = I, the last columns first: kept[row + step·j] for j ≤ row, of L by LU for
+    // j < row; −1 for none. X takes the place of L.
     __device__ void invert_row(int n, int row, bool upper, T *kept, int step) {
         int down = LU && upper ? LD : 1, across = LU && upper ? 1 : LD;
         bool unit = SQUARE && !upper;
@@ -214,7 +214,7 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
             T *target = kept + row + begin * step;
 #pragma unroll
             for (int j = 0; j < NB; ++j, target += step)
-                if (begin + j <= row) *target = x[j];
+                if (begin + j + (LU && !upper) <= row) *target = x[j];
             if (q == 0) return;
             sync();  // these columns are needed no more
 #pragma unroll

@@ -58,10 +58,9 @@ struct Fronts {
     // Where the children of each front begin, and one more; and they.
     const int *child_pointer;
     const int *children;
-    // Where each front's panel is in the factor, LU's inverses among those, and its
-    // contribution block in the factor's memory.
+    // Where each front's panel is in the factor, and its contribution block in the
+    // factor's memory.
     const long long *panel;
-    const long long *inverse;
     const long long *block;
     // Number of each front's first tile of rows among those of all fronts.
     const int *tile_row;
@@ -75,7 +74,6 @@ struct Fronts {
 // of A, and which are the first.
 struct alignas(16) SmallFront {
     long long entry;
-    long long inverse;
     long long block;
     long long panel;
     int front;
@@ -85,7 +83,7 @@ struct alignas(16) SmallFront {
     int child;
     int children;
     int entries;
-    int spare;
+    long long spare;
 };
 
 // A child of one: where its contribution block lies, and its order.
@@ -111,7 +109,6 @@ struct SmallFronts {
 // What comes of small fronts.
 template <class T> struct SmallOutputs {
     T *factor;
-    T *inverses;
     int *pivots;
     // LDL: D(j,j), and D(j+1,j) of 2×2 pivots, zero elsewhere.
     T *diagonal;
@@ -148,7 +145,6 @@ template <class T> struct TileTasks {
     int *finished;
     int *done;
     int *upper_done;
-    T *inverses;
     // Factors of diagonal tiles as messages, 64×64 each; for LU two of them.
     T *sent;
     // Number of each front's first of them, and one more.
@@ -171,9 +167,10 @@ template <class T> struct TileTasks {
 
 // A front that one warp takes whole, or a part of a larger one.
 struct alignas(16) SolveTask {
-    // Places of the front's panels, inverses and update rows.
+    // Places of the front's panels and update rows.
     long long panel;
-    long long inverse;
+    // Where the rows of the front begin in message_pointer.
+    long long rows;
     long long pointer;
     int start;
     int k;
@@ -186,26 +183,26 @@ struct alignas(16) SolveTask {
     // Backward: sums over update rows that others make, and the first of them.
     int parts;
     int partial;
-    // Forward.
+    // Of fronts that a warp takes whole, and forward.
     int has_children;
-    int spare;
+    // Rows of y before those of this front. Leaves that a warp takes whole have none.
+    int y;
 };
 
 // A sweep over the fronts.
 template <class T> struct Solve {
     // Of this launch; of small fronts always from the leaves up.
     const SolveTask *tasks;
-    // Messages to each row of each front; front s begins at start + pointer.
+    // Where the messages to each row of each front begin, and end.
     const int *message_pointer;
     // Where the message of each update row goes.
     const int *slots;
     // LU and LDL: which row of the front comes to each pivot row.
     const int *place;
-    const T *inverses;
     // LDL: D(j,j), and D(j+1,j) of 2×2 pivots, zero elsewhere.
     const T *diagonal;
     const T *coupling;
-    // Messages between the sweeps.
+    // Messages between the sweeps; those of leaves that a warp takes whole are in z.
     T *y;
     // Right-hand sides, and the solution as messages.
     T *z;
@@ -246,7 +243,7 @@ struct Trees {
     int spare;
 };
 
-static_assert(sizeof(Fronts) == 96);
+static_assert(sizeof(Fronts) == 88);
 static_assert(OFFSET_OF(Fronts, start) == 0);
 static_assert(OFFSET_OF(Fronts, pointer) == 8);
 static_assert(OFFSET_OF(Fronts, rows) == 16);
@@ -254,25 +251,23 @@ static_assert(OFFSET_OF(Fronts, relative) == 24);
 static_assert(OFFSET_OF(Fronts, child_pointer) == 32);
 static_assert(OFFSET_OF(Fronts, children) == 40);
 static_assert(OFFSET_OF(Fronts, panel) == 48);
-static_assert(OFFSET_OF(Fronts, inverse) == 56);
-static_assert(OFFSET_OF(Fronts, block) == 64);
-static_assert(OFFSET_OF(Fronts, tile_row) == 72);
-static_assert(OFFSET_OF(Fronts, cut_pointer) == 80);
-static_assert(OFFSET_OF(Fronts, cuts) == 88);
+static_assert(OFFSET_OF(Fronts, block) == 56);
+static_assert(OFFSET_OF(Fronts, tile_row) == 64);
+static_assert(OFFSET_OF(Fronts, cut_pointer) == 72);
+static_assert(OFFSET_OF(Fronts, cuts) == 80);
 
 static_assert(sizeof(SmallFront) == 64);
 static_assert(OFFSET_OF(SmallFront, entry) == 0);
-static_assert(OFFSET_OF(SmallFront, inverse) == 8);
-static_assert(OFFSET_OF(SmallFront, block) == 16);
-static_assert(OFFSET_OF(SmallFront, panel) == 24);
-static_assert(OFFSET_OF(SmallFront, front) == 32);
-static_assert(OFFSET_OF(SmallFront, start) == 36);
-static_assert(OFFSET_OF(SmallFront, k) == 40);
-static_assert(OFFSET_OF(SmallFront, m) == 44);
-static_assert(OFFSET_OF(SmallFront, child) == 48);
-static_assert(OFFSET_OF(SmallFront, children) == 52);
-static_assert(OFFSET_OF(SmallFront, entries) == 56);
-static_assert(OFFSET_OF(SmallFront, spare) == 60);
+static_assert(OFFSET_OF(SmallFront, block) == 8);
+static_assert(OFFSET_OF(SmallFront, panel) == 16);
+static_assert(OFFSET_OF(SmallFront, front) == 24);
+static_assert(OFFSET_OF(SmallFront, start) == 28);
+static_assert(OFFSET_OF(SmallFront, k) == 32);
+static_assert(OFFSET_OF(SmallFront, m) == 36);
+static_assert(OFFSET_OF(SmallFront, child) == 40);
+static_assert(OFFSET_OF(SmallFront, children) == 44);
+static_assert(OFFSET_OF(SmallFront, entries) == 48);
+static_assert(OFFSET_OF(SmallFront, spare) == 56);
 
 static_assert(sizeof(SmallChild) == 16);
 static_assert(OFFSET_OF(SmallChild, block) == 0);
@@ -287,22 +282,21 @@ static_assert(OFFSET_OF(SmallFronts, sources) == 24);
 static_assert(OFFSET_OF(SmallFronts, places) == 32);
 static_assert(OFFSET_OF(SmallFronts, finished) == 40);
 
-static_assert(sizeof(SmallOutputs<SCALAR>) == 64);
+static_assert(sizeof(SmallOutputs<SCALAR>) == 56);
 static_assert(OFFSET_OF(SmallOutputs<SCALAR>, factor) == 0);
-static_assert(OFFSET_OF(SmallOutputs<SCALAR>, inverses) == 8);
-static_assert(OFFSET_OF(SmallOutputs<SCALAR>, pivots) == 16);
-static_assert(OFFSET_OF(SmallOutputs<SCALAR>, diagonal) == 24);
-static_assert(OFFSET_OF(SmallOutputs<SCALAR>, coupling) == 32);
-static_assert(OFFSET_OF(SmallOutputs<SCALAR>, largest) == 40);
-static_assert(OFFSET_OF(SmallOutputs<SCALAR>, outcome) == 48);
-static_assert(OFFSET_OF(SmallOutputs<SCALAR>, tiny) == 56);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, pivots) == 8);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, diagonal) == 16);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, coupling) == 24);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, largest) == 32);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, outcome) == 40);
+static_assert(OFFSET_OF(SmallOutputs<SCALAR>, tiny) == 48);
 
 static_assert(sizeof(Entries) == 24);
 static_assert(OFFSET_OF(Entries, begin) == 0);
 static_assert(OFFSET_OF(Entries, source) == 8);
 static_assert(OFFSET_OF(Entries, place) == 16);
 
-static_assert(sizeof(TileTasks<SCALAR>) == 200);
+static_assert(sizeof(TileTasks<SCALAR>) == 192);
 static_assert(OFFSET_OF(TileTasks<SCALAR>, list) == 0);
 static_assert(OFFSET_OF(TileTasks<SCALAR>, count) == 8);
 static_assert(OFFSET_OF(TileTasks<SCALAR>, entries) == 16);
@@ -314,22 +308,21 @@ static_assert(OFFSET_OF(TileTasks<SCALAR>, over) == 72);
 static_assert(OFFSET_OF(TileTasks<SCALAR>, finished) == 80);
 static_assert(OFFSET_OF(TileTasks<SCALAR>, done) == 88);
 static_assert(OFFSET_OF(TileTasks<SCALAR>, upper_done) == 96);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, inverses) == 104);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, sent) == 112);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, first_sent) == 120);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, products) == 128);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, product) == 136);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, pivots) == 144);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, diagonal) == 152);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, coupling) == 160);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, largest) == 168);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, outcome) == 176);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, tiny) == 184);
-static_assert(OFFSET_OF(TileTasks<SCALAR>, trace) == 192);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, sent) == 104);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, first_sent) == 112);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, products) == 120);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, product) == 128);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, pivots) == 136);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, diagonal) == 144);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, coupling) == 152);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, largest) == 160);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, outcome) == 168);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, tiny) == 176);
+static_assert(OFFSET_OF(TileTasks<SCALAR>, trace) == 184);
 
 static_assert(sizeof(SolveTask) == 64);
 static_assert(OFFSET_OF(SolveTask, panel) == 0);
-static_assert(OFFSET_OF(SolveTask, inverse) == 8);
+static_assert(OFFSET_OF(SolveTask, rows) == 8);
 static_assert(OFFSET_OF(SolveTask, pointer) == 16);
 static_assert(OFFSET_OF(SolveTask, start) == 24);
 static_assert(OFFSET_OF(SolveTask, k) == 28);
@@ -340,22 +333,21 @@ static_assert(OFFSET_OF(SolveTask, first) == 44);
 static_assert(OFFSET_OF(SolveTask, parts) == 48);
 static_assert(OFFSET_OF(SolveTask, partial) == 52);
 static_assert(OFFSET_OF(SolveTask, has_children) == 56);
-static_assert(OFFSET_OF(SolveTask, spare) == 60);
+static_assert(OFFSET_OF(SolveTask, y) == 60);
 
-static_assert(sizeof(Solve<SCALAR>) == 104);
+static_assert(sizeof(Solve<SCALAR>) == 96);
 static_assert(OFFSET_OF(Solve<SCALAR>, tasks) == 0);
 static_assert(OFFSET_OF(Solve<SCALAR>, message_pointer) == 8);
 static_assert(OFFSET_OF(Solve<SCALAR>, slots) == 16);
 static_assert(OFFSET_OF(Solve<SCALAR>, place) == 24);
-static_assert(OFFSET_OF(Solve<SCALAR>, inverses) == 32);
-static_assert(OFFSET_OF(Solve<SCALAR>, diagonal) == 40);
-static_assert(OFFSET_OF(Solve<SCALAR>, coupling) == 48);
-static_assert(OFFSET_OF(Solve<SCALAR>, y) == 56);
-static_assert(OFFSET_OF(Solve<SCALAR>, z) == 64);
-static_assert(OFFSET_OF(Solve<SCALAR>, messages) == 72);
-static_assert(OFFSET_OF(Solve<SCALAR>, partial) == 80);
-static_assert(OFFSET_OF(Solve<SCALAR>, ticket) == 88);
-static_assert(OFFSET_OF(Solve<SCALAR>, count) == 96);
+static_assert(OFFSET_OF(Solve<SCALAR>, diagonal) == 32);
+static_assert(OFFSET_OF(Solve<SCALAR>, coupling) == 40);
+static_assert(OFFSET_OF(Solve<SCALAR>, y) == 48);
+static_assert(OFFSET_OF(Solve<SCALAR>, z) == 56);
+static_assert(OFFSET_OF(Solve<SCALAR>, messages) == 64);
+static_assert(OFFSET_OF(Solve<SCALAR>, partial) == 72);
+static_assert(OFFSET_OF(Solve<SCALAR>, ticket) == 80);
+static_assert(OFFSET_OF(Solve<SCALAR>, count) == 88);
 
 static_assert(sizeof(Trees) == 104);
 static_assert(OFFSET_OF(Trees, rows) == 0);

@@ -163,19 +163,21 @@ __device__ inline int front_of(const Fronts &tree, int fronts, int c) {
     return low;
 }
 
-__device__ inline T pivot_of(const Fronts &tree, int fronts, int c, T *panels) {
+__device__ inline Front<T> front_with(const Fronts &tree, int fronts, int c, T *panels) {
     Front<T> f;
     f.set(tree, front_of(tree, fronts, c), panels);
-    int j = c - tree.start[f.s];
-    return f.lower(j / FRONT_TILE)(j % FRONT_TILE, j);
+    return f;
 }
 
-// The diagonal of L (Cholesky), U (LU) or D in elimination order. A thread an entry.
+// The diagonal of L (Cholesky) or D, or reciprocals of that of U, in elimination order. A thread an
+// entry.
 extern "C" __global__ void __launch_bounds__(threads) system_diagonal(
     const __grid_constant__ Fronts tree, int fronts, int n, T *panels, T *diagonal) {
     for (long long c = (long long)blockIdx.x * threads + threadIdx.x; c < n;
-        c += (long long)gridDim.x * threads)
-        diagonal[c] = pivot_of(tree, fronts, (int)c, panels);
+        c += (long long)gridDim.x * threads) {
+        Front<T> f = front_with(tree, fronts, (int)c, panels);
+        diagonal[c] = kept_pivot(f, (int)c - tree.start[f.s]);
+    }
 }
 
 // Where entry (r, c) of A is, by columns and by bisection; negative if nowhere.
@@ -246,7 +248,9 @@ extern "C" __global__ void __launch_bounds__(threads) system_health(
             best[0] = max(best[0], bits(1 / size.small)), best[1] = max(best[1], bits(size.large));
             continue;
         }
-        double d = modulus(pivot_of(tree, fronts, (int)c, panels));
+        Front<T> f = front_with(tree, fronts, (int)c, panels);
+        double d = modulus(kept_pivot(f, (int)c - tree.start[f.s]));
+        if (LU) d = 1 / d;
         double loss =
             LU ? 1 / d : modulus(entry_of(pointer, index, values, perm[c], perm[c])) / (d * d);
         best[0] = max(best[0], bits(loss)), best[1] = max(best[1], bits(d));
@@ -264,6 +268,24 @@ extern "C" __global__ void __launch_bounds__(threads) system_health(
             }
     }
     collect(best, out, [](int i) { return i; });
+}
+
+// Call f for the entries of column j of the inverse of a lower triangle of up to 64 rows, with ones
+// on its diagonal that are not there if `unit`; by a warp.
+template <class F> __device__ inline void each_of_inverse(Matrix<T> lower, bool unit, int j, F f) {
+    int lane = threadIdx.x % 32;
+    T x[2];
+#pragma unroll
+    for (int h = 0; h < 2; ++h) x[h] = lane + 32 * h == j ? one<T>() : zero<T>();
+    for (int q = j; q < lower.rows; ++q) {
+        T own = shuffle(q < 32 ? x[0] : x[1], q % 32);
+        if (!unit) own = pivot_reciprocal(lower(q, q)) * own;
+        f(own);
+#pragma unroll
+        for (int h = 0; h < 2; ++h)
+            if (lane + 32 * h > q && lane + 32 * h < lower.rows)
+                x[h] = fma_(-lower(lane + 32 * h, q), own, x[h]);
+    }
 }
 
 // out[0]: the largest part of an entry of columns first…last−1 of the factors, out[1]: the largest
@@ -286,8 +308,13 @@ extern "C" __global__ void __launch_bounds__(threads, 3) system_largest(
         };
         int diagonal = j / FRONT_TILE;
         for (int i = LU ? 0 : diagonal; i < f.pivot_tiles + f.update_tiles; ++i) {
-            look(f.lower(i), !LU && i == diagonal ? j % FRONT_TILE : 0);
+            if (!LU || i != diagonal) look(f.lower(i), i == diagonal ? j % FRONT_TILE : 0);
             if (LU && i >= f.pivot_tiles) look(f.upper(i), 0);
+        }
+        if constexpr (LU) {
+            auto look_at = [&](T v) { best[0] = max(best[0], wide(part_bits(v))); };
+            each_of_inverse(f.inverse(diagonal), true, j % FRONT_TILE, look_at);
+            each_of_inverse(f.inverse(diagonal, true), false, j % FRONT_TILE, look_at);
         }
     }
     Teams team(lanes);

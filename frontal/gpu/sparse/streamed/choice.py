@@ -7,10 +7,10 @@ import numpy as np
 from ....errors import FactorMemoryError
 from ....symbolic.symbolic import Symbolic
 from ..footprint import footprint
-from ..fronts import Fronts
+from ..fronts import Fronts, parts_of, shapes_of
 from ..solve_tasks import counted_rows
 from .pattern import StreamedPattern
-from .places import parts_with_inverses, with_room
+from .places import with_room
 from .segments import segmentations
 from .solve import message_bytes
 
@@ -37,7 +37,7 @@ def segmented(
         With the least limit that there are segments for.
     """
     trials: list[StreamedPattern] = []
-    parts = parts_with_inverses(tree, np.diff(tree.inverse), dtype)
+    parts = parts_of(tree, shapes_of(tree, dtype)[-1], dtype)
     for segment in segmentations(tree.plan, parts):
         trial = StreamedPattern(tree, segment, dtype)
         if limit is None:

@@ -37,7 +37,7 @@ class StreamedFactor(GpuFactor):
     def _held(self) -> np.ndarray:
         """Where the panels of each front begin on the host."""
         pattern = self.pattern
-        return pattern.places.held[pattern.segment] + pattern.places.inside[0]
+        return pattern.places.held[pattern.segment] + pattern.places.inside
 
     def diagonal(self) -> np.ndarray:
         """See `NumericFactor`."""
@@ -49,9 +49,11 @@ class StreamedFactor(GpuFactor):
             ld = np.where(tile + 1 < pattern.pivot_tiles[s], TILE, layout.last_ld[s])
             at += layout.own[s] + TILE * TILE * (tile * (tile + 1) // 2) + TILE * tile
             at += j * ld + j % TILE
-        else:
-            at += j * (layout.ld[s] + 1)
-        return self.storage.windows.host[at]
+            return self.storage.windows.host[at]
+        w = np.minimum(TILE, pattern.k[s] - TILE * tile)  # of U the inverse, see sparse/front.cuh
+        at += TILE * tile + (TILE * tile + w - 1 - j % TILE) * layout.ld[s]
+        with np.errstate(all="ignore"):
+            return 1 / self.storage.windows.host[at]
 
     def growth(self) -> float:
         """See `NumericFactor`."""

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..fronts import Fronts
+from ..fronts import Fronts, parts_of, shapes_of
 from ..pattern import Pattern
 from ..schedule import by_segments
 from ..tile_tasks import counted_tiles, left_of_diagonals
-from .places import Clock, Lives, StreamedLayout, parts_with_inverses, streamed_layout
+from .places import Clock, Lives, StreamedLayout, streamed_layout
 
 
 class Segment(NamedTuple):
@@ -53,7 +53,6 @@ class StreamedPattern(Pattern):
         self.followed, self.dtype = of.followed, dtype  # as there, so that bits are the same
         self._segment = segment
         self.count = int(segment[-1]) + 1
-        self._inverses, self.inverse = np.diff(of.inverse), np.zeros_like(of.inverse)
         if "arrays" in vars(of):
             self.arrays = vars(of)["arrays"]
 
@@ -68,7 +67,7 @@ class StreamedPattern(Pattern):
 
     @cached_property
     def _lives(self) -> Lives:
-        parts = parts_with_inverses(self, self._inverses, self.dtype)
+        parts = parts_of(self, shapes_of(self, self.dtype)[-1], self.dtype)
         return Lives.of(self._clock, self.plan.parent, parts, self.segment)
 
     def is_like(self, other: StreamedPattern) -> bool:
@@ -84,8 +83,7 @@ class StreamedPattern(Pattern):
     @cached_property
     def places(self) -> StreamedLayout:
         """Where all of it lies."""
-        of = self.segment, self._inverses, self._clock, self._lives, self.dtype
-        return streamed_layout(self, *of)
+        return streamed_layout(self, self.segment, self._clock, self._lives, self.dtype)
 
     def layout(self, dtype: np.dtype) -> StreamedLayout:
         """See `Fronts`."""

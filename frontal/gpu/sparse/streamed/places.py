@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..fronts import Fronts, Layout, parts_of, shapes_of
+from ..fronts import Fronts, Layout, shapes_of
 from ..places import Parts, Places, Taken, packed
 from ..schedule import TILE
 
@@ -26,8 +26,8 @@ class StreamedLayout(Layout):
 
     Attributes
     ----------
-    inside : two (f,) int64 arrays
-        Where panels and inverses begin in the piece of their segment.
+    inside : (f,) int64 array
+        Where panels begin in the piece of their segment.
     length : (s,) int64 array
         Entries of each piece.
     piece : (s,) int64 array
@@ -40,7 +40,7 @@ class StreamedLayout(Layout):
         Messages of diagonal tiles of each segment.
     """
 
-    inside: tuple[np.ndarray, np.ndarray]
+    inside: np.ndarray
     length: np.ndarray
     piece: np.ndarray
     window: np.ndarray
@@ -48,7 +48,7 @@ class StreamedLayout(Layout):
     sent: np.ndarray
 
     @property
-    def swept(self) -> tuple[np.ndarray, np.ndarray]:
+    def swept(self) -> np.ndarray:
         """See `Layout`."""
         return self.inside
 
@@ -143,16 +143,6 @@ def with_room(layout: StreamedLayout, size: int, dtype: np.dtype) -> StreamedLay
     return replace(layout, places=places._replace(entries=max(entries, places.entries)))
 
 
-def parts_with_inverses(tree: Fronts, inverses: np.ndarray, dtype: np.dtype) -> Parts:
-    """What fronts need, inverses of LU as a part of their panels."""
-    size = shapes_of(tree, dtype)[-1]
-    return parts_of(tree, size, dtype)._replace(panels=_panels(size, inverses))
-
-
-def _panels(size: np.ndarray, inverses: np.ndarray) -> np.ndarray:
-    return np.where(inverses, -(-size // 4) * 4 + inverses, size)
-
-
 def _up(number: np.ndarray) -> np.ndarray:
     return -(-number // TILE) * TILE
 
@@ -160,7 +150,6 @@ def _up(number: np.ndarray) -> np.ndarray:
 def streamed_layout(
     tree: Fronts,
     segment: np.ndarray,
-    inverses: np.ndarray,
     clock: Clock,
     lives: Lives,
     dtype: np.dtype,
@@ -172,18 +161,14 @@ def streamed_layout(
     tree : Fronts
         With a schedule by segments.
     segment : (f,) int32 array
-    inverses : (f,) int64 array
-        Entries of LU's inverses.
     """
     shapes, fronts, count = shapes_of(tree, dtype), tree.k.size, int(segment[-1]) + 1
     ends = np.cumsum([fronts, fronts, count])
     place, waits, end = lives.placed()
     block, product, piece, sent = np.split(place, ends)
     length = lives.size[ends[1] : ends[2]]
-    panels = _panels(shapes[-1], inverses)
-    before = np.cumsum(panels) - panels
+    before = np.cumsum(shapes[-1]) - shapes[-1]
     inside = before - before[np.flatnonzero(np.diff(segment, prepend=-1))][segment]
-    inverse = inside + panels - inverses
     need = clock.over[np.maximum(waits[:fronts], waits[fronts : 2 * fronts])]
     need = np.where(tree.schedule.small, 0, need).astype(np.int32)
     even, odd = (int(length[way::2].max(initial=0)) for way in (0, 1))
@@ -191,9 +176,8 @@ def streamed_layout(
     entries = max(-(-end // TILE) * TILE, windows)
     return StreamedLayout(
         Places(panel, block, product, need, windows, 0, entries),
-        piece[segment] + inverse,
         *shapes,
-        inside=(inside, inverse),
+        inside=inside,
         length=length,
         piece=piece,
         window=np.where(np.arange(count) % 2, even, 0),

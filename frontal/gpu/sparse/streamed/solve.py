@@ -9,9 +9,10 @@ import numpy as np
 
 from ...runtime.graph import Launch
 from .. import launch
+from ..fitted import fitted
 from ..solve_tasks import counted_rows
 from ..storage import Storage
-from ..substitute import Messages, Pass, Solver, Sweeps, fitted, sweep_launch
+from ..substitute import Messages, Pass, Solver, Sweeps, sweep_launch
 from .pattern import StreamedPattern
 from .windows import Windows
 
@@ -150,7 +151,7 @@ class SegmentSweeps:
         self.backward: list[list[Launch]] = []
         for g in range(len(small)):
             view = solver.windows.on_device(g)
-            of = solver, messages, width, flip, view, None if solver.inverses is None else view
+            of = solver, messages, width, flip, view
             found = []
             for q, name in enumerate(_KERNELS):
                 ticket = messages.tickets[len(_KERNELS) * g + q :]

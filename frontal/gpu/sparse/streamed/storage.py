@@ -36,8 +36,7 @@ class Streamed(Prepared):
     @property
     def nbytes(self) -> int:
         """Bytes in all, those of the host included."""
-        inverses = 0 if self.inverses is None else self.inverses.nbytes  # among the panels
-        return super().nbytes - inverses + self.windows.host.nbytes
+        return super().nbytes + self.windows.host.nbytes
 
     def solver_of(self, pattern: Pattern) -> StreamedSolver:
         """See `Prepared`; for segments, whatever the pattern."""
@@ -89,8 +88,6 @@ def allocate(pattern: StreamedPattern, dtype: np.dtype, apart: int = 0) -> Strea
         host = pattern.device.pinned(size // dtype.itemsize, dtype)
     except MemoryError as error:
         raise FactorMemoryError.of(error, size) from error
-    if given.inverses is not None:  # they lie among the panels
-        given.inverses = given.panels
     windows = Windows(pattern.device, pattern.places, given.panels, host)
     return Streamed(**vars(given), pattern=pattern, windows=windows)
 

@@ -10,7 +10,12 @@ import frontal
 from frontal.batch.device_scaling import Equilibration
 from frontal.batch.forest import forest
 from frontal.cpu.single import pattern_of
-from frontal.errors import BatchError, NonFiniteInputError, PerformanceWarning
+from frontal.errors import (
+    BatchError,
+    IllConditionedWarning,
+    NonFiniteInputError,
+    PerformanceWarning,
+)
 from frontal.method import LU
 from frontal.problems import convdiff2d, poisson2d
 from frontal.protocol import panel_offsets
@@ -84,7 +89,7 @@ def test_solutions_on_a_device(kind):
     np.testing.assert_allclose(factors[3].solve(b[3]), factors.solve(b)[3], rtol=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["spd", "general"])
+@pytest.mark.parametrize("kind", CASES)
 def test_bad_systems_on_a_device_harm_no_other(kind):
     A = CASES[kind].tocsc()
     values, b = values_of(A, 6), np.ones(49)
@@ -166,3 +171,91 @@ def test_right_hand_sides_that_are_no_numbers_are_named(backend, least, monkeypa
             with pytest.raises(NonFiniteInputError) as error:
                 factors.solve(b)
             assert error.value.index == index
+
+
+@pytest.fixture
+def least(request, monkeypatch):
+    """From how many systems on each is solved by a warp: always, or never."""
+    monkeypatch.setattr("frontal.gpu.sparse.trees.FEWEST", request.param)
+
+
+def engine_of(factors):
+    return factors._groups[0].systems._engine
+
+
+@pytest.mark.parametrize("least", [0, 1 << 20], ids=["trees", "sweeps"], indirect=True)
+@pytest.mark.filterwarnings("error")
+def test_one_system_is_refined_and_the_others_stay(device, least):
+    A = CASES["spd"].tocsc()
+    values, b = values_of(A, 5), np.random.default_rng(3).standard_normal((5, 49, 2))
+    factors = frontal.factorize_batch(A, values, backend="gpu")
+    x, info = factors.solve(b, return_info=True)
+    moved = device.download(engine_of(factors).values)
+    moved[2] *= 1 + 1e-7  # of which the factor knows nothing
+    device.copy(moved, engine_of(factors).values)
+    y, other = factors.solve(b, return_info=True)
+    assert other.refinement_steps.tolist() == [0, 0, 1, 0, 0]
+    assert (other.backward_error < 1e-15).all()
+    rest = np.arange(5) != 2
+    assert np.array_equal(y[rest], x[rest])
+    assert np.array_equal(other.backward_error[rest], info.backward_error[rest])
+    np.testing.assert_allclose(y[2] * (1 + 1e-7), x[2], rtol=1e-11)
+
+
+@pytest.mark.parametrize("least", [0, 1 << 20], ids=["trees", "sweeps"], indirect=True)
+def test_a_solution_of_no_digits_is_looked_at_alone(least):
+    ones = np.ones(49)
+    A = sp.diags_array([ones, ones[1:]], offsets=[0, 1], format="csc")
+    above = A.indices != np.repeat(np.arange(49), np.diff(A.indptr))
+    values = np.tile(A.data, (4, 1))
+    values[:, above] = np.array([[0.5], [-0.5], [-1.9], [0.25]])
+    factors = frontal.factorize_batch(A, values, backend="gpu")
+    assert (factors.status == 0).all()
+    b = np.stack([matrix(A, one) @ ones for one in values])
+    alone = pytest.warns(PerformanceWarning, match="1 of 4 systems were solved one by one")
+    with alone, pytest.warns(IllConditionedWarning):
+        x, info = factors.solve(b, return_info=True)
+    assert info.condition[2] > 1e12
+    assert (np.delete(info.condition, 2) < 1e3).all()
+    np.testing.assert_allclose(np.delete(x, 2, axis=0), 1, rtol=1e-14)
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_nothing_of_sound_systems_comes_to_the_host(device, kind, monkeypatch):
+    monkeypatch.setattr("frontal.gpu.sparse.trees.FEWEST", 0)
+    A = CASES[kind].tocsc()
+    values, b = values_of(A, 5), device.upload(np.ones((5, 49)))
+    factors = frontal.factorize_batch(A, values, backend="gpu")
+    factors.solve(b)
+    new, download, fetched = device.upload(3 * values), type(device).download, []
+
+    def counted(self, array):
+        fetched.append(array)
+        return download(self, array)
+
+    monkeypatch.setattr(type(device), "download", counted)
+    for _ in range(3):  # launched, recorded, replayed
+        factors.refactorize(new).solve(b)
+    assert sum(array.size for array in fetched) == (0 if kind != "symmetric" else 3 * 5 * 49)
+    X = engine_of(factors).solve("N", b[:, None], np.arange(5)).X
+    part = engine_of(factors)._parts[0]
+    for trans, axis in (("N", 1), ("T", 0)):
+        norms = device.download(part._solving.norms(part.factor, trans))
+        wanted = [abs(matrix(A, 3 * one)).sum(axis=axis).max() for one in values]
+        np.testing.assert_allclose(norms, wanted, rtol=1e-14)
+    x = device.download(X)[:, 0]
+    for i in range(5):
+        assert abs(3 * matrix(A, values[i]) @ x[i] - 1).max() < 1e-13 * abs(x[i]).max()
+
+
+def test_values_of_the_caller_are_his(device):
+    A = CASES["spd"].tocsc()
+    values, b = device.upload(values_of(A, 3)), np.ones(49)
+    factors = frontal.factorize_batch(A, values, backend="gpu")
+    for _ in range(2):
+        x = factors.solve(b)
+        device.clear(values)
+        assert np.array_equal(factors.solve(b), x)
+        values = device.upload(2 * values_of(A, 3))
+        factors.refactorize(values)
+    np.testing.assert_allclose(factors[1].A.data, 2 * values_of(A, 3)[1])

@@ -27,6 +27,7 @@ from ..runtime.jit import SCALARS
 from . import storage
 from .entries import Entries
 from .factor import GpuFactor
+from .factorize import Examination
 from .footprint import footprint
 from .fronts import Fronts
 from .matrix import DeviceMatrix
@@ -163,21 +164,34 @@ class GpuBackend:
         values: np.dtype,
         tiny: float,
         before: GpuFactor | None,
-        examined: bool = True,
         memory: Memory = "device",
     ) -> GpuFactor:
         """Factorize what is `given`, in the memory of the factor before if there is one; waits."""
+        factor, state = self._launched(given, dtype, values, tiny, before, memory=memory)
+        factor.learn(state.read())
+        return factor
+
+    def _launched(
+        self,
+        given: Callable[[Entries], DeviceMatrix],
+        dtype: np.dtype,
+        values: np.dtype,
+        tiny: float,
+        before: GpuFactor | None,
+        examination: Examination | None = None,
+        memory: Memory = "device",
+    ) -> tuple[GpuFactor, storage.State]:
+        """The same, of which nothing is known yet; looked at by what a matrix has for that, or by
+        another `examination`.
+        """
         pattern = self._begin(dtype, values, memory) if before is None else self.pattern
         matrix = given(self.entries)
         if before is None:  # before lists and places are waited for
             matrix.send()
         own = self._allocated(pattern, matrix, dtype) if before is None else before.storage
-        examination = matrix.examination if examined else None
-        state = own.ready(self.pattern, matrix, tiny)(examination)
+        state = own.ready(self.pattern, matrix, tiny)(examination or matrix.examination)
         own.renew_solver()
-        factor = factor_of(matrix, own)  # while the device is at work
-        factor.learn(state.read(), examined)
-        return factor
+        return factor_of(matrix, own), state  # while the device is at work
 
     def _matched(self, factor: GpuFactor, tiny: float) -> GpuFactor:
         """The factor of the same values in the scaling of a matching, which the host makes."""

@@ -40,6 +40,25 @@ extern "C" __global__ void __launch_bounds__(threads)
     }
 }
 
+// found[s]: the infinity norm of op(A) of system s, by its rows: pointers and positions among the
+// values (null: in this order) of the first one.
+extern "C" __global__ void __launch_bounds__(threads) look_at_rows(int systems, int n, int entries,
+    const long long *pointer, const int *position, const T *values, double *found) {
+    int lane = threadIdx.x % 32, team = threads / 32;
+    for (int s = blockIdx.x * team + threadIdx.x / 32; s < systems; s += gridDim.x * team) {
+        const T *own = values + (long long)s * entries;
+        double most = 0;
+        for (int i = lane; i < n; i += 32) {
+            double sum = 0;
+            for (int p = (int)pointer[i]; p < (int)pointer[i + 1]; ++p)
+                sum += modulus(own[position ? position[p] : p]);
+            most = larger(sum, most);
+        }
+        most = largest_of_warp(most);
+        if (lane == 0) found[s] = most;
+    }
+}
+
 // Of the pivots d of each system, found[s + systems·q], q = 0: the least |d|²/|a| for the entries a
 // that they came from, values[own[c]] for pivot c (without Cholesky the least |d|); 1: the largest
 // |d|; 2: 1 + the first one that is not positive, or 0; without Cholesky 3: how many of `largest`

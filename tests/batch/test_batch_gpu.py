@@ -259,3 +259,35 @@ def test_values_of_the_caller_are_his(device):
         values = device.upload(2 * values_of(A, 3))
         factors.refactorize(values)
     np.testing.assert_allclose(factors[1].A.data, 2 * values_of(A, 3)[1])
+
+
+def test_conditions_of_other_factors_are_forgotten():
+    """Pairs that are nearly the same equation twice: x is as large, and far less certain."""
+    A = sp.block_diag([np.array([[1, 0.5], [0.5, 1]])] * 5, format="csc")
+    close = np.where(A.data == 1, 1, 1 - 1e-6)
+    factors = frontal.factorize_batch(A, np.stack([A.data] * 3), backend="gpu")
+    _, info = factors.solve(np.ones(10), return_info=True)
+    assert (info.condition < 20).all()
+    factors.refactorize(np.stack([A.data, close, A.data]))
+    _, info = factors.solve(np.ones(10), return_info=True)
+    assert (info.condition[[0, 2]] < 20).all()
+    assert info.condition[1] > 1e5
+
+
+def test_a_batch_in_parts_on_a_device(monkeypatch):
+    A = CASES["spd"].tocsc()
+    values, b = values_of(A, 5), np.random.default_rng(4).standard_normal((5, 49))
+    x, info = frontal.factorize_batch(A, values, backend="gpu").solve(b, return_info=True)
+    analysis = frontal.analyze(A, backend="gpu", reuse=100)
+    size = int(panel_offsets(analysis.plan, analysis.symbolic.method)[-1])
+    monkeypatch.setattr("frontal.batch.device._MOST", 2 * size)
+    values[2] = np.nan
+    factors = frontal.factorize_batch(A, values, backend="gpu", check=False)
+    assert engine_of(factors)._ends.tolist() == [0, 2, 3, 5]
+    y, other = factors.solve(b, return_info=True)
+    rest = np.arange(5) != 2
+    assert np.array_equal(y[rest], x[rest])
+    assert np.isnan(y[2]).all()
+    for whole, part in zip(info, other, strict=True):
+        assert np.array_equal(part[rest], whole[rest])
+    assert np.isnan([other.backward_error[2], other.condition[2]]).all()

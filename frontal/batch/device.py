@@ -81,13 +81,12 @@ class _Part:
         """Factorize all of them; the outcome of each, or one of all."""
         even = self._scale() if self.symbolic.method.scaling else None
         of = self._flat, self._scales, self._factor, self._looking
-        self._factor, state = self._backend.attempted(*of)
+        self._factor = self._backend.attempted(*of)
         self._host = None
         self._solving.renew()
         if not self._looking.judges:
             self._looking.verdict(self._ratios(), even)()
         self._device.wait()
-        self._factor.learn(state.read(), examined=False)
         judge = self._solving.judge
         return self._device.download(judge.outcome) if judge.unsound else SOUND
 

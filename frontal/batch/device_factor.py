@@ -16,9 +16,11 @@ from ..gpu.sparse.factorize import Examination
 from ..gpu.sparse.looks import Looks
 from ..gpu.sparse.matrix import DeviceMatrix
 from ..gpu.sparse.pattern import Pattern
-from ..gpu.sparse.storage import Blocks, State
+from ..gpu.sparse.storage import Blocks, Outcome
 from ..method import Method, tiny_pivot
 from .judged import Judge
+
+_NOTHING = Outcome(None, 0, np.zeros(6), beyond=False)
 
 
 class Forest(GpuBackend):
@@ -26,10 +28,10 @@ class Forest(GpuBackend):
 
     def attempted(
         self, values: Array, scales: Scales, before: GpuFactor | None, looking: Examination
-    ) -> tuple[GpuFactor, State]:
+    ) -> GpuFactor:
         """The factor of all blocks that have one, of values on the device, where they stay.
 
-        What is `looking` at it is launched with it; nothing waits, and nothing is known yet.
+        What is `looking` at it is launched with it, and tells of each block; nothing waits.
         """
         dtype = np.dtype(values.dtype)
         of = {"values": values, "scaling": None, "scales": scales}
@@ -37,7 +39,9 @@ class Forest(GpuBackend):
         tiny = tiny_pivot(dtype, self.symbolic.method)
         with self._telling(dtype, dtype):
             before = self._with_memory(before, dtype)
-            return self._launched(given, dtype, dtype, tiny, before, looking)
+            factor = self._compute(given, dtype, dtype, tiny, before, looking)
+        factor.learn(_NOTHING, examined=False)
+        return factor
 
 
 @dataclass

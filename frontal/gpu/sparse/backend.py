@@ -164,25 +164,12 @@ class GpuBackend:
         values: np.dtype,
         tiny: float,
         before: GpuFactor | None,
-        memory: Memory = "device",
-    ) -> GpuFactor:
-        """Factorize what is `given`, in the memory of the factor before if there is one; waits."""
-        factor, state = self._launched(given, dtype, values, tiny, before, memory=memory)
-        factor.learn(state.read())
-        return factor
-
-    def _launched(
-        self,
-        given: Callable[[Entries], DeviceMatrix],
-        dtype: np.dtype,
-        values: np.dtype,
-        tiny: float,
-        before: GpuFactor | None,
         examination: Examination | None = None,
         memory: Memory = "device",
-    ) -> tuple[GpuFactor, storage.State]:
-        """The same, of which nothing is known yet; looked at by what a matrix has for that, or by
-        another `examination`.
+    ) -> GpuFactor:
+        """Factorize what is `given`, in the memory of the factor before if there is one; waits.
+
+        With another `examination` than its own, nothing waits, and the factor has not learned.
         """
         pattern = self._begin(dtype, values, memory) if before is None else self.pattern
         matrix = given(self.entries)
@@ -191,7 +178,10 @@ class GpuBackend:
         own = self._allocated(pattern, matrix, dtype) if before is None else before.storage
         state = own.ready(self.pattern, matrix, tiny)(examination or matrix.examination)
         own.renew_solver()
-        return factor_of(matrix, own), state  # while the device is at work
+        factor = factor_of(matrix, own)  # while the device is at work
+        if examination is None:
+            factor.learn(state.read())
+        return factor
 
     def _matched(self, factor: GpuFactor, tiny: float) -> GpuFactor:
         """The factor of the same values in the scaling of a matching, which the host makes."""

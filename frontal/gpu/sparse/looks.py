@@ -80,11 +80,15 @@ class Looks:
         n, position = int(rows.number) // self._count, rows.position
         index = rows.pointer, NULL if position is None else position
         found = self._pattern.device.xp.empty(self._count, np.float64)
-        of = n, values.shape[1], *index, values, found
-        return found, self._launch("look_at_rows", values.dtype, *of)
+        of = n, np.int64(values.shape[1]), *index, values, found
+        long = position is not None and position.itemsize > 4
+        return found, self._launch("look_at_rows", values.dtype, *of, LONG=long)
 
-    def _launch(self, name: str, dtype: np.dtype, *arguments: Value | int) -> Launch:
+    def _launch(
+        self, name: str, dtype: np.dtype, *arguments: Value | int, **others: bool
+    ) -> Launch:
         pattern = self._pattern
-        kernel = pattern.device.kernel("front_looks.cu", name, dtype, **health.constants(pattern))
+        constants = health.constants(pattern, **others)
+        kernel = pattern.device.kernel("front_looks.cu", name, dtype, **constants)
         given = (np.int32(x) if isinstance(x, int) else x for x in (self._count, *arguments))
         return Launch(kernel, self._blocks, launch.SYSTEM_THREADS, tuple(given))

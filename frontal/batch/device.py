@@ -6,51 +6,35 @@ the decisions to refine. What is not sound by them goes to the host, to be looke
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
-from ..accuracy import eps_of
-from ..cpu.single import NOT_FINITE, SOUND, UNSURE, pattern_of
+from ..cpu.single import SOUND, UNSURE, pattern_of
 from ..factor.analyzed import Analyzed
 from ..gpu.runtime import device as devices
 from ..gpu.runtime.array import Array
 from ..gpu.runtime.device import Device
-from ..gpu.sparse.backend import GpuBackend
 from ..gpu.sparse.equilibration import Scales
 from ..gpu.sparse.factor import GpuFactor
 from ..gpu.sparse.health import diagonal_there
 from ..gpu.sparse.looks import Looks
-from ..gpu.sparse.matrix import DeviceMatrix
 from ..gpu.sparse.trees import Trees
-from ..method import tiny_pivot
 from ..protocol import HostFactor, NumericFactor, panel_offsets
 from ..symbolic.scaling import Scaling
-from ..symmetry import ROUNDING, is_hermitian
+from ..symmetry import is_hermitian
+from .device_factor import Forest, Looking
 from .device_scaling import Equilibration
-from .device_solve import solved
+from .device_solve import Solved, Solving, nowhere, solved
 from .each import pivot_ratios, scaled_each, slogdets
 from .forest import forest
 from .input import Given
-from .substitute import UNKNOWN, Known, Report
+from .judged import Judge
+from .substitute import Report
+from .systems import Answer
 
 _MOST = 1 << 28  # entries of the panels of a forest
-_FEW, _GROWTH = 40, 1e4  # entries of L above 1/u, and their size, that refinement answers for
-
-
-class _Forest(GpuBackend):
-    """A backend for block diagonal matrices of which some blocks may have no factor."""
-
-    def attempted(self, values: Array, scales: Scales, before: GpuFactor | None) -> GpuFactor:
-        """The factor of all blocks that have one; values are on the device."""
-        dtype = np.dtype(values.dtype)
-        of = {"values": values, "scaling": None, "scales": scales}
-        given = partial(DeviceMatrix, **of, there=True, hermitian=False, kept=True)
-        tiny = tiny_pivot(dtype, self.symbolic.method)
-        before = self._with_memory(before, dtype)
-        with self._telling(dtype, dtype):
-            return self._compute(given, dtype, dtype, tiny, before, examined=False)
 
 
 class _Part:
@@ -58,75 +42,88 @@ class _Part:
 
     Attributes
     ----------
+    values : (batch, nnz) device array
+        By columns; what is written there is what is factorized.
     row, column : (batch, n) device arrays
         Scaling; None without.
-    ratio : (batch,) float64 array
-        See `Health.pivot_ratio`.
-    norms : dict
-        By transposition: infinity norms, as far as they were asked for.
     """
 
     def __init__(self, analysis: Analyzed, values: Given, device: Device) -> None:
         symbolic, count = analysis.symbolic, values.shape[0]
         self.analysis, self.symbolic, self.values = analysis, symbolic, values
+        self._flat: Array = values.reshape(-1)
         self._offsets = panel_offsets(symbolic.plan, symbolic.method)
         of = self._pattern = pattern_of(analysis.symbolic, analysis.matching, self._offsets)
-        self._device, self._backend = device, _Forest(forest(symbolic, count), device)
-        given = of.mirror if symbolic.method.one_triangle else None
-        self._mirror = None if given is None else device.upload(given.astype(np.int32))
-        self._own = device.upload(np.maximum(of.own, 0).astype(np.int32))
+        self._device, self._backend = device, Forest(forest(symbolic, count), device)
         self._factor: GpuFactor | None = None
         self._host: HostFactor | None = None
         self._equilibration = Equilibration(of, symbolic.method.one_triangle, device)
         self.row: Given = None
         self.column: Given = None
-        self.ratio, self.norms = np.full(count, np.nan), {}
-        self.known = Known.nothing(count)
+        self._scales: Scales = None, None
 
-    def factorize(self) -> np.ndarray:
-        """Factorize all of them; the outcome of each."""
-        values, xp = self.values, self._device.xp
-        size, gap = self._looks.of_values(values, self._mirror)
-        finite = np.isfinite(size)
-        given = values if finite.all() else xp.where(xp.asarray(finite)[:, None], values, 0)
-        good = gap <= ROUNDING * eps_of(values.dtype) * size
-        scales = self._scales(given, good) if self.symbolic.method.scaling else (None, None)
-        self._factor = self._backend.attempted(given.reshape(-1), scales, self._factor)
-        self._host, self.norms = None, {}
-        outcome = np.where(finite, self._outcome(given), NOT_FINITE)
-        return np.where(finite & ~good, UNSURE, outcome)
+    @cached_property
+    def _solving(self) -> Solving:
+        pattern, count = self._backend.pattern, len(self.values)
+        looks, judge = Looks(pattern, count), Judge(self._device, count)
+        return Solving(count, looks, judge, Trees(pattern, count))
 
-    def _scales(self, given: Given, good: np.ndarray) -> Scales:
-        """Factors for rows and columns of all systems; those that have none are no more `good`."""
-        device, of = self._device, self._pattern
+    @cached_property
+    def _looking(self) -> Looking:
+        of, method, upload = self._pattern, self.symbolic.method, self._device.upload
+        mirror = upload(of.mirror.astype(np.int32)) if method.one_triangle else None
+        own = upload(np.maximum(of.own, 0).astype(np.int32))
+        alone = not method.indefinite and (not method.scaling or self._equilibration.fits)
+        looks, judge = self._solving.looks, self._solving.judge
+        return Looking(method, looks, judge, self.values, mirror, own, alone)
+
+    def factorize(self) -> np.ndarray | int:
+        """Factorize all of them; the outcome of each, or one of all."""
+        even = self._scale() if self.symbolic.method.scaling else None
+        of = self._flat, self._scales, self._factor, self._looking
+        self._factor = self._backend.attempted(*of)
+        self._host = None
+        self._solving.renew()
+        if not self._looking.judges:
+            self._looking.verdict(self._ratios(), even)()
+        self._device.wait()
+        judge = self._solving.judge
+        return self._device.download(judge.outcome) if judge.unsound else SOUND
+
+    def _scale(self) -> Array | None:
+        """Put factors for rows and columns of all systems in their place; which have some.
+
+        None, if all do.
+        """
+        device, of, even = self._device, self._pattern, None
         if self._equilibration.fits:
-            self.row, self.column = self._equilibration(given)
+            row, column = self._equilibration(self.values)
         else:
-            row, column = np.empty((2, len(given), self.symbolic.n))
-            begin = of.row, of.column, self.symbolic.method.one_triangle, row, column
-            good &= scaled_each(of.indptr, of.indices, device.download(given), *begin)
-            self.row, self.column = device.upload(row), device.upload(column)
-        return self.row.reshape(-1), self.column.reshape(-1)
+            given = device.download(self.values)
+            given[~np.isfinite(given).all(axis=1)] = 0
+            both = np.empty((2, len(given), self.symbolic.n))
+            begin = of.row, of.column, self.symbolic.method.one_triangle, *both
+            good = scaled_each(of.indptr, of.indices, given, *begin)
+            even = device.upload(good.astype(np.uint8))
+            row, column = (device.upload(factors) for factors in both)
+        if self.row is None:
+            self.row, self.column = row, column
+            self._scales = row.reshape(-1), column.reshape(-1)
+        else:  # where solves read them
+            device.copy(row, self.row)
+            device.copy(column, self.column)
+        return even
 
-    def _outcome(self, given: Given) -> np.ndarray:
-        """What pivots tell of each system."""
-        factor, method, before = self.factor, self.symbolic.method, self.ratio
-        least, most, failed, weak, growth = self._looks.of_pivots(factor, given, self._own)
-        coupling = factor.coupling()
-        with np.errstate(all="ignore"):
-            if coupling.any():
-                pivots = diagonal_there(factor.pattern, factor.storage.panels)
-                shape = len(given), -1
-                of = self._device.download(pivots).reshape(shape), coupling.reshape(shape)
-                self.ratio = pivot_ratios(method, *of)
-            else:
-                self.ratio = least / most if method.pivots else np.minimum(least, 1)
-            alike = (self.ratio <= 10 * before) & (before <= 10 * self.ratio)
-            self.known.decade[:, ~alike] = UNKNOWN
-            outcome = np.where(self.ratio >= eps_of(given.dtype) ** 0.5, SOUND, UNSURE)
-            if not method.pivots:
-                return np.where(failed > 0, failed, outcome).astype(np.int64)
-            return np.where((weak <= _FEW) & (growth <= _GROWTH), outcome, UNSURE)
+    def _ratios(self) -> Array | None:
+        """`Health.pivot_ratio` of each system, if pivots are not of order 1 alone."""
+        coupling = self.factor.coupling().reshape(len(self.values), -1)
+        if not coupling.any():
+            return None
+        size = self._device.download(self._solving.looks.of_values)[0]
+        coupling[~np.isfinite(size)] = 0
+        pivots = diagonal_there(self.factor.pattern, self.factor.storage.panels)
+        diagonal = self._device.download(pivots).reshape(coupling.shape)
+        return self._device.upload(pivot_ratios(self.symbolic.method, diagonal, coupling))
 
     @property
     def factor(self) -> GpuFactor:
@@ -135,19 +132,9 @@ class _Part:
             raise RuntimeError("nothing was factorized")
         return self._factor
 
-    @cached_property
-    def _looks(self) -> Looks:
-        return Looks(self._backend.pattern, len(self.values))
-
-    @cached_property
-    def _trees(self) -> Trees:
-        """What solves for each of them by itself, if it suits."""
-        return Trees(self._backend.pattern, len(self.values))
-
-    def solve(self, trans: str, B: Given) -> tuple[Given, Report]:
-        """Solutions of all of them."""
-        trees = self._trees if self._trees.suits(self.factor.dtype) else None
-        return solved(self.factor, len(self.values), self.norms, self.known, trans, B, trees)
+    def solve(self, trans: str, B: Given, asked: np.ndarray | None) -> Solved:
+        """Solutions of those that are asked for, or of all."""
+        return solved(self.factor, self._solving, trans, B, asked)
 
     def slogdet(self) -> tuple[np.ndarray, np.ndarray]:
         """Of all of them."""
@@ -198,56 +185,57 @@ class DeviceSystems:
         most = min(_MOST // max(size, 1), np.iinfo(np.int32).max // max(symbolic.n, 1))
         pieces = -(-count // max(most, 1))
         self._ends = np.linspace(0, count, pieces + 1).round().astype(np.int64)
-        self._parts = [
-            _Part(analysis, self.values[first:last], self._device)
-            for first, last in pairwise(self._ends.tolist())
-        ]
+        self._own = [slice(*pair) for pair in pairwise(self._ends.tolist())]
+        self._parts = [_Part(analysis, self.values[own], self._device) for own in self._own]
         self._n, self._count = symbolic.n, count
 
     def renew(self, systems: np.ndarray, values: Given) -> None:
-        """See `systems.Engine`."""
-        xp = self._xp
-        if systems.size == self._count:  # no copy: the array is given away
-            self.values = xp.asarray(values, self.values.dtype)
-            for part, own in self._places():
-                part.values = self.values[own]
-        else:
-            self.values[xp.asarray(systems)] = xp.asarray(values)
+        """See `systems.Engine`: into the same memory, where graphs read them."""
+        if not self._device.holds(values):
+            values = np.asarray(values, self.values.dtype)
+        if systems.size < self._count:
+            self.values[self._xp.asarray(systems)] = self._xp.asarray(values)
+        elif self.values.size:
+            self._device.copy(values, self.values)
 
     def factorize(self, systems: np.ndarray) -> np.ndarray:
         """See `systems.Engine`; others of a forest are computed anew, to the same bits."""
-        outcome = np.full(self._count, UNSURE, np.int64)
+        outcome, asked = np.full(self._count, UNSURE, np.int64), self._asked(systems)
+        for part, own in zip(self._parts, self._own, strict=True):
+            if self._n and (asked is None or asked[own].any()):
+                outcome[own] = part.factorize()
+        return outcome if asked is None else outcome[systems]
+
+    def _asked(self, systems: np.ndarray) -> np.ndarray | None:
+        """A mask of systems; None for all."""
+        if systems.size == self._count:
+            return None
         asked = np.zeros(self._count, np.bool_)
         asked[systems] = True
-        for part, own in self._places():
-            if asked[own].any() and self._n:
-                outcome[own] = part.factorize()
-        return outcome[systems]
+        return asked
 
-    def _places(self) -> list[tuple[_Part, slice]]:
-        ends = self._ends.tolist()
-        own = [slice(*pair) for pair in pairwise(ends)]
-        return list(zip(self._parts, own, strict=True))
-
-    def solve(self, trans: str, B: Given, systems: np.ndarray) -> tuple[Given, Report]:
+    def solve(self, trans: str, B: Given, systems: np.ndarray) -> Answer:
         """See `systems.Engine`; on the device."""
-        report, asked, xp = Report.empty(self._count), np.zeros(self._count, np.bool_), self._xp
-        asked[systems] = True
-        found = [xp.empty((0, B.shape[1], self._n), B.dtype)] * (not self._parts)
-        for part, own in self._places():
-            size = own.stop - own.start, B.shape[1], self._n
-            if not asked[own].any():
-                found.append(xp.full(size, np.nan, B.dtype))
-                continue
-            X, told = part.solve(trans, B[own] if B.shape[0] > 1 else B)
-            if not asked[own].all():
-                X = xp.where(xp.asarray(asked[own])[:, None, None], X, np.nan).astype(B.dtype)
-            found.append(X)
-            for whole, one in zip(report, told, strict=True):
-                whole[own] = one
-        report.clean[~asked] = False
-        whole = found[0] if len(found) == 1 else xp.concatenate(found)
-        return xp.ascontiguousarray(whole), report
+        asked, xp, found = self._asked(systems), self._xp, []
+        for part, own in zip(self._parts, self._own, strict=True):
+            of = None if asked is None or asked[own].all() else asked[own]
+            if of is None or of.any():
+                found.append(part.solve(trans, B[own] if B.shape[0] > 1 else B, of))
+            else:
+                size = of.size, B.shape[1], self._n
+                found.append(nowhere(xp.full(size, np.nan, B.dtype)))
+        if not found:
+            found = [nowhere(xp.empty((0, B.shape[1], self._n), B.dtype))]
+        if any(one.clean is not None for one in found):
+            clean = [np.True_ if one.clean is None else one.clean for one in found]
+            sure = [np.broadcast_to(c, len(one.X)) for c, one in zip(clean, found, strict=True)]
+            systems = systems[~np.concatenate(sure)[systems]]
+        else:
+            systems = systems[:0]
+        X = found[0].X if len(found) == 1 else xp.concatenate([one.X for one in found])
+        return Answer(
+            xp.ascontiguousarray(X), systems, lambda: _joined([f.report() for f in found])
+        )
 
     def slogdet(self, systems: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """See `systems.Engine`."""
@@ -259,3 +247,10 @@ class DeviceSystems:
         """See `systems.Engine`; on the host."""
         place = int(np.searchsorted(self._ends, i, "right")) - 1
         return self._parts[place].numeric(i - int(self._ends[place]))
+
+
+def _joined(reports: list[Report]) -> Report:
+    """What is found of the systems of all parts."""
+    if len(reports) == 1:
+        return reports[0]
+    return Report(*(np.concatenate(arrays) for arrays in zip(*reports, strict=True)))

@@ -2,24 +2,83 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from ..accuracy import COMPONENTWISE, NORMWISE, borders, eps_of
+from ..accuracy import eps_of
 from ..gpu.runtime.array import Array
+from ..gpu.runtime.graph import Launch
 from ..gpu.sparse.entries import Entries
 from ..gpu.sparse.equilibration import Scales
 from ..gpu.sparse.factor import GpuFactor
+from ..gpu.sparse.looks import Looks
 from ..gpu.sparse.prepared import Prepared
 from ..gpu.sparse.system import DeviceSystem
 from ..gpu.sparse.trees import Trees
 from .input import Given
-from .judged import Judged, Sizes, judge
-from .substitute import Known, Report
+from .judged import Judge, Judged
+from .substitute import Report
 
 _STEPS = 5  # as for systems on the host
-_SMALL = {4: 1e-3, 8: 1e-5}  # by bytes of a real number: errors that are far from 0.01
+
+
+@dataclass
+class Solving:
+    """What solves for systems of a forest, and what stays known of them between solves.
+
+    Attributes
+    ----------
+    measures : dict
+        By whether op(A) is not A: its infinity norms (batch,) on the device, and what finds them.
+    measured : set
+        Those that are of the factors as they are.
+    """
+
+    count: int
+    looks: Looks
+    judge: Judge
+    trees: Trees
+    measures: dict[bool, tuple[Array, Launch]] = field(default_factory=dict)
+    measured: set[bool] = field(default_factory=set)
+
+    def renew(self) -> None:
+        """Take note of other values."""
+        self.measured.clear()
+
+    def norms(self, factor: GpuFactor, trans: str) -> Array:
+        """Infinity norms of op(A); nothing waits."""
+        side = trans != "N"
+        if side not in self.measures:
+            values: Given = factor.values
+            rows = factor.system(trans, factor.dtype).rows
+            self.measures[side] = self.looks.norms(rows, values.reshape(self.count, -1))
+        found, measure = self.measures[side]
+        if side not in self.measured:
+            measure()
+            self.measured.add(side)
+        return found
+
+
+class Solved(NamedTuple):
+    """Solutions, and what is told of them if somebody asks.
+
+    Attributes
+    ----------
+    X : (batch, k, n) array
+        On the device.
+    clean : (batch,) bool array, or None
+        Which need no word; None if all do not that were meant.
+    report : callable
+        What is found of all systems.
+    """
+
+    X: Given
+    clean: np.ndarray | None
+    report: Callable[[], Report]
 
 
 @dataclass
@@ -33,56 +92,59 @@ class _Moduli:
     storage: Prepared
 
 
+class _Found(NamedTuple):
+    """Solutions (batch * n, k), their residuals, and sizes; see `Judge.solutions`."""
+
+    X: Array
+    R: Array
+    sizes: Given
+
+
 class _Forest:
     """op(A) X = B for vectors (batch * n, k) on the device.
 
     Parameters
     ----------
     factor : GpuFactor
-    count : int
-        Number of systems.
-    norms : dict
-        By transposition: infinity norms of op(A_i), if they are known; they are from now on.
+    solving : Solving
     trans : {"N", "T", "H"}
     dtype : numpy.dtype
         Of the vectors.
-    trees : Trees, optional
-        What solves for each system by itself.
+    asked : (batch,) device array of uint8, optional
+        Systems that are meant.
     """
 
     def __init__(
         self,
         factor: GpuFactor,
-        count: int,
-        norms: dict[bool, np.ndarray],
+        solving: Solving,
         trans: str,
         dtype: np.dtype,
-        trees: Trees | None,
+        asked: Given,
     ) -> None:
-        self._trees = trees if dtype == factor.dtype and not factor.entries.long else None
-        self.factor, self.count, self.trans, self.dtype = factor, count, trans, dtype
-        self.device, self.eps = factor.entries.device, eps_of(dtype)
+        alike = dtype == factor.dtype and not factor.entries.long
+        self._trees = solving.trees if alike and solving.trees.suits(dtype) else None
+        self.factor, self.count, self.trans, self.dtype = factor, solving.count, trans, dtype
+        self.device, self.eps, self.asked = factor.entries.device, eps_of(dtype), asked
         self.xp: Given = self.device.xp
-        self.system = factor.system(trans, dtype)
-        self.small = _SMALL[np.finfo(dtype).dtype.itemsize]
-        accepted = NORMWISE * self.eps, COMPONENTWISE * self.eps
-        self._limits = np.array((*accepted, *borders(factor.dtype, dtype)))
         self.badly_scaled = factor.scales[0] is not None
         self._moduli: DeviceSystem | None = None
-        if (trans != "N") not in norms:
-            zero = self.xp.zeros((factor.symbolic.n, 1), dtype)
-            norms[trans != "N"] = self.largest(self.magnitude(zero + 1, zero))[0, 0]
-        self.norm = norms[trans != "N"]
+        self._solving, self.which = solving, int(trans != "N")
+        self.known = solving.judge.known
+        self._norm = solving.norms(factor, trans)
+
+    @cached_property
+    def system(self) -> DeviceSystem:
+        """What solves for vectors of all systems."""
+        return self.factor.system(self.trans, self.dtype)
 
     def by_system(self, V: Array) -> Given:
         """Vectors as (k, batch, n)."""
         return V.T.reshape(V.shape[1], self.count, -1)
 
-    def largest(self, *vectors: Array) -> np.ndarray:
-        """Largest modulus of each vector of each system, (k, batch) for each of these arrays."""
-        xp = self.xp
-        found = [xp.abs(self.by_system(V)).max(axis=2).astype(np.float64) for V in vectors]
-        return self.device.download(xp.stack(found))
+    def largest(self, V: Array) -> Given:
+        """Largest modulus of each vector of each system, (k, batch)."""
+        return self.xp.abs(self.by_system(V)).max(axis=2).astype(np.float64)
 
     def magnitude(self, X: Array, B: Array) -> Given:
         """|A||X| + |B|, (batch * n, k): the residual of -|X| for the matrix of moduli."""
@@ -99,131 +161,136 @@ class _Forest:
         x, b = (xp.asfortranarray(V.astype(self.dtype)) for V in (-xp.abs(X), xp.abs(B)))
         return xp.real(self._moduli.measure(x, b)[0])
 
-    def solved(self, given: Array, before: Array | None, B: Array) -> tuple[Array, Array, Sizes]:
-        """`before` plus solutions for `given`, and what `measure` says of them."""
-        if self._trees is None:
-            system = self.system
-            X = system.solve(given) if before is None else system.corrected(before, given)
-            return X, *self.measure(X, B)
-        X, R, sizes = self._trees.solved(self.factor, self.trans, given, before, B)
-        component = sizes[3]
+    def solved(self, given: Array, before: Array | None, B: Array) -> _Found:
+        """`before` plus solutions for `given`, and what is measured of them."""
+        if self._trees is not None:
+            return _Found(*self._trees.solved(self.factor, self.trans, given, before, B))
+        system = self.system
+        X = system.solve(given) if before is None else system.corrected(before, given)
+        R, _ = system.measure(X, B)
+        sizes = [self.largest(V) for V in (R, X, B)]
+        part = sizes[0]
         if self.badly_scaled:
-            component[~np.isfinite(component)] = np.inf
-        else:
-            component[:] = 0
-        return X, R, Sizes(sizes[0], sizes[1], sizes[2], component)
+            size: Given = self.xp.abs(R)
+            part = self.largest(self.xp.where(size > 0, size / self.magnitude(X, B), 0))
+        return _Found(X, R, self.xp.stack([*sizes, part], axis=1))
 
-    def measure(self, X: Array, B: Array) -> tuple[Array, Sizes]:
-        """Residuals, and sizes of them and of vectors."""
-        R = self.system.measure(X, B)[0]
-        if not self.badly_scaled:
-            found = self.largest(R, X, B)
-            return R, Sizes(found[0], found[1], found[2], np.zeros_like(found[0]))
-        size = self.xp.abs(R)
-        part = self.xp.where(size > 0, size / self.magnitude(X, B), 0)
-        found = self.largest(R, X, B, part)
-        component = np.where(np.isfinite(found[3]), found[3], np.inf)
-        return R, Sizes(found[0], found[1], found[2], component)
+    def judged(self, found: _Found) -> Judged:
+        """What sizes say of solutions; waits."""
+        of = found.sizes, self._norm, self.which, self.asked, (self.factor.dtype, self.dtype)
+        return self._solving.judge.solutions(*of, self.badly_scaled)
 
-    def judged(self, sizes: Sizes) -> Judged:
-        """What sizes say of solutions."""
-        return judge(sizes, self.norm, self._limits)
-
-    def chosen(self, better: np.ndarray, trial: Array, X: Array) -> Array:
-        """Vectors of `trial` where `better` (k, batch), else of X."""
-        mask = self.device.upload(np.ascontiguousarray(better))[:, :, None]
-        found = self.xp.where(mask, self.by_system(trial), self.by_system(X))
-        return found.reshape(X.shape[1], -1).T
+    def chosen(self, better: Given, trial: _Found, other: _Found) -> _Found:
+        """What is of `trial` where `better` (k, batch), and of the other elsewhere."""
+        xp, mask = self.xp, better[:, :, None]
+        X, R = (
+            xp.where(mask, self.by_system(a), self.by_system(b)).reshape(len(better), -1).T
+            for a, b in zip(trial[:2], other[:2], strict=True)
+        )
+        sizes = xp.where(better[:, None], trial.sizes, other.sizes)
+        return _Found(X, R, sizes)
 
 
 def solved(
-    factor: GpuFactor,
-    count: int,
-    norms: dict[bool, np.ndarray],
-    known: Known,
-    trans: str,
-    B: Given,
-    trees: Trees | None = None,
-) -> tuple[Given, Report]:
-    """Solve all systems of a forest.
+    factor: GpuFactor, solving: Solving, trans: str, B: Given, asked: np.ndarray | None = None
+) -> Solved:
+    """Solve systems of a forest.
 
     Parameters
     ----------
     factor : GpuFactor
-    count : int
-    norms, known
+    solving : Solving
         Of these factors; changed.
     trans : {"N", "T", "H"}
     B : (batch, k, n) or (1, k, n) array
         On the host or on the device.
-    trees : Trees, optional
-        What solves for each system by itself.
-
-    Returns
-    -------
-    X : (batch, k, n) array
-        On the device.
-    report : Report
+    asked : (batch,) bool array, optional
+        Systems that are meant; solutions of others are NaN, and nothing is known of them.
     """
-    k, n = B.shape[1:]
-    report, xp = Report.empty(count), factor.entries.device.xp
+    count, (k, n) = solving.count, B.shape[1:]
+    device, xp = factor.entries.device, factor.entries.device.xp
     if not (count and k and n):
-        report.error[:], report.clean[:] = 0.0, True
-        return xp.empty((count, k, n), B.dtype), report
-    of = _Forest(factor, count, norms, trans, np.dtype(B.dtype), trees)
-    whole = xp.broadcast_to(xp.asarray(B), (count, k, n)).transpose(1, 0, 2)
-    rhs = xp.ascontiguousarray(whole).reshape(k, -1).T
+        return Solved(xp.empty((count, k, n), B.dtype), None, lambda: _nothing(count))
+    meant: Given = None if asked is None else device.upload(asked.astype(np.uint8))
+    of = _Forest(factor, solving, trans, np.dtype(B.dtype), meant)
     with np.errstate(all="ignore"):
-        X, R, sizes, judged = _refined(of, rhs, report)
-        condition = _estimated(of, X, rhs, R, sizes, judged, known)
-        report.error[:], clean = judged.error, judged.fine
-        report.condition[:] = np.where(clean, condition, np.nan)
-        report.clean[:] = clean & (condition * np.maximum(report.error, of.eps) <= of.small)
-    return of.by_system(X).transpose(1, 0, 2), report
+        rhs = _vectors(xp, xp.asarray(B), count)
+        found = of.solved(rhs, None, rhs)
+        judged, steps = of.judged(found), None
+        if judged.poor:
+            found, judged, steps = _refined(of, rhs, found, judged)
+        if judged.strange:
+            _estimate(of, rhs, found, judged)
+            judged = of.judged(found)
+        X = of.by_system(found.X).transpose(1, 0, 2)
+        if meant is not None:
+            X = xp.where(meant[:, None, None] > 0, X, np.nan).astype(B.dtype)
+    clean = device.download(judged.clean) if judged.unclean or meant is not None else None
+    return Solved(X, clean, lambda: _report(of, judged, steps))
 
 
-def _refined(of: _Forest, B: Array, report: Report) -> tuple[Array, Array, Sizes, Judged]:
-    """Solutions, and corrections of those systems that are not good enough while they help."""
-    X, R, sizes = of.solved(B, None, B)
-    judged = of.judged(sizes)
-    merit, active = judged.merit, np.ones(of.count, np.bool_)
+def nowhere(X: Given) -> Solved:
+    """Systems of which none is meant."""
+    return Solved(X, np.zeros(len(X), np.bool_), lambda: Report.empty(len(X)))
+
+
+def _nothing(count: int) -> Report:
+    """Of systems without unknowns, or without right-hand sides."""
+    report = Report.empty(count)
+    report.error[:], report.clean[:] = 0.0, True
+    return report
+
+
+def _vectors(xp: Given, B: Given, count: int) -> Array:
+    """Right-hand sides (batch or 1, k, n) as vectors (batch * n, k)."""
+    k, n = B.shape[1:]
+    if k == 1 and B.shape[0] == count and B.flags.c_contiguous:
+        return B.reshape(1, -1).T
+    whole = xp.broadcast_to(B, (count, k, n)).transpose(1, 0, 2)
+    return xp.ascontiguousarray(whole).reshape(k, -1).T
+
+
+def _report(of: _Forest, judged: Judged, steps: Given) -> Report:
+    """What was found of each system, on the host."""
+    download = of.device.download
+    condition = np.where(download(judged.fine), download(of.known.condition[of.which]), np.nan)
+    taken = np.zeros(of.count, np.int64) if steps is None else download(steps)
+    return Report(download(judged.error), taken, condition, download(judged.clean))
+
+
+def _refined(of: _Forest, B: Array, found: _Found, judged: Judged) -> tuple[_Found, Judged, Given]:
+    """Corrections of those systems that are not good enough, while they help; and how many."""
+    xp = of.xp
+    active, steps = xp.ones(of.count, np.bool_), xp.zeros(of.count, np.int64)
     for _ in range(_STEPS):
+        merit = judged.merit
         active &= (merit > 1).any(axis=0)
         if not active.any():
-            return X, R, sizes, judged
-        trial, after, found = of.solved(R, X, B)
-        trial_merit = of.judged(found).merit
+            break
+        trial = of.solved(found.R, found.X, B)
+        trial_merit = of.judged(trial).merit
         better = (trial_merit < merit) & active
-        halved = (better & (trial_merit <= merit / 2)).any(axis=0)
-        X, R = of.chosen(better, trial, X), of.chosen(better, after, R)
-        sizes = Sizes(*(np.where(better, a, b) for a, b in zip(found, sizes, strict=True)))
-        judged = of.judged(sizes)
-        merit = judged.merit
-        report.steps[better.any(axis=0)] += 1
-        active &= halved
-    return X, R, sizes, judged
+        active &= (better & (trial_merit <= merit / 2)).any(axis=0)
+        found = of.chosen(better, trial, found)
+        steps += better.any(axis=0)
+        judged = of.judged(found)
+    return found, judged, steps
 
 
-def _estimated(
-    of: _Forest, X: Array, B: Array, R: Array, sizes: Sizes, judged: Judged, known: Known
-) -> np.ndarray:
-    """Condition numbers of the solutions of each system, from before or made anew for all."""
-    which = int(of.trans != "N")
-    if (np.abs(known.decade[which] - judged.decade) <= 1).all():
-        return known.condition[which]
-    found = _condition(of, X, B, R, sizes.solution, np.maximum(judged.error, of.eps))
-    found = np.where((sizes.solution > 0).any(axis=0), found, 0.0)
-    known.condition[which], known.decade[which] = found, judged.decade
-    return found
+def _estimate(of: _Forest, B: Array, found: _Found, judged: Judged) -> None:
+    """Make condition numbers of the solutions of each system anew."""
+    solution = found.sizes[:, 1]
+    made = _condition(of, found.X, B, found.R, solution, of.xp.maximum(judged.error, of.eps))
+    made = of.xp.where((solution > 0).any(axis=0), made, 0.0)
+    if of.asked is not None:
+        made = of.xp.where(of.asked > 0, made, of.known.condition[of.which])
+    of.known.condition[of.which], of.known.decade[of.which] = made, judged.decade
 
 
-def _condition(
-    of: _Forest, X: Array, B: Array, R: Array, solution: np.ndarray, error: np.ndarray
-) -> np.ndarray:
+def _condition(of: _Forest, X: Array, B: Array, R: Array, solution: Given, error: Given) -> Given:
     """As `substitute` does it: one block of two vectors for all systems."""
     xp, count, n = of.xp, of.count, X.shape[0] // of.count
-    size: Given = of.device.upload(np.ascontiguousarray(solution))[:, :, None]
-    least = of.device.upload(error)[:, None]
+    size, least = solution[:, :, None], error[:, None]
     weight = (of.by_system(of.magnitude(X, B)) + xp.abs(of.by_system(R)) / least) / size
     weight = xp.where(size > 0, weight, 0).max(axis=0)
     j = np.arange(n)
@@ -233,9 +300,9 @@ def _condition(
     one, other = ("N", "H") if of.trans == "N" else ("H", "N")
     Y: Given = of.by_system(of.factor.system(other, of.dtype).solve(of.device.upload(block).T))
     moduli: Given = xp.abs(Y)
-    sums = of.device.download((weight * moduli).sum(axis=2).max(axis=0))
+    sums = (weight * moduli).sum(axis=2).max(axis=0)
     signs = weight * xp.where(moduli > 0, Y / xp.where(moduli > 0, moduli, 1), 1)
     signs = xp.ascontiguousarray(signs.astype(of.dtype)).reshape(2, -1)
-    gains = of.largest(of.factor.system(one, of.dtype).solve(signs.T))[0].max(axis=0)
-    found = np.maximum(sums, gains)
-    return np.where(np.isnan(found), np.inf, found)
+    gains = of.largest(of.factor.system(one, of.dtype).solve(signs.T)).max(axis=0)
+    found = xp.maximum(sums, gains)
+    return xp.where(xp.isnan(found), np.inf, found)

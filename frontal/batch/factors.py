@@ -178,23 +178,28 @@ class BatchFactor:
         if trans not in ("N", "T", "H"):
             raise ValueError(f"trans is {trans!r}; choose 'N', 'T' or 'H'")
         there, blocks = self._blocks(b)
-        report, failures = Report.empty(self._count), {}
-        parts = []
+        parts, reports, failures = [], [], {}
         for group, block in zip(self._groups, blocks, strict=True):
             X, found, lost = _solve(group.systems, trans, block)
             parts.append(block.restore(X))
-            for all_, own in zip(report, found, strict=True):
-                all_[group.members] = own
+            reports.append(found)
             failures |= {int(group.members[i]): error for i, error in lost.items()}
         x = self._joined(parts, isinstance(b, list | tuple), there)
         for i in self._lost:
             x[i] = np.full(np.shape(b[i]), np.nan)
         if failures and check:
             raise batch_error("solve", self._count, failures, x)
-        info = BatchInfo(report.error, report.steps, report.condition)
-        return (x, info) if return_info else x
+        return (x, self._info(reports)) if return_info else x
 
     __call__ = solve
+
+    def _info(self, reports: list[Callable[[], Report]]) -> BatchInfo:
+        """What is known of the solutions of all groups."""
+        whole = Report.empty(self._count)
+        for group, report in zip(self._groups, reports, strict=True):
+            for all_, own in zip(whole, report(), strict=True):
+                all_[group.members] = own
+        return BatchInfo(whole.error, whole.steps, whole.condition)
 
     def refactorize(self, values: Given, where: Given = None, *, check: bool = True) -> BatchFactor:
         """Factorize new values of the same patterns, in place.
@@ -263,7 +268,8 @@ class BatchFactor:
             one, there = group.systems, group.systems.on_device
             given = values if there else on_host(values)
             given = given if systems.size == one.count else given[systems]
-            return systems, arranged_values(given, group.orders[0], symbolic, there)
+            order = group.orders[0]
+            return systems, arranged_values(given, order, symbolic, there, fresh=False)
         rows = [group.systems.values[:0]]
         for i in systems.tolist():
             one = np.asarray(on_host(values[int(group.members[i])]))[None]
@@ -321,7 +327,7 @@ class BatchFactor:
 
 def _solve(
     systems: Systems, trans: str, block: Block
-) -> tuple[Given, Report, dict[int, Exception]]:
+) -> tuple[Given, Callable[[], Report], dict[int, Exception]]:
     """Solutions of a group; real and imaginary parts by a real factor."""
     B = block.values
     if B.dtype.kind != "c" or systems.values.dtype.kind == "c":

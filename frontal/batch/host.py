@@ -17,7 +17,8 @@ from ..symmetry import is_hermitian
 from . import substitute
 from .each import slogdets
 from .factorize import Numbers, factorize
-from .substitute import UNKNOWN, Known, Report
+from .substitute import UNKNOWN, Known
+from .systems import Answer
 
 
 class HostSystems:
@@ -69,10 +70,11 @@ class HostSystems:
         self._known.decade[:, renewed & ~alike] = UNKNOWN
         return numbers.outcome[systems]
 
-    def solve(self, trans: str, B: np.ndarray, systems: np.ndarray) -> tuple[np.ndarray, Report]:
+    def solve(self, trans: str, B: np.ndarray, systems: np.ndarray) -> Answer:
         """See `systems.Engine`."""
         of = self.symbolic, self._layout.panel, self._pattern, self.numbers, self._known
-        return substitute.solve(*of, trans, B, systems)
+        X, report = substitute.solve(*of, trans, B, systems)
+        return Answer(X, systems[~report.clean[systems]], lambda: report)
 
     def slogdet(self, systems: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """See `systems.Engine`."""

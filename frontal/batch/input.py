@@ -54,9 +54,14 @@ def module_of(x: Given, there: bool) -> Given:
 
 
 def arranged_values(
-    values: Given, order: StoredOrder, symbolic: Symbolic, there: bool = False
+    values: Given,
+    order: StoredOrder,
+    symbolic: Symbolic,
+    there: bool = False,
+    *,
+    fresh: bool = True,
 ) -> Given:
-    """Values (batch, nnz) by columns, in an array of their own.
+    """Values (batch, nnz) by columns.
 
     Parameters
     ----------
@@ -67,6 +72,8 @@ def arranged_values(
         With the pattern.
     there : bool
         Values of CuPy stay on their device.
+    fresh : bool
+        In an array of their own.
 
     Raises
     ------
@@ -84,7 +91,8 @@ def arranged_values(
         )
     count = given.shape[0]
     if order.is_by_columns:
-        return xp.array(given.reshape(count, nnz), work, order="C")
+        make = xp.array if fresh else xp.asarray
+        return make(given.reshape(count, nnz), work, order="C")
     order.require(np.empty(order.shape))
     given = given.reshape(count, -1)
     place = order.place

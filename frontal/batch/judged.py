@@ -1,22 +1,29 @@
-"""What the sizes of residuals, solutions and right-hand sides say of each of many systems."""
+"""Factors and solutions of many systems, judged on the device where what they are judged by is.
+
+The host waits for a few numbers of systems, and asks for more where they are not zero.
+"""
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from .._jit import jit
-from ..cpu.residual import is_fine, normwise
+from ..accuracy import COMPONENTWISE, NORMWISE, borders, eps_of
+from ..gpu.runtime.array import NULL, Array
+from ..gpu.runtime.device import Device
+from ..gpu.runtime.graph import Launch
+from ..gpu.sparse import launch
+from ..gpu.sparse.looks import Looks
+from ..method import Method
+from ..symmetry import ROUNDING
+from .input import Given
+from .substitute import Known
 
-
-class Sizes(NamedTuple):
-    """Largest moduli, and componentwise errors if wanted, (k, batch) each, on the host."""
-
-    residual: np.ndarray
-    solution: np.ndarray
-    rhs: np.ndarray
-    component: np.ndarray
+_FEW, _GROWTH = 40, 1e4  # entries of L above 1/u, and their size, that refinement answers for
+_SMALL = {4: 1e-3, 8: 1e-5}  # by bytes of a real number: errors that are far from 0.01
+_TOLD = 4  # rows of what is found of solutions, behind those of right-hand sides
 
 
 class Judged(NamedTuple):
@@ -24,53 +31,165 @@ class Judged(NamedTuple):
 
     Attributes
     ----------
-    merit : (k, batch) float64 array
-        Errors in units of what is good enough.
-    error : (batch,) float64 array
-        Largest normwise backward error; infinite for what is no number.
-    decade : (batch,) int64 array
-        Of the largest |A||x|/|b|.
-    fine : (batch,) bool array
-        Errors are what rounding costs, and sizes away from the borders of the exponent.
+    found : (k + 4, batch) device array of float64
+        As judge_solutions leaves it.
+    poor, strange, unclean : int
+        How many systems are not good enough, have another decade of |A||x|/|b| than that for which
+        a condition number is known, and need a word.
     """
 
-    merit: np.ndarray
-    error: np.ndarray
-    decade: np.ndarray
-    fine: np.ndarray
+    found: Given
+    poor: int
+    strange: int
+    unclean: int
+
+    @property
+    def merit(self) -> Given:
+        """(k, batch): errors in units of what is good enough."""
+        return self.found[:-_TOLD]
+
+    @property
+    def error(self) -> Given:
+        """(batch,): largest normwise backward error; infinite for what is no number."""
+        return self.found[-4]
+
+    @property
+    def decade(self) -> Given:
+        """(batch,): of the largest |A||x|/|b|."""
+        return self.found[-3]
+
+    @property
+    def fine(self) -> Given:
+        """(batch,): errors are what rounding costs, and sizes away from borders of the exponent."""
+        return self.found[-2] > 0
+
+    @property
+    def clean(self) -> Given:
+        """(batch,): and the error of the solution is far from what is warned of."""
+        return self.found[-1] > 0
 
 
-def judge(sizes: Sizes, norm: np.ndarray, limits: np.ndarray) -> Judged:
-    """Judge solutions by their sizes.
+class Judge:
+    """What judges the systems of a forest, all at once.
 
-    Parameters
+    Attributes
     ----------
-    sizes : Sizes
-    norm : (batch,) float64 array
-        Infinity norms of the matrices.
-    limits : (5,) float64 array
-        As `cpu.residual.measure` takes them.
+    ratio : (batch,) device array of float64
+        `Health.pivot_ratio` of the last factors.
+    outcome : (batch,) device array of int32
+        `Numbers.outcome` of them.
+    known : Known
+        On the device; decades are float64 there.
     """
-    k, count = sizes.residual.shape
-    integers = np.empty(count, np.int64), np.empty(count, np.bool_)
-    found = Judged(np.empty((k, count)), np.empty(count), *integers)
-    given = norm, limits, *map(np.ascontiguousarray, sizes), *found
-    _judge(*given)
-    return found
+
+    def __init__(self, device: Device, count: int) -> None:
+        self._device, self._count, xp = device, count, device.xp
+        self._counts: Array = xp.zeros(4, np.int32)
+        self._told = device.staged(self._counts)
+        self._blocks = launch.system_blocks(count, device.limits)
+        nothing = Known.nothing(count)
+        decade: Given = device.upload(nothing.decade * 1.0)
+        condition: Given = device.upload(nothing.condition)
+        self.known = Known(decade, condition)
+        self.ratio: Array = device.upload(np.full(count, np.nan))
+        self.outcome: Array = xp.zeros(count, np.int32)
+        self._limits: dict[tuple[np.dtype, np.dtype], Array] = {}
+
+    def begin(self) -> None:
+        """Enqueue what makes ready for a verdict."""
+        self._device.clear(self._counts)
+
+    def fetch(self) -> None:
+        """Enqueue what brings numbers of systems to the host."""
+        self._told.fetch()
+
+    @property
+    def unsound(self) -> int:
+        """How many factors are not sound, when that was waited for."""
+        return int(self._told.host[0])
+
+    def factors(
+        self,
+        method: Method,
+        dtype: np.dtype,
+        looks: Looks,
+        ratios: Array | None = None,
+        even: Array | None = None,
+    ) -> Launch:
+        """What judges factors by what was seen of them.
+
+        Parameters
+        ----------
+        dtype : numpy.dtype
+            Of the values.
+        ratios : (batch,) device array of float64, optional
+            `Health.pivot_ratio`, where pivots are not of order 1 alone.
+        even : (batch,) device array of uint8, optional
+            Which systems have a scaling.
+        """
+        eps = eps_of(dtype)
+        limits = self._device.upload(np.array((ROUNDING * eps, eps**0.5, _FEW, _GROWTH)))
+        given = limits, looks.of_values, looks.of_pivots, *map(_or_null, (ratios, even))
+        out = self.ratio, self.known.decade, self.outcome, self._counts
+        kernel = self._device.kernel("judged.cu", "judge_factors", np.float64)
+        arguments = np.int32(self._count), np.int32(method.pivots), *given, *out
+        return Launch(kernel, self._blocks, launch.SYSTEM_THREADS, arguments)
+
+    def solutions(
+        self,
+        sizes: Array,
+        norm: Array,
+        which: int,
+        asked: Array | None,
+        types: tuple[np.dtype, np.dtype],
+        badly_scaled: bool,
+    ) -> Judged:
+        """Judge solutions by their sizes; waits.
+
+        Parameters
+        ----------
+        sizes : (k, 4, batch) device array of float64
+            Largest entries of B - op(A) X, X and B, and componentwise backward errors.
+        norm : (batch,) device array of float64
+            Infinity norms of op(A).
+        which : int
+            0 for A itself; see `Known`.
+        asked : (batch,) device array of uint8, optional
+            Systems that are meant.
+        types : two dtypes
+            Of the factor, and of vectors.
+        badly_scaled : bool
+            Componentwise errors count.
+        """
+        k = sizes.shape[0]
+        found = self._device.xp.empty((k + _TOLD, self._count), np.float64)
+        sides = self._sides[which]
+        of = self._limits_of(*types), sizes, norm, _or_null(asked), *sides, found, self._counts
+        numbers = np.int32(self._count), np.int32(k), np.int32(badly_scaled)
+        self.begin()
+        self._kernel((self._blocks,), (launch.SYSTEM_THREADS,), (*numbers, *of))
+        self.fetch()
+        self._device.wait()
+        return Judged(found, *self._told.host[:3].tolist())
+
+    @cached_property
+    def _kernel(self) -> Given:
+        return self._device.kernel("judged.cu", "judge_solutions", np.float64)
+
+    @cached_property
+    def _sides(self) -> list[tuple[Array, Array]]:
+        """What is known, by op(A)."""
+        decade, condition = self.known
+        return [(decade[which], condition[which]) for which in range(2)]
+
+    def _limits_of(self, factor: np.dtype, vectors: np.dtype) -> Array:
+        if (factor, vectors) not in self._limits:
+            eps, small = eps_of(vectors), _SMALL[np.finfo(vectors).dtype.itemsize]
+            enough = NORMWISE * eps, COMPONENTWISE * eps
+            limits = np.array((*enough, *borders(factor, vectors), eps, small))
+            self._limits[factor, vectors] = self._device.upload(limits)
+        return self._limits[factor, vectors]
 
 
-@jit
-def _judge(norm, limits, residual, solution, rhs, component, merit, error, decade, fine):
-    for i in range(norm.size):
-        worst, gain, good = 0.0, 0.0, True
-        for c in range(residual.shape[0]):
-            x, b, part = solution[c, i], rhs[c, i], component[c, i]
-            own = normwise(norm[i], residual[c, i], x, b)
-            worst = max(worst, own)
-            merit[c, i] = max(own / limits[0], part / limits[1])
-            product = norm[i] * x / b
-            if np.isfinite(product):
-                gain = max(gain, product)
-            good &= is_fine(own, part, norm[i], x, b, limits)
-        error[i], fine[i] = worst, good
-        decade[i] = np.int64(round(np.log10(gain))) if gain > 0 else -400
+def _or_null(array: Array | None) -> Given:
+    return NULL if array is None else array

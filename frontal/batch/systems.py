@@ -8,7 +8,7 @@ refuse; so nothing is said more lightly of a system in a batch than of one alone
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -36,6 +36,24 @@ from .substitute import Report
 _FAILURES = (FrontalError, np.linalg.LinAlgError, ValueError, ArithmeticError)
 
 
+class Answer(NamedTuple):
+    """Solutions of systems that an engine has factors of.
+
+    Attributes
+    ----------
+    X : (batch, k, n) array
+        Of all systems; NaN where there was nothing to solve with.
+    unsure : int64 array
+        Systems whose solutions need a further look.
+    report : callable
+        What is found of all systems, if somebody asks.
+    """
+
+    X: Given
+    unsure: np.ndarray
+    report: Callable[[], Report]
+
+
 class Engine(Protocol):
     """What computes with all systems of a pattern at once.
 
@@ -51,14 +69,14 @@ class Engine(Protocol):
     on_device: bool
 
     def renew(self, systems: np.ndarray, values: Given) -> None:
-        """Take new values of these systems, in an array of their own."""
+        """Copy new values of these systems."""
         ...
 
     def factorize(self, systems: np.ndarray) -> np.ndarray:
         """Factorize these systems; `Numbers.outcome` of each."""
         ...
 
-    def solve(self, trans: str, B: Given, systems: np.ndarray) -> tuple[Given, Report]:
+    def solve(self, trans: str, B: Given, systems: np.ndarray) -> Answer:
         """Solutions (batch, k, n) of these systems, for B (batch or 1, k, n)."""
         ...
 
@@ -90,6 +108,8 @@ class Systems:
         Factors of the systems that went the ordinary way.
     failures : dict
         What is raised for those that have none.
+    everyone : int64 array
+        All systems.
     """
 
     def __init__(
@@ -103,8 +123,8 @@ class Systems:
         self.failures: dict[int, Exception] = {}
         self.sound = np.zeros(values.shape[0], np.bool_)
         self._engine = make(analysis, values)
-        self.on_device = self._engine.on_device
-        self.factorize(np.arange(values.shape[0]))
+        self.on_device, self.everyone = self._engine.on_device, np.arange(values.shape[0])
+        self.factorize(self.everyone)
 
     @property
     def values(self) -> Given:
@@ -123,23 +143,22 @@ class Systems:
 
     def renew(self, systems: np.ndarray, values: Given) -> None:
         """Take new values of these systems, which are to be factorized then."""
-        self.sound[systems] = False
+        self._say(systems, sound=False)
         self._engine.renew(systems, values)
 
     def factorize(self, systems: np.ndarray) -> None:
         """Factorize these systems, whose values are new; failures are kept, and not raised."""
-        member = np.zeros(self.count, np.bool_)
-        member[systems] = True
-        self.sound[systems] = False  # until all is done, whatever interrupts
-        for known in (self.singles, self.failures):
-            for i in [i for i in known if member[i]]:
-                del known[i]
+        self._say(systems, sound=False)  # until all is done, whatever interrupts
+        self._forget(systems)
         outcome = self._engine.factorize(systems)
         good = outcome == SOUND
-        self.sound[systems[good]] = True
         alone = 0
-        for i, found in zip(systems[~good].tolist(), outcome[~good].tolist(), strict=True):
-            alone += self._alone(i, found)
+        if good.all():
+            self._say(systems, sound=True)
+        else:
+            self.sound[systems[good]] = True
+            for i, found in zip(systems[~good].tolist(), outcome[~good].tolist(), strict=True):
+                alone += self._alone(i, found)
         if alone:
             warn(
                 f"{alone} of {systems.size} systems were factorized one by one, since the pivots "
@@ -147,6 +166,23 @@ class Systems:
                 "others. Try: an A whose values are like those of the batch, or kind='general'",
                 PerformanceWarning,
             )
+
+    def _say(self, systems: np.ndarray, *, sound: bool) -> None:
+        """Of these systems, by one value where they are all."""
+        if systems.size == self.count:
+            self.sound[:] = sound
+        else:
+            self.sound[systems] = sound
+
+    def _forget(self, systems: np.ndarray) -> None:
+        """What went another way before."""
+        if not (self.singles or self.failures):
+            return
+        member = np.zeros(self.count, np.bool_)
+        member[systems] = True
+        for known in (self.singles, self.failures):
+            for i in [i for i in known if member[i]]:
+                del known[i]
 
     def _alone(self, i: int, outcome: int) -> bool:
         """The ordinary way of one system; returns whether there is a factor."""
@@ -168,7 +204,7 @@ class Systems:
 
     def solve(
         self, trans: str, B: Given, refuse: Callable[[], None]
-    ) -> tuple[Given, Report, dict[int, Exception]]:
+    ) -> tuple[Given, Callable[[], Report], dict[int, Exception]]:
         """Solve all systems that have factors.
 
         Parameters
@@ -182,15 +218,24 @@ class Systems:
         -------
         X : (batch, k, n) array
             NaN for systems without a factor or a solution.
-        report : Report
+        report : callable
+            What is found, if somebody asks.
         failures : dict
             What is raised for those that have a factor and no solution.
         """
-        sound = np.flatnonzero(self.sound)
-        X, report = self._engine.solve(trans, B, sound)
-        unsure = sound[~report.clean[sound]].tolist()
-        if unsure or sound.size < self.count:
-            refuse()
+        sound = self.everyone if self.sound.all() else np.flatnonzero(self.sound)
+        X, unsure, report = self._engine.solve(trans, B, sound)
+        if not unsure.size and sound.size == self.count:
+            return X, report, {}
+        refuse()
+        told = report()
+        failures = self._solve_alone(trans, B, X, unsure.tolist(), told)
+        return X, lambda: told, failures
+
+    def _solve_alone(
+        self, trans: str, B: Given, X: Given, unsure: list[int], report: Report
+    ) -> dict[int, Exception]:
+        """Put solutions of some systems, and what is found of them, where they belong."""
         failures: dict[int, Exception] = {}
         for i in [*unsure, *self.singles]:
             b = on_host(B[i if B.shape[0] > 1 else 0])
@@ -208,7 +253,7 @@ class Systems:
                 "their solutions",
                 PerformanceWarning,
             )
-        return X, report, failures
+        return failures
 
     def factor(self, i: int) -> Factor:
         """The factor of one system, which shares the memory of the batch."""

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 import frontal
 from frontal.batch.device_scaling import Equilibration
 from frontal.batch.forest import forest
+from frontal.batch.systems import Systems
 from frontal.cpu.single import pattern_of
 from frontal.errors import BatchError, NonFiniteInputError, PerformanceWarning
 from frontal.method import LU
@@ -84,7 +85,7 @@ def test_solutions_on_a_device(kind):
     np.testing.assert_allclose(factors[3].solve(b[3]), factors.solve(b)[3], rtol=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["spd", "general"])
+@pytest.mark.parametrize("kind", CASES)
 def test_bad_systems_on_a_device_harm_no_other(kind):
     A = CASES[kind].tocsc()
     values, b = values_of(A, 6), np.ones(49)
@@ -166,3 +167,131 @@ def test_right_hand_sides_that_are_no_numbers_are_named(backend, least, monkeypa
             with pytest.raises(NonFiniteInputError) as error:
                 factors.solve(b)
             assert error.value.index == index
+
+
+@pytest.fixture
+def least(request, monkeypatch):
+    """From how many systems on each is solved by a warp: always, or never."""
+    monkeypatch.setattr("frontal.gpu.sparse.trees.FEWEST", request.param)
+
+
+def engine_of(factors):
+    return factors._groups[0].systems._engine
+
+
+@pytest.mark.parametrize("least", [0, 1 << 20], ids=["trees", "sweeps"], indirect=True)
+@pytest.mark.filterwarnings("error")
+def test_one_system_is_refined_and_the_others_stay(device, least):
+    A = CASES["spd"].tocsc()
+    values, b = values_of(A, 5), np.random.default_rng(3).standard_normal((5, 49, 2))
+    factors = frontal.factorize_batch(A, values, backend="gpu")
+    x, info = factors.solve(b, return_info=True)
+    moved = device.download(engine_of(factors).values)
+    moved[2] *= 1 + 1e-7  # of which the factor knows nothing
+    device.copy(moved, engine_of(factors).values)
+    y, other = factors.solve(b, return_info=True)
+    assert other.refinement_steps.tolist() == [0, 0, 1, 0, 0]
+    assert (other.backward_error < 1e-15).all()
+    rest = np.arange(5) != 2
+    assert np.array_equal(y[rest], x[rest])
+    assert np.array_equal(other.backward_error[rest], info.backward_error[rest])
+    np.testing.assert_allclose(y[2] * (1 + 1e-7), x[2], rtol=1e-11)
+
+
+@pytest.mark.parametrize("least", [0, 1 << 20], ids=["trees", "sweeps"], indirect=True)
+@pytest.mark.filterwarnings("ignore::frontal.errors.IllConditionedWarning")
+@pytest.mark.filterwarnings("ignore::frontal.errors.PerformanceWarning")
+def test_a_solution_of_no_digits_is_looked_at_alone(least, monkeypatch):
+    ones = np.ones(49)
+    A = sp.diags_array([ones, ones[1:]], offsets=[0, 1], format="csc")
+    above = A.indices != np.repeat(np.arange(49), np.diff(A.indptr))
+    values = np.tile(A.data, (4, 1))
+    values[:, above] = np.array([[0.5], [-0.5], [-1.9], [0.25]])
+    factors = frontal.factorize_batch(A, values, backend="gpu")
+    assert (factors.status == 0).all()
+    b = np.stack([matrix(A, one) @ ones for one in values])
+    factor, alone = Systems.factor, []
+
+    def looked_at(self, i):
+        alone.append(i)
+        return factor(self, i)
+
+    monkeypatch.setattr(Systems, "factor", looked_at)
+    x, info = factors.solve(b, return_info=True)
+    assert alone == [2]
+    assert info.condition[2] > 1e12
+    assert (np.delete(info.condition, 2) < 1e3).all()
+    np.testing.assert_allclose(np.delete(x, 2, axis=0), 1, rtol=1e-14)
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_nothing_of_sound_systems_comes_to_the_host(device, kind, monkeypatch):
+    monkeypatch.setattr("frontal.gpu.sparse.trees.FEWEST", 0)
+    A = CASES[kind].tocsc()
+    values, b = values_of(A, 5), device.upload(np.ones((5, 49)))
+    factors = frontal.factorize_batch(A, values, backend="gpu")
+    factors.solve(b)
+    new, download, fetched = device.upload(3 * values), type(device).download, []
+
+    def counted(self, array):
+        fetched.append(array)
+        return download(self, array)
+
+    monkeypatch.setattr(type(device), "download", counted)
+    for _ in range(3):  # launched, recorded, replayed
+        factors.refactorize(new).solve(b)
+    assert sum(array.size for array in fetched) == (0 if kind != "symmetric" else 3 * 5 * 49)
+    X = engine_of(factors).solve("N", b[:, None], np.arange(5)).X
+    part = engine_of(factors)._parts[0]
+    for trans, axis in (("N", 1), ("T", 0)):
+        norms = device.download(part._solving.norms(part.factor, trans))
+        wanted = [abs(matrix(A, 3 * one)).sum(axis=axis).max() for one in values]
+        np.testing.assert_allclose(norms, wanted, rtol=1e-14)
+    x = device.download(X)[:, 0]
+    for i in range(5):
+        assert abs(3 * matrix(A, values[i]) @ x[i] - 1).max() < 1e-13 * abs(x[i]).max()
+
+
+def test_values_of_the_caller_are_his(device):
+    A = CASES["spd"].tocsc()
+    values, b = device.upload(values_of(A, 3)), np.ones(49)
+    factors = frontal.factorize_batch(A, values, backend="gpu")
+    for _ in range(2):
+        x = factors.solve(b)
+        device.clear(values)
+        assert np.array_equal(factors.solve(b), x)
+        values = device.upload(2 * values_of(A, 3))
+        factors.refactorize(values)
+    np.testing.assert_allclose(factors[1].A.data, 2 * values_of(A, 3)[1])
+
+
+def test_conditions_of_other_factors_are_forgotten():
+    """Pairs that are nearly the same equation twice: x is as large, and far less certain."""
+    A = sp.block_diag([np.array([[1, 0.5], [0.5, 1]])] * 5, format="csc")
+    close = np.where(A.data == 1, 1, 1 - 1e-6)
+    factors = frontal.factorize_batch(A, np.stack([A.data] * 3), backend="gpu")
+    _, info = factors.solve(np.ones(10), return_info=True)
+    assert (info.condition < 20).all()
+    factors.refactorize(np.stack([A.data, close, A.data]))
+    _, info = factors.solve(np.ones(10), return_info=True)
+    assert (info.condition[[0, 2]] < 20).all()
+    assert info.condition[1] > 1e5
+
+
+def test_a_batch_in_parts_on_a_device(monkeypatch):
+    A = CASES["spd"].tocsc()
+    values, b = values_of(A, 5), np.random.default_rng(4).standard_normal((5, 49))
+    x, info = frontal.factorize_batch(A, values, backend="gpu").solve(b, return_info=True)
+    analysis = frontal.analyze(A, backend="gpu", reuse=100)
+    size = int(panel_offsets(analysis.plan, analysis.symbolic.method)[-1])
+    monkeypatch.setattr("frontal.batch.device._MOST", 2 * size)
+    values[2] = np.nan
+    factors = frontal.factorize_batch(A, values, backend="gpu", check=False)
+    assert engine_of(factors)._ends.tolist() == [0, 2, 3, 5]
+    y, other = factors.solve(b, return_info=True)
+    rest = np.arange(5) != 2
+    assert np.array_equal(y[rest], x[rest])
+    assert np.isnan(y[2]).all()
+    for whole, part in zip(info, other, strict=True):
+        assert np.array_equal(part[rest], whole[rest])
+    assert np.isnan([other.backward_error[2], other.condition[2]]).all()

@@ -27,6 +27,7 @@ from ..runtime.jit import SCALARS
 from . import storage
 from .entries import Entries
 from .factor import GpuFactor
+from .factorize import Examination
 from .footprint import footprint
 from .fronts import Fronts
 from .matrix import DeviceMatrix
@@ -163,20 +164,23 @@ class GpuBackend:
         values: np.dtype,
         tiny: float,
         before: GpuFactor | None,
-        examined: bool = True,
+        examination: Examination | None = None,
         memory: Memory = "device",
     ) -> GpuFactor:
-        """Factorize what is `given`, in the memory of the factor before if there is one; waits."""
+        """Factorize what is `given`, in the memory of the factor before if there is one; waits.
+
+        With another `examination` than its own, nothing waits, and the factor has not learned.
+        """
         pattern = self._begin(dtype, values, memory) if before is None else self.pattern
         matrix = given(self.entries)
         if before is None:  # before lists and places are waited for
             matrix.send()
         own = self._allocated(pattern, matrix, dtype) if before is None else before.storage
-        examination = matrix.examination if examined else None
-        state = own.ready(self.pattern, matrix, tiny)(examination)
+        state = own.ready(self.pattern, matrix, tiny)(examination or matrix.examination)
         own.renew_solver()
         factor = factor_of(matrix, own)  # while the device is at work
-        factor.learn(state.read(), examined)
+        if examination is None:
+            factor.learn(state.read())
         return factor
 
     def _matched(self, factor: GpuFactor, tiny: float) -> GpuFactor:

@@ -35,7 +35,7 @@ class Examination(Protocol):
         found: Array,
         again: bool,
         columns: tuple[int, int] | None = None,
-    ) -> Launch: ...
+    ) -> Callable[[], object]: ...
 
 
 class Part(NamedTuple):

@@ -1,17 +1,18 @@
-"""What is told of each of many systems of one pattern, and of its factor: one small download."""
+"""What is told of each of many systems of one pattern, and of its factor, on the device."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ..runtime.array import NULL, Array, Value
+from ..runtime.graph import Launch
 from . import health, launch
-from .factor import GpuFactor
 from .pattern import Pattern
+from .system import Rows
 
 
 class Looks:
-    """Looks at the values and the pivots of some systems of one order beside each other.
+    """What looks at some systems of one order beside each other.
 
     Parameters
     ----------
@@ -19,60 +20,75 @@ class Looks:
         Of all of them.
     count : int
         Number of systems.
+
+    Attributes
+    ----------
+    of_values : (2, count) device array of float64
+        Gets the largest part of a value, no finite number where one is not; and the largest
+        difference from a transposed entry, 0 where that is no matter.
+    of_pivots : (5, count) device array of float64
+        Gets least and largest modulus; by Cholesky the least of its square beside the entry that it
+        came from, and 1 + the first one that is not positive, or 0. Else how many columns of L are
+        beyond `structs.LIMIT`, and the largest.
     """
 
     def __init__(self, pattern: Pattern, count: int) -> None:
-        self._pattern, self._count = pattern, count
-        device = pattern.device
+        self._pattern, self._count, xp = pattern, count, pattern.device.xp
         threads = 32 * count  # a warp each
-        self._grid = (max(launch.system_blocks(threads, device.limits), 1),)
+        self._blocks = launch.system_blocks(threads, pattern.device.limits)
+        self.of_values: Array = xp.zeros((2, count), np.float64)
+        self.of_pivots: Array = xp.zeros((5, count), np.float64)
 
-    def of_values(self, values: Array, mirror: Array | None) -> np.ndarray:
-        """Look at values (count, nnz) by columns; waits.
+    def at_values(self, values: Array, mirror: Array | None) -> Launch:
+        """What looks at values (count, nnz) by columns.
 
         Parameters
         ----------
         mirror : device array (nnz,) of int32, optional
             Where the transposed entry is, for each.
-
-        Returns
-        -------
-        (2, count) float64 array
-            Largest part of a value, no finite number where one is not; and difference from the
-            transposed entry, 0 without `mirror`.
         """
         other = NULL if mirror is None else mirror
-        return self._found("look_at_values", 2, values.dtype, values.shape[1], other, values)
+        of = values.shape[1], other, values, self.of_values
+        return self._launch("look_at_values", values.dtype, *of)
 
-    def of_pivots(self, factor: GpuFactor, values: Array, own: Array) -> np.ndarray:
-        """Look at the pivots of a factor of all systems; waits.
+    def at_pivots(self, panels: Array, largest: Array | None, values: Array, own: Array) -> Launch:
+        """What looks at the pivots of a factor of all systems.
+
+        Parameters
+        ----------
+        panels, largest : device arrays
+            See `Storage`.
+        values : device array (count, nnz)
+            By columns.
+        own : device array (n,) of int32
+            For each pivot of a system the diagonal entry that it came from.
+        """
+        pattern, count = self._pattern, self._count
+        fronts, n = pattern.k.size // count, int(pattern.plan.start[-1]) // count
+        of = fronts, n, pattern.all_tasks(panels.dtype), panels, values.shape[1], own, values
+        kept = NULL if largest is None else largest
+        return self._launch("look_at_pivots", panels.dtype, *of, kept, self.of_pivots)
+
+    def norms(self, rows: Rows, values: Array) -> tuple[Array, Launch]:
+        """Infinity norms (count,) of op(A), float64, and what finds them by its rows.
 
         Parameters
         ----------
         values : device array (count, nnz)
             By columns.
-        own : device array (n,) of int32
-            For each pivot of a system the diagonal entry that it came from.
-
-        Returns
-        -------
-        (5, count) float64 array
-            Least and largest modulus; by Cholesky the least of its square beside that entry, and
-            1 + the first one that is not positive, or 0. Else how many columns of L are beyond
-            `structs.LIMIT`, and the largest.
         """
-        pattern, count = self._pattern, self._count
-        fronts, n = pattern.k.size // count, int(pattern.plan.start[-1]) // count
-        kept = factor.storage.largest
-        largest = NULL if kept is None else kept
-        tasks, panels = pattern.all_tasks(factor.dtype), factor.storage.panels
-        of = fronts, n, tasks, panels, values.shape[1], own, values, largest
-        return self._found("look_at_pivots", 5, factor.dtype, *of)
+        n, position = int(rows.number) // self._count, rows.position
+        index = rows.pointer, NULL if position is None else position
+        found = self._pattern.device.xp.empty(self._count, np.float64)
+        of = n, np.int64(values.shape[1]), *index, values, found
+        long = position is not None and position.itemsize > 4
+        return found, self._launch("look_at_rows", values.dtype, *of, LONG=long)
 
-    def _found(self, name: str, kinds: int, dtype: np.dtype, *arguments: Value | int) -> np.ndarray:
-        pattern, device = self._pattern, self._pattern.device
-        found = device.xp.zeros((kinds, self._count), np.float64)
-        kernel = device.kernel("front_looks.cu", name, dtype, **health.constants(pattern))
-        given = [np.int32(x) if isinstance(x, int) else x for x in (self._count, *arguments)]
-        kernel(self._grid, (launch.SYSTEM_THREADS,), (*given, found))
-        return device.download(found)
+    def _launch(
+        self, name: str, dtype: np.dtype, *arguments: Value | int, **others: bool
+    ) -> Launch:
+        pattern = self._pattern
+        constants = health.constants(pattern, **others)
+        kernel = pattern.device.kernel("front_looks.cu", name, dtype, **constants)
+        given = (np.int32(x) if isinstance(x, int) else x for x in (self._count, *arguments))
+        return Launch(kernel, self._blocks, launch.SYSTEM_THREADS, tuple(given))

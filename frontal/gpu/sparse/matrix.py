@@ -99,7 +99,7 @@ class DeviceMatrix:
     def apart(self, dtype: np.dtype) -> int:
         """Values that are factorized in this scalar type and are not those that are kept."""
         plain = self.wanted is None and self.scales[0] is None
-        same = plain and not self._kept and self.values.dtype == dtype
+        same = plain and self.values.dtype == dtype
         return 0 if same else self.entries.nnz
 
     @cached_property

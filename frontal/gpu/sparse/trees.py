@@ -7,22 +7,32 @@ and where their panels lie, is as for any other matrix.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 from weakref import ReferenceType, ref
 
 import numpy as np
 
-from ..runtime.array import NULL, Array, Value
+from ..runtime.array import NULL, Array, Kernel
 from ..runtime.structs import filled
 from . import health, launch, structs
 from .factor import GpuFactor
 from .pattern import Pattern
+from .prepared import Prepared
 from .solve_tasks import fits_warp
 
 Structs: TypeAlias = tuple[np.ndarray, np.ndarray]  # `Solve` and `Trees`
 
 # systems for each multiprocessor: with fewer, the fronts of a system wait for each other
 FEWEST = 4
+
+
+class _Ready(NamedTuple):
+    """What launches are told of a factor, and what of it they read beside its storage."""
+
+    storage: ReferenceType[Prepared]
+    read: tuple[Array | None, ...]
+    structs: Structs
+    flip: bool
 
 
 class Trees:
@@ -40,12 +50,13 @@ class Trees:
         n = int(pattern.plan.start[-1]) // max(count, 1)
         self._pattern, self._count, self._n = pattern, count, n
         self._columns: dict[str, Array] = {}
-        self._last: dict[str, tuple[ReferenceType[GpuFactor], Structs]] = {}
+        self._last: dict[str, _Ready] = {}
+        self._plans: dict[tuple[np.dtype, int], launch.SolvePlan | None] = {}
+        self._kernels: dict[tuple[np.dtype, launch.SolvePlan, bool], Kernel] = {}
 
     def suits(self, dtype: np.dtype) -> bool:
         """Whether there are systems enough, and of such fronts."""
-        plan = launch.front_trees(dtype, 1, self._n, self._pattern.device.limits)
-        return self._enough() and plan is not None and self._small
+        return self._enough() and self._plan(dtype, 1) is not None and self._small
 
     def _enough(self) -> bool:
         return self._count >= FEWEST * self._pattern.device.limits.multiprocessors
@@ -54,10 +65,17 @@ class Trees:
     def _small(self) -> bool:
         return self._n > 0 and bool(fits_warp(self._pattern).all())
 
+    def _plan(self, dtype: np.dtype, width: int) -> launch.SolvePlan | None:
+        key = dtype, width
+        if key not in self._plans:
+            limits = self._pattern.device.limits
+            self._plans[key] = launch.front_trees(dtype, width, self._n, limits)
+        return self._plans[key]
+
     def solved(
         self, factor: GpuFactor, trans: str, given: Array, before: Array | None, b: Array
-    ) -> tuple[Array, Array, np.ndarray]:
-        """Solve op(A) X = given for vectors (count * n, k); waits.
+    ) -> tuple[Array, Array, Array]:
+        """Solve op(A) X = given for vectors (count * n, k); nothing waits.
 
         Parameters
         ----------
@@ -70,54 +88,63 @@ class Trees:
         -------
         X, R : device arrays
             R = b - op(A) X.
-        sizes : (4, k, count) float64 array
+        sizes : (k, 4, count) device array of float64
             Largest entries of R, X, b, and of |R| / (|op(A)| |X| + |b|).
         """
-        xp, device, k = self._pattern.device.xp, self._pattern.device, b.shape[1]
+        xp, k = self._pattern.device.xp, b.shape[1]
         X, R = (xp.empty(b.shape, b.dtype, order="F") for _ in "XR")
         sizes = xp.empty((k, 4, self._count), np.float64)
         first = 0
         while first < k:
-            plan = launch.front_trees(b.dtype, k - first, self._n, device.limits)
+            plan = self._plan(b.dtype, k - first)
             if plan is None:
                 raise RuntimeError("vectors do not fit in shared memory")
             part = slice(first, min(first + plan.width, k))
-            vectors = given[:, part], NULL if before is None else before[:, part], b[:, part]
-            self._launch(factor, trans, plan, *vectors, X[:, part], R[:, part], sizes[part])
+            vectors = given, before, b, X, R
+            if k > plan.width:
+                vectors = tuple(None if V is None else V[:, part] for V in vectors)
+            self._launch(factor, trans, plan, vectors, sizes[part] if k > plan.width else sizes)
             first = part.stop
-        return X, R, device.download(sizes).transpose(1, 0, 2)
+        return X, R, sizes
 
     def _launch(
         self,
         factor: GpuFactor,
         trans: str,
         plan: launch.SolvePlan,
-        given: Array,
-        before: Value,
-        b: Array,
-        X: Array,
-        R: Array,
+        vectors: tuple[Array | None, ...],
         sizes: Array,
     ) -> None:
-        pattern, dtype = self._pattern, factor.dtype
-        system = factor.system(trans, dtype)
-        constants = plan.constants | health.constants(pattern, FLIP=system.ends.transposed)
-        kernel = pattern.device.kernel("front_trees.cu", "front_trees", dtype, **constants)
+        """Enqueue the kernel for vectors given, before, b, X and R."""
+        ready, dtype = self._ready(factor, trans), factor.dtype
         teams = plan.threads // 32
         blocks = min(plan.blocks, -(-self._count // teams))
-        vectors = factor.values, given, before, b, X, R, sizes
-        told = *self._structs(factor, trans), factor.storage.panels
-        arguments = (*told, np.int32(b.shape[1]), *vectors)
+        of = *ready.structs, factor.storage.panels, np.int32(sizes.shape[0]), factor.values
+        arguments = *of, *(NULL if V is None else V for V in vectors), sizes
+        kernel = self._kernel(dtype, plan, ready.flip)
         kernel((blocks,), (plan.threads,), arguments, plan.shared)
 
-    def _structs(self, factor: GpuFactor, trans: str) -> Structs:
-        """What kernels are told of a factor: made once for solves one after another."""
-        last = self._last.get(trans)
-        if last is not None and last[0]() is factor:
-            return last[1]
-        made = self._solve(factor), self._struct(factor, trans)
-        self._last[trans] = ref(factor), made
-        return made
+    def _kernel(self, dtype: np.dtype, plan: launch.SolvePlan, flip: bool) -> Kernel:
+        key = dtype, plan, flip
+        if key not in self._kernels:
+            pattern = self._pattern
+            constants = plan.constants | health.constants(pattern, FLIP=flip)
+            kernel = pattern.device.kernel("front_trees.cu", "front_trees", dtype, **constants)
+            self._kernels[key] = kernel
+        return self._kernels[key]
+
+    def _ready(self, factor: GpuFactor, trans: str) -> _Ready:
+        """Made once for factors one after another in the same memory, of values in one place."""
+        last, read = self._last.get(trans), (factor.values, *factor.scales)
+        if (
+            last is None
+            or last.storage() is not factor.storage
+            or any(one is not other for one, other in zip(last.read, read, strict=True))
+        ):
+            made = self._solve(factor), self._struct(factor, trans)
+            flip = factor.system(trans, factor.dtype).ends.transposed
+            last = self._last[trans] = _Ready(ref(factor.storage), read, made, flip)
+        return last
 
     def _solve(self, factor: GpuFactor) -> np.ndarray:
         """The struct `Solve`, less what is for messages."""

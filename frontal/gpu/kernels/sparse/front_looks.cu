@@ -2,13 +2,9 @@
 //
 // Tile map: a warp takes every (number of warps)-th system. Maxima and minima take NaN as what is
 // beyond all, so that their order is no matter.
-#include "sparse/moduli.cuh"
 #include "sparse/pivot_blocks.cuh"
+#include "sparse/rows.cuh"
 #include "common/ptx.cuh"
-
-using T = SCALAR;
-using R = real_t<T>;
-constexpr int threads = SYSTEM_THREADS;
 
 template <class S> __device__ inline real_t<S> part_of(S a) {
     if constexpr (is_complex<S>) return larger(modulus(a.re), modulus(a.im));
@@ -37,6 +33,26 @@ extern "C" __global__ void __launch_bounds__(threads)
         }
         double most = largest_of_warp(size), apart = largest_of_warp(gap);
         if (lane == 0) found[s] = most, found[s + (long long)systems] = apart;
+    }
+}
+
+// found[s]: the infinity norm of op(A) of system s, by its rows: pointers and positions among the
+// values (null: in this order) of the first one.
+extern "C" __global__ void __launch_bounds__(threads)
+    look_at_rows(int systems, int n, long long entries, const long long *pointer,
+        const Position *position, const T *values, double *found) {
+    int lane = threadIdx.x % 32, team = threads / 32;
+    for (int s = blockIdx.x * team + threadIdx.x / 32; s < systems; s += gridDim.x * team) {
+        const T *own = values + s * entries;
+        double most = 0;
+        for (int i = lane; i < n; i += 32) {
+            double sum = 0;
+            for (long long p = pointer[i]; p < pointer[i + 1]; ++p)
+                sum += modulus(own[position ? position[p] : p]);
+            most = larger(sum, most);
+        }
+        most = largest_of_warp(most);
+        if (lane == 0) found[s] = most;
     }
 }
 

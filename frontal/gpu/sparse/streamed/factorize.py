@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...runtime.array import Array
 from ...runtime.graph import Launch
 from .. import small_fronts
@@ -43,7 +45,7 @@ class StreamedFactorization:
             part = Part(of.tasks, of.pieces, address, room)
             there = of.tasks.start < of.tasks.stop
             self._tiles.append(tile_launches(*given, part) if there else [])
-        self._looks: list[Launch] | None = None
+        self._looks: list[Callable[[], object]] | None = None
         self._again = False
 
     def _messages(self, first: int, last: int) -> int:
@@ -93,7 +95,7 @@ class StreamedFactorization:
         first, places = int(self.pattern.places.piece[g]), self.pattern.places
         return self._numbers[0][first : first + int(places.length[g])]
 
-    def _examinations(self, examination: Examination | None) -> list[Launch]:
+    def _examinations(self, examination: Examination | None) -> list[Callable[[], object]]:
         """What looks at each segment; from the second factorization on always the same."""
         if examination is None or not self.values.size:
             return []

@@ -135,7 +135,7 @@ def diagonal(pattern: Pattern, panels: Array) -> np.ndarray:
 def diagonal_there(pattern: Pattern, panels: Array) -> Array:
     """The same on the device."""
     found = _kept_diagonal(pattern, panels)
-    return found if pattern.method.one_triangle else 1 / found
+    return found if pattern.method.one_triangle else pattern.device.xp.reciprocal(found)
 
 
 def _kept_diagonal(pattern: Pattern, panels: Array) -> Array:

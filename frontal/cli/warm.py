@@ -29,7 +29,7 @@ from ..factor.analysis import Analysis
 from ..machine import available_memory, thread_count
 from ..method import CHOLESKY, LDLH, LDLT, LU
 from ..ordering import metis, order
-from ..ordering.components import Components
+from ..ordering.components import Components, hanging
 from ..ordering.dissection.dissect import Run
 from ..ordering.graph import adjacency
 from ..problems import (
@@ -213,11 +213,12 @@ def run(task: Task) -> float:
 
 
 def _dissections() -> None:
-    """Dissect by one thread, as an ordering, by layers, and by a team."""
+    """Dissect by one thread, as an ordering, by layers, and by a team; peel a path."""
     order(poisson3d(_SIZE), "dissection")
     order(poisson3d(_CUT), "layers")
     with Run(Components(adjacency(poisson3d(_SHARED))), threads=2) as run:
         run.result()
+    hanging(adjacency(sp.eye_array(9, k=1)))
 
 
 def _layers() -> None:

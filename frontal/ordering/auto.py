@@ -31,6 +31,7 @@ METIS_GAIN = 0.08  # of the flops, on meshes
 TREE_NODE = 1.8e-7  # and of the tree of another order, which minimum degree tells
 SLOWED = 0.5  # of a dissection's time, by which minimum degree beside it may be slowed down
 MESH = 3.0  # times n^(2/3): mean height of the columns of meshes at most, seen by an entry
+TALL = 5.0  # times sqrt(n): mean height of columns from which on hubs may leave separators
 HARD = 2.0  # times the flops that were hoped for: an expander, or hubs
 HARD_GAIN = 0.35  # of the flops, by METIS on these
 CONSTRAINED_GAIN = 0.02  # of the flops, by constrained minimum degree
@@ -59,7 +60,7 @@ def choose(found: Candidates, time_limit: float | None, threads: int | None) -> 
                 return
         try:
             if dissections.should_pay():
-                hard = not found.is_mesh or dissections.add(deadline) > HARD
+                hard = not dissections.find_separators() or dissections.add(deadline) > HARD
                 if metis.available():
                     _try_metis(found, components, HARD_GAIN if hard else METIS_GAIN, deadline)
         except (OrderingTimeout, RuntimeError) as error:
@@ -119,6 +120,17 @@ class _Dissections:
         if self._beside and (found.saving > SLOWED * price or found.model.crowded(found.likely)):
             self.run = dissection.Run(self.components, 1, self.threads - 1)
         return False
+
+    def find_separators(self) -> bool:
+        """Whether there may be some: in a mesh, and where minimum degree is bad all the same.
+
+        In circuits it is better than any dissection. Where few nodes are hubs of a graph that has
+        separators, such as an optimization problem, it makes as much fill as in a solid.
+        """
+        if self.found.is_mesh:
+            return True
+        cost, n = self.found.cost, self.found.graph.n
+        return cost.flops > TALL * cost.nnz * n**0.5
 
     def suffice(self) -> bool:
         """Whether minimum degree is not worth its time any more: separators are those of a mesh."""

@@ -1,4 +1,8 @@
-"""What METIS is given of a graph: no dense nodes, one large component at a time, no duplicates."""
+"""What METIS is given of a graph: one large component at a time, no duplicates.
+
+Dense nodes come last. Nodes of trees that hang on a graph come first, which makes no fill: a third
+of some saddle point problems, they stall its coarsening and weigh on separators.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._jit import jit
 from ..cached import cached_property
 from .amd import amd
 from .graph import Graph, components, dense_limit, indistinguishable, induced
 
 SMALL = 200  # nodes of a component that is left to AMD: METIS would not dissect it far
 WORTH_MERGING = 0.85  # distinct nodes among all, below which they are merged (METIS's own rule)
+WORTH_PEELING = 0.1  # nodes of one neighbour among all, from which on hanging trees come first
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +73,53 @@ def uncompressed(graph: Graph, nodes: np.ndarray) -> CompressedGraph:
     return CompressedGraph(graph, np.ones(graph.n, np.int64), nodes)
 
 
+@jit
+def _peeled(indptr, indices):
+    """Nodes in an order in which each has one neighbour left at most."""
+    n = indptr.size - 1
+    degree = np.empty(n, np.int32)
+    order = np.empty(n, np.int32)
+    count = done = 0
+    for v in range(n):
+        degree[v] = indptr[v + 1] - indptr[v]
+        if degree[v] == 1:
+            order[count] = v
+            count += 1
+    while done < count:
+        v = order[done]
+        done += 1
+        for p in range(indptr[v], indptr[v + 1]):
+            u = indices[p]
+            degree[u] -= 1
+            if degree[u] == 1:
+                order[count] = u
+                count += 1
+    return order[:count]
+
+
+def hanging(graph: Graph) -> np.ndarray:
+    """Nodes of trees that hang on a graph in the order of their elimination, if there are many.
+
+    Reference: W. Ost, C. Schulz, D. Strash, "Engineering data reduction for nested dissection",
+    ALENEX 2021.
+
+    Examples
+    --------
+    A triangle, and a path of three nodes that hangs on it:
+
+    >>> import scipy.sparse as sp
+    >>> from frontal.ordering.graph import adjacency
+    >>> rows, columns = [0, 0, 1, 1, 3, 4], [1, 2, 2, 3, 5, 3]
+    >>> hanging(adjacency(sp.coo_array((np.ones(6), (rows, columns)), shape=(6, 6))))
+    array([4, 5, 3], dtype=int32)
+    """
+    if np.count_nonzero(graph.degree == 1) < WORTH_PEELING * graph.n:
+        return np.empty(0, np.int32)
+    return _peeled(graph.indptr, graph.indices)
+
+
 class Components:
-    """A graph's large components for METIS, small ones for AMD, and dense nodes to come last.
+    """A graph's large components for METIS, small ones for AMD, dense nodes, and hanging trees.
 
     Parameters
     ----------
@@ -85,15 +136,21 @@ class Components:
         self.graph, self._merged, self._looked = graph, merged, looked
 
     @cached_property
+    def hanging(self) -> np.ndarray:
+        """Nodes of hanging trees, in the order of their elimination."""
+        return hanging(self.graph)
+
+    @cached_property
     def dense(self) -> np.ndarray:
         """The dense nodes, those with fewest neighbours first."""
         nodes = np.flatnonzero(self.graph.degree > dense_limit(self.graph))
+        nodes = np.setdiff1d(nodes, self.hanging, assume_unique=True)
         return nodes[np.argsort(self.graph.degree[nodes], kind="stable")].astype(np.int32)
 
     @cached_property
     def whole(self) -> CompressedGraph | None:
-        """What METIS is to order if all is connected; None if there are dense nodes, or few."""
-        if self.dense.size or (self._merged is None and self.graph.n <= SMALL):
+        """What METIS is to order if all is connected; None if some are to come first or last."""
+        if self.dense.size or self.hanging.size or (self._merged is None and self.graph.n <= SMALL):
             return None
         if self._merged is not None:
             return self._merged
@@ -106,8 +163,9 @@ class Components:
         found = None if self.whole is None else components(self.whole.graph)
         if self.whole is not None and found is not None and found[0] == 1:
             return nodes[:0], [self.whole]
-        if self.dense.size:
-            nodes = np.delete(nodes, self.dense)
+        apart = np.concatenate([self.hanging, self.dense])
+        if apart.size:
+            nodes = np.delete(nodes, apart)
             whole = induced(self.graph, nodes)
         if found is None or found[1].size != whole.n:
             found = components(whole)
@@ -133,6 +191,6 @@ class Components:
         """Order of the whole graph, from one of the distinct nodes of each large component."""
         small, large = self._parts
         rest = induced(self.graph, small)
-        parts = [small[amd(rest.indptr, rest.indices)]]
+        parts = [self.hanging, small[amd(rest.indptr, rest.indices)]]
         parts += [part.expand(perm) for part, perm in zip(large, perms, strict=True)]
         return np.concatenate([*parts, self.dense]).astype(np.int32)

@@ -108,6 +108,18 @@ def test_separators_of_grids_are_as_small_as_a_layer(A, most):
     assert max(len(one[4]) for one in found) <= 1.5 * most
 
 
+def test_sides_of_heavy_separators_are_even():
+    """In an expander the lightest separator is what one side leaves, the other being nothing."""
+    rng = np.random.default_rng(0)
+    A = sp.coo_array((np.ones(9000), rng.integers(0, 3000, (2, 9000))), shape=(3000, 3000))
+    graph = adjacency(A)
+    unit = levels_of(graph, np.ones(graph.n, np.int32))
+    for seed in range(1, 4):
+        _, zero, _, one, _ = split(unit, np.arange(graph.n, dtype=np.int32), seed, GO_ON)
+        assert max(zero.size, one.size) <= 0.6 * (zero.size + one.size)
+        assert zero.size + one.size >= 0.5 * graph.n
+
+
 def check_threads(graph: Graph, seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "GRAIN", 100)  # many parts

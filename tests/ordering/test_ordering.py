@@ -213,6 +213,37 @@ def test_dense_rows_and_components_are_ordered_apart():
     assert perm[-1] == graph.n - 1
 
 
+def test_hanging_trees_are_eliminated_first_and_make_no_fill():
+    rng = np.random.default_rng(2)
+    grid, n = stencil(20, 20), 600
+    above = np.array([rng.integers(0, k) for k in range(400, n)])  # a forest on the grid
+    edges = sp.coo_array((np.ones(n - 400), (np.arange(400, n), above)), shape=(n, n))
+    shuffle = rng.permutation(n)
+    A = sp.csr_array(sp.block_diag([grid, sp.csr_array((200, 200))]) + edges + edges.T)
+    graph = adjacency(A[shuffle][:, shuffle])
+    parts = Components(graph)
+    assert set(parts.hanging) == set(np.flatnonzero(shuffle >= 400))
+    assert [part.graph.n for part in parts.compressed] == [400]
+    for method in ("dissection", "amd"):
+        found = order(graph, method).tree
+        assert is_permutation(found.perm, n)
+        inside = [v for v in shuffle[found.perm] if v < 400]
+        alone = EliminationTree.of(adjacency(grid), np.array(inside, np.int32))
+        assert found.cost().nnz == alone.cost().nnz + 2 * 200
+
+
+@pytest.mark.parametrize("parent", [np.zeros(3000, int), np.arange(3000) // 2])
+def test_of_a_tree_nothing_is_left_to_dissect(parent):
+    n = parent.size + 1
+    tree = sp.coo_array((np.ones(n - 1), (np.arange(1, n), parent)), shape=(n, n))
+    graph = adjacency(tree)
+    parts = Components(graph)
+    assert parts.hanging.size + parts.dense.size >= n - 1
+    found = order(graph, "dissection")
+    assert is_permutation(found.perm, n)
+    assert found.cost.nnz == 2 * n - 1
+
+
 def test_many_rows_of_moderate_density_are_dense_too():
     rows = sp.random_array((20, 22_500), density=0.02, random_state=np.random.default_rng(0))
     A = sp.block_array([[stencil(150, 150), rows.T], [rows, None]])
@@ -286,6 +317,17 @@ def test_auto_dissects_no_circuits(monkeypatch):
     tried = order(graph, reuse=1e9).tried
     assert "dissection" not in tried
     assert ("metis" in tried) == metis.available()
+
+
+def test_auto_dissects_a_mesh_with_hubs(monkeypatch):
+    monkeypatch.setattr("frontal.ordering.shape.BALL", 20)  # of a graph that is small
+    mesh = thinned(stencil(14, 14, 14, box=True))
+    hubs = sp.random_array((5, mesh.shape[0]), density=0.1, random_state=np.random.default_rng(0))
+    graph = adjacency(sp.block_array([[mesh, hubs.T], [hubs, None]]))
+    assert not candidates.Candidates(graph, Model()).is_mesh
+    found = order(graph, reuse=1e4, threads=1)
+    assert "dissection" in found.tried
+    assert found.cost.flops < 0.9 * found.tried["amd"].flops
 
 
 def test_auto_dissects_where_memory_is_short():

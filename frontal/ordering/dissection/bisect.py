@@ -14,7 +14,7 @@ from ..._jit import allocating, jit
 from .coarsen import coarser
 from .graph import Levels, Weighted, level, scrambled
 from .improve import make_work, refine
-from .start import first_separator
+from .start import ALL, first_separator
 
 COARSEST = 100  # nodes
 KEPT = 120  # nodes of a level, from which on it is cut together with the part
@@ -61,13 +61,13 @@ def with_levels(graph, count, seed, stop):
 
 
 @allocating
-def _finer(graph, coarse_of, coarse, weight, work, most, stop):
+def _finer(graph, coarse_of, coarse, weight, work, most, share, stop):
     """The side of each node of a graph, from those of a coarser one, refined."""
     where = np.empty(coarse_of.size, np.int8)
     for v in range(coarse_of.size):
         where[v] = coarse[coarse_of[v]]
     if stop[0] == 0:
-        refine(graph, where, weight, work, most)
+        refine(graph, where, weight, work, most, share)
     return where
 
 
@@ -84,11 +84,12 @@ def bisect(levels, seed, stop):
     work = make_work(levels.first[1])
     where = np.zeros(graphs[-1].weight.size, np.int8)
     weight = np.empty(3, np.int64)
+    share = ALL
     if stop[0] == 0:
-        first_separator(graphs[-1], total, most, work, seed, where, weight)
+        share = first_separator(graphs[-1], total, most, work, seed, where, weight)
     for k in range(len(graphs) - 1, 0, -1):
-        where = _finer(graphs[k - 1], maps[k], where, weight, work, most, stop)
+        where = _finer(graphs[k - 1], maps[k], where, weight, work, most, share, stop)
     for k in range(count - 2, -1, -1):
         own = levels.coarse_of[levels.first[k] : levels.first[k + 1]]
-        where = _finer(level(levels, k), own, where, weight, work, most, stop)
+        where = _finer(level(levels, k), own, where, weight, work, most, share, stop)
     return where

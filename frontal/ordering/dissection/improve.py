@@ -6,6 +6,8 @@ after the best state are undone. The work is proportional to the edges around th
 
 References: C. M. Fiduccia, R. M. Mattheyses, 19th DAC (1982); C. Ashcraft, J. W. H. Liu, SIAM J.
 Matrix Anal. Appl. 19 (1998), and G. Karypis's METIS, for separators of nodes.
+
+A side has at most a given weight, and at most a share, in hundredths, of what both sides have.
 """
 
 from __future__ import annotations
@@ -227,7 +229,17 @@ def _undo(begin, near, node, where, weight, state, member, pulled, history, unti
 
 
 @inner
-def _next(weight, state, heap, count, most):
+def _may_move(weight, state, v, side, most, share):
+    """Whether v leaves no side too heavy if it goes to a side; the lighter one may always grow."""
+    there = weight[side] + state[v, WEIGHT]
+    if there > most:
+        return False
+    both = there + weight[1 - side] - state[v, INSIDE + 1 - side]
+    return 100 * there <= share * both or weight[side] <= weight[1 - side]
+
+
+@inner
+def _next(weight, state, heap, count, most, share):
     """The best move that leaves no side too heavy: (node, side), -1 where there is none."""
     while count[0] + count[1] > 0:
         side = np.int64(weight[1] < weight[0])  # of equal moves the one to the lighter side
@@ -236,20 +248,25 @@ def _next(weight, state, heap, count, most):
         elif count[1 - side] > 0 and weight[1 - side] <= most:
             there = heap[1 - side, 0]
             better = _gain(state, 1 - side, there) > _gain(state, side, heap[side, 0])
-            if better and weight[1 - side] + state[there, WEIGHT] <= most:
+            if better and _may_move(weight, state, there, 1 - side, most, share):
                 side = 1 - side
         v = heap[side, 0]
-        if weight[side] + state[v, WEIGHT] <= most:
+        if _may_move(weight, state, v, side, most, share):
             return v, side
         _drop(state, heap, count, side, v)
     return np.int32(-1), np.int64(0)
 
 
 @inner
-def is_better(weight, other, most):
+def _overweight(weight, most, share):
+    limit = min(most, share * (weight[0] + weight[1]) // 100)
+    return max(max(weight[0], weight[1]) - limit, 0)
+
+
+@inner
+def is_better(weight, other, most, share):
     """Whether one state is better than another: overweight, separator, balance, in this order."""
-    over = max(max(weight[0], weight[1]) - most, 0)
-    other_over = max(max(other[0], other[1]) - most, 0)
+    over, other_over = _overweight(weight, most, share), _overweight(other, most, share)
     if over != other_over:
         return over < other_over
     if weight[SEPARATOR] != other[SEPARATOR]:
@@ -264,7 +281,7 @@ def _copy(weight, best):
 
 
 @inner
-def _run_pass(graph, where, weight, work, most, best):
+def _run_pass(graph, where, weight, work, most, share, best):
     """One pass; whether it found a better state."""
     begin, near, node = graph.begin, graph.near, graph.weight
     state, heap, member, pulled, history, until, count = work
@@ -277,14 +294,14 @@ def _run_pass(graph, where, weight, work, most, best):
     best_moves = 0
     patience = min(PATIENCE, count[MEMBERS] // 2 + 10)
     while count[MOVES] - best_moves < patience:
-        v, side = _next(weight, state, heap, count, most)
+        v, side = _next(weight, state, heap, count, most, share)
         if v < 0:
             break
         _move(begin, near, node, where, weight, state, heap, member, pulled, count, v, side)
         history[count[MOVES]] = v
         count[MOVES] += 1
         until[count[MOVES]] = count[PULLED]
-        if is_better(weight, best, most):
+        if is_better(weight, best, most, share):
             _copy(weight, best)
             best_moves = count[MOVES]
     for side in range(2):
@@ -296,8 +313,8 @@ def _run_pass(graph, where, weight, work, most, best):
 
 
 @allocating
-def refine(graph, where, weight, work, most):
-    """Make a separator lighter, and no side heavier than `most`, where it can.
+def refine(graph, where, weight, work, most, share):
+    """Make a separator lighter, and no side heavier than `most` and its `share`, where it can.
 
     `where` has the side of each node and `weight` the weights of sides and separator.
     """
@@ -308,5 +325,5 @@ def refine(graph, where, weight, work, most):
         if where[v] == SEPARATOR:
             _join(begin, near, node, where, work.state, work.member, work.sizes, v)
     for _ in range(PASSES):
-        if not _run_pass(graph, where, weight, work, most, best):
+        if not _run_pass(graph, where, weight, work, most, share, best):
             break

@@ -15,6 +15,7 @@ from ..._jit import allocating, inner, jit
 from .bisect import LARGEST_SIDE
 from .graph import SEPARATOR, Weighted
 from .improve import make_work, refine
+from .start import ALL
 
 SEARCHES = 3  # at most
 BAND = 3  # layers on either side to which a separator may move
@@ -155,7 +156,7 @@ def _refined(graph, first, below, k, low, count):
     # what is not in the band goes nowhere
     graph.weight[size], graph.weight[size + 1] = weight[0], weight[1]
     most = max(np.int64(LARGEST_SIDE * below[count]), max(weight[0], weight[1]))
-    refine(graph, where, weight, make_work(size + 2), most)
+    refine(graph, where, weight, make_work(size + 2), most, ALL)
     return where, weight
 
 

@@ -15,6 +15,8 @@ from .improve import is_better, refine
 STARTS = 8
 CUT_PASSES = 4
 CUT_PATIENCE = 20  # moves without a better cut that end a pass
+HEAVY = 3  # times a separator is more than all weight, if it is heavy
+FAIR, ALL = 60, 100  # hundredths of what both sides have, that one may have then, and otherwise
 FEW = 400  # nodes up to which the edge cut is refined, by looking at all for each move
 
 
@@ -136,15 +138,27 @@ def _cover(graph, where, weight):
 
 @allocating
 def first_separator(graph, total, most, work, seed, best, best_weight):
-    """The best of several separators: `best` gets the side of each node."""
+    """The best of several separators: `best` gets the side of each node.
+
+    Returns the share of both sides that one may have. Where all separators are heavy, as in the
+    coarse graphs of expanders and around hubs, the lightest is what one large side leaves: without
+    such a limit the other side comes to nothing, on this level and on all finer ones.
+    """
     n = best.size
-    where = np.empty(n, np.int8)
-    weight = np.empty(3, np.int64)
+    where = np.empty((STARTS, n), np.int8)
+    weight = np.empty((STARTS, 3), np.int64)
+    lightest = total
     for turn in range(STARTS):
-        grown = _grow(graph, total // 2, scrambled(seed, turn), where)
+        grown = _grow(graph, total // 2, scrambled(seed, turn), where[turn])
         if n <= FEW:
-            _refine_cut(graph, where, grown, total, most)
-        _cover(graph, where, weight)
-        if turn == 0 or is_better(weight, best_weight, most):
-            best[:], best_weight[:] = where, weight
-    refine(graph, best, best_weight, work, most)
+            _refine_cut(graph, where[turn], grown, total, most)
+        _cover(graph, where[turn], weight[turn])
+        lightest = min(lightest, weight[turn, SEPARATOR])
+    share = FAIR if HEAVY * lightest > total else ALL
+    chosen = 0
+    for turn in range(1, STARTS):
+        if is_better(weight[turn], weight[chosen], most, share):
+            chosen = turn
+    best[:], best_weight[:] = where[chosen], weight[chosen]
+    refine(graph, best, best_weight, work, most, share)
+    return share

@@ -74,7 +74,8 @@ def source(name: str) -> str:
     """
     lines: list[str] = []
     _append(name, lines, set())
-    return "\n".join(lines) + "\n"
+    plain = "\n".join(lines) + "\n"
+    return plain.encode("ascii", "replace").decode()  # CuPy writes it in whatever the locale has
 
 
 def _append(name: str, lines: list[str], done: set[str]) -> None:

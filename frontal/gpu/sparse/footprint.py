@@ -110,7 +110,7 @@ def _solve_bytes(
     beside = segments is None and dtype == values  # a right-hand side, probes
     columns = max(rhs, WIDTH) if beside else rhs
     width = launch.solve_width(dtype, columns) if segments is None else 1  # or as it fits
-    sizes = [width * dtype.itemsize * rows for rows in counted_rows(tree)]
+    sizes = [width * dtype.itemsize * rows for rows in tree.once(counted_rows)]
     places, _ = fitted(sizes, spare)
     beyond = sum(size for size, place in zip(sizes, places, strict=True) if place is None)
     if segments is not None:  # a ticket for each launch

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -28,12 +30,13 @@ from .schedule import (
 )
 from .small_order import SmallFronts, small_fronts
 
+Made = TypeVar("Made")
 Listed = Untyped  # an array of the host, or of a device where it was uploaded
 
 _SMALL = TILE  # rows of fronts that are factored whole
 _SHARED = (  # attributes of fronts, whatever else a plan tells
     *("schedule", "k", "m", "pivot_tiles", "tiles", "tile_row"),
-    *("followed", "small", "most", "_layouts"),
+    *("followed", "small", "most", "_layouts", "_once"),
 )
 _ROOM = 1 << 29  # bytes that nobody misses: up to them a factorization waits for no place
 
@@ -149,12 +152,19 @@ class Fronts:
             vars(self).update((name, known[name]) for name in _SHARED if name in known)
             return
         self._layouts: dict[np.dtype, Layout] = {}
+        self._once: dict[Callable[[Fronts], object], object] = {}
         small = min(small, launch.small_order(method, device.limits))
         self.schedule = schedule or make_schedule(plan, method, small, fewest)
         self.k, self.m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
         self.pivot_tiles = -(-self.k // TILE)
         self.tiles = self.pivot_tiles - (-self.m // TILE)
         self.tile_row = np.append(0, np.cumsum(self.tiles)).astype(np.int32)
+
+    def once(self, make: Callable[[Fronts], Made]) -> Made:
+        """What follows from the fronts alone, made when that is first asked for."""
+        if make not in self._once:
+            self._once[make] = make(self)
+        return cast(Made, self._once[make])
 
     @cached_property
     def arrays(self) -> dict[str, Array]:

@@ -15,6 +15,7 @@ from ..runtime.device import Device
 from .backend import GpuBackend
 from .fronts import Fronts
 from .pattern import Pattern
+from .solve_tasks import counted_rows
 
 
 class Lookahead:
@@ -59,7 +60,7 @@ class Lookahead:
 def _placed(device: Device, plan: Plan, method: Method, dtype: np.dtype) -> Fronts:
     fronts = Fronts(device, plan, method)
     fronts.layout(dtype)
-    _ = fronts.small, fronts.most  # which lists and a look at memory want
+    _ = fronts.small, fronts.most, fronts.once(counted_rows)  # what lists and storage want
     return fronts
 
 

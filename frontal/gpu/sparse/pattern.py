@@ -10,7 +10,6 @@ from typing import TypeVar, cast
 import numpy as np
 
 from ..._typing import Untyped
-from ...machine import thread_count
 from ...parts import Ahead
 from ..runtime.array import Array
 from ..runtime.device import Device
@@ -21,7 +20,6 @@ from .tile_tasks import Tasks, tile_tasks
 
 Made = TypeVar("Made")
 Name = str | tuple[str, np.dtype]  # of a list, and the scalar type that it is for
-_MANY = 4  # cores on which all lists are made at the same time
 
 
 class Pattern(Fronts):
@@ -115,9 +113,10 @@ class Pattern(Fronts):
         if dtype not in self._solve_tasks:
             yield ("solve", dtype), partial(solve_tasks, dtype=dtype)
 
-    def _before(self, name: Name, begun: dict[Name, Ahead]) -> list[Ahead]:
-        """What a list waits for: with few cores one that is for later leaves others alone."""
-        return list(begun.values()) if name[0] == "solve" and thread_count() < _MANY else []
+    @staticmethod
+    def _before(name: Name, begun: dict[Name, Ahead]) -> list[Ahead]:
+        """What a list waits for: one that is for later leaves cores and Python's lock to others."""
+        return list(begun.values()) if name[0] == "solve" else []
 
     def finish(self) -> None:
         """Wait until no list is at work any more."""

@@ -57,7 +57,7 @@ class SolveTasks:
 def solve_tasks(tree: Fronts, dtype: np.dtype) -> SolveTasks:
     """List the tasks of the solves for panels of this scalar type."""
     plan, k, m = tree.plan, tree.k, tree.m
-    small, level = _small_fronts(tree)
+    small, level = tree.once(_small_fronts)
     segment = tree.segment
     if segment is not None:
         level = level + segment * (level.max(initial=0) + np.int32(1))
@@ -127,13 +127,14 @@ def _between(tree: Fronts, small: np.ndarray) -> np.ndarray:
 
     Leaves that a warp takes whole have theirs in the place of right-hand sides.
     """
-    apart = ~small | (np.diff(tree.plan.child_pointer) > 0)
+    parent, apart = tree.plan.parent, ~small
+    apart[parent[parent >= 0]] = True
     return np.append(0, np.cumsum(np.where(apart, tree.k, 0)))
 
 
 def counted_tasks(tree: Fronts) -> tuple[int, int, int, int]:
     """How many tasks of small fronts, and of both sweeps, and how many partial sums there are."""
-    small, _ = _small_fronts(tree)
+    small, _ = tree.once(_small_fronts)
     k, m = tree.k[~small], tree.m[~small]
     p, u = -(-k // TILE), -(-m // TILE)
     together = np.clip(2 * TILE // np.maximum(k, 1), 1, 4)
@@ -145,7 +146,7 @@ def counted_tasks(tree: Fronts) -> tuple[int, int, int, int]:
 def counted_rows(tree: Fronts) -> tuple[int, ...]:
     """Rows of what a solve keeps of each right-hand side: see `substitute.message_rows`."""
     n, (*_, partials) = int(tree.plan.start[-1]), counted_tasks(tree)
-    small, _ = _small_fronts(tree)
+    small, _ = tree.once(_small_fronts)
     between, (_, messages) = int(_between(tree, small)[-1]), _places_of_messages(tree, small)
     return between, messages, TILE * partials, n
 

@@ -124,7 +124,7 @@ def more(pattern: Fronts, dtype: np.dtype, apart: int) -> int:
         return 0
     places, item = pattern.layout(dtype).places, dtype.itemsize
     width = launch.solve_width(dtype, _WIDE) * item
-    sizes = [width * rows for rows in counted_rows(pattern)]
+    sizes = [width * rows for rows in pattern.once(counted_rows)]
     room = (places.entries - places.panels + apart) * item
     return -(-worth_having(sizes, room, places.entries * item // _MORE) // item)
 

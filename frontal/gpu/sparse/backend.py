@@ -128,8 +128,9 @@ class GpuBackend:
             yield
         except BaseException as error:
             self._room_for = None
-            for pattern in (self.pattern, *self._streamed.values()):
-                pattern.finish()
+            entries = (self.entries,) if "entries" in vars(self) else ()
+            for begun in (self.pattern, *self._streamed.values(), *entries):
+                begun.finish()
             if isinstance(error, MemoryError) and not isinstance(error, FactorMemoryError):
                 needed = self._needed(dtype, values)  # of which a full device says nothing
                 raise FactorMemoryError(needed, self._device.free_memory()) from error

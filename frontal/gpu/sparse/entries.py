@@ -75,6 +75,11 @@ class Entries:
                 return begun.result()
         return self._sent()
 
+    def finish(self) -> None:
+        """Wait until nothing is on its way any more."""
+        if self._begun is not None:
+            self._begun.join()
+
     @property
     def pointer(self) -> Array:
         """See `Entries`."""

@@ -28,7 +28,6 @@ from .schedule import (
     make_schedule,
     message_entries,
 )
-from .small_order import SmallFronts, small_fronts
 
 Made = TypeVar("Made")
 Listed = Untyped  # an array of the host, or of a device where it was uploaded
@@ -36,7 +35,7 @@ Listed = Untyped  # an array of the host, or of a device where it was uploaded
 _SMALL = TILE  # rows of fronts that are factored whole
 _SHARED = (  # attributes of fronts, whatever else a plan tells
     *("schedule", "k", "m", "pivot_tiles", "tiles", "tile_row"),
-    *("followed", "small", "most", "_layouts", "_once"),
+    *("followed", "most", "_layouts", "_once"),
 )
 _ROOM = 1 << 29  # bytes that nobody misses: up to them a factorization waits for no place
 
@@ -195,11 +194,6 @@ class Fronts:
     def followed(self) -> np.ndarray:
         """See `followed_tiles`."""
         return followed_tiles(self.schedule, self.k, self.m)
-
-    @cached_property
-    def small(self) -> SmallFronts:
-        """Those that are small, in the order in which kernels take them."""
-        return small_fronts(self.schedule, self.k, self.m)
 
     @cached_property
     def most(self) -> tuple[int, int]:

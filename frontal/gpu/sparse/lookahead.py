@@ -15,6 +15,7 @@ from ..runtime.device import Device
 from .backend import GpuBackend
 from .fronts import Fronts
 from .pattern import Pattern
+from .small_tasks import in_order
 from .solve_tasks import counted_rows
 
 
@@ -60,7 +61,7 @@ class Lookahead:
 def _placed(device: Device, plan: Plan, method: Method, dtype: np.dtype) -> Fronts:
     fronts = Fronts(device, plan, method)
     fronts.layout(dtype)
-    _ = fronts.small, fronts.most, fronts.once(counted_rows)  # what lists and storage want
+    _ = fronts.most, fronts.once(in_order), fronts.once(counted_rows)  # what comes next
     return fronts
 
 

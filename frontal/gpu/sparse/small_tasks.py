@@ -1,8 +1,9 @@
-"""Lists of the small fronts, as front_small.cu reads them."""
+"""Lists of the small fronts, by level and by the orders that front_small.cu knows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,16 +13,34 @@ from . import structs
 from .fronts import Fronts, Listed, narrow
 
 _ROWS = 1 << structs.ENTRY_BITS  # and columns that an entry may be in
+_ORDERS = (64, 32, 16)  # rows of fronts of each class
+
+
+class InOrder(NamedTuple):
+    """The small fronts of a schedule, by level and class, the largest first.
+
+    Attributes
+    ----------
+    fronts : (s,) int64 array
+    first : list of int
+        Where each level begins among them.
+    counts : list of tuple of int
+        Fronts of each level with up to 64, 32 and 16 rows.
+    """
+
+    fronts: np.ndarray
+    first: list[int]
+    counts: list[tuple[int, int, int]]
 
 
 @dataclass(frozen=True)
 class SmallTasks:
-    """The small fronts of a plan, in the order of `SmallFronts`; on the host or a device.
+    """The small fronts of a plan, in the order of `InOrder`; on the host or a device.
 
     Attributes
     ----------
     first, counts : list of int, list of tuple of int
-        See `SmallFronts`.
+        See `InOrder`.
     fronts, children : arrays of bytes
         `structs.SMALL_FRONT` and `structs.SMALL_CHILD`.
     maps : array (children, 64) of bytes
@@ -40,9 +59,26 @@ class SmallTasks:
     places: Listed
 
 
+def in_order(tree: Fronts) -> InOrder:
+    """Put the small fronts in order."""
+    schedule = tree.schedule
+    fronts = np.flatnonzero(schedule.small)
+    k, m, level = tree.k[fronts], tree.m[fronts], schedule.level[fronts]
+    kind = np.searchsorted([-rows for rows in _ORDERS], -(k + m), side="right") - 1
+    order = np.lexsort((-k * (k + m) ** 2, kind, level))
+    group = level.astype(np.int64) * len(_ORDERS) + kind
+    shape = schedule.small_levels, len(_ORDERS)
+    counts = np.bincount(group, minlength=shape[0] * shape[1]).reshape(shape)
+    return InOrder(
+        fronts[order],
+        [0, *np.cumsum(counts.sum(axis=1)).tolist()],
+        [(large, medium, small) for large, medium, small in counts.tolist()],
+    )
+
+
 def small_tasks(tree: Fronts, dtype: np.dtype) -> SmallTasks:
     """List the small fronts of a plan with what they are assembled from, for one scalar type."""
-    plan, (fronts, first, counts) = tree.plan, tree.small
+    plan, (fronts, first, counts) = tree.plan, tree.once(in_order)
     items = _items(tree, fronts)
     names, maps = _children(tree, fronts, items)
     begin, size = items["entry"], items["entries"]

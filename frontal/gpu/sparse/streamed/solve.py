@@ -34,7 +34,7 @@ class StreamedSolver(Solver):
         super().__init__(pattern, storage)
         self._segments, self.windows = pattern.count, windows
         self._blocks: dict[tuple[int, int, bool], SegmentSweeps] = {}
-        self._rows = counted_rows(pattern)
+        self._rows = pattern.once(counted_rows)
 
     def sweeps(self, width: int, flip: bool) -> Sweeps:
         """What solves by a graph: there is none."""

@@ -25,7 +25,7 @@ from ..runtime.array import Array
 from ..runtime.device import Device
 from ..runtime.jit import SCALARS
 from . import storage
-from .entries import Entries
+from .entries import Columns, Entries
 from .factor import GpuFactor
 from .factorize import Examination
 from .footprint import footprint
@@ -47,6 +47,8 @@ class GpuBackend:
     symbolic : Symbolic
     device : Device, optional
         The current one, if not given.
+    columns : Ahead, optional
+        What moves the pattern of A to the device, if it is at work.
 
     Attributes
     ----------
@@ -56,10 +58,16 @@ class GpuBackend:
 
     fallback: str | None = "cpu"
 
-    def __init__(self, symbolic: Symbolic, device: Device | None = None) -> None:
+    def __init__(
+        self,
+        symbolic: Symbolic,
+        device: Device | None = None,
+        columns: Ahead[Columns] | None = None,
+    ) -> None:
         self._device = devices.device_of() if device is None else device
         self.symbolic, self.device = symbolic, self._device.name
         self.expected: Ahead[Pattern] | None = None
+        self._columns = columns
         self._streamed: dict[np.dtype, StreamedPattern] = {}  # the last of each scalar type
         self._room_for: tuple[np.dtype, np.dtype] | None = None  # while that is being taken
 
@@ -81,7 +89,8 @@ class GpuBackend:
     @cached_property
     def entries(self) -> Entries:
         """The pattern of A on the device."""
-        return Entries(self.symbolic, self.pattern)
+        begun, self._columns = self._columns, None
+        return Entries(self.symbolic, self.pattern, begun)
 
     def factorize(
         self,
@@ -131,6 +140,8 @@ class GpuBackend:
             entries = (self.entries,) if "entries" in vars(self) else ()
             for begun in (self.pattern, *self._streamed.values(), *entries):
                 begun.finish()
+            if self._columns is not None:
+                self._columns.join()
             if isinstance(error, MemoryError) and not isinstance(error, FactorMemoryError):
                 needed = self._needed(dtype, values)  # of which a full device says nothing
                 raise FactorMemoryError(needed, self._device.free_memory()) from error
@@ -176,8 +187,11 @@ class GpuBackend:
         matrix = given(self.entries)
         if before is None:  # before lists and places are waited for
             matrix.send()
+            pattern.send()
         own = self._allocated(pattern, matrix, dtype) if before is None else before.storage
         state = own.ready(self.pattern, matrix, tiny)(examination or matrix.examination)
+        if before is None:
+            pattern.begin_solves(dtype)
         own.renew_solver()
         factor = factor_of(matrix, own)  # while the device is at work
         if examination is None:
@@ -219,7 +233,10 @@ class GpuBackend:
 
     def _state_of_device(self) -> tuple[int, bool]:
         """Bytes that it has left, and whether it has the index arrays already."""
-        return self._device.free_memory(), "arrays" in vars(self.pattern)
+        free = self._device.free_memory()
+        if self._columns is not None:  # a part of what is needed is there
+            free += self.symbolic.indptr.nbytes + self.symbolic.indices.nbytes
+        return free, "arrays" in vars(self.pattern)
 
     def at_once(
         self, matrix: Canonical, matching: Matching | None, previous: NumericFactor | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
@@ -15,6 +16,7 @@ from ...parts import Ahead, equal
 from ...symbolic.symbolic import Symbolic
 from ...values import StoredOrder
 from ..runtime.array import Array
+from ..runtime.device import Device
 from ..runtime.jit import SCALARS
 from . import health, launch
 from .pattern import Pattern
@@ -22,7 +24,7 @@ from .pattern import Pattern
 _Gathered = tuple[Array | None, Array]
 
 
-class _Columns(NamedTuple):
+class Columns(NamedTuple):
     """Fields of `Entries`."""
 
     pointer: Array
@@ -32,10 +34,29 @@ class _Columns(NamedTuple):
     lanes: int
 
 
+def columns_of(device: Device, of: Symbolic) -> Columns:
+    """Move the pattern of A to a device."""
+    same = of.row_perm is of.perm or np.array_equal(of.row_perm, of.perm)
+    pointer, rows, perm = (device.upload(x) for x in (of.indptr, of.indices, of.perm))
+    lanes = _lanes(of.n, of.indices.size, int(np.diff(of.indptr).max(initial=0)))
+    return Columns(pointer, rows, perm, perm if same else device.upload(of.row_perm), lanes)
+
+
+def _lanes(n: int, nnz: int, longest: int) -> int:
+    return launch.row_lanes(nnz // max(n, 1), longest)
+
+
 class Entries:
     """Where the entries of a pattern are, by columns and by rows, on a device.
 
     They go there on a thread, while a first factorization waits for its lists of tasks.
+
+    Parameters
+    ----------
+    symbolic : Symbolic
+    pattern : Pattern
+    begun : Ahead, optional
+        What moves the pattern of A, if it is at work.
 
     Attributes
     ----------
@@ -51,29 +72,25 @@ class Entries:
         Threads that read a column together.
     """
 
-    def __init__(self, symbolic: Symbolic, pattern: Pattern) -> None:
+    def __init__(
+        self, symbolic: Symbolic, pattern: Pattern, begun: Ahead[Columns] | None = None
+    ) -> None:
         self.symbolic, self.pattern, self.device = symbolic, pattern, pattern.device
         self.n, self.nnz = symbolic.n, int(symbolic.indptr[-1])
         self.long = self.nnz > np.iinfo(np.int32).max
         self._by_rows: tuple[Array, Array, Array, int] | None = None
         self._orders: WeakKeyDictionary[StoredOrder, _Gathered] = WeakKeyDictionary()
         self._moved: ReferenceType[Array] | None = None
-        self._begun: Ahead[_Columns] | None = self.device.ahead(self._sent)
-
-    def _sent(self) -> _Columns:
-        of, upload = self.symbolic, self.device.upload
-        same = of.row_perm is of.perm or np.array_equal(of.row_perm, of.perm)
-        pointer, rows, perm = upload(of.indptr), upload(of.indices), upload(of.perm)
-        lanes = self._lanes(int(np.diff(of.indptr).max(initial=0)))
-        return _Columns(pointer, rows, perm, perm if same else upload(of.row_perm), lanes)
+        move = partial(columns_of, self.device, symbolic)
+        self._begun: Ahead[Columns] | None = begun or self.device.ahead(move)
 
     @cached_property
-    def _columns(self) -> _Columns:
+    def _columns(self) -> Columns:
         begun, self._begun = self._begun, None
         if begun is not None:
             with suppress(MemoryError):  # there may be more of it by now
                 return begun.result()
-        return self._sent()
+        return columns_of(self.device, self.symbolic)
 
     def finish(self) -> None:
         """Wait until nothing is on its way any more."""
@@ -104,9 +121,6 @@ class Entries:
     def lanes(self) -> int:
         """See `Entries`."""
         return self._columns.lanes
-
-    def _lanes(self, longest: int) -> int:
-        return launch.row_lanes(self.nnz // max(self.n, 1), longest)
 
     def by_rows(self, dtype: np.dtype) -> tuple[Array, Array, Array, int]:
         """Compressed rows: pointers, columns, positions among the values of A, and lanes.
@@ -144,7 +158,12 @@ class Entries:
         pointer = xp.searchsorted(self.index[position], xp.arange(self.n + 1, dtype=np.int32))
         longest = int(self.device.download(xp.diff(pointer).max())) if self.n else 0
         position = position.astype(np.int64 if self.long else np.int32)
-        return pointer.astype(np.int64), column.astype(np.int32), position, self._lanes(longest)
+        return (
+            pointer.astype(np.int64),
+            column.astype(np.int32),
+            position,
+            _lanes(self.n, self.nnz, longest),
+        )
 
     def values_of(self, A: Any, order: StoredOrder) -> tuple[Array, StoredOrder] | None:
         """See `NumericFactor.values_there`."""

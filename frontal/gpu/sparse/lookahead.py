@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,14 +14,24 @@ from ...symbolic.plan import Plan, front_flops
 from ...symbolic.symbolic import Symbolic
 from ..runtime.device import Device
 from .backend import GpuBackend
-from .fronts import Fronts
+from .entries import Columns, columns_of
+from .fronts import Fronts, Layout
 from .pattern import Pattern
 from .small_tasks import in_order
 from .solve_tasks import counted_rows
 
 
+class _Placed(NamedTuple):
+    """Fronts, and where they lie."""
+
+    fronts: Fronts
+    layout: Ahead[Layout]
+
+
 class Lookahead:
-    """Begins schedules, places and lists on threads. It takes no memory of the device.
+    """Begins schedules, places and lists on threads.
+
+    It takes no memory of the device but for the pattern of A, which goes there meanwhile.
 
     Parameters
     ----------
@@ -33,40 +44,37 @@ class Lookahead:
 
     def __init__(self, device: Device, chosen: Callable[[float], bool], dtype: np.dtype) -> None:
         self._device, self._chosen, self._dtype = device, chosen, dtype
-        self._fronts: Ahead[Fronts] | None = None
+        self._fronts: Ahead[_Placed] | None = None
+        self._columns: Ahead[Columns] | None = None
 
-    def fronts(
-        self, method: Method, start: np.ndarray, parent: np.ndarray, pointer: np.ndarray
-    ) -> None:
-        """Begin what follows from fronts, whose rows and entries are not known yet.
-
-        Parameters
-        ----------
-        start, parent, pointer : arrays
-            See `Plan`.
-        """
-        if not self._chosen(method.panels * float(front_flops(start, pointer).sum())):
+    def fronts(self, symbolic: Symbolic) -> None:
+        """Begin what follows from fronts, whose rows and entries are not known yet."""
+        plan, method = symbolic.plan, symbolic.method
+        if not self._chosen(method.panels * float(front_flops(plan.start, plan.pointer).sum())):
             return
-        plan = Plan(start, parent, pointer, *[np.empty(0, np.int32)] * 8)
         self._fronts = Ahead(partial(_placed, self._device, plan, method, self._dtype))
+        self._columns = self._device.ahead(partial(columns_of, self._device, symbolic))
 
     def backend(self, symbolic: Symbolic) -> GpuBackend:
         """The backend for a plan, with its lists begun."""
         fronts, self._fronts = self._fronts, None
-        backend = GpuBackend(symbolic, self._device)
+        backend = GpuBackend(symbolic, self._device, self._columns)
+        self._columns = None
         backend.expected = Ahead(partial(_listed, backend, fronts, self._dtype))
         return backend
 
 
-def _placed(device: Device, plan: Plan, method: Method, dtype: np.dtype) -> Fronts:
+def _placed(device: Device, plan: Plan, method: Method, dtype: np.dtype) -> _Placed:
+    """Fronts, and what is begun of their places, which may take longer than rows and entries."""
     fronts = Fronts(device, plan, method)
-    fronts.layout(dtype)
+    layout = Ahead(partial(fronts.layout, dtype))
     _ = fronts.most, fronts.once(in_order), fronts.once(counted_rows)  # what comes next
-    return fronts
+    return _Placed(fronts, layout)
 
 
-def _listed(backend: GpuBackend, begun: Ahead[Fronts] | None, dtype: np.dtype) -> Pattern:
+def _listed(backend: GpuBackend, begun: Ahead[_Placed] | None, dtype: np.dtype) -> Pattern:
     """The pattern of a backend, whose lists are at work."""
-    pattern = backend.new_pattern(None if begun is None else begun.result())
-    pattern.begin_on_host(dtype)
+    fronts, layout = (None, None) if begun is None else begun.result()
+    pattern = backend.new_pattern(fronts)
+    pattern.begin(dtype, layout)
     return pattern

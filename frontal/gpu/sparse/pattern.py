@@ -78,27 +78,39 @@ class Pattern(Fronts):
         return {}
 
     @cached_property
-    def _begun(self) -> dict[Name, Ahead]:
+    def _moving(self) -> dict[Name, Ahead]:
         """The same with its way to the device."""
         return {}
 
-    def begin_on_host(self, dtype: np.dtype) -> None:
-        """Begin all lists on threads, for panels of this scalar type, and leave devices alone."""
+    def begin(self, dtype: np.dtype, layout: Ahead[Layout] | None = None) -> None:
+        """Begin all lists that are not there yet on threads, for panels of this scalar type.
+
+        They stay on the host until they are asked for: threads that move them would but take turns
+        with the one that waits.
+
+        Parameters
+        ----------
+        layout : Ahead, optional
+            What finds their places, if it is at work.
+        """
+        if layout is not None:
+            self._listed["layout", dtype] = layout
         for name, make in self._wanted(dtype):
-            if name not in self._listed:
-                after = self._before(name, self._listed)
+            if name not in self._listed and name not in self._moving:
+                # one that is for later leaves cores and Python's lock to others
+                after = list(self._listed.values()) if name[0] == "solve" else []
                 self._listed[name] = Ahead(partial(_after, after, partial(make, self)))
 
-    def begin(self, dtype: np.dtype) -> None:
-        """Begin all lists that are not on the device yet, on threads."""
-        for name, make in self._wanted(dtype):
-            if name == ("layout", dtype):
-                if name not in self._listed:
-                    self._listed[name] = Ahead(partial(make, self))
-            elif name not in self._begun:
-                after = self._before(name, self._begun)
-                work = partial(_after, after, partial(self._uploaded, name, make))
-                self._begun[name] = self.device.ahead(work)
+    def begin_solves(self, dtype: np.dtype) -> None:
+        """Begin to move the lists of solves, while the device factorizes."""
+        name = "solve", dtype
+        if name in self._listed and name not in self._moving:
+            move = partial(self._uploaded, name, partial(solve_tasks, dtype=dtype))
+            self._moving[name] = self.device.ahead(move)
+
+    def send(self) -> None:
+        """Move to the device what waits for no places."""
+        _ = self.arrays, self.tasks
 
     def _wanted(self, dtype: np.dtype) -> Iterator[tuple[Name, Callable[[Fronts], object]]]:
         """Names of lists that are not there yet, and what makes them."""
@@ -113,19 +125,14 @@ class Pattern(Fronts):
         if dtype not in self._solve_tasks:
             yield ("solve", dtype), partial(solve_tasks, dtype=dtype)
 
-    @staticmethod
-    def _before(name: Name, begun: dict[Name, Ahead]) -> list[Ahead]:
-        """What a list waits for: one that is for later leaves cores and Python's lock to others."""
-        return list(begun.values()) if name[0] == "solve" else []
-
     def finish(self) -> None:
         """Wait until no list is at work any more."""
-        for work in (*self._listed.values(), *self._begun.values()):
+        for work in (*self._listed.values(), *self._moving.values()):
             work.join()
 
     def _made(self, name: Name, make: Callable[[Fronts], object]) -> Untyped:
-        begun = self._begun.pop(name, None)
-        return self._uploaded(name, make) if begun is None else begun.result()
+        moving = self._moving.pop(name, None)
+        return self._uploaded(name, make) if moving is None else moving.result()
 
     def _uploaded(self, name: Name, make: Callable[[Fronts], object]) -> Untyped:
         """A list on the device."""

@@ -77,21 +77,27 @@ def in_order(tree: Fronts) -> InOrder:
 
 
 def small_tasks(tree: Fronts, dtype: np.dtype) -> SmallTasks:
-    """List the small fronts of a plan with what they are assembled from, for one scalar type."""
+    """List the small fronts of a plan with what they are assembled from, for one scalar type.
+
+    By few calls of compiled functions: each has to wait for Python's lock, if other lists are made
+    meanwhile.
+    """
     plan, (fronts, first, counts) = tree.plan, tree.once(in_order)
-    items = _items(tree, fronts)
-    names, maps = _children(tree, fronts, items)
-    begin, size = items["entry"], items["entries"]
-    count = int(size.sum())
+    items = np.zeros(fronts.size, structs.SMALL_FRONT.dtype)
+    ends, begin = np.zeros(tree.k.size + 1, np.int64), np.zeros(fronts.size + 1, np.int64)
+    pointers = plan.pointer, plan.entry_pointer, plan.child_pointer
+    _describe(tree.schedule.small, fronts, plan.start, *pointers, items, ends, begin)
+    count, total = int(ends[-1]), int(begin[-1])
+    children = np.zeros(total, structs.SMALL_CHILD.dtype)
+    maps = np.zeros((total, structs.MAP_BYTES), np.uint8)
     listed = np.empty(count, narrow(plan.source)), np.empty(count, np.uint16)
-    of = fronts, begin, plan.entry_pointer, plan.source, plan.row, plan.column, *listed
-    ends = np.append(0, np.cumsum(size, dtype=np.int64))
-    in_parts(lambda *part: _pack_entries(*of, *part), ends)
-    layout = tree.layout(dtype)  # last, since it may be on its way
-    places = layout.places
-    items["panel"], items["block"] = places.panel[fronts], places.block[fronts]
-    children = np.zeros(names.size, structs.SMALL_CHILD.dtype)
-    children["block"], children["m"] = places.block[names], tree.m[names]
+    entries = ends, plan.entry_pointer, plan.source, plan.row, plan.column, *listed
+    in_parts(lambda *part: _pack_entries(*entries, *part), ends)
+    of = fronts, begin, plan.child_pointer, plan.children
+    to = plan.pointer, plan.relative, maps
+    in_parts(lambda *part: _fill_maps(*of, *to, *part), structs.MAP_BYTES * begin)
+    places = tree.layout(dtype).places  # last, since it may be on its way
+    _put_places(*of, plan.pointer, places.panel, places.block, items, children)
     return SmallTasks(
         first,
         counts,
@@ -102,51 +108,52 @@ def small_tasks(tree: Fronts, dtype: np.dtype) -> SmallTasks:
     )
 
 
-def _items(tree: Fronts, fronts: np.ndarray) -> np.ndarray:
-    """The struct of each front, but for its places; entries and children as in the list."""
-    plan = tree.plan
-    items = np.zeros(fronts.size, structs.SMALL_FRONT.dtype)
-    items["front"], items["start"] = fronts, plan.start[fronts]
-    items["k"], items["m"] = tree.k[fronts], tree.m[fronts]
-    for first, count, pointer in (
-        ("entry", "entries", plan.entry_pointer),
-        ("child", "children", plan.child_pointer),
-    ):
-        items[count] = pointer[fronts + 1] - pointer[fronts]
-        items[first] = np.cumsum(items[count], dtype=np.int64) - items[count]
-    return items
+@jit
+def _describe(small, fronts, start, pointer, entry_pointer, child_pointer, items, ends, begin):
+    """The struct of each front, but for its places; where entries end and children begin.
 
-
-def _children(tree: Fronts, fronts: np.ndarray, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The children of listed fronts, and where their rows go in their parents."""
-    plan, total = tree.plan, int(items["children"].sum())
-    names, maps = np.empty(total, np.int64), np.zeros((total, structs.MAP_BYTES), np.uint8)
-    ends = np.append(items["child"], total).astype(np.int64, copy=False)
-    of = fronts, ends, plan.child_pointer, plan.children, plan.pointer, plan.relative, names, maps
-    in_parts(lambda *part: _fill_maps(*of, *part), ends)
-    return names, maps
+    Entries lie as in the plan, with those of small fronts alone; children as in the list.
+    """
+    for s in range(small.size):
+        ends[s + 1] = ends[s] + (entry_pointer[s + 1] - entry_pointer[s] if small[s] else 0)
+    for q in range(fronts.size):
+        s, item = fronts[q], items[q]
+        children = child_pointer[s + 1] - child_pointer[s]
+        begin[q + 1] = begin[q] + children
+        item.front, item.start = s, start[s]
+        item.k, item.m = start[s + 1] - start[s], pointer[s + 1] - pointer[s]
+        item.entry, item.entries = ends[s], ends[s + 1] - ends[s]
+        item.child, item.children = begin[q], children
 
 
 @jit
-def _fill_maps(
-    fronts, begin, child_pointer, children, pointer, relative, names, maps, first_front, last
-):
+def _pack_entries(ends, entry_pointer, source, row, column, sources, places, first_front, last):
+    """Positions among the values, and rows and columns in the front, of entries of A."""
+    for s in range(first_front, last):
+        shift = entry_pointer[s] - ends[s]
+        for at in range(ends[s], ends[s + 1]):
+            e = at + shift
+            sources[at], places[at] = source[e], row[e] + _ROWS * column[e]
+
+
+@jit
+def _fill_maps(fronts, begin, child_pointer, children, pointer, relative, maps, first_front, last):
+    """Where the rows of the children of some fronts go in these."""
     for q in range(first_front, last):
-        first = child_pointer[fronts[q]]
-        for i in range(first, child_pointer[fronts[q] + 1]):
-            at, child = begin[q] + i - first, children[i]
-            names[at] = child
+        shift = child_pointer[fronts[q]] - begin[q]
+        for at in range(begin[q], begin[q + 1]):
+            child = children[at + shift]
             for r in range(pointer[child], pointer[child + 1]):
                 maps[at, r - pointer[child]] = relative[r]
 
 
 @jit
-def _pack_entries(
-    fronts, begin, entry_pointer, source, row, column, sources, places, first_front, last
-):
-    """Positions among the values, and rows and columns in the front, of entries of A."""
-    for q in range(first_front, last):
-        first = entry_pointer[fronts[q]]
-        for e in range(first, entry_pointer[fronts[q] + 1]):
-            at = begin[q] + e - first
-            sources[at], places[at] = source[e], row[e] + _ROWS * column[e]
+def _put_places(fronts, begin, child_pointer, children, pointer, panel, block, items, listed):
+    """Where panels and contribution blocks of fronts lie, and those of their children."""
+    for q in range(fronts.size):
+        s = fronts[q]
+        items[q].panel, items[q].block = panel[s], block[s]
+        shift = child_pointer[s] - begin[q]
+        for at in range(begin[q], begin[q + 1]):
+            child = children[at + shift]
+            listed[at].block, listed[at].m = block[child], pointer[child + 1] - pointer[child]

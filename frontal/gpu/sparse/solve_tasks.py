@@ -19,6 +19,7 @@ _SMALL_ROWS, _SMALL_PIVOTS, _SMALL_ENTRIES = structs.SMALL_ROWS, TILE, 4096
 _GROUP = 512  # tiles of rows of fronts that take turns
 _WARPS = structs.SOLVE_WARPS
 _PART = 8  # tiles of update rows that one task of the backward sweep sums
+_WHOLE = np.zeros((0, 9), np.int32)  # for tasks that are fronts
 
 
 @dataclass(frozen=True)
@@ -66,17 +67,19 @@ def solve_tasks(tree: Fronts, dtype: np.dtype) -> SolveTasks:
     whole, tiled = order[small[order]], order[~small[order]]
     tiles = tree.tiles[tiled]
     group = (np.cumsum(tiles) - tiles) // _GROUP
-    forward = _list_forward(tiled, group, k, m, level)
+    forward = _sorted(_list_forward(tiled, group, k, m, level), 1)
     tiled = tiled[::-1]
     tiles = tiles[::-1]
     group = (np.cumsum(tiles) - tiles) // _GROUP
     backward, partials = _list_backward(tiled, group, k, m, level, _PART)
+    backward = _sorted(backward, -1)
     first, messages = _places_of_messages(tree, small)
     pointer, slots = _messages(plan, first)
-    ways = [(whole,), _sorted(forward, 1), _sorted(backward, -1)]
-    swept = tree.layout(dtype).swept  # last, since it may be on its way
     before = _between(tree, small)
-    own, up, down = (_bytes(_describe(tree, swept, before, *way)) for way in ways)
+    swept = tree.layout(dtype).swept  # last, since it may be on its way
+    fronts = whole, *(x[:, 0].astype(np.int64) for x in (forward, backward))
+    ways = zip(fronts, (_WHOLE, forward, backward), strict=True)
+    own, up, down = (_described(tree, swept, before, *way) for way in ways)
     return SolveTasks(
         own,
         up,
@@ -87,7 +90,7 @@ def solve_tasks(tree: Fronts, dtype: np.dtype) -> SolveTasks:
         messages,
         int(partials),
         _pivot_tiles(plan.start) if tree.method.pivots else None,
-        () if segment is None else tuple(_extents(segment, way[0]) for way in ways),
+        () if segment is None else tuple(_extents(segment, x) for x in fronts),
     )
 
 
@@ -119,7 +122,7 @@ def fits_warp(tree: Fronts) -> np.ndarray:
 def all_tasks(tree: Fronts, dtype: np.dtype) -> np.ndarray:
     """All fronts in their order, each as a warp takes it whole, as rows of bytes."""
     none = np.zeros(tree.k.size, np.int64)  # what is between the sweeps stays with their warp
-    return _bytes(_describe(tree, tree.layout(dtype).swept, none, np.arange(tree.k.size)))
+    return _described(tree, tree.layout(dtype).swept, none, np.arange(tree.k.size), _WHOLE)
 
 
 def _between(tree: Fronts, small: np.ndarray) -> np.ndarray:
@@ -151,32 +154,37 @@ def counted_rows(tree: Fronts) -> tuple[int, ...]:
     return between, messages, TILE * partials, n
 
 
-def _sorted(tasks: np.ndarray, direction: int) -> tuple[np.ndarray, ...]:
-    """Columns of a list by level, group and turn: front, tile, count, first, parts, partial."""
+def _sorted(tasks: np.ndarray, direction: int) -> np.ndarray:
+    """A list by level, group and turn."""
     order = np.lexsort((tasks[:, 8], tasks[:, 7], direction * tasks[:, 6]))
-    return tuple(tasks[order, column] for column in range(6))
+    return np.take(tasks, order, axis=0)
 
 
-def _describe(
+def _described(
     tree: Fronts,
     swept: np.ndarray,
     between: np.ndarray,
     fronts: np.ndarray,
-    *columns: np.ndarray,
+    tasks: np.ndarray,
 ) -> np.ndarray:
-    plan = tree.plan
-    out = np.zeros(fronts.size, TASK)
-    out["panel"], out["pointer"] = swept[fronts], plan.pointer[fronts]
-    out["rows"], out["y"] = _rows_of_messages(plan)[fronts], between[fronts]
-    out["start"], out["k"], out["m"] = plan.start[fronts], tree.k[fronts], tree.m[fronts]
-    out["has_children"] = np.diff(plan.child_pointer)[fronts] > 0
-    for name, column in zip(("tile", "count", "first", "parts", "partial"), columns, strict=False):
-        out[name] = column
-    return out
+    """The structs of tasks, as rows of bytes."""
+    plan, out = tree.plan, np.zeros(fronts.size, TASK)
+    of = plan.start, plan.pointer, plan.child_pointer
+    _describe(fronts, tasks, swept, between, *of, out)
+    return out.view(np.uint8).reshape(-1, TASK.itemsize)
 
 
-def _bytes(tasks: np.ndarray) -> np.ndarray:
-    return tasks.view(np.uint8).reshape(-1, TASK.itemsize)
+@jit
+def _describe(fronts, tasks, swept, between, start, pointer, child_pointer, out):
+    for q in range(fronts.size):
+        s, task = fronts[q], out[q]
+        task.panel, task.pointer = swept[s], pointer[s]
+        task.rows, task.y = start[s] + pointer[s] + s, between[s]  # as _rows_of_messages
+        task.start, task.k, task.m = start[s], start[s + 1] - start[s], pointer[s + 1] - pointer[s]
+        task.has_children = child_pointer[s + 1] > child_pointer[s]
+        if len(tasks):
+            task.tile, task.count, task.first = tasks[q, 1], tasks[q, 2], tasks[q, 3]
+            task.parts, task.partial = tasks[q, 4], tasks[q, 5]
 
 
 @jit
@@ -250,18 +258,28 @@ def _places_of_messages(tree: Fronts, small: np.ndarray) -> tuple[np.ndarray, in
     Fronts with none but larger children get theirs when all small fronts have read what they were
     sent, and in the same places; not with segments, each of which begins with its small fronts.
     """
-    parent = tree.plan.parent
-    below = parent >= 0
-    counts = np.bincount(parent[below], tree.m[below], parent.size).astype(np.int64)
-    later = np.zeros(parent.size, np.bool_) if tree.segment is not None else ~small
-    later[parent[below & small]] = False
-    early, late = (np.where(x, counts, 0) for x in (small, later))
-    rest = counts - early - late
-    ends = [np.cumsum(x) for x in (early, late, rest)]
-    begins = [end - x for end, x in zip(ends, (early, late, rest), strict=True)]
-    shared = max(int(early.sum()), int(late.sum()))
-    first = np.where(small, begins[0], np.where(later, begins[1], shared + begins[2]))
-    return first, shared + int(rest.sum())
+    first = np.empty(tree.k.size, np.int64)
+    of = tree.plan.parent, tree.plan.pointer, small
+    return first, int(_place_messages(*of, tree.segment is not None, first))
+
+
+@jit
+def _place_messages(parent, pointer, small, segmented, first):
+    counts, early = np.zeros(parent.size, np.int64), np.zeros(parent.size, np.bool_)
+    for s in range(parent.size):
+        if parent[s] >= 0:
+            counts[parent[s]] += pointer[s + 1] - pointer[s]
+            early[parent[s]] |= small[s]  # has a small child
+    ends = np.zeros(3, np.int64)  # of those to small fronts, to those after them, and to others
+    for s in range(parent.size):
+        way = 0 if small[s] else 2 if segmented or early[s] else 1
+        first[s] = ends[way]
+        ends[way] += counts[s]
+    shared = max(ends[0], ends[1])
+    for s in range(parent.size):
+        if not small[s] and (segmented or early[s]):
+            first[s] += shared
+    return shared + ends[2]
 
 
 def _rows_of_messages(plan: Plan) -> np.ndarray:

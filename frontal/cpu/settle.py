@@ -209,7 +209,7 @@ def _arrange_rows(s, columns, rows, order, stamp, number):
 def _pack(plan, one_triangle, old, outcome, new, offset, out, coupling):
     """Copy what fronts eliminated from the panels of one plan to those of another."""
     panel, panels, columns = old
-    to = np.empty(new.column.size, np.int64)
+    to, place = np.empty((2, new.column.size), np.int64)
     for s in range(plan.parent.size):
         f, done, k = new.front[s], np.int64(outcome.counts[s]), np.int64(columns[s])
         if f < 0:
@@ -219,7 +219,9 @@ def _pack(plan, one_triangle, old, outcome, new, offset, out, coupling):
         rows = new.rows[new.pointer[f] : new.pointer[f + 1]]
         m = rows.size
         old_ld, ld = k + updates.size, done + m
-        _places(rows, outcome.late_rows[late], updates, new.row, to)
+        for i in range(m):
+            place[rows[i]] = i
+        _places(place, outcome.late_rows[late], updates, new.row, to)
         for j in range(done):
             begin, end = panel[s] + j * old_ld, offset[f] + j * ld
             out[end : end + done] = panels[begin : begin + done]
@@ -229,7 +231,7 @@ def _pack(plan, one_triangle, old, outcome, new, offset, out, coupling):
                 coupling[new.start[f] + j - 1] = panels[begin + j - 1]
         if one_triangle:
             continue
-        _places(rows, outcome.late_columns[late], updates, new.column, to)
+        _places(place, outcome.late_columns[late], updates, new.column, to)
         for j in range(done):
             begin, end = panel[s] + k * old_ld + j * updates.size, offset[f] + done * ld + j * m
             for i in range(k - done):
@@ -239,9 +241,9 @@ def _pack(plan, one_triangle, old, outcome, new, offset, out, coupling):
 
 
 @inner
-def _places(rows, late, updates, position, to):
-    """Places among the ascending `rows` of those that come late and of the update rows."""
+def _places(place, late, updates, position, to):
+    """Places in a front of rows that come late and of the update rows."""
     for i in range(late.size):
-        to[i] = np.searchsorted(rows, position[late[i]])
+        to[i] = place[position[late[i]]]
     for i in range(updates.size):
-        to[late.size + i] = np.searchsorted(rows, position[updates[i]])
+        to[late.size + i] = place[position[updates[i]]]

@@ -149,6 +149,30 @@ def test_a_warp_solves_a_whole_system(device, kind, dtype, of, monkeypatch):
             assert (info.refinement_steps <= 2).all()
 
 
+@pytest.mark.parametrize("kind", ["spd", "general", "symmetric"])
+@pytest.mark.filterwarnings("error")
+def test_a_team_solves_as_a_warp_does(device, kind, monkeypatch):
+    A = (convdiff2d(11) if kind == "general" else poisson2d(11)).tocsc()
+    A = A - 2.7 * sp.eye_array(121, format="csc") if kind == "symmetric" else A
+    values, rng = values_of(A, 3), np.random.default_rng(3)
+    b = rng.standard_normal((3, 121, 3))
+    monkeypatch.setattr("frontal.gpu.sparse.trees.FEWEST", 0)
+    monkeypatch.setattr("frontal.gpu.sparse.trees._FRONTS", 1)
+    one = None
+    for team in (1, 2) if kind == "symmetric" else (1, 3):
+        monkeypatch.setattr("frontal.gpu.sparse.trees._TEAMS", (team,))
+        factors = frontal.factorize_batch(A, values, kind=kind, backend="gpu")
+        for trans in "NT" if kind == "general" else "N":
+            x, info = factors.solve(b, trans, return_info=True)
+            assert (info.backward_error < 4 * np.finfo(float).eps).all()
+            assert info.refinement_steps.max() <= (kind == "symmetric")  # hide nothing
+            if trans == "N":
+                one = x if one is None else one
+                np.testing.assert_allclose(x, one, rtol=1e-9, atol=1e-12 * abs(one).max())
+        again = frontal.factorize_batch(A, values[1:], kind=kind, backend="gpu").solve(b[1:])
+        np.testing.assert_array_equal(factors.solve(b)[1:], again)  # whatever else there is
+
+
 @pytest.mark.parametrize("backend", ["cpu", "gpu"])
 @pytest.mark.parametrize("least", [0, 1 << 20])
 def test_right_hand_sides_that_are_no_numbers_are_named(backend, least, monkeypatch):

@@ -18,12 +18,15 @@ from . import health, launch, structs
 from .factor import GpuFactor
 from .pattern import Pattern
 from .prepared import Prepared
+from .shares import Shares, shared
 from .solve_tasks import fits_warp
 
 Structs: TypeAlias = tuple[np.ndarray, np.ndarray]  # `Solve` and `Trees`
 
 # systems for each multiprocessor: with fewer, the fronts of a system wait for each other
 FEWEST = 4
+_TEAMS = 1, 2, 3, 4, 6, 8  # warps for a system,
+_FRONTS = 4  # each of which has so many fronts
 
 
 class _Ready(NamedTuple):
@@ -33,6 +36,7 @@ class _Ready(NamedTuple):
     read: tuple[Array | None, ...]
     structs: Structs
     flip: bool
+    team: int
 
 
 class Trees:
@@ -52,11 +56,13 @@ class Trees:
         self._columns: dict[str, Array] = {}
         self._last: dict[str, _Ready] = {}
         self._plans: dict[tuple[np.dtype, int], launch.SolvePlan | None] = {}
+        self._all_shares: dict[int, Shares] = {}
+        self._arrays: dict[int, dict[str, Array]] = {}
         self._kernels: dict[tuple[np.dtype, launch.SolvePlan, bool], Kernel] = {}
 
     def suits(self, dtype: np.dtype) -> bool:
         """Whether there are systems enough, and of such fronts."""
-        return self._enough() and self._plan(dtype, 1) is not None and self._small
+        return self._enough() and self._small and self._plan(dtype, 1) is not None
 
     def _enough(self) -> bool:
         return self._count >= FEWEST * self._pattern.device.limits.multiprocessors
@@ -66,11 +72,45 @@ class Trees:
         return self._n > 0 and bool(fits_warp(self._pattern).all())
 
     def _plan(self, dtype: np.dtype, width: int) -> launch.SolvePlan | None:
+        """The launch for some vectors of a scalar type, with the team that takes least."""
         key = dtype, width
         if key not in self._plans:
-            limits = self._pattern.device.limits
-            self._plans[key] = launch.front_trees(dtype, width, self._n, limits)
+            found = {}
+            for team in _TEAMS:
+                if team == 1 or self._fronts >= _FRONTS * team:
+                    of, limits = self._shares(team), self._pattern.device.limits
+                    plan = launch.front_trees(dtype, width, self._n, limits, team, of.top.size)
+                    if plan is not None:
+                        rounds = -(-self._count // (limits.multiprocessors * plan.systems))
+                        found[rounds * of.steps / plan.width, team] = plan
+            self._plans[key] = found[min(found)] if found else None
         return self._plans[key]
+
+    @property
+    def _fronts(self) -> int:
+        return self._pattern.k.size // max(self._count, 1)
+
+    def _shares(self, team: int) -> Shares:
+        """What each warp of a team has of a system's fronts."""
+        if team not in self._all_shares:
+            tree, fronts = self._pattern, self._fronts
+            last = int(tree.plan.pointer[fronts])
+            self._all_shares[team] = shared(
+                tree.plan.parent[:fronts],
+                tree.plan.start[: fronts + 1],
+                tree.plan.pointer[: fronts + 1],
+                tree.plan.rows[:last],
+                team,
+            )
+        return self._all_shares[team]
+
+    def _on_device(self, team: int) -> dict[str, Array]:
+        """Index arrays for a team, by the names of their fields."""
+        if team not in self._arrays:
+            upload, of = self._pattern.device.upload, self._shares(team)
+            given = {"order": of.order, "begins": of.begins, "top": of.top, "up": of.up}
+            self._arrays[team] = {name: upload(x) for name, x in given.items()}
+        return self._arrays[team]
 
     def solved(
         self, factor: GpuFactor, trans: str, given: Array, before: Array | None, b: Array
@@ -116,8 +156,8 @@ class Trees:
         sizes: Array,
     ) -> None:
         """Enqueue the kernel for vectors given, before, b, X and R."""
-        ready, dtype = self._ready(factor, trans), factor.dtype
-        teams = plan.threads // 32
+        ready, dtype = self._ready(factor, trans, plan.team), factor.dtype
+        teams = plan.threads // (32 * plan.team)
         blocks = min(plan.blocks, -(-self._count // teams))
         of = *ready.structs, factor.storage.panels, np.int32(sizes.shape[0]), factor.values
         arguments = *of, *(NULL if V is None else V for V in vectors), sizes
@@ -133,17 +173,18 @@ class Trees:
             self._kernels[key] = kernel
         return self._kernels[key]
 
-    def _ready(self, factor: GpuFactor, trans: str) -> _Ready:
+    def _ready(self, factor: GpuFactor, trans: str, team: int) -> _Ready:
         """Made once for factors one after another in the same memory, of values in one place."""
         last, read = self._last.get(trans), (factor.values, *factor.scales)
         if (
             last is None
+            or last.team != team
             or last.storage() is not factor.storage
             or any(one is not other for one, other in zip(last.read, read, strict=True))
         ):
-            made = self._solve(factor), self._struct(factor, trans)
+            made = self._solve(factor), self._struct(factor, trans, team)
             flip = factor.system(trans, factor.dtype).ends.transposed
-            last = self._last[trans] = _Ready(ref(factor.storage), read, made, flip)
+            last = self._last[trans] = _Ready(ref(factor.storage), read, made, flip, team)
         return last
 
     def _solve(self, factor: GpuFactor) -> np.ndarray:
@@ -162,10 +203,11 @@ class Trees:
             coupling=solver.d.coupling if solver.d else None,
         )
 
-    def _struct(self, factor: GpuFactor, trans: str) -> np.ndarray:
+    def _struct(self, factor: GpuFactor, trans: str, team: int) -> np.ndarray:
         """The struct `Trees`."""
         pattern, count, n = self._pattern, self._count, self._n
         system, plan = factor.system(trans, factor.dtype), pattern.plan
+        tops = self._shares(team).top.size
         into, out, rows = system.ends.enter, system.ends.leave, system.rows
         if trans not in self._columns:
             self._columns[trans] = self._in_order(rows.column, out.place)
@@ -173,6 +215,7 @@ class Trees:
             pattern.device,
             structs.TREES,
             rows=pattern.arrays["rows"],
+            **self._on_device(team),
             into=into.place,
             out=out.place,
             scale_into=into.scale,
@@ -185,10 +228,10 @@ class Trees:
             fronts=pattern.k.size // count,
             n=n,
             updates=int(plan.pointer[-1]) // count,
-            ld=launch.trees_ld(n),
+            ld=launch.trees_ld(n + (team - 1) * tops),
             conjugate=into.conjugate,
             conjugate_matrix=rows.conjugate,
-            spare=0,
+            tops=tops,
         )
 
     def _in_order(self, index: Array, out: Array) -> Array:

@@ -1,41 +1,32 @@
 // Both substitutions for many systems of one pattern, whose fronts are all small: what front_solve.cuh
-// and system.cu do for one matrix, by one warp for a whole system, whose vector stays in shared
-// memory from the right-hand side to the residual.
+// and system.cu do for one matrix, by a team of TEAM warps for a whole system, whose vector stays in
+// shared memory from the right-hand side to the residual.
 //
-// Tile map: a warp takes every (number of warps)-th system, and goes through the fronts of its tree
-// up and down. Nobody waits for anybody else. Shared memory of a warp: WIDTH vectors of the system, in
-// the order of elimination, then WIDTH vectors of a front, SMALL_LD apart. Sums have an order of
-// their own, whatever the grid.
+// Tile map: a team takes every (number of teams)-th system. Its warps go up and down through subtrees
+// of their own, and the first one through the fronts above these, while the others wait. Shared
+// memory of a team: WIDTH vectors of the system, in the order of elimination, each followed by what
+// all warps but the first have for the pivot rows of the fronts above; then for each warp WIDTH
+// vectors of a front, SMALL_LD apart. Sums have an order of their own, whatever the grid. A block is
+// one team, or some of one warp.
 #include "sparse/front_solve_small.cuh"
 #include "sparse/moduli.cuh"
 
+#ifndef TEAM
+#define TEAM 1
+#endif
+
 using T = SCALAR;
 using R = real_t<T>;
+constexpr int MOST = TEAM > 1 ? 32 * TEAM : threads;  // of a block
 
-// A task of a system's fronts, in shared memory, while the next one is on its way.
-struct Tasks {
-    static constexpr int words = sizeof(SolveTask) / sizeof(int4);
-    const SolveTask *list;
-    SolveTask *task;
-    int4 later;
-
-    __device__ explicit Tasks(const SolveTask *list) : list(list) {
-        __shared__ SolveTask all[warps];
-        task = all + threadIdx.x / 32;
-    }
-    __device__ void ask(int f) {
-        int lane = threadIdx.x % 32;
-        if (lane < words) later = ((const int4 *)(list + f))[lane];
-    }
-    __device__ const SolveTask &take(int next, bool more) {
-        int lane = threadIdx.x % 32;
-        __syncwarp();
-        if (lane < words) ((int4 *)task)[lane] = later;
-        __syncwarp();
-        if (more) ask(next);
-        return *task;
-    }
-};
+// Wait for the team.
+__device__ inline void meet() {
+    if (TEAM > 1) __syncthreads();
+    else __syncwarp();
+}
+// A thread of a team, and how many it has.
+__device__ inline int member() { return threadIdx.x % (32 * TEAM); }
+constexpr int members = 32 * TEAM;
 
 // A system as its warp knows it.
 struct System {
@@ -45,12 +36,41 @@ struct System {
     int number;
 
     __device__ long long first() const { return (long long)number * of.n; }
-    // The vectors from a front's pivots on; and rows of the system that are its update rows.
+    // The vectors from a front's pivots on; and rows of the system that are its update rows, in the
+    // second sweep, and in the first one, where some belong to the warp.
     __device__ T *pivots(const SolveTask &t) const { return whole + (int)(t.start - first()); }
     __device__ const int *rows(const SolveTask &t) const {
         return of.rows + (t.pointer - (long long)number * of.updates);
     }
+    __device__ const int *rows_up(const SolveTask &t) const {
+        return (TEAM > 1 ? of.up : of.rows) + (t.pointer - (long long)number * of.updates);
+    }
     __device__ int place(const SolveTask &t, int row) const { return s.place[t.start + row]; }
+};
+
+// A task of a system's fronts, in shared memory, while the next one is on its way.
+struct Tasks {
+    static constexpr int words = sizeof(SolveTask) / sizeof(int4);
+    const SolveTask *list;
+    SolveTask *task;
+    int4 later;
+
+    __device__ explicit Tasks(const SolveTask *list) : list(list) {
+        __shared__ SolveTask all[MOST / 32];
+        task = all + threadIdx.x / 32;
+    }
+    __device__ void ask(const System &a, int q) {
+        int lane = threadIdx.x % 32;
+        if (lane < words) later = ((const int4 *)(list + (TEAM > 1 ? a.of.order[q] : q)))[lane];
+    }
+    __device__ const SolveTask &take(const System &a, int next, bool more) {
+        int lane = threadIdx.x % 32;
+        __syncwarp();
+        if (lane < words) ((int4 *)task)[lane] = later;
+        __syncwarp();
+        if (more) ask(a, next);
+        return *task;
+    }
 };
 
 // mine ← the front's part of the vectors, rows interchanged where the first sweep does that.
@@ -92,7 +112,7 @@ __device__ inline void solve_up(const System &a, const SolveTask &t) {
         for (int h = 0; h < 2; ++h) {
             int r = first < 0 ? lane_row<false>(h) : first + lane_row<paired<T>>(h);
             if (r >= (first < 0 ? t.k : t.m)) continue;
-            T *to = first < 0 ? a.pivots(t) + r : a.whole + a.rows(t)[r];
+            T *to = first < 0 ? a.pivots(t) + r : a.whole + a.rows_up(t)[r];
 #pragma unroll
             for (int j = 0; j < W; ++j, to += a.of.ld) {
                 *to = first < 0 ? sum[h][j] : *to - sum[h][j];
@@ -169,24 +189,92 @@ __device__ inline void solve_down(const System &a, const SolveTask &t) {
     });
 }
 
-// Maxima of a system for one right-hand side, of all lanes, to sizes[0]…: 0: |r|, 1: |x|, 2: |b|, 3:
-// |r| / (|op(A)| |x| + |b|).
+// Add what the other warps have for the pivot rows of the fronts above all subtrees.
+__device__ inline void gather(const System &a) {
+    int tops = a.of.tops;
+    meet();
+    for (int r = member(); r < tops; r += members)
+#pragma unroll
+        for (int j = 0; j < W; ++j) {
+            T *vector = a.whole + j * a.of.ld, *to = vector + a.of.top[r], sum = *to;
+            for (int warp = 1; warp < TEAM; ++warp)
+                sum = sum + vector[a.of.n + (warp - 1) * tops + r];
+            *to = sum;
+        }
+    meet();
+}
+
+// A warp's fronts from `first` to `last` in the order of its team: the first sweep, and the second.
+__device__ inline void go_up(const System &a, Tasks &tasks, int first, int last) {
+    if (TEAM == 1 || first < last) tasks.ask(a, first);
+    for (int q = first; q < last; ++q) {
+        const SolveTask &t = tasks.take(a, q + 1, q + 1 < last);
+        solve_up(a, t);
+    }
+}
+__device__ inline void go_down(const System &a, Tasks &tasks, int first, int last) {
+    if (TEAM == 1 || first < last) tasks.ask(a, last - 1);
+    for (int q = last - 1; q >= first; --q) {
+        const SolveTask &t = tasks.take(a, q - 1, q > first);
+        solve_down(a, t);
+    }
+}
+
+// Both sweeps over the fronts of a system: what is the warp's, then what is above, and back.
+__device__ inline void solve_system(const System &a) {
+    Tasks tasks(a.s.tasks + (long long)a.number * a.of.fronts);
+    if constexpr (TEAM == 1) {
+        go_up(a, tasks, 0, a.of.fronts);
+        go_down(a, tasks, 0, a.of.fronts);
+        __syncwarp();
+    } else {
+        bool leads = threadIdx.x < 32;
+#pragma unroll 1
+        for (int above = 0; above < 2; ++above) {
+            const int *range = a.of.begins + (above ? TEAM : threadIdx.x / 32);
+            if (!above || leads) go_up(a, tasks, range[0], range[1]);
+            if (!above) gather(a);
+        }
+#pragma unroll 1
+        for (int above = 1; above >= 0; --above) {
+            const int *range = a.of.begins + (above ? TEAM : threadIdx.x / 32);
+            if (!above || leads) go_down(a, tasks, range[0], range[1]);
+            __syncthreads();
+        }
+    }
+}
+
+// Maxima of a system for one right-hand side, of all threads, to sizes[0]…: 0: |r|, 1: |x|, 2: |b|,
+// 3: |r| / (|op(A)| |x| + |b|).
 __device__ inline void put_sizes(R (&size)[4], int step, double *sizes) {
+    __shared__ R found[4][MOST / 32];
+    int warp = threadIdx.x / 32;
 #pragma unroll
     for (int q = 0; q < 4; ++q) {
 #pragma unroll
         for (int flip = 16; flip > 0; flip /= 2)
             size[q] = larger(size[q], shuffle_xor(size[q], flip));
-        if (threadIdx.x % 32 == 0) sizes[(long long)step * q] = (double)size[q];
+        if (TEAM > 1 && threadIdx.x % 32 == 0) found[q][warp] = size[q];
+    }
+    if (TEAM > 1) __syncthreads();
+    if (member() > 0) return;
+#pragma unroll
+    for (int q = 0; q < 4; ++q) {
+        for (int other = 1; other < TEAM; ++other) size[q] = larger(size[q], found[q][other]);
+        sizes[(long long)step * q] = (double)size[q];
     }
 }
 
-// As system_enter: scale·given in the order of elimination, zeros beyond `width`.
+// As system_enter: scale·given in the order of elimination, zeros beyond `width`, and for rows of
+// the fronts above.
 __device__ inline void enter(const System &a, int width, const T *given) {
     long long total = (long long)a.of.n * a.of.systems;
     given += a.first();
+    for (int r = member(); r < (TEAM - 1) * a.of.tops; r += members)
+#pragma unroll
+        for (int j = 0; j < W; ++j) a.whole[j * a.of.ld + a.of.n + r] = zero<T>();
 #pragma unroll 1
-    for (int r = threadIdx.x % 32; r < a.of.n; r += 32) {
+    for (int r = member(); r < a.of.n; r += members) {
         int i = a.of.into[r];
 #pragma unroll
         for (int j = 0; j < W; ++j) {
@@ -195,15 +283,15 @@ __device__ inline void enter(const System &a, int width, const T *given) {
             a.whole[j * a.of.ld + r] = a.of.conjugate ? conj(v) : v;
         }
     }
-    __syncwarp();
+    meet();
 }
 
 // As system_leave, for a right-hand side: x = before + scale·y; the vector becomes x, still in the
-// order of elimination. Returns the largest |x| of this lane.
+// order of elimination. Returns the largest |x| of this thread.
 __device__ inline R leave(const System &a, T *y, const T *before, T *x) {
     R most = 0;
 #pragma unroll 2
-    for (int r = threadIdx.x % 32; r < a.of.n; r += 32) {
+    for (int r = member(); r < a.of.n; r += members) {
         int i = a.of.out[r];
         T v = a.of.conjugate ? conj(y[r]) : y[r];
         if (a.of.scale_out) v = times<T>(a.of.scale_out[a.first() + i], v);
@@ -211,15 +299,15 @@ __device__ inline R leave(const System &a, T *y, const T *before, T *x) {
         x[i] = y[r] = v;
         most = larger(modulus(v), most);
     }
-    __syncwarp();
+    meet();
     return most;
 }
 
-// r = b − op(A)·x for x in the order of elimination, a lane a row; `size` as put_sizes has it.
+// r = b − op(A)·x for x in the order of elimination, a thread a row; `size` as put_sizes has it.
 __device__ inline void measure(
     const System &a, const T *values, const T *x, const T *b, T *r, R (&size)[4]) {
 #pragma unroll 1
-    for (int i = threadIdx.x % 32; i < a.of.n; i += 32) {
+    for (int i = member(); i < a.of.n; i += members) {
         T sum = zero<T>(), given = b[i];
         R most = 0;
 #pragma unroll 2
@@ -239,26 +327,16 @@ __device__ inline void measure(
 
 // x = before + op(A)⁻¹·given by the factor, for each system; `before` may be null. And r = b −
 // op(A)·x with its sizes.
-extern "C" __global__ void __launch_bounds__(threads, RESIDENTS) front_trees(
+extern "C" __global__ void __launch_bounds__(MOST, RESIDENTS) front_trees(
     const __grid_constant__ Solve<T> solve, const __grid_constant__ Trees of, T *factor, int width,
     const T *values, const T *given, const T *before, const T *b, T *x, T *r, double *sizes) {
-    int warp = threadIdx.x / 32, team = blockDim.x / 32, fronts = of.fronts;
-    T *room = shared_memory<T>() + (long long)warp * (of.ld + SMALL_LD) * W;
-    for (int number = blockIdx.x * team + warp; number < of.systems; number += gridDim.x * team) {
-        System a{solve, of, factor, room, room + of.ld * W, number};
-        Tasks tasks(solve.tasks + (long long)number * fronts);
-        tasks.ask(0);
+    int warp = threadIdx.x / 32, team = warp / TEAM, teams = blockDim.x / members;
+    T *room = shared_memory<T>() + (long long)team * (of.ld + TEAM * SMALL_LD) * W;
+    T *mine = room + (of.ld + warp % TEAM * SMALL_LD) * W;
+    for (int number = blockIdx.x * teams + team; number < of.systems; number += gridDim.x * teams) {
+        System a{solve, of, factor, room, mine, number};
         enter(a, width, given);
-        for (int f = 0; f < fronts; ++f) {
-            const SolveTask &t = tasks.take(f + 1, f + 1 < fronts);
-            solve_up(a, t);
-        }
-        tasks.ask(fronts - 1);
-        for (int f = fronts - 1; f >= 0; --f) {
-            const SolveTask &t = tasks.take(f - 1, f > 0);
-            solve_down(a, t);
-        }
-        __syncwarp();
+        solve_system(a);
 #pragma unroll 1
         for (int j = 0; j < width; ++j) {
             long long at = (long long)j * of.n * of.systems + a.first();
@@ -268,6 +346,6 @@ extern "C" __global__ void __launch_bounds__(threads, RESIDENTS) front_trees(
             measure(a, values + number * of.entries, y, b + at, r + at, size);
             put_sizes(size, of.systems, sizes + number + 4LL * of.systems * j);
         }
-        __syncwarp();
+        meet();
     }
 }

@@ -216,8 +216,14 @@ template <class T> struct Solve {
 
 // Systems of one pattern: index arrays are those of the first one.
 struct Trees {
-    // Update rows.
+    // Update rows; and as the first sweep has them, see shares.py.
     const int *rows;
+    const int *up;
+    // Fronts of each warp of a team, then those above; and where these begin and end.
+    const int *order;
+    const int *begins;
+    // Pivot rows of those above, and how many there are.
+    const int *top;
     // Which entry of a vector comes first, and so on, in the order of elimination.
     const int *into;
     const int *out;
@@ -240,7 +246,7 @@ struct Trees {
     // Vectors, and values of A, are conjugated.
     int conjugate;
     int conjugate_matrix;
-    int spare;
+    int tops;
 };
 
 static_assert(sizeof(Fronts) == 88);
@@ -349,21 +355,25 @@ static_assert(OFFSET_OF(Solve<SCALAR>, partial) == 72);
 static_assert(OFFSET_OF(Solve<SCALAR>, ticket) == 80);
 static_assert(OFFSET_OF(Solve<SCALAR>, count) == 88);
 
-static_assert(sizeof(Trees) == 104);
+static_assert(sizeof(Trees) == 136);
 static_assert(OFFSET_OF(Trees, rows) == 0);
-static_assert(OFFSET_OF(Trees, into) == 8);
-static_assert(OFFSET_OF(Trees, out) == 16);
-static_assert(OFFSET_OF(Trees, scale_into) == 24);
-static_assert(OFFSET_OF(Trees, scale_out) == 32);
-static_assert(OFFSET_OF(Trees, pointer) == 40);
-static_assert(OFFSET_OF(Trees, column) == 48);
-static_assert(OFFSET_OF(Trees, position) == 56);
-static_assert(OFFSET_OF(Trees, entries) == 64);
-static_assert(OFFSET_OF(Trees, systems) == 72);
-static_assert(OFFSET_OF(Trees, fronts) == 76);
-static_assert(OFFSET_OF(Trees, n) == 80);
-static_assert(OFFSET_OF(Trees, updates) == 84);
-static_assert(OFFSET_OF(Trees, ld) == 88);
-static_assert(OFFSET_OF(Trees, conjugate) == 92);
-static_assert(OFFSET_OF(Trees, conjugate_matrix) == 96);
-static_assert(OFFSET_OF(Trees, spare) == 100);
+static_assert(OFFSET_OF(Trees, up) == 8);
+static_assert(OFFSET_OF(Trees, order) == 16);
+static_assert(OFFSET_OF(Trees, begins) == 24);
+static_assert(OFFSET_OF(Trees, top) == 32);
+static_assert(OFFSET_OF(Trees, into) == 40);
+static_assert(OFFSET_OF(Trees, out) == 48);
+static_assert(OFFSET_OF(Trees, scale_into) == 56);
+static_assert(OFFSET_OF(Trees, scale_out) == 64);
+static_assert(OFFSET_OF(Trees, pointer) == 72);
+static_assert(OFFSET_OF(Trees, column) == 80);
+static_assert(OFFSET_OF(Trees, position) == 88);
+static_assert(OFFSET_OF(Trees, entries) == 96);
+static_assert(OFFSET_OF(Trees, systems) == 104);
+static_assert(OFFSET_OF(Trees, fronts) == 108);
+static_assert(OFFSET_OF(Trees, n) == 112);
+static_assert(OFFSET_OF(Trees, updates) == 116);
+static_assert(OFFSET_OF(Trees, ld) == 120);
+static_assert(OFFSET_OF(Trees, conjugate) == 124);
+static_assert(OFFSET_OF(Trees, conjugate_matrix) == 128);
+static_assert(OFFSET_OF(Trees, tops) == 132);

@@ -29,6 +29,8 @@ class SolvePlan:
         Blocks that the device holds.
     in_place : bool
         Inverses of tiles are read where they are, for want of shared memory.
+    team : int
+        Warps for a system, of many.
     """
 
     width: int
@@ -38,12 +40,19 @@ class SolvePlan:
     shared: int
     blocks: int
     in_place: bool = False
+    team: int = 1
 
     @property
     def constants(self) -> dict[str, int]:
         """Constants of the kernels."""
         found = {"WIDTH": self.width, "AHEAD": self.ahead, "RESIDENTS": self.residents}
-        return found | ({"IN_PLACE": 1} if self.in_place else {})
+        found |= {"IN_PLACE": 1} if self.in_place else {}
+        return found | ({"TEAM": self.team} if self.team > 1 else {})
+
+    @property
+    def systems(self) -> int:
+        """Of many, those that a multiprocessor works on."""
+        return self.residents * (self.threads // (32 * self.team))
 
 
 def solve_width(dtype: npt.DTypeLike, width: int) -> int:
@@ -72,22 +81,34 @@ def front_solve_small(dtype: npt.DTypeLike, width: int, limits: Limits) -> Solve
     return replace(_plan(width, 1, residents, warps * each, limits), threads=32 * warps)
 
 
-def front_trees(dtype: npt.DTypeLike, width: int, n: int, limits: Limits) -> SolvePlan | None:
-    """Choose the launch for systems of order n whose fronts are all small, a warp for each.
+def front_trees(
+    dtype: npt.DTypeLike, width: int, n: int, limits: Limits, team: int = 1, rows: int = 0
+) -> SolvePlan | None:
+    """Choose the launch for systems of order n whose fronts are all small, a team for each.
 
     None where a vector does not fit in shared memory.
+
+    Parameters
+    ----------
+    team : int
+        Warps.
+    rows : int
+        Of vectors that all but one have for themselves.
     """
     size, room = np.dtype(dtype).itemsize, limits.shared_block - _OWN
-    width = solve_width(dtype, width)
-    while (warps := room // ((n + SMALL_LD + 1) * width * size)) < SOLVE_WARPS and width > 1:
+    ld, width = trees_ld(n + (team - 1) * rows) + team * SMALL_LD, solve_width(dtype, width)
+    most = SOLVE_WARPS if team == 1 else 1  # of a block
+    while (teams := room // (ld * width * size)) < most and width > 1:
         width //= 2
-    if not warps:
+    if not teams:
         return None
-    warps = min(warps, SOLVE_WARPS)
+    teams = min(teams, most)
     registers = (9, 0) <= limits.capability < (10, 0)  # or the compiler needs more
     residents = 1 if size > 8 and width > 1 else 3 if size * width <= 8 and registers else 2
-    shared = warps * (trees_ld(n) + SMALL_LD) * width * size
-    return replace(_plan(width, 1, residents, shared, limits), threads=32 * warps)
+    if team > 1:
+        residents = residents * SOLVE_WARPS // team
+    plan = _plan(width, 1, residents, teams * ld * width * size, limits)
+    return replace(plan, threads=32 * teams * team, team=team)
 
 
 def trees_ld(n: int) -> int:

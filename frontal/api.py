@@ -19,6 +19,7 @@ from .symbolic.symbolic import Choices
 from .whole import whole
 
 _SMALL = 2000  # columns, up to which an analysis takes as long as all else together
+_KEPT = "auto", "cpu"  # backends of which analyses are kept
 _analyses = Analyses(most_bytes=1 << 22)  # of the last small patterns; of values nothing is kept
 
 
@@ -249,10 +250,10 @@ def _known(
     progress: Progress | None = None,
 ) -> tuple[Canonical, Analysis] | None:
     """A in canonical form and its analysis, where its pattern comes again; see `Analyses.again`."""
-    chosen = (kind, backend, triangle, reuse, progress) != ("auto", "auto", None, 1, None)
-    if chosen or not isinstance(ordering, str) or ordering != "auto":
+    chosen = (kind, triangle, reuse, progress) != ("auto", None, 1, None)
+    if chosen or backend not in _KEPT or not isinstance(ordering, str) or ordering != "auto":
         return None
-    return _analyses.again(A)
+    return _analyses.again(A, backend)
 
 
 def _analyzed(
@@ -264,11 +265,12 @@ def _analyzed(
     progress: Progress | None,
 ) -> Analysis:
     """The analysis of a matrix, from before for a small one about which nothing was chosen."""
-    chosen = (backend, reuse, progress) != ("auto", 1, None)
+    chosen = backend not in _KEPT or (reuse, progress) != (1, None)
     if matrix.n > _SMALL or chosen or not isinstance(ordering, str) or ordering != "auto":
         waken(backend, matrix.method, matrix.dtype, matrix.n)
         return _analyze(matrix, kind, ordering, backend, reuse, progress)
-    return _analyses.of(matrix, "auto", kind == "auto" and matrix.method.one_triangle)
+    fallback = kind == "auto" and matrix.method.one_triangle
+    return _analyses.of(matrix, "auto", fallback, backend)
 
 
 def _analyze(

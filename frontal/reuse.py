@@ -122,7 +122,11 @@ class Analyses:
         self.hits = self.misses = 0
 
     def of(
-        self, matrix: Canonical, ordering: str = "auto", fallback: bool | None = None
+        self,
+        matrix: Canonical,
+        ordering: str = "auto",
+        fallback: bool | None = None,
+        backend: str = "auto",
     ) -> Analysis:
         """The analysis of a matrix, as if it were made now, but for its times.
 
@@ -134,12 +138,14 @@ class Analyses:
         ordering : str
         fallback : bool, optional
             As for `Analysis.of`, where it is not that of ``kind="auto"``.
+        backend : str
+            As for `Analysis.of`; not ``"gpu"``, whose memory would be kept.
         """
         method = matrix.method
         fallback = method.one_triangle if fallback is None else fallback
         if looks_at_values(matrix, method):
-            return self._made(matrix, ordering, fallback)
-        key = _key(matrix, ordering, fallback)
+            return self._made(matrix, ordering, fallback, backend)
+        key = _key(matrix, ordering, fallback, backend)
         for one in self._kept:
             symbolic = one.analysis.symbolic
             if (
@@ -148,13 +154,13 @@ class Analyses:
                 and same_bits(symbolic.indices, matrix.indices)
             ):
                 return self._hit(one)
-        analysis = self._made(matrix, ordering, fallback)
+        analysis = self._made(matrix, ordering, fallback, backend)
         of = analysis.symbolic
         arrays = (*of.plan, of.indptr, of.indices, of.perm, of.row_perm)
         self._keep(_Kept(key, sum(array.nbytes for array in arrays), analysis))
         return analysis
 
-    def again(self, A: Untyped) -> tuple[Canonical, Analysis] | None:
+    def again(self, A: Untyped, backend: str = "auto") -> tuple[Canonical, Analysis] | None:
         """A in canonical form and what `of` gives for it, where there is next to nothing to do.
 
         So it is for compressed columns of a pattern that is kept, with values of the same method.
@@ -178,7 +184,7 @@ class Analyses:
             hermitian = found in (SYMMETRIC, POSITIVE_DIAGONAL)
             method = method_for(found, data.dtype)
             matrix = Canonical(of.indptr, of.indices, data, of.n, method, hermitian)
-            if one.key == _key(matrix, "auto", method.one_triangle):
+            if one.key == _key(matrix, "auto", method.one_triangle, backend):
                 return matrix, self._hit(one)
         return None
 
@@ -195,9 +201,10 @@ class Analyses:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def _made(self, matrix: Canonical, ordering: str, fallback: bool) -> Analysis:
+    def _made(self, matrix: Canonical, ordering: str, fallback: bool, backend: str) -> Analysis:
         self.misses += 1
-        return Analysis.of(matrix, choices=Choices(ordering), fallback=fallback)
+        of = {"choices": Choices(ordering), "backend": backend, "fallback": fallback}
+        return Analysis.of(matrix, **of)
 
     def _keep(self, one: _Kept) -> None:
         """Put an analysis before the others, as many of which stay as there is room for."""
@@ -210,9 +217,9 @@ class Analyses:
         self._kept = tuple(found)
 
 
-def _key(matrix: Canonical, ordering: str, fallback: bool) -> tuple[object, ...]:
+def _key(matrix: Canonical, ordering: str, fallback: bool, backend: str) -> tuple[object, ...]:
     """All that an analysis depends on but for the pattern itself."""
     return (
         *(matrix.n, matrix.indices.size, matrix.method.name, matrix.dtype.char, matrix.hermitian),
-        *(ordering, fallback, requested("auto"), thread_count(), *MACHINES.values()),
+        *(ordering, fallback, backend, requested(backend), thread_count(), *MACHINES.values()),
     )

@@ -55,12 +55,6 @@ class Plan(NamedTuple):
     row: np.ndarray
     column: np.ndarray
 
-    @classmethod
-    def of_fronts(cls, start: np.ndarray, parent: np.ndarray, updates: np.ndarray) -> Plan:
-        """Fronts with so many update rows, before these, children and entries are known."""
-        pointer = np.append(0, np.cumsum(updates, dtype=np.int64))
-        return cls(start, parent, pointer, *[np.empty(0, np.int32)] * 8)
-
 
 @jit
 def _relative_rows(start, parent, pointer, rows, relative, first, last):

@@ -100,7 +100,7 @@ class Found(NamedTuple):
     tiny: int
 
 
-Begin = Callable[[Symbolic], None]
+Begin = Callable[[Method, np.ndarray, np.ndarray, np.ndarray], None]
 
 
 def symbolic_phase(
@@ -123,7 +123,7 @@ def symbolic_phase(
     clock : Clock
         Is told each stage.
     ahead : callable, optional
-        Is told of the same with a plan of fronts alone, before their rows are found.
+        Is told of the fronts before their rows are found, as `make_plan` is.
 
     Raises
     ------
@@ -144,25 +144,22 @@ def symbolic_phase(
         same = choices._replace(ordering=chosen.method)
         chosen, fronts = _fronts(graph, matched.partner, method, same, machine, clock)
     perm, iperm, start, tree, updates = fronts
+    if ahead is not None:
+        ahead(method, start, tree, np.append(0, np.cumsum(updates, dtype=np.int64)))
+    rows = front_rows(graph.indptr, graph.indices, perm, iperm, start, tree, updates)
+    clock.start("plan")
     row_rank, row_perm = iperm, perm
     if not matched.in_place:
         row_rank = iperm[matched.column_of_row]
         row_perm = inverse(row_rank)
-    # the user may go on to change A
-    pattern = copied(matrix.indptr), copied(matrix.indices)
-    fronts_alone = Plan.of_fronts(start, tree, updates)
-    symbolic = Symbolic(matrix.n, method, *pattern, perm, row_perm, fronts_alone)
-    if ahead is not None:
-        ahead(symbolic)
-    rows = front_rows(graph.indptr, graph.indices, perm, iperm, start, tree, updates)
-    clock.start("plan")
     plan = make_plan(matrix.indptr, matrix.indices, perm, row_rank, method, start, tree, *rows)
     clock.stop()
+    # the user may go on to change A
+    pattern = copied(matrix.indptr), copied(matrix.indices)
+    symbolic = Symbolic(matrix.n, method, *pattern, perm, row_perm, plan)
     ordering = replace(chosen, tree=None)  # the plan has taken its place
     tiny = 0 if matched.tiny is None else int(np.count_nonzero(matched.tiny))
-    return Found(
-        replace(symbolic, plan=plan), ordering, matched.matching, matched.partner is not None, tiny
-    )
+    return Found(symbolic, ordering, matched.matching, matched.partner is not None, tiny)
 
 
 def _graph(matrix: Canonical, matched: Matched) -> Graph:

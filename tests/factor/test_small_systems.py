@@ -51,7 +51,7 @@ def test_no_matrix_of_scipy_and_no_limit_of_blas_is_made(monkeypatch, above):
     again = counts(monkeypatch, lambda: factor.refactorize(2 * A.data))
     assert again == {"matrices": 0, "limits": 1}
     whole = counts(monkeypatch, lambda: frontal.factorize(A, backend="cpu").solve(b))
-    assert whole == {"matrices": 1, "limits": 1}  # the pattern by rows, once for an analysis
+    assert whole == {"matrices": 0, "limits": 1}  # by an analysis that was kept
     np.testing.assert_allclose(2 * A @ factor.solve(b), b, rtol=1e-12)
 
 
@@ -78,20 +78,24 @@ def test_many_small_fronts_and_right_hand_sides(dtype, kind, trans):
 # --- analyses of small patterns ------------------------------------------------------------------
 
 
-def test_small_patterns_are_analyzed_once():
-    A = frontal.problems.convdiff2d(12)
-    first, other = frontal.factorize(A), frontal.factorize(3 * A)
+@pytest.mark.parametrize("backend", ["auto", "cpu"])
+def test_small_patterns_are_analyzed_once(backend):
+    A, cache = frontal.problems.convdiff2d(12), frontal.api._analyses
+    first, other = (frontal.factorize(s * A, backend=backend) for s in (1, 3))
     assert other.analysis is first.analysis
-    b = A @ np.ones(144)
-    np.testing.assert_allclose(frontal.solve(3 * A, b), 1 / 3, rtol=1e-12)
+    b, made = A @ np.ones(144), cache.misses
+    np.testing.assert_allclose(frontal.solve(3 * A, b, backend=backend), 1 / 3, rtol=1e-12)
+    assert cache.misses == made
     np.testing.assert_allclose(first.solve(b), 1, rtol=1e-12)
     np.testing.assert_allclose(other.solve(b), 1 / 3, rtol=1e-12)
     kept = len(frontal.api._analyses)
-    for choice in ({"ordering": "natural"}, {"backend": "cpu"}, {"reuse": 9}):
+    for choice in ({"ordering": "natural"}, {"reuse": 9}, {"progress": lambda *_: None}):
+        choice["backend"] = backend
         assert frontal.factorize(A, **choice).analysis is not first.analysis
-    assert frontal.factorize(A, progress=lambda *_: None).analysis is not first.analysis
     assert frontal.analyze(A) is not first.analysis
     assert len(frontal.api._analyses) == kept
+    name = {"auto": "cpu", "cpu": "auto"}[backend]
+    assert frontal.factorize(A, backend=name).analysis.backend == name
 
 
 def test_what_is_asked_for_decides_which_analysis_is_taken():

@@ -25,7 +25,7 @@ from ..runtime.array import Array
 from ..runtime.device import Device
 from ..runtime.jit import SCALARS
 from . import storage
-from .entries import Columns, Entries
+from .entries import Entries
 from .factor import GpuFactor
 from .factorize import Examination
 from .footprint import footprint
@@ -47,8 +47,6 @@ class GpuBackend:
     symbolic : Symbolic
     device : Device, optional
         The current one, if not given.
-    columns : Ahead, optional
-        What moves the pattern of A to the device, if it is at work.
 
     Attributes
     ----------
@@ -58,16 +56,10 @@ class GpuBackend:
 
     fallback: str | None = "cpu"
 
-    def __init__(
-        self,
-        symbolic: Symbolic,
-        device: Device | None = None,
-        columns: Ahead[Columns] | None = None,
-    ) -> None:
+    def __init__(self, symbolic: Symbolic, device: Device | None = None) -> None:
         self._device = devices.device_of() if device is None else device
         self.symbolic, self.device = symbolic, self._device.name
         self.expected: Ahead[Pattern] | None = None
-        self._columns = columns
         self._streamed: dict[np.dtype, StreamedPattern] = {}  # the last of each scalar type
         self._room_for: tuple[np.dtype, np.dtype] | None = None  # while that is being taken
 
@@ -89,8 +81,7 @@ class GpuBackend:
     @cached_property
     def entries(self) -> Entries:
         """The pattern of A on the device."""
-        begun, self._columns = self._columns, None
-        return Entries(self.symbolic, self.pattern, begun)
+        return Entries(self.symbolic, self.pattern)
 
     def factorize(
         self,
@@ -137,11 +128,8 @@ class GpuBackend:
             yield
         except BaseException as error:
             self._room_for = None
-            entries = (self.entries,) if "entries" in vars(self) else ()
-            for begun in (self.pattern, *self._streamed.values(), *entries):
+            for begun in (self.pattern, *self._streamed.values()):
                 begun.finish()
-            if self._columns is not None:
-                self._columns.join()
             if isinstance(error, MemoryError) and not isinstance(error, FactorMemoryError):
                 needed = self._needed(dtype, values)  # of which a full device says nothing
                 raise FactorMemoryError(needed, self._device.free_memory()) from error
@@ -233,10 +221,7 @@ class GpuBackend:
 
     def _state_of_device(self) -> tuple[int, bool]:
         """Bytes that it has left, and whether it has the index arrays already."""
-        free = self._device.free_memory()
-        if self._columns is not None:  # a part of what is needed is there
-            free += self.symbolic.indptr.nbytes + self.symbolic.indices.nbytes
-        return free, "arrays" in vars(self.pattern)
+        return self._device.free_memory(), "arrays" in vars(self.pattern)
 
     def at_once(
         self, matrix: Canonical, matching: Matching | None, previous: NumericFactor | None

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
 import numpy as np
@@ -12,11 +10,10 @@ import numpy as np
 from ..._typing import MatrixLike, Sparse, is_sparse
 from ...cached import cached_property
 from ...matrix import on_device, working_dtype
-from ...parts import Ahead, equal
+from ...parts import equal
 from ...symbolic.symbolic import Symbolic
 from ...values import StoredOrder
 from ..runtime.array import Array
-from ..runtime.device import Device
 from ..runtime.jit import SCALARS
 from . import health, launch
 from .pattern import Pattern
@@ -24,39 +21,8 @@ from .pattern import Pattern
 _Gathered = tuple[Array | None, Array]
 
 
-class Columns(NamedTuple):
-    """Fields of `Entries`."""
-
-    pointer: Array
-    rows: Array
-    perm: Array
-    row_perm: Array
-    lanes: int
-
-
-def columns_of(device: Device, of: Symbolic) -> Columns:
-    """Move the pattern of A to a device."""
-    same = of.row_perm is of.perm or np.array_equal(of.row_perm, of.perm)
-    pointer, rows, perm = (device.upload(x) for x in (of.indptr, of.indices, of.perm))
-    lanes = _lanes(of.n, of.indices.size, int(np.diff(of.indptr).max(initial=0)))
-    return Columns(pointer, rows, perm, perm if same else device.upload(of.row_perm), lanes)
-
-
-def _lanes(n: int, nnz: int, longest: int) -> int:
-    return launch.row_lanes(nnz // max(n, 1), longest)
-
-
 class Entries:
     """Where the entries of a pattern are, by columns and by rows, on a device.
-
-    They go there on a thread, while a first factorization waits for its lists of tasks.
-
-    Parameters
-    ----------
-    symbolic : Symbolic
-    pattern : Pattern
-    begun : Ahead, optional
-        What moves the pattern of A, if it is at work.
 
     Attributes
     ----------
@@ -64,63 +30,45 @@ class Entries:
         On the host.
     pattern : Pattern
         The fronts.
-    pointer, index : device arrays (n + 1,) int64, (nnz,) int32
-        Compressed columns.
-    perm, row_perm : device arrays (n,) int32
-        As those of `Symbolic`.
-    lanes : int
-        Threads that read a column together.
     """
 
-    def __init__(
-        self, symbolic: Symbolic, pattern: Pattern, begun: Ahead[Columns] | None = None
-    ) -> None:
+    def __init__(self, symbolic: Symbolic, pattern: Pattern) -> None:
         self.symbolic, self.pattern, self.device = symbolic, pattern, pattern.device
         self.n, self.nnz = symbolic.n, int(symbolic.indptr[-1])
         self.long = self.nnz > np.iinfo(np.int32).max
         self._by_rows: tuple[Array, Array, Array, int] | None = None
         self._orders: WeakKeyDictionary[StoredOrder, _Gathered] = WeakKeyDictionary()
         self._moved: ReferenceType[Array] | None = None
-        move = partial(columns_of, self.device, symbolic)
-        self._begun: Ahead[Columns] | None = begun or self.device.ahead(move)
 
     @cached_property
-    def _columns(self) -> Columns:
-        begun, self._begun = self._begun, None
-        if begun is not None:
-            with suppress(MemoryError):  # there may be more of it by now
-                return begun.result()
-        return columns_of(self.device, self.symbolic)
-
-    def finish(self) -> None:
-        """Wait until nothing is on its way any more."""
-        if self._begun is not None:
-            self._begun.join()
-
-    @property
     def pointer(self) -> Array:
-        """See `Entries`."""
-        return self._columns.pointer
+        """(n + 1,) int64 device array: extents of columns."""
+        return self.device.upload(self.symbolic.indptr)
 
-    @property
+    @cached_property
     def index(self) -> Array:
-        """See `Entries`."""
-        return self._columns.rows
+        """(nnz,) int32 device array: rows of entries."""
+        return self.device.upload(self.symbolic.indices)
 
-    @property
+    @cached_property
     def perm(self) -> Array:
-        """See `Entries`."""
-        return self._columns.perm
+        """(n,) int32 device array, see `Symbolic`."""
+        return self.device.upload(self.symbolic.perm)
 
-    @property
+    @cached_property
     def row_perm(self) -> Array:
-        """See `Entries`."""
-        return self._columns.row_perm
+        """(n,) int32 device array, see `Symbolic`; `perm`, if that is the same."""
+        of = self.symbolic
+        same = of.row_perm is of.perm or np.array_equal(of.row_perm, of.perm)
+        return self.perm if same else self.device.upload(of.row_perm)
 
-    @property
+    @cached_property
     def lanes(self) -> int:
-        """See `Entries`."""
-        return self._columns.lanes
+        """Threads that read a column together."""
+        return self._lanes(int(np.diff(self.symbolic.indptr).max(initial=0)))
+
+    def _lanes(self, longest: int) -> int:
+        return launch.row_lanes(self.nnz // max(self.n, 1), longest)
 
     def by_rows(self, dtype: np.dtype) -> tuple[Array, Array, Array, int]:
         """Compressed rows: pointers, columns, positions among the values of A, and lanes.
@@ -162,7 +110,7 @@ class Entries:
             pointer.astype(np.int64),
             column.astype(np.int32),
             position,
-            _lanes(self.n, self.nnz, longest),
+            self._lanes(longest),
         )
 
     def values_of(self, A: Any, order: StoredOrder) -> tuple[Array, StoredOrder] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -117,22 +117,27 @@ class Factorization:
         State
             What the launches find.
         """
-        again = self._run.runs > 0
-        last: list[Callable[[], object]] = []
-        if not self._whole:
-            if examination is not None and self.values.size:
-                of = self.values, self._state.examined
-                last.append(examination(self.pattern, *self._numbers, *of, again))
-            last.append(self._state.fetch)
-        if again:  # from now on parts of the graph
-            for one in last:
-                self._run.append(one)
-            self._whole, last = True, []
-        self._run()
-        for one in last:
-            one()
+        if self._run.runs > 0:
+            if not self._whole:  # from now on parts of the graph
+                for one in self._last(examination, again=True):
+                    self._run.append(one)
+                self._whole = True
+            self._run()
+        else:
+            self._run()
+            for one in self._last(examination, again=False):  # the device is at work by now
+                one()
         self._state.ended()
         return self._state
+
+    def _last(
+        self, examination: Examination | None, *, again: bool
+    ) -> Iterator[Callable[[], object]]:
+        """What comes after all fronts."""
+        if examination is not None and self.values.size:
+            of = self.values, self._state.examined
+            yield examination(self.pattern, *self._numbers, *of, again)
+        yield self._state.fetch
 
     def timed(self) -> list[float]:
         """Milliseconds of each level of small fronts, and of all others together."""

@@ -14,7 +14,6 @@ from ...symbolic.plan import Plan, front_flops
 from ...symbolic.symbolic import Symbolic
 from ..runtime.device import Device
 from .backend import GpuBackend
-from .entries import Columns, columns_of
 from .fronts import Fronts, Layout
 from .pattern import Pattern
 from .small_tasks import in_order
@@ -29,9 +28,7 @@ class _Placed(NamedTuple):
 
 
 class Lookahead:
-    """Begins schedules, places and lists on threads.
-
-    It takes no memory of the device but for the pattern of A, which goes there meanwhile.
+    """Begins schedules, places and lists on threads. It takes no memory of the device.
 
     Parameters
     ----------
@@ -45,21 +42,26 @@ class Lookahead:
     def __init__(self, device: Device, chosen: Callable[[float], bool], dtype: np.dtype) -> None:
         self._device, self._chosen, self._dtype = device, chosen, dtype
         self._fronts: Ahead[_Placed] | None = None
-        self._columns: Ahead[Columns] | None = None
 
-    def fronts(self, symbolic: Symbolic) -> None:
-        """Begin what follows from fronts, whose rows and entries are not known yet."""
-        plan, method = symbolic.plan, symbolic.method
-        if not self._chosen(method.panels * float(front_flops(plan.start, plan.pointer).sum())):
+    def fronts(
+        self, method: Method, start: np.ndarray, parent: np.ndarray, pointer: np.ndarray
+    ) -> None:
+        """Begin what follows from fronts, whose rows and entries are not known yet.
+
+        Parameters
+        ----------
+        start, parent, pointer : arrays
+            See `Plan`.
+        """
+        if not self._chosen(method.panels * float(front_flops(start, pointer).sum())):
             return
+        plan = Plan(start, parent, pointer, *[np.empty(0, np.int32)] * 8)
         self._fronts = Ahead(partial(_placed, self._device, plan, method, self._dtype))
-        self._columns = self._device.ahead(partial(columns_of, self._device, symbolic))
 
     def backend(self, symbolic: Symbolic) -> GpuBackend:
         """The backend for a plan, with its lists begun."""
         fronts, self._fronts = self._fronts, None
-        backend = GpuBackend(symbolic, self._device, self._columns)
-        self._columns = None
+        backend = GpuBackend(symbolic, self._device)
         backend.expected = Ahead(partial(_listed, backend, fronts, self._dtype))
         return backend
 

@@ -23,8 +23,10 @@ from .solve_tasks import fits_warp
 
 Structs: TypeAlias = tuple[np.ndarray, np.ndarray]  # `Solve` and `Trees`
 
-# systems for each multiprocessor: with fewer, the fronts of a system wait for each other
+# systems for each multiprocessor: with fewer, fronts of a system wait for each other; where they
+# are soon done, so many times less are enough
 FEWEST = 4
+_SHORT, _LESS = 128, 64  # steps of a warp
 _TEAMS = 1, 2, 3, 4, 6, 8  # warps for a system,
 _FRONTS = 4  # each of which has so many fronts
 
@@ -62,10 +64,13 @@ class Trees:
 
     def suits(self, dtype: np.dtype) -> bool:
         """Whether there are systems enough, and of such fronts."""
-        return self._enough() and self._small and self._plan(dtype, 1) is not None
-
-    def _enough(self) -> bool:
-        return self._count >= FEWEST * self._pattern.device.limits.multiprocessors
+        plan = self._plan(dtype, 1) if self._small else None
+        if plan is None:
+            return False
+        least = FEWEST * self._pattern.device.limits.multiprocessors
+        if self._shares(plan.team).steps <= _SHORT:
+            least //= _LESS
+        return self._count >= least
 
     @cached_property
     def _small(self) -> bool:

@@ -103,19 +103,6 @@ def test_rows_of_a_pattern(device, symmetric):
     assert (found[1] is entries.index) == symmetric
 
 
-def test_columns_go_to_the_device_anew_where_there_was_no_memory(device, monkeypatch):
-    symbolic, real = frontal.analyze(matrix("spd", "f8")).symbolic, device.upload
-
-    def full(array):
-        raise MemoryError
-
-    monkeypatch.setattr(device, "upload", full)
-    entries = Entries(symbolic, Pattern(device, symbolic.plan, symbolic.method))
-    entries._begun.join()
-    monkeypatch.setattr(device, "upload", real)
-    np.testing.assert_array_equal(device.download(entries.index), symbolic.indices)
-
-
 def test_values_on_a_device_are_known_to_be_symmetric(device):
     """Their rows are then read as columns, and no list of them is made."""
     a = matrix("spd", "c16")

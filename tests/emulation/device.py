@@ -92,7 +92,7 @@ class EmulatedDevice:
         """Addresses of the first elements of arrays."""
         return [self.pointer(a) for a in arrays]
 
-    def upload(self, array: np.ndarray) -> np.ndarray:
+    def upload(self, array: np.ndarray, *, quiet: bool = False) -> np.ndarray:
         """Copy a host array."""
         return np.array(array, order="C")
 

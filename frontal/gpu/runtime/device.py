@@ -18,6 +18,7 @@ from .. import require
 from .array import Array, Fence, Kernel, Lane, Memory, Staged, Value
 from .limits import Limits
 from .modules import Modules, Source
+from .staging import LEAST, Staging
 
 Result = TypeVar("Result")
 
@@ -54,6 +55,7 @@ class Device:
         self.limits = Limits.from_properties(properties)
         self._kernels: dict[tuple, Kernel] = {}
         self._modules = Modules(index, properties["major"], properties["minor"])
+        self._staging = Staging(cupy.cuda, index)
 
     def kernel(self, file: str, entry: str, dtype: npt.DTypeLike, **constants: int) -> Kernel:
         """Return ``entry`` of a kernel file, callable as ``kernel(grid, block, args, shared)``."""
@@ -83,10 +85,18 @@ class Device:
         """Addresses of the first elements of arrays."""
         return [a.data.ptr for a in map(_cupy, arrays)]
 
-    def upload(self, array: np.ndarray) -> Array:
-        """Copy a host array to the device."""
+    def upload(self, array: np.ndarray, *, quiet: bool = False) -> Array:
+        """Copy a host array to the device.
+
+        Parameters
+        ----------
+        quiet : bool
+            No other threads of this package are at work, so that some may copy a large array.
+        """
         array = np.ascontiguousarray(array)
         there = self.xp.empty(array.shape, array.dtype)
+        if quiet and array.nbytes >= LEAST and self._staging.send(array, there.data.ptr):
+            return there
         if array.size:
             there.set(array)  # `asarray` would copy it on the host first
         return there

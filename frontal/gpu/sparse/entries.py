@@ -152,7 +152,8 @@ class Entries:
         if found is None or values.dtype not in SCALARS:
             return None, None
         found.require(values)
-        there = self.device.upload(values)
+        quiet = "tasks" in vars(self.pattern)  # else lists of tasks are made meanwhile
+        there = self.device.upload(values, quiet=quiet)
         if is_sparse(A) and not self._is_pattern(A):  # while values are on their way
             return None, None
         return there, found

@@ -69,9 +69,9 @@ def traffic(device, monkeypatch):
         moved["down"].append(array.size)
         return download(array)
 
-    def sent(array):
+    def sent(array, **how):
         moved["up"].append(array.size)
-        return upload(array)
+        return upload(array, **how)
 
     class Counted:
         """What is staged; what graphs of CUDA copy is not seen."""

@@ -366,7 +366,7 @@ def run(
     ----------
     work : Work
     low, root, top : int32 arrays
-        The cut of `layout.split_subtrees`.
+        The cut of `split_subtrees`.
     leader : bool
         Exactly one thread leads. Helpers may join at any time, and end with the leader.
     rank : int

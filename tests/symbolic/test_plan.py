@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 import frontal
 from frontal import problems
-from frontal.cpu.layout import Layout, split_subtrees
+from frontal.cpu.layout import Layout
 from frontal.ordering import order
 from frontal.ordering.graph import adjacency
 from frontal.ordering.model import pace_of
 from frontal.protocol import panel_offsets
 from frontal.symbolic.plan import front_flops
+from frontal.symbolic.subtrees import split_subtrees
 
 from ..conftest import fronts_cost
 from ..ordering.test_etree import eliminated

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...cpu.layout import split_subtrees
+from ...symbolic.subtrees import split_subtrees
 from .schedule import TILE
 
 

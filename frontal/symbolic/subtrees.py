@@ -1,0 +1,51 @@
+"""Subtrees of an assembly tree that are worked on side by side, and the fronts above them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._jit import jit
+
+
+@jit
+def _cut_tree(parent, flops, parts):
+    """Weight and first front of each front's subtree, and the fronts heavier than a share."""
+    fronts = parent.size
+    weight = flops.copy()
+    low = np.empty(fronts, np.int32)
+    whole = 0.0
+    for s in range(fronts):
+        low[s] = s
+    for s in range(fronts):
+        p = parent[s]
+        if p >= 0:
+            weight[p] += weight[s]
+            low[p] = min(low[p], low[s])
+        else:
+            whole += weight[s]
+    is_top = np.zeros(fronts, np.bool_)
+    for s in range(fronts - 1, -1, -1):
+        if parent[s] < 0 or is_top[parent[s]]:
+            is_top[s] = weight[s] > whole / parts and low[s] < s
+    return weight, low, is_top
+
+
+def split_subtrees(
+    parent: np.ndarray, flops: np.ndarray, parts: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Cut the assembly tree into subtrees for threads.
+
+    Subtrees lighter than 1/`parts` of all flops are kept whole.
+
+    Returns
+    -------
+    low, root : int32 arrays
+        First and last front of each subtree (fronts are in postorder), heaviest first.
+    top : int32 array
+        The fronts above all subtrees, in postorder.
+    """
+    weight, low, is_top = _cut_tree(parent, flops, parts)
+    under_top = np.append(is_top, True)[parent]  # parent -1 picks the appended entry
+    root = np.nonzero(~is_top & under_top)[0]
+    root = root[np.argsort(-weight[root], kind="stable")]
+    return low[root], root.astype(np.int32), np.nonzero(is_top)[0].astype(np.int32)

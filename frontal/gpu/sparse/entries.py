@@ -106,12 +106,7 @@ class Entries:
         pointer = xp.searchsorted(self.index[position], xp.arange(self.n + 1, dtype=np.int32))
         longest = int(self.device.download(xp.diff(pointer).max())) if self.n else 0
         position = position.astype(np.int64 if self.long else np.int32)
-        return (
-            pointer.astype(np.int64),
-            column.astype(np.int32),
-            position,
-            self._lanes(longest),
-        )
+        return pointer.astype(np.int64), column.astype(np.int32), position, self._lanes(longest)
 
     def values_of(self, A: Any, order: StoredOrder) -> tuple[Array, StoredOrder] | None:
         """See `NumericFactor.values_there`."""

@@ -80,16 +80,22 @@ class Trees:
         """The launch for some vectors of a scalar type, with the team that takes least."""
         key = dtype, width
         if key not in self._plans:
-            found = {}
-            for team in _TEAMS:
-                if team == 1 or self._fronts >= _FRONTS * team:
-                    of, limits = self._shares(team), self._pattern.device.limits
-                    plan = launch.front_trees(dtype, width, self._n, limits, team, of.top.size)
-                    if plan is not None:
-                        rounds = -(-self._count // (limits.multiprocessors * plan.systems))
-                        found[rounds * of.steps / plan.width, team] = plan
+            found = self._launches(dtype, width)
             self._plans[key] = found[min(found)] if found else None
         return self._plans[key]
+
+    def _launches(self, dtype: np.dtype, width: int) -> dict[tuple[float, int], launch.SolvePlan]:
+        """Those that fit, by the steps that a vector takes and the warps of a team."""
+        found, limits = {}, self._pattern.device.limits
+        for team in _TEAMS:
+            if team > 1 and self._fronts < _FRONTS * team:
+                continue
+            of = self._shares(team)
+            plan = launch.front_trees(dtype, width, self._n, limits, team, of.top.size)
+            if plan is not None:
+                at_once = limits.multiprocessors * plan.residents * plan.teams
+                found[-(-self._count // at_once) * of.steps / plan.width, team] = plan
+        return found
 
     @property
     def _fronts(self) -> int:
@@ -162,8 +168,7 @@ class Trees:
     ) -> None:
         """Enqueue the kernel for vectors given, before, b, X and R."""
         ready, dtype = self._ready(factor, trans, plan.team), factor.dtype
-        teams = plan.threads // (32 * plan.team)
-        blocks = min(plan.blocks, -(-self._count // teams))
+        blocks = min(plan.blocks, -(-self._count // plan.teams))
         of = *ready.structs, factor.storage.panels, np.int32(sizes.shape[0]), factor.values
         arguments = *of, *(NULL if V is None else V for V in vectors), sizes
         kernel = self._kernel(dtype, plan, ready.flip)
@@ -230,10 +235,10 @@ class Trees:
             position=rows.position,
             entries=factor.values.size // count,
             systems=count,
-            fronts=pattern.k.size // count,
+            fronts=self._fronts,
             n=n,
             updates=int(plan.pointer[-1]) // count,
-            ld=launch.trees_ld(n + (team - 1) * tops),
+            ld=launch.trees_ld(n, team, tops),
             conjugate=into.conjugate,
             conjugate_matrix=rows.conjugate,
             tops=tops,

@@ -50,9 +50,9 @@ class SolvePlan:
         return found | ({"TEAM": self.team} if self.team > 1 else {})
 
     @property
-    def systems(self) -> int:
-        """Of many, those that a multiprocessor works on."""
-        return self.residents * (self.threads // (32 * self.team))
+    def teams(self) -> int:
+        """Systems of many that a block works on at a time."""
+        return self.threads // (32 * self.team)
 
 
 def solve_width(dtype: npt.DTypeLike, width: int) -> int:
@@ -90,13 +90,11 @@ def front_trees(
 
     Parameters
     ----------
-    team : int
-        Warps.
-    rows : int
-        Of vectors that all but one have for themselves.
+    team, rows : int
+        See `trees_ld`.
     """
     size, room = np.dtype(dtype).itemsize, limits.shared_block - _OWN
-    ld, width = trees_ld(n + (team - 1) * rows) + team * SMALL_LD, solve_width(dtype, width)
+    ld, width = trees_ld(n, team, rows) + team * SMALL_LD, solve_width(dtype, width)
     most = SOLVE_WARPS if team == 1 else 1  # of a block
     while (teams := room // (ld * width * size)) < most and width > 1:
         width //= 2
@@ -111,9 +109,16 @@ def front_trees(
     return replace(plan, threads=32 * teams * team, team=team)
 
 
-def trees_ld(n: int) -> int:
-    """Distance of vectors of order n in shared memory, so that parts of a warp are aligned."""
-    return n + n % 2
+def trees_ld(n: int, team: int, rows: int) -> int:
+    """Distance of vectors of order n in shared memory, so that parts of a warp are aligned.
+
+    Parameters
+    ----------
+    team, rows : int
+        Warps of a system, and rows that all of them but one have for themselves.
+    """
+    used = n + (team - 1) * rows
+    return used + used % 2
 
 
 def front_places(tiles: int) -> tuple[int, int]:

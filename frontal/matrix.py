@@ -19,6 +19,7 @@ from .checked import checked
 from .compressed import CORRUPT, UNSORTED, first_non_finite, inspect
 from .errors import NonFiniteInputError, warn
 from .method import Method
+from .parts import columnwise
 from .symmetry import UNSYMMETRIC, check_promise, compare_triangles, is_symmetric, method_of
 from .values import StoredOrder, as_stored, order_of
 
@@ -263,10 +264,8 @@ def prepare_rhs(
         )
     single = values.ndim == 1
     B = values.reshape(n, 1) if single else values
-    if B.dtype != work or not B.flags.f_contiguous:
-        B = np.asfortranarray(B, dtype=work)
-    if not B.flags.writeable:  # of another type to compiled code
-        B = B.copy(order="F")
+    if B.dtype != work or not B.flags.f_contiguous or not B.flags.writeable:
+        B = columnwise(B, work)  # what is read only is of another type to compiled code
     if check_finite:
         check_finite_rhs(B, values.ndim)
     if restore is np.asarray:

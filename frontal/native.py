@@ -28,25 +28,31 @@ def call(typingctx, address, arguments):
 
     An int64 argument is such a pointer; an int32 or uint8 goes by reference to a stack slot.
     """
-    signature = types.void(address, arguments)
+    return types.void(address, arguments), _calls
 
-    def codegen(context, builder, signature, values):
-        pointer = ir.IntType(8).as_pointer()
-        passed = []
-        for value, kind in zip(
-            cgutils.unpack_tuple(builder, values[1]), signature.args[1].types, strict=True
-        ):
-            if kind == types.int64:
-                passed.append(builder.inttoptr(value, pointer))
-            else:
-                slot = cgutils.alloca_once(builder, value.type)
-                builder.store(value, slot)
-                passed.append(builder.bitcast(slot, pointer))
-        function = ir.FunctionType(ir.VoidType(), [pointer] * len(passed)).as_pointer()
-        builder.call(builder.inttoptr(values[0], function), passed)
-        return context.get_dummy_value()
 
-    return signature, codegen
+@intrinsic
+def status(typingctx, address, arguments):
+    """The same for a function that returns an int; a size goes as a pointer, too."""
+    return types.int32(address, arguments), _calls
+
+
+def _calls(context, builder, signature, values):
+    pointer, passed = ir.IntType(8).as_pointer(), []
+    for value, kind in zip(
+        cgutils.unpack_tuple(builder, values[1]), signature.args[1].types, strict=True
+    ):
+        if kind == types.int64:
+            passed.append(builder.inttoptr(value, pointer))
+        else:
+            slot = cgutils.alloca_once(builder, value.type)
+            builder.store(value, slot)
+            passed.append(builder.bitcast(slot, pointer))
+    silent = signature.return_type == types.void
+    result = ir.VoidType() if silent else ir.IntType(32)
+    function = ir.FunctionType(result, [pointer] * len(passed)).as_pointer()
+    returned = builder.call(builder.inttoptr(values[0], function), passed)
+    return context.get_dummy_value() if silent else returned
 
 
 def _entry(context, builder, array_type, array, index):

@@ -47,7 +47,7 @@ class CountingDevice(EmulatedDevice):
 
         self._there, self.xp = There, arrays(There)
 
-    def upload(self, array: np.ndarray, *, quiet: bool = False) -> np.ndarray:
+    def upload(self, array: np.ndarray) -> np.ndarray:
         """Copy a host array."""
         there = self._there(array.shape, array.dtype)
         there[...] = array

@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -92,9 +92,17 @@ class EmulatedDevice:
         """Addresses of the first elements of arrays."""
         return [self.pointer(a) for a in arrays]
 
-    def upload(self, array: np.ndarray, *, quiet: bool = False) -> np.ndarray:
+    def upload(self, array: np.ndarray) -> np.ndarray:
         """Copy a host array."""
         return np.array(array, order="C")
+
+    def uploads(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Copy host arrays."""
+        return [self.upload(array) for array in arrays]
+
+    def later(self, arrays: Sequence[np.ndarray]) -> Callable[[], list[np.ndarray]]:
+        """Copy host arrays when that is asked for."""
+        return lambda: self.uploads(arrays)
 
     def call(self, function: Any, addresses: Sequence[int]) -> None:
         """Call a function of some addresses."""

@@ -92,7 +92,7 @@ class LaneDevice(EmulatedDevice):
         """Wait for all of the current stream."""
         self.run()
 
-    def upload(self, array: np.ndarray, *, quiet: bool = False) -> np.ndarray:
+    def upload(self, array: np.ndarray) -> np.ndarray:
         """Copy a host array."""
         return super().upload(array).view(self._there)
 

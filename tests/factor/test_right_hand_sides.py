@@ -32,6 +32,16 @@ def layouts():
     yield "complex", np.arange(5) * 1j
 
 
+@pytest.mark.parametrize(("n", "k"), [(5001, 3), (100_003, 7)])
+def test_long_ones_by_rows_become_columns(n, k):
+    b = np.random.default_rng(n).standard_normal((n, k))
+    for given in b, np.frombuffer(b.tobytes()).reshape(n, k), (100 * b).astype(np.int16):
+        B, _ = prepare_rhs(given, n, np.float64)
+        assert B.flags.f_contiguous
+        assert B.flags.writeable
+        np.testing.assert_array_equal(B, given)
+
+
 @pytest.mark.parametrize(("name", "b"), list(layouts()))
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_right_hand_sides_keep_their_shape(name, b, dtype):

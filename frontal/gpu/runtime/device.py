@@ -85,21 +85,39 @@ class Device:
         """Addresses of the first elements of arrays."""
         return [a.data.ptr for a in map(_cupy, arrays)]
 
-    def upload(self, array: np.ndarray, *, quiet: bool = False) -> Array:
-        """Copy a host array to the device.
+    def upload(self, array: np.ndarray) -> Array:
+        """Copy a host array to the device."""
+        return self.uploads([array])[0]
 
-        Parameters
-        ----------
-        quiet : bool
-            No other threads of this package are at work, so that some may copy a large array.
+    def uploads(self, arrays: Sequence[np.ndarray]) -> list[Array]:
+        """Copy host arrays to the device, all at once."""
+        return self.later(arrays)()
+
+    def later(self, arrays: Sequence[np.ndarray]) -> Callable[[], list[Array]]:
+        """Take memory for host arrays, and return what copies them there.
+
+        Large ones are copied beside what is enqueued meanwhile.
         """
-        array = np.ascontiguousarray(array)
-        there = self.xp.empty(array.shape, array.dtype)
-        if quiet and array.nbytes >= LEAST and self._staging.send(array, there.data.ptr):
+        arrays = [np.ascontiguousarray(array) for array in arrays]
+        there = [self.xp.empty(array.shape, array.dtype) for array in arrays]
+        large = sum(array.nbytes for array in arrays) >= LEAST
+        free = self._now() if large else None
+
+        def send() -> list[Array]:
+            if free is not None and self._staging.send(arrays, self.pointers(there), free):
+                return there
+            for array, copy in zip(arrays, there, strict=True):
+                if array.size:
+                    copy.set(array)  # `asarray` would copy it on the host first
             return there
-        if array.size:
-            there.set(array)  # `asarray` would copy it on the host first
-        return there
+
+        return send
+
+    def _now(self) -> Untyped:
+        """An event behind all work so far on the current stream."""
+        event = self.fence()
+        event.record()
+        return event
 
     def stays(self, array: Array) -> Array:
         """Say that an array stays where it is, with what is in it: nothing to do here."""
@@ -163,6 +181,10 @@ class Device:
 
     def download(self, array: Array) -> np.ndarray:
         """Copy a device array to the host, after all work on the current stream."""
+        if array.nbytes >= LEAST and _cupy(array).flags.c_contiguous:
+            here = np.empty(array.shape, array.dtype)
+            if self._staging.fetch(self.pointer(array), here, self._now()):
+                return here
         return self.xp.asnumpy(array)
 
     def copy(self, source: Array | np.ndarray, target: Array) -> None:

@@ -1,97 +1,201 @@
-"""Copies of large arrays to a device by some threads, through memory that stays where it is.
+"""Copies between host and device by some threads, through memory that stays where it is.
 
-The driver reads other memory with one thread: of data that no cache has, half as fast as these.
+The driver moves other memory with one thread: what no cache has at a third of the speed of these.
+Theirs is compiled code that calls the driver, so that none waits for Python's lock between pieces.
 """
 
 from __future__ import annotations
 
+import ctypes
+import logging
+import sys
+from collections.abc import Callable, Sequence
 from threading import Lock
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ... import parts
+from ..._jit import jit
 from ..._typing import Untyped
-from ...parts import in_parts
+from ...native import call, fetch_add, status
 
-LEAST = 4 << 20  # bytes: fewer are there before a thread has begun
-_CHUNK, _LANES = 2 << 20, 4
-_TO_DEVICE = 1  # of cudaMemcpyKind
+log = logging.getLogger("frontal")
+
+LEAST = 2 << 20  # bytes: fewer are there before a thread has begun
+_PIECE, _SHARE, _LANES = 1 << 20, 4 << 20, 8  # bytes of a piece, and for a thread; most threads
+
+
+class Calls(NamedTuple):
+    """Addresses of functions: one of the C library, others of the driver."""
+
+    move: int
+    up: int
+    down: int
+    record: int
+    wait: int
+
+
+def address_of(function: Untyped) -> int:
+    """Address of a function of C."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def calls_of_driver() -> Calls:
+    """Those of CUDA's driver, which is in this process already.
+
+    Raises
+    ------
+    OSError, AttributeError
+        If it has another name, or they have.
+    """
+    library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    copies = library.cuMemcpyHtoDAsync_v2, library.cuMemcpyDtoHAsync_v2
+    waits = library.cuEventRecord, library.cuEventSynchronize
+    return Calls(*map(address_of, (ctypes.memmove, *copies, *waits)))
 
 
 class _Lane:
     """A stream with two pieces of memory, of which one is filled while the other one is copied."""
 
     def __init__(self, cuda: Untyped) -> None:
-        memory = cuda.PinnedMemory(2 * _CHUNK)
-        views = [cuda.PinnedMemoryPointer(memory, i * _CHUNK) for i in (0, 1)]
-        self.pieces = [np.ndarray(_CHUNK, np.uint8, view) for view in views]
-        self.places = [view.ptr for view in views]
-        self.copied = [cuda.Event(disable_timing=True) for _ in views]
+        self._memory = cuda.PinnedMemory(2 * _PIECE)
+        self.copied = [cuda.Event(disable_timing=True) for _ in (0, 1)]
         self.stream = cuda.Stream(non_blocking=True)
-        self._copy = cuda.runtime.memcpyAsync
-
-    def send(self, source: np.ndarray, target: int) -> None:
-        """Copy bytes to an address; all are read on return, and on their way."""
-        for turn, first in enumerate(range(0, source.size, _CHUNK)):
-            part, i = source[first : first + _CHUNK], turn % 2
-            self.copied[i].synchronize()
-            np.copyto(self.pieces[i][: part.size], part)
-            of = target + first, self.places[i], part.size
-            self._copy(*of, _TO_DEVICE, self.stream.ptr)
-            self.copied[i].record(self.stream)
+        one, other = self.copied
+        self.handles = self._memory.ptr, self.stream.ptr, one.ptr, other.ptr
 
 
 class Staging:
-    """Copies to the device ``index``, one array at a time.
+    """Copies to and from the device ``index``, for one thread at a time.
 
     Parameters
     ----------
     cuda : module
         `cupy.cuda`.
+    calls : callable
+        What finds the functions of the driver, at the first copy.
     """
 
-    def __init__(self, cuda: Untyped, index: int) -> None:
-        self._cuda, self._index, self._lock = cuda, index, Lock()
-        self._lanes: list[_Lane] | None = None
+    def __init__(
+        self, cuda: Untyped, index: int, calls: Callable[[], Calls] = calls_of_driver
+    ) -> None:
+        self._cuda, self._index, self._find, self._lock = cuda, index, calls, Lock()
+        self._calls: Calls | None = None
+        self._lanes: list[_Lane] = []
+        self._failed = False
 
-    def send(self, source: np.ndarray, target: int) -> bool:
-        """Copy a contiguous array to an address, in the order of the current stream.
+    def send(self, sources: Sequence[np.ndarray], targets: Sequence[int], after: Untyped) -> bool:
+        """Copy contiguous arrays to addresses.
+
+        Parameters
+        ----------
+        after : cupy.cuda.Event
+            From then on there is room for them. What the current stream does next waits for them.
 
         Returns
         -------
         bool
             False if nothing was done, since another thread is at it or there is no memory for it.
         """
-        if not self._lock.acquire(blocking=False):
+        places = [source.ctypes.data for source in sources]
+        return self._carry(_pieces(places, targets, [x.nbytes for x in sources]), _send, after)
+
+    def fetch(self, source: int, target: np.ndarray, after: Untyped) -> bool:
+        """Copy what is at an address to a contiguous array.
+
+        Parameters
+        ----------
+        after : cupy.cuda.Event
+            From then on it is there.
+
+        Returns
+        -------
+        bool
+            See `send`.
+        """
+        return self._carry(_pieces([source], [target.ctypes.data], [target.nbytes]), _fetch, after)
+
+    def _carry(self, pieces: np.ndarray, work: Callable[..., Any], after: Untyped) -> bool:
+        if self._failed or not self._lock.acquire(blocking=False):
             return False
         try:
-            if self._lanes is None:
-                self._lanes = self._made()
-            if not self._lanes:
+            count = min(1 + int(pieces[:, 2].sum()) // _SHARE, _LANES)
+            if not self._ready(count):
                 return False
-            self._send(self._lanes, source.reshape(-1).view(np.uint8), target)
+            lanes = self._lanes[:count]
+            for lane in lanes:
+                lane.stream.wait_event(after)
+            self._run(lanes, pieces, work)
             return True
         finally:
             self._lock.release()
 
-    def _made(self) -> list[_Lane]:
+    def _ready(self, count: int) -> bool:
+        """Whether there are as many lanes."""
         try:
-            return [_Lane(self._cuda) for _ in range(_LANES)]
-        except self._cuda.runtime.CUDARuntimeError:
-            return []
+            self._calls = self._calls or self._find()
+            while len(self._lanes) < count:
+                self._lanes.append(_Lane(self._cuda))
+        except (OSError, AttributeError, self._cuda.runtime.CUDARuntimeError) as error:
+            log.info("copies from and to the device are the driver's alone: %s", error)
+            self._failed = True
+        return not self._failed
 
-    def _send(self, lanes: list[_Lane], source: np.ndarray, target: int) -> None:
-        current, before = self._cuda.get_current_stream(), self._cuda.Event(disable_timing=True)
-        before.record(current)
-        for lane in lanes:  # who had the memory before may be at work
-            lane.stream.wait_event(before)
-        ends = source.size * np.arange(len(lanes) + 1) // len(lanes)
+    def _run(self, lanes: list[_Lane], pieces: np.ndarray, work: Callable[..., Any]) -> None:
+        taken = np.zeros(1, np.int64)
 
-        def share(first: int, last: int) -> None:
+        def share(first: int, last: int) -> int:
+            """Who comes late finds less to do."""
             self._cuda.runtime.setDevice(self._index)
-            for lane, a, b in zip(lanes[first:last], ends[first:], ends[first + 1 :], strict=False):
-                lane.send(source[a:b], target + int(a))
+            lane = lanes[first // parts.LEAST]
+            return int(work(pieces, taken, _PIECE, *lane.handles, self._calls))
 
-        in_parts(share, ends)
+        errors = parts.in_parts(share, len(lanes) * parts.LEAST)
+        current = self._cuda.get_current_stream()
         for lane in lanes:
             for copied in lane.copied:
                 current.wait_event(copied)
+        if any(errors):
+            raise self._cuda.driver.CUDADriverError(max(errors))
+
+
+def _pieces(sources: Sequence[int], targets: Sequence[int], sizes: Sequence[int]) -> np.ndarray:
+    """(pieces, 3) int64 array: from where, to where, how many bytes."""
+    of = zip(sources, targets, sizes, strict=True)
+    found = [(a + k, b + k, min(_PIECE, n - k)) for a, b, n in of for k in range(0, n, _PIECE)]
+    return np.array(found, np.int64).reshape(-1, 3)
+
+
+@jit
+def _send(pieces, taken, room, memory, stream, one, other, calls):
+    """Copy pieces that nobody has taken; all are read on return, and on their way."""
+    error, turn = np.int32(0), fetch_add(taken, 0, 1)
+    here, there, copied, next_copied = memory, memory + room, one, other
+    while turn < pieces.shape[0] and error == 0:
+        source, target, size = pieces[turn, 0], pieces[turn, 1], pieces[turn, 2]
+        error = status(calls.wait, (copied,))
+        call(calls.move, (here, source, size))
+        error = max(error, status(calls.up, (target, here, size, stream)))
+        error = max(error, status(calls.record, (copied, stream)))
+        here, there, copied, next_copied = there, here, next_copied, copied
+        turn = fetch_add(taken, 0, 1)
+    return error
+
+
+@jit
+def _fetch(pieces, taken, room, memory, stream, one, other, calls):
+    """Copy pieces that nobody has taken; all are there on return."""
+    error, turn, last = np.int32(0), fetch_add(taken, 0, 1), -1
+    here, there, copied, last_copied = memory, memory + room, one, other
+    while (turn < pieces.shape[0] or last >= 0) and error == 0:
+        if turn < pieces.shape[0]:
+            error = status(calls.down, (here, pieces[turn, 0], pieces[turn, 2], stream))
+            error = max(error, status(calls.record, (copied, stream)))
+        if last >= 0:
+            error = max(error, status(calls.wait, (last_copied,)))
+            call(calls.move, (pieces[last, 1], there, pieces[last, 2]))
+        last = turn if turn < pieces.shape[0] else -1
+        here, there, copied, last_copied = there, here, last_copied, copied
+        turn = fetch_add(taken, 0, 1)
+    return error

@@ -176,6 +176,7 @@ class GpuBackend:
         if before is None:  # before lists and places are waited for
             matrix.send()
             pattern.send()
+            self.entries.expect()
         own = self._allocated(pattern, matrix, dtype) if before is None else before.storage
         state = own.ready(self.pattern, matrix, tiny)(examination or matrix.examination)
         if before is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
@@ -40,20 +41,33 @@ class Entries:
         self._orders: WeakKeyDictionary[StoredOrder, _Gathered] = WeakKeyDictionary()
         self._moved: ReferenceType[Array] | None = None
 
+    def expect(self) -> None:
+        """Take memory for columns: they are copied there beside what is enqueued from now on."""
+        _ = self._later
+
+    @cached_property
+    def _later(self) -> Callable[[], list[Array]]:
+        of = self.symbolic
+        return self.device.later([of.indptr, of.indices, of.perm])
+
+    @cached_property
+    def _columns(self) -> list[Array]:
+        return self._later()
+
     @cached_property
     def pointer(self) -> Array:
         """(n + 1,) int64 device array: extents of columns."""
-        return self.device.upload(self.symbolic.indptr)
+        return self._columns[0]
 
     @cached_property
     def index(self) -> Array:
         """(nnz,) int32 device array: rows of entries."""
-        return self.device.upload(self.symbolic.indices)
+        return self._columns[1]
 
     @cached_property
     def perm(self) -> Array:
         """(n,) int32 device array, see `Symbolic`."""
-        return self.device.upload(self.symbolic.perm)
+        return self._columns[2]
 
     @cached_property
     def row_perm(self) -> Array:
@@ -147,8 +161,7 @@ class Entries:
         if found is None or values.dtype not in SCALARS:
             return None, None
         found.require(values)
-        quiet = "tasks" in vars(self.pattern)  # else lists of tasks are made meanwhile
-        there = self.device.upload(values, quiet=quiet)
+        there = self.device.upload(values)
         if is_sparse(A) and not self._is_pattern(A):  # while values are on their way
             return None, None
         return there, found

@@ -165,6 +165,12 @@ class Fronts:
             self._once[make] = make(self)
         return cast(Made, self._once[make])
 
+    def spent(self, make: Callable[[Fronts], Made]) -> Made:
+        """The same for the last time: it is not kept any longer."""
+        found = self.once(make)
+        self._once.pop(make, None)
+        return found
+
     @cached_property
     def arrays(self) -> dict[str, Array]:
         """Index arrays on the device, by the names of their fields in the struct."""

@@ -145,7 +145,8 @@ class Pattern(Fronts):
 def there(device: Device, lists: Untyped) -> Untyped:
     """The same lists, a dataclass or a dictionary, with arrays of a device."""
     fields = lists if isinstance(lists, dict) else vars(lists)
-    arrays = {x: device.upload(a) for x, a in fields.items() if isinstance(a, np.ndarray)}
+    here = {x: a for x, a in fields.items() if isinstance(a, np.ndarray)}
+    arrays = dict(zip(here, device.uploads([*here.values()]), strict=True))
     return arrays if isinstance(lists, dict) else replace(lists, **arrays)
 
 

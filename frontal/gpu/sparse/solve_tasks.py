@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -57,41 +58,70 @@ class SolveTasks:
 
 def solve_tasks(tree: Fronts, dtype: np.dtype) -> SolveTasks:
     """List the tasks of the solves for panels of this scalar type."""
-    plan, k, m = tree.plan, tree.k, tree.m
-    small, level = tree.once(_small_fronts)
-    segment = tree.segment
-    if segment is not None:
-        level = level + segment * (level.max(initial=0) + np.int32(1))
-    work = k * (k + m)
-    order = np.lexsort((-work, level))
-    whole, tiled = order[small[order]], order[~small[order]]
-    tiles = tree.tiles[tiled]
-    group = (np.cumsum(tiles) - tiles) // _GROUP
-    forward = _sorted(_list_forward(tiled, group, k, m, level), 1)
-    tiled = tiled[::-1]
-    tiles = tiles[::-1]
-    group = (np.cumsum(tiles) - tiles) // _GROUP
-    backward, partials = _list_backward(tiled, group, k, m, level, _PART)
-    backward = _sorted(backward, -1)
-    first, messages = _places_of_messages(tree, small)
-    pointer, slots = _messages(plan, first)
-    before = _between(tree, small)
+    plan, segment, sweeps = tree.plan, tree.segment, tree.spent(sweeps_of)
+    pointer, slots = _messages(plan, sweeps.first)
     swept = tree.layout(dtype).swept  # last, since it may be on its way
-    fronts = whole, *(x[:, 0].astype(np.int64) for x in (forward, backward))
-    ways = zip(fronts, (_WHOLE, forward, backward), strict=True)
-    own, up, down = (_described(tree, swept, before, *way) for way in ways)
+    ways = zip(sweeps.fronts, sweeps.tasks, strict=True)
+    own, up, down = (_described(tree, swept, sweeps.between, *way) for way in ways)
     return SolveTasks(
         own,
         up,
         down,
         pointer,
         slots,
-        int(before[-1]),
-        messages,
-        int(partials),
+        int(sweeps.between[-1]),
+        sweeps.messages,
+        sweeps.partials,
         _pivot_tiles(plan.start) if tree.method.pivots else None,
-        () if segment is None else tuple(_extents(segment, x) for x in fronts),
+        () if segment is None else tuple(_extents(segment, x) for x in sweeps.fronts),
     )
+
+
+class Sweeps(NamedTuple):
+    """What `SolveTasks` has of fronts alone, before their rows and places are known.
+
+    Attributes
+    ----------
+    fronts : three int arrays
+        Those of each task: of small fronts, and of both sweeps.
+    tasks : three (t, 9) arrays
+        See `_list_forward`, `_list_backward`; of small fronts there is nothing to be told.
+    first, between : arrays
+        Where the messages to each front begin, and its values between the sweeps.
+    messages, partials : int
+        See `SolveTasks`.
+    """
+
+    fronts: tuple[np.ndarray, ...]
+    tasks: tuple[np.ndarray, ...]
+    first: np.ndarray
+    between: np.ndarray
+    messages: int
+    partials: int
+
+
+def sweeps_of(tree: Fronts) -> Sweeps:
+    """List what both sweeps do, level by level."""
+    k, m, segment = tree.k, tree.m, tree.segment
+    small, level = tree.once(_small_fronts)
+    if segment is not None:
+        level = level + segment * (level.max(initial=0) + np.int32(1))
+    order = np.lexsort((-k * (k + m), level))
+    whole, tiled = order[small[order]], order[~small[order]]
+    forward = _sorted(_list_forward(tiled, _grouped(tree, tiled), k, m, level), 1)
+    tiled = tiled[::-1]
+    backward, partials = _list_backward(tiled, _grouped(tree, tiled), k, m, level, _PART)
+    backward = _sorted(backward, -1)
+    fronts = whole, *(x[:, 0].astype(np.int64) for x in (forward, backward))
+    first, messages = _places_of_messages(tree, small)
+    tasks = _WHOLE, forward, backward
+    return Sweeps(fronts, tasks, first, _between(tree, small), messages, int(partials))
+
+
+def _grouped(tree: Fronts, fronts: np.ndarray) -> np.ndarray:
+    """Numbers of the groups that take turns."""
+    tiles = tree.tiles[fronts]
+    return (np.cumsum(tiles) - tiles) // _GROUP
 
 
 def _extents(segment: np.ndarray, fronts: np.ndarray) -> np.ndarray:

@@ -50,18 +50,18 @@ class Tasks:
 
 def tile_tasks(tree: Fronts) -> Tasks:
     """List the tiles of all fronts that are not small, each after those that it needs."""
+    tasks, counts, left, sent = tree.spent(tiles_in_order)
+    return Tasks(len(tasks), tasks, *_entries_of_tasks(tree, tasks), counts, left, sent)
+
+
+def tiles_in_order(tree: Fronts) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """What `Tasks` has of fronts alone: its list, epoch_count, left and first_sent."""
     schedule = tree.schedule
     epoch = schedule.time - schedule.small_levels
     ends = np.append(0, np.cumsum(counted_tiles(tree)[schedule.tiled]))
-    tasks = _in_order(tree, ends, epoch)
-    begin, source, place = _entries_of_tasks(tree, tasks)
     counts = np.bincount(epoch[schedule.tiled], np.diff(ends), schedule.epochs)
-    return Tasks(
-        len(tasks),
-        *(tasks, begin, source, place, counts.astype(np.int32)),
-        left_of_diagonals(tree),
-        first_sent(tree).astype(np.int32),
-    )
+    left, sent = left_of_diagonals(tree), first_sent(tree)
+    return _in_order(tree, ends, epoch), counts.astype(np.int32), left, sent.astype(np.int32)
 
 
 def counted_tiles(tree: Fronts) -> np.ndarray:

@@ -1,94 +1,79 @@
 """Large arrays arrive whole and in the order of a stream; here by a fake CUDA."""
 
-import ctypes
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
-from frontal.gpu.runtime import staging
-from frontal.gpu.runtime.staging import LEAST, Staging
+from frontal import parts
+from frontal.gpu.runtime.staging import LEAST, Calls, Staging
+
+from ...emulation.copies import FakeCuda
 
 
-class Fake:
-    """As much of `cupy.cuda` as copies need; copies come late, when somebody waits for them."""
-
-    class CUDARuntimeError(Exception):
-        """As CuPy's."""
-
-    def __init__(self, memory=True):
-        self.memory, self.waited, self.devices = memory, [], set()
-        runtime = {"memcpyAsync": self._copy, "setDevice": self.devices.add}
-        self.runtime = SimpleNamespace(CUDARuntimeError=self.CUDARuntimeError, **runtime)
-        self.streams = []
-        self.current = self.Stream()
-
-    def PinnedMemory(self, size):
-        if not self.memory:
-            raise self.CUDARuntimeError
-        return ctypes.create_string_buffer(size)
-
-    def PinnedMemoryPointer(self, memory, first):
-        part = (ctypes.c_char * (len(memory) - first)).from_buffer(memory, first)
-        part.ptr = ctypes.addressof(part)
-        return part
-
-    def Stream(self, non_blocking=True):
-        stream = SimpleNamespace(ptr=len(self.streams), late=[])
-        stream.wait_event = lambda event: self.waited.append((stream.ptr, event.of))
-        self.streams.append(stream)
-        return stream
-
-    def Event(self, disable_timing=True):
-        event = SimpleNamespace(of=None, late=[])
-        event.record = lambda stream: vars(event).update(of=stream.ptr, late=stream.late)
-        event.synchronize = lambda: [event.late.pop(0)() for _ in list(event.late)]
-        return event
-
-    def get_current_stream(self):
-        return self.current
-
-    def _copy(self, target, source, size, kind, stream):
-        assert kind == 1
-        self.streams[stream].late.append(lambda: ctypes.memmove(target, source, size))
-
-    def finish(self):
-        for stream in self.streams:
-            for copy in stream.late:
-                copy()
-            stream.late.clear()
+def bytes_of(size):
+    return np.random.default_rng(size).integers(0, 256, size, np.uint8)
 
 
-@pytest.mark.parametrize("size", [LEAST, 3 * LEAST + 13, (21 << 20) + 1])
-def test_all_bytes_arrive_and_the_stream_waits_for_them(size):
-    cuda = Fake()
-    source = np.random.default_rng(0).integers(0, 256, size, np.uint8)
-    target = np.zeros_like(source)
-    copies = Staging(cuda, 3)
-    for _ in range(2):
-        assert copies.send(source, target.ctypes.data)
+def test_all_bytes_arrive_and_the_stream_waits_for_them():
+    cuda = FakeCuda()
+    copies = Staging(cuda, 3, cuda.calls)
+    for sizes in (LEAST,), (3 * LEAST + 13, 5), (1, (21 << 20) + 1, LEAST, 0), (40 << 20,):
+        sources = [bytes_of(size) for size in sizes]
+        targets = [np.zeros_like(source) for source in sources]
+        assert copies.send(sources, [target.ctypes.data for target in targets], cuda.free)
         cuda.finish()
-        np.testing.assert_array_equal(target, source)
-        source = source[::-1].copy()
-    others = range(1, 5)
-    assert {(0, other) for other in others} | {(other, 0) for other in others} <= {*cuda.waited}
+        for source, target in zip(sources, targets, strict=True):
+            np.testing.assert_array_equal(target, source)
+    own, *lanes = cuda.late
+    used = {*cuda.of.values()} - {own}
+    assert len(lanes) == 8
+    assert used
+    assert {(own, lane) for lane in used} | {(lane, own) for lane in lanes} <= {*cuda.waited}
     assert cuda.devices == {3}
 
 
+@pytest.mark.parametrize("size", [LEAST, 3 * LEAST + 13, (21 << 20) + 1])
+def test_all_bytes_come_back(size):
+    cuda = FakeCuda()
+    copies = Staging(cuda, 0, cuda.calls)
+    for source in bytes_of(size), bytes_of(size)[::-1].copy():
+        target = np.zeros_like(source)
+        assert copies.fetch(source.ctypes.data, target, cuda.free)
+        np.testing.assert_array_equal(target, source)
+    own, *lanes = cuda.late
+    assert {(lane, own) for lane in lanes} <= {*cuda.waited}
+
+
 def test_others_copy_meanwhile_as_the_driver_does(monkeypatch):
-    copies, found = Staging(Fake(), 0), []
+    cuda, found = FakeCuda(), []
+    copies = Staging(cuda, 0, cuda.calls)
     source, target = np.ones((2, LEAST // 8)), np.zeros((2, LEAST // 8))
 
-    def meanwhile(share, ends):
-        found.append(copies.send(source, target.ctypes.data))
+    def meanwhile(share, entries):
+        found.append(copies.send([source], [target.ctypes.data], cuda.free))
+        return [share(0, entries)]
 
-    monkeypatch.setattr(staging, "in_parts", meanwhile)
-    assert copies.send(source, target.ctypes.data)
+    monkeypatch.setattr(parts, "in_parts", meanwhile)
+    assert copies.send([source], [target.ctypes.data], cuda.free)
     assert found == [False]
 
 
-def test_without_memory_for_it_the_driver_copies():
+def test_without_memory_or_functions_for_it_the_driver_copies():
     source = np.ones(LEAST // 8)
-    copies = Staging(Fake(memory=False), 0)
-    assert not copies.send(source, source.ctypes.data)
-    assert not copies.send(source, source.ctypes.data)
+
+    def none():
+        raise OSError("no such library")
+
+    nothing = Staging(FakeCuda(memory=False), 0, lambda: Calls(0, 0, 0, 0, 0))
+    for copies in nothing, Staging(FakeCuda(), 0, none):
+        assert not copies.send([source], [source.ctypes.data], None)
+        assert not copies.fetch(source.ctypes.data, source, None)
+
+
+def test_errors_of_the_driver_are_raised():
+    cuda = FakeCuda(code=700)
+    source, target = np.ones((2, LEAST // 8))
+    copies = Staging(cuda, 0, cuda.calls)
+    with pytest.raises(RuntimeError, match="700"):
+        copies.send([source], [target.ctypes.data], cuda.free)
+    with pytest.raises(RuntimeError, match="700"):
+        copies.fetch(target.ctypes.data, source, cuda.free)

@@ -77,3 +77,15 @@ def test_errors_of_the_driver_are_raised():
         copies.send([source], [target.ctypes.data], cuda.free)
     with pytest.raises(RuntimeError, match="700"):
         copies.fetch(target.ctypes.data, source, cuda.free)
+
+
+def test_arrays_of_any_size_go_to_a_device_and_come_back(device):
+    sizes = 0, 7, LEAST - 1, LEAST, 5 * LEAST + 3
+    arrays = [bytes_of(size) for size in sizes] + [np.asfortranarray(np.eye(700))]
+    before = device.later(arrays)
+    for there in device.uploads(arrays), before():
+        for array, copy in zip(arrays, there, strict=True):
+            assert copy.shape == array.shape
+            if copy.size:
+                copy *= 2  # on the current stream, which waits for copies, and is waited for
+            np.testing.assert_array_equal(device.download(copy), 2 * array)

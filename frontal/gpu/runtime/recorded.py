@@ -218,8 +218,9 @@ class Recorded:
         keep: Sequence[Value],
     ) -> None:
         self._device, self._keep, self._lock = device, keep, Lock()
-        self._results = [r._replace(block=r.block - inputs) for r in results]
-        self._take(blocks, [r.block for r in self._results])
+        results = [r._replace(block=r.block - inputs) for r in results]
+        self._take(blocks, [r.block for r in results])
+        self._results = [(self._places[r.block][0], r[1:]) for r in results]
         starts, self._packed, self._tables = _pack([x.arguments for x in launches])
         self._words = memoryview(self._packed).cast("B").cast("Q")
         self._holes = []
@@ -256,8 +257,7 @@ class Recorded:
         """Enqueue it all on the current stream; the results, in memory of their own."""
         device = self._device
         taken = [device.take(size) for size in self._sizes]
-        addresses = [device.pointer(x) for x in inputs]
-        addresses += [device.address(x) for x in taken]
+        addresses = [*device.pointers(inputs), *map(device.address, taken)]
         for memory, first, size in self._cleared:
             device.zero(taken[memory], first, size)
         stream, words = device.stream(), self._words
@@ -266,13 +266,8 @@ class Recorded:
                 words[place] = addresses[block] + offset
             for launch in self._launches:
                 launch(stream)
-        places, view = self._places, device.view
-        return tuple(
-            [
-                view(taken[places[r.block][0]], r.offset, r.shape, r.dtype, r.strides)
-                for r in self._results
-            ]
-        )
+        view = device.view
+        return tuple([view(taken[memory], *about) for memory, about in self._results])
 
 
 class _Memory:

@@ -133,7 +133,7 @@ def test_refusals_are_the_same_the_third_time(gpu):
         with pytest.raises(ValueError, match="trans must be"):
             batched.solve_triangular(a, b, trans=[])
         with pytest.raises(ValueError, match="pass both as lists"):
-            batched.solve_triangular(a, [1, 2])
+            batched.solve_triangular(a, [b[0], b[1]])
         with pytest.raises(ValueError, match="should be square"):
             batched.cholesky(gpu.put(np.ones((2, 3, 4))))
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from frontal.gpu.dense import again, batched, batched_products, batched_solve, lists
+from frontal.gpu.dense import (
+    again,
+    batched,
+    batched_lstsq,
+    batched_products,
+    batched_solve,
+    batched_svd,
+)
 from frontal.gpu.dense.lists import Batch
 
 from .batched_tools import Gpu, numbers
@@ -20,7 +27,6 @@ SIZES = {
 @pytest.fixture
 def gpu(device, monkeypatch):
     monkeypatch.setattr(again, "_known", {})
-    monkeypatch.setattr(lists, "device_of", lambda array=None: device)
     return Gpu(device, monkeypatch)
 
 
@@ -41,6 +47,7 @@ def calls(given):
     definite, others, right, vectors = given
     factors, piv = batched.lu_factor(others)
     c = batched.cholesky(definite)
+    y = batched_products.gemv(1.0, definite, vectors)
     return {
         "cholesky": lambda: batched.cholesky(definite, check=False),
         "lower": lambda: batched.cholesky(definite, lower=True, check=False),
@@ -56,6 +63,16 @@ def calls(given):
         "product": lambda: (batched_products.gemm(2.0, others, definite, trans_b=2),),
         "herk": lambda: (batched_products.herk(1.0, others, lower=True),),
         "gemv": lambda: (batched_products.gemv(1.0, others, vectors),),
+        "sum": lambda: (batched_products.gemm(2.0, others, definite, 0.5, c),),
+        "update": lambda: (batched_products.herk(1.0, others, 2.0, definite),),
+        "residual": lambda: (batched_products.gemv(-1.0, others, vectors, 1.0, y),),
+        "qr": lambda: batched_svd.qr(right),
+        "svd": lambda: batched_svd.svd(right, check=False),
+        "thin": lambda: batched_svd.svd(right, False, check=False),
+        "values": lambda: batched_svd.svdvals(right, check=False),
+        "bidiagonal": lambda: batched_svd.bidiagonalize(right, check=False),
+        "pinv": lambda: batched_lstsq.pinv(right, return_rank=True, check=False),
+        "lstsq": lambda: batched_lstsq.lstsq(right, vectors, check=False),
     }
 
 
@@ -162,17 +179,28 @@ def test_what_is_no_batch(gpu):
             batched.lu_solve((two, Batch([gpu.put(np.ones(2))] * 2)), two)
 
 
-def test_overwriting_is_permitted_not_promised(gpu):
-    a = [gpu.put(4 * np.eye(n), "F") for n in (3, 40)]
-    c = batched.cholesky(Batch(a), overwrite_a=True)
-    assert isinstance(c, Batch)
-    for x in c:
-        np.testing.assert_allclose(gpu.get(x), 2 * np.eye(len(x)))
+@pytest.mark.parametrize("kind", [list, Batch])
+def test_what_may_be_overwritten_is_given_back(gpu, kind):
+    """Where columns are contiguous, as in the documentation: no array is made."""
+    sizes = (3, 1, 40)
+    for _ in range(3):
+        a = [gpu.put(4 * np.eye(n), "F") for n in sizes]
+        b = [gpu.put(np.ones(n)) for n in sizes]
+        c = batched.cholesky(kind(a), overwrite_a=True)
+        x = batched.cho_solve((c, False), kind(b), overwrite_b=True)
+        assert {type(c), type(x)} == {kind}
+        assert all(y is z for y, z in zip([*c, *x], [*a, *b], strict=True))
+        for y, z in zip(a, b, strict=True):
+            np.testing.assert_allclose(gpu.get(y), 2 * np.eye(len(y)))
+            np.testing.assert_allclose(gpu.get(z), 0.25)
+    by_rows = [gpu.put(4 * np.eye(n) + np.triu(np.ones((n, n)), 1), "C") for n in sizes]
+    c = batched.cholesky(kind(by_rows), overwrite_a=True)
+    assert not any(y is z for y, z in zip(c, by_rows, strict=True))
+    with pytest.raises(ValueError, match="matrices 0 and 1 share memory"):
+        batched.inv(kind([a[2], a[2]]), overwrite_a=True)
 
 
 def test_decompositions_take_a_batch_as_a_list(gpu):
-    from frontal.gpu.dense import batched_lstsq, batched_svd
-
     host = [numbers((n, n), "f8", n) + 2 * np.eye(n) for n in (2, 5, 17)]
     a = Batch([gpu.put(x) for x in host])
     for s, x in zip(batched_svd.svdvals(a), host, strict=True):

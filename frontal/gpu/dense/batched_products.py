@@ -19,7 +19,7 @@ from .arguments import (
     require_sizes,
     transposition,
 )
-from .lists import Held
+from .lists import Held, transposed
 from .overlap import refuse_alias
 
 
@@ -50,6 +50,7 @@ def gemm(
     Returns
     -------
     c : as ``a``
+        With contiguous rows where op(A) and op(B) have them, and no ``c`` was given.
 
     Raises
     ------
@@ -85,6 +86,10 @@ def _gemm(
     m, k = _sizes(left, ta)
     inner, n = _sizes(right, tb)
     require_sizes("b", inner, k, "rows in op(b)", "columns of op(a)")
+    if c is None and ta == tb == "T":  # of rows: Cᵀ = BᵀAᵀ is one of columns, which is faster
+        out = _result("c", None, left, n, m, beta, overwrite)
+        blas3.gemm("N", "N", alpha, right.batch, left.batch, 0.0, out.batch, stacked=True)
+        return (transposed(out.arrays),)
     out = _result("c", c, left, m, n, beta, overwrite)
     if overwrite and c is not None:
         refuse_alias("c", out.batch, {"a": left.batch, "b": right.batch})

@@ -71,6 +71,25 @@ def test_cholesky_of_every_kernel_elsewhere(device, variant, turned, uplo):
         close(device.download(x), scipy.linalg.cholesky(y, lower=uplo == "L"))
 
 
+@pytest.mark.parametrize("kind", ["matrix", "stack", "list"])
+@pytest.mark.parametrize("order", "CF")
+def test_products_lie_as_what_is_multiplied(gpu, kind, order):
+    """Rows give rows, columns columns, the first time and when launches are known."""
+    a, b = (matrices(kind, np.complex128, columns=n, seed=n) for n in (5, 9))
+    tall, wide = (put(gpu, x, order) for x in (a, turned(b)))
+    for _ in range(3):
+        found = batched.gemm(1.0, turned(tall), turned(wide))  # by their transposes: the other way
+        for x, y, z in each(found, a, b):
+            close(gpu.get(x), y.T @ z)
+            if min(x.shape) > 1:
+                assert x.flags.f_contiguous == (order == "C")
+                assert x.flags.c_contiguous == (order == "F")
+
+
+def turned(x):
+    return [y.T for y in x] if isinstance(x, list) else x.swapaxes(-1, -2)
+
+
 @pytest.mark.parametrize("order", "CF")
 def test_overwriting_clears_too(gpu, order):
     a = stack(40, np.float64)

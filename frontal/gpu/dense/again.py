@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..runtime.array import Array
 from ..runtime.device import Device
-from ..runtime.recorded import Recorded, Recorder
+from ..runtime.recorded import Recorded, Recorder, apart
 from .lists import Batch, Form, Held, device_for
 
 _MOST = 512  # shapes that are known
@@ -64,14 +64,17 @@ def _again(
     options: tuple,
     overwrite: int,
 ) -> tuple:
-    if overwrite or (arrays[0].ndim != 3 and type(arrays[0]) is not Batch):
+    listed = type(arrays[0]) is Batch
+    if overwrite if listed else arrays[0].ndim != 3:  # addresses of lists are to be looked at
         return work(device, *arrays, *options, overwrite)
-    key = (device, work, options, *map(_form, arrays))
+    key = (device, work, options, overwrite, *map(_form, arrays))
     try:
         known = _known.get(key)
     except TypeError:  # an option that is none
         return work(device, *arrays, *options, overwrite)
     inputs = [x.pointers if type(x) is Batch else x for x in arrays if x is not None]
+    if overwrite and not apart(device, inputs):
+        return work(device, *arrays, *options, overwrite)
     if isinstance(known, _Call):
         return known(device, inputs)
     if known is None:
@@ -83,7 +86,7 @@ def _again(
     recorder = Recorder(device, inputs)
     try:
         results = work(recorder, *arrays, *options, overwrite)
-        _known[key] = _Call.of(recorder, results) or False
+        _known[key] = _Call.of(recorder, inputs, results) or False
     finally:
         recorder.forget()
     for x in results:
@@ -93,32 +96,49 @@ def _again(
 
 
 class _Call(NamedTuple):
-    """A call that was noted: its launches, and the forms of results if any is a `Batch`."""
+    """A call that was noted: its launches, and what its results are.
+
+    Attributes
+    ----------
+    recorded : Recorded
+    results : tuple
+        The form of a `Batch`, the number of an input that is overwritten, or None for an array;
+        empty where all are arrays.
+    """
 
     recorded: Recorded
-    forms: tuple[Form | None, ...]
+    results: tuple[Form | int | None, ...]
 
     @classmethod
-    def of(cls, recorder: Recorder, results: tuple) -> _Call | None:
+    def of(cls, recorder: Recorder, inputs: list[Array], results: tuple) -> _Call | None:
         """Note what a call returns; None where not all of the call was noted."""
         arrays: list[Array] = []
+        kinds: list[Form | int | None] = []
+        begins = [recorder.pointer(x) for x in inputs]
         for x in results:
-            arrays += x.memory if isinstance(x, Batch) else [x]
+            if isinstance(x, Batch):
+                arrays += x.memory
+                kinds.append(x.form)
+            elif recorder.pointer(x) in begins:
+                kinds.append(begins.index(recorder.pointer(x)))
+            else:
+                arrays.append(x)
+                kinds.append(None)
         recorded = recorder.recorded(arrays)
-        forms = tuple(x.form if isinstance(x, Batch) else None for x in results)
-        return None if recorded is None else cls(recorded, forms if any(forms) else ())
+        special = any(kind is not None for kind in kinds)
+        return None if recorded is None else cls(recorded, tuple(kinds) if special else ())
 
     def __call__(self, device: Device, inputs: list[Array]) -> tuple:
         arrays = self.recorded(inputs)
-        if not self.forms:
+        if not self.results:
             return arrays
-        made = iter(arrays)
-        return tuple(
-            [
-                next(made) if form is None else Batch.at(form, device, next(made), next(made))
-                for form in self.forms
-            ]
-        )
+        made, found = iter(arrays), []
+        for kind in self.results:
+            if isinstance(kind, Form):
+                found.append(Batch.at(kind, device, next(made), next(made)))
+            else:
+                found.append(next(made) if kind is None else inputs[kind])
+        return tuple(found)
 
 
 def _form(array: Held | None) -> object:

@@ -6,7 +6,7 @@ back the same kind, with contiguous columns where nothing else is said. Subnorma
 are flushed to zero, but for QR and SVD.
 
 The first two calls with stacks of a shape, memory order and type, or with lists of such, take
-longer than those that come after: these launch what was launched then, as long as nothing is to be
+longer than those that come after: these launch what was launched then, but for lists that are to be
 overwritten. A `Batch` in the place of a list spares them to look at each array, too.
 
 Work is queued on CuPy's current stream. Only ``check=True`` waits for it: then matrices that have

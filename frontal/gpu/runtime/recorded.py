@@ -89,16 +89,13 @@ class Recorder:
             device.index,
         )
         self.xp = _Memory(self, device)
-        self._whole = True
         self._blocks = [_Block(*_extent(device.pointer(x), x)) for x in inputs]
         self._launches: list[_Launch] = []
         self._holes: list[_Hole] = []
         self._keep: list[Value] = []
         self._staying: list[tuple[int, int]] = []  # where structs may point, beside blocks
         self._inputs = len(inputs)
-        ends = sorted((b.begin, b.end) for b in self._blocks)
-        apart = all(x[1] <= y[0] for x, y in pairwise(ends))
-        self._whole = apart and all(x.size for x in inputs)
+        self._whole = apart(device, inputs) and all(x.size for x in inputs)
 
     def __hash__(self) -> int:
         return hash(self._device)
@@ -321,6 +318,12 @@ class _Library:
         addresses = [ctypes.c_uint64.from_address(place) for place in places]
         function = self._function
         return lambda stream: function(*[x.value for x in addresses])
+
+
+def apart(device: Device, arrays: Sequence[Array]) -> bool:
+    """Whether no array begins before another ends."""
+    ends = sorted(map(_extent, device.pointers(arrays), arrays))
+    return all(x[1] <= y[0] for x, y in pairwise(ends))
 
 
 def _array(argument: Value) -> Array:

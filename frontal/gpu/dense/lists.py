@@ -332,7 +332,7 @@ def _looked_at(name: str, arrays: list[Array], device: Device) -> tuple[Form, np
     return form, np.array(device.pointers(arrays), np.uint64)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=8)
 def _form(
     dtype: np.dtype, shapes: tuple[tuple[int, ...], ...], strides: tuple[tuple[int, ...], ...]
 ) -> Form:

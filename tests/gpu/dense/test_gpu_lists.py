@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import frontal
 from frontal.gpu.dense import (
     again,
     batched,
@@ -17,6 +21,7 @@ from frontal.gpu.dense.lists import Batch
 
 from .batched_tools import Gpu, numbers
 
+PACKAGE = Path(frontal.__file__).parent
 SIZES = {
     "small": (5, 1, 0, 33, 12),
     "tiny": (8, 3, 8, 20, 1),
@@ -119,6 +124,34 @@ def test_a_batch_gives_what_each_gives_alone(gpu, sizes, dtype, order):
     noted = [x for x in again._known.values() if x is not True]
     assert len(noted) > 10
     assert {type(x) for x in noted} == {again._Call}
+
+
+def test_no_function_of_python_is_called_for_each_matrix(gpu):
+    """A list costs what CuPy takes to tell of its arrays and to make others, and no more."""
+    found: list[dict[str, int]] = []
+    for times in (1, 7):
+        given = put(gpu, inputs((5, 1, 9) * times, "f8", 4), "F")
+        found.append({name: python_calls(call) for name, call in calls(given).items()})
+    assert found[0] == found[1]
+    assert max(found[0].values()) < 100
+
+
+def python_calls(call):
+    """Functions of the package that a call which came before calls, and resumed generators."""
+    for _ in range(2):
+        call()
+    names = []
+
+    def note(frame, event, _):
+        if event == "call" and str(PACKAGE) in frame.f_code.co_filename:
+            names.append(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return len(names)
 
 
 def test_solutions_by_numpy(gpu):

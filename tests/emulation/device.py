@@ -177,6 +177,13 @@ class EmulatedDevice:
         """Return an array that begins at byte ``first`` of memory that was taken."""
         return np.ndarray(shape, dtype, memory, first, strides)
 
+    def views(
+        self, memory: Any, firsts: Any, shapes: Any, dtype: Any, order: Any
+    ) -> list[np.ndarray]:
+        """Return contiguous arrays that begin at some bytes of memory."""
+        places = zip(shapes, firsts, strict=True)
+        return [np.ndarray(shape, dtype, memory, first, None, order) for shape, first in places]
+
     def stream(self) -> int:
         """There is one stream."""
         return 0

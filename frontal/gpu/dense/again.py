@@ -6,14 +6,13 @@ second time, and launched from these notes from then on: some ten microseconds o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ..runtime.array import Array
 from ..runtime.device import Device
-from ..runtime.recorded import Recorded, Recorder
-from .arguments import device_for
-from .lists import Batch, Form, described
+from ..runtime.recorded import Recorded, Recorder, apart
+from .lists import Batch, Form, Held, device_for
 
 _MOST = 512  # shapes that are known
 _known: dict[tuple, _Call | bool] = {}  # True: came once; False: cannot be noted
@@ -21,11 +20,10 @@ _known: dict[tuple, _Call | bool] = {}  # True: came once; False: cannot be note
 
 def again(
     work: Callable[..., tuple],
-    name: str,
+    names: Sequence[str],
     arrays: tuple,
     options: tuple,
     overwrite: int = False,
-    lists: bool = True,
 ) -> tuple:
     """Return ``work(device, *arrays, *options, overwrite)``, quickly for shapes seen before.
 
@@ -34,54 +32,49 @@ def again(
     Parameters
     ----------
     work : callable
-        Returns arrays. What it does to stacks and lists depends on their shapes, strides and types
-        alone, but for ``overwrite``.
-    name : str
-        What users call the first of the arrays.
-    arrays : tuple of matrices
+        Returns arrays. What it does depends on the shapes, strides and types of the arrays alone,
+        but for ``overwrite``.
+    names : sequence of str
+        What users call the arrays.
+    arrays : tuple of matrices, or None for what is not given
     options : tuple
         Hashable, or ``work`` says what is wrong with them.
     overwrite : bool or int
         Whether, or which, an input may become the result.
-    lists : bool
-        Whether ``work`` takes a `Batch`; else lists come as they are, each time as the first time.
     """
-    device = device_for(arrays[0], name)
-    plain = not any(isinstance(x, Batch) for x in arrays)
-    given = _given(arrays, device, lists and not overwrite)
+    device = device_for(arrays[0], names[0])
+    kind = device.xp.ndarray
+    if {*map(type, arrays)} <= {kind, type(None)}:
+        return _again(device, work, arrays, options, overwrite)
+    fit = kind, Batch, type(None)
+    given = [
+        x if isinstance(x, fit) else Batch.given(name, x, device)
+        for name, x in zip(names, arrays, strict=True)
+    ]
     results = _again(device, work, given, options, overwrite)
-    if plain:
-        return tuple(list(x) if isinstance(x, Batch) else x for x in results)
-    return tuple(Batch(x) if isinstance(x, list) else x for x in results)
-
-
-def _given(arrays: tuple, device: Device, together: bool) -> tuple:
-    """Lists as `Batch` if they may be and are as they should be, else as lists."""
-    if not any(isinstance(x, (list, tuple, Batch)) for x in arrays):
-        return arrays
-    if together:
-        found = [described(x, device) if isinstance(x, (list, tuple)) else x for x in arrays]
-        if all(x is not None for x in found):
-            return tuple(found)
-    return tuple(list(x) if isinstance(x, Batch) else x for x in arrays)
+    if any(isinstance(x, Batch) for x in arrays):
+        return results
+    return tuple([list(x) if isinstance(x, Batch) else x for x in results])
 
 
 def _again(
     device: Device,
     work: Callable[..., tuple],
-    arrays: tuple,
+    arrays: Sequence,
     options: tuple,
     overwrite: int,
 ) -> tuple:
-    first = arrays[0]
-    if overwrite or (getattr(first, "ndim", 0) != 3 and not isinstance(first, Batch)):
+    listed = type(arrays[0]) is Batch
+    if overwrite if listed else arrays[0].ndim != 3:  # addresses of lists are to be looked at
         return work(device, *arrays, *options, overwrite)
+    key = (device, work, options, overwrite, *map(_form, arrays))
     try:
-        key = (device, work, options, *[_form(x, device.xp.ndarray) for x in arrays])
         known = _known.get(key)
-    except TypeError:  # not an array, or an option that is none
+    except TypeError:  # an option that is none
         return work(device, *arrays, *options, overwrite)
-    inputs = [x.pointers if isinstance(x, Batch) else x for x in arrays]
+    inputs = [x.pointers if type(x) is Batch else x for x in arrays if x is not None]
+    if overwrite and not apart(device, inputs):
+        return work(device, *arrays, *options, overwrite)
     if isinstance(known, _Call):
         return known(device, inputs)
     if known is None:
@@ -93,7 +86,7 @@ def _again(
     recorder = Recorder(device, inputs)
     try:
         results = work(recorder, *arrays, *options, overwrite)
-        _known[key] = _Call.of(recorder, results) or False
+        _known[key] = _Call.of(recorder, inputs, results) or False
     finally:
         recorder.forget()
     for x in results:
@@ -103,36 +96,53 @@ def _again(
 
 
 class _Call(NamedTuple):
-    """A call that was noted: its launches, and of each result its form if it is a `Batch`."""
+    """A call that was noted: its launches, and what its results are.
+
+    Attributes
+    ----------
+    recorded : Recorded
+    results : tuple
+        The form of a `Batch`, the number of an input that is overwritten, or None for an array;
+        empty where all are arrays.
+    """
 
     recorded: Recorded
-    forms: tuple[Form | None, ...]
+    results: tuple[Form | int | None, ...]
 
     @classmethod
-    def of(cls, recorder: Recorder, results: tuple) -> _Call | None:
+    def of(cls, recorder: Recorder, inputs: list[Array], results: tuple) -> _Call | None:
         """Note what a call returns; None where not all of the call was noted."""
         arrays: list[Array] = []
+        kinds: list[Form | int | None] = []
+        begins = [recorder.pointer(x) for x in inputs]
         for x in results:
-            arrays += x.memory if isinstance(x, Batch) else [x]
+            if isinstance(x, Batch):
+                arrays += x.memory
+                kinds.append(x.form)
+            elif recorder.pointer(x) in begins:
+                kinds.append(begins.index(recorder.pointer(x)))
+            else:
+                arrays.append(x)
+                kinds.append(None)
         recorded = recorder.recorded(arrays)
-        forms = tuple(x.form if isinstance(x, Batch) else None for x in results)
-        return None if recorded is None else cls(recorded, forms)
+        special = any(kind is not None for kind in kinds)
+        return None if recorded is None else cls(recorded, tuple(kinds) if special else ())
 
     def __call__(self, device: Device, inputs: list[Array]) -> tuple:
-        made = iter(self.recorded(inputs))
-        return tuple(
-            [
-                next(made) if form is None else Batch.at(form, device, next(made), next(made))
-                for form in self.forms
-            ]
-        )
+        arrays = self.recorded(inputs)
+        if not self.results:
+            return arrays
+        made, found = iter(arrays), []
+        for kind in self.results:
+            if isinstance(kind, Form):
+                found.append(Batch.at(kind, device, next(made), next(made)))
+            else:
+                found.append(next(made) if kind is None else inputs[kind])
+        return tuple(found)
 
 
-def _form(array: Array | Batch, kind: type) -> tuple | Form:
+def _form(array: Held | None) -> object:
     """All that a call's launches depend on."""
-    if isinstance(array, Batch):
-        return array.form
-    if not isinstance(array, kind):
-        raise TypeError
-    index = getattr(getattr(array, "data", None), "device_id", None)  # CuPy's Device has no hash
-    return array.shape, array.strides, array.dtype, index
+    if array is None:
+        return None
+    return array.form if type(array) is Batch else (array.shape, array.strides, array.dtype)

@@ -2,11 +2,11 @@
 
 Every routine takes one matrix (2-D), a stack of one size (3-D) or a list of matrices of different
 sizes, as CuPy arrays of float32, float64, complex64 or complex128 in any memory order, and gives
-back the same kind, with contiguous columns. Subnormal float32 numbers are flushed to zero, but for
-QR and SVD.
+back the same kind, with contiguous columns where nothing else is said. Subnormal float32 numbers
+are flushed to zero, but for QR and SVD.
 
 The first two calls with stacks of a shape, memory order and type, or with lists of such, take
-longer than those that come after: these launch what was launched then, as long as nothing is to be
+longer than those that come after: these launch what was launched then, but for lists that are to be
 overwritten. A `Batch` in the place of a list spares them to look at each array, too.
 
 Work is queued on CuPy's current stream. Only ``check=True`` waits for it: then matrices that have
@@ -42,6 +42,7 @@ from .arguments import (
     transposition,
 )
 from .batched_products import gemm, gemv, herk
+from .lists import Held
 from .operands import Batch, Given, Matrices
 from .outcome import outcome
 from .overlap import refuse_alias
@@ -100,13 +101,11 @@ def cholesky(
            [[3., 0.],
             [1., 1.]]])
     """
-    c, info = again(run_cholesky, "a", (a,), (lower,), overwrite_a)
+    c, info = again(run_cholesky, ("a",), (a,), (lower,), overwrite_a)
     return _checked("cholesky", c, info, check)
 
 
-def run_cholesky(
-    device: Device, a: Matrices, lower: bool, overwrite: bool
-) -> tuple[Matrices, Array]:
+def run_cholesky(device: Device, a: Held, lower: bool, overwrite: bool) -> tuple[Held, Array]:
     """Queue `cholesky` on a device: the factors, and info."""
     held, turned = source("a", a, device)
     require_square("a", held)
@@ -141,11 +140,11 @@ def cho_solve(c_and_lower: tuple[M, bool], b: M, overwrite_b: bool = False) -> M
     array([1., 2.])
     """
     c, lower = c_and_lower
-    (x,) = again(run_cho_solve, "c", (c, b), (lower,), overwrite_b)
+    (x,) = again(run_cho_solve, ("c", "b"), (c, b), (lower,), overwrite_b)
     return x
 
 
-def run_cho_solve(device: Device, c: Matrices, b: M, lower: bool, overwrite: bool) -> tuple[M]:
+def run_cho_solve(device: Device, c: Held, b: Held, lower: bool, overwrite: bool) -> tuple[Held]:
     """Queue `cho_solve` on a device."""
     factor, right = _solve_inputs(device, c, b, overwrite, "c")
     chol.potrs(factor.batch, right.batch, uplo="L" if lower else "U")
@@ -188,17 +187,17 @@ def lu_factor(a: Matrices, overwrite_a: bool = False, check: bool = True) -> Any
     >>> piv
     [array([1, 1], dtype=int32), array([0], dtype=int32)]
     """
-    factors, piv, info = again(run_lu_factor, "a", (a,), (), overwrite_a)
+    factors, piv, info = again(run_lu_factor, ("a",), (a,), (), overwrite_a)
     return _checked("lu_factor", (factors, piv), info, check)
 
 
-def run_lu_factor(device: Device, a: Matrices, overwrite: bool) -> tuple[Matrices, Matrices, Array]:
+def run_lu_factor(device: Device, a: Held, overwrite: bool) -> tuple[Held, Held, Array]:
     """Queue `lu_factor` on a device: the factors, their pivots, and info."""
     held, given = _lu_input(device, a, overwrite, lu.reads_elsewhere)
     info = device.xp.empty(held.batch.count, np.int32)
     pivots = Pivots.empty(held)
     lu.getrf(held.batch, pivots.batch, info, given=given, first=0)
-    return held.result(), pivots.result(held), info
+    return held.result(), pivots.arrays, info
 
 
 def lu_solve(lu_and_piv: tuple[M, M], b: M, trans: int | str = 0, overwrite_b: bool = False) -> M:
@@ -228,13 +227,13 @@ def lu_solve(lu_and_piv: tuple[M, M], b: M, trans: int | str = 0, overwrite_b: b
     [array([1., 1.]), array([0.5])]
     """
     factors, piv = lu_and_piv
-    (x,) = again(run_lu_solve, "lu", (factors, piv, b), (trans,), overwrite_b)
+    (x,) = again(run_lu_solve, ("lu", "piv", "b"), (factors, piv, b), (trans,), overwrite_b)
     return x
 
 
 def run_lu_solve(
-    device: Device, factors: Matrices, piv: Matrices, b: M, trans: int | str, overwrite: bool
-) -> tuple[M]:
+    device: Device, factors: Held, piv: Held, b: Held, trans: int | str, overwrite: bool
+) -> tuple[Held]:
     """Queue `lu_solve` on a device."""
     factor, right = _solve_inputs(device, factors, b, overwrite, "lu")
     pivots = Pivots.given(factor, piv)
@@ -272,11 +271,11 @@ def inv(a: Matrices, overwrite_a: bool = False, check: bool = True) -> Any:
     array([[0.5 , 0.  ],
            [0.  , 0.25]])
     """
-    inverses, info = again(_inv, "a", (a,), (), overwrite_a)
+    inverses, info = again(_inv, ("a",), (a,), (), overwrite_a)
     return _checked("inv", inverses, info, check)
 
 
-def _inv(device: Device, a: Matrices, overwrite: bool) -> tuple[Matrices, Array]:
+def _inv(device: Device, a: Held, overwrite: bool) -> tuple[Held, Array]:
     held, given = _lu_input(device, a, overwrite, lu.inverts_elsewhere)
     require_square("a", held)
     info = device.xp.empty(held.batch.count, np.int32)
@@ -324,13 +323,13 @@ def solve_triangular(
     array([1., 2.])
     """
     options = trans, bool(lower), bool(unit_diagonal)
-    (x,) = again(_solve_triangular, "a", (a, b), options, overwrite_b)
+    (x,) = again(_solve_triangular, ("a", "b"), (a, b), options, overwrite_b)
     return x
 
 
 def _solve_triangular(
-    device: Device, a: M, b: M, trans: int | str, lower: bool, unit: bool, overwrite: bool
-) -> tuple[M]:
+    device: Device, a: Held, b: Held, trans: int | str, lower: bool, unit: bool, overwrite: bool
+) -> tuple[Held]:
     wanted = transposition(trans)
     triangle, op = factor_of_product("a", a, device, wanted)
     given = None
@@ -352,7 +351,7 @@ def _solve_triangular(
 
 
 def _lu_input(
-    device: Device, a: Matrices, overwrite: bool, elsewhere: Callable[[Batch], bool]
+    device: Device, a: Held, overwrite: bool, elsewhere: Callable[[Batch], bool]
 ) -> tuple[Argument, Given | None]:
     """Where the factors or inverses go, and where the matrices are, unless that is the same."""
     held, turned = source("a", a, device)
@@ -363,14 +362,14 @@ def _lu_input(
 
 
 def _solve_inputs(
-    device: Device, a: Matrices, b: Matrices, overwrite: bool, name: str
+    device: Device, a: Held, b: Held, overwrite: bool, name: str
 ) -> tuple[Argument, Argument]:
     """The factors and the right-hand sides, which become the solutions."""
     factor = argument(name, a, device)
     return factor, _right_hand_sides(factor, b, overwrite, name)
 
 
-def _right_hand_sides(factor: Argument, b: Matrices, overwrite: bool, name: str) -> Argument:
+def _right_hand_sides(factor: Argument, b: Held, overwrite: bool, name: str) -> Argument:
     """The right-hand sides for factors called ``name``, which must be square."""
     device = factor.batch.device
     require_square(name, factor)

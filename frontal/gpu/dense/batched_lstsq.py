@@ -9,14 +9,14 @@ import numpy as np
 from ..runtime.array import Array
 from ..runtime.device import Device
 from .again import again
-from .arguments import Argument, argument, device_for, require_sizes
+from .arguments import argument, require_sizes
 from .blas3 import gemm
-from .copies import empty
-from .decompose import Decomposition, decompose
+from .decompose import Decomposition, Sides, decompose
 from .geqrf import divide
-from .operands import Batch, Matrices
+from .lists import Held, device_for
+from .operands import Matrices
 from .outcome import outcome
-from .workspace import indexed, real_type, workspace
+from .workspace import workspace
 
 
 def pinv(
@@ -56,16 +56,16 @@ def pinv(
     array([[0.5, 0. ],
            [0. , 0. ]])
     """
-    out, rank, info = again(_pinv, "a", (a,), (rtol,), lists=False)
+    out, rank, info = again(_pinv, ("a",), (a,), (rtol,))
     return outcome("svd", device_for(a), (out, rank) if return_rank else out, info, check)
 
 
-def _pinv(device: Device, a: Matrices, rtol: float | None, overwrite: int) -> tuple:
-    found, left, right, rank = _divided(device, a, rtol)
-    sizes = _sizes(found)
-    out = empty(found.kind, sizes[1], sizes[0], left.count, left.dtype, found.device)
-    gemm("N", "C", 1.0, right, left, 0.0, Batch.of(found.device, out))
-    return out, rank, found.info
+def _pinv(device: Device, a: Held, rtol: float | None, overwrite: int) -> tuple:
+    found, sides, rank = _divided(device, a, rtol)
+    left, right = sides.left, sides.right
+    out = left.new(right.sizes[0], left.sizes[0])
+    gemm("N", "C", 1.0, right.batch, left.batch, 0.0, out.batch)
+    return out.arrays, rank, found.info
 
 
 def lstsq(a: Matrices, b: Matrices, cond: float | None = None, check: bool = True) -> Any:
@@ -109,40 +109,27 @@ def lstsq(a: Matrices, b: Matrices, cond: float | None = None, check: bool = Tru
     >>> s
     array([5.])
     """
-    *result, info = again(_lstsq, "a", (a, b), (cond,), lists=False)
+    *result, info = again(_lstsq, ("a", "b"), (a, b), (cond,))
     return outcome("svd", device_for(a), tuple(result), info, check)
 
 
-def _lstsq(device: Device, a: Matrices, b: Matrices, cond: float | None, overwrite: int) -> tuple:
-    found, left, right, rank = _divided(device, a, cond)
-    like = Argument(found.kind, found.u, left)
-    given = argument("b", b, device, like=like, vectors=None)
-    require_sizes("b", given.batch.m, left.m, "rows", "rows of a")
-    listed = found.kind == "list"
-    columns = given.batch.n.astype(np.int64) if listed else int(given.arrays.shape[-1])
-    x = empty(found.kind, _sizes(found)[1], columns, left.count, left.dtype, device)
-    along = workspace(left, left.n, given.batch.n)
-    gemm("C", "N", 1.0, left, given.batch, 0.0, along)
-    gemm("N", "N", 1.0, right, along, 0.0, Batch.of(device, x))
-    solution = Argument(found.kind, x, given.batch, given.vectors).result()
-    return solution, rank, found.s, found.info
+def _lstsq(device: Device, a: Held, b: Held, cond: float | None, overwrite: int) -> tuple:
+    found, sides, rank = _divided(device, a, cond)
+    left, right = sides.left, sides.right
+    given = argument("b", b, device, like=left, vectors=None)
+    require_sizes("b", given.batch.m, left.batch.m, "rows", "rows of a")
+    x = left.new(right.sizes[0], given.sizes[1], vectors=given.vectors)
+    along = workspace(left.batch, left.batch.n, given.batch.n)
+    gemm("C", "N", 1.0, left.batch, given.batch, 0.0, along)
+    gemm("N", "N", 1.0, right.batch, along, 0.0, x.batch)
+    return x.result(), rank, found.s.result(), found.info
 
 
-def _divided(
-    device: Device, a: Matrices, rtol: float | None
-) -> tuple[Decomposition, Batch, Batch, Array]:
+def _divided(device: Device, a: Held, rtol: float | None) -> tuple[Decomposition, Sides, Array]:
     """The SVD, U, V with its columns divided by the singular values that count, and how many do."""
     found = decompose(device, a, False, True)
-    u, v = (Batch.of(found.device, x) for x in (found.u, found.v))
-    s = indexed(found.s, (..., None))
-    real = real_type(u.dtype)
-    relative = np.maximum(found.m, found.n) * np.finfo(real).eps
+    assert found.sides is not None
+    u, v, real = found.sides.left.batch, found.sides.right.batch, found.s.batch.dtype
+    relative = np.maximum(u.m, v.m) * np.finfo(real).eps
     relative = (relative if rtol is None else np.full(u.count, rtol)).astype(real)
-    return found, u, v, divide(v, Batch.of(found.device, s), relative)
-
-
-def _sizes(found: Decomposition) -> tuple[np.ndarray | int, np.ndarray | int]:
-    """Rows and columns of A, as `empty` takes them."""
-    if found.kind == "list":
-        return found.m, found.n
-    return found.u.shape[-2], found.v.shape[-2]  # type: ignore[union-attr]
+    return found, found.sides, divide(v, found.s.batch, relative)

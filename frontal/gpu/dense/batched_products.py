@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..runtime.device import Device
@@ -12,17 +14,12 @@ from .arguments import (
     Argument,
     M,
     argument,
-    device_for,
     factor_of_product,
     is_real,
-    listed,
     require_sizes,
     transposition,
 )
-from .copies import empty
-from .lists import Batch as Listed
-from .lists import Form
-from .operands import Matrices
+from .lists import Held, transposed
 from .overlap import refuse_alias
 
 
@@ -53,6 +50,7 @@ def gemm(
     Returns
     -------
     c : as ``a``
+        With contiguous rows where op(A) and op(B) have them, and no ``c`` was given.
 
     Raises
     ------
@@ -67,47 +65,37 @@ def gemm(
     >>> batched.gemm(1.0, cp.array([[1.0, 2.0]]), cp.array([[3.0], [4.0]]))
     array([[11.]])
     """
-    if c is None:
-        (out,) = again(_product, "a", (a, b), (alpha, beta, trans_a, trans_b))
-        return out
-    return run_gemm(device_for(a), a, b, c, (alpha, beta, trans_a, trans_b), overwrite_c)
+    options = alpha, beta, trans_a, trans_b
+    (out,) = again(_gemm, ("a", "b", "c"), (a, b, c), options, overwrite_c)
+    return out
 
 
-def _product(
+def _gemm(
     device: Device,
-    a: M,
-    b: M,
+    a: Held,
+    b: Held,
+    c: Held | None,
     alpha: complex,
     beta: complex,
     trans_a: int | str,
     trans_b: int | str,
     overwrite: bool,
-) -> tuple[M]:
-    """Compute a product that is added to nothing, as `again` calls it."""
-    return (run_gemm(device, a, b, None, (alpha, beta, trans_a, trans_b), overwrite),)
-
-
-def run_gemm(
-    device: Device,
-    a: M,
-    b: M,
-    c: M | None,
-    options: tuple[complex, complex, int | str, int | str],
-    overwrite: bool,
-) -> M:
-    """Queue `gemm` on a device; ``options`` are ``alpha``, ``beta``, ``trans_a``, ``trans_b``."""
-    alpha, beta, trans_a, trans_b = options
+) -> tuple[Held]:
     left, ta = factor_of_product("a", a, device, transposition(trans_a))
     right, tb = factor_of_product("b", b, device, transposition(trans_b), left)
     m, k = _sizes(left, ta)
     inner, n = _sizes(right, tb)
     require_sizes("b", inner, k, "rows in op(b)", "columns of op(a)")
-    out = _result(c, left, m, n, beta, overwrite)
-    if c is not None:
+    if c is None and ta == tb == "T":  # of rows: Cᵀ = BᵀAᵀ is one of columns, which is faster
+        out = _result("c", None, left, n, m, beta, overwrite)
+        blas3.gemm("N", "N", alpha, right.batch, left.batch, 0.0, out.batch, stacked=True)
+        return (transposed(out.arrays),)
+    out = _result("c", c, left, m, n, beta, overwrite)
+    if overwrite and c is not None:
         refuse_alias("c", out.batch, {"a": left.batch, "b": right.batch})
     scale = beta if c is not None else 0.0
     blas3.gemm(ta, tb, alpha, left.batch, right.batch, scale, out.batch, stacked=True)
-    return out.result()
+    return (out.result(),)
 
 
 def herk(
@@ -146,7 +134,21 @@ def herk(
     array([[1., 0.],
            [2., 4.]])
     """
-    device = device_for(a)
+    options = alpha, beta, trans, bool(lower)
+    (out,) = again(_herk, ("a", "c"), (a, c), options, overwrite_c)
+    return out
+
+
+def _herk(
+    device: Device,
+    a: Held,
+    c: Held | None,
+    alpha: float,
+    beta: float,
+    trans: int | str,
+    lower: bool,
+    overwrite: bool,
+) -> tuple[Held]:
     op = transposition(trans)
     if is_real(a):
         left, op = factor_of_product("a", a, device, op)
@@ -154,14 +156,14 @@ def herk(
         raise ValueError("trans must be 0 or 2 for complex types: herk multiplies by A^H")
     else:
         left = argument("a", a, device)
-    n = _sizes(left, op)[0]
-    out = _result(c, left, n, n, beta, overwrite_c, zero=True)
-    if c is not None:
+    n, _ = _sizes(left, op)
+    out = _result("c", c, left, n, n, beta, overwrite, zero=True)
+    if overwrite and c is not None:
         refuse_alias("c", out.batch, {"a": left.batch})
     scale = beta if c is not None else 0.0
     real = "N" if op == "N" else "C"
     blas3.herk("L" if lower else "U", real, alpha, left.batch, scale, out.batch)
-    return out.result()
+    return (out.result(),)
 
 
 def gemv(
@@ -200,50 +202,57 @@ def gemv(
     >>> batched.gemv(1.0, a, [cp.array([1.0, 1.0]), cp.array([2.0])])
     [array([3.]), array([6.])]
     """
-    device = device_for(a)
+    (out,) = again(_gemv, ("a", "x", "y"), (a, x, y), (alpha, beta, trans), overwrite_y)
+    return out
+
+
+def _gemv(
+    device: Device,
+    a: Held,
+    x: Held,
+    y: Held | None,
+    alpha: complex,
+    beta: complex,
+    trans: int | str,
+    overwrite: bool,
+) -> tuple[Held]:
     matrix, op = factor_of_product("a", a, device, transposition(trans))
     right = argument("x", x, device, like=matrix, vectors=True)
     m, n = _sizes(matrix, op)
     require_sizes("x", right.batch.m, n, "entries", "columns of op(a)")
-    out = _result(y, matrix, m, np.ones_like(m), beta, overwrite_y, vectors=True, name="y")
-    if y is not None:
+    out = _result("y", y, matrix, m, 1, beta, overwrite, vectors=True)
+    if overwrite and y is not None:
         refuse_alias("y", out.batch, {"a": matrix.batch, "x": right.batch})
     scale = beta if y is not None else 0.0
     vector.gemv(op, alpha, matrix.batch, right.batch, scale, out.batch)
-    return out.result()
+    return (out.result(),)
 
 
-def _sizes(held: Argument, trans: str) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns of op(A)."""
-    batch = held.batch
-    return (batch.m, batch.n) if trans == "N" else (batch.n, batch.m)
+def _sizes(held: Argument, trans: str) -> tuple[Any, Any]:
+    """Rows and columns of op(A): integers, or arrays of one number for each matrix of a list."""
+    m, n = held.sizes
+    return (m, n) if trans == "N" else (n, m)
 
 
 def _result(
-    c: Matrices | None,
+    name: str,
+    c: Held | None,
     like: Argument,
-    m: np.ndarray,
-    n: np.ndarray,
+    m: int | np.ndarray,
+    n: int | np.ndarray,
     beta: complex,
     overwrite: bool,
     *,
     zero: bool = False,
     vectors: bool = False,
-    name: str = "c",
 ) -> Argument:
     """The output: the user's, a copy of it, or new memory, which ``zero`` clears."""
-    device, batch = like.batch.device, like.batch
-    if c is not None:
-        out = argument(name, c, device, like=like, write=True, overwrite=overwrite, vectors=vectors)
-        require_sizes(name, out.batch.m, m, "rows", "rows of the product")
-        require_sizes(name, out.batch.n, n, "columns", "columns of the product")
-        return out
-    if beta:
-        raise ValueError(f"beta = {beta} multiplies {name}, which is not given")
-    if isinstance(like.arrays, Listed):
-        return listed(Form.dense(batch.dtype, m, n, vectors), device, zero)
-    sizes = (m, n) if like.kind == "list" else (int(m.max(initial=0)), int(n.max(initial=0)))
-    made = empty(like.kind, *sizes, batch.count, batch.dtype, device, zero)
-    if vectors:
-        made = [x[:, 0] for x in made] if like.kind == "list" else made[..., 0]
-    return argument(name, made, device, like=like, write=True, overwrite=True, vectors=vectors)
+    if c is None:
+        if beta:
+            raise ValueError(f"beta = {beta} multiplies {name}, which is not given")
+        return like.new(m, n, zero=zero, vectors=vectors)
+    about = {"like": like, "write": True, "overwrite": overwrite, "vectors": vectors}
+    out = argument(name, c, like.batch.device, **about)
+    require_sizes(name, out.batch.m, m, "rows", "rows of the product")
+    require_sizes(name, out.batch.n, n, "columns", "columns of the product")
+    return out

@@ -10,6 +10,7 @@ from ..runtime.device import Device
 from . import batched
 from .again import again
 from .arguments import M
+from .lists import Held
 from .outcome import outcome
 
 
@@ -62,19 +63,21 @@ def solve(
         raise ValueError(f"assume_a must be 'gen' or 'pos', not {assume_a!r}")
     overwrite = bool(overwrite_a) + 2 * bool(overwrite_b)
     if assume_a == "pos":
-        x, info = again(_by_cholesky, "a", (a, b), (bool(lower),), overwrite)
+        x, info = again(_by_cholesky, ("a", "b"), (a, b), (bool(lower),), overwrite)
         return outcome("cholesky", devices.device_of(info), x, info, check)
-    x, info = again(_by_lu, "a", (a, b), (), overwrite)
+    x, info = again(_by_lu, ("a", "b"), (a, b), (), overwrite)
     return outcome("lu_factor", devices.device_of(info), x, info, check)
 
 
-def _by_cholesky(device: Device, a: M, b: M, lower: bool, overwrite: int) -> tuple[M, Array]:
+def _by_cholesky(
+    device: Device, a: Held, b: Held, lower: bool, overwrite: int
+) -> tuple[Held, Array]:
     c, info = batched.run_cholesky(device, a, lower, bool(overwrite & 1))
     (x,) = batched.run_cho_solve(device, c, b, lower, bool(overwrite & 2))
     return x, info
 
 
-def _by_lu(device: Device, a: M, b: M, overwrite: int) -> tuple[M, Array]:
+def _by_lu(device: Device, a: Held, b: Held, overwrite: int) -> tuple[Held, Array]:
     factors, piv, info = batched.run_lu_factor(device, a, bool(overwrite & 1))
     (x,) = batched.run_lu_solve(device, factors, piv, b, 0, bool(overwrite & 2))
     return x, info

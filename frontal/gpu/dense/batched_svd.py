@@ -8,11 +8,11 @@ import numpy as np
 
 from ..runtime.device import Device
 from .again import again
-from .arguments import argument, device_for
-from .copies import empty
+from .arguments import argument
 from .decompose import bidiagonal, decompose
 from .geqrf import copy_upper, geqrf, rescale
-from .operands import Batch, Matrices
+from .lists import Held, device_for, transposed
+from .operands import Matrices
 from .outcome import outcome
 
 
@@ -50,27 +50,24 @@ def qr(a: Matrices, mode: str = "full", overwrite_a: bool = False) -> Any:
     """
     if mode not in ("full", "economic", "r"):
         raise ValueError(f"mode must be 'full', 'economic' or 'r', not {mode!r}")
-    found = again(_qr, "a", (a,), (mode,), overwrite_a, lists=False)
+    found = again(_qr, ("a",), (a,), (mode,), overwrite_a)
     return found[0] if mode == "r" else found
 
 
-def _qr(device: Device, a: Matrices, mode: str, overwrite: int) -> tuple[Matrices, ...]:
+def _qr(device: Device, a: Held, mode: str, overwrite: int) -> tuple[Held, ...]:
     held = argument("a", a, device, write=True, overwrite=bool(overwrite))
     batch = held.batch
     exponents, _ = rescale(batch)
     reflectors = geqrf(batch)
-    m, n = (x.astype(np.int64) for x in (batch.m, batch.n))
+    m, n = held.sizes
     rows = np.minimum(m, n) if mode == "economic" else m
-    if held.kind != "list":
-        m, n = held.arrays.shape[-2:]
-        rows = min(m, n) if mode == "economic" else m
-    r = empty(held.kind, rows, n, batch.count, batch.dtype, device)
-    copy_upper(batch, Batch.of(device, r), exponents)
+    r = held.new(rows, n)
+    copy_upper(batch, r.batch, exponents)
     if mode == "r":
-        return (r,)
-    q = empty(held.kind, m, rows, batch.count, batch.dtype, device)
-    reflectors.form(Batch.of(device, q))
-    return q, r
+        return (r.arrays,)
+    q = held.new(m, rows)
+    reflectors.form(q.batch)
+    return q.arrays, r.arrays
 
 
 def bidiagonalize(a: Matrices, check: bool = True) -> Any:
@@ -111,7 +108,7 @@ def bidiagonalize(a: Matrices, check: bool = True) -> Any:
            [4., 0.],
            [0., 0.]])
     """
-    *result, info = again(bidiagonal, "a", (a,), (), lists=False)
+    *result, info = again(bidiagonal, ("a",), (a,), ())
     return outcome("bidiagonalize", device_for(a), tuple(result), info, check)
 
 
@@ -161,13 +158,15 @@ def svd(
     """
     if not compute_uv:
         return svdvals(a, check)
-    *result, info = again(_svd, "a", (a,), (bool(full_matrices),), lists=False)
+    *result, info = again(_svd, ("a",), (a,), (bool(full_matrices),))
     return outcome("svd", device_for(a), tuple(result), info, check)
 
 
-def _svd(device: Device, a: Matrices, full: bool, overwrite: int) -> tuple:
+def _svd(device: Device, a: Held, full: bool, overwrite: int) -> tuple:
     found = decompose(device, a, full, True)
-    return found.u, found.s, found.vh, found.info
+    assert found.sides is not None
+    left, right = found.sides.left.arrays, found.sides.right.arrays
+    return left, found.s.result(), transposed(right), found.info
 
 
 def svdvals(a: Matrices, check: bool = True) -> Any:
@@ -198,10 +197,10 @@ def svdvals(a: Matrices, check: bool = True) -> Any:
     >>> batched.svdvals([cp.array([[0.0, 2.0], [1.0, 0.0]]), cp.array([[3.0], [4.0]])])
     [array([2., 1.]), array([5.])]
     """
-    s, info = again(_svdvals, "a", (a,), (), lists=False)
+    s, info = again(_svdvals, ("a",), (a,), ())
     return outcome("svd", device_for(a), s, info, check)
 
 
-def _svdvals(device: Device, a: Matrices, overwrite: int) -> tuple:
+def _svdvals(device: Device, a: Held, overwrite: int) -> tuple:
     found = decompose(device, a, False, False)
-    return found.s, found.info
+    return found.s.result(), found.info

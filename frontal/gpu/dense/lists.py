@@ -1,24 +1,27 @@
 """Lists of matrices of different sizes, looked at once: `Batch`.
 
-Python asks an array for its address, sizes and strides in a microsecond, and makes one in two: for
-a thousand of them more than most kernels take. A `Batch` knows them as arrays of numbers, and what
-functions return for one is a `Batch` again, whose matrices are made when somebody asks for them.
+Python asks an array for its address, sizes and strides in half a microsecond, and makes one in one:
+for a thousand of them more than most kernels take. A `Batch` knows them as arrays of numbers, and
+what functions return for one is a `Batch` again, whose matrices are made when somebody asks for
+them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
-from itertools import chain
-from typing import overload
+from collections.abc import Iterator, Sequence
+from functools import cached_property, lru_cache
+from operator import attrgetter
+from typing import Any, final, overload
 
 import numpy as np
-import numpy.typing as npt
 
+from ..runtime import device as devices
 from ..runtime.array import Array
-from ..runtime.device import Device, device_of
+from ..runtime.device import Device
 from . import operands
-from .operands import table_of
+from .operands import Matrices, table_of
+
+_SHAPE, _STRIDES, _DTYPE = map(attrgetter, ("shape", "strides", "dtype"))
 
 
 class Form:
@@ -77,10 +80,26 @@ class Form:
             return None
         return np.where(empty, np.maximum(m, 1), np.maximum(column, np.maximum(m, 1))).astype("i4")
 
+    def some(self, members: slice) -> Form:
+        """Sizes and strides of some of the matrices."""
+        m, n, row, column = (x[members] for x in (self.m, self.n, self.row, self.column))
+        return Form(self.dtype, m, n, row, column, self.vectors)
+
     @cached_property
     def turned(self) -> Form:
         """Sizes and strides of the transposes."""
         return Form(self.dtype, self.n, self.m, self.column, self.row)
+
+    @cached_property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """Shapes, as users see them."""
+        sizes = (self.m,) if self.vectors else (self.m, self.n)
+        return list(zip(*(x.tolist() for x in sizes), strict=True))
+
+    @cached_property
+    def order(self) -> str:
+        """Which way matrices lie that follow each other: columns ("F") or rows ("C")."""
+        return "F" if (self.row == 1).all() else "C"
 
     @cached_property
     def offsets(self) -> np.ndarray:
@@ -89,18 +108,23 @@ class Form:
         return np.cumsum(sizes) - sizes
 
     @cached_property
+    def starts(self) -> list[int]:
+        """The same, as a list."""
+        return self.offsets.tolist()
+
+    @cached_property
     def entries(self) -> int:
         """Entries of all matrices."""
         return int(np.multiply(self.m, self.n, dtype=np.int64).sum())
 
 
+@final
 class Batch(Sequence[Array]):
     """Matrices or vectors of different sizes, which functions take in the place of a list.
 
     It looks at its arrays once, and functions that are given one return one. So a list that comes
     again costs no more of the host than a stack does: make a `Batch` of it, and change the entries
-    of its arrays, not the arrays. QR, SVD and what is made of them look at each matrix all the
-    same.
+    of its arrays, not the arrays.
 
     Parameters
     ----------
@@ -133,21 +157,30 @@ class Batch(Sequence[Array]):
     pointers: Array  # uint64 (count,), on the device
     _flat: Array | None  # where matrices follow each other; None where they are of the user
     _arrays: list[Array] | None
+    _places: np.ndarray | None  # addresses of the user's, on the host
 
     def __init__(self, arrays: Sequence[Array]) -> None:
-        self._arrays, self._flat = list(arrays), None
-        first = self._arrays[0] if self._arrays else None
-        if first is not None and not isinstance(first, device_of().xp.ndarray):
-            raise TypeError(f"arrays[0] is a {type(first).__name__}. Try: cupy.asarray(...)")
-        self.device = device_of(first)
-        self.form, addresses = _looked_at(self._arrays, self.device)
-        self.pointers = self.device.upload(addresses)
+        self._look("arrays", arrays, device_for(arrays, "arrays"))
+
+    @classmethod
+    def given(cls, name: str, arrays: Matrices, device: Device) -> Batch:
+        """Look at a list that a user passed, by the name of ``name``."""
+        made = cls.__new__(cls)
+        made._look(name, arrays, device)
+        return made
+
+    def _look(self, name: str, arrays: Matrices, device: Device) -> None:
+        if not isinstance(arrays, Sequence):
+            raise TypeError(_not_arrays(name, arrays))
+        self.device, self._arrays, self._flat = device, list(arrays), None
+        self.form, self._places = _looked_at(name, self._arrays, device)
+        self.pointers = device.upload(self._places)
 
     @classmethod
     def _of(cls, form: Form, device: Device, pointers: Array) -> Batch:
         made = cls.__new__(cls)
         made.form, made.device, made.pointers = form, device, pointers
-        made._flat, made._arrays = None, None
+        made._flat, made._arrays, made._places = None, None, None
         return made
 
     @classmethod
@@ -179,45 +212,46 @@ class Batch(Sequence[Array]):
         """1 for vectors, 2 for matrices."""
         return 1 if self.form.vectors else 2
 
-    def turned(self) -> Batch:
-        """The transposes, in the same memory."""
-        made = Batch._of(self.form.turned, self.device, self.pointers)
-        made._flat, made._arrays = self._flat, self._arrays  # which are only kept
+    def seen_as(self, form: Form) -> Batch:
+        """The same memory with other sizes and strides, as of some transposes."""
+        made = Batch._of(form, self.device, self.pointers)
+        made._flat, made._arrays, made._places = self._flat, self._arrays, self._places
         return made
 
-    def as_vectors(self) -> Batch:
-        """The same columns, as vectors."""
-        form = self.form
-        if not form.vectors:
-            form = Form(form.dtype, form.m, form.n, form.row, form.column, True)
-        made = Batch._of(form, self.device, self.pointers)
-        made._flat = self._flat
-        return made
+    def halves(self) -> tuple[Batch, Batch]:
+        """The first half of the matrices, and the second; all follow each other."""
+        flat, half = self._flat, len(self) // 2
+        assert flat is not None
+        first, second = self.form.some(slice(half)), self.form.some(slice(half, None))
+        end = first.entries
+        return (
+            Batch.at(first, self.device, flat[:end], self.pointers[:half]),
+            Batch.at(second, self.device, flat[end:], self.pointers[half:]),
+        )
+
+    def turned(self) -> Batch:
+        """The transposes, in the same memory."""
+        return self.seen_as(self.form.turned)
 
     def described(self, device: Device) -> operands.Batch:
         """What drivers take; columns must be contiguous."""
         form, ld = self.form, self.form.ld
         assert ld is not None
         table = table_of(device, form.m, form.n, ld)
-        keep = (self,) if self._flat is None else (self._flat,)
-        return operands.Batch.at(
-            device, form.dtype, self.pointers, table, (form.m, form.n, ld), keep
-        )
+        places = self._places
+        if places is None:
+            places = device.pointer(self._flat) + form.offsets
+        about = self.pointers, table, (form.m, form.n, ld), (self,), places
+        return operands.Batch.at(device, form.dtype, *about)
 
     def __len__(self) -> int:
         return self.form.count
 
-    def _views(self, members: Sequence[int] | range) -> list[Array]:
-        form, item, device = self.form, self.form.dtype.itemsize, self.device
-        assert self._flat is not None
-        memory, view, offsets = device.memory_of(self._flat), device.view, form.offsets.tolist()
-        m, n = form.m.tolist(), form.n.tolist()
-        if form.vectors:
-            return [view(memory, offsets[i], (m[i],), form.dtype, (item,)) for i in members]
-        return [
-            view(memory, offsets[i], (m[i], n[i]), form.dtype, (item, item * max(m[i], 1)))
-            for i in members
-        ]
+    def _views(self, members: slice) -> list[Array]:
+        form, flat = self.form, self._flat
+        assert flat is not None
+        about = form.starts[members], form.shapes[members], form.dtype, form.order
+        return self.device.views(self.device.memory_of(flat), *about)
 
     @overload
     def __getitem__(self, index: int) -> Array: ...
@@ -226,8 +260,10 @@ class Batch(Sequence[Array]):
     def __getitem__(self, index: int | slice) -> Array | list[Array]:
         if self._arrays is not None:
             return self._arrays[index]
-        members = range(len(self))[index]
-        return self._views([members])[0] if isinstance(members, int) else self._views(members)
+        if isinstance(index, slice):
+            return self._views(index)
+        i = range(len(self))[index]
+        return self._views(slice(i, i + 1))[0]
 
     def __iter__(self) -> Iterator[Array]:
         return iter(self[:])
@@ -237,48 +273,81 @@ class Batch(Sequence[Array]):
         return f"<Batch of {len(self)} {kind} of {self.dtype}>"
 
 
-def described(arrays: Sequence[Array], device: Device) -> Batch | None:
-    """Return a list as a `Batch`; None for one that is empty or not as it should be."""
+Held = Array | Batch  # what routines take: a matrix, a stack, or a list that was looked at
+
+
+def transposed(arrays: Held) -> Held:
+    """Return the transposes of matrices, as views."""
     if isinstance(arrays, Batch):
-        return arrays
-    if not len(arrays):
-        return None
-    try:
-        form, addresses = _looked_at(arrays, device)
-    except (TypeError, ValueError):
-        return None  # whoever takes the list says what is wrong
-    made = Batch._of(form, device, device.upload(addresses))
-    made._arrays = list(arrays)
-    return made
+        return arrays.turned()
+    return arrays.swapaxes(-1, -2)
 
 
-def _looked_at(arrays: Sequence[Array], device: Device) -> tuple[Form, np.ndarray]:
+def described(arrays: Held, device: Device) -> operands.Batch:
+    """Return what drivers take; columns must be contiguous."""
+    if isinstance(arrays, Batch):
+        return arrays.described(device)
+    return operands.Batch.of(device, arrays)
+
+
+def device_for(arrays: Any, name: str = "a") -> Device:
+    """Return the device that holds the arrays.
+
+    Raises
+    ------
+    TypeError
+        For anything but an array of a device, or a list of them.
+    """
+    current = devices.device_of()
+    if isinstance(arrays, current.xp.ndarray):
+        return devices.device_of(arrays)
+    if isinstance(arrays, Batch):
+        return arrays.device
+    if isinstance(arrays, Sequence) and not isinstance(arrays, str):
+        return device_for(arrays[0], name) if len(arrays) else current
+    raise TypeError(_not_arrays(name, arrays))
+
+
+def _not_arrays(name: str, found: object) -> str:
+    return (
+        f"{name} must be a cupy.ndarray or a list of them, not {type(found).__name__}. "
+        "Try: cupy.asarray(...)"
+    )
+
+
+def _looked_at(name: str, arrays: list[Array], device: Device) -> tuple[Form, np.ndarray]:
     """Sizes and strides of arrays, and their addresses: one pass over them, for each question."""
-    kind, count = device.xp.ndarray, len(arrays)
-    for i, a in enumerate(arrays):
-        if type(a) is not kind and not isinstance(a, kind):
-            raise TypeError(f"arrays[{i}] is a {type(a).__name__}. Try: cupy.asarray(...)")
-    types, dimensions = {a.dtype for a in arrays}, {a.ndim for a in arrays}
+    if set(map(type, arrays)) - {device.xp.ndarray}:
+        for i, a in enumerate(arrays):
+            if not isinstance(a, device.xp.ndarray):
+                raise TypeError(f"{name}[{i}] is a {type(a).__name__}. Try: cupy.asarray(...)")
+    types = set(map(_DTYPE, arrays)) or {np.dtype(np.float64)}
     if len(types) > 1:
-        raise TypeError(f"arrays must have one dtype, not {', '.join(sorted(map(str, types)))}")
+        found = ", ".join(sorted(map(str, types)))
+        raise TypeError(f"{name}: the matrices of one call must have one dtype, not {found}")
+    try:
+        form = _form(types.pop(), tuple(map(_SHAPE, arrays)), tuple(map(_STRIDES, arrays)))
+    except ValueError as error:
+        raise ValueError(f"{name} {error}") from None
+    return form, np.array(device.pointers(arrays), np.uint64)
+
+
+@lru_cache(maxsize=8)
+def _form(
+    dtype: np.dtype, shapes: tuple[tuple[int, ...], ...], strides: tuple[tuple[int, ...], ...]
+) -> Form:
+    """The form of arrays of these shapes and strides in bytes."""
+    dimensions = set(map(len, shapes)) or {2}
     if len(dimensions) > 1 or not dimensions <= {1, 2}:
-        raise ValueError("arrays must all be matrices, or all vectors")
-    dtype = types.pop() if types else np.dtype(np.float64)
-    vectors = dimensions == {1}
-    each = 1 if vectors else 2
-    addresses = np.array(device.pointers(arrays), np.uint64)
-    shapes = _numbers((a.shape for a in arrays), count, each)
-    strides, rest = np.divmod(_numbers((a.strides for a in arrays), count, each), dtype.itemsize)
+        found = ", ".join(f"{d}-D" for d in sorted(dimensions))
+        raise ValueError(f"must be a list of matrices or one of vectors, not {found}")
+    each = dimensions.pop()
+    sizes, steps = (np.array(x, np.int64).reshape(-1, each) for x in (shapes, strides))
+    steps, rest = np.divmod(steps, dtype.itemsize)
     if rest.any():
-        raise ValueError("strides must be whole elements")
-    if vectors:
-        shapes = np.stack([shapes[:, 0], np.ones(count, np.int64)], axis=1)
-        strides = np.stack([strides[:, 0], np.maximum(shapes[:, 0], 1)], axis=1)
-    (m, n), (row, column) = shapes.T, strides.T
-    return Form(dtype, m, n, row, column, vectors), addresses
-
-
-def _numbers(given: Iterable[tuple[int, ...]], count: int, each: int) -> np.ndarray:
-    """Shapes or strides as the rows of an array."""
-    found: npt.NDArray[np.int64] = np.fromiter(chain.from_iterable(given), np.int64, count * each)
-    return found.reshape(count, each)
+        raise ValueError("must have strides of whole elements")
+    if each == 1:
+        sizes = np.stack([sizes[:, 0], np.ones(len(sizes), np.int64)], axis=1)
+        steps = np.stack([steps[:, 0], np.maximum(sizes[:, 0], 1)], axis=1)
+    (m, n), (row, column) = sizes.T, steps.T
+    return Form(dtype, m, n, row, column, each == 1)

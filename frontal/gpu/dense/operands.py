@@ -48,6 +48,7 @@ class Batch:
     n: np.ndarray
     ld: np.ndarray
     keep: tuple[Array, ...] = ()  # device arrays that the locator points into
+    places: np.ndarray | None = None  # addresses of a user's list, on the host
 
     @property
     def count(self) -> int:
@@ -65,10 +66,8 @@ class Batch:
         return int(self.n.max(initial=0))
 
     @classmethod
-    def of(cls, device: Device, arrays: Matrices) -> Batch:
-        """Describe one 2-D array, one 3-D array, or a list of 2-D arrays; columns contiguous."""
-        if isinstance(arrays, Sequence):
-            return cls._of_list(device, arrays)
+    def of(cls, device: Device, arrays: Array) -> Batch:
+        """Describe one 2-D array or one 3-D array, with contiguous columns."""
         if arrays.ndim == 2:
             (m, n), ld = arrays.shape, leading_dimension(arrays)
             locator = np.array((device.pointer(arrays), m, n, ld), dtype=NATIVE.dtype)
@@ -119,22 +118,13 @@ class Batch:
         table: Array,
         sizes: tuple[np.ndarray, ...],
         keep: tuple = (),
+        places: np.ndarray | None = None,
     ) -> Batch:
         """Describe matrices by arrays of the device, and m, n, ld (int32) of the host as well."""
         start, step = device.pointer(table), table.itemsize * len(sizes[0])
         where = device.pointer(addresses), start, start + step, start + 2 * step
         locator, keep = np.array(where, dtype=VBATCHED.dtype), (addresses, table, *keep)
-        return cls(device, np.dtype(dtype), "vbatched", locator, *sizes, keep=keep)
-
-    @classmethod
-    def _of_list(cls, device: Device, arrays: Sequence[Array]) -> Batch:
-        pointers = np.array([device.pointer(a) for a in arrays], np.uint64)
-        m, n = (np.array([a.shape[axis] for a in arrays], np.int32) for axis in (0, 1))
-        ld = np.array([leading_dimension(a) for a in arrays], np.int32)
-        dtype = arrays[0].dtype if len(arrays) else np.dtype(np.float64)
-        batch = cls.of_sizes(device, dtype, pointers, m, n, ld)
-        object.__setattr__(batch, "keep", (*batch.keep, *arrays))
-        return batch
+        return cls(device, np.dtype(dtype), "vbatched", locator, *sizes, keep=keep, places=places)
 
     @classmethod
     def _same(

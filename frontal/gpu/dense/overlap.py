@@ -15,9 +15,9 @@ def _extent(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _addresses(batch: Batch) -> np.ndarray:
-    """Address of each matrix, on the host; a list keeps its arrays after the two tables."""
-    if batch.wrapper == "vbatched":
-        return np.array([batch.device.pointer(a) for a in batch.keep[2:]], np.int64)
+    """Address of each matrix, on the host."""
+    if batch.places is not None:
+        return batch.places.astype(np.int64)
     base = int(batch.locator["a"])
     stride = int(batch.locator["stride"]) if batch.wrapper == "batched" else 0
     return base + np.arange(batch.count, dtype=np.int64) * stride * batch.dtype.itemsize
@@ -44,9 +44,10 @@ def refuse_alias(name: str, written: Batch, others: dict[str, Batch]) -> None:
     begin, end = _extent(written)
     for other, held in others.items():
         low, high = _extent(held)
-        if not len(low) or not len(begin) or low.min() >= end.max() or high.max() <= begin.min():
-            continue
-        for i in range(len(begin)):
+        order = np.argsort(low)
+        reach = np.append(0, np.maximum.accumulate(high[order]))  # of none, of the first, ...
+        meets = reach[np.searchsorted(low[order], end)] > begin
+        for i in np.flatnonzero(meets):
             for j in np.flatnonzero((low < end[i]) & (high > begin[i])):
                 if _share(_place(written, begin, i), _place(held, low, j)):
                     raise ValueError(

@@ -75,13 +75,13 @@ class Vendor:
         letter = _LETTER[c.batch.dtype.char]
         product, handles = getattr(self._cublas, f"{letter}gemmStridedBatched"), self._handles
         scalars = np.array([alpha, beta], c.batch.dtype)
-        sizes = *(_OPERATION[x] for x in trans), int(c.rows[0]), int(c.cols[0]), depth
         (at_a, *of_a), (at_b, *of_b), (at_c, *of_c) = map(_places, (a, b, c))
         one, other = (x.ctypes.data for x in (scalars, scalars[1:]))
+        sizes = *(_OPERATION[x] for x in trans), int(c.rows[0]), int(c.cols[0]), depth, one
 
         def enqueue(a: int, b: int, c: int, _keep: np.ndarray = scalars) -> None:
-            given = one, a, *of_a, b, *of_b, other, c, *of_c, count
-            product(handles.get_cublas_handle(), *sizes, *given)
+            handle = handles.get_cublas_handle()
+            product(handle, *sizes, a, *of_a, b, *of_b, other, c, *of_c, count)
 
         c.batch.device.call(enqueue, (at_a, at_b, at_c))
         return True

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from .operands import Batch, Matrices, table_of
+from .operands import Batch, table_of
 
 
 def workspace(
@@ -52,20 +51,6 @@ def with_rows(batch: Batch, m: np.ndarray) -> Batch:
     table = table_of(batch.device, *sizes)
     addresses, _, *keep = batch.keep
     return Batch.at(batch.device, batch.dtype, addresses, table, sizes, tuple(keep))
-
-
-def indexed(arrays: Matrices, place: object) -> Matrices:
-    """Index one array, or each of a list."""
-    if isinstance(arrays, Sequence):
-        return [a[place] for a in arrays]
-    return arrays[place]
-
-
-def transposed(arrays: Matrices) -> Matrices:
-    """Return the transposes of matrices of any kind, as views."""
-    if isinstance(arrays, Sequence):
-        return [a.T for a in arrays]
-    return arrays.swapaxes(-1, -2)
 
 
 def real_type(dtype: npt.DTypeLike) -> np.dtype:

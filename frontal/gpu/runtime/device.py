@@ -7,6 +7,8 @@ CuPy; so the tests run the same host code over kernels that are emulated on the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import repeat
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,6 +23,7 @@ from .modules import Modules, Source
 from .staging import LEAST, Staging
 
 Result = TypeVar("Result")
+_ADDRESS = attrgetter("data.ptr")
 
 _PER_THREAD = 2  # CUDA's default stream of each thread, by which other threads mean their own
 _TO_DEVICE, _TO_HOST = 1, 2  # of cudaMemcpyKind
@@ -83,7 +86,7 @@ class Device:
 
     def pointers(self, arrays: Sequence[Array]) -> list[int]:
         """Addresses of the first elements of arrays."""
-        return [a.data.ptr for a in map(_cupy, arrays)]
+        return list(map(_ADDRESS, arrays))
 
     def upload(self, array: np.ndarray) -> Array:
         """Copy a host array to the device."""
@@ -244,7 +247,21 @@ class Device:
         strides: Sequence[int],
     ) -> Array:
         """Return an array that begins at byte ``first`` of memory that was taken."""
-        return self.xp.ndarray(shape, dtype, memory + first if first else memory, strides)
+        return self.xp.ndarray(shape, dtype.char, memory + first if first else memory, strides)
+
+    def views(
+        self,
+        memory: Memory,
+        firsts: Sequence[int],
+        shapes: Sequence[tuple[int, ...]],
+        dtype: np.dtype,
+        order: str,
+    ) -> list[Array]:
+        """Return contiguous arrays that begin at some bytes of memory: a microsecond each."""
+        places = map(memory.__add__, firsts)
+        # CuPy takes a quarter longer for strides that it is told, and for a dtype that is no letter
+        about = repeat(dtype.char), places, repeat(None), repeat(order)
+        return list(map(self.xp.ndarray, shapes, *about))
 
     def stream(self) -> int:
         """The current stream, as kernels that are ready want it, on a thread that has a context."""
@@ -368,10 +385,12 @@ def at_work() -> bool:
 def device_of(array: Array | None = None) -> Device:
     """Return the device that holds an array, or the current one."""
     try:
-        import cupy
+        if array is None:
+            import cupy
 
-        runtime = cupy.cuda.runtime
-        index = runtime.getDevice() if array is None else _cupy(array).data.device_id
+            index = cupy.cuda.runtime.getDevice()
+        else:
+            index = _cupy(array).data.device_id
     except Exception:
         require()  # which says what is missing
         raise

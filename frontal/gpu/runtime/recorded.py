@@ -89,16 +89,13 @@ class Recorder:
             device.index,
         )
         self.xp = _Memory(self, device)
-        self._whole = True
         self._blocks = [_Block(*_extent(device.pointer(x), x)) for x in inputs]
         self._launches: list[_Launch] = []
         self._holes: list[_Hole] = []
         self._keep: list[Value] = []
         self._staying: list[tuple[int, int]] = []  # where structs may point, beside blocks
         self._inputs = len(inputs)
-        ends = sorted((b.begin, b.end) for b in self._blocks)
-        apart = all(x[1] <= y[0] for x, y in pairwise(ends))
-        self._whole = apart and all(x.size for x in inputs)
+        self._whole = apart(device, inputs) and all(x.size for x in inputs)
 
     def __hash__(self) -> int:
         return hash(self._device)
@@ -218,8 +215,9 @@ class Recorded:
         keep: Sequence[Value],
     ) -> None:
         self._device, self._keep, self._lock = device, keep, Lock()
-        self._results = [r._replace(block=r.block - inputs) for r in results]
-        self._take(blocks, [r.block for r in self._results])
+        results = [r._replace(block=r.block - inputs) for r in results]
+        self._take(blocks, [r.block for r in results])
+        self._results = [(self._places[r.block][0], r[1:]) for r in results]
         starts, self._packed, self._tables = _pack([x.arguments for x in launches])
         self._words = memoryview(self._packed).cast("B").cast("Q")
         self._holes = []
@@ -256,8 +254,7 @@ class Recorded:
         """Enqueue it all on the current stream; the results, in memory of their own."""
         device = self._device
         taken = [device.take(size) for size in self._sizes]
-        addresses = [device.pointer(x) for x in inputs]
-        addresses += [device.address(x) for x in taken]
+        addresses = [*device.pointers(inputs), *map(device.address, taken)]
         for memory, first, size in self._cleared:
             device.zero(taken[memory], first, size)
         stream, words = device.stream(), self._words
@@ -266,13 +263,8 @@ class Recorded:
                 words[place] = addresses[block] + offset
             for launch in self._launches:
                 launch(stream)
-        places, view = self._places, device.view
-        return tuple(
-            [
-                view(taken[places[r.block][0]], r.offset, r.shape, r.dtype, r.strides)
-                for r in self._results
-            ]
-        )
+        view = device.view
+        return tuple([view(taken[memory], *about) for memory, about in self._results])
 
 
 class _Memory:
@@ -326,6 +318,12 @@ class _Library:
         addresses = [ctypes.c_uint64.from_address(place) for place in places]
         function = self._function
         return lambda stream: function(*[x.value for x in addresses])
+
+
+def apart(device: Device, arrays: Sequence[Array]) -> bool:
+    """Whether no array begins before another ends."""
+    ends = sorted(map(_extent, device.pointers(arrays), arrays))
+    return all(x[1] <= y[0] for x, y in pairwise(ends))
 
 
 def _array(argument: Value) -> Array:

@@ -52,6 +52,7 @@ def calls(gpu, n, dtype, seed):
     factors, piv = batched.lu_factor(held[1])
     c = batched.cholesky(held[0])
     triangle = gpu.put(np.tril(a))
+    own = [gpu.put(x, "F") for x in (a, g, b, a)]  # to be overwritten
     return {
         "cholesky": lambda: batched.cholesky(held[0], check=False),
         "lower": lambda: batched.cholesky(held[0], lower=True, check=False),
@@ -73,6 +74,9 @@ def calls(gpu, n, dtype, seed):
         "adjoint": lambda: (batched.lu_solve((factors, piv), held[2], 2),),
         "triangle": lambda: (batched.solve_triangular(triangle, held[2], lower=True),),
         "vectors": lambda: (batched.solve_triangular(triangle, held[3], 2, lower=True),),
+        "in place": lambda: batched.cholesky(own[0], overwrite_a=True, check=False),
+        "both": lambda: batched_solve.solve(own[1], own[2], False, True, True, check=False),
+        "sum": lambda: (batched.gemm(1.0, held[1], held[0], 2.0, own[3], overwrite_c=True),),
     }
 
 
@@ -114,6 +118,21 @@ def test_shapes_orders_types_and_options_are_told_apart(gpu):
                 np.testing.assert_allclose(unit, np.linalg.solve(a - d + np.eye(6), b), rtol=2e-3)
 
 
+def test_what_is_overwritten_is_given_back_and_shares_no_memory(gpu):
+    for seed in range(4):
+        a, b = np.tril(stack(6, np.float64, seed)), stack(6, np.float64, 9)
+        held = [gpu.put(a, "F"), gpu.put(b, "F"), gpu.put(b[:, 0])]
+        for right, x in ((b, held[1]), (b[:, 0], held[2])):
+            found = batched.solve_triangular(held[0], x, lower=True, overwrite_b=True)
+            assert gpu.device.pointer(found) == gpu.device.pointer(x)
+            assert found.shape == x.shape
+            wanted = np.linalg.solve(a, right if right.ndim == 3 else right[..., None])
+            np.testing.assert_allclose(gpu.get(x), wanted.reshape(right.shape))
+    assert {type(x) for x in again._known.values()} == {again._Call}
+    with pytest.raises(ValueError, match="shares memory with a"):
+        batched.solve_triangular(held[0], held[0], lower=True, overwrite_b=True)
+
+
 def test_arrays_that_share_memory(gpu):
     rng = np.random.default_rng(2)
     for first in (4, 3, 4, 3):
@@ -133,7 +152,7 @@ def test_refusals_are_the_same_the_third_time(gpu):
         with pytest.raises(ValueError, match="trans must be"):
             batched.solve_triangular(a, b, trans=[])
         with pytest.raises(ValueError, match="pass both as lists"):
-            batched.solve_triangular(a, [1, 2])
+            batched.solve_triangular(a, [b[0], b[1]])
         with pytest.raises(ValueError, match="should be square"):
             batched.cholesky(gpu.put(np.ones((2, 3, 4))))
 
@@ -156,7 +175,7 @@ def test_few_shapes_are_known_at_once(gpu, monkeypatch):
     for n in range(1, 6):
         for _ in range(3):
             batched.inv(gpu.put(np.eye(n)[None]))
-    assert [key[3][0] for key in again._known] == [(1, n, n) for n in (3, 4, 5)]
+    assert [key[4][0] for key in again._known] == [(1, n, n) for n in (3, 4, 5)]
 
 
 def test_threads_do_not_meet(gpu):

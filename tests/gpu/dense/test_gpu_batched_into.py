@@ -9,6 +9,7 @@ import pytest
 import scipy.linalg
 
 from frontal.gpu.dense import batched, potrf
+from frontal.gpu.dense.lists import Batch
 
 from ...emulation.borders import eps
 from .batched_tools import Gpu, close, each, matrices, numbers, one
@@ -62,12 +63,31 @@ def test_cholesky_of_every_kernel_elsewhere(device, variant, turned, uplo):
     given = [x + (y if uplo == "L" else y.T) for x, y in zip(a, wrong, strict=True)]
     held = [device.upload(x if turned else x.T).T for x in given]
     out = [device.upload(np.full(x.shape, np.nan, x.dtype)).T for x in a]
-    batches = [potrf.Batch.of(device, x) for x in (held, out)]
+    batches = [Batch.given("a", x, device).described(device) for x in (held, out)]
     info = device.upload(np.full(len(a), -1, np.int32))
     potrf.potrf(batches[0], info, uplo, variant, batches[1], turned)
     assert not device.download(info).any()
     for x, y in zip(out, a, strict=True):
         close(device.download(x), scipy.linalg.cholesky(y, lower=uplo == "L"))
+
+
+@pytest.mark.parametrize("kind", ["matrix", "stack", "list"])
+@pytest.mark.parametrize("order", "CF")
+def test_products_lie_as_what_is_multiplied(gpu, kind, order):
+    """Rows give rows, columns columns, the first time and when launches are known."""
+    a, b = (matrices(kind, np.complex128, columns=n, seed=n) for n in (5, 9))
+    tall, wide = (put(gpu, x, order) for x in (a, turned(b)))
+    for _ in range(3):
+        found = batched.gemm(1.0, turned(tall), turned(wide))  # by their transposes: the other way
+        for x, y, z in each(found, a, b):
+            close(gpu.get(x), y.T @ z)
+            if min(x.shape) > 1:
+                assert x.flags.f_contiguous == (order == "C")
+                assert x.flags.c_contiguous == (order == "F")
+
+
+def turned(x):
+    return [y.T for y in x] if isinstance(x, list) else x.swapaxes(-1, -2)
 
 
 @pytest.mark.parametrize("order", "CF")

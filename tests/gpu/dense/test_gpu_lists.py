@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from frontal.gpu.dense import again, batched, batched_products, batched_solve, lists
+import frontal
+from frontal.gpu.dense import (
+    again,
+    batched,
+    batched_lstsq,
+    batched_products,
+    batched_solve,
+    batched_svd,
+)
 from frontal.gpu.dense.lists import Batch
 
 from .batched_tools import Gpu, numbers
 
+PACKAGE = Path(frontal.__file__).parent
 SIZES = {
     "small": (5, 1, 0, 33, 12),
     "tiny": (8, 3, 8, 20, 1),
@@ -20,7 +32,6 @@ SIZES = {
 @pytest.fixture
 def gpu(device, monkeypatch):
     monkeypatch.setattr(again, "_known", {})
-    monkeypatch.setattr(lists, "device_of", lambda array=None: device)
     return Gpu(device, monkeypatch)
 
 
@@ -41,6 +52,7 @@ def calls(given):
     definite, others, right, vectors = given
     factors, piv = batched.lu_factor(others)
     c = batched.cholesky(definite)
+    y = batched_products.gemv(1.0, definite, vectors)
     return {
         "cholesky": lambda: batched.cholesky(definite, check=False),
         "lower": lambda: batched.cholesky(definite, lower=True, check=False),
@@ -56,6 +68,16 @@ def calls(given):
         "product": lambda: (batched_products.gemm(2.0, others, definite, trans_b=2),),
         "herk": lambda: (batched_products.herk(1.0, others, lower=True),),
         "gemv": lambda: (batched_products.gemv(1.0, others, vectors),),
+        "sum": lambda: (batched_products.gemm(2.0, others, definite, 0.5, c),),
+        "update": lambda: (batched_products.herk(1.0, others, 2.0, definite),),
+        "residual": lambda: (batched_products.gemv(-1.0, others, vectors, 1.0, y),),
+        "qr": lambda: batched_svd.qr(right),
+        "svd": lambda: batched_svd.svd(right, check=False),
+        "thin": lambda: batched_svd.svd(right, False, check=False),
+        "values": lambda: batched_svd.svdvals(right, check=False),
+        "bidiagonal": lambda: batched_svd.bidiagonalize(right, check=False),
+        "pinv": lambda: batched_lstsq.pinv(right, return_rank=True, check=False),
+        "lstsq": lambda: batched_lstsq.lstsq(right, vectors, check=False),
     }
 
 
@@ -102,6 +124,34 @@ def test_a_batch_gives_what_each_gives_alone(gpu, sizes, dtype, order):
     noted = [x for x in again._known.values() if x is not True]
     assert len(noted) > 10
     assert {type(x) for x in noted} == {again._Call}
+
+
+def test_no_function_of_python_is_called_for_each_matrix(gpu):
+    """A list costs what CuPy takes to tell of its arrays and to make others, and no more."""
+    found: list[dict[str, int]] = []
+    for times in (1, 7):
+        given = put(gpu, inputs((5, 1, 9) * times, "f8", 4), "F")
+        found.append({name: python_calls(call) for name, call in calls(given).items()})
+    assert found[0] == found[1]
+    assert max(found[0].values()) < 100
+
+
+def python_calls(call):
+    """Functions of the package that a call which came before calls, and resumed generators."""
+    for _ in range(2):
+        call()
+    names = []
+
+    def note(frame, event, _):
+        if event == "call" and str(PACKAGE) in frame.f_code.co_filename:
+            names.append(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return len(names)
 
 
 def test_solutions_by_numpy(gpu):
@@ -162,17 +212,28 @@ def test_what_is_no_batch(gpu):
             batched.lu_solve((two, Batch([gpu.put(np.ones(2))] * 2)), two)
 
 
-def test_overwriting_is_permitted_not_promised(gpu):
-    a = [gpu.put(4 * np.eye(n), "F") for n in (3, 40)]
-    c = batched.cholesky(Batch(a), overwrite_a=True)
-    assert isinstance(c, Batch)
-    for x in c:
-        np.testing.assert_allclose(gpu.get(x), 2 * np.eye(len(x)))
+@pytest.mark.parametrize("kind", [list, Batch])
+def test_what_may_be_overwritten_is_given_back(gpu, kind):
+    """Where columns are contiguous, as in the documentation: no array is made."""
+    sizes = (3, 1, 40)
+    for _ in range(3):
+        a = [gpu.put(4 * np.eye(n), "F") for n in sizes]
+        b = [gpu.put(np.ones(n)) for n in sizes]
+        c = batched.cholesky(kind(a), overwrite_a=True)
+        x = batched.cho_solve((c, False), kind(b), overwrite_b=True)
+        assert {type(c), type(x)} == {kind}
+        assert all(y is z for y, z in zip([*c, *x], [*a, *b], strict=True))
+        for y, z in zip(a, b, strict=True):
+            np.testing.assert_allclose(gpu.get(y), 2 * np.eye(len(y)))
+            np.testing.assert_allclose(gpu.get(z), 0.25)
+    by_rows = [gpu.put(4 * np.eye(n) + np.triu(np.ones((n, n)), 1), "C") for n in sizes]
+    c = batched.cholesky(kind(by_rows), overwrite_a=True)
+    assert not any(y is z for y, z in zip(c, by_rows, strict=True))
+    with pytest.raises(ValueError, match="matrices 0 and 1 share memory"):
+        batched.inv(kind([a[2], a[2]]), overwrite_a=True)
 
 
 def test_decompositions_take_a_batch_as_a_list(gpu):
-    from frontal.gpu.dense import batched_lstsq, batched_svd
-
     host = [numbers((n, n), "f8", n) + 2 * np.eye(n) for n in (2, 5, 17)]
     a = Batch([gpu.put(x) for x in host])
     for s, x in zip(batched_svd.svdvals(a), host, strict=True):

@@ -7,11 +7,11 @@ import pytest
 
 from frontal.errors import BatchError
 from frontal.gpu import available, batched
-from frontal.gpu.dense import copies, launch
+from frontal.gpu.dense import launch
 from frontal.gpu.dense.arguments import argument
 from frontal.gpu.dense.gebrd import gebrd
 from frontal.gpu.dense.gesvd import BIDIAGONAL, JACOBI, QR_BIDIAGONAL, QR_JACOBI, Svd, gesvd
-from frontal.gpu.dense.operands import Batch
+from frontal.gpu.dense.lists import Batch as Listed
 from frontal.gpu.dense.workspace import real_type
 from frontal.gpu.runtime.limits import Limits
 
@@ -230,25 +230,23 @@ def test_bidiagonalization_by_panels(gpu, dtype, once, monkeypatch):
         random(rng, (2, 71, 70), dtype),
         [random(rng, shape, dtype) for shape in ((70, 66), (33, 33), (20, 4), (64, 64))],
     ):
-        held = argument("a", gpu.put(a), gpu.device, write=True)
+        given = gpu.put(a)
+        if isinstance(given, list):
+            given = Listed.given("a", given, gpu.device)
+        held = argument("a", given, gpu.device, write=True)
         found = gebrd(held.batch, panels=True)
         out = []
-        for reflectors, rows in ((found.q, held.batch.m), (found.p, held.batch.n)):
-            out.append(copies.empty(held.kind, *_sizes(held, rows), held.batch.dtype, gpu.device))
-            reflectors.form(Batch.of(gpu.device, out[-1]))
-        for b, x, q, p in zip(range(len(a)), a, *map(gpu.get, out), strict=True):
+        m, n = held.sizes
+        for reflectors, rows in ((found.q, m), (found.p, n)):
+            out.append(held.new(rows, n))
+            reflectors.form(out[-1].batch)
+        sides = (map(gpu.get, x.arrays) for x in out)
+        for b, x, q, p in zip(range(len(a)), a, *sides, strict=True):
             check_unitary(q, dtype)
             check_unitary(p, dtype)
             d, e = (_row(gpu, y, b, x.shape[1]) for y in (found.d, found.e))
             middle = np.diag(d) + np.diag(e[:-1], 1)
             close(q @ middle @ p.T, x, max(x.shape), dtype, np.linalg.norm(x))
-
-
-def _sizes(held, rows):
-    """Rows, columns and number of matrices with so many rows, as `empty` takes them."""
-    if held.kind == "list":
-        return rows, held.batch.n, held.batch.count
-    return int(rows[0]), int(held.batch.n[0]), held.batch.count
 
 
 def _row(gpu, batch, b, n):

@@ -7,6 +7,7 @@ import pytest
 import scipy.linalg
 
 from frontal.gpu.dense import blas3, launch
+from frontal.gpu.dense.lists import Batch as Listed
 from frontal.gpu.dense.operands import Batch, Given
 
 from ...emulation.borders import DTYPES, WRAPPERS, random
@@ -41,7 +42,7 @@ def test_b_stays_where_it_is_elsewhere(device, wrapper, turned, side):
     def batch(arrays):
         columns = [device.upload(x.T) for x in arrays]
         if wrapper == "vbatched":
-            return Batch.of(device, [x.T for x in columns]), columns
+            return Listed.given("a", [x.T for x in columns], device).described(device), columns
         stack = device.upload(np.stack([x.T for x in arrays])).swapaxes(-1, -2)
         return Batch.of(device, stack[0] if wrapper == "native" else stack), stack
 

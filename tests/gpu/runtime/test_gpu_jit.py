@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from frontal.gpu.dense.lists import Batch as Listed
 from frontal.gpu.dense.operands import Batch, leading_dimension
 from frontal.gpu.runtime import jit
 from frontal.gpu.runtime.device import _Kernel
@@ -16,6 +17,11 @@ FILES = jit.files_of_entries()
 
 class HostDevice:
     """Where arrays lie on the host: enough of a device to describe a batch."""
+
+    xp = np
+
+    def pointers(self, arrays):
+        return [self.pointer(a) for a in arrays]
 
     def pointer(self, array):
         return array.ctypes.data
@@ -101,7 +107,7 @@ def test_one_size():
 
 def test_many_sizes():
     arrays = [np.empty((n, n), order="F") for n in (3, 0, 5)]
-    batch = Batch.of(HostDevice(), arrays)
+    batch = Listed.given("a", arrays, HostDevice()).described(HostDevice())
     assert batch.wrapper == "vbatched"
     pointers, table = batch.keep[:2]
     assert pointers.tolist() == [a.ctypes.data for a in arrays]
@@ -110,7 +116,7 @@ def test_many_sizes():
 
 
 def test_no_matrices():
-    batch = Batch.of(HostDevice(), [])
+    batch = Listed.given("a", [], HostDevice()).described(HostDevice())
     assert (batch.count, batch.max_n) == (0, 0)
 
 

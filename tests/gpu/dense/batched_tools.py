@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 import frontal.gpu.runtime.device
@@ -60,7 +62,7 @@ def each(*kinds):
     """The matrices of arguments side by side, whatever their kind."""
 
     def split(x):
-        return [x] if isinstance(x, np.ndarray) and x.ndim < 3 else list(x)
+        return list(x) if isinstance(x, Sequence) or x.ndim == 3 else [x]
 
     return zip(*map(split, kinds), strict=True)
 

@@ -64,13 +64,14 @@ class Vendor:
     ) -> bool:
         """The same for each matrix of stacks of one size, where a matrix may serve all of C.
 
-        The m·n·k of all of them is to be at least `together`.
+        The m·n·k of all of them is to be at least `together`; complex ones count four times.
         """
         count = c.batch.count
         stacks = all(x.batch.wrapper == "batched" and not x.batch.locator["p"] for x in (a, b, c))
         depth = int(op_sizes(a, trans[0])[1][0]) if count else 0
         work = _work(c, depth)
-        if not (stacks and work >= least**3 and count * work >= together):
+        each = work * (4 if c.batch.dtype.kind == "c" else 1)
+        if not (stacks and work >= least**3 and count * each >= together):
             return False
         letter = _LETTER[c.batch.dtype.char]
         product, handles = getattr(self._cublas, f"{letter}gemmStridedBatched"), self._handles

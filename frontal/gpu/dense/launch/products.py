@@ -69,8 +69,8 @@ class GemmTuning:
     fill: float = field(default=1.5, metadata={"choices": (0.0, 1.0, 1.5, 2.0, 4.0)})
     group: int = field(default=1024, metadata={"choices": (512, 1024, 2048)})
     vendor: int = 512  # cube root of the m·n·k from which cuBLAS does a single matrix,
-    stacks: int = 64  # and each of a stack,
-    together: int = 1 << 30  # where so much is m·n·k of all of these
+    stacks: int = 32  # and each of a stack,
+    together: int = 1 << 29  # where all of these are so many products of real numbers
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,7 @@ def _sweep(
         own = x[first * width : (first + k) * width]
         if unit and not backward:
             _interchange(own, width, pivots[first : first + k], backward)
-        if width <= 2 and k * (k + m) <= SMALL:
+        if width == 2 or (width == 1 and k * (k + m) <= SMALL):
             of = panels, panel[s], above, ld, rows, k, x, first, buffer
             if width == 1:
                 solve_front(*of, lower, unit, backward)

@@ -2,7 +2,8 @@
 
 Right-hand sides are the rows of `x`, n by w and row-major in elimination order: to BLAS that is the
 w by n matrix X^T, column-major, in which the pivot rows of a front are consecutive columns. All
-triangular systems are written for X^T: L X = B is X^T = B^T L^-T. Small fronts need no BLAS.
+triangular systems are written for X^T: L X = B is X^T = B^T L^-T. Small fronts need no BLAS, and
+two right-hand sides none at all: for so few it copies all panels, which takes twice as long.
 """
 
 from __future__ import annotations

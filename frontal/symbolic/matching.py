@@ -347,7 +347,8 @@ def maximum_product_matching(A: Sparse) -> Matching:
 
     Shortest augmenting paths after a cheap assignment (Duff and Koster 2001) and a few turns of
     bids (Jonker and Volgenant 1987), in O(n (n + nnz) log n) at worst, near-linear in practice.
-    Stored zeros are never matched. A structurally singular matrix gets a matching of maximum cardinality.
+    Stored zeros are never matched. A structurally singular matrix gets a matching of maximum
+    cardinality.
 
     Parameters
     ----------

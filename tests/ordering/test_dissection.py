@@ -102,7 +102,9 @@ def check_coarser(levels: Levels) -> None:
 def test_separators_of_grids_are_as_small_as_a_layer(A, most):
     graph = adjacency(A)
     unit = levels_of(graph, np.ones(graph.n, np.int32))
-    found = [split(unit, np.arange(graph.n, dtype=np.int32), 0, seed, GO_ON) for seed in range(1, 6)]
+    found = [
+        split(unit, np.arange(graph.n, dtype=np.int32), 0, seed, GO_ON) for seed in range(1, 6)
+    ]
     assert max(max(len(one[1]), len(one[3])) for one in found) <= 0.6 * graph.n
     assert min(len(one[4]) for one in found) <= most
     assert max(len(one[4]) for one in found) <= 1.5 * most

@@ -21,12 +21,12 @@ import scipy.sparse as sp
 from .._jit import inner, jit
 from .._typing import Sparse
 from ..checked import checked
+from .bids import bid
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_EXPONENT = 700.0  # exp() of it is finite in double precision
-TURNS = 8  # in which free columns bid for rows, each once
 
 
 @dataclass(frozen=True)
@@ -98,59 +98,6 @@ def _cheap_assignment(indptr, indices, cost, u, v, entry, cols):
             entry[j] = p
             cols[i] = j
             break
-
-
-@inner
-def _two_cheapest(indptr, indices, cost, u, j):
-    """The least and the second least of a column's costs, less u, and where they are; or -1."""
-    first = second = np.inf
-    place = other = np.int64(-1)
-    for p in range(indptr[j], indptr[j + 1]):
-        reduced = cost[p] - u[indices[p]]
-        if reduced < first:
-            second, other = first, place
-            first, place = reduced, p
-        elif reduced < second:
-            second, other = reduced, p
-    return first, place, second, other
-
-
-@jit
-def _bid(indptr, indices, cost, u, v, entry, cols):
-    """Match free columns where that takes no search, by dual variables nearer to the final ones.
-
-    A column takes its cheapest row, whose u falls until the second cheapest is as good: the column
-    that had the row is free in the next turn. Few searches are left then, and these are short.
-
-    Reference: R. Jonker and A. Volgenant, "A shortest augmenting path algorithm for dense and
-    sparse linear assignment problems", Computing 38 (1987): there it is augmenting row reduction.
-    """
-    free = np.flatnonzero(entry < 0)
-    for _ in range(TURNS):
-        left = 0
-        for j in free:
-            first, place, second, other = _two_cheapest(indptr, indices, cost, u, j)
-            if other < 0:
-                free[left] = j
-                left += 1
-                continue
-            if first == second and cols[indices[place]] >= 0:
-                place = other
-            i = indices[place]
-            owner = cols[i]
-            if first == second and owner >= 0:
-                v[j] = first
-                free[left] = j
-                left += 1
-                continue
-            u[i] -= second - first
-            v[j] = cost[place] - u[i]
-            entry[j], cols[i] = place, j
-            if owner >= 0:
-                entry[owner] = -1
-                free[left] = owner
-                left += 1
-        free = free[:left]
 
 
 @inner
@@ -384,7 +331,7 @@ def maximum_product_matching(A: Sparse) -> Matching:
     entry, cols = np.full(n, -1, np.int64), np.full(n, -1, np.int32)
     _cheap_assignment(indptr, indices, cost, u, v, entry, cols)
     if (entry < 0).any():
-        _bid(indptr, indices, cost, u, v, entry, cols)
+        bid(indptr, indices, cost, u, v, entry, cols)
     if (entry < 0).any():
         group, row_group = np.full(n, n, np.int32), np.full(n, n, np.int32)
         failures = _augment(indptr, indices, cost, u, v, entry, cols, group, row_group)

@@ -197,6 +197,7 @@ def _eliminate_ldl(work, s, rank, shared, info):
         for j in range(k):
             order[j] = j
     done = np.int64(0)
+    _own_columns_first(work, s)
     if k + m > ldl_windows.LARGEST:
         done = _eliminate_blocks(work, s, rank, shared)
     elif k > ldl_windows.WIDTH:
@@ -208,6 +209,19 @@ def _eliminate_ldl(work, s, rank, shared, info):
         done = k
     work.delays.eliminated[s] = done
     return True
+
+
+@inner
+def _own_columns_first(work, s):
+    """Put what front s takes over behind its own columns, which may yet make pivots of it.
+
+    Before them each column would fail once more, and a block of others would be undone for it.
+    """
+    k, _ = shape(work, s)
+    behind = taken_over(work, s)
+    count = min(behind, k - behind)
+    for j in range(count):
+        ldl_threshold.exchange(work, s, j, k - count + j)
 
 
 @inner

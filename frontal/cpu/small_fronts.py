@@ -1,7 +1,8 @@
 """Substitution in fronts so small that a call of BLAS would take as long as their arithmetic.
 
-For one right-hand side four columns are taken together: what waits for what are then values in
-registers, rather than in memory. Indices are unsigned where `columns` tells why.
+Two right-hand sides are taken through fronts of any size. For one right-hand side, and in blocks
+for two, four columns are taken together: what waits for what are then values in registers, rather
+than in memory. Indices are unsigned where `columns` tells why.
 """
 
 from __future__ import annotations
@@ -247,21 +248,54 @@ def _take_off_two(x, at, a, column, count, y0, y1):
 
 
 @inner
+def _two_products(panels, block, ld, m, k, x, first, rest):
+    """Take the products of a block's columns and both vectors of `rest` off the rows of x."""
+    whole = k - k % _GROUP
+    for j in range(0, whole, _GROUP):
+        for c in range(2):
+            own = 2 * (first + j) + c
+            of = panels, block + j * ld, ld, 2 * ld, 3 * ld
+            y0, y1, y2, y3 = _dots(*of, rest, c * m, m)
+            x[own], x[own + 2] = x[own] - y0, x[own + 2] - y1
+            x[own + 4], x[own + 6] = x[own + 4] - y2, x[own + 6] - y3
+    for j in range(whole, k):
+        for c in range(2):
+            x[2 * (first + j) + c] -= _dot(panels, block + j * ld, rest, c * m, m)
+
+
+@inner
+def _take_two_products_off(panels, block, ld, m, k, x, first, rest):
+    """Take the products of a block and the rows of x off both vectors of `rest`."""
+    whole = k - k % _GROUP
+    for j in range(0, whole, _GROUP):
+        for c in range(2):
+            own = 2 * (first + j) + c
+            of = panels, block + j * ld, ld, 2 * ld, 3 * ld
+            _take_off(rest, c * m, *of, m, x[own], x[own + 2], x[own + 4], x[own + 6])
+    for j in range(whole, k):
+        for c in range(2):
+            subtract(rest, c * m, panels, block + j * ld, m, x[2 * (first + j) + c])
+
+
+@inner
 def solve_front_of_two(
     panels, diagonal, block, ld, rows, k, x, first, rest, lower, unit, backward
 ):  # fmt: skip
-    """As `solve_front`, for two right-hand sides."""
-    m = rows.size
-    for i in range(2 * m):
-        rest[i] = x[2 * np.int64(rows[i >> 1]) + (i & 1)] if backward else 0
+    """As `solve_front`, for two right-hand sides; in `rest` they lie one after the other.
+
+    Four columns of the block are read for one of them, and again for the other from the cache.
+    """
+    m = np.int64(rows.size)
+    for i in range(m):
+        for c in range(2):
+            rest[c * m + i] = x[2 * np.int64(rows[i]) + c] if backward else 0
+    if backward and m > 0:
+        _two_products(panels, block, ld, m, k, x, first, rest)
     for step in range(k):
         j = k - 1 - step if backward else step
         inner_first, count = (j + 1, k - 1 - j) if lower else (np.int64(0), j)
         column, own = diagonal + j * (k + m) + inner_first, 2 * (first + j)
         y0, y1 = x[own], x[own + 1]
-        if backward and m > 0:
-            z0, z1 = _two_dots(panels, block + j * ld, rest, 0, m)
-            y0, y1 = y0 - z0, y1 - z1
         if lower == backward and count > 0:
             z0, z1 = _two_dots(panels, column, x, first + inner_first, count)
             y0, y1 = y0 - z0, y1 - z1
@@ -271,8 +305,8 @@ def solve_front_of_two(
         x[own], x[own + 1] = y0, y1
         if lower != backward:
             _take_off_two(x, first + inner_first, panels, column, count, y0, y1)
-        if not backward:
-            _take_off_two(rest, 0, panels, block + j * ld, m, y0, y1)
-    if not backward:
-        for i in range(2 * m):
-            x[2 * np.int64(rows[i >> 1]) + (i & 1)] += rest[i]
+    if not backward and m > 0:
+        _take_two_products_off(panels, block, ld, m, k, x, first, rest)
+        for i in range(m):
+            for c in range(2):
+                x[2 * np.int64(rows[i]) + c] += rest[c * m + i]

@@ -2,7 +2,8 @@
 
 Right-hand sides are the rows of `x`, n by w and row-major in elimination order: to BLAS that is the
 w by n matrix X^T, column-major, in which the pivot rows of a front are consecutive columns. All
-triangular systems are written for X^T: L X = B is X^T = B^T L^-T. Small fronts need no BLAS.
+triangular systems are written for X^T: L X = B is X^T = B^T L^-T. Small fronts need no BLAS, and
+two right-hand sides none at all: for so few it copies all panels, which takes twice as long.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ def _sweep(
         own = x[first * width : (first + k) * width]
         if unit and not backward:
             _interchange(own, width, pivots[first : first + k], backward)
-        if width <= 2 and k * (k + m) <= SMALL:
+        if width == 2 or (width == 1 and k * (k + m) <= SMALL):
             of = panels, panel[s], above, ld, rows, k, x, first, buffer
             if width == 1:
                 solve_front(*of, lower, unit, backward)

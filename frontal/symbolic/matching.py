@@ -21,6 +21,7 @@ import scipy.sparse as sp
 from .._jit import inner, jit
 from .._typing import Sparse
 from ..checked import checked
+from .bids import bid
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -259,11 +260,13 @@ def _graph(A: sp.csc_array) -> tuple[NDArray, NDArray, NDArray, NDArray]:
     """Return the nonzero entries by column with their costs, and the largest log of each column."""
     size = np.abs(A.data).astype(np.float64)
     keep = (size > 0) & np.isfinite(size)
-    indptr = np.concatenate([[0], np.cumsum(keep)])[A.indptr].astype(np.int64)
-    log = np.log(size[keep])
+    indptr, indices = A.indptr.astype(np.int64), A.indices.astype(np.int32, copy=False)
+    if not keep.all():
+        indptr = np.concatenate([[0], np.cumsum(keep)])[indptr]
+        indices, size = indices[keep], size[keep]
+    log = np.log(size)
     largest = _largest(log, indptr)
-    cost = np.repeat(largest, np.diff(indptr)) - log
-    return indptr, A.indices[keep].astype(np.int32), cost, largest
+    return indptr, indices, np.repeat(largest, np.diff(indptr)) - log, largest
 
 
 def _largest(values: NDArray, indptr: NDArray) -> NDArray:
@@ -289,9 +292,10 @@ def by_columns(A: Sparse) -> sp.csc_array:
 def maximum_product_matching(A: Sparse) -> Matching:
     """Match rows to columns so that the product of the moduli of the matched entries is largest.
 
-    Shortest augmenting paths after a cheap assignment (Duff and Koster 2001), in O(n (n + nnz) log
-    n) at worst, near-linear in practice. Stored zeros are never matched. A structurally singular
-    matrix gets a matching of maximum cardinality.
+    Shortest augmenting paths after a cheap assignment (Duff and Koster 2001) and a few turns of
+    bids (Jonker and Volgenant 1987), in O(n (n + nnz) log n) at worst, near-linear in practice.
+    Stored zeros are never matched. A structurally singular matrix gets a matching of maximum
+    cardinality.
 
     Parameters
     ----------
@@ -326,6 +330,8 @@ def maximum_product_matching(A: Sparse) -> Matching:
     u, v = np.full(n, np.inf), np.zeros(n)
     entry, cols = np.full(n, -1, np.int64), np.full(n, -1, np.int32)
     _cheap_assignment(indptr, indices, cost, u, v, entry, cols)
+    if (entry < 0).any():
+        bid(indptr, indices, cost, u, v, entry, cols)
     if (entry < 0).any():
         group, row_group = np.full(n, n, np.int32), np.full(n, n, np.int32)
         failures = _augment(indptr, indices, cost, u, v, entry, cols, group, row_group)

@@ -67,7 +67,7 @@ def test_no_edge_joins_the_sides_of_a_separator(A):
     names = np.arange(graph.n, dtype=np.int32)[::-1].copy() + 7
     weights = np.random.default_rng(0).integers(1, 4, graph.n).astype(np.int32)
     levels = levels_of(graph, weights)
-    zero, zero_names, one, one_names, separator = split(levels, names, 3, GO_ON)
+    zero, zero_names, one, one_names, separator = split(levels, names, 0, 3, GO_ON)
     assert np.array_equal(
         np.sort(np.concatenate([zero_names, one_names, separator])), np.sort(names)
     )
@@ -102,7 +102,9 @@ def check_coarser(levels: Levels) -> None:
 def test_separators_of_grids_are_as_small_as_a_layer(A, most):
     graph = adjacency(A)
     unit = levels_of(graph, np.ones(graph.n, np.int32))
-    found = [split(unit, np.arange(graph.n, dtype=np.int32), seed, GO_ON) for seed in range(1, 6)]
+    found = [
+        split(unit, np.arange(graph.n, dtype=np.int32), 0, seed, GO_ON) for seed in range(1, 6)
+    ]
     assert max(max(len(one[1]), len(one[3])) for one in found) <= 0.6 * graph.n
     assert min(len(one[4]) for one in found) <= most
     assert max(len(one[4]) for one in found) <= 1.5 * most
@@ -115,7 +117,7 @@ def test_sides_of_heavy_separators_are_even():
     graph = adjacency(A)
     unit = levels_of(graph, np.ones(graph.n, np.int32))
     for seed in range(1, 4):
-        _, zero, _, one, _ = split(unit, np.arange(graph.n, dtype=np.int32), seed, GO_ON)
+        _, zero, _, one, _ = split(unit, np.arange(graph.n, dtype=np.int32), 0, seed, GO_ON)
         assert max(zero.size, one.size) <= 0.6 * (zero.size + one.size)
         assert zero.size + one.size >= 0.5 * graph.n
 

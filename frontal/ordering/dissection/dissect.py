@@ -92,7 +92,7 @@ class Part(NamedTuple):
             parts = (
                 Team(pool, share, component.stop).split(levels, names, seed)
                 if share > 1
-                else split(levels, names, seed, component.stop)
+                else split(levels, names, 0, seed, component.stop)
             )
             zero, zero_names, one, one_names, separator = parts
             middle, last = first + zero_names.size, first + n - separator.size

@@ -103,23 +103,27 @@ def cut_out(levels, label, from_, to):
 
 
 @allocating
-def _side(levels, names, where, side):
-    """The levels of one side, and the names of its nodes."""
+def _side(levels, names, leaf, where, side):
+    """The levels of one side, none if it is a leaf, and the names of its nodes."""
+    inside = names[where == side]
+    if inside.size <= leaf:
+        none, begin = np.empty(0, np.int32), np.zeros(1, np.int64)
+        return Levels(Weighted(begin, none, none, none), none, begin), inside
     label, weight, first = number_side(levels, where, side)
     begin, near, edge, coarse_of = cut_out(levels, label, 0, label.size)
-    return Levels(Weighted(begin, near, edge, weight), coarse_of, first), names[where == side]
+    return Levels(Weighted(begin, near, edge, weight), coarse_of, first), inside
 
 
 @jit
-def split(levels, names, seed, stop):
+def split(levels, names, leaf, seed, stop):
     """Bisect a graph whose nodes have these names.
 
     Returns the levels and names of both sides, and the names in the separator; they are of no use
-    once ``stop[0]`` is nonzero.
+    once ``stop[0]`` is nonzero. A side of at most `leaf` nodes has no levels.
     """
     where = bisect(levels, seed, stop)
-    zero, zero_names = _side(levels, names, where, 0)
-    one, one_names = _side(levels, names, where, 1)
+    zero, zero_names = _side(levels, names, leaf, where, 0)
+    one, one_names = _side(levels, names, leaf, where, 1)
     return zero, zero_names, one, one_names, names[where == SEPARATOR]
 
 
@@ -137,7 +141,7 @@ def dissect_to_leaves(levels, names, leaf, seed, stop):
         part, members, own = parts.pop()
         last = members
         if members.size > leaf:
-            zero, zero_members, one, one_members, separator = split(part, members, own, stop)
+            zero, zero_members, one, one_members, separator = split(part, members, leaf, own, stop)
             if max(zero_members.size, one_members.size) < members.size:
                 parts.append((zero, zero_members, scrambled(own, 0)))
                 parts.append((one, one_members, scrambled(own, 1)))

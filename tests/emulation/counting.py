@@ -47,8 +47,8 @@ class CountingDevice(EmulatedDevice):
 
         self._there, self.xp = There, arrays(There)
 
-    def upload(self, array: np.ndarray) -> np.ndarray:
-        """Copy a host array."""
+    def copied(self, array: np.ndarray) -> np.ndarray:
+        """Return an array of the device with the entries of one of the host."""
         there = self._there(array.shape, array.dtype)
         there[...] = array
         return there

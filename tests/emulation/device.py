@@ -92,17 +92,21 @@ class EmulatedDevice:
         """Addresses of the first elements of arrays."""
         return [self.pointer(a) for a in arrays]
 
+    def copied(self, array: np.ndarray) -> np.ndarray:
+        """Return an array of the device with the entries of one of the host."""
+        return np.array(array, order="C")
+
     def upload(self, array: np.ndarray) -> np.ndarray:
         """Copy a host array."""
-        return np.array(array, order="C")
+        return self.uploads([array])[0]
 
     def uploads(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Copy host arrays."""
-        return [self.upload(array) for array in arrays]
+        return self.later(arrays)()
 
     def later(self, arrays: Sequence[np.ndarray]) -> Callable[[], list[np.ndarray]]:
         """Copy host arrays when that is asked for."""
-        return lambda: self.uploads(arrays)
+        return lambda: [self.copied(array) for array in arrays]
 
     def call(self, function: Any, addresses: Sequence[int]) -> None:
         """Call a function of some addresses."""

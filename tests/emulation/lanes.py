@@ -92,9 +92,9 @@ class LaneDevice(EmulatedDevice):
         """Wait for all of the current stream."""
         self.run()
 
-    def upload(self, array: np.ndarray) -> np.ndarray:
-        """Copy a host array."""
-        return super().upload(array).view(self._there)
+    def copied(self, array: np.ndarray) -> np.ndarray:
+        """Return an array of the device with the entries of one of the host."""
+        return super().copied(array).view(self._there)
 
     def download(self, array: np.ndarray) -> np.ndarray:
         """Copy a device array."""

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ..._typing import Untyped
 from ..runtime.device import Device
 from ..runtime.jit import SCALARS
 from .copies import copied
@@ -52,7 +53,7 @@ class Argument:
         return self.arrays[..., 0] if self.vectors and self.kind != "list" else self.arrays
 
     @property
-    def sizes(self) -> tuple[Any, Any]:
+    def sizes(self) -> tuple[Untyped, Untyped]:
         """Rows and columns: integers, or arrays of one number for each matrix of a list."""
         if self.kind == "list":
             return self.batch.m, self.batch.n

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from ..._typing import Untyped
 from ..runtime.device import Device
 from . import blas3
 from . import gemv as vector
@@ -228,7 +227,7 @@ def _gemv(
     return (out.result(),)
 
 
-def _sizes(held: Argument, trans: str) -> tuple[Any, Any]:
+def _sizes(held: Argument, trans: str) -> tuple[Untyped, Untyped]:
     """Rows and columns of op(A): integers, or arrays of one number for each matrix of a list."""
     m, n = held.sizes
     return (m, n) if trans == "N" else (n, m)

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from operator import attrgetter
-from typing import Any, final, overload
+from typing import final, overload
 
 import numpy as np
 
+from ..._typing import Untyped
 from ..runtime import device as devices
 from ..runtime.array import Array
 from ..runtime.device import Device
@@ -290,7 +291,7 @@ def described(arrays: Held, device: Device) -> operands.Batch:
     return operands.Batch.of(device, arrays)
 
 
-def device_for(arrays: Any, name: str = "a") -> Device:
+def device_for(arrays: Untyped, name: str = "a") -> Device:
     """Return the device that holds the arrays.
 
     Raises

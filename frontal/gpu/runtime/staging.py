@@ -11,7 +11,7 @@ import logging
 import sys
 from collections.abc import Callable, Sequence
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -116,7 +116,7 @@ class Staging:
         """
         return self._carry(_pieces([source], [target.ctypes.data], [target.nbytes]), _fetch, after)
 
-    def _carry(self, pieces: np.ndarray, work: Callable[..., Any], after: Untyped) -> bool:
+    def _carry(self, pieces: np.ndarray, work: Callable[..., Untyped], after: Untyped) -> bool:
         if self._failed or not self._lock.acquire(blocking=False):
             return False
         try:
@@ -142,7 +142,7 @@ class Staging:
             self._failed = True
         return not self._failed
 
-    def _run(self, lanes: list[_Lane], pieces: np.ndarray, work: Callable[..., Any]) -> None:
+    def _run(self, lanes: list[_Lane], pieces: np.ndarray, work: Callable[..., Untyped]) -> None:
         taken = np.zeros(1, np.int64)
 
         def share(first: int, last: int) -> int:

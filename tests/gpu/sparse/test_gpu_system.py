@@ -62,16 +62,16 @@ def chosen(device, monkeypatch):
 def traffic(device, monkeypatch):
     """Sizes of what is copied from the device and to it, and the kernels that are launched."""
     moved = {"down": [], "up": [], "kernels": []}
-    download, upload, kernel = device.download, device.upload, device.kernel
+    download, later, kernel = device.download, device.later, device.kernel
     staged = device.staged
 
     def counted(array):
         moved["down"].append(array.size)
         return download(array)
 
-    def sent(array, **how):
-        moved["up"].append(array.size)
-        return upload(array, **how)
+    def sent(arrays):
+        moved["up"].extend(array.size for array in arrays)
+        return later(arrays)
 
     class Counted:
         """What is staged; what graphs of CUDA copy is not seen."""
@@ -98,7 +98,7 @@ def traffic(device, monkeypatch):
         return launch
 
     monkeypatch.setattr(device, "download", counted)
-    monkeypatch.setattr(device, "upload", sent)
+    monkeypatch.setattr(device, "later", sent)
     monkeypatch.setattr(device, "kernel", launched)
     monkeypatch.setattr(device, "staged", Counted)
     return moved

@@ -120,6 +120,9 @@ class Taken(NamedTuple):
     free: np.ndarray
 
 
+_Given = tuple[np.ndarray, int, Taken]  # ends of panels, launches of small fronts, messages
+
+
 def _taken(first: int, messages: np.ndarray, time: np.ndarray) -> Taken:
     there = np.flatnonzero(messages)[::-1]
     ends = np.append(0, np.cumsum(messages[there]))
@@ -159,11 +162,7 @@ class Packing(NamedTuple):
 
 
 def packed(
-    first: np.ndarray,
-    last: np.ndarray,
-    size: np.ndarray,
-    given: tuple[np.ndarray, int, Taken],
-    room: int,
+    first: np.ndarray, last: np.ndarray, size: np.ndarray, given: _Given, room: int
 ) -> Packing:
     """Place what lives from `first` to `last`: by the best of some orders, if it matters.
 
@@ -177,7 +176,7 @@ def packed(
 
     def tried(pieces: int, before: str) -> tuple[Packing, _Chunks]:
         chunks = _chunks(name, sorting, first, last, size, pieces, before)
-        return _fit(chunks, *given, 0, 0), chunks
+        return _fit(chunks, given, 0, 0, waits=False), chunks
 
     best, chunks = tried(*one)
     if best.entries > enough and others:
@@ -187,20 +186,20 @@ def packed(
             found = [one.result() for one in begun]
         best, chunks = min([(best, chunks), *found], key=lambda one: one[0].entries)
     least = max(best.entries, enough)
-    apart = _fit(chunks, *given, _SLACK, least)
-    return best if apart.entries > _BEYOND * least else apart
+    apart = _fit(chunks, given, _SLACK, least)
+    return _fit(chunks, given, 0, 0) if apart.entries > _BEYOND * least else apart
 
 
-def _fit(
-    chunks: _Chunks, written: np.ndarray, launches: int, taken: Taken, slack: int, limit: int
-) -> Packing:
-    fit = _first_fit if chunks.in_time else _fit_each
-    begin, waits = np.zeros((2, chunks.first.size), np.int64)
-    panel_waits = np.zeros(written.size - 1, np.int64)
-    of = chunks.first, chunks.last, chunks.length, written, launches, taken.end, taken.free
-    entries = int(fit(*of, slack, limit, begin, waits, panel_waits))
+def _fit(chunks: _Chunks, given: _Given, slack: int, limit: int, waits: bool = True) -> Packing:
+    """Find places; without `waits` nothing is told of these, which takes as long."""
+    begin, wait = np.zeros((2, chunks.first.size), np.int64)
+    panel_waits = np.zeros(given[0].size - 1, np.int64)
+    things, found = (chunks.first, chunks.last, chunks.length), (begin, wait, panel_waits)
+    written, launches, taken = given
+    of = *things, written, launches, taken.end, taken.free, slack, limit, *found
+    entries = int(_first_fit(*of) if chunks.in_time else _fit_each(*of, waits))
     place = chunks.inside + begin[chunks.chunk]
-    return Packing(place, waits[chunks.chunk], panel_waits, entries)
+    return Packing(place, wait[chunks.chunk], panel_waits, entries)
 
 
 def _written(time: np.ndarray, panels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -253,7 +252,7 @@ def _stack(chunk, size, lengths, offset):
 @jit
 def _fit_each(
     first, last, length, written, launches, taken, taken_until, slack, limit, place, wait,
-    panel_wait,
+    panel_wait, waits,
 ):  # fmt: skip
     """The same in any order: each as low as it fits among all before that live with it."""
     fixed, count = taken_until.size, taken_until.size + first.size
@@ -276,7 +275,7 @@ def _fit_each(
             begin[q], end[q], born[q], dies[q] = begin[q - 1], end[q - 1], born[q - 1], dies[q - 1]
             q -= 1
         begin[q], end[q], born[q], dies[q] = low, high, first[c], last[c]
-    for c in range(first.size):
+    for c in range(first.size if waits else 0):
         low, high = place[c], place[c] + length[c]
         wait[c] = _last_before(begin, end, dies, low, high, first[c])
         for t in range(last[c] + 1, panel_wait.size):
@@ -302,8 +301,8 @@ def _lowest_gap(begin, end, born, dies, count, first, until, launches, unused, l
 def _last_before(begin, end, dies, low, high, first):
     """When the last one that dies before `first` is over, of those in a piece of memory."""
     found = np.int64(0)
-    for q in range(begin.size):
-        if (begin[q] < high) & (low < end[q]) & (dies[q] < first):
+    for q in range(np.searchsorted(begin, high)):
+        if (low < end[q]) & (dies[q] < first):
             found = max(found, dies[q] + 1)
     return found
 

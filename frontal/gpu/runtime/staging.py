@@ -151,11 +151,13 @@ class Staging:
             lane = lanes[first // parts.LEAST]
             return int(work(pieces, taken, _PIECE, *lane.handles, self._calls))
 
-        errors = parts.in_parts(share, len(lanes) * parts.LEAST)
-        current = self._cuda.get_current_stream()
-        for lane in lanes:
-            for copied in lane.copied:
-                current.wait_event(copied)
+        try:
+            errors = parts.in_parts(share, len(lanes) * parts.LEAST)
+        finally:  # who gets the memory next waits, whatever has happened
+            current = self._cuda.get_current_stream()
+            for lane in lanes:
+                for copied in lane.copied:
+                    current.wait_event(copied)
         if any(errors):
             raise self._cuda.driver.CUDADriverError(max(errors))
 

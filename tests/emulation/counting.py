@@ -47,7 +47,7 @@ class CountingDevice(EmulatedDevice):
 
         self._there, self.xp = There, arrays(There)
 
-    def copied(self, array: np.ndarray) -> np.ndarray:
+    def device_array(self, array: np.ndarray) -> np.ndarray:
         """Return an array of the device with the entries of one of the host."""
         there = self._there(array.shape, array.dtype)
         there[...] = array

@@ -92,7 +92,7 @@ class EmulatedDevice:
         """Addresses of the first elements of arrays."""
         return [self.pointer(a) for a in arrays]
 
-    def copied(self, array: np.ndarray) -> np.ndarray:
+    def device_array(self, array: np.ndarray) -> np.ndarray:
         """Return an array of the device with the entries of one of the host."""
         return np.array(array, order="C")
 
@@ -106,7 +106,7 @@ class EmulatedDevice:
 
     def later(self, arrays: Sequence[np.ndarray]) -> Callable[[], list[np.ndarray]]:
         """Copy host arrays when that is asked for."""
-        return lambda: [self.copied(array) for array in arrays]
+        return lambda: [self.device_array(array) for array in arrays]
 
     def call(self, function: Any, addresses: Sequence[int]) -> None:
         """Call a function of some addresses."""

@@ -92,9 +92,9 @@ class LaneDevice(EmulatedDevice):
         """Wait for all of the current stream."""
         self.run()
 
-    def copied(self, array: np.ndarray) -> np.ndarray:
+    def device_array(self, array: np.ndarray) -> np.ndarray:
         """Return an array of the device with the entries of one of the host."""
-        return super().copied(array).view(self._there)
+        return super().device_array(array).view(self._there)
 
     def download(self, array: np.ndarray) -> np.ndarray:
         """Copy a device array."""

@@ -17,7 +17,7 @@ from .backend import GpuBackend
 from .fronts import Fronts, Layout
 from .pattern import Pattern
 from .small_tasks import in_order
-from .solve_tasks import counted_rows, sweeps_of
+from .solve_tasks import counted_rows, sweep_tasks
 from .tile_tasks import tiles_in_order
 
 
@@ -71,7 +71,7 @@ def _placed(device: Device, plan: Plan, method: Method, dtype: np.dtype) -> _Pla
     """Fronts, and what is begun of their places, which may take longer than rows and entries."""
     fronts = Fronts(device, plan, method)
     layout = Ahead(partial(fronts.layout, dtype))
-    for make in in_order, tiles_in_order, counted_rows, sweeps_of:  # what comes next
+    for make in in_order, tiles_in_order, counted_rows, sweep_tasks:  # what comes next
         fronts.once(make)
     _ = fronts.most
     return _Placed(fronts, layout)

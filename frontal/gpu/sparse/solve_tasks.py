@@ -58,7 +58,7 @@ class SolveTasks:
 
 def solve_tasks(tree: Fronts, dtype: np.dtype) -> SolveTasks:
     """List the tasks of the solves for panels of this scalar type."""
-    plan, segment, sweeps = tree.plan, tree.segment, tree.spent(sweeps_of)
+    plan, segment, sweeps = tree.plan, tree.segment, tree.spent(sweep_tasks)
     pointer, slots = _messages(plan, sweeps.first)
     swept = tree.layout(dtype).swept  # last, since it may be on its way
     ways = zip(sweeps.fronts, sweeps.tasks, strict=True)
@@ -77,7 +77,7 @@ def solve_tasks(tree: Fronts, dtype: np.dtype) -> SolveTasks:
     )
 
 
-class Sweeps(NamedTuple):
+class SweepTasks(NamedTuple):
     """What `SolveTasks` has of fronts alone, before their rows and places are known.
 
     Attributes
@@ -100,7 +100,7 @@ class Sweeps(NamedTuple):
     partials: int
 
 
-def sweeps_of(tree: Fronts) -> Sweeps:
+def sweep_tasks(tree: Fronts) -> SweepTasks:
     """List what both sweeps do, level by level."""
     k, m, segment = tree.k, tree.m, tree.segment
     small, level = tree.once(_small_fronts)
@@ -113,9 +113,9 @@ def sweeps_of(tree: Fronts) -> Sweeps:
     backward, partials = _list_backward(tiled, _grouped(tree, tiled), k, m, level, _PART)
     backward = _sorted(backward, -1)
     fronts = whole, *(x[:, 0].astype(np.int64) for x in (forward, backward))
-    first, messages = _places_of_messages(tree, small)
+    first, messages = tree.spent(_places_of_messages)
     tasks = _WHOLE, forward, backward
-    return Sweeps(fronts, tasks, first, _between(tree, small), messages, int(partials))
+    return SweepTasks(fronts, tasks, first, tree.spent(_between), messages, int(partials))
 
 
 def _grouped(tree: Fronts, fronts: np.ndarray) -> np.ndarray:
@@ -155,12 +155,13 @@ def all_tasks(tree: Fronts, dtype: np.dtype) -> np.ndarray:
     return _described(tree, tree.layout(dtype).swept, none, np.arange(tree.k.size), _WHOLE)
 
 
-def _between(tree: Fronts, small: np.ndarray) -> np.ndarray:
+def _between(tree: Fronts) -> np.ndarray:
     """Rows of values between the sweeps before those of each front, and of all.
 
     Leaves that a warp takes whole have theirs in the place of right-hand sides.
     """
-    parent, apart = tree.plan.parent, ~small
+    (small, _), parent = tree.once(_small_fronts), tree.plan.parent
+    apart = ~small
     apart[parent[parent >= 0]] = True
     return np.append(0, np.cumsum(np.where(apart, tree.k, 0)))
 
@@ -179,9 +180,8 @@ def counted_tasks(tree: Fronts) -> tuple[int, int, int, int]:
 def counted_rows(tree: Fronts) -> tuple[int, ...]:
     """Rows of what a solve keeps of each right-hand side: see `substitute.message_rows`."""
     n, (*_, partials) = int(tree.plan.start[-1]), counted_tasks(tree)
-    small, _ = tree.once(_small_fronts)
-    between, (_, messages) = int(_between(tree, small)[-1]), _places_of_messages(tree, small)
-    return between, messages, TILE * partials, n
+    between, (_, messages) = tree.once(_between), tree.once(_places_of_messages)
+    return int(between[-1]), messages, TILE * partials, n
 
 
 def _sorted(tasks: np.ndarray, direction: int) -> np.ndarray:
@@ -282,13 +282,13 @@ def _list_backward(fronts, group, k, m, level, most):
     return out, partials
 
 
-def _places_of_messages(tree: Fronts, small: np.ndarray) -> tuple[np.ndarray, int]:
+def _places_of_messages(tree: Fronts) -> tuple[np.ndarray, int]:
     """Where the messages to each front begin, and how many places there are.
 
     Fronts with none but larger children get theirs when all small fronts have read what they were
     sent, and in the same places; not with segments, each of which begins with its small fronts.
     """
-    first = np.empty(tree.k.size, np.int64)
+    (small, _), first = tree.once(_small_fronts), np.empty(tree.k.size, np.int64)
     of = tree.plan.parent, tree.plan.pointer, small
     return first, int(_place_messages(*of, tree.segment is not None, first))
 

@@ -27,7 +27,7 @@ def again(
 ) -> tuple:
     """Return ``work(device, *arrays, *options, overwrite)``, quickly for shapes seen before.
 
-    Lists reach it as `Batch`; what comes back is a list if no `Batch` was given.
+    Lists reach it and come back as `Batch`.
 
     Parameters
     ----------
@@ -51,10 +51,7 @@ def again(
         x if isinstance(x, fit) else Batch.given(name, x, device)
         for name, x in zip(names, arrays, strict=True)
     ]
-    results = _again(device, work, given, options, overwrite)
-    if any(isinstance(x, Batch) for x in arrays):
-        return results
-    return tuple([list(x) if isinstance(x, Batch) else x for x in results])
+    return _again(device, work, given, options, overwrite)
 
 
 def _again(
@@ -67,12 +64,15 @@ def _again(
     listed = type(arrays[0]) is Batch
     if overwrite if listed else arrays[0].ndim != 3:  # addresses of lists are to be looked at
         return work(device, *arrays, *options, overwrite)
-    key = (device, work, options, overwrite, *map(_form, arrays))
+    forms = [*map(_form, arrays)]
+    inputs = [x.pointers if type(x) is Batch else x for x in arrays if x is not None]
+    if len(inputs) > 1 and not overwrite:
+        inputs = _once(device, inputs, arrays, forms)
+    key = (device, work, options, overwrite, *forms)
     try:
         known = _known.get(key)
     except TypeError:  # an option that is none
         return work(device, *arrays, *options, overwrite)
-    inputs = [x.pointers if type(x) is Batch else x for x in arrays if x is not None]
     if overwrite and not apart(device, inputs):
         return work(device, *arrays, *options, overwrite)
     if isinstance(known, _Call):
@@ -93,6 +93,19 @@ def _again(
         if isinstance(x, Batch):
             x.device = device  # not the recorder
     return results
+
+
+def _once(device: Device, inputs: list[Array], arrays: Sequence, forms: list) -> list[Array]:
+    """Inputs without those that are an earlier one; in their forms stands which."""
+    places = device.pointers(inputs)
+    if len(set(places)) == len(places):
+        return inputs
+    given = [k for k, x in enumerate(arrays) if x is not None]
+    told = [(place, forms[k]) for place, k in zip(places, given, strict=True)]
+    firsts = [told.index(x) for x in told]
+    for k, first in zip(given, firsts, strict=True):
+        forms[k] = forms[k], first
+    return [x for i, x in enumerate(inputs) if firsts[i] == i]
 
 
 class _Call(NamedTuple):

@@ -2,8 +2,9 @@
 
 Every routine takes one matrix (2-D), a stack of one size (3-D) or a list of matrices of different
 sizes, as CuPy arrays of float32, float64, complex64 or complex128 in any memory order, and gives
-back the same kind, with contiguous columns where nothing else is said. Subnormal float32 numbers
-are flushed to zero, but for QR and SVD.
+back the same kind, with contiguous columns where nothing else is said. What comes back for a list
+is a `Batch`: a sequence that makes its arrays when they are asked for, and that the next call takes
+as it is. Subnormal float32 numbers are flushed to zero, but for QR and SVD.
 
 The first two calls with stacks of a shape, memory order and type, or with lists of such, take
 longer than those that come after: these launch what was launched then, but for lists that are to be

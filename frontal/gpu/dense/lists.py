@@ -2,8 +2,8 @@
 
 Python asks an array for its address, sizes and strides in half a microsecond, and makes one in one:
 for a thousand of them more than most kernels take. A `Batch` knows them as arrays of numbers, and
-what functions return for one is a `Batch` again, whose matrices are made when somebody asks for
-them.
+what functions return for it or for a list is a `Batch` again, whose matrices are made when somebody
+asks for them.
 """
 
 from __future__ import annotations
@@ -123,9 +123,9 @@ class Form:
 class Batch(Sequence[Array]):
     """Matrices or vectors of different sizes, which functions take in the place of a list.
 
-    It looks at its arrays once, and functions that are given one return one. So a list that comes
-    again costs no more of the host than a stack does: make a `Batch` of it, and change the entries
-    of its arrays, not the arrays.
+    Functions that are given a list return one: a sequence that makes its arrays when they are asked
+    for. It looks at its arrays once, so a list that comes again costs no more of the host than a
+    stack does: make a `Batch` of it, and change the entries of its arrays, not the arrays.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ class Gpu:
         return self.device.upload(arrays.swapaxes(-1, -2)).swapaxes(-1, -2)
 
     def get(self, arrays):
-        if isinstance(arrays, (list, tuple)):
+        if isinstance(arrays, Sequence):
             return [self.get(a) for a in arrays]
         return np.array(self.device.download(arrays))
 

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from frontal.gpu.dense import again, batched, batched_lstsq, batched_solve, batched_svd
+from frontal.gpu.dense.batched_products import gemm
+from frontal.gpu.dense.lists import Batch
 
 from ...emulation.borders import DTYPES
 from .batched_tools import Gpu, numbers
@@ -142,6 +144,21 @@ def test_arrays_that_share_memory(gpu):
         x = gpu.get(batched.solve_triangular(held[..., :5], held[..., part], lower=True))
         np.testing.assert_allclose(x, np.linalg.solve(np.tril(a), b))
         np.testing.assert_array_equal(gpu.get(held), whole)
+
+
+@pytest.mark.parametrize("kind", ["stack", "batch"])
+def test_an_array_given_twice_is_noted_and_told_from_two(gpu, kind):
+    for seed in range(4):
+        one, other = (stack(6, np.float64, 10 * seed + k) for k in range(2))
+        a, b = (gpu.put(x) if kind == "stack" else Batch(list(gpu.put(x))) for x in (one, other))
+        for x, y, right in ((a, a, one), (a, b, other), (b, b, other), (b, a, one)):
+            left = one if x is a else other
+            for found, wanted in zip(gemm(1.0, x, y), left @ right, strict=True):
+                np.testing.assert_allclose(gpu.get(found), wanted, rtol=1e-13)
+            for found in batched_solve.solve(x, x) if y is x else ():
+                np.testing.assert_allclose(gpu.get(found), np.eye(6), atol=1e-12)
+    assert {type(x) for x in again._known.values()} == {again._Call}
+    assert len(again._known) == 3
 
 
 def test_refusals_are_the_same_the_third_time(gpu):

@@ -173,9 +173,8 @@ def test_arguments_that_do_not_fit(gpu):
 
 
 def test_nothing_to_do(gpu):
-    assert batched.cholesky([]) == []
-    assert batched.lu_factor([]) == ([], [])
-    assert batched.gemm(1.0, [], []) == []
+    for found in (batched.cholesky([]), *batched.lu_factor([]), batched.gemm(1.0, [], [])):
+        assert list(found) == []
     empty = gpu.put(np.zeros((0, 3, 3)))
     assert batched.inv(empty).shape == (0, 3, 3)
     assert batched.lu_factor(empty)[1].shape == (0, 3)

@@ -1,4 +1,4 @@
-"""What compiled code has of the machine: functions by their address, and atomic operations."""
+"""What compiled code has of the machine: functions and arrays by address, atomic operations."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import sys
 from typing import Any
 
 from llvmlite import ir
-from numba import types
+from numba import carray, types  # type: ignore[attr-defined]
 from numba.core import cgutils
 
-from ._jit import inner, intrinsic
+from ._jit import intrinsic, view
 
 
 def yield_address() -> int:
@@ -53,6 +53,39 @@ def _calls(context, builder, signature, values):
     function = ir.FunctionType(result, [pointer] * len(passed)).as_pointer()
     returned = builder.call(builder.inttoptr(values[0], function), passed)
     return context.get_dummy_value() if silent else returned
+
+
+@intrinsic
+def write_addresses(typingctx, arrays, table):
+    """Write address and size of each contiguous array of a tuple to a table of int64 pairs."""
+
+    def codegen(context, builder, signature, values):
+        for k, (array, kind) in enumerate(
+            zip(cgutils.unpack_tuple(builder, values[0]), signature.args[0].types, strict=True)
+        ):
+            of = context.make_array(kind)(context, builder, array)
+            address = builder.ptrtoint(of.data, ir.IntType(64))
+            for place, value in ((2 * k, address), (2 * k + 1, of.nitems)):
+                index = context.get_constant(types.intp, place)
+                builder.store(value, _entry(context, builder, table_type, values[1], index))
+        return context.get_dummy_value()
+
+    table_type = table
+    return types.void(arrays, table), codegen
+
+
+@intrinsic
+def _pointer(typingctx, address):
+    def codegen(context, builder, signature, values):
+        return builder.inttoptr(values[0], ir.IntType(8).as_pointer())
+
+    return types.voidptr(types.int64), codegen
+
+
+@view
+def array_of(table, k, dtype):
+    """The k-th array of such a table, whose arrays live longer; its scalar type is not known."""
+    return carray(_pointer(table[2 * k]), table[2 * k + 1], dtype)
 
 
 def _entry(context, builder, array_type, array, index):
@@ -108,7 +141,13 @@ def swap_if(typingctx, array, index, expected, value):
     return signature, codegen
 
 
-@inner
-def load(state, index):
-    """Atomically read an entry."""
-    return fetch_add(state, index, 0)
+@intrinsic
+def load(typingctx, array, index):
+    """Atomically read an entry of an int64 array."""
+    signature = types.int64(array, types.int64)
+
+    def codegen(context, builder, signature, values):
+        where = _entry(context, builder, signature.args[0], values[0], values[1])
+        return builder.load_atomic(where, "seq_cst", 8)
+
+    return signature, codegen

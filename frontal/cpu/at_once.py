@@ -7,22 +7,28 @@ it: whatever is unusual is left to those who look closer.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._jit import allocating, inlined, jit
+from .._jit import allocating, brief, inlined, jit
+from ..native import array_of, write_addresses
 from .blas_limit import single_threaded_blas
 from .borrowed import borrow
 from .probes import FORMED, begin, gains, signs
 from .residual import measure, weights
 from .substitution import WIDTH, Substitution
 from .triangular import substitute
+from .turns import TURN, enter_python, leave_python
 
 MOST = 4096  # unknowns; of more the little that is saved is no matter
 SMALL = 1e-5  # an error of solutions that is far from what is warned of
 _WIDE = {"f": np.empty(0), "c": np.empty(0, np.complex128)}  # of the vectors of an estimate
 TURNS = 3  # of an estimate: at most 5 blocks of products are formed
+# Places in the table of arrays, where those of the factors come first: of the sides of op(A), of
+# the matrix, and of what is no array.
+SIDES, MATRIX, FLAGS, NUMBERS, TURN_OF_ALL = 11, 15, 19, 20, 21
 
 
 class Found(NamedTuple):
@@ -81,11 +87,20 @@ class AtOnce:
         Precision of x.
     """
 
-    def __init__(self, solver: Substitution, of: tuple[object, ...], eps: float) -> None:
+    def __init__(self, solver: Substitution, of: tuple[Any, ...], eps: float) -> None:
         n, dtype = solver.n, solver.dtype
         self._dtype, self._shape = dtype, (n,)
         self._calls_blas, self._hopeful = solver.calls_blas, True
-        self._of = *solver.bound, WIDTH if solver.calls_blas else 1, *of, eps, _WIDE[dtype.kind]
+        given = *solver.bound, WIDTH if solver.calls_blas else 1, *of
+        arrays = [x for x in given if isinstance(x, np.ndarray)]
+        flags = [int(x) for x in given if not isinstance(x, np.ndarray | float)]
+        numbers = [x for x in given if isinstance(x, float)]
+        arrays += np.array(flags), np.array([*numbers, eps]), TURN
+        kinds = _kinds(dtype)
+        self._arrays = tuple(map(np.ascontiguousarray, arrays, kinds))  # as long as the table
+        self._table = np.empty(2 * len(kinds), np.int64)
+        _write(self._arrays, self._table)
+        self._wide = _WIDE[dtype.kind]
 
     def __call__(self, b: object, estimated: bool) -> Found | None:
         """x, and what is known of it; None for what is no plain vector.
@@ -106,37 +121,67 @@ class AtOnce:
         x = np.empty(b.size, self._dtype)
         if self._calls_blas:
             with single_threaded_blas():
-                found = _solve_at_once(*self._of, b, x, estimated)
+                found = _solve_at_once(self._table, self._wide, b, x, estimated)
         else:
-            found = _solve_at_once(*self._of, b, x, estimated)
+            found = _solve_at_once(self._table, self._wide, b, x, estimated)
         if not found[0] >= 0:
             self._hopeful = False
             return None
         return Found(x, *found)
 
 
+@cache
+def _kinds(dtype: np.dtype) -> tuple[np.dtype, ...]:
+    """Scalar types of the arrays in the table; `w` is that of the factors, `r` its real type."""
+    letters = {"i": "i4", "l": "i8", "d": "f8", "w": dtype.str, "r": dtype.char.lower()}
+    return tuple(np.dtype(letters[x]) for x in "ililwiwwlwr" + "idid" + "liwd" + "ldl")
+
+
+@brief
+def _write_table(arrays, table):
+    write_addresses(arrays, table)
+
+
+_write: Callable[[tuple[np.ndarray, ...], np.ndarray], None] = _write_table
+
+
+@inlined
+def _factors(table, flags, x):
+    """What stands first in the table, but for the sides, which are those of op(A)."""
+    turned = 2 * (flags[5] != 0)  # the side of the rows of A comes first
+    first, second = SIDES + turned, SIDES + 2 - turned
+    return Factors(
+        array_of(table, 0, np.int32), array_of(table, 1, np.int64), array_of(table, 2, np.int32),
+        array_of(table, 3, np.int64), array_of(table, 4, x.dtype), array_of(table, 5, np.int32),
+        array_of(table, 6, x.dtype), array_of(table, 7, x.dtype), array_of(table, 8, np.int64),
+        array_of(table, 9, x.dtype), array_of(table, 10, x.real.dtype),
+        np.uint8(flags[0]), flags[1] != 0, flags[2] != 0, flags[3] != 0, flags[4] != 0,
+        array_of(table, first, np.int32), array_of(table, first + 1, np.float64),
+        array_of(table, second, np.int32), array_of(table, second + 1, np.float64),
+        flags[7], flags[8],
+    )  # fmt: skip
+
+
 @jit
-def solve_at_once(
-    start, pointer, rows, panel, panels, pivots, diagonal, coupling, table, scalars, reals, adjoint,
-    one_triangle, unit, indefinite, conjugate, transposed, conjugated,
-    into, left, out, right, widest, most,
-    indptr, indices, data, flipped, badly_scaled, norm, limits, eps, wide, b, x, estimated,
-):  # fmt: skip
+def solve_at_once(table, wide, b, x, estimated):
     """|A||x|/|b| of the solution x of op(A) x = b, and its condition number; see `Found`.
 
-    The first is -1 if x is not fine, the second one unless it is `estimated`.
+    The first is -1 if x is not fine, the second one unless it is `estimated`. The table has what
+    `AtOnce` was given: an array costs a call from Python as much as dozens of operations.
     """
+    turn = array_of(table, TURN_OF_ALL, np.int64)
+    leave_python(turn)
+    flags, numbers = array_of(table, FLAGS, np.int64), array_of(table, NUMBERS, np.float64)
+    of = _factors(table, flags, x)
+    transposed, conjugated = flags[5] != 0, flags[6] != 0
+    indptr, indices = array_of(table, MATRIX, np.int64), array_of(table, MATRIX + 1, np.int32)
+    data, limits = array_of(table, MATRIX + 2, x.dtype), array_of(table, MATRIX + 3, np.float64)
+    flipped, badly_scaled, norm, eps = flags[9] != 0, flags[10] != 0, numbers[0], numbers[1]
     n = b.size
     B, X = b.reshape((1, n)), x.reshape((1, n))
-    if transposed:  # the side of the rows of A comes first
-        into, left, out, right = out, right, into, left
-    of = Factors(
-        start, pointer, rows, panel, panels, pivots, diagonal, coupling, table, scalars, reals,
-        adjoint, one_triangle, unit, indefinite, conjugate, into, left, out, right, widest, most,
-    )  # fmt: skip
     by = borrow(of)
     _substitute(by, transposed, conjugated, B, X)
-    R, sizes = np.empty((1, n), x.dtype), np.empty((4, 1), reals.dtype)
+    R, sizes = np.empty((1, n), x.dtype), np.empty((4, 1), x.real.dtype)
     worst, amplification, fine = measure(
         indptr, indices, data, flipped, badly_scaled, norm, limits, X, B, R, sizes
     )
@@ -146,6 +191,7 @@ def solve_at_once(
         weights(indptr, indices, data, flipped, X, B, sizes[1], error, w)
         probes = np.zeros((n if n <= FORMED else 2, n), wide.dtype)
         condition = _one_norm(by, transposed, w, probes, SMALL / error)
+    enter_python(turn, of.table[8])
     return amplification if fine else -1.0, condition
 
 

@@ -27,6 +27,7 @@ from .factor import CpuFactor
 from .layout import Layout
 from .settle import Place
 from .single import SOUND, Pattern, System, factorize_one, pattern_of
+from .turns import TURN, enter_python, leave_python
 
 MOST = 4096  # columns; of more the little that is saved is no matter
 _ROOM, _TURN = ldl.ROOM, 2 * ldl.BLOCK
@@ -73,6 +74,7 @@ class FactorAtOnce:
             *(np.concatenate(narrow, dtype=np.int32), np.concatenate(wide, dtype=np.int64)),
             *(*ends, begin, max(1, layout.shared + layout.own), matching is not None),
             *routines(dtype),
+            TURN,
         )
 
     def __call__(self, matrix: Canonical, storage: np.ndarray | None) -> CpuFactor | None:
@@ -149,41 +151,53 @@ def _factorize(method, index, blas, numbers):
 @jit
 def _cholesky(
     narrow, wide, ends, far, begin, blocks, matched,
-    table, scalars, reals, adjoint, values, panels, pivots, coupling, scales,
+    table, scalars, reals, adjoint, turn, values, panels, pivots, coupling, scales,
 ):  # fmt: skip
+    leave_python(turn)
     index = narrow, wide, ends, far, begin, blocks, matched
     numbers = values, panels, pivots, coupling, scales
-    return _factorize(CHOLESKY, index, Routines(table, scalars, reals, adjoint), numbers)
+    found = _factorize(CHOLESKY, index, Routines(table, scalars, reals, adjoint), numbers)
+    enter_python(turn, table[8])
+    return found
 
 
 @jit
 def _lu(
     narrow, wide, ends, far, begin, blocks, matched,
-    table, scalars, reals, adjoint, values, panels, pivots, coupling, scales,
+    table, scalars, reals, adjoint, turn, values, panels, pivots, coupling, scales,
 ):  # fmt: skip
+    leave_python(turn)
     index = narrow, wide, ends, far, begin, blocks, matched
     numbers = values, panels, pivots, coupling, scales
-    return _factorize(LU, index, Routines(table, scalars, reals, adjoint), numbers)
+    found = _factorize(LU, index, Routines(table, scalars, reals, adjoint), numbers)
+    enter_python(turn, table[8])
+    return found
 
 
 @jit
 def _ldlt(
     narrow, wide, ends, far, begin, blocks, matched,
-    table, scalars, reals, adjoint, values, panels, pivots, coupling, scales,
+    table, scalars, reals, adjoint, turn, values, panels, pivots, coupling, scales,
 ):  # fmt: skip
+    leave_python(turn)
     index = narrow, wide, ends, far, begin, blocks, matched
     numbers = values, panels, pivots, coupling, scales
-    return _factorize(LDLT, index, Routines(table, scalars, reals, adjoint), numbers)
+    found = _factorize(LDLT, index, Routines(table, scalars, reals, adjoint), numbers)
+    enter_python(turn, table[8])
+    return found
 
 
 @jit
 def _ldlh(
     narrow, wide, ends, far, begin, blocks, matched,
-    table, scalars, reals, adjoint, values, panels, pivots, coupling, scales,
+    table, scalars, reals, adjoint, turn, values, panels, pivots, coupling, scales,
 ):  # fmt: skip
+    leave_python(turn)
     index = narrow, wide, ends, far, begin, blocks, matched
     numbers = values, panels, pivots, coupling, scales
-    return _factorize(LDLH, index, Routines(table, scalars, reals, adjoint), numbers)
+    found = _factorize(LDLH, index, Routines(table, scalars, reals, adjoint), numbers)
+    enter_python(turn, table[8])
+    return found
 
 
 _RUN: dict[Method, Callable[..., tuple[np.int64, float, float, float]]] = {

@@ -70,7 +70,7 @@ class Substitution:
         conjugate = method.one_triangle and method.adjoint and panels.dtype.kind == "c"
         self.bound = (
             *(plan.start, plan.pointer, plan.rows, panel, panels, pivots),
-            *(diagonal, coupling.astype(panels.dtype, copy=False)),
+            *(x.astype(panels.dtype, copy=False) for x in (diagonal, coupling)),
             *routines(panels.dtype),
             *(method.one_triangle, method.pivots, method.indefinite, conjugate),
             *(trans != "N", trans == "H", *given, *found, max(1, widest)),

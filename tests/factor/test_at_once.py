@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import frontal
+from frontal.cpu import turns
 from frontal.cpu.at_once import MOST
 from frontal.errors import (
     FactorFreedError,
@@ -250,3 +252,18 @@ def test_factors_in_single_of_a_matrix_in_double_are_left_alone(at_once):
     x = [factor.solve(b) for _ in range(3)]
     assert not any(at_once)
     np.testing.assert_array_equal(x[0], x[2])
+
+
+def test_threads_that_left_make_others_wait_once_and_not_for_long():
+    """Whoever finds the turn taken by nobody goes on; the solutions are those of one thread."""
+    A = sp.diags_array([-1.0, 2.5, -1.0], offsets=[-1, 0, 1], shape=(300, 300), format="csc")
+    b = np.ones(300)
+    factor = frontal.factorize(A)
+    wanted = [factor.solve(b) for _ in range(40)][-1]
+    turns.TURN[0] = 1  # of a thread that has ended
+    with ThreadPoolExecutor(4) as pool:
+        for x in pool.map(lambda _: factor.solve(b), range(200)):
+            np.testing.assert_array_equal(x, wanted)
+    turns.TURN[0] = 1
+    values = [factor.refactorize(A.data).solve(b) for _ in range(40)]
+    np.testing.assert_array_equal(values[-1], wanted)

@@ -34,7 +34,7 @@ def index_bytes(tree: Fronts) -> int:
     fronts, rows, children = tree.k.size, plan.relative.size, plan.children.size
     small, entries = schedule.small, np.diff(plan.entry_pointer)
     above = tree.tiles[plan.parent[plan.parent >= 0]] + 1
-    found = (4 * 4 + 2 * 8) * (fronts + 1)  # first_sent included
+    found = (3 * 4 + 2 * 8) * (fronts + 1) + 8 * fronts  # first_sent included
     found += 4 * (2 * rows + children + int(above.sum())) + (3 * 8 + 4) * fronts
     tasks = int(counted_tiles(tree)[~small].sum())
     found += 16 * tasks + 4 * (tasks + 1) + 4 * schedule.epochs + 6 * int(entries.sum())

@@ -154,7 +154,7 @@ TILE_TASKS = Struct(
         "epoch_count": "Tasks of each epoch; and epochs that must be over before a front writes.",
         "epoch": "Tasks of each epoch that have ended; and epochs that are over, with all before.",
         "sent": "Factors of diagonal tiles as messages, 64×64 each; for LU two of them.",
-        "first_sent": "Number of each front's first of them, and one more.",
+        "first_sent": "Number of each front's first of them, and how many.",
         "products": "LDL: L·D of fronts at work, and where that of each front lies.",
         "diagonal": _D,
         "largest": _LARGEST,

@@ -14,6 +14,7 @@ from frontal.gpu.sparse import fronts
 from frontal.gpu.sparse.entries import Entries
 from frontal.gpu.sparse.fitted import fitted, worth_having
 from frontal.gpu.sparse.footprint import index_bytes
+from frontal.gpu.sparse.packing import NO_ROOM
 from frontal.gpu.sparse.pattern import Pattern
 
 from ...emulation.counting import CountingDevice
@@ -141,7 +142,7 @@ def counted(kind, dtype, n, rhs):
     device = CountingDevice(H200)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
-        patch.setattr(fronts, "_ROOM", 0)  # of a large matrix
+        patch.setattr(fronts, "_ROOM", NO_ROOM)  # of a large matrix
         a = MATRICES[kind](n).astype(dtype)
         analysis = frontal.analyze(a, kind=kind, backend="gpu")
         told = analysis.memory_for(dtype, rhs=rhs)

@@ -147,7 +147,7 @@ template <class T> struct TileTasks {
     int *upper_done;
     // Factors of diagonal tiles as messages, 64×64 each; for LU two of them.
     T *sent;
-    // Number of each front's first of them, and one more.
+    // Number of each front's first of them, and how many.
     const int *first_sent;
     // LDL: L·D of fronts at work, and where that of each front lies.
     T *products;

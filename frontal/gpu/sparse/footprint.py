@@ -16,6 +16,7 @@ from . import launch, structs
 from .at_once import MOST
 from .fitted import fitted
 from .fronts import Fronts
+from .messages import LAUNCHES, message_sizes
 from .probing import WIDTH
 from .solve_tasks import TASK, counted_rows, counted_tasks
 from .storage import more, required
@@ -110,11 +111,11 @@ def _solve_bytes(
     beside = segments is None and dtype == values  # a right-hand side, probes
     columns = max(rhs, WIDTH) if beside else rhs
     width = launch.solve_width(dtype, columns) if segments is None else 1  # or as it fits
-    sizes = [width * dtype.itemsize * rows for rows in tree.once(counted_rows)]
+    launches = LAUNCHES * (1 if segments is None else int(segments[-1]) + 1)
+    sizes = message_sizes(tree.once(counted_rows), width, dtype, launches)
     places, _ = fitted(sizes, spare)
     beyond = sum(size for size, place in zip(sizes, places, strict=True) if place is None)
-    if segments is not None:  # a ticket for each launch
-        beyond += 16 * (int(segments[-1]) + 1) * rhs + _ROUNDED
+    beyond += 0 if segments is None else _ROUNDED
     all_of = _VECTORS + _REFINED * tree.method.indefinite
     probes = _WEIGHTS if beside else _PROBES
     vectors = n * max(all_of * rhs, (_VECTORS - 1) * rhs + probes)

@@ -12,6 +12,7 @@ from ..runtime.array import Array
 from . import launch, structs
 from .fitted import worth_having
 from .fronts import Fronts
+from .messages import message_sizes
 from .pattern import Pattern
 from .solve_tasks import counted_rows
 
@@ -124,8 +125,7 @@ def more(pattern: Fronts, dtype: np.dtype, apart: int) -> int:
     if pattern.segment is not None:
         return 0
     places, item = pattern.layout(dtype).places, dtype.itemsize
-    width = launch.solve_width(dtype, _WIDE) * item
-    sizes = [width * rows for rows in pattern.once(counted_rows)]
+    sizes = message_sizes(pattern.once(counted_rows), launch.solve_width(dtype, _WIDE), dtype)
     room = (places.entries - places.panels + apart) * item
     return -(-worth_having(sizes, room, places.entries * item // _MORE) // item)
 

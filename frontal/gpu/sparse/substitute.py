@@ -12,9 +12,8 @@ from ..runtime.array import Array
 from ..runtime.graph import Launch, Replayed
 from ..runtime.structs import filled
 from . import health, launch, structs
-from .fitted import fitted
+from .messages import Messages
 from .pattern import Pattern
-from .schedule import TILE
 from .solve_tasks import SolveTasks
 from .storage import Storage
 
@@ -26,12 +25,13 @@ class Block(Protocol):
     ----------
     width : int
         How many there is room for.
-    vectors : device array (n, width)
+    vectors, solution : device arrays (n, width)
         See `Sweeps`.
     """
 
     width: int
     vectors: Array
+    solution: Array
 
 
 class Pass(NamedTuple):
@@ -137,7 +137,7 @@ class Solver:
                     sweeps.vectors[:, count:] = 0
             one.run()
             for part, sweeps in one.blocks:
-                x[:, part] = sweeps.vectors[:, : part.stop - part.start]
+                x[:, part] = sweeps.solution[:, : part.stop - part.start]
 
     @cached_property
     def tasks(self) -> SolveTasks:
@@ -174,77 +174,6 @@ class Solver:
         kernel((blocks,), (threads,), arguments)
 
 
-class Messages:
-    """What blocks send each other, for some right-hand sides or fewer.
-
-    Messages are numbers whose bits are all set until they are sent (sparse/front_solve.cuh). Every
-    solve leaves them so, and they serve all widths; those that bring the solution lie apart, since
-    each forward sweep sets their bits, in the place of the right-hand sides that it has read.
-
-    Parameters
-    ----------
-    spare : device array of bytes
-        Memory of factorizations, which as many of these arrays lie in as there is room for.
-    launches : int
-        Kernels of a solve, each with a ticket of its own.
-
-    Attributes
-    ----------
-    sent : list of device arrays of bytes
-        Values between the sweeps, messages of update rows, and parts of sums.
-    vectors : device array (n * width,)
-        Right-hand sides, then the solution.
-    left : device array of bytes
-        What is left of the spare memory.
-    turns : int
-        Sweeps that were enqueued.
-    """
-
-    turns = 0
-
-    def __init__(
-        self, pattern: Pattern, dtype: np.dtype, width: int, spare: Array, launches: int = 4
-    ) -> None:
-        self.width, self._device = width, pattern.device
-        xp, size = pattern.device.xp, width * dtype.itemsize
-        sizes = [rows * size for rows in message_rows(pattern, dtype)]
-        placed, end = fitted(sizes, spare.nbytes)
-        arrays = [
-            xp.empty(size, np.uint8) if first is None else spare[first : first + size]
-            for first, size in zip(placed, sizes, strict=True)
-        ]
-        self.left = spare[end:]
-        self.sent, self.vectors = arrays[:3], arrays[3].view(dtype)
-        ends = (
-            first + size
-            for first, size in zip(placed, sizes[:3], strict=False)
-            if first is not None
-        )
-        self._among = spare[: max(ends, default=0)]
-        self.tickets = xp.zeros(launches, np.int32)
-        for array in self.sent:
-            self._clear(array)
-
-    def vectors_of(self, width: int) -> Array:
-        """(n, width) array for so many right-hand sides, or fewer than there is room for."""
-        n = self.vectors.size // self.width
-        return self.vectors[: n * width].reshape(n, width)
-
-    def unset(self) -> None:
-        """Set the bits of what lies where a factorization has been at work."""
-        self._clear(self._among)
-
-    def _clear(self, array: Array) -> None:
-        if array.size:
-            self._device.clear(array, 0xFF)
-
-
-def message_rows(pattern: Pattern, dtype: np.dtype) -> tuple[int, ...]:
-    """Rows of the arrays of `Messages`, those of `vectors` last."""
-    n, tasks = int(pattern.plan.start[-1]), pattern.solve_tasks(dtype)
-    return tasks.between, tasks.messages, TILE * tasks.partials, n
-
-
 class Sweeps:
     """The launches that solve for `width` right-hand sides.
 
@@ -255,13 +184,13 @@ class Sweeps:
     width : int
     flip : bool
         Of the transpose.
-    vectors : device array (n, width)
-        What is solved for, in the order of elimination, and then what comes of it.
+    vectors, solution : device arrays (n, width)
+        What is solved for, in the order of elimination, and what comes of it, until others solve.
     """
 
     def __init__(self, solver: Solver, messages: Messages, width: int, flip: bool) -> None:
         self.width, self.flip, self._messages = width, flip, messages
-        pattern, self.vectors = solver.pattern, messages.vectors_of(width)
+        self.vectors, self.solution = messages.vectors_of(width), messages.solution_of(width)
         tasks, of = solver.tasks, (solver, messages, width, flip, solver.panels)
         launches = (
             sweep_launch(*of, "front_forward_small", tasks.small, messages.tickets),
@@ -270,17 +199,19 @@ class Sweeps:
             sweep_launch(*of, "front_backward_small", tasks.small, messages.tickets[3:]),
         )
         found = [one for one in launches if one is not None]
-        begin = partial(pattern.device.clear, messages.tickets)
-        self._run = Replayed(pattern.device, begin, found)
+        device = solver.pattern.device
+        begin = partial(device.clear, messages.beginning(width), 0xFF)
+        self._run = Replayed(device, begin, found)
 
     def __call__(self) -> None:
         """Solve; nothing waits for the host."""
-        self._messages.turns += 1
+        self._messages.make_way(self.width)
         self._run()
+        self._messages.shared |= self._run.captured
 
     def enqueue(self) -> None:
         """Enqueue the launches, as a part of a graph."""
-        self._messages.turns += 1
+        self._messages.make_way(self.width, graph=True)
         self._run.enqueue()
 
     @property
@@ -311,13 +242,14 @@ def sweep_launch(
     panels : device array
         What the places of tasks are in.
     ticket : device array
-        Begins with one that is zero when the kernel begins.
+        Begins with one that is -1 when the kernel begins.
     """
     count = len(tasks)
     if not count:
         return None
     device, dtype = solver.pattern.device, solver.dtype
-    y, sent, partial = (device.pointer(x) for x in messages.sent)
+    y, _, partial = (device.pointer(x) for x in messages.sent)
+    of_rows = device.pointer(messages.of_rows)
     struct = filled(
         device,
         structs.SOLVE,
@@ -329,7 +261,8 @@ def sweep_launch(
         coupling=solver.d.coupling if solver.d else None,
         y=y,
         z=messages.vectors,
-        messages=sent,
+        x=of_rows,
+        messages=of_rows,
         partial=partial,
         ticket=ticket,
         count=count,

@@ -175,9 +175,9 @@ class DeviceSystem:
         sizes = np.int32(count), np.int32(shift)
         blocks = launch.system_blocks(self._entries.n << shift, self._entries.device.limits)
         of = blocks, launch.SYSTEM_THREADS
-        number, vectors, kernels = self.rows.number, sweeps.vectors, self._kernels
-        enter = number, *self.ends.enter.arguments, *sizes, B, vectors
-        leave = number, *self.ends.leave.arguments, *sizes, vectors, before, X
+        number, kernels = self.rows.number, self._kernels
+        enter = number, *self.ends.enter.arguments, *sizes, B, sweeps.vectors
+        leave = number, *self.ends.leave.arguments, *sizes, sweeps.solution, before, X
         return Launch(kernels["enter"], *of, enter), Launch(kernels["leave"], *of, leave)
 
     def solved(self, B: Array, probing: bool = False) -> tuple[Array, Array, Errors]:

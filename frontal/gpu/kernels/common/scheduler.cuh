@@ -32,9 +32,9 @@ __device__ __forceinline__ void each_task(
     }
 }
 
-// The tasks of a block whose descriptions are a list; `Launch` has `tasks`, `count` and `ticket`. A
-// block asks for its next ticket while it ends a task, and not before: what one block held, others
-// that are free could not do meanwhile.
+// The tasks of a block whose descriptions are a list; `Launch` has `tasks`, `count` and `ticket`,
+// which is −1 when a launch begins, as messages are. A block asks for its next ticket while it ends a
+// task, and not before: what one block held, others that are free could not do meanwhile.
 template <class Task, class Launch> struct BlockTickets {
     const Launch &launch;
     Task *task;  // in shared memory, as `number`
@@ -42,7 +42,7 @@ template <class Task, class Launch> struct BlockTickets {
     int next;
 
     __device__ void ask() {
-        if (threadIdx.x == 0) next = atomicAdd(launch.ticket, 1);
+        if (threadIdx.x == 0) next = atomicAdd(launch.ticket, 1) + 1;
     }
     // Go on to the next task, if there is one.
     __device__ bool advance() {
@@ -77,7 +77,7 @@ template <int WARPS, bool REVERSED, class Task, class Launch> struct WarpTickets
         look_ahead();
     }
     __device__ void ask() {
-        if (lane == 0) next = atomicAdd(launch.ticket, 1);
+        if (lane == 0) next = atomicAdd(launch.ticket, 1) + 1;
     }
     __device__ void look_ahead() {
         next = __shfl_sync(~0u, next, 0);

@@ -12,6 +12,7 @@ from .pattern import Pattern
 from .schedule import TILE
 
 LAUNCHES = 4  # of a solve, each with a ticket of its own
+_LENT = 1 << 23  # bytes of right-hand sides that lie where solutions come: then graphs gain nothing
 
 
 class Messages:
@@ -27,14 +28,14 @@ class Messages:
         Memory of factorizations, which as many of these arrays lie in as there is room for.
     launches : int
         Kernels of a solve.
+    lent : bool
+        Right-hand sides lie elsewhere, at least at first.
 
     Attributes
     ----------
     sent : list of device arrays of bytes
         Values between the sweeps of larger fronts; tickets, messages of update rows and then the
         solution; and parts of sums.
-    vectors : device array (n * width,)
-        Right-hand sides, and values between the sweeps of small fronts.
     left : device array of bytes
         What is left of the spare memory.
     turns : int
@@ -53,17 +54,20 @@ class Messages:
         width: int,
         spare: Array,
         launches: int = LAUNCHES,
+        lent: bool = False,
     ) -> None:
         self.width, self.dtype, self._device = width, dtype, pattern.device
         self._n, self._first = int(pattern.plan.start[-1]), tickets_bytes(launches)
         sizes = message_sizes(message_rows(pattern, dtype), width, dtype, launches)
+        sizes = sizes[:3] if lent else sizes
         placed, end = fitted(sizes, spare.nbytes)
         arrays = [
             pattern.device.xp.empty(size, np.uint8) if first is None else spare[first:][:size]
             for first, size in zip(placed, sizes, strict=True)
         ]
         self.left = spare[end:]
-        self.sent, self.vectors = arrays[:3], arrays[3].view(dtype)
+        self.sent = arrays[:3]
+        self._vectors = {} if lent else {width: arrays[3].view(dtype)}
         ends = (
             first + size
             for first, size in zip(placed, sizes[:3], strict=False)
@@ -81,8 +85,20 @@ class Messages:
         return self.sent[1][self._first :]
 
     def vectors_of(self, width: int) -> Array:
-        """(n, width) array for so many right-hand sides, or fewer than there is room for."""
-        return self.vectors[: self._n * width].reshape(self._n, width)
+        """(n, width) array for so many right-hand sides, and y of small fronts; always the same."""
+        size = self._n * width
+        if width not in self._vectors:
+            wider = [array for array in self._vectors.values() if array.size >= size]
+            self._vectors[width] = wider[0] if wider else self._taken(size)
+        return self._vectors[width][:size].reshape(self._n, width)
+
+    def _taken(self, size: int) -> Array:
+        """Memory for so many entries, of what is left if there is room."""
+        needed = size * self.dtype.itemsize
+        if needed > self.left.size:
+            return self._device.xp.empty(size, self.dtype)
+        found, self.left = self.left[:needed].view(self.dtype), self.left[aligned(needed) :]
+        return found
 
     def solution_of(self, width: int) -> Array:
         """(n, width) array where the solution comes."""
@@ -120,8 +136,13 @@ class Messages:
             self._device.clear(array, 0xFF)
 
 
+def lends(n: int, width: int, dtype: np.dtype) -> bool:
+    """Whether so many right-hand sides of order n lie where their solutions come."""
+    return width > 2 and n * width * dtype.itemsize >= _LENT
+
+
 def message_rows(pattern: Pattern, dtype: np.dtype) -> tuple[int, ...]:
-    """Rows of the arrays of `Messages`, those of `vectors` last."""
+    """Rows of the arrays of `Messages`, those of right-hand sides last."""
     n, tasks = int(pattern.plan.start[-1]), pattern.solve_tasks(dtype)
     return tasks.between, max(tasks.messages, n), TILE * tasks.partials, n
 

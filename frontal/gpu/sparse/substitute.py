@@ -12,7 +12,7 @@ from ..runtime.array import Array
 from ..runtime.graph import Launch, Replayed
 from ..runtime.structs import filled
 from . import health, launch, structs
-from .messages import Messages
+from .messages import Messages, lends
 from .pattern import Pattern
 from .solve_tasks import SolveTasks
 from .storage import Storage
@@ -67,16 +67,18 @@ class Solver:
         self.dtype = storage.panels.dtype
         self.d = storage.blocks
         self._spare = storage.panels[:0] if storage.spare is None else storage.spare.memory
-        self._sweeps: dict[tuple[int, bool], Sweeps] = {}
+        self._sweeps: dict[tuple[int, bool, bool], Sweeps] = {}
         self._messages: list[Messages] = []  # the widest last
 
-    def sweeps(self, width: int, flip: bool) -> Sweeps:
+    def sweeps(self, width: int, flip: bool, lent: bool = False) -> Sweeps:
         """Prepare both sweeps for `width` right-hand sides, or the first of them.
 
         Parameters
         ----------
         flip : bool
             Solve with the transpose (LU only).
+        lent : bool
+            See `Sweeps`.
 
         Raises
         ------
@@ -84,22 +86,23 @@ class Solver:
             If they would have to be prepared while a caller captures a graph.
         """
         width = launch.solve_width(self.dtype, width)
-        if (width, flip) not in self._sweeps:
+        name = width, flip, lent
+        if name not in self._sweeps:
             if self.pattern.device.capturing():
                 raise ValueError(
                     "a graph is being captured, and what such a solve needs is not on the device "
                     f"yet. Try: solve once for {width} right-hand sides before the capture begins"
                 )
             if not self._messages or width > self._messages[-1].width:
-                self._widen(width)
-            self._sweeps[width, flip] = Sweeps(self, self._messages[-1], width, flip)
-        return self._sweeps[width, flip]
+                self._widen(width, lent)
+            self._sweeps[name] = Sweeps(self, self._messages[-1], *name)
+        return self._sweeps[name]
 
     def has(self, sweeps: Sweeps) -> bool:
         """Whether sweeps still have their messages and vectors."""
-        return self._sweeps.get((sweeps.width, sweeps.flip)) is sweeps
+        return any(one is sweeps for one in self._sweeps.values())
 
-    def _widen(self, width: int) -> None:
+    def _widen(self, width: int, lent: bool) -> None:
         """Make messages for so many right-hand sides, in the place of narrower ones."""
         if any(sweeps.captured for sweeps in self._sweeps.values()):
             # they stay: a graph that the caller captured may still send them
@@ -107,16 +110,35 @@ class Solver:
         elif self._messages:
             self._messages.pop()
         self._sweeps.clear()
-        self._messages.append(Messages(self.pattern, self.dtype, width, self._spare))
+        self._messages.append(Messages(self.pattern, self.dtype, width, self._spare, lent=lent))
 
-    def passes(self, total: int, flip: bool) -> Iterator[Pass]:
-        """What solves for `total` right-hand sides, one after another."""
+    def passes(self, total: int, flip: bool, into: Array | None = None) -> Iterator[Pass]:
+        """What solves for `total` right-hand sides, one after another.
+
+        Parameters
+        ----------
+        into : device array (n, total), by columns, optional
+            Where solutions are to come; meanwhile others may use it.
+        """
         first = 0
         while first < total:
-            sweeps = self.sweeps(total - first, flip)
-            part = slice(first, min(first + sweeps.width, total))
+            width = launch.solve_width(self.dtype, total - first)
+            part = slice(first, min(first + width, total))
+            lent = None if into is None else self._lent(into[:, part], width)
+            sweeps = self.sweeps(width, flip, lent is not None)
+            if lent is not None:
+                sweeps.take(lent)
             yield Pass([(part, sweeps)], sweeps)
+            if lent is not None:
+                sweeps.let_go()
             first = part.stop
+
+    def _lent(self, into: Array, width: int) -> Array | None:
+        """The memory of some solutions as vectors, if that is worth it."""
+        n, count = into.shape
+        if count < width or into.dtype != self.dtype or not lends(n, width, self.dtype):
+            return None
+        return into.T.reshape(n, width)
 
     def solve(self, x: Array, flip: bool) -> None:
         """Overwrite x with the solution in the order of elimination; nothing waits for the host.
@@ -177,7 +199,12 @@ class Solver:
 class Sweeps:
     """The launches that solve for `width` right-hand sides.
 
-    From the second call on a graph is replayed.
+    From the second call on a graph is replayed, unless vectors are lent.
+
+    Parameters
+    ----------
+    lent : bool
+        They `take` the memory of others for vectors, before each call.
 
     Attributes
     ----------
@@ -188,10 +215,14 @@ class Sweeps:
         What is solved for, in the order of elimination, and what comes of it, until others solve.
     """
 
-    def __init__(self, solver: Solver, messages: Messages, width: int, flip: bool) -> None:
+    def __init__(
+        self, solver: Solver, messages: Messages, width: int, flip: bool, lent: bool = False
+    ) -> None:
         self.width, self.flip, self._messages = width, flip, messages
-        self.vectors, self.solution = messages.vectors_of(width), messages.solution_of(width)
-        tasks, of = solver.tasks, (solver, messages, width, flip, solver.panels)
+        self._nothing = solver.panels[:0]
+        self.vectors = self._nothing if lent else messages.vectors_of(width)
+        self.solution = messages.solution_of(width)
+        tasks, of = solver.tasks, (solver, messages, self.vectors, width, flip, solver.panels)
         launches = (
             sweep_launch(*of, "front_forward_small", tasks.small, messages.tickets),
             sweep_launch(*of, "front_forward", tasks.forward, messages.tickets[1:]),
@@ -199,9 +230,20 @@ class Sweeps:
             sweep_launch(*of, "front_backward_small", tasks.small, messages.tickets[3:]),
         )
         found = [one for one in launches if one is not None]
-        device = solver.pattern.device
+        device = self._device = solver.pattern.device
         begin = partial(device.clear, messages.beginning(width), 0xFF)
-        self._run = Replayed(device, begin, found)
+        self._structs = [one.arguments[0] for one in found]
+        self._run = Replayed(device, begin, found, graph=not lent)
+
+    def take(self, vectors: Array) -> None:
+        """Take memory (n, width) for vectors."""
+        self.vectors, address = vectors, self._device.pointer(vectors)
+        for struct in self._structs:
+            struct.view(structs.SOLVE.of(vectors.dtype))["z"] = address
+
+    def let_go(self) -> None:
+        """Keep that memory no longer."""
+        self.vectors = self._nothing
 
     def __call__(self) -> None:
         """Solve; nothing waits for the host."""
@@ -228,6 +270,7 @@ class Sweeps:
 def sweep_launch(
     solver: Solver,
     messages: Messages,
+    vectors: Array,
     width: int,
     flip: bool,
     panels: Array,
@@ -260,7 +303,7 @@ def sweep_launch(
         diagonal=solver.d.diagonal if solver.d else None,
         coupling=solver.d.coupling if solver.d else None,
         y=y,
-        z=messages.vectors,
+        z=vectors,
         x=of_rows,
         messages=of_rows,
         partial=partial,

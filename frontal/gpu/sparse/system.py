@@ -154,7 +154,7 @@ class DeviceSystem:
         """`before` + the solution by the factors."""
         n, k = B.shape
         X = self._entries.device.xp.empty((n, k), self.dtype, order="F")
-        for one in self._solver.passes(k, self.ends.transposed):
+        for one in self._solver.passes(k, self.ends.transposed, X):
             ends = []
             for part, block in one.blocks:
                 given = NULL if before is None else before[:, part]

@@ -198,10 +198,10 @@ def test_without_memory_for_probes_there_are_none(device, kind, monkeypatch):
 
     made = Messages.__init__
 
-    def narrow(self, pattern, dtype, width, spare):
+    def narrow(self, pattern, dtype, width, spare, **options):
         if width > 1:
             raise MemoryError
-        made(self, pattern, dtype, width, spare)
+        made(self, pattern, dtype, width, spare, **options)
 
     a, b = matrix(kind, "f8"), np.ones(81)
     factor = frontal.factorize(a, kind=kind, backend="gpu")

@@ -228,7 +228,7 @@ def test_messages_of_narrower_solves_stay_if_captured(device, monkeypatch, captu
         taken = sorted(
             (device.pointer(x), device.pointer(x) + x.nbytes)
             for one in solver._messages
-            for x in (*one.sent, one.vectors)
+            for x in (*one.sent, one.vectors_of(one.width))
             if x.nbytes
         )
         assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(taken))

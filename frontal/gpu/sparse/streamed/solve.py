@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from ...runtime.array import Array
 from ...runtime.graph import Launch
 from .. import launch
 from ..fitted import aligned
@@ -37,11 +38,11 @@ class StreamedSolver(Solver):
         self._blocks: dict[tuple[int, int, bool], SegmentSweeps] = {}
         self._rows = pattern.once(counted_rows)
 
-    def sweeps(self, width: int, flip: bool) -> Sweeps:
+    def sweeps(self, width: int, flip: bool, lent: bool = False) -> Sweeps:
         """What solves by a graph: there is none."""
         raise ValueError("panels that come from the host are in no graph")
 
-    def passes(self, total: int, flip: bool) -> Iterator[Pass]:
+    def passes(self, total: int, flip: bool, into: Array | None = None) -> Iterator[Pass]:
         """See `Solver`.
 
         Raises
@@ -152,7 +153,7 @@ class SegmentSweeps:
         self.backward: list[list[Launch]] = []
         for g in range(len(small)):
             view = solver.windows.on_device(g)
-            of = solver, messages, width, flip, view
+            of = solver, messages, self.vectors, width, flip, view
             found = []
             for q, name in enumerate(_KERNELS):
                 ticket = messages.tickets[len(_KERNELS) * g + q :]

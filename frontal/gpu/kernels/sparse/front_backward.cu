@@ -7,7 +7,7 @@
 // tiles of them each, and send the sum. A block of 8 warps takes 64×64 entries at a time, 8 columns
 // a warp, and asks for the next ones before it waits for x. Shared memory: front_solve_tile.cuh.
 //
-// Who reads what: descendants and the tiles of the front x, through their messages; the partial sums their task.
+// Who reads what: descendants and the tiles of the front x; its task the partial sums.
 // Deadlock: parents come before children in the list, a front's last pivot tiles before its first,
 // and partial sums before who takes them, so that a task waits for tasks before it
 // (front_solve.cuh).

@@ -124,7 +124,7 @@ class Solver:
         while first < total:
             width = launch.solve_width(self.dtype, total - first)
             part = slice(first, min(first + width, total))
-            lent = None if into is None else self._lent(into[:, part], width)
+            lent = None if into is None else self._lent(into, part, width)
             sweeps = self.sweeps(width, flip, lent is not None)
             if lent is not None:
                 sweeps.take(lent)
@@ -133,12 +133,12 @@ class Solver:
                 sweeps.let_go()
             first = part.stop
 
-    def _lent(self, into: Array, width: int) -> Array | None:
+    def _lent(self, into: Array, part: slice, width: int) -> Array | None:
         """The memory of some solutions as vectors, if that is worth it."""
-        n, count = into.shape
+        n, count = len(into), part.stop - part.start
         if count < width or into.dtype != self.dtype or not lends(n, width, self.dtype):
             return None
-        return into.T.reshape(n, width)
+        return into[:, part].T.reshape(n, width)
 
     def solve(self, x: Array, flip: bool) -> None:
         """Overwrite x with the solution in the order of elimination; nothing waits for the host.

@@ -98,6 +98,11 @@ class Rows(NamedTuple):
         return self.pointer, self.column, position, self.conjugate, self.values
 
 
+def _columns(a: Array, part: slice) -> Array:
+    """Some columns; all of them without a view, which costs the host time."""
+    return a if part.stop - part.start == a.shape[1] else a[:, part]
+
+
 class DeviceSystem:
     """A `System` of device arrays (n, k) in Fortran order, of one scalar type.
 
@@ -157,9 +162,10 @@ class DeviceSystem:
         for one in self._solver.passes(k, self.ends.transposed, X):
             ends = []
             for part, block in one.blocks:
-                given = NULL if before is None else before[:, part]
+                given = NULL if before is None else _columns(before, part)
                 count = part.stop - part.start
-                enter, leave = self.around(block, count, B[:, part], given, X[:, part])
+                of = _columns(B, part), given, _columns(X, part)
+                enter, leave = self.around(block, count, *of)
                 enter()
                 ends.append(leave)
             one.run()

@@ -37,6 +37,8 @@ class Replayed:
         Enqueues what makes ready: counters become zero, and messages unset.
     launches : sequence of callables
         Each enqueues something, as a `Launch` does, and takes no memory for it.
+    graph : bool
+        False: what they are given changes, and there is never a graph.
 
     Attributes
     ----------
@@ -51,7 +53,9 @@ class Replayed:
         device: Device,
         begin: Callable[[], None],
         launches: Sequence[Callable[[], object]],
+        graph: bool = True,
     ) -> None:
+        self._graph = graph
         self._device, self._begin, self._launches = device, begin, list(launches)
         self.runs: int = 0
         self.captured = False
@@ -65,7 +69,7 @@ class Replayed:
             self.captured = True
         else:
             self.runs += 1
-            if self.runs == 2:
+            if self.runs == 2 and self._graph:
                 self._replay = self._device.record(self.enqueue)
                 self._replay()
                 return

@@ -46,7 +46,7 @@ class Part(NamedTuple):
     tasks, pieces : slice
         In the list of tasks, and in that of pieces of rows left of diagonal tiles.
     sent : device array, or int
-        Messages, or the address of those of the last front of all.
+        Messages, or the address of those of the first front of all.
     workspace : device array
         See `workspace`.
     """

@@ -15,7 +15,7 @@ def fitted(sizes: list[int], room: int) -> tuple[list[int | None], int]:
     >>> fitted([300, 600, 100], 1024)
     ([None, 0, 768], 1024)
     """
-    padded = [-(-size // _ALIGNED) * _ALIGNED for size in sizes]
+    padded = [aligned(size) for size in sizes]
     best: tuple[int, ...] = ()
     for count in range(1, len(sizes) + 1):
         for chosen in combinations(range(len(sizes)), count):
@@ -45,6 +45,11 @@ def worth_having(sizes: list[int], room: int, most: int) -> int:
         inside = (size for size, place in zip(sizes, places, strict=True) if place is not None)
         return sum(inside) - 2 * more
 
-    padded = [-(-size // _ALIGNED) * _ALIGNED for size in sizes]
+    padded = [aligned(size) for size in sizes]
     ends = (sum(some) for count in range(len(sizes) + 1) for some in combinations(padded, count))
     return max([0, *sorted(end - room for end in ends if 0 < end - room <= most)], key=gain)
+
+
+def aligned(size: int) -> int:
+    """Bytes that an array takes."""
+    return -(-size // _ALIGNED) * _ALIGNED

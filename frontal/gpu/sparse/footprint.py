@@ -16,6 +16,7 @@ from . import launch, structs
 from .at_once import MOST
 from .fitted import fitted
 from .fronts import Fronts
+from .messages import LAUNCHES, lends, message_sizes
 from .probing import WIDTH
 from .solve_tasks import TASK, counted_rows, counted_tasks
 from .storage import more, required
@@ -34,7 +35,7 @@ def index_bytes(tree: Fronts) -> int:
     fronts, rows, children = tree.k.size, plan.relative.size, plan.children.size
     small, entries = schedule.small, np.diff(plan.entry_pointer)
     above = tree.tiles[plan.parent[plan.parent >= 0]] + 1
-    found = (4 * 4 + 2 * 8) * (fronts + 1)  # first_sent included
+    found = (3 * 4 + 2 * 8) * (fronts + 1) + 8 * fronts  # first_sent included
     found += 4 * (2 * rows + children + int(above.sum())) + (3 * 8 + 4) * fronts
     tasks = int(counted_tiles(tree)[~small].sum())
     found += 16 * tasks + 4 * (tasks + 1) + 4 * schedule.epochs + 6 * int(entries.sum())
@@ -110,13 +111,30 @@ def _solve_bytes(
     beside = segments is None and dtype == values  # a right-hand side, probes
     columns = max(rhs, WIDTH) if beside else rhs
     width = launch.solve_width(dtype, columns) if segments is None else 1  # or as it fits
-    sizes = [width * dtype.itemsize * rows for rows in tree.once(counted_rows)]
-    places, _ = fitted(sizes, spare)
+    own = _own_vectors(n, rhs, columns, dtype) if beside else width
+    launches = LAUNCHES * (1 if segments is None else int(segments[-1]) + 1)
+    sizes = message_sizes(tree.once(counted_rows), width, dtype, launches)
+    sizes = sizes if own == width else sizes[:3]
+    places, end = fitted(sizes, spare)
     beyond = sum(size for size, place in zip(sizes, places, strict=True) if place is None)
-    if segments is not None:  # a ticket for each launch
-        beyond += 16 * (int(segments[-1]) + 1) * rhs + _ROUNDED
+    if own < width:  # they come later
+        size = own * n * dtype.itemsize
+        beyond += size if size > spare - end else 0
+    beyond += 0 if segments is None else _ROUNDED
     all_of = _VECTORS + _REFINED * tree.method.indefinite
     probes = _WEIGHTS if beside else _PROBES
     vectors = n * max(all_of * rhs, (_VECTORS - 1) * rhs + probes)
     kept = _VECTORS * n * (beside and rhs == 1 and n <= MOST)
     return beyond + (kept + max(vectors, nnz)) * values.itemsize
+
+
+def _own_vectors(n: int, rhs: int, columns: int, dtype: np.dtype) -> int:
+    """Right-hand sides of solves and probes that do not lie where solutions come."""
+    width = launch.solve_width(dtype, columns)
+    rest = rhs % width
+    if rhs < width or not lends(n, width, dtype):
+        return width
+    last = launch.solve_width(dtype, rest) if rest else 0
+    return max(
+        launch.solve_width(dtype, WIDTH), 0 if last == rest and lends(n, last, dtype) else last
+    )

@@ -19,6 +19,7 @@ from ..runtime.array import Array
 from ..runtime.device import Device
 from ..runtime.structs import filled
 from . import launch, structs
+from .packing import Room
 from .places import Parts, Places, place
 from .schedule import (
     TILE,
@@ -37,7 +38,7 @@ _SHARED = (  # attributes of fronts, whatever else a plan tells
     *("schedule", "k", "m", "pivot_tiles", "tiles", "tile_row"),
     *("followed", "most", "_layouts", "_once"),
 )
-_ROOM = 1 << 29  # bytes that nobody misses: up to them a factorization waits for no place
+_ROOM = Room(1 << 26, 1 << 29)  # bytes that nobody misses, so that few wait for a place
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,8 @@ class Layout:
     def of(cls, tree: Fronts, dtype: np.dtype) -> Layout:
         """Lay panels out, with contribution blocks among those that are written later."""
         shapes = shapes_of(tree, dtype)
-        # messages and values come behind: those that begin amid a cache line would take one more
-        room = _ROOM // dtype.itemsize
+        # messages and values that begin amid a cache line would take one more
+        room = Room(*(size // dtype.itemsize for size in _ROOM))
         parts = parts_of(tree, shapes[-1], dtype)
         places = place(tree.schedule, tree.plan.parent, parts, room, TILE)
         return cls(places, *shapes)

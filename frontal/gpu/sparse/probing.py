@@ -137,7 +137,8 @@ class Weighed:
 
     def __init__(self, probing: Probing, weights: Array) -> None:
         self._of, self._weights = probing, weights
-        self._vectors = probing.begun().vectors
+        sweeps = probing.begun()
+        self._vectors, self._solution = sweeps.vectors, sweeps.solution
         self._found = probing.device.xp.empty((4 * PROBES, probing.blocks), np.float64)
         self._turn(self._found[:PROBES])
 
@@ -155,7 +156,7 @@ class Weighed:
         """The norm, estimated from below in one turn or two; not finite where it is none; waits."""
         of, gains = self._of, self._found[PROBES : 3 * PROBES]
         of.sweep(of.own)
-        of.launch("reach", *of.own.leave.places, self._vectors, gains)
+        of.launch("reach", *of.own.leave.places, self._solution, gains)
         if turns == 2:
             rows = of.device.xp.empty(PROBES, np.int32)
             of.launch("choose", gains, rows, count=of.blocks, blocks=1)
@@ -175,4 +176,4 @@ class Weighed:
         """Solutions of the adjoint become right-hand sides."""
         solved, given = self._of.adjoint.leave, self._of.own.enter
         of = *solved.arguments, given.conjugate
-        self._of.launch("turn", *of, self._weights, self._vectors, sums)
+        self._of.launch("turn", *of, self._weights, self._solution, self._vectors, sums)

@@ -148,6 +148,11 @@ def _epochs(
     return np.cumsum((np.diff(before // _EPOCH, prepend=0) != 0) | other)
 
 
+def by_time(time: np.ndarray) -> np.ndarray:
+    """Fronts in the order in which they are worked on."""
+    return np.argsort(time, kind="stable")
+
+
 def contribution_entries(m: np.ndarray, method: Method) -> np.ndarray:
     """Entries of contribution blocks of these orders, as sparse/front.cuh lays them out."""
     if not method.one_triangle:

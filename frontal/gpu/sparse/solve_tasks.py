@@ -158,12 +158,10 @@ def all_tasks(tree: Fronts, dtype: np.dtype) -> np.ndarray:
 def _between(tree: Fronts) -> np.ndarray:
     """Rows of values between the sweeps before those of each front, and of all.
 
-    Leaves that a warp takes whole have theirs in the place of right-hand sides.
+    Fronts that a warp takes whole have theirs in the place of right-hand sides.
     """
-    (small, _), parent = tree.once(_small_fronts), tree.plan.parent
-    apart = ~small
-    apart[parent[parent >= 0]] = True
-    return np.append(0, np.cumsum(np.where(apart, tree.k, 0)))
+    small, _ = tree.once(_small_fronts)
+    return np.append(0, np.cumsum(np.where(small, 0, tree.k)))
 
 
 def counted_tasks(tree: Fronts) -> tuple[int, int, int, int]:
@@ -178,10 +176,10 @@ def counted_tasks(tree: Fronts) -> tuple[int, int, int, int]:
 
 
 def counted_rows(tree: Fronts) -> tuple[int, ...]:
-    """Rows of what a solve keeps of each right-hand side: see `substitute.message_rows`."""
+    """Rows of what a solve keeps of each right-hand side: see `messages.message_rows`."""
     n, (*_, partials) = int(tree.plan.start[-1]), counted_tasks(tree)
     between, (_, messages) = tree.once(_between), tree.once(_places_of_messages)
-    return int(between[-1]), messages, TILE * partials, n
+    return int(between[-1]), max(messages, n), TILE * partials, n
 
 
 def _sorted(tasks: np.ndarray, direction: int) -> np.ndarray:

@@ -12,6 +12,7 @@ from ..runtime.array import Array
 from . import launch, structs
 from .fitted import worth_having
 from .fronts import Fronts
+from .messages import message_sizes
 from .pattern import Pattern
 from .solve_tasks import counted_rows
 
@@ -40,8 +41,8 @@ class Spare(NamedTuple):
     memory : device array of bytes
         All of it.
     sent : device array
-        What comes first: factors of diagonal tiles, as messages (common/messages.cuh), and then
-        contribution blocks that do not lie among panels, in their place too.
+        Factors of diagonal tiles, as messages (common/messages.cuh), and then what takes their
+        place: panels that are written later, and contribution blocks.
     values : device array
         What is factorized, if that is not what the matrix keeps.
     """
@@ -52,10 +53,11 @@ class Spare(NamedTuple):
 
     @classmethod
     def of(cls, memory: Array, pattern: Pattern, apart: int) -> Spare:
-        """Behind the panels in the memory that all of them share."""
+        """What is no panel in the memory that all of them share."""
         places = pattern.layout(memory.dtype).places
         rest, last = memory[places.panels :], places.entries
-        return cls(rest.view(np.uint8), rest[: places.messages], memory[last : last + apart])
+        sent = memory[places.sent : places.sent + places.messages]
+        return cls(rest.view(np.uint8), sent, memory[last : last + apart])
 
     @property
     def beyond(self) -> int:
@@ -123,8 +125,7 @@ def more(pattern: Fronts, dtype: np.dtype, apart: int) -> int:
     if pattern.segment is not None:
         return 0
     places, item = pattern.layout(dtype).places, dtype.itemsize
-    width = launch.solve_width(dtype, _WIDE) * item
-    sizes = [width * rows for rows in pattern.once(counted_rows)]
+    sizes = message_sizes(pattern.once(counted_rows), launch.solve_width(dtype, _WIDE), dtype)
     room = (places.entries - places.panels + apart) * item
     return -(-worth_having(sizes, room, places.entries * item // _MORE) // item)
 

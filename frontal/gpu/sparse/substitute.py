@@ -12,9 +12,8 @@ from ..runtime.array import Array
 from ..runtime.graph import Launch, Replayed
 from ..runtime.structs import filled
 from . import health, launch, structs
-from .fitted import fitted
+from .messages import Messages, lends
 from .pattern import Pattern
-from .schedule import TILE
 from .solve_tasks import SolveTasks
 from .storage import Storage
 
@@ -26,12 +25,13 @@ class Block(Protocol):
     ----------
     width : int
         How many there is room for.
-    vectors : device array (n, width)
+    vectors, solution : device arrays (n, width)
         See `Sweeps`.
     """
 
     width: int
     vectors: Array
+    solution: Array
 
 
 class Pass(NamedTuple):
@@ -67,16 +67,18 @@ class Solver:
         self.dtype = storage.panels.dtype
         self.d = storage.blocks
         self._spare = storage.panels[:0] if storage.spare is None else storage.spare.memory
-        self._sweeps: dict[tuple[int, bool], Sweeps] = {}
+        self._sweeps: dict[tuple[int, bool, bool], Sweeps] = {}
         self._messages: list[Messages] = []  # the widest last
 
-    def sweeps(self, width: int, flip: bool) -> Sweeps:
+    def sweeps(self, width: int, flip: bool, lent: bool = False) -> Sweeps:
         """Prepare both sweeps for `width` right-hand sides, or the first of them.
 
         Parameters
         ----------
         flip : bool
             Solve with the transpose (LU only).
+        lent : bool
+            See `Sweeps`.
 
         Raises
         ------
@@ -84,22 +86,23 @@ class Solver:
             If they would have to be prepared while a caller captures a graph.
         """
         width = launch.solve_width(self.dtype, width)
-        if (width, flip) not in self._sweeps:
+        name = width, flip, lent
+        if name not in self._sweeps:
             if self.pattern.device.capturing():
                 raise ValueError(
                     "a graph is being captured, and what such a solve needs is not on the device "
                     f"yet. Try: solve once for {width} right-hand sides before the capture begins"
                 )
             if not self._messages or width > self._messages[-1].width:
-                self._widen(width)
-            self._sweeps[width, flip] = Sweeps(self, self._messages[-1], width, flip)
-        return self._sweeps[width, flip]
+                self._widen(width, lent)
+            self._sweeps[name] = Sweeps(self, self._messages[-1], *name)
+        return self._sweeps[name]
 
     def has(self, sweeps: Sweeps) -> bool:
         """Whether sweeps still have their messages and vectors."""
-        return self._sweeps.get((sweeps.width, sweeps.flip)) is sweeps
+        return any(one is sweeps for one in self._sweeps.values())
 
-    def _widen(self, width: int) -> None:
+    def _widen(self, width: int, lent: bool) -> None:
         """Make messages for so many right-hand sides, in the place of narrower ones."""
         if any(sweeps.captured for sweeps in self._sweeps.values()):
             # they stay: a graph that the caller captured may still send them
@@ -107,16 +110,35 @@ class Solver:
         elif self._messages:
             self._messages.pop()
         self._sweeps.clear()
-        self._messages.append(Messages(self.pattern, self.dtype, width, self._spare))
+        self._messages.append(Messages(self.pattern, self.dtype, width, self._spare, lent=lent))
 
-    def passes(self, total: int, flip: bool) -> Iterator[Pass]:
-        """What solves for `total` right-hand sides, one after another."""
+    def passes(self, total: int, flip: bool, into: Array | None = None) -> Iterator[Pass]:
+        """What solves for `total` right-hand sides, one after another.
+
+        Parameters
+        ----------
+        into : device array (n, total), by columns, optional
+            Where solutions are to come; meanwhile others may use it.
+        """
         first = 0
         while first < total:
-            sweeps = self.sweeps(total - first, flip)
-            part = slice(first, min(first + sweeps.width, total))
+            width = launch.solve_width(self.dtype, total - first)
+            part = slice(first, min(first + width, total))
+            lent = None if into is None else self._lent(into, part, width)
+            sweeps = self.sweeps(width, flip, lent is not None)
+            if lent is not None:
+                sweeps.take(lent)
             yield Pass([(part, sweeps)], sweeps)
+            if lent is not None:
+                sweeps.let_go()
             first = part.stop
+
+    def _lent(self, into: Array, part: slice, width: int) -> Array | None:
+        """The memory of some solutions as vectors, if that is worth it."""
+        n, count = len(into), part.stop - part.start
+        if count < width or into.dtype != self.dtype or not lends(n, width, self.dtype):
+            return None
+        return into[:, part].T.reshape(n, width)
 
     def solve(self, x: Array, flip: bool) -> None:
         """Overwrite x with the solution in the order of elimination; nothing waits for the host.
@@ -137,7 +159,7 @@ class Solver:
                     sweeps.vectors[:, count:] = 0
             one.run()
             for part, sweeps in one.blocks:
-                x[:, part] = sweeps.vectors[:, : part.stop - part.start]
+                x[:, part] = sweeps.solution[:, : part.stop - part.start]
 
     @cached_property
     def tasks(self) -> SolveTasks:
@@ -174,95 +196,33 @@ class Solver:
         kernel((blocks,), (threads,), arguments)
 
 
-class Messages:
-    """What blocks send each other, for some right-hand sides or fewer.
-
-    Messages are numbers whose bits are all set until they are sent (sparse/front_solve.cuh). Every
-    solve leaves them so, and they serve all widths; those that bring the solution lie apart, since
-    each forward sweep sets their bits, in the place of the right-hand sides that it has read.
-
-    Parameters
-    ----------
-    spare : device array of bytes
-        Memory of factorizations, which as many of these arrays lie in as there is room for.
-    launches : int
-        Kernels of a solve, each with a ticket of its own.
-
-    Attributes
-    ----------
-    sent : list of device arrays of bytes
-        Values between the sweeps, messages of update rows, and parts of sums.
-    vectors : device array (n * width,)
-        Right-hand sides, then the solution.
-    left : device array of bytes
-        What is left of the spare memory.
-    turns : int
-        Sweeps that were enqueued.
-    """
-
-    turns = 0
-
-    def __init__(
-        self, pattern: Pattern, dtype: np.dtype, width: int, spare: Array, launches: int = 4
-    ) -> None:
-        self.width, self._device = width, pattern.device
-        xp, size = pattern.device.xp, width * dtype.itemsize
-        sizes = [rows * size for rows in message_rows(pattern, dtype)]
-        placed, end = fitted(sizes, spare.nbytes)
-        arrays = [
-            xp.empty(size, np.uint8) if first is None else spare[first : first + size]
-            for first, size in zip(placed, sizes, strict=True)
-        ]
-        self.left = spare[end:]
-        self.sent, self.vectors = arrays[:3], arrays[3].view(dtype)
-        ends = (
-            first + size
-            for first, size in zip(placed, sizes[:3], strict=False)
-            if first is not None
-        )
-        self._among = spare[: max(ends, default=0)]
-        self.tickets = xp.zeros(launches, np.int32)
-        for array in self.sent:
-            self._clear(array)
-
-    def vectors_of(self, width: int) -> Array:
-        """(n, width) array for so many right-hand sides, or fewer than there is room for."""
-        n = self.vectors.size // self.width
-        return self.vectors[: n * width].reshape(n, width)
-
-    def unset(self) -> None:
-        """Set the bits of what lies where a factorization has been at work."""
-        self._clear(self._among)
-
-    def _clear(self, array: Array) -> None:
-        if array.size:
-            self._device.clear(array, 0xFF)
-
-
-def message_rows(pattern: Pattern, dtype: np.dtype) -> tuple[int, ...]:
-    """Rows of the arrays of `Messages`, those of `vectors` last."""
-    n, tasks = int(pattern.plan.start[-1]), pattern.solve_tasks(dtype)
-    return tasks.between, tasks.messages, TILE * tasks.partials, n
-
-
 class Sweeps:
     """The launches that solve for `width` right-hand sides.
 
-    From the second call on a graph is replayed.
+    From the second call on a graph is replayed, unless vectors are lent.
+
+    Parameters
+    ----------
+    lent : bool
+        They `take` the memory of others for vectors, before each call.
 
     Attributes
     ----------
     width : int
     flip : bool
         Of the transpose.
-    vectors : device array (n, width)
-        What is solved for, in the order of elimination, and then what comes of it.
+    vectors, solution : device arrays (n, width)
+        What is solved for, in the order of elimination, and what comes of it, until others solve.
     """
 
-    def __init__(self, solver: Solver, messages: Messages, width: int, flip: bool) -> None:
+    def __init__(
+        self, solver: Solver, messages: Messages, width: int, flip: bool, lent: bool = False
+    ) -> None:
         self.width, self.flip, self._messages = width, flip, messages
-        pattern, self.vectors = solver.pattern, messages.vectors_of(width)
-        tasks, of = solver.tasks, (solver, messages, width, flip, solver.panels)
+        self._nothing = solver.panels[:0]
+        self.vectors = self._nothing if lent else messages.vectors_of(width)
+        self.solution = messages.solution_of(width)
+        tasks, of = solver.tasks, (solver, messages, self.vectors, width, flip, solver.panels)
         launches = (
             sweep_launch(*of, "front_forward_small", tasks.small, messages.tickets),
             sweep_launch(*of, "front_forward", tasks.forward, messages.tickets[1:]),
@@ -270,17 +230,30 @@ class Sweeps:
             sweep_launch(*of, "front_backward_small", tasks.small, messages.tickets[3:]),
         )
         found = [one for one in launches if one is not None]
-        begin = partial(pattern.device.clear, messages.tickets)
-        self._run = Replayed(pattern.device, begin, found)
+        device = self._device = solver.pattern.device
+        begin = partial(device.clear, messages.beginning(width), 0xFF)
+        self._structs = [one.arguments[0] for one in found]
+        self._run = Replayed(device, begin, found, graph=not lent)
+
+    def take(self, vectors: Array) -> None:
+        """Take memory (n, width) for vectors."""
+        self.vectors, address = vectors, self._device.pointer(vectors)
+        for struct in self._structs:
+            struct.view(structs.SOLVE.of(vectors.dtype))["z"] = address
+
+    def let_go(self) -> None:
+        """Keep that memory no longer."""
+        self.vectors = self._nothing
 
     def __call__(self) -> None:
         """Solve; nothing waits for the host."""
-        self._messages.turns += 1
+        self._messages.make_way(self.width)
         self._run()
+        self._messages.shared |= self._run.captured
 
     def enqueue(self) -> None:
         """Enqueue the launches, as a part of a graph."""
-        self._messages.turns += 1
+        self._messages.make_way(self.width, graph=True)
         self._run.enqueue()
 
     @property
@@ -297,6 +270,7 @@ class Sweeps:
 def sweep_launch(
     solver: Solver,
     messages: Messages,
+    vectors: Array,
     width: int,
     flip: bool,
     panels: Array,
@@ -311,13 +285,14 @@ def sweep_launch(
     panels : device array
         What the places of tasks are in.
     ticket : device array
-        Begins with one that is zero when the kernel begins.
+        Begins with one that is -1 when the kernel begins.
     """
     count = len(tasks)
     if not count:
         return None
     device, dtype = solver.pattern.device, solver.dtype
-    y, sent, partial = (device.pointer(x) for x in messages.sent)
+    y, _, partial = (device.pointer(x) for x in messages.sent)
+    of_rows = device.pointer(messages.of_rows)
     struct = filled(
         device,
         structs.SOLVE,
@@ -328,8 +303,9 @@ def sweep_launch(
         diagonal=solver.d.diagonal if solver.d else None,
         coupling=solver.d.coupling if solver.d else None,
         y=y,
-        z=messages.vectors,
-        messages=sent,
+        z=vectors,
+        x=of_rows,
+        messages=of_rows,
         partial=partial,
         ticket=ticket,
         count=count,

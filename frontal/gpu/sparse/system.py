@@ -98,6 +98,11 @@ class Rows(NamedTuple):
         return self.pointer, self.column, position, self.conjugate, self.values
 
 
+def _columns(a: Array, part: slice) -> Array:
+    """Some columns; all of them without a view, which costs the host time."""
+    return a if part.stop - part.start == a.shape[1] else a[:, part]
+
+
 class DeviceSystem:
     """A `System` of device arrays (n, k) in Fortran order, of one scalar type.
 
@@ -154,12 +159,13 @@ class DeviceSystem:
         """`before` + the solution by the factors."""
         n, k = B.shape
         X = self._entries.device.xp.empty((n, k), self.dtype, order="F")
-        for one in self._solver.passes(k, self.ends.transposed):
+        for one in self._solver.passes(k, self.ends.transposed, X):
             ends = []
             for part, block in one.blocks:
-                given = NULL if before is None else before[:, part]
+                given = NULL if before is None else _columns(before, part)
                 count = part.stop - part.start
-                enter, leave = self.around(block, count, B[:, part], given, X[:, part])
+                of = _columns(B, part), given, _columns(X, part)
+                enter, leave = self.around(block, count, *of)
                 enter()
                 ends.append(leave)
             one.run()
@@ -175,9 +181,9 @@ class DeviceSystem:
         sizes = np.int32(count), np.int32(shift)
         blocks = launch.system_blocks(self._entries.n << shift, self._entries.device.limits)
         of = blocks, launch.SYSTEM_THREADS
-        number, vectors, kernels = self.rows.number, sweeps.vectors, self._kernels
-        enter = number, *self.ends.enter.arguments, *sizes, B, vectors
-        leave = number, *self.ends.leave.arguments, *sizes, vectors, before, X
+        number, kernels = self.rows.number, self._kernels
+        enter = number, *self.ends.enter.arguments, *sizes, B, sweeps.vectors
+        leave = number, *self.ends.leave.arguments, *sizes, sweeps.solution, before, X
         return Launch(kernels["enter"], *of, enter), Launch(kernels["leave"], *of, leave)
 
     def solved(self, B: Array, probing: bool = False) -> tuple[Array, Array, Errors]:

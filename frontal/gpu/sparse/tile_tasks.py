@@ -11,7 +11,7 @@ from ..._jit import inner, jit
 from ...parts import in_parts
 from . import structs
 from .fronts import Fronts, Listed, narrow
-from .schedule import TILE
+from .schedule import TILE, by_time
 
 UPPER = structs.PART_BIT
 _LARGE, _WIDE, _SQUARE = 48, 4, 16  # see _in_order; tiles
@@ -34,7 +34,7 @@ class Tasks:
         Tasks of each epoch.
     left : array (pieces, 4)
         See `left_of_diagonals`.
-    first_sent : array
+    first_sent : array (f, 2)
         See `first_sent`.
     """
 
@@ -61,7 +61,7 @@ def tiles_in_order(tree: Fronts) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
     ends = np.append(0, np.cumsum(counted_tiles(tree)[schedule.tiled]))
     counts = np.bincount(epoch[schedule.tiled], np.diff(ends), schedule.epochs)
     left, sent = left_of_diagonals(tree), first_sent(tree)
-    return _in_order(tree, ends, epoch), counts.astype(np.int32), left, sent.astype(np.int32)
+    return _in_order(tree, ends, epoch), counts.astype(np.int32), left, sent
 
 
 def counted_tiles(tree: Fronts) -> np.ndarray:
@@ -87,11 +87,14 @@ def _counted(names: np.ndarray) -> np.ndarray:
 
 
 def first_sent(tree: Fronts) -> np.ndarray:
-    """Numbers of diagonal tiles that others follow: in each front and those after it, and 0.
+    """Of diagonal tiles that others follow, number of the first one in each front, and how many.
 
-    So those of the last front come first, and what is behind them becomes free for others.
+    Those of fronts that are done first come first.
     """
-    return np.append(0, np.cumsum(tree.followed[::-1]))[::-1]
+    order = by_time(tree.schedule.time)
+    count, first = tree.followed, np.empty(order.size, np.int64)
+    first[order] = np.cumsum(count[order]) - count[order]
+    return np.stack([first, count], axis=1).astype(np.int32)
 
 
 def _in_order(tree: Fronts, ends: np.ndarray, epoch: np.ndarray) -> np.ndarray:

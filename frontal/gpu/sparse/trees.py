@@ -204,7 +204,7 @@ class Trees:
         return filled(
             pattern.device,
             structs.SOLVE,
-            **dict.fromkeys(("message_pointer", "slots", "y", "z", "messages", "partial")),
+            **dict.fromkeys(("message_pointer", "slots", "y", "z", "x", "messages", "partial")),
             ticket=None,
             count=0,
             tasks=pattern.all_tasks(factor.dtype),

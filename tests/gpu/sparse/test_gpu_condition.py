@@ -194,14 +194,14 @@ def test_what_is_no_number_is_no_estimate(device):
 @pytest.mark.parametrize("kind", ["spd", "general"])
 def test_without_memory_for_probes_there_are_none(device, kind, monkeypatch):
     """Solutions and their condition come by narrower sweeps."""
-    from frontal.gpu.sparse.substitute import Messages
+    from frontal.gpu.sparse.messages import Messages
 
     made = Messages.__init__
 
-    def narrow(self, pattern, dtype, width, spare):
+    def narrow(self, pattern, dtype, width, spare, **options):
         if width > 1:
             raise MemoryError
-        made(self, pattern, dtype, width, spare)
+        made(self, pattern, dtype, width, spare, **options)
 
     a, b = matrix(kind, "f8"), np.ones(81)
     factor = frontal.factorize(a, kind=kind, backend="gpu")

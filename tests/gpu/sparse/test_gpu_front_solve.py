@@ -184,9 +184,33 @@ def test_a_solve_leaves_all_as_it_found_it(device, kind):
     messages = solver._messages[-1]
     again = [check(device, cpu, solver, w, t, "f8") for w, t in ((1, False), (8, True), (2, True))]
     assert solver._messages[-1] is messages
-    assert all((device.download(sent) == 0xFF).all() for sent in messages.sent)
+    messages.make_way(0)
+    free = messages.sent[0], messages.of_rows, messages.sent[2]
+    assert all((device.download(sent) == 0xFF).all() for sent in free)
     for x, y in zip(first, again, strict=True):
         np.testing.assert_array_equal(x, y)
+
+
+def test_solutions_of_graphs_are_no_messages(device, monkeypatch):
+    """Whenever they are replayed, wider ones before narrower ones."""
+    cpu, _, solver = factored(device, matrix("grid", "f8", "spd"), "spd")
+    first = check(device, cpu, solver, 1, False, "f8")
+    check(device, cpu, solver, 8, False, "f8")
+    wide, narrow = (solver.sweeps(width, False) for width in (8, 1))
+    messages = solver._messages[-1]
+    messages._solved = 1  # as it was when a graph was recorded
+    narrow.vectors[...] = 1
+    narrow.enqueue()
+    again = device.download(narrow.solution).copy()
+    with monkeypatch.context() as patch:
+        patch.setattr(device, "capturing", lambda: True)
+        messages._solved = 1
+        wide._run.enqueue()
+        narrow.vectors[...] = 1
+        narrow()
+        np.testing.assert_array_equal(device.download(narrow.solution), again)
+    wide._run.enqueue()  # as replayed
+    np.testing.assert_array_equal(check(device, cpu, solver, 1, False, "f8"), first)
 
 
 @pytest.mark.parametrize("captured", [False, True])
@@ -204,7 +228,7 @@ def test_messages_of_narrower_solves_stay_if_captured(device, monkeypatch, captu
         taken = sorted(
             (device.pointer(x), device.pointer(x) + x.nbytes)
             for one in solver._messages
-            for x in (*one.sent, one.vectors)
+            for x in (*one.sent, one.vectors_of(one.width))
             if x.nbytes
         )
         assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(taken))

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from unittest import mock
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -10,10 +11,11 @@ import scipy.sparse as sp
 import frontal
 from frontal import machine, problems
 from frontal.gpu.runtime.limits import H200
-from frontal.gpu.sparse import fronts
+from frontal.gpu.sparse import fronts, messages
 from frontal.gpu.sparse.entries import Entries
 from frontal.gpu.sparse.fitted import fitted, worth_having
 from frontal.gpu.sparse.footprint import index_bytes
+from frontal.gpu.sparse.packing import NO_ROOM
 from frontal.gpu.sparse.pattern import Pattern
 
 from ...emulation.counting import CountingDevice
@@ -119,6 +121,28 @@ def test_values_on_a_device_are_known_to_be_symmetric(device):
     assert not numeric(factor).hermitian
 
 
+@pytest.mark.parametrize("kind", ["spd", "general"])
+def test_right_hand_sides_lie_where_solutions_come(device, kind, monkeypatch):
+    """In whole blocks of them, whatever was solved for before; nothing of them is kept."""
+    a, rng = shifted(kind), np.random.default_rng(2)
+    factor, beside = (frontal.factorize(a, kind=kind, backend="gpu") for _ in range(2))
+    solver = numeric(factor).storage.solver_of(numeric(factor).pattern)
+    for columns in (16, 11, 1, 16, 8, 3, 12):
+        b = put(device, np.asfortranarray(rng.standard_normal((144, columns))))
+        monkeypatch.setattr(messages, "_LENT", 1 << 30)
+        wanted = device.download(beside.solve(b))
+        monkeypatch.setattr(messages, "_LENT", 0)
+        for refine in (None, 0, 0):
+            found = factor.solve(b, refine=refine)
+            np.testing.assert_array_equal(device.download(found), wanted)
+        lent = [sweeps for (*_, there), sweeps in solver._sweeps.items() if there]
+        assert lent
+        whole = ref(found if found.base is None else found.base)
+        del found
+        assert whole() is None
+    assert not any(width == 8 for width in solver._messages[-1]._vectors)
+
+
 def test_what_fits():
     assert fitted([], 100) == ([], 0)
     assert fitted([300, 600, 100], 1023) == ([None, 0, None], 768)
@@ -136,12 +160,13 @@ def test_a_little_more_where_much_more_fits():
     assert worth_having(sizes, 1 << 20, 1 << 20) == 0
 
 
-def counted(kind, dtype, n, rhs):
+def counted(kind, dtype, n, rhs, lent=1 << 23):
     """Bytes that a factor and its solves take at most on a device, and what was told before."""
     device = CountingDevice(H200)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(messages, "_LENT", lent)
         patch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
-        patch.setattr(fronts, "_ROOM", 0)  # of a large matrix
+        patch.setattr(fronts, "_ROOM", NO_ROOM)  # of a large matrix
         a = MATRICES[kind](n).astype(dtype)
         analysis = frontal.analyze(a, kind=kind, backend="gpu")
         told = analysis.memory_for(dtype, rhs=rhs)
@@ -161,12 +186,12 @@ MATRICES = {
 }
 
 
-@pytest.mark.parametrize("rhs", [1, 16])
+@pytest.mark.parametrize(("rhs", "lent"), [(1, 1 << 23), (16, 1 << 23), (16, 0)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_estimate_is_what_is_taken(kind, rhs):
+def test_the_estimate_is_what_is_taken(kind, rhs, lent):
     if COMPILER is None:
         pytest.skip("no C++ compiler to emulate kernels with")
-    most, told = counted(kind, "f8", 11, rhs)
+    most, told = counted(kind, "f8", 11, rhs, lent)
     parts = ("factor", "contribution", "index", "solve")
     assert told["device"] == told["total"] == sum(told[name] for name in parts)
     assert told["host"] == 0

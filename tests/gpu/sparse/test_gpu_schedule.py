@@ -7,8 +7,9 @@ import scipy.sparse as sp
 import frontal
 from frontal.gpu.runtime.graph import Launch
 from frontal.gpu.sparse import launch
-from frontal.gpu.sparse import places as module
+from frontal.gpu.sparse import packing as module
 from frontal.gpu.sparse import schedule as schedules
+from frontal.gpu.sparse.packing import Room
 from frontal.gpu.sparse.pattern import Pattern
 from frontal.gpu.sparse.places import Parts, place
 from frontal.gpu.sparse.schedule import (
@@ -46,9 +47,9 @@ def check_owners(places, schedule, parent, sizes):
     """Nothing has two owners, in any order that launches and waits allow."""
     time, launches = schedule.time.astype(int), schedule.small_levels
     dies = np.where(parent >= 0, time[parent], time)
-    after = np.cumsum(sizes.messages[::-1])[::-1]  # those of the last front come first
-    messages = places.panels + after - sizes.messages
-    assert places.messages == after[0]
+    order, messages = np.argsort(time, kind="stable"), np.zeros(time.size, int)
+    messages[order] = places.sent + np.cumsum(sizes.messages[order]) - sizes.messages[order]
+    assert places.messages == sizes.messages.sum()
     begin = np.concatenate([places.panel, places.block, places.product, messages])
     end = begin + np.concatenate(sizes)
     first = np.append(np.tile(time, 3), np.full(time.size, -1))  # messages are cleared before all
@@ -65,9 +66,9 @@ def check_owners(places, schedule, parent, sizes):
         assert (need[later] > last[i] - launches).all()  # of no matter before the first epoch
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [*range(12), 18, 24])
 def test_nothing_has_two_owners(seed, monkeypatch):
-    monkeypatch.setattr(module, "_SLACK", seed // 4)
+    monkeypatch.setattr(module, "SLACK", seed // 4)
     monkeypatch.setattr(module, "_MANY", 10_000 * (seed % 3))
     rng, fronts = np.random.default_rng(seed), 60
     parent = np.append(np.minimum(np.arange(1, 60) + rng.geometric(0.3, 59), 59), -1)
@@ -82,8 +83,8 @@ def test_nothing_has_two_owners(seed, monkeypatch):
     sizes.blocks[parent < 0] = 0
     sizes.products[(time < 3) | (seed % 3 == 0)] = 0
     sizes.messages[(time < 3) | (seed % 5 == 0)] = 0
-    places = place(schedule, parent, sizes, 1000 * (seed % 4), 8)
-    assert places.panels % 8 == places.entries % 8 == 0
+    places = place(schedule, parent, sizes, Room(1000 * (seed % 4), 3000 * (seed % 2)), 8)
+    assert places.panels % 8 == places.sent % 8 == places.entries % 8 == 0
     check_owners(places, schedule, parent, sizes)
     alive = [sum(sizes.blocks[(time <= t) & (time[parent] >= t)]) for t in range(time.max() + 1)]
     assert max(sum(sizes.panels), max(alive)) <= places.entries <= sum(map(sum, sizes)) + 16
@@ -147,12 +148,13 @@ def test_tops_of_trees_are_staggered_where_that_saves_memory(monkeypatch):
     assert make_schedule(plan, LU, 20, 1).levels < schedule.levels
 
 
-def test_blocks_take_the_place_of_messages():
+def test_messages_lie_where_panels_come_later_and_blocks_take_their_place():
     time, parent = np.array([0, 1, 2, 3]), np.array([3, 3, 3, -1])
     schedule = Schedule(np.zeros(4, bool), time, 0, np.empty(0, int), np.empty(0, int), time)
-    sizes = Parts(*np.array([[10, 10, 10, 100], [0, 60, 50, 0], [0] * 4, [60, 60, 20, 1]]))
+    sizes = Parts(*np.array([[10, 10, 10, 100], [0, 0, 50, 0], [0] * 4, [60, 160, 20, 1]]))
     places = place(schedule, parent, sizes)
-    assert (places.panels, places.messages, places.entries) == (130, 141, 130 + 141)
+    assert (places.panels, places.sent, places.messages, places.entries) == (130, 20, 241, 261)
+    assert (places.block[2], places.need.tolist()) == (130, [0, 0, 2, 2])
     check_owners(places, schedule, parent, sizes)
 
 

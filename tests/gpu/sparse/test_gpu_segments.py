@@ -8,7 +8,7 @@ import pytest
 import frontal
 import frontal.gpu.runtime.device
 from frontal import problems
-from frontal.gpu.sparse import fronts, places
+from frontal.gpu.sparse import fronts, packing
 from frontal.gpu.sparse.fronts import parts_of, shapes_of
 from frontal.gpu.sparse.pattern import Pattern
 from frontal.gpu.sparse.streamed.pattern import StreamedPattern
@@ -27,7 +27,7 @@ def taken(kind, share, rhs):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
         patch.setattr(frontal.gpu, "available", lambda: True)
-        patch.setattr(fronts, "_ROOM", 0)
+        patch.setattr(fronts, "_ROOM", packing.NO_ROOM)
         a = matrix(kind, n=10)
         analysis = frontal.analyze(a, kind=kind, backend="gpu")
         limit, whole = least_of(analysis), analysis.memory_for("f8", memory="device")["total"]
@@ -90,7 +90,7 @@ def owners(pattern):
 def test_nothing_has_two_owners(use, monkeypatch, kind, slack):
     """In any order that launches, copies and waits allow."""
     device = use()
-    monkeypatch.setattr(places, "_SLACK", slack)
+    monkeypatch.setattr(packing, "SLACK", slack)
     symbolic = analyzed(matrix(kind, n=10), kind).symbolic
     whole = Pattern(device, symbolic.plan, symbolic.method, 32, 1)
     f8 = np.dtype("f8")

@@ -32,9 +32,10 @@ __device__ __forceinline__ void each_task(
     }
 }
 
-// The tasks of a block whose descriptions are a list; `Launch` has `tasks`, `count` and `ticket`. A
-// block asks for its next ticket while it ends a task, and not before: what one block held, others
-// that are free could not do meanwhile.
+// The tasks of a block whose descriptions are a list; `Launch` has `tasks`, `count` and `ticket`,
+// which is −1 when a launch begins, as messages are. A block asks for its next ticket while it ends a
+// task, and not before: what one block held, others that are free could not do meanwhile. Nothing is
+// done with the answer, not even + 1, until it goes on: whoever does would wait for it here.
 template <class Task, class Launch> struct BlockTickets {
     const Launch &launch;
     Task *task;  // in shared memory, as `number`
@@ -47,7 +48,7 @@ template <class Task, class Launch> struct BlockTickets {
     // Go on to the next task, if there is one.
     __device__ bool advance() {
         constexpr int words = sizeof(Task) / sizeof(int4);
-        if (threadIdx.x == 0) *number = next;
+        if (threadIdx.x == 0) *number = next + 1;
         __syncthreads();
         int mine = *number;
         if (mine < launch.count) {
@@ -80,7 +81,7 @@ template <int WARPS, bool REVERSED, class Task, class Launch> struct WarpTickets
         if (lane == 0) next = atomicAdd(launch.ticket, 1);
     }
     __device__ void look_ahead() {
-        next = __shfl_sync(~0u, next, 0);
+        next = __shfl_sync(~0u, next, 0) + 1;
         const Task *from = launch.tasks + (REVERSED ? launch.count - 1 - next : next);
         if (lane < words && next < launch.count) later = ((const int4 *)from)[lane];
     }

@@ -187,20 +187,21 @@ extern "C" __global__ void __launch_bounds__(threads)
     }
 }
 
-// Solutions of one system become right-hand sides of its adjoint: y ← w·sign(w·y);
-// sums[PROBES·block + c]: of |w·y|.
+// Solutions z of one system become right-hand sides of its adjoint: y ← w·sign(w·z);
+// sums[PROBES·block + c]: of |w·z|.
 extern "C" __global__ void __launch_bounds__(threads) condition_turn(int n, const int *place,
-    const double *scale, int solved, int given, const double *w, T *y, double *sums) {
+    const double *scale, int solved, int given, const double *w, const T *z, T *y, double *sums) {
     double own[PROBES] = {}, size;
     for (long long e = (long long)blockIdx.x * threads + threadIdx.x; e < n;
         e += (long long)gridDim.x * threads) {
         int i = place[e];
         double by = scale ? scale[i] : 1;
+        const T *solution = z + e * beside;
         T *row = y + e * beside;
         row[0] = zero<T>();
 #pragma unroll
         for (int c = 0; c < PROBES; ++c) {
-            T t = times<T>(by, solved ? conj(row[1 + c]) : row[1 + c]);
+            T t = times<T>(by, solved ? conj(solution[1 + c]) : solution[1 + c]);
             t = times<T>(by, weighted_sign(w[i], t, size));
             row[1 + c] = given ? conj(t) : t;
             own[c] += w[i] * size;

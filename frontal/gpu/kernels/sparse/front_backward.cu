@@ -7,7 +7,7 @@
 // tiles of them each, and send the sum. A block of 8 warps takes 64×64 entries at a time, 8 columns
 // a warp, and asks for the next ones before it waits for x. Shared memory: front_solve_tile.cuh.
 //
-// Who reads what: descendants and the tiles of the front x, through z; the partial sums their task.
+// Who reads what: descendants and the tiles of the front x; its task the partial sums.
 // Deadlock: parents come before children in the list, a front's last pivot tiles before its first,
 // and partial sums before who takes them, so that a task waits for tasks before it
 // (front_solve.cuh).
@@ -58,14 +58,14 @@ __device__ __forceinline__ void subtrahend(T (&sum)[2][W], const Solve<T> &s, co
     ask_ahead(e, to - from, ask);
     // The first update row is the last that is known: few ask until then.
     if (from < to && from < steps.updates) {
-        if (threadIdx.x == 0) take(s.z + (long long)tree.rows[t.pointer] * W);
+        if (threadIdx.x == 0) take(s.x + (long long)tree.rows[t.pointer] * W);
         __syncthreads();
     }
     take_turns(e, to - from, ask, [&](const T(&e)[16], int q) {
         T *v = staged + (from + q) % 2 * VALUES;
         take_values(v, [&](int, int j, int n) {
-            int z = row[q % ahead][n];
-            return z >= 0 ? s.z + (long long)z * W + j : nullptr;
+            int x = row[q % ahead][n];
+            return x >= 0 ? s.x + (long long)x * W + j : nullptr;
         });
         __syncthreads();
         if (ROWS) multiply_rows<TILE>(sum, e, v + threadIdx.x / 32 * 8);
@@ -143,7 +143,7 @@ __device__ inline void run_tile(const Solve<T> &s, const Fronts &tree, const Sol
     each_value([&](int r, int j, int at, int) {
         if (r >= rows) return;
         int to = t.start + (moves_last ? s.place[t.start + TILE * t.tile + r] : TILE * t.tile + r);
-        send(s.z + (long long)to * W + j, product_at(memory, at));
+        send(s.x + (long long)to * W + j, product_at(memory, at));
         reset(place_of_y(s, t, r, j));
     });
 }

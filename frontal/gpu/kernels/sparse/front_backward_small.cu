@@ -24,7 +24,7 @@ __device__ inline void fetch_vector(
     const Solve<T> &s, const Fronts &tree, const SolveTask &t, T *mine) {
     constexpr int N = SMALL_ROWS / 32;
     int lane = threadIdx.x % 32, row[N];
-    T *y = place_of_y(s, t);
+    const T *y = place_of_y(s, t);
 #pragma unroll
     for (int i = 0; i < N; ++i)
         row[i] = lane + 32 * i < t.m ? tree.rows[t.pointer + lane + 32 * i] : -1;
@@ -36,7 +36,7 @@ __device__ inline void fetch_vector(
     }
     T *updates = mine + padded<T>(t.k);
     // The last front that is known: few ask until then.
-    if (lane == 0 && t.m) take(s.z + (long long)row[0] * W);
+    if (lane == 0 && t.m) take(s.x + (long long)row[0] * W);
     __syncwarp();
     // Right-hand sides of a row across the lanes, SMALL_ROWS / W rows at once.
 #pragma unroll
@@ -48,18 +48,16 @@ __device__ inline void fetch_vector(
         for (int i = 0; i < N; ++i) {
             int e = SMALL_ROWS * q + 32 * i + lane;
             from[i] = W == 1 ? row[i] : __shfl_sync(~0u, row[(N * q + i) / W], e / W % 32);
-            if (from[i] >= 0) seen[i] = look(s.z + (long long)from[i] * W + e % W);
+            if (from[i] >= 0) seen[i] = look(s.x + (long long)from[i] * W + e % W);
         }
 #pragma unroll
         for (int i = 0; i < N; ++i) {
             int e = SMALL_ROWS * q + 32 * i + lane;
             if (from[i] >= 0)
                 updates[e % W * SMALL_LD + e / W] =
-                    take(s.z + (long long)from[i] * W + e % W, seen[i]);
+                    take(s.x + (long long)from[i] * W + e % W, seen[i]);
         }
     }
-    // Not before, see free_row.
-    for (int e = lane; e < t.k * W && t.has_children; e += 32) reset(y + e);
     if (lane < W) updates[lane * SMALL_LD + t.m] = zero<T>();
     __syncwarp();
 }
@@ -104,7 +102,7 @@ __device__ inline void solve_front(
             each_column(sum, [&](int column, int j, T total) {
                 if (c + column >= t.k) return;
                 int to = t.start + (moves_last ? s.place[t.start + c + column] : c + column);
-                send(s.z + (long long)to * W + j, total);
+                send(s.x + (long long)to * W + j, total);
             });
         }
         clear(sum);

@@ -62,10 +62,7 @@ __device__ inline void fetch_rows(
         sum[n] = pivots && r < rows ? pivot_row(s, t, row[n], j) : zero<T>();
     });
     receive(sum, s, t, row, rhs);
-    each_value([&](int r, int j, int at, int n) {
-        b[at] = sum[n];
-        if (pivots && r < rows) free_row(s, t, row[n], j);
-    });
+    each_value([&](int, int, int at, int n) { b[at] = sum[n]; });
 }
 
 __device__ inline void pivot_tile(

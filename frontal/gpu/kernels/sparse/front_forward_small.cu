@@ -29,7 +29,7 @@ __device__ inline void put_pivots(
         for (int j = 0; j < W; ++j) {
             if (r >= t.k) continue;
             mine[j * SMALL_LD + r] = sum[h][j];
-            send(y + r * W + j, sum[h][j]);
+            y[r * W + j] = sum[h][j];
         }
     }
     __syncwarp();
@@ -66,7 +66,6 @@ __device__ inline void fetch_vector(const Solve<T> &s, const SolveTask &t, T *mi
         for (int i = 0; i < N; ++i) {
             int r = (e + 32 * i) / W;
             if (row[i] >= 0) mine[rhs[i] * SMALL_LD + r] = sum[i];
-            if (r < t.k && t.has_children) free_row(s, t, row[i], rhs[i]);
         }
     }
     __syncwarp();

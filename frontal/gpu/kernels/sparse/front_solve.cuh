@@ -2,7 +2,9 @@
 //
 // WIDTH right-hand sides are solved together. In global memory those of a row lie side by side, in
 // shared memory the rows of one lie together. Whoever reads a message (messages.cuh) for the last
-// time makes it unset again: a solve ends with all messages unset, as it began.
+// time makes it unset again: a sweep ends with all messages unset, as it began, but for y of large
+// fronts, which the second one makes unset, and the solution, whose messages of the second sweep lie
+// where those of the first one were.
 //
 // Deadlock: blocks, or for small fronts warps, take tasks from a list by tickets (scheduler.cuh),
 // and a task waits for messages of tasks before it alone, or of launches before. Solves over the
@@ -79,13 +81,6 @@ template <class T>
 __device__ inline T pivot_row(const Solve<T> &s, const SolveTask &t, int &row, int j) {
     if (moves_first) row = s.place[t.start + row];
     return s.z[(long long)(t.start + row) * W + j];
-}
-
-// Who reads a pivot row, which nobody else does, makes its place free for the solution, when all
-// that it reads has come: a store to a line that is on its way holds up what comes after.
-template <class T>
-__device__ inline void free_row(const Solve<T> &s, const SolveTask &t, int row, int j) {
-    reset(s.z + (long long)(t.start + row) * W + j);
 }
 
 // LDL: v ← D⁻¹·v for row `row` of a front and one right-hand side, and for the next row if both are

@@ -6,10 +6,9 @@
 // The fronts of a warp, one after the other.
 template <bool REVERSED, class T> using Turns = WarpTickets<warps, REVERSED, SolveTask, Solve<T>>;
 
-// Where y of a front is: of a leaf in the place of its right-hand side, since nobody waits for its
-// solution.
+// Where y of a front is: in the place of its right-hand side.
 template <class T> __device__ inline T *place_of_y(const Solve<T> &s, const SolveTask &t) {
-    return t.has_children ? s.y + (long long)t.y * W : s.z + (long long)t.start * W;
+    return s.z + (long long)t.start * W;
 }
 
 // The rows of L, or with `upper` of the transpose of U, below the only pivot tile of a small front.

@@ -316,9 +316,8 @@ extern "C" __global__ void __launch_bounds__(threads, residents)
     auto fetch = [&] {
         int4 item = tasks.list[task.number];
         task.front.set(tree, item.x, factor);
-        int sent = tasks.first_sent[item.x + 1];
-        task.sent = tasks.sent + (long long)sent * MESSAGES;
-        task.sent_tiles = tasks.first_sent[item.x] - sent;
+        const int *sent = tasks.first_sent + 2 * item.x;
+        task.sent = tasks.sent + (long long)sent[0] * MESSAGES, task.sent_tiles = sent[1];
         if (LDL) task.product = tasks.products + tasks.product[item.x];
         task.i = item.y, task.j = item.z, task.epoch = item.w % PART_BIT,
         task.part = Part(item.w / PART_BIT), task.need = tasks.need[item.x];

@@ -147,7 +147,7 @@ template <class T> struct TileTasks {
     int *upper_done;
     // Factors of diagonal tiles as messages, 64×64 each; for LU two of them.
     T *sent;
-    // Number of each front's first of them, and one more.
+    // Number of each front's first of them, and how many.
     const int *first_sent;
     // LDL: L·D of fronts at work, and where that of each front lies.
     T *products;
@@ -185,7 +185,7 @@ struct alignas(16) SolveTask {
     int partial;
     // Of fronts that a warp takes whole, and forward.
     int has_children;
-    // Rows of y before those of this front. Leaves that a warp takes whole have none.
+    // Rows of y before those of this front. Those that a warp takes whole have none.
     int y;
 };
 
@@ -202,13 +202,15 @@ template <class T> struct Solve {
     // LDL: D(j,j), and D(j+1,j) of 2×2 pivots, zero elsewhere.
     const T *diagonal;
     const T *coupling;
-    // Messages between the sweeps; those of leaves that a warp takes whole are in z.
+    // Messages between the sweeps; of fronts that a warp takes whole in the place of z.
     T *y;
-    // Right-hand sides, and the solution as messages.
+    // Right-hand sides.
     T *z;
+    // The solution, as messages, which lie where those of update rows were.
+    T *x;
     T *messages;
     T *partial;
-    // Zero at first.
+    // -1 at first.
     int *ticket;
     // Of tasks.
     int count;
@@ -341,7 +343,7 @@ static_assert(OFFSET_OF(SolveTask, partial) == 52);
 static_assert(OFFSET_OF(SolveTask, has_children) == 56);
 static_assert(OFFSET_OF(SolveTask, y) == 60);
 
-static_assert(sizeof(Solve<SCALAR>) == 96);
+static_assert(sizeof(Solve<SCALAR>) == 104);
 static_assert(OFFSET_OF(Solve<SCALAR>, tasks) == 0);
 static_assert(OFFSET_OF(Solve<SCALAR>, message_pointer) == 8);
 static_assert(OFFSET_OF(Solve<SCALAR>, slots) == 16);
@@ -350,10 +352,11 @@ static_assert(OFFSET_OF(Solve<SCALAR>, diagonal) == 32);
 static_assert(OFFSET_OF(Solve<SCALAR>, coupling) == 40);
 static_assert(OFFSET_OF(Solve<SCALAR>, y) == 48);
 static_assert(OFFSET_OF(Solve<SCALAR>, z) == 56);
-static_assert(OFFSET_OF(Solve<SCALAR>, messages) == 64);
-static_assert(OFFSET_OF(Solve<SCALAR>, partial) == 72);
-static_assert(OFFSET_OF(Solve<SCALAR>, ticket) == 80);
-static_assert(OFFSET_OF(Solve<SCALAR>, count) == 88);
+static_assert(OFFSET_OF(Solve<SCALAR>, x) == 64);
+static_assert(OFFSET_OF(Solve<SCALAR>, messages) == 72);
+static_assert(OFFSET_OF(Solve<SCALAR>, partial) == 80);
+static_assert(OFFSET_OF(Solve<SCALAR>, ticket) == 88);
+static_assert(OFFSET_OF(Solve<SCALAR>, count) == 96);
 
 static_assert(sizeof(Trees) == 136);
 static_assert(OFFSET_OF(Trees, rows) == 0);

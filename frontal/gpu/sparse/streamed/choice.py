@@ -59,7 +59,9 @@ def _widened(
     """The same with memory for more right-hand sides in one pass, as far as there is some."""
     narrow, rows = trial.places, counted_rows(trial)
     for columns in _COLUMNS:
-        trial.places = with_room(narrow, message_bytes(rows, columns, trial.dtype), trial.dtype)
+        trial.places = with_room(
+            narrow, message_bytes(rows, columns, trial.dtype, trial.count), trial.dtype
+        )
         if _bytes(symbolic, trial, values, columns) <= limit:
             return trial
     trial.places = narrow

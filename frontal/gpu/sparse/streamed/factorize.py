@@ -40,7 +40,7 @@ class StreamedFactorization:
         self._small = [[x for one in levels[of.levels] for x in one] for of in pattern.segments]
         self._tiles: list[list[Launch]] = []
         for of, sent in zip(pattern.segments, pattern.places.sent.tolist(), strict=True):
-            first = sent - self._messages(of.fronts.stop, pattern.k.size)
+            first = sent - self._messages(0, of.fronts.start)
             address = pattern.device.pointer(storage.panels) + first * storage.panels.itemsize
             part = Part(of.tasks, of.pieces, address, room)
             there = of.tasks.start < of.tasks.stop

@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..fronts import Fronts, Layout, shapes_of
-from ..places import Parts, Places, Taken, packed
+from ..packing import NO_ROOM, Taken, packed
+from ..places import Parts, Places
 from ..schedule import TILE
 
 
@@ -130,7 +131,7 @@ class Lives(NamedTuple):
         there = np.flatnonzero(self.size)
         times = int(self.last.max(initial=0)) + 1
         nothing = np.zeros(times + 1, np.int64), 0, Taken(np.zeros(1, np.int64), there[:0])
-        found = packed(self.first[there], self.last[there], self.size[there], nothing, 0)
+        found = packed(self.first[there], self.last[there], self.size[there], nothing, NO_ROOM)
         place, waits = np.zeros((2, self.size.size), np.int64)
         place[there], waits[there] = found.place, found.waits
         return place, waits, found.entries
@@ -175,7 +176,7 @@ def streamed_layout(
     panel, windows = piece[segment] + inside, even + odd  # multiples of a tile
     entries = max(-(-end // TILE) * TILE, windows)
     return StreamedLayout(
-        Places(panel, block, product, need, windows, 0, entries),
+        Places(panel, block, product, need, windows, 0, 0, entries),
         *shapes,
         inside=inside,
         length=length,

@@ -7,12 +7,14 @@ from functools import partial
 
 import numpy as np
 
+from ...runtime.array import Array
 from ...runtime.graph import Launch
 from .. import launch
-from ..fitted import fitted
+from ..fitted import aligned
+from ..messages import LAUNCHES, Messages, message_sizes
 from ..solve_tasks import counted_rows
 from ..storage import Storage
-from ..substitute import Messages, Pass, Solver, Sweeps, sweep_launch
+from ..substitute import Pass, Solver, Sweeps, sweep_launch
 from .pattern import StreamedPattern
 from .windows import Windows
 
@@ -36,11 +38,11 @@ class StreamedSolver(Solver):
         self._blocks: dict[tuple[int, int, bool], SegmentSweeps] = {}
         self._rows = pattern.once(counted_rows)
 
-    def sweeps(self, width: int, flip: bool) -> Sweeps:
+    def sweeps(self, width: int, flip: bool, lent: bool = False) -> Sweeps:
         """What solves by a graph: there is none."""
         raise ValueError("panels that come from the host are in no graph")
 
-    def passes(self, total: int, flip: bool) -> Iterator[Pass]:
+    def passes(self, total: int, flip: bool, into: Array | None = None) -> Iterator[Pass]:
         """See `Solver`.
 
         Raises
@@ -78,7 +80,7 @@ class StreamedSolver(Solver):
         return found
 
     def _size(self, width: int) -> int:
-        return message_bytes(self._rows, width, self.dtype)
+        return message_bytes(self._rows, width, self.dtype, self._segments)
 
     def _prepare(self, widths: list[int]) -> None:
         """Make messages for blocks, in the place of narrower or fewer ones."""
@@ -90,7 +92,7 @@ class StreamedSolver(Solver):
         spare = self._spare
         for width in widths:
             of = self.pattern, self.dtype, width, spare
-            self._messages.append(Messages(*of, launches=len(_KERNELS) * self._segments))
+            self._messages.append(Messages(*of, launches=LAUNCHES * self._segments))
             spare = self._messages[-1].left
 
     def _block(self, i: int, width: int, flip: bool) -> SegmentSweeps:
@@ -111,7 +113,7 @@ class StreamedSolver(Solver):
         self.windows.through((g, partial(_enqueue, launches)) for g, launches in up + down)
 
 
-def message_bytes(rows: Sequence[int], columns: int, dtype: np.dtype) -> int:
+def message_bytes(rows: Sequence[int], columns: int, dtype: np.dtype, segments: int) -> int:
     """Bytes of messages for so many right-hand sides, whole blocks of them.
 
     Parameters
@@ -120,8 +122,8 @@ def message_bytes(rows: Sequence[int], columns: int, dtype: np.dtype) -> int:
         See `counted_rows`.
     """
     width = launch.solve_width(dtype, columns)
-    sizes = [width * dtype.itemsize * count for count in rows]
-    return -(-columns // width) * fitted(sizes, 1 << 62)[1]
+    sizes = message_sizes(rows, width, dtype, LAUNCHES * segments)
+    return -(-columns // width) * sum(map(aligned, sizes))
 
 
 def _enqueue(launches: list[Launch]) -> None:
@@ -134,15 +136,15 @@ class SegmentSweeps:
 
     Attributes
     ----------
-    width, vectors
+    width, vectors, solution
         See `Sweeps`.
     forward, backward : list of lists of launches
         Of each segment.
     """
 
     def __init__(self, solver: StreamedSolver, messages: Messages, width: int, flip: bool) -> None:
-        self.width, self.vectors = width, messages.vectors_of(width)
-        self.begin = partial(solver.pattern.device.clear, messages.tickets)
+        self.width, self._messages, self._device = width, messages, solver.pattern.device
+        self.vectors, self.solution = messages.vectors_of(width), messages.solution_of(width)
         tasks = solver.tasks
         lists = tasks.small, tasks.forward, tasks.backward, tasks.small
         small, up, down = tasks.extents
@@ -151,7 +153,7 @@ class SegmentSweeps:
         self.backward: list[list[Launch]] = []
         for g in range(len(small)):
             view = solver.windows.on_device(g)
-            of = solver, messages, width, flip, view
+            of = solver, messages, self.vectors, width, flip, view
             found = []
             for q, name in enumerate(_KERNELS):
                 ticket = messages.tickets[len(_KERNELS) * g + q :]
@@ -160,3 +162,8 @@ class SegmentSweeps:
                 found.append([] if one is None else [one])
             self.forward.append(found[0] + found[1])
             self.backward.append(found[2] + found[3])
+
+    def begin(self) -> None:
+        """Enqueue what makes ready."""
+        self._messages.make_way(self.width)
+        self._device.clear(self._messages.beginning(self.width), 0xFF)

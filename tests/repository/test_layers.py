@@ -45,7 +45,7 @@ ROWS = (
     ("patching", "signatures"),
     ("_disk_cache", "_compiler", "machine"),
     ("_haste",),
-    ("_library", "_replacing", "_claims", "control_group"),
+    ("_library", "_passes", "_replacing", "_claims", "control_group"),
     ("_typing",),
     ("",),  # the names of `frontal` itself
 )

@@ -11,19 +11,22 @@ import functools
 import hashlib
 import logging
 import pickle
+import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import llvmlite
 import numba
 from numba.core.caching import FunctionCache
 from numba.core.compiler import CompileResult
+from numba.core.environment import Environment, lookup_environment
+from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
 from . import _claims
-from ._library import PART, Part, Stamp
+from ._library import PART, WHOLE, Part, Stamp, Whole
 from ._replacing import replacing
 from ._typing import Untyped
 
@@ -43,6 +46,34 @@ def _digest_of_file(path: str) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
+class _Named(NamedTuple):
+    """The environment of a function that is called, without the module whose names it sees.
+
+    Compiled code looks up no names, and modules of Numba are long to import.
+    """
+
+    module: str
+    consts: list[object]
+    name: str
+
+    @classmethod
+    def of(cls, environment: Untyped) -> _Named:
+        """What tells of an environment."""
+        module = environment.globals["__name__"]
+        return cls(module, environment.consts, environment.env_name)
+
+    def found(self) -> Untyped:
+        """The environment, made if it is not there."""
+        found: Untyped = lookup_environment(self.name)
+        if found is None:
+            module = sys.modules.get(self.module)
+            found = Environment({"__name__": self.module} if module is None else vars(module))
+            found.consts[:] = self.consts
+            found.env_name = self.name
+            Environment._memo[self.name] = found
+        return found
+
+
 class DiskCache(FunctionCache):
     """What a dispatcher of Numba asks of a cache.
 
@@ -52,9 +83,12 @@ class DiskCache(FunctionCache):
         Not yet compiled.
     folder : path
         Made when something is written; it need not be writable.
+    lean : bool
+        Whether code is loaded without all that Numba can compile, which is long to import.
     """
 
-    def __init__(self, function: Callable[..., object], folder: Path) -> None:
+    def __init__(self, function: Callable[..., object], folder: Path, lean: bool = False) -> None:
+        self._lean = lean
         # That of Numba's class would look for a folder that it can write.
         self._py_func = function
         self._cache_path = str(folder)
@@ -66,7 +100,7 @@ class DiskCache(FunctionCache):
 
         What another process is compiling is waited for, see `Claims`.
         """
-        target_context.refresh()
+        self._prepare(target_context)
         if not self._enabled:
             return None
         found = self._read(sig, target_context)
@@ -80,6 +114,13 @@ class DiskCache(FunctionCache):
         if found is not None:
             claims.release(name)
         return found
+
+    def _prepare(self, target_context: CPUContext) -> None:
+        """Have what loaded code calls; a compiler gets what it needs besides by itself."""
+        if self._lean:
+            rtsys.initialize(target_context)
+        else:
+            target_context.refresh()
 
     def save_overload(self, sig: Signature, data: CompileResult) -> None:
         """Keep compiled code, if it holds no addresses of this process and the disk allows it."""
@@ -119,11 +160,16 @@ class DiskCache(FunctionCache):
         return key, [*code], Stamp(path.name, content[:_CHECKSUM])
 
     def _rebuilt(self, context: CPUContext, code: list[Untyped], stamp: Stamp) -> CompileResult:
-        if code[0][1] == PART:
-            part = self._part(context.codegen(), code[0], stamp)
-            ready = _Ready(context)
-            return CompileResult._rebuild(ready, part, *code[1:])._replace(target_context=context)
-        return CompileResult._rebuild(context, *code)
+        codegen, kind = context.codegen(), code[0][1]
+        code[-1] = [named.found() for named in code[-1]]
+        if kind == PART:
+            library = self._part(codegen, code[0], stamp)
+        elif kind == WHOLE:
+            library = Whole.read(codegen, code[0])
+        else:
+            return CompileResult._rebuild(context, *code)
+        ready = _Ready(context)
+        return CompileResult._rebuild(ready, library, *code[1:])._replace(target_context=context)
 
     def _part(self, codegen: Codegen, written: Untyped, stamp: Stamp) -> Part:
         """A part and those that it calls, from their files."""
@@ -145,7 +191,8 @@ class DiskCache(FunctionCache):
     def _write(self, sig: Signature, data: CompileResult) -> None:
         key = self._key(sig, data.codegen)
         path = self._path(key)
-        body = dumps((key, data._reduce()))
+        *code, environments = data._reduce()
+        body = dumps((key, [*code, [_Named.of(one) for one in environments]]))
         checksum = zlib.crc32(body).to_bytes(_CHECKSUM, "little")
         self._folder.mkdir(parents=True, exist_ok=True)
         with replacing(path) as stream:
@@ -183,7 +230,7 @@ class _Ready:
         """What makes libraries of what is in files."""
         return self
 
-    def unserialize_library(self, library: Part) -> Part:
+    def unserialize_library(self, library: Part | Whole) -> Part | Whole:
         """The same."""
         return library
 

@@ -20,6 +20,7 @@ from numba.core.transforms import canonicalize_cfg
 from numba.core.types.functions import BaseFunction
 
 from ._library import Part
+from ._passes import IDLE
 from ._typing import Untyped
 
 _LOCKS = "numba:compiler_lock", "numba:llvm_lock"
@@ -86,6 +87,7 @@ def in_haste(is_ours: Callable[[Untyped], bool]) -> Iterator[None]:
             "get_call_type",
             _without_values(types.Dispatcher.get_call_type, is_ours),
         ),
+        *(_Instead(of, "run_pass", instead(of.run_pass)) for of, instead in IDLE),
     ]
     collects = gc.isenabled()
     gc.disable()

@@ -62,8 +62,9 @@ class Work:
         self._there: set[int] = set()
 
     def prepare(self) -> None:
-        """Do what each process has to do before it can compile."""
-        for module in {item.function.partition(":")[0] for item in self._items}:
+        """Do what each process has to do before it can compile; what is for a GPU waits for one."""
+        modules = {item.function.partition(":")[0] for item in self._items}
+        for module in (name for name in modules if not name.startswith("frontal.gpu.")):
             with contextlib.suppress(ImportError):
                 importlib.import_module(module)
         numba.njit(lambda: None).compile(())

@@ -49,7 +49,8 @@ _FOLDER = _cache_folder()
 _KNOWN = (0, 63), (0, 68)  # first and last version of Numba that `_compiler` was tried with
 _OUTER: dict[str, Any] = {"no_cfunc_wrapper": True}  # what Python calls
 _INNER: dict[str, Any] = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True}
-if _KNOWN[0] <= numba.version_info.short <= _KNOWN[1]:
+_TRIED = _KNOWN[0] <= numba.version_info.short <= _KNOWN[1]
+if _TRIED:
     from ._compiler import ForCallers, ForPython
 
     _OUTER["pipeline_class"], _INNER["pipeline_class"] = ForPython, ForCallers
@@ -65,7 +66,7 @@ def _compiled(
     compile_: Any = numba.njit
     options = _OUTER | options
     dispatcher = compile_(nogil=nogil, error_model="numpy", **options)(function)
-    dispatcher._cache = DiskCache(function, _FOLDER)
+    dispatcher._cache = DiskCache(function, _FOLDER, lean=_TRIED)
     return dispatcher
 
 

@@ -116,14 +116,49 @@ class Part(_Library):
 PART = "part"
 
 
+WHOLE = "whole"
+
+
 class Whole(_Library):
     """The machine code of one function and of all that it calls, optimized together."""
+
+    _bitcode: bytes | None = None  # of what was read, for callers in compiled code
 
     def finalize(self) -> None:
         """Take in the code of all that it calls, then as Numba does."""
         found = [library for library in reached(self) if library is not self]
         self._linking_libraries = [_Own(of) if isinstance(of, Part) else of for of in found]
         super().finalize()
+
+    def _get_module_for_linking(self) -> Untyped:
+        """As Numba's, of what was read too."""
+        if self._shared_module is None and self._bitcode is not None:
+            self._shared_module = llvm.parse_bitcode(self._bitcode)
+        return super()._get_module_for_linking()
+
+    def serialize_using_object_code(self) -> Untyped:
+        """As Numba's, with the names of what it defines."""
+        name, _, (machine_code, bitcode) = super().serialize_using_object_code()
+        module = self._get_module_for_linking()
+        defined = [
+            symbol.name
+            for symbols in (module.functions, module.global_variables)
+            for symbol in symbols
+            if not symbol.is_declaration
+        ]
+        return name, WHOLE, (machine_code, bitcode, defined)
+
+    @classmethod
+    def read(cls, codegen: Untyped, written: Untyped) -> Whole:
+        """Of what `serialize_using_object_code` wrote, whose bitcode is seldom looked at."""
+        name, _, (machine_code, bitcode, defined) = written
+        whole = cls(codegen, name)
+        whole._bitcode = bitcode
+        whole.enable_object_caching()
+        whole._set_compiled_object(machine_code)
+        whole._finalize_final_module()
+        codegen._engine._defined_symbols.update(defined)
+        return whole
 
 
 class _Own:

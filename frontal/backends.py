@@ -1,29 +1,31 @@
-"""Which backend is taken: what is asked for, what is there, and for how much work."""
+"""Which backend is taken: what is asked for, what is there, and for how much work.
+
+What computes on a GPU is imported when one is taken: that is a tenth of a first call on the CPU.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from functools import cache, partial
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from . import gpu
 from .cpu.backend import CpuBackend
-from .gpu.runtime import device as devices
-from .gpu.runtime.limits import H200
-from .gpu.sparse.backend import GpuBackend
-from .gpu.sparse.footprint import on_device_like
-from .gpu.sparse.lookahead import Lookahead
-from .gpu.sparse.prepared import begin_kernels
-from .gpu.sparse.within import told
 from .machine import MACHINES, thread_count
 from .memory import Memory
 from .method import Method
 from .parts import Ahead
 from .protocol import Backend
 from .symbolic.symbolic import Symbolic
+
+if TYPE_CHECKING:
+    from .gpu.sparse.backend import GpuBackend
+    from .gpu.sparse.lookahead import Lookahead
 
 _DOUBLE = np.dtype(np.float64)
 _COMPUTING = 4  # single over double precision, at most, of GPUs that are made for both
@@ -106,13 +108,22 @@ def _faster(dtype: np.dtype, flops: float) -> str:
     return "gpu" if gpu_is else "cpu"
 
 
+def _at_work() -> bool:
+    """Whether this process has a GPU at work: not before it has loaded what finds one."""
+    devices = sys.modules.get(f"{gpu.__name__}.runtime.device")
+    return devices is not None and devices.at_work()
+
+
 def lookahead(name: str, dtype: np.dtype) -> Lookahead | None:
     """What begins a first factorization of a pattern while that is analyzed, see `expect`.
 
     There is none but on a GPU that this process has at work: no analysis looks for one by itself.
     """
-    if requested(name) == "cpu" or not devices.at_work():
+    if requested(name) == "cpu" or not _at_work():
         return None
+    from .gpu.runtime import device as devices
+    from .gpu.sparse.lookahead import Lookahead
+
     chosen = chooser(name, dtype)
     try:
         device = devices.device_of()
@@ -131,13 +142,16 @@ def waken(name: str, method: Method, dtype: np.dtype, n: int) -> Ahead[None] | N
 
     For who factorizes as soon as a matrix of order n is analyzed. What fails is told there.
     """
-    if devices.at_work() or chooser(name, dtype)(least_flops(n)) == "cpu":
+    if _at_work() or chooser(name, dtype)(least_flops(n)) == "cpu":
         return None
     return Ahead(partial(_wakened, method, dtype))
 
 
 def _wakened(method: Method, dtype: np.dtype) -> None:
-    device = devices.device_of()
+    from .gpu.runtime.device import device_of
+    from .gpu.sparse.prepared import begin_kernels
+
+    device = device_of()
     device.free_memory()  # which makes the context
     begin_kernels(device, method, dtype)
 
@@ -168,6 +182,11 @@ def memory_on_device(
     memory : str or int
         See `Analyzed.memory_for`.
     """
+    from .gpu.runtime.limits import H200
+    from .gpu.sparse.backend import GpuBackend
+    from .gpu.sparse.footprint import on_device_like
+    from .gpu.sparse.within import told
+
     if gpu.available():
         found = engine(owner, symbolic, "gpu")
         if isinstance(found, GpuBackend):
@@ -200,5 +219,7 @@ def engine(owner: object, symbolic: Symbolic, name: str) -> Backend:
 
 def _on_gpu(owner: object, symbolic: Symbolic) -> GpuBackend:
     """One that was expected, if it is of the current device."""
+    from .gpu.sparse.backend import GpuBackend
+
     begun = _expected.pop(owner, None)
     return begun if begun is not None and begun.is_here else GpuBackend(symbolic)

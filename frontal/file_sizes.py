@@ -7,9 +7,11 @@ nothing. So a header is believed as far as the bytes behind it can bear it out.
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
 import io
 import zipfile
+from collections.abc import Iterator
 from io import BufferedIOBase
 from pathlib import Path
 from typing import IO
@@ -26,6 +28,21 @@ SPARSEST = 100  # rows for each entry that a larger one may have
 # Bytes that an entry takes at least, its separators included: indices and values of one digit.
 COORDINATE = {"pattern": 4, "complex": 8}
 ARRAY = {"complex": 4}
+
+
+@contextlib.contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Errors name the file; whatever goes wrong with a file that can be read is its content's."""
+    try:
+        yield
+    except MemoryError as error:
+        raise MemoryError(f"{path}: {error}") from error
+    except Exception as error:
+        if isinstance(error, OSError):
+            unpacking = type(error) in (OSError, gzip.BadGzipFile)
+            if error.errno is not None or not unpacking:
+                raise
+        raise ValueError(f"{path}: {error}") from error
 
 
 class _Bounded(io.RawIOBase):

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import inspect
 import os
 import re
-from collections.abc import Iterator
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -28,6 +26,7 @@ from .file_sizes import (
     check_npy,
     check_npz,
     check_shape,
+    named,
     unpacked,
 )
 
@@ -170,21 +169,6 @@ def write_matrix(path: str | os.PathLike[str], A: Sparse) -> None:
             sp.save_npz(stream, sp.csc_array(A))
     else:
         raise _unknown(path, [*_MATRIX_MARKET, ".npz"])
-
-
-@contextlib.contextmanager
-def named(path: Path) -> Iterator[None]:
-    """Errors name the file; whatever goes wrong with a file that can be read is its content's."""
-    try:
-        yield
-    except MemoryError as error:
-        raise MemoryError(f"{path}: {error}") from error
-    except Exception as error:
-        if isinstance(error, OSError):
-            unpacking = type(error) in (OSError, gzip.BadGzipFile)
-            if error.errno is not None or not unpacking:
-                raise
-        raise ValueError(f"{path}: {error}") from error
 
 
 def _endings(path: Path) -> tuple[str, str]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import __version__
 from ..archive import Archive, Header, write
-from ..io import named
+from ..file_sizes import named
 from ..ordering import METHODS
 from ..symbolic.sound import check_permutation
 from ..symbolic.stored import (

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import LinearOperator
 
 from ..matrix import Canonical
 from ..memory import required_memory
@@ -24,6 +23,7 @@ from .policy import ValuesThere
 from .renewal import new_values
 
 if TYPE_CHECKING:
+    from scipy.sparse.linalg import LinearOperator
     from typing_extensions import Self
 
 
@@ -343,11 +343,11 @@ class Factor(Versioned):
         >>> eigsh(A, k=1, sigma=0, OPinv=inverse, return_eigenvectors=False).round(4)
         array([0.162])
         """
+        from scipy.sparse.linalg import LinearOperator
+
         require_refinement(self._numbers.precision, refine)
         one, other = (partial(self.solve, trans=trans, refine=refine) for trans in "NH")
-        operations = {"matvec": one, "matmat": one, "rmatvec": other, "rmatmat": other}
-        dtype = self._numbers.factor.matrix_dtype
-        return LinearOperator(self.shape, dtype=dtype, **operations)
+        return LinearOperator(self.shape, one, other, one, self._numbers.factor.matrix_dtype, other)
 
     def profile(self) -> Any:
         """Factorize once more, with clocks: a `FactorProfile` by level and by size of the fronts.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, gmres
 
 from ..accuracy import NORMWISE, Errors, System, Vectors
 from ..cpu.system import HostSystem, backward_error
@@ -121,6 +120,8 @@ def rescue(
     A factor with p replaced pivots differs from A by a matrix of rank p, so that GMRES needs
     about p + 1 steps where refinement may stall. Cycles of it go on as long as they help.
     """
+    from scipy.sparse.linalg import LinearOperator, gmres  # seldom needed, and long to import
+
     n = X.shape[0]
     X, error = X.copy(), error.copy()
     target = NORMWISE * system.eps

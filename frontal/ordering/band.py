@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse import csgraph
 
 from .graph import Graph
 
@@ -26,6 +25,8 @@ def rcm(graph: Graph) -> np.ndarray:
     """Order by reverse Cuthill-McKee: (n,) int32 array ``perm``, the node eliminated k-th."""
     if not graph.nnz:
         return natural(graph)  # SciPy's routine needs a node
+    from scipy.sparse.csgraph import reverse_cuthill_mckee  # loads the whole of sparse.linalg
+
     pattern = (np.ones(graph.nnz, np.int8), graph.indices, graph.indptr)
     matrix = sp.csr_array(pattern, shape=(graph.n, graph.n))
-    return csgraph.reverse_cuthill_mckee(matrix, symmetric_mode=True).astype(np.int32)
+    return reverse_cuthill_mckee(matrix, symmetric_mode=True).astype(np.int32)

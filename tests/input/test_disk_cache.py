@@ -18,8 +18,10 @@ from numba.core.base import BaseContext
 from numba.core.compiler import Compiler
 from numba.core.postproc import PostProcessor
 from numba.core.targetconfig import ConfigStack
+from numba.core.typed_passes import NopythonRewrites
 from numba.core.types import Dispatcher
 from numba.core.types.functions import BaseFunction
+from numba.core.untyped_passes import InlineClosureLikes
 
 from frontal import _disk_cache, _jit, _library
 
@@ -218,6 +220,7 @@ def test_numba_is_left_as_it_was(parts):
         return x.nothing
 
     owners = event, PostProcessor, ConfigStack, Compiler, BaseContext, BaseFunction, Dispatcher
+    owners += NopythonRewrites, InlineClosureLikes
     before = [dict(vars(owner)) for owner in owners]
     parts("first")
     with pytest.raises(numba.TypingError):
@@ -254,3 +257,39 @@ def test_functions_of_numba_are_shared_with_others(tmp_path, first):
     command = [sys.executable, source]
     done = subprocess.run(command, capture_output=True, text=True, env=kept, check=True)
     assert len({*done.stdout.split()}) == 1
+
+
+FOUND_AGAIN = """
+    import sys
+
+    import frontal._jit as _jit
+    import numpy as np
+
+    @_jit.jit
+    def largest(n):
+        x = np.zeros(n)
+        x[::2] = np.arange(n)[::2]
+        return x, x.max()
+
+    x, most = largest(9)
+    hits, loaded = sum(largest.stats.cache_hits.values()), "numba.np.linalg" in sys.modules
+
+    @_jit.jit
+    def with_closures(n):
+        first, last = [largest(n + k)[1] for k in range(2)], largest(n)[0] + n
+        double = lambda value: 2 * value
+        return double(first[1]), last[-1]
+
+    print(hits, loaded, most, x.sum(), *with_closures(4))
+"""
+
+
+def test_code_is_loaded_without_a_compiler_and_compiled_into_callers(tmp_path):
+    source = tmp_path / "found.py"
+    source.write_text(textwrap.dedent(FOUND_AGAIN))
+    alone = os.environ | {"FRONTAL_CACHE_DIR": str(tmp_path / "cache")}
+    answers = [
+        subprocess.run([sys.executable, source], env=alone, check=True, capture_output=True).stdout
+        for _ in range(2)
+    ]
+    assert answers == [b"0 True 8.0 20.0 8.0 4.0\n", b"1 False 8.0 20.0 8.0 4.0\n"]

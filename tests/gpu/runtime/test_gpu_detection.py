@@ -50,6 +50,18 @@ def test_without_a_device(monkeypatch, count, message):
     assert isinstance(caught.value, frontal.FrontalError)
 
 
+def test_the_cpu_waits_for_nothing_of_a_gpu():
+    code = """
+import sys, frontal
+A = frontal.problems.from_name("poisson2d:5")
+frontal.solve(A, A.diagonal(), backend="cpu")
+rooms = "frontal.gpu.", "scipy.sparse.linalg", "scipy.io"
+print([name for name in sys.modules if name.startswith(rooms)])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 def test_without_cupy(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     assert gpu.device_count() == 0

@@ -168,7 +168,7 @@ def test_entries_that_change_are_seen(gpu):
     batch = Batch(arrays)
     for k in range(1, 5):
         for a in arrays:
-            a[...] = k * np.eye(len(a))
+            a[...] = gpu.put(k * np.eye(len(a)))
         for x in batched.inv(batch):
             np.testing.assert_allclose(gpu.get(x), np.eye(len(x)) / k)
 
@@ -184,7 +184,7 @@ def test_a_batch_is_a_sequence(gpu):
     assert [x.shape for x in made] == [(2, 2), (0, 0), (3, 3)]
     assert made[-1].shape == (3, 3)
     assert [x.shape for x in made[1:]] == [(0, 0), (3, 3)]
-    np.testing.assert_allclose(made[2], gpu.get(arrays[2]) @ gpu.get(arrays[2]).T)
+    np.testing.assert_allclose(gpu.get(made[2]), gpu.get(arrays[2]) @ gpu.get(arrays[2]).T)
     assert "3 matrices of float64" in repr(made)
     with pytest.raises(IndexError):
         made[3]

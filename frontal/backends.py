@@ -108,10 +108,21 @@ def _faster(dtype: np.dtype, flops: float) -> str:
     return "gpu" if gpu_is else "cpu"
 
 
+def _load() -> None:
+    """Import what computes on a GPU.
+
+    All threads begin with the same module: two that come from both ends of a chain of imports would
+    find each other's modules half made.
+    """
+    from .gpu.sparse import backend, footprint, lookahead, prepared, within  # noqa: F401
+
+
 def _at_work() -> bool:
     """Whether this process has a GPU at work: not before it has loaded what finds one."""
     devices = sys.modules.get(f"{gpu.__name__}.runtime.device")
-    return devices is not None and devices.at_work()
+    # another thread may be importing it just now, so that it has no names yet
+    asked = getattr(devices, "at_work", None)
+    return asked is not None and asked()
 
 
 def lookahead(name: str, dtype: np.dtype) -> Lookahead | None:
@@ -121,6 +132,7 @@ def lookahead(name: str, dtype: np.dtype) -> Lookahead | None:
     """
     if requested(name) == "cpu" or not _at_work():
         return None
+    _load()
     from .gpu.runtime import device as devices
     from .gpu.sparse.lookahead import Lookahead
 
@@ -144,6 +156,7 @@ def waken(name: str, method: Method, dtype: np.dtype, n: int) -> Ahead[None] | N
     """
     if _at_work() or chooser(name, dtype)(least_flops(n)) == "cpu":
         return None
+    _load()
     return Ahead(partial(_wakened, method, dtype))
 
 
@@ -182,6 +195,7 @@ def memory_on_device(
     memory : str or int
         See `Analyzed.memory_for`.
     """
+    _load()
     from .gpu.runtime.limits import H200
     from .gpu.sparse.backend import GpuBackend
     from .gpu.sparse.footprint import on_device_like
@@ -219,6 +233,7 @@ def engine(owner: object, symbolic: Symbolic, name: str) -> Backend:
 
 def _on_gpu(owner: object, symbolic: Symbolic) -> GpuBackend:
     """One that was expected, if it is of the current device."""
+    _load()
     from .gpu.sparse.backend import GpuBackend
 
     begun = _expected.pop(owner, None)

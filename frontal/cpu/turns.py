@@ -16,7 +16,7 @@ from .._jit import inner
 from ..native import call, load, store, swap_if
 
 TURN = np.zeros(8, np.int64)  # whether a thread is between compiled calls; a cache line of its own
-_PATIENCE = 1 << 14  # looks: as long as it takes to be woken, some fifty microseconds
+_PATIENCE = 1 << 15  # looks: more than twice as long as it takes to be woken
 
 
 @inner

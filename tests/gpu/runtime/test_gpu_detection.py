@@ -108,6 +108,12 @@ def test_a_speed_that_is_not_told(monkeypatch):
     assert not backends.slow_gpu(np.dtype("f8"), None)
 
 
+def test_a_module_that_another_thread_imports_tells_of_no_gpu(monkeypatch):
+    monkeypatch.setitem(sys.modules, "frontal.gpu.runtime.device", types.ModuleType("device"))
+    assert not backends._at_work()
+    assert backends.lookahead("auto", np.dtype("f8")) is None
+
+
 def test_import_loads_no_cupy():
     code = "import sys, frontal, frontal.gpu; sys.exit('cupy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -185,7 +185,7 @@ def lu_factor(a: Matrices, overwrite_a: bool = False, check: bool = True) -> Any
     >>> lu[0]
     array([[ 2. ,  6. ],
            [ 0.5, -1. ]])
-    >>> piv
+    >>> list(piv)
     [array([1, 1], dtype=int32), array([0], dtype=int32)]
     """
     factors, piv, info = again(run_lu_factor, ("a",), (a,), (), overwrite_a)
@@ -224,7 +224,7 @@ def lu_solve(lu_and_piv: tuple[M, M], b: M, trans: int | str = 0, overwrite_b: b
     >>> import cupy as cp
     >>> from frontal.gpu import batched
     >>> a = [cp.array([[1.0, 2.0], [2.0, 6.0]]), cp.array([[4.0]])]
-    >>> batched.lu_solve(batched.lu_factor(a), [cp.array([3.0, 8.0]), cp.array([2.0])])
+    >>> list(batched.lu_solve(batched.lu_factor(a), [cp.array([3.0, 8.0]), cp.array([2.0])]))
     [array([1., 1.]), array([0.5])]
     """
     factors, piv = lu_and_piv

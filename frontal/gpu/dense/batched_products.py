@@ -198,7 +198,7 @@ def gemv(
     >>> import cupy as cp
     >>> from frontal.gpu import batched
     >>> a = [cp.array([[1.0, 2.0]]), cp.array([[3.0]])]
-    >>> batched.gemv(1.0, a, [cp.array([1.0, 1.0]), cp.array([2.0])])
+    >>> list(batched.gemv(1.0, a, [cp.array([1.0, 1.0]), cp.array([2.0])]))
     [array([3.]), array([6.])]
     """
     (out,) = again(_gemv, ("a", "x", "y"), (a, x, y), (alpha, beta, trans), overwrite_y)

@@ -194,7 +194,7 @@ def svdvals(a: Matrices, check: bool = True) -> Any:
     --------
     >>> import cupy as cp
     >>> from frontal.gpu import batched
-    >>> batched.svdvals([cp.array([[0.0, 2.0], [1.0, 0.0]]), cp.array([[3.0], [4.0]])])
+    >>> list(batched.svdvals([cp.array([[0.0, 2.0], [1.0, 0.0]]), cp.array([[3.0], [4.0]])]))
     [array([2., 1.]), array([5.])]
     """
     s, info = again(_svdvals, ("a",), (a,), ())

@@ -113,8 +113,9 @@ def _part(parts, ends, i):
 
 
 @inlined
-def _factorize(method, index, blas, numbers):
+def _factorize(method, turn, index, blas, numbers):
     """Outcome, ratio of pivots and norms; see `factorize_one`."""
+    leave_python(turn)
     narrow, wide, ends, far, begin, blocks, matched = index
     values, panels, pivots, coupling, scales = numbers
     dtype, nobody = values.dtype, np.empty(0, np.int32)
@@ -145,6 +146,7 @@ def _factorize(method, index, blas, numbers):
     of = borrow(work), borrow(pattern), borrow(system), _part(narrow, ends, 8), matched, null, info
     outcome = factorize_one(*of)
     hold((work, pattern, system))
+    enter_python(turn, blas.table[8])
     return outcome, told[0], told[1], told[2]
 
 
@@ -153,12 +155,9 @@ def _cholesky(
     narrow, wide, ends, far, begin, blocks, matched,
     table, scalars, reals, adjoint, turn, values, panels, pivots, coupling, scales,
 ):  # fmt: skip
-    leave_python(turn)
     index = narrow, wide, ends, far, begin, blocks, matched
     numbers = values, panels, pivots, coupling, scales
-    found = _factorize(CHOLESKY, index, Routines(table, scalars, reals, adjoint), numbers)
-    enter_python(turn, table[8])
-    return found
+    return _factorize(CHOLESKY, turn, index, Routines(table, scalars, reals, adjoint), numbers)
 
 
 @jit
@@ -166,12 +165,9 @@ def _lu(
     narrow, wide, ends, far, begin, blocks, matched,
     table, scalars, reals, adjoint, turn, values, panels, pivots, coupling, scales,
 ):  # fmt: skip
-    leave_python(turn)
     index = narrow, wide, ends, far, begin, blocks, matched
     numbers = values, panels, pivots, coupling, scales
-    found = _factorize(LU, index, Routines(table, scalars, reals, adjoint), numbers)
-    enter_python(turn, table[8])
-    return found
+    return _factorize(LU, turn, index, Routines(table, scalars, reals, adjoint), numbers)
 
 
 @jit
@@ -179,12 +175,9 @@ def _ldlt(
     narrow, wide, ends, far, begin, blocks, matched,
     table, scalars, reals, adjoint, turn, values, panels, pivots, coupling, scales,
 ):  # fmt: skip
-    leave_python(turn)
     index = narrow, wide, ends, far, begin, blocks, matched
     numbers = values, panels, pivots, coupling, scales
-    found = _factorize(LDLT, index, Routines(table, scalars, reals, adjoint), numbers)
-    enter_python(turn, table[8])
-    return found
+    return _factorize(LDLT, turn, index, Routines(table, scalars, reals, adjoint), numbers)
 
 
 @jit
@@ -192,12 +185,9 @@ def _ldlh(
     narrow, wide, ends, far, begin, blocks, matched,
     table, scalars, reals, adjoint, turn, values, panels, pivots, coupling, scales,
 ):  # fmt: skip
-    leave_python(turn)
     index = narrow, wide, ends, far, begin, blocks, matched
     numbers = values, panels, pivots, coupling, scales
-    found = _factorize(LDLH, index, Routines(table, scalars, reals, adjoint), numbers)
-    enter_python(turn, table[8])
-    return found
+    return _factorize(LDLH, turn, index, Routines(table, scalars, reals, adjoint), numbers)
 
 
 _RUN: dict[Method, Callable[..., tuple[np.int64, float, float, float]]] = {

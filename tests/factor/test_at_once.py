@@ -12,8 +12,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import frontal
+from frontal._jit import jit
 from frontal.cpu import turns
 from frontal.cpu.at_once import MOST
+from frontal.cpu.blas import routines
 from frontal.errors import (
     FactorFreedError,
     FactorInvalidError,
@@ -254,6 +256,12 @@ def test_factors_in_single_of_a_matrix_in_double_are_left_alone(at_once):
     np.testing.assert_array_equal(x[0], x[2])
 
 
+@jit
+def _come_back(turn, others_run):
+    turn[0] = 1
+    turns.enter_python(turn, others_run)
+
+
 def test_threads_that_left_make_others_wait_once_and_not_for_long():
     """Whoever finds the turn taken by nobody goes on; the solutions are those of one thread."""
     A = sp.diags_array([-1.0, 2.5, -1.0], offsets=[-1, 0, 1], shape=(300, 300), format="csc")
@@ -264,6 +272,7 @@ def test_threads_that_left_make_others_wait_once_and_not_for_long():
     with ThreadPoolExecutor(4) as pool:
         for x in pool.map(lambda _: factor.solve(b), range(200)):
             np.testing.assert_array_equal(x, wanted)
+    _come_back(turns.TURN, routines(A.dtype).table[8])  # while that one holds the turn
     turns.TURN[0] = 1
     values = [factor.refactorize(A.data).solve(b) for _ in range(40)]
     np.testing.assert_array_equal(values[-1], wanted)

@@ -58,6 +58,8 @@ def _calls(context, builder, signature, values):
 @intrinsic
 def write_addresses(typingctx, arrays, table):
     """Write address and size of each contiguous array of a tuple to a table of int64 pairs."""
+    if any(array.layout != "C" or array.ndim != 1 for array in arrays):
+        return None
 
     def codegen(context, builder, signature, values):
         for k, (array, kind) in enumerate(

@@ -7,7 +7,6 @@ it: whatever is unusual is left to those who look closer.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,8 +26,8 @@ SMALL = 1e-5  # an error of solutions that is far from what is warned of
 _WIDE = {"f": np.empty(0), "c": np.empty(0, np.complex128)}  # of the vectors of an estimate
 TURNS = 3  # of an estimate: at most 5 blocks of products are formed
 # Places in the table of arrays, where those of the factors come first: of the sides of op(A), of
-# the matrix, and of what is no array.
-SIDES, MATRIX, FLAGS, NUMBERS, TURN_OF_ALL = 11, 15, 19, 20, 21
+# the matrix, and of the turn of threads. Behind the addresses and sizes of all come flags.
+SIDES, MATRIX, TURN_OF_ALL, FLAGS = 11, 15, 19, 40
 
 
 class Found(NamedTuple):
@@ -91,15 +90,9 @@ class AtOnce:
         n, dtype = solver.n, solver.dtype
         self._dtype, self._shape = dtype, (n,)
         self._calls_blas, self._hopeful = solver.calls_blas, True
-        given = *solver.bound, WIDTH if solver.calls_blas else 1, *of
-        arrays = [x for x in given if isinstance(x, np.ndarray)]
-        flags = [int(x) for x in given if not isinstance(x, np.ndarray | float)]
-        numbers = [x for x in given if isinstance(x, float)]
-        arrays += np.array(flags), np.array([*numbers, eps]), TURN
-        kinds = _kinds(dtype)
-        self._arrays = tuple(map(np.ascontiguousarray, arrays, kinds))  # as long as the table
-        self._table = np.empty(2 * len(kinds), np.int64)
-        _write(self._arrays, self._table)
+        self._of = *solver.bound, WIDTH if solver.calls_blas else 1, *of, eps, TURN
+        self._table, self._numbers = np.empty(FLAGS + 11, np.int64), np.empty(2)
+        _describe(self._table, self._numbers, *self._of)  # arrays are to live as long as the table
         self._wide = _WIDE[dtype.kind]
 
     def __call__(self, b: object, estimated: bool) -> Found | None:
@@ -121,28 +114,46 @@ class AtOnce:
         x = np.empty(b.size, self._dtype)
         if self._calls_blas:
             with single_threaded_blas():
-                found = _solve_at_once(self._table, self._wide, b, x, estimated)
+                found = _solve_at_once(self._table, self._numbers, self._wide, b, x, estimated)
         else:
-            found = _solve_at_once(self._table, self._wide, b, x, estimated)
+            found = _solve_at_once(self._table, self._numbers, self._wide, b, x, estimated)
         if not found[0] >= 0:
             self._hopeful = False
             return None
         return Found(x, *found)
 
 
-@cache
-def _kinds(dtype: np.dtype) -> tuple[np.dtype, ...]:
-    """Scalar types of the arrays in the table; `w` is that of the factors, `r` its real type."""
-    letters = {"i": "i4", "l": "i8", "d": "f8", "w": dtype.str, "r": dtype.char.lower()}
-    return tuple(np.dtype(letters[x]) for x in "ililwiwwlwr" + "idid" + "liwd" + "ldl")
-
-
 @brief
-def _write_table(arrays, table):
+def describe(
+    table, numbers,
+    start, pointer, rows, panel, panels, pivots, diagonal, coupling, blas, scalars, reals, adjoint,
+    one_triangle, unit, indefinite, conjugate, transposed, conjugated,
+    into, left, out, right, widest, most,
+    indptr, indices, data, flipped, badly_scaled, norm, limits, eps, turn,
+):  # fmt: skip
+    """Write what `solve_at_once` reads, as an array costs a call from Python dozens of operations.
+
+    Parameters
+    ----------
+    table, numbers : int64 and float64 arrays
+        Where arrays are, and flags; norm and precision.
+    """
+    arrays = (
+        start, pointer, rows, panel, panels, pivots, diagonal, coupling, blas, scalars, reals,
+        into, left, out, right, indptr, indices, data, limits, turn,
+    )  # fmt: skip
     write_addresses(arrays, table)
+    flags = (
+        np.int64(adjoint), np.int64(one_triangle), np.int64(unit), np.int64(indefinite),
+        np.int64(conjugate), np.int64(transposed), np.int64(conjugated), np.int64(widest),
+        np.int64(most), np.int64(flipped), np.int64(badly_scaled),
+    )  # fmt: skip
+    for k in range(11):
+        table[FLAGS + k] = flags[k]
+    numbers[0], numbers[1] = norm, eps
 
 
-_write: Callable[[tuple[np.ndarray, ...], np.ndarray], None] = _write_table
+_describe: Callable[..., None] = describe
 
 
 @inlined
@@ -163,15 +174,15 @@ def _factors(table, flags, x):
 
 
 @jit
-def solve_at_once(table, wide, b, x, estimated):
+def solve_at_once(table, numbers, wide, b, x, estimated):
     """|A||x|/|b| of the solution x of op(A) x = b, and its condition number; see `Found`.
 
-    The first is -1 if x is not fine, the second one unless it is `estimated`. The table has what
-    `AtOnce` was given: an array costs a call from Python as much as dozens of operations.
+    The first is -1 if x is not fine, the second one unless it is `estimated`. See `describe` for
+    table and numbers.
     """
     turn = array_of(table, TURN_OF_ALL, np.int64)
     leave_python(turn)
-    flags, numbers = array_of(table, FLAGS, np.int64), array_of(table, NUMBERS, np.float64)
+    flags = table[FLAGS:]
     of = _factors(table, flags, x)
     transposed, conjugated = flags[5] != 0, flags[6] != 0
     indptr, indices = array_of(table, MATRIX, np.int64), array_of(table, MATRIX + 1, np.int32)

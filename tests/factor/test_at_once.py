@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import frontal
 from frontal._jit import jit
+from frontal.cpu import at_once as at_once_of_all
 from frontal.cpu import turns
 from frontal.cpu.at_once import MOST
 from frontal.cpu.blas import routines
@@ -254,6 +255,27 @@ def test_factors_in_single_of_a_matrix_in_double_are_left_alone(at_once):
     x = [factor.solve(b) for _ in range(3)]
     assert not any(at_once)
     np.testing.assert_array_equal(x[0], x[2])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_arrays_are_of_the_types_they_are_read_as(monkeypatch, dtype, kind):
+    """Compiled code finds them by their addresses, which tell of no type."""
+    given = []
+    monkeypatch.setattr(at_once_of_all, "_describe", lambda *of: given.append(of[2:]))
+    monkeypatch.setattr(at_once_of_all, "_solve_at_once", lambda *of: (-1.0, -1.0))
+    A, b = system(9, kind, dtype, 1)
+    factor = frontal.factorize(A, kind=kind)
+    for trans in "NTH":
+        factor.solve(b, trans)
+    assert given
+    real = np.finfo(dtype).dtype
+    letters = {"i": "i4", "l": "i8", "d": "f8", "w": np.dtype(dtype), "r": real}
+    wanted = [np.dtype(letters[x]) for x in "ililwiwwlwr" + "idid" + "liwd" + "l"]
+    for of in given:
+        arrays = [x for x in of if isinstance(x, np.ndarray)]
+        assert [x.dtype for x in arrays] == wanted
+        assert all(x.ndim == 1 and x.flags.c_contiguous for x in arrays)
 
 
 @jit

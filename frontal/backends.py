@@ -5,7 +5,6 @@ What computes on a GPU is imported when one is taken: that is a tenth of a first
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from functools import cache, partial
@@ -16,7 +15,7 @@ import numpy as np
 
 from . import gpu
 from .cpu.backend import CpuBackend
-from .machine import MACHINES, thread_count
+from .machine import MACHINES, thread_count, variable
 from .memory import Memory
 from .method import Method
 from .parts import Ahead
@@ -48,7 +47,8 @@ def requested(name: str) -> str:
     >>> requested("cpu")
     'cpu'
     """
-    asked = os.environ.get("FRONTAL_BACKEND", "auto") if name == "auto" else name
+    said = variable("FRONTAL_BACKEND") if name == "auto" else None
+    asked = name if said is None else said
     if asked not in ("auto", "cpu", "gpu"):
         where = "backend" if asked is name else "FRONTAL_BACKEND"
         raise ValueError(f"{where} is {asked!r}; choose 'auto', 'cpu' or 'gpu'")

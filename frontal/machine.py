@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import os
 from dataclasses import dataclass
+from functools import cache
 from math import inf
 from typing import NamedTuple
 
@@ -91,6 +92,20 @@ DISSECTION = DissectionCost(start=0.001, node=1.2e-7, neighbour=7e-8)
 MACHINES = {"cpu": CPU, "gpu": H200}  # by the name of a backend
 
 
+def variable(name: str) -> str | None:
+    """What `os.environ.get` gives: that raises, and catches, where there is no such variable.
+
+    It takes a small system longer than anything else that is asked for a factorization.
+    """
+    known = getattr(os.environ, "_data", None)  # by encoded names
+    return None if known is not None and _encoded(name) not in known else os.environ.get(name)
+
+
+@cache
+def _encoded(name: str) -> object:
+    return os.environ.encodekey(name)
+
+
 def thread_count() -> int:
     """``FRONTAL_NUM_THREADS``, else the number of cores this process may run on.
 
@@ -99,7 +114,7 @@ def thread_count() -> int:
     ValueError
         If the variable is not a positive integer.
     """
-    asked = os.environ.get("FRONTAL_NUM_THREADS")
+    asked = variable("FRONTAL_NUM_THREADS")
     if asked:
         if not asked.strip().isdigit() or int(asked) < 1:
             raise ValueError(f"FRONTAL_NUM_THREADS is {asked!r}; give a positive integer")

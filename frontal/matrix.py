@@ -53,6 +53,8 @@ class Canonical:
         Exactly A == A^H.
     order : StoredOrder, optional
         That of the values in the matrix as it was given, where that was asked for.
+    own : bool
+        All arrays are the package's own, so that nobody else changes them.
     """
 
     indptr: np.ndarray = field(repr=False)
@@ -62,6 +64,7 @@ class Canonical:
     method: Method
     hermitian: bool
     order: StoredOrder | None = field(default=None, repr=False)
+    own: bool = field(default=False, repr=False)
 
     def __init__(
         self,
@@ -72,10 +75,11 @@ class Canonical:
         method: Method,
         hermitian: bool,
         order: StoredOrder | None = None,
+        own: bool = False,
     ) -> None:
         # all at once: what a frozen dataclass does by itself takes a small system's time
         given = {"indptr": indptr, "indices": indices, "data": data, "n": n, "method": method}
-        self.__dict__.update(given, hermitian=hermitian, order=order)
+        self.__dict__.update(given, hermitian=hermitian, order=order, own=own)
 
     @property
     def shape(self) -> tuple[int, int]:

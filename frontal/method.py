@@ -11,6 +11,8 @@ from functools import cache
 
 import numpy as np
 
+from .cached import cached_property
+
 
 @dataclass(frozen=True)
 class Method:
@@ -36,12 +38,12 @@ class Method:
     scaling: bool
     adjoint: bool = True
 
-    @property
+    @cached_property
     def one_triangle(self) -> bool:
         """Only the lower triangle of A, of fronts and of contribution blocks is read and kept."""
         return self.panels == 1
 
-    @property
+    @cached_property
     def indefinite(self) -> bool:
         """A diagonal or 2x2 blocks D stand between L, which has ones on its diagonal, and L^H."""
         return self.one_triangle and self.pivots

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -295,6 +296,12 @@ class NumericFactor(Protocol):
         order : StoredOrder
             The order that an array of values is in.
         """
+        ...
+
+    def again(
+        self, symbolic: Symbolic, matching: Matching | None
+    ) -> Callable[[Canonical], NumericFactor | None] | None:
+        """`Backend.at_once` for matrices in its place, if that made it of this analysis."""
         ...
 
     def begin(self, values: Untyped, scaling: Wanted | None) -> None:

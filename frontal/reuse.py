@@ -90,9 +90,10 @@ def _is_plain(array: object, dtype: np.dtype | None = None) -> bool:
 
 
 class _Kept(NamedTuple):
-    """An analysis, what it was asked for with, and the bytes of its arrays."""
+    """An analysis, what it is of and was asked for with, and the bytes of its arrays."""
 
-    key: tuple[object, ...]
+    of: tuple[object, ...]
+    asked: tuple[object, ...]
     size: int
     analysis: Analysis
 
@@ -145,11 +146,12 @@ class Analyses:
         fallback = method.one_triangle if fallback is None else fallback
         if looks_at_values(matrix, method):
             return self._made(matrix, ordering, fallback, backend)
-        key = _key(matrix, ordering, fallback, backend)
+        key, asked = _key(matrix, ordering, fallback), _asked(backend)
         for one in self._kept:
             symbolic = one.analysis.symbolic
             if (
-                one.key == key
+                one.of == key
+                and one.asked == asked
                 and same_bits(symbolic.indptr, matrix.indptr)
                 and same_bits(symbolic.indices, matrix.indices)
             ):
@@ -157,34 +159,36 @@ class Analyses:
         analysis = self._made(matrix, ordering, fallback, backend)
         of = analysis.symbolic
         arrays = (*of.plan, of.indptr, of.indices, of.perm, of.row_perm)
-        self._keep(_Kept(key, sum(array.nbytes for array in arrays), analysis))
+        self._keep(_Kept(key, asked, sum(array.nbytes for array in arrays), analysis))
         return analysis
 
     def again(self, A: Untyped, backend: str = "auto") -> tuple[Canonical, Analysis] | None:
         """A in canonical form and what `of` gives for it, where there is next to nothing to do.
 
-        So it is for compressed columns of a pattern that is kept, with values of the same method.
-        None otherwise, and for a process that does not ask often.
+        Its values are copied. So it is for compressed columns of a pattern that is kept, with
+        values of the same method. None otherwise, and for a process that does not ask often.
         """
         if not (self._kept and type(A) in _COLUMNS and _often()):
             return None
         indptr, indices, data = A.indptr, A.indices, A.data
         if not (_is_plain(indptr, _INT32) and _is_plain(indices, _INT32) and _is_plain(data)):
             return None
+        asked, n = _asked(backend), indptr.size - 1
         for one in self._kept:
             analysis = one.analysis
             of = analysis.symbolic
-            if A.shape != (of.n, of.n) or data.dtype != analysis.dtype:
+            if n != of.n or not indices.size == data.size == of.indices.size:
                 continue
-            if indptr.size != of.n + 1 or not indices.size == data.size == of.indices.size:
+            if A.shape != (n, n) or data.dtype != analysis.dtype or one.asked != asked:
                 continue
             found = _structure_if(indptr, indices, data, of.indptr, of.indices, of.method.scaling)
             if found == _OTHER:
                 continue
             hermitian = found in (SYMMETRIC, POSITIVE_DIAGONAL)
             method = method_for(found, data.dtype)
-            matrix = Canonical(of.indptr, of.indices, data, of.n, method, hermitian)
-            if one.key == _key(matrix, "auto", method.one_triangle, backend):
+            pattern = of.indptr, of.indices
+            matrix = Canonical(*pattern, data.copy(), n, method, hermitian, own=True)
+            if one.of == _key(matrix, "auto", method.one_triangle):
                 return matrix, self._hit(one)
         return None
 
@@ -217,9 +221,12 @@ class Analyses:
         self._kept = tuple(found)
 
 
-def _key(matrix: Canonical, ordering: str, fallback: bool, backend: str) -> tuple[object, ...]:
-    """All that an analysis depends on but for the pattern itself."""
-    return (
-        *(matrix.n, matrix.indices.size, matrix.method.name, matrix.dtype.char, matrix.hermitian),
-        *(ordering, fallback, backend, requested(backend), thread_count(), *MACHINES.values()),
-    )
+def _key(matrix: Canonical, ordering: str, fallback: bool) -> tuple[object, ...]:
+    """All of a matrix that an analysis depends on, but for the pattern itself."""
+    kind = matrix.method.name, matrix.dtype.char, matrix.hermitian
+    return matrix.n, matrix.indices.size, kind, ordering, fallback
+
+
+def _asked(backend: str) -> tuple[object, ...]:
+    """All that it depends on besides."""
+    return backend, requested(backend), thread_count(), *MACHINES.values()

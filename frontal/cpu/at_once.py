@@ -25,9 +25,11 @@ MOST = 4096  # unknowns; of more the little that is saved is no matter
 SMALL = 1e-5  # an error of solutions that is far from what is warned of
 _WIDE = {"f": np.empty(0), "c": np.empty(0, np.complex128)}  # of the vectors of an estimate
 TURNS = 3  # of an estimate: at most 5 blocks of products are formed
-# Places in the table of arrays, where those of the factors come first: of the sides of op(A), of
-# the matrix, and of the turn of threads. Behind the addresses and sizes of all come flags.
-SIDES, MATRIX, TURN_OF_ALL, FLAGS = 11, 15, 19, 40
+# Places in the table of arrays, where those of the factors come first: of the panels, of the sides
+# of op(A), of the matrix, and of the turn of threads. Behind addresses and sizes of all come flags,
+# and the bits of the norm and of the precision.
+PANELS, SIDES, MATRIX, TURN_OF_ALL, FLAGS, NUMBERS = 4, 11, 15, 19, 40, 51
+_OWN = frozenset((4, 5, 6, 7, 19, 21, 26))  # what a factor has alone, of what `describe` is told
 
 
 class Found(NamedTuple):
@@ -79,21 +81,43 @@ class AtOnce:
 
     Parameters
     ----------
-    solver : Substitution
-    of : tuple
-        The matrix, as `residual.measure` takes it.
-    eps : float
-        Precision of x.
+    table : int64 array
+        See `describe`.
+    kept : tuple
+        What it names, which lives as long.
+    n, dtype, calls_blas
+        As of a `Substitution`.
     """
 
-    def __init__(self, solver: Substitution, of: tuple[Any, ...], eps: float) -> None:
-        n, dtype = solver.n, solver.dtype
-        self._dtype, self._shape = dtype, (n,)
-        self._calls_blas, self._hopeful = solver.calls_blas, True
-        self._of = *solver.bound, WIDTH if solver.calls_blas else 1, *of, eps, TURN
-        self._table, self._numbers = np.empty(FLAGS + 11, np.int64), np.empty(2)
-        _describe(self._table, self._numbers, *self._of)  # arrays are to live as long as the table
-        self._wide = _WIDE[dtype.kind]
+    def __init__(
+        self,
+        table: np.ndarray,
+        kept: tuple[object, ...],
+        n: int,
+        dtype: np.dtype,
+        calls_blas: bool,
+    ) -> None:
+        self.table, self._kept, self._wide = table, kept, _WIDE[dtype.kind]
+        self._dtype, self._shape, self._calls_blas = dtype, (n,), calls_blas
+        self._hopeful = True
+
+    @classmethod
+    def of(cls, solver: Substitution, matrix: tuple[Any, ...], eps: float) -> AtOnce:
+        """By what solves, a matrix as `residual.measure` takes it, and the precision of x."""
+        table, calls_blas = np.empty(NUMBERS + 2, np.int64), solver.calls_blas
+        kept = *solver.bound, WIDTH if calls_blas else 1, *matrix, eps, TURN
+        _describe(table, *kept)
+        return cls(table, kept, solver.n, solver.dtype, calls_blas)
+
+    def without_numbers(self) -> AtOnce:
+        """It with what all factors of the plan share, for `other`; it solves nothing itself."""
+        kept = tuple(one for k, one in enumerate(self._kept) if k not in _OWN)
+        return AtOnce(self.table.copy(), kept, self._shape[0], self._dtype, self._calls_blas)
+
+    def other(self, table: np.ndarray, *own: object) -> AtOnce:
+        """That of another factor of the same plan: its table, and what that alone names."""
+        kept = self._kept, own
+        return AtOnce(table, kept, self._shape[0], self._dtype, self._calls_blas)
 
     def __call__(self, b: object, estimated: bool) -> Found | None:
         """x, and what is known of it; None for what is no plain vector.
@@ -114,9 +138,9 @@ class AtOnce:
         x = np.empty(b.size, self._dtype)
         if self._calls_blas:
             with single_threaded_blas():
-                found = _solve_at_once(self._table, self._numbers, self._wide, b, x, estimated)
+                found = _solve_at_once(self.table, self._wide, b, x, estimated)
         else:
-            found = _solve_at_once(self._table, self._numbers, self._wide, b, x, estimated)
+            found = _solve_at_once(self.table, self._wide, b, x, estimated)
         if not found[0] >= 0:
             self._hopeful = False
             return None
@@ -125,7 +149,7 @@ class AtOnce:
 
 @brief
 def describe(
-    table, numbers,
+    table,
     start, pointer, rows, panel, panels, pivots, diagonal, coupling, blas, scalars, reals, adjoint,
     one_triangle, unit, indefinite, conjugate, transposed, conjugated,
     into, left, out, right, widest, most,
@@ -135,8 +159,8 @@ def describe(
 
     Parameters
     ----------
-    table, numbers : int64 and float64 arrays
-        Where arrays are, and flags; norm and precision.
+    table : int64 array
+        Where arrays are, flags, norm and precision.
     """
     arrays = (
         start, pointer, rows, panel, panels, pivots, diagonal, coupling, blas, scalars, reals,
@@ -150,10 +174,25 @@ def describe(
     )  # fmt: skip
     for k in range(11):
         table[FLAGS + k] = flags[k]
-    numbers[0], numbers[1] = norm, eps
+    numbers = table.view(np.float64)
+    numbers[NUMBERS], numbers[NUMBERS + 1] = norm, eps
 
 
 _describe: Callable[..., None] = describe
+
+
+@inlined
+def describe_other(table, panels, pivots, left, right, data, norm):
+    """Write what another factor of the plan has of its own, but for D, over what a table names.
+
+    The sides have no factors if these are empty.
+    """
+    write_addresses((panels, pivots), table[2 * PANELS :])
+    if left.size > 0:
+        write_addresses((left,), table[2 * (SIDES + 1) :])
+        write_addresses((right,), table[2 * (SIDES + 3) :])
+    write_addresses((data,), table[2 * (MATRIX + 2) :])
+    table.view(np.float64)[NUMBERS] = norm
 
 
 @inlined
@@ -174,11 +213,11 @@ def _factors(table, flags, x):
 
 
 @jit
-def solve_at_once(table, numbers, wide, b, x, estimated):
+def solve_at_once(table, wide, b, x, estimated):
     """|A||x|/|b| of the solution x of op(A) x = b, and its condition number; see `Found`.
 
     The first is -1 if x is not fine, the second one unless it is `estimated`. See `describe` for
-    table and numbers.
+    the table.
     """
     turn = array_of(table, TURN_OF_ALL, np.int64)
     leave_python(turn)
@@ -187,6 +226,7 @@ def solve_at_once(table, numbers, wide, b, x, estimated):
     transposed, conjugated = flags[5] != 0, flags[6] != 0
     indptr, indices = array_of(table, MATRIX, np.int64), array_of(table, MATRIX + 1, np.int32)
     data, limits = array_of(table, MATRIX + 2, x.dtype), array_of(table, MATRIX + 3, np.float64)
+    numbers = table.view(np.float64)[NUMBERS:]
     flipped, badly_scaled, norm, eps = flags[9] != 0, flags[10] != 0, numbers[0], numbers[1]
     n = b.size
     B, X = b.reshape((1, n)), x.reshape((1, n))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +13,9 @@ from ..accuracy import System, eps_of
 from ..matrix import Canonical
 from ..protocol import Health, HostFactor, relative_pivots
 from ..sizes import least
+from ..symbolic.matching import Matching
 from ..symbolic.scaling import Scaling, Wanted
+from ..symbolic.symbolic import Symbolic
 from ..values import StoredOrder
 from .at_once import MOST, AtOnce, Found
 from .often import Often
@@ -19,6 +23,9 @@ from .settle import Place
 from .substitution import Side, Substitution
 from .system import host_system, matrix_of
 from .triangular import diagonal_of_panels
+
+if TYPE_CHECKING:
+    from .factor_at_once import FactorAtOnce
 
 _often = Often()
 
@@ -40,12 +47,14 @@ class CpuFactor:
         self.known: Health | None = None
         self._systems: dict[tuple[str, np.dtype], System] = {}
         self._at_once: dict[str, AtOnce | None] = {}
+        self.maker: FactorAtOnce | None = None  # if it was made so, and of what solves at once
+        self.table: np.ndarray | None = None
         # what the factors were computed in, kept by those who factorize again and again
         self.storage: np.ndarray | None = None
         self.arena: np.ndarray | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        none = {"arena": None, "storage": None, "_diagonal": None}
+        none = dict.fromkeys(("arena", "storage", "_diagonal", "maker", "table"))
         return {**self.__dict__, **none, "_systems": {}, "_at_once": {}}
 
     @property
@@ -135,6 +144,16 @@ class CpuFactor:
         return None if solve is None else solve(b, estimated)
 
     def _made_at_once(self, trans: str) -> AtOnce | None:
+        maker = self.maker if trans == "N" else None
+        if maker is not None and maker.first is not None and self.table is not None:
+            own = self.storage, self.pivots, self.matrix, self.scaling
+            return maker.first.other(self.table, *own)
+        made = self._described(trans)
+        if maker is not None and made is not None and not self.symbolic.method.indefinite:
+            maker.first = made.without_numbers()
+        return made
+
+    def _described(self, trans: str) -> AtOnce | None:
         dtype = self.dtype
         if dtype != self.matrix_dtype or not 0 < self.symbolic.n <= MOST:
             return None
@@ -143,7 +162,7 @@ class CpuFactor:
             indptr, indices, place = self.symbolic.by_rows
             data = data[place]
         of = indptr, indices, data, True, *others
-        return AtOnce(self._substitution(trans), of, eps_of(dtype))
+        return AtOnce.of(self._substitution(trans), of, eps_of(dtype))
 
     def _least(self, trans: str) -> str:
         """``"N"`` where op(A) is A, to the factor too."""
@@ -178,6 +197,15 @@ class CpuFactor:
         x[...] = Substitution(self.symbolic, self.panel, self._numbers(), trans, here, here)(x)
 
     # --- new values --------------------------------------------------------------------------
+
+    def again(
+        self, symbolic: Symbolic, matching: Matching | None
+    ) -> Callable[[Canonical], CpuFactor | None] | None:
+        """See `NumericFactor`."""
+        maker = self.maker
+        if maker is None or not maker.is_for(symbolic, matching):
+            return None
+        return partial(maker, storage=self.storage)
 
     def begin(self, values: Untyped, scaling: Wanted | None) -> None:
         """See `NumericFactor`: no values are there."""

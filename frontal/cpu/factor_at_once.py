@@ -18,8 +18,10 @@ from ..protocol import Health, HostFactor
 from ..symbolic.matching import Matching
 from ..symbolic.plan import Plan
 from ..symbolic.scaling import Scaling
+from ..symbolic.symbolic import Symbolic
 from . import ldl
 from .assembly import Delays, Work
+from .at_once import AtOnce, describe_other
 from .blas import Routines, routines
 from .blas_limit import single_threaded_blas
 from .borrowed import borrow, hold
@@ -32,6 +34,7 @@ from .turns import TURN, enter_python, leave_python
 MOST = 4096  # columns; of more the little that is saved is no matter
 _ROOM, _TURN = ldl.ROOM, 2 * ldl.BLOCK
 _STATE = phases.STATE_SIZE
+_NO_TABLE = np.empty(0, np.int64)
 
 
 class FactorAtOnce:
@@ -49,16 +52,28 @@ class FactorAtOnce:
     matching : Matching or None
         Whose scaling is begun with.
     dtype : numpy.dtype
+
+    Attributes
+    ----------
+    matching
+    first : AtOnce or None
+        What has solved with a factor, by which later ones are described.
     """
 
     def __init__(
         self, place: Place, layout: Layout, matching: Matching | None, dtype: np.dtype
     ) -> None:
         self.matching, self._dtype = matching, dtype
+        self.first: AtOnce | None = None
         method, n = place.symbolic.method, place.symbolic.n
         self._place, self._method, self._run = place, method, _RUN[method]
+        by_rows = place.symbolic.by_rows[2]
         self._size, self._half = max(1, int(layout.panel[-1])), n * method.scaling
+        # residuals sum over rows, which are the columns of a matrix that is symmetric
+        turned = by_rows.size * (method.panels == 2 or dtype.kind == "c")
+        self._room = self._size + turned
         self._pivots, self._coupling = n * method.pivots, n * method.indefinite
+        self._none = np.empty(0), np.empty(0, np.int32), np.empty(0, dtype)
         plan, of = place.symbolic.plan, pattern_of(place.symbolic, matching, layout.panel)
         narrow = (
             *(plan.start, plan.parent, plan.rows, plan.relative, plan.children, plan.row),
@@ -66,13 +81,14 @@ class FactorAtOnce:
         )
         wide = (
             *(plan.pointer, plan.child_pointer, plan.entry_pointer, plan.source),
-            *(layout.panel, layout.block, of.indptr, of.own, of.mirror, of.place),
+            *(layout.panel, layout.block, of.indptr, of.own, by_rows, of.place),
         )
         ends = [np.cumsum([0, *(a.size for a in arrays)]) for arrays in (narrow, wide)]
         begin = np.concatenate([of.row, of.column][: 2 * method.scaling] or [np.empty(0)])
         self._of = (
             *(np.concatenate(narrow, dtype=np.int32), np.concatenate(wide, dtype=np.int64)),
             *(*ends, begin, max(1, layout.shared + layout.own), matching is not None),
+            *(self._size, turned > 0),
             *routines(dtype),
             TURN,
         )
@@ -87,24 +103,36 @@ class FactorAtOnce:
         storage : array or None
             Memory for the panels, overwritten, if it is large enough.
         """
-        values, dtype, half, size = matrix.data, self._dtype, self._half, self._size
-        if not values.flags.carray:
+        values, dtype, half, first = matrix.data, self._dtype, self._half, self.first
+        if values.dtype != dtype or not values.flags.carray:
             return None
-        if storage is None or storage.dtype != dtype or storage.size < size:
-            storage = np.empty(size, dtype)
-        panels, scales = storage[:size], np.empty(2 * half)
-        pivots, coupling = np.empty(self._pivots, np.int32), np.empty(self._coupling, dtype)
+        if storage is None or storage.dtype != dtype or storage.size < self._room:
+            storage = np.empty(self._room, dtype)
+        scales, pivots, coupling = self._none
+        if self._pivots:
+            scales, pivots = np.empty(2 * half), np.empty(self._pivots, np.int32)
+        if self._coupling:
+            coupling = np.empty(self._coupling, dtype)
+        table = _NO_TABLE
+        if first is not None and (matrix.hermitian or self._method.panels == 2):
+            table = first.table.copy()
         with single_threaded_blas():
             outcome, ratio, infinity, one = self._run(
-                *self._of, values, panels, pivots, coupling, scales
+                *self._of, values, storage, pivots, coupling, scales, table
             )
         if outcome != SOUND:
             return None
         of = matrix.known(self._method, (infinity, one))
         scaling = Scaling(scales[:half], scales[half:]) if half else None
-        factor = CpuFactor(of, HostFactor(panels, pivots, 0, coupling), scaling, self._place)
-        factor.storage, factor.known = storage, Health(ratio)
+        host = HostFactor(storage[: self._size], pivots, 0, coupling)
+        factor = CpuFactor(of, host, scaling, self._place)
+        factor.storage, factor.known, factor.maker = storage, Health(ratio), self
+        factor.table = table if table.size else None
         return factor
+
+    def is_for(self, symbolic: Symbolic, matching: Matching | None) -> bool:
+        """Whether it is of a pattern that was analyzed so."""
+        return symbolic is self._place.symbolic and matching is self.matching
 
 
 @view
@@ -116,8 +144,9 @@ def _part(parts, ends, i):
 def _factorize(method, turn, index, blas, numbers):
     """Outcome, ratio of pivots and norms; see `factorize_one`."""
     leave_python(turn)
-    narrow, wide, ends, far, begin, blocks, matched = index
-    values, panels, pivots, coupling, scales = numbers
+    narrow, wide, ends, far, begin, blocks, matched, size, turned = index
+    values, storage, pivots, coupling, scales, table = numbers
+    panels = storage[:size]
     dtype, nobody = values.dtype, np.empty(0, np.int32)
     plan = Plan(
         _part(narrow, ends, 0), _part(narrow, ends, 1), _part(wide, far, 0),
@@ -146,48 +175,63 @@ def _factorize(method, turn, index, blas, numbers):
     of = borrow(work), borrow(pattern), borrow(system), _part(narrow, ends, 8), matched, null, info
     outcome = factorize_one(*of)
     hold((work, pattern, system))
+    if outcome == SOUND and table.size > 0:
+        _describe(
+            table, panels, pivots, scales, values, storage[size:], pattern.mirror, turned, told
+        )
     enter_python(turn, blas.table[8])
     return outcome, told[0], told[1], told[2]
 
 
+@inlined
+def _describe(table, panels, pivots, scales, values, by_rows, place, turned, told):
+    """Write what solves with the factor, see `describe_other`."""
+    half, data = scales.size // 2, values
+    if turned:
+        data = by_rows[: values.size]
+        for p in range(values.size):
+            data[p] = values[place[p]]
+    describe_other(table, panels, pivots, scales[:half], scales[half:], data, told[1])
+
+
 @jit
 def _cholesky(
-    narrow, wide, ends, far, begin, blocks, matched,
-    table, scalars, reals, adjoint, turn, values, panels, pivots, coupling, scales,
+    narrow, wide, ends, far, begin, blocks, matched, size, turned,
+    routines, scalars, reals, adjoint, turn, values, storage, pivots, coupling, scales, table,
 ):  # fmt: skip
-    index = narrow, wide, ends, far, begin, blocks, matched
-    numbers = values, panels, pivots, coupling, scales
-    return _factorize(CHOLESKY, turn, index, Routines(table, scalars, reals, adjoint), numbers)
+    index = narrow, wide, ends, far, begin, blocks, matched, size, turned
+    numbers = values, storage, pivots, coupling, scales, table
+    return _factorize(CHOLESKY, turn, index, Routines(routines, scalars, reals, adjoint), numbers)
 
 
 @jit
 def _lu(
-    narrow, wide, ends, far, begin, blocks, matched,
-    table, scalars, reals, adjoint, turn, values, panels, pivots, coupling, scales,
+    narrow, wide, ends, far, begin, blocks, matched, size, turned,
+    routines, scalars, reals, adjoint, turn, values, storage, pivots, coupling, scales, table,
 ):  # fmt: skip
-    index = narrow, wide, ends, far, begin, blocks, matched
-    numbers = values, panels, pivots, coupling, scales
-    return _factorize(LU, turn, index, Routines(table, scalars, reals, adjoint), numbers)
+    index = narrow, wide, ends, far, begin, blocks, matched, size, turned
+    numbers = values, storage, pivots, coupling, scales, table
+    return _factorize(LU, turn, index, Routines(routines, scalars, reals, adjoint), numbers)
 
 
 @jit
 def _ldlt(
-    narrow, wide, ends, far, begin, blocks, matched,
-    table, scalars, reals, adjoint, turn, values, panels, pivots, coupling, scales,
+    narrow, wide, ends, far, begin, blocks, matched, size, turned,
+    routines, scalars, reals, adjoint, turn, values, storage, pivots, coupling, scales, table,
 ):  # fmt: skip
-    index = narrow, wide, ends, far, begin, blocks, matched
-    numbers = values, panels, pivots, coupling, scales
-    return _factorize(LDLT, turn, index, Routines(table, scalars, reals, adjoint), numbers)
+    index = narrow, wide, ends, far, begin, blocks, matched, size, turned
+    numbers = values, storage, pivots, coupling, scales, table
+    return _factorize(LDLT, turn, index, Routines(routines, scalars, reals, adjoint), numbers)
 
 
 @jit
 def _ldlh(
-    narrow, wide, ends, far, begin, blocks, matched,
-    table, scalars, reals, adjoint, turn, values, panels, pivots, coupling, scales,
+    narrow, wide, ends, far, begin, blocks, matched, size, turned,
+    routines, scalars, reals, adjoint, turn, values, storage, pivots, coupling, scales, table,
 ):  # fmt: skip
-    index = narrow, wide, ends, far, begin, blocks, matched
-    numbers = values, panels, pivots, coupling, scales
-    return _factorize(LDLH, turn, index, Routines(table, scalars, reals, adjoint), numbers)
+    index = narrow, wide, ends, far, begin, blocks, matched, size, turned
+    numbers = values, storage, pivots, coupling, scales, table
+    return _factorize(LDLH, turn, index, Routines(routines, scalars, reals, adjoint), numbers)
 
 
 _RUN: dict[Method, Callable[..., tuple[np.int64, float, float, float]]] = {

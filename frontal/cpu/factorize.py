@@ -67,6 +67,9 @@ _receive = by_method(cholesky=_delays_nothing, lu=receive, ldlt=receive, ldlh=re
 _add_delayed = by_method(
     cholesky=_delays_nothing, lu=add_delayed, ldlt=add_delayed, ldlh=add_delayed
 )
+_factor_diagonal_block = by_method(
+    cholesky=cholesky.factor_diagonal_block, lu=lu.factor_diagonal_block
+)
 _factor_small = by_method(
     cholesky=cholesky.factor_small,
     lu=_small_only_by_cholesky,
@@ -125,7 +128,7 @@ def _assemble_front(work, s, rank, shared):
 
 
 @inner
-def _eliminate(work, s, rank, shared, info, width, factor_diagonal_block):
+def _eliminate(work, s, rank, shared, info, width):
     """Factor the first k columns of front s, L21 included, by blocks of `width` columns.
 
     Returns False if that fails: for Cholesky info[0] then is the column, from 1, whose pivot is not
@@ -134,7 +137,7 @@ def _eliminate(work, s, rank, shared, info, width, factor_diagonal_block):
     k, m = shape(work, s)
     size = _tile_size(work, s)
     for step in range(0, k, width):
-        if not factor_diagonal_block(work, s, step, info):
+        if not _factor_diagonal_block(work, s, step, info):
             return False
         if step + width < k:
             order = k - step - width
@@ -148,7 +151,7 @@ def _eliminate(work, s, rank, shared, info, width, factor_diagonal_block):
 @inner
 def _eliminate_cholesky(work, s, rank, shared, info):
     """All pivot columns of front s; returns whether their pivots are positive."""
-    return _eliminate(work, s, rank, shared, info, cholesky.BLOCK, cholesky.factor_diagonal_block)
+    return _eliminate(work, s, rank, shared, info, cholesky.BLOCK)
 
 
 @inner
@@ -159,7 +162,7 @@ def _eliminate_lu(work, s, rank, shared, info):
     if k + m <= lu_threshold.SMALL:
         good = lu_threshold.eliminate_by_threshold(work, s, _FIRM) == k
     else:
-        good = _eliminate(work, s, rank, shared, info, lu.BLOCK, lu.factor_diagonal_block)
+        good = _eliminate(work, s, rank, shared, info, lu.BLOCK)
     if not good:
         if not make_list(work, s):
             return False

@@ -13,7 +13,7 @@ from ..symbolic.symbolic import Symbolic
 from .blas import routines
 from .blas_limit import single_threaded_blas
 from .residual import as_rows, measure
-from .triangular import SMALL, extent, substitute
+from .triangular import SMALL, substitute
 
 WIDTH = 32  # right-hand sides solved together by BLAS,
 _MANY = 16  # by which so many are solved in small fronts too
@@ -65,7 +65,7 @@ class Substitution:
         plan, method = symbolic.plan, symbolic.method
         panels, pivots, diagonal, coupling = numbers
         self.n, self.dtype = symbolic.n, panels.dtype
-        widest, largest = extent(plan.start, plan.pointer)
+        widest, largest = symbolic.largest
         self.calls_blas = largest > SMALL
         conjugate = method.one_triangle and method.adjoint and panels.dtype.kind == "c"
         self.bound = (

@@ -158,16 +158,6 @@ def _sweep(
 
 
 @brief
-def extent(start, pointer):
-    """Largest number of update rows, and of entries of a panel."""
-    widest = largest = np.int64(0)
-    for s in range(start.size - 1):
-        k, m = np.int64(start[s + 1] - start[s]), pointer[s + 1] - pointer[s]
-        widest, largest = max(widest, m), max(largest, k * (k + m))
-    return widest, largest
-
-
-@brief
 def diagonal_of_panels(plan, panel, panels):
     """Diagonal of the first panel of each front, in the order of elimination."""
     out = np.empty(plan.start[-1], panels.dtype)

@@ -310,8 +310,11 @@ class Analyzed(Versioned):
 
     def kept(self, matrix: Canonical) -> Canonical:
         """A matrix of this pattern with values of its own: the user may go on to change A."""
-        of, data = self.symbolic, copied(matrix.data)
-        return Canonical(of.indptr, of.indices, data, matrix.n, matrix.method, matrix.hermitian)
+        of = self.symbolic
+        if matrix.own:
+            return matrix
+        data, known = copied(matrix.data), (matrix.n, matrix.method, matrix.hermitian)
+        return Canonical(of.indptr, of.indices, data, *known, own=True)
 
     def matching_pattern(self, matrix: Canonical) -> Canonical:
         """`matrix`, if it has the analyzed pattern.

@@ -131,7 +131,12 @@ def factorize(
         If a factor in single precision tells that one in double has to decide.
     """
     if isinstance(given, Canonical) and not mixed and limit_of(memory) is None:
-        found = analysis.engine.at_once(given, analysis.matching, previous)
+        of = analysis.symbolic, analysis.matching
+        again = None if previous is None else previous.again(*of)
+        if again is not None:  # where it is need not be asked
+            found = again(given)
+        else:
+            found = analysis.engine.at_once(given, analysis.matching, previous)
         if found is not None:
             solver = Solver(found, Verdict(before.singular))
             solver.examine(before)

@@ -63,6 +63,12 @@ class Symbolic:
         whole = sp.csc_array((place, self.indices, self.indptr), shape=(self.n, self.n)).tocsr()
         return whole.indptr.astype(np.int64), whole.indices.astype(np.int32), whole.data
 
+    @cached_property
+    def largest(self) -> tuple[int, int]:
+        """Most update rows of a front, and most entries of a panel."""
+        k, m = (np.diff(x).astype(np.int64) for x in (self.plan.start, self.plan.pointer))
+        return int(m.max(initial=0)), int((k * (k + m)).max(initial=0))
+
     def with_values(self, values: np.ndarray, hermitian: bool = False) -> Canonical:
         """The matrix of this pattern with these values, by columns; they are kept, not copied."""
         return Canonical(self.indptr, self.indices, values, self.n, self.method, hermitian)

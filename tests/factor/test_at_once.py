@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -262,7 +264,7 @@ def test_factors_in_single_of_a_matrix_in_double_are_left_alone(at_once):
 def test_arrays_are_of_the_types_they_are_read_as(monkeypatch, dtype, kind):
     """Compiled code finds them by their addresses, which tell of no type."""
     given = []
-    monkeypatch.setattr(at_once_of_all, "_describe", lambda *of: given.append(of[2:]))
+    monkeypatch.setattr(at_once_of_all, "_describe", lambda *of: given.append(of[1:]))
     monkeypatch.setattr(at_once_of_all, "_solve_at_once", lambda *of: (-1.0, -1.0))
     A, b = system(9, kind, dtype, 1)
     factors = [frontal.factorize(A, kind=kind)]
@@ -279,6 +281,41 @@ def test_arrays_are_of_the_types_they_are_read_as(monkeypatch, dtype, kind):
         arrays = [x for x in of if isinstance(x, np.ndarray)]
         assert [x.dtype for x in arrays] == wanted
         assert all(x.ndim == 1 and x.flags.c_contiguous for x in arrays)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_factors_of_a_plan_are_described_as_the_first_that_solved(monkeypatch, dtype, kind):
+    """What a factorization writes for solutions to come names its own arrays, and no others."""
+    A, b = system(40, kind, dtype, 7)
+    first = frontal.analyze(A, kind=kind, backend="cpu").factorize(A)
+    first.solve(b)
+    kept = [weakref.ref(x) for x in (first._numbers.factor.panels, first._numbers.factor.matrix)]
+    described, original = [], at_once_of_all._describe
+    monkeypatch.setattr(
+        at_once_of_all, "_describe", lambda *of: (described.append(of), original(*of))
+    )
+    analysis = first.analysis
+    del first
+    gc.collect()
+    assert [ref() for ref in kept] == [None, None]
+    rng = np.random.default_rng(1)
+    pairs = []
+    for scale in (0.5, 3.0):
+        B = A.copy()
+        B.data *= B.data.real.dtype.type(scale)
+        if kind == "general":
+            B.data *= rng.uniform(0.9, 1.1, B.nnz).astype(B.data.real.dtype)
+        pairs.append((analysis.factorize(B), B))
+    pairs[0][0].solve(b)
+    for factor, B in [*pairs, (pairs[0][0], pairs[1][1])]:
+        if (factor.A != B).nnz:
+            factor.refactorize(B)
+        x = factor._numbers.solver.at_once(b, "N")
+        assert x is not None
+        np.testing.assert_array_equal(x, by_the_way_of_all(factor, b, "N"))
+        np.testing.assert_allclose(B @ x, b, atol=1e3 * np.finfo(dtype).eps * abs(b).max())
+    assert bool(described) == (kind in ("symmetric", "hermitian"))  # D is not written
 
 
 @jit

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 import frontal
 from frontal.cpu.backend import CpuBackend
+from frontal.cpu.factor import CpuFactor
 from frontal.cpu.often import Often
 from frontal.errors import (
     FactorInvalidError,
@@ -31,7 +32,7 @@ def from_the_first_call(monkeypatch):
 @pytest.fixture
 def at_once(monkeypatch):
     """Switches the one call off and on, and tells for each try whether it gave a factor."""
-    original, found = CpuBackend.at_once, []
+    original, again, found = CpuBackend.at_once, CpuFactor.again, []
 
     def watched(self, *given):
         if not watched.on:
@@ -40,8 +41,18 @@ def at_once(monkeypatch):
         found.append(factor is not None)
         return factor
 
+    def watched_again(self, *given):
+        make = again(self, *given)
+        return make and (lambda matrix: watched_factor(make, matrix))
+
+    def watched_factor(make, matrix):
+        factor = make(matrix) if watched.on else None
+        found.append(factor is not None)
+        return factor
+
     watched.on, watched.found = True, found
     monkeypatch.setattr(CpuBackend, "at_once", watched)
+    monkeypatch.setattr(CpuFactor, "again", watched_again)
     return watched
 
 

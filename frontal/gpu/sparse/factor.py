@@ -10,7 +10,9 @@ from ...matrix import Canonical, on_device, working_dtype
 from ...method import tiny_pivot
 from ...protocol import Health, HostFactor
 from ...symbolic.amended import movable
+from ...symbolic.matching import Matching
 from ...symbolic.scaling import Scaling, Wanted
+from ...symbolic.symbolic import Symbolic
 from ...values import StoredOrder
 from ..runtime.array import Array
 from . import health
@@ -183,6 +185,9 @@ class GpuFactor:
         self.storage = Prepared(gone, gone)
         self._systems.clear()
         self._at_once.clear()
+
+    def again(self, symbolic: Symbolic, matching: Matching | None) -> None:
+        """See `NumericFactor`: none was made so."""
 
     def begin(self, values: Array, scaling: Wanted | None) -> None:
         """See `NumericFactor`: where all that is launched was prepared for such values."""

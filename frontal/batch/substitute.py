@@ -16,7 +16,7 @@ from ..cpu.blas import routines
 from ..cpu.residual import measure, weights
 from ..cpu.single import Pattern
 from ..cpu.team import INTERRUPT
-from ..cpu.triangular import SMALL, extent, substitute
+from ..cpu.triangular import SMALL, substitute
 from ..native import fetch_add
 from ..phases import WORD
 from ..symbolic.symbolic import Symbolic
@@ -296,7 +296,7 @@ def solve(
     if not (systems.size and k and symbolic.n):
         report.error[systems], report.clean[systems] = 0.0, True
         return X, report
-    widest, largest = extent(plan.start, plan.pointer)
+    widest, largest = symbolic.largest
     conjugate = method.one_triangle and method.adjoint and dtype.kind == "c"
     of = (
         *(plan.start, plan.pointer, plan.rows, panel, pattern.place, tuple(routines(dtype))),

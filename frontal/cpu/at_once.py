@@ -7,12 +7,15 @@ it: whatever is unusual is left to those who look closer.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from .._jit import allocating, brief, inlined, jit
+from ..matrix import Canonical
 from ..native import array_of, write_addresses
+from ..symbolic.matching import Matching
+from ..symbolic.symbolic import Symbolic
 from .blas_limit import single_threaded_blas
 from .borrowed import borrow
 from .probes import FORMED, begin, gains, signs
@@ -145,6 +148,20 @@ class AtOnce:
             self._hopeful = False
             return None
         return Found(x, *found)
+
+
+class Maker(Protocol):
+    """What makes factors at once, and has the `first` of them that solved describe the others."""
+
+    first: AtOnce | None
+
+    def is_for(self, symbolic: Symbolic, matching: Matching | None) -> bool:
+        """Whether it is of a pattern that was analyzed so."""
+        ...
+
+    def __call__(self, matrix: Canonical, storage: np.ndarray | None) -> Any:
+        """The factor of a matrix of the pattern; None if there is anything to be said of it."""
+        ...
 
 
 @brief

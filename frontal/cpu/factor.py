@@ -4,28 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .._typing import Untyped
 from ..accuracy import System, eps_of
 from ..matrix import Canonical
-from ..protocol import Health, HostFactor, relative_pivots
+from ..protocol import Health, HostFactor
 from ..sizes import least
 from ..symbolic.matching import Matching
+from ..symbolic.pivot_sizes import relative_pivots
 from ..symbolic.scaling import Scaling, Wanted
 from ..symbolic.symbolic import Symbolic
 from ..values import StoredOrder
-from .at_once import MOST, AtOnce, Found
+from .at_once import MOST, AtOnce, Found, Maker
 from .often import Often
 from .settle import Place
 from .substitution import Side, Substitution
 from .system import host_system, matrix_of
 from .triangular import diagonal_of_panels
-
-if TYPE_CHECKING:
-    from .factor_at_once import FactorAtOnce
 
 _often = Often()
 
@@ -47,7 +45,7 @@ class CpuFactor:
         self.known: Health | None = None
         self._systems: dict[tuple[str, np.dtype], System] = {}
         self._at_once: dict[str, AtOnce | None] = {}
-        self.maker: FactorAtOnce | None = None  # if it was made so, and of what solves at once
+        self.maker: Maker | None = None  # if it was made so, and of what solves at once
         self.table: np.ndarray | None = None
         # what the factors were computed in, kept by those who factorize again and again
         self.storage: np.ndarray | None = None

@@ -7,6 +7,7 @@ unusual is left to `CpuBackend.factorize` and to those who ask it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -234,7 +235,7 @@ def _ldlh(
     return _factorize(LDLH, turn, index, Routines(routines, scalars, reals, adjoint), numbers)
 
 
-_RUN: dict[Method, Callable[..., tuple[np.int64, float, float, float]]] = {
+_RUN: dict[Method, Callable[..., tuple[Any, float, float, float]]] = {
     CHOLESKY: _cholesky,
     LU: _lu,
     LDLT: _ldlt,

@@ -13,7 +13,8 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from ..protocol import NumericFactor, relative_pivots
+from ..protocol import NumericFactor
+from ..symbolic.pivot_sizes import relative_pivots
 from ..symbolic.scaling import shifted
 from .exponent import Scaled
 from .one_norm import Product

@@ -15,7 +15,8 @@ import numpy as np
 
 from ..accuracy import NORMWISE, Errors, System, Vectors, eps_of
 from ..errors import IllConditionedWarning, SingularMatrixError, warn
-from ..protocol import NumericFactor, relative_pivots
+from ..protocol import NumericFactor
+from ..symbolic.pivot_sizes import relative_pivots
 from . import refine
 from .condition import Estimate, hides, solution_condition, sure
 from .mixed import ImpreciseError, is_mixed

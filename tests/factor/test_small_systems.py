@@ -98,6 +98,14 @@ def test_small_patterns_are_analyzed_once(backend):
     assert frontal.factorize(A, backend=name).analysis.backend == name
 
 
+def test_values_are_copied_of_a_pattern_that_comes_again():
+    A = sp.diags_array([-1.0, 2.1, -0.5], offsets=[-1, 0, 1], shape=(30, 30)).tocsc()
+    frontal.factorize(A)
+    factor, before = frontal.factorize(A), A.copy()
+    A.data[:] = np.nan
+    assert not (before != factor.A).nnz
+
+
 def test_what_is_asked_for_decides_which_analysis_is_taken():
     """A guess goes on as LDL^H, and a promise does not, whichever comes first."""
     A = sp.diags_array([-1.0, 2.1, -1.0], offsets=[-1, 0, 1], shape=(50, 50)).tocsc()

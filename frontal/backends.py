@@ -165,8 +165,8 @@ def _wakened(method: Method, dtype: np.dtype) -> None:
     from .gpu.sparse.prepared import begin_kernels
 
     device = device_of()
-    device.free_memory()  # which makes the context
     begin_kernels(device, method, dtype)
+    device.free_memory()  # which makes the context, and takes as long as a kernel
 
 
 def expect(owner: object, symbolic: Symbolic, begun: Lookahead) -> None:

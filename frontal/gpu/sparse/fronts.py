@@ -55,6 +55,7 @@ class Layout:
         Leading dimensions of L21 (of LU: of the whole panel) and of the transpose of U12.
     last_ld : (f,) int64 array
         Without LU: leading dimension of the last row of tiles of L11, those before have `TILE`.
+        0 where the packed inverse of L11 is all that there is of it.
     size : (f,) int64 array
         Entries of each front's panels.
     """
@@ -90,7 +91,10 @@ def shapes_of(tree: Fronts, dtype: np.dtype) -> tuple[np.ndarray, ...]:
     last_ld = -(-(k - TILE * last) // wide) * wide
     if tree.method.one_triangle:
         own, below, ld = k * upper_ld, np.zeros_like(k), upper_ld
-        size = own + tile_rows(last) + (k + 1) * last_ld
+        packed = (last == 0) & (not tree.method.indefinite)
+        last_ld = np.where(packed, 0, last_ld)
+        triangle = -(-k * (k + 1) // (2 * wide)) * wide
+        size = own + np.where(packed, triangle, tile_rows(last) + (k + 1) * last_ld)
     else:
         own, below = np.zeros_like(k), -(-k // wide) * wide
         ld = below + upper_ld
@@ -274,9 +278,18 @@ def narrow(source: np.ndarray) -> type[np.unsignedinteger]:
 
 @jit
 def _unpad_triangle(factor, out, k, m, panel, own, ld, last_ld, target):
+    inverse, lower = np.zeros((2, TILE, TILE), out.dtype)
     for s in range(k.size):
         to, order = target[s], k[s] + m[s]
         start, tiles = panel[s] + own[s], -(-k[s] // TILE)
+        if last_ld[s] == 0:
+            for j in range(k[s]):
+                inverse[j : k[s], j] = factor[start : start + k[s] - j]
+                start += k[s] - j
+            _invert(inverse, k[s], lower)
+            for j in range(k[s]):
+                out[to + j * order + j : to + j * order + k[s]] = lower[j : k[s], j]
+            tiles = 0
         for i in range(tiles):
             first = TILE * i
             end, step = min(first + TILE, k[s]), last_ld[s] if i + 1 == tiles else TILE

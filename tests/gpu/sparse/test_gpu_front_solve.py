@@ -58,6 +58,11 @@ def put_inverses(tile):
 def put_tile_rows(target, lower, last_ld):
     """L11 by rows of tiles, as `fronts.Layout` has it, and the inverses of its diagonal tiles."""
     k, at = len(lower), 0
+    if not last_ld:  # one of them alone
+        rows, columns = np.triu_indices(k)
+        target[: rows.size] = inverse_of(np.tril(lower))[columns, rows]
+        assert 0 <= len(target) - rows.size < 16 // target.itemsize
+        return
     for first in range(0, k, TILE):
         end = min(first + TILE, k)
         ld, w = TILE if end < k else last_ld, end - first

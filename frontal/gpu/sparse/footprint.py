@@ -129,12 +129,12 @@ def _solve_bytes(
 
 
 def _own_vectors(n: int, rhs: int, columns: int, dtype: np.dtype) -> int:
-    """Right-hand sides of solves and probes that do not lie where solutions come."""
+    """Right-hand sides of solves and probes that lie neither where solutions come nor messages."""
     width = launch.solve_width(dtype, columns)
     rest = rhs % width
     if rhs < width or not lends(n, width, dtype):
         return width
     last = launch.solve_width(dtype, rest) if rest else 0
-    return max(
-        launch.solve_width(dtype, WIDTH), 0 if last == rest and lends(n, last, dtype) else last
-    )
+    last = 0 if last == rest and lends(n, last, dtype) else last
+    own = max(launch.solve_width(dtype, WIDTH), last)
+    return own if 2 * own > width else 0

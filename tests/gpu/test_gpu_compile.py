@@ -76,11 +76,11 @@ for _name, _more in {
     MORE.setdefault(_name, []).append(LDL | _more)
 SPILLED = {  # a few bytes of addresses, touched at most once a slice of operands
     ("potrf_tiny.cu", "f8", 90, (("INTO", 2), ("UPLO", 1))): 32,
-    ("system.cu", "f8", 80, ()): 56,  # of the search for transposed entries
+    **{("system.cu", "f8", arch, ()): 56 for arch in (80, 90)},  # of searches of fronts and entries
     ("getrf_left.cu", "f8", 90, (("INTO", 2),)): 116,
     **{("inverse.cu", "f8", arch, ()): 88 for arch in (80, 90)},  # of the second matrix
-    ("front_backward.cu", "f8", 90, (("WIDTH", 8),)): 96,
-    ("front_forward.cu", "f8", 90, (("WIDTH", 8),)): 136,
+    ("front_backward.cu", "f8", 90, (("WIDTH", 8),)): 84,
+    ("front_forward.cu", "f8", 90, (("WIDTH", 8),)): 144,
     ("front_backward_small.cu", "f8", 90, (("RESIDENTS", 4),)): 424,  # worth it for a fourth block
     ("front_backward_small.cu", "f8", 90, (("RESIDENTS", 4), ("LU", 1))): 496,
     ("front_forward_small.cu", "f8", 90, (("RESIDENTS", 4),)): 232,

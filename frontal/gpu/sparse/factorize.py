@@ -200,7 +200,7 @@ def tile_launches(
         sent=part.sent,
         first_sent=tasks.first_sent,
         products=storage.panels,
-        product=pattern.placed(dtype)["product"],
+        product=pattern.placed(dtype).get("product"),
         need=pattern.placed(dtype)["need"],
         **storage.of_pivots,
         outcome=state.outcome,

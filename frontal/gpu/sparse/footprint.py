@@ -15,10 +15,10 @@ from ..runtime.limits import Limits
 from . import launch, structs
 from .at_once import MOST
 from .fitted import fitted
-from .fronts import Fronts
+from .fronts import Fronts, cut_sizes
 from .messages import LAUNCHES, lends, message_sizes
 from .probing import WIDTH
-from .solve_tasks import TASK, counted_rows, counted_tasks
+from .solve_tasks import TASK, counted_rows, counted_tasks, rows_of_messages
 from .storage import more, required
 from .tile_tasks import counted_tiles, left_of_diagonals
 
@@ -34,16 +34,16 @@ def index_bytes(tree: Fronts) -> int:
     plan, schedule = tree.plan, tree.schedule
     fronts, rows, children = tree.k.size, plan.relative.size, plan.children.size
     small, entries = schedule.small, np.diff(plan.entry_pointer)
-    above = tree.tiles[plan.parent[plan.parent >= 0]] + 1
     found = (3 * 4 + 2 * 8) * (fronts + 1) + 8 * fronts  # first_sent included
-    found += 4 * (2 * rows + children + int(above.sum())) + (3 * 8 + 4) * fronts
+    found += 4 * (rows + children + int(cut_sizes(tree).sum()))
+    found += ((3 if tree.method.indefinite else 2) * 8 + 4) * fronts
     tasks = int(counted_tiles(tree)[~small].sum())
     found += 16 * tasks + 4 * (tasks + 1) + 4 * schedule.epochs + 6 * int(entries.sum())
     found += left_of_diagonals(tree).nbytes
     of_small = np.diff(plan.child_pointer)[small].sum()
     found += structs.SMALL_FRONT.dtype.itemsize * int(small.sum())
     found += (structs.SMALL_CHILD.dtype.itemsize + structs.MAP_BYTES) * int(of_small)
-    found += 4 * (int(plan.start[-1]) + 2 * rows + fronts)
+    found += 4 * (int(rows_of_messages(plan)[-1]) + rows)
     found += TASK.itemsize * sum(counted_tasks(tree)[:3])
     return found + 16 * int(tree.pivot_tiles.sum()) * tree.method.pivots
 
@@ -129,12 +129,12 @@ def _solve_bytes(
 
 
 def _own_vectors(n: int, rhs: int, columns: int, dtype: np.dtype) -> int:
-    """Right-hand sides of solves and probes that do not lie where solutions come."""
+    """Right-hand sides of solves and probes that lie neither where solutions come nor messages."""
     width = launch.solve_width(dtype, columns)
     rest = rhs % width
     if rhs < width or not lends(n, width, dtype):
         return width
     last = launch.solve_width(dtype, rest) if rest else 0
-    return max(
-        launch.solve_width(dtype, WIDTH), 0 if last == rest and lends(n, last, dtype) else last
-    )
+    last = 0 if last == rest and lends(n, last, dtype) else last
+    own = max(launch.solve_width(dtype, WIDTH), last)
+    return own if 2 * own > width else 0

@@ -55,6 +55,7 @@ class Layout:
         Leading dimensions of L21 (of LU: of the whole panel) and of the transpose of U12.
     last_ld : (f,) int64 array
         Without LU: leading dimension of the last row of tiles of L11, those before have `TILE`.
+        0 where the packed inverse of L11 is all that there is of it.
     size : (f,) int64 array
         Entries of each front's panels.
     """
@@ -90,7 +91,10 @@ def shapes_of(tree: Fronts, dtype: np.dtype) -> tuple[np.ndarray, ...]:
     last_ld = -(-(k - TILE * last) // wide) * wide
     if tree.method.one_triangle:
         own, below, ld = k * upper_ld, np.zeros_like(k), upper_ld
-        size = own + tile_rows(last) + (k + 1) * last_ld
+        packed = (last == 0) & (not tree.method.indefinite)
+        last_ld = np.where(packed, 0, last_ld)
+        triangle = -(-k * (k + 1) // (2 * wide)) * wide
+        size = own + np.where(packed, triangle, tile_rows(last) + (k + 1) * last_ld)
     else:
         own, below = np.zeros_like(k), -(-k // wide) * wide
         ld = below + upper_ld
@@ -179,12 +183,11 @@ class Fronts:
 
     def indices(self) -> dict[str, np.ndarray]:
         """The same on the host; some are those of the plan."""
-        plan, cuts = self.plan, _cuts(self.plan, self.k, self.tiles)
+        plan, cuts = self.plan, _cuts(self)
         return {
             "start": plan.start.astype(np.int32, copy=False),
             "pointer": plan.pointer.astype(np.int64, copy=False),
             "rows": plan.rows.astype(np.int32, copy=False),
-            "relative": plan.relative.astype(np.int32, copy=False),
             "child_pointer": plan.child_pointer.astype(np.int32),
             "children": plan.children.astype(np.int32, copy=False),
             "tile_row": self.tile_row,
@@ -220,7 +223,8 @@ class Fronts:
     def placed(self, dtype: np.dtype) -> dict[str, Array]:
         """Return where parts lie and what they wait for, on the device, by the names of fields."""
         if dtype not in self._placed:
-            layout, names = self.layout(dtype), ("panel", "block", "product", "need")
+            layout, names = self.layout(dtype), ["panel", "block", "need"]
+            names += ["product"] * self.method.indefinite
             given = {name: getattr(layout.places, name) for name in names}
             self._placed[dtype] = {x: self.device.upload(given[x]) for x in given}
         return self._placed[dtype]
@@ -274,9 +278,18 @@ def narrow(source: np.ndarray) -> type[np.unsignedinteger]:
 
 @jit
 def _unpad_triangle(factor, out, k, m, panel, own, ld, last_ld, target):
+    inverse, lower = np.zeros((2, TILE, TILE), out.dtype)
     for s in range(k.size):
         to, order = target[s], k[s] + m[s]
         start, tiles = panel[s] + own[s], -(-k[s] // TILE)
+        if last_ld[s] == 0:
+            for j in range(k[s]):
+                inverse[j : k[s], j] = factor[start : start + k[s] - j]
+                start += k[s] - j
+            _invert(inverse, k[s], lower)
+            for j in range(k[s]):
+                out[to + j * order + j : to + j * order + k[s]] = lower[j : k[s], j]
+            tiles = 0
         for i in range(tiles):
             first = TILE * i
             end, step = min(first + TILE, k[s]), last_ld[s] if i + 1 == tiles else TILE
@@ -345,26 +358,37 @@ def _invert(lower, w, found):
             found[r, c] = -total / lower[r, r]
 
 
-def _cuts(plan: Plan, k: np.ndarray, tiles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For each front, where its rows begin that fall in each tile of its parent, and their end."""
-    pointer = np.zeros(k.size + 1, np.int64)
-    np.cumsum(np.where(plan.parent >= 0, tiles[plan.parent] + 1, 0), out=pointer[1:])
+def cut_sizes(tree: Fronts) -> np.ndarray:
+    """Numbers that `Fronts.indices` has of each child of a front that is not small."""
+    parent = tree.plan.parent
+    there = (parent >= 0) & ~tree.schedule.small[parent]
+    return np.where(there, tree.m + tree.tiles[parent] + 1, 0)
+
+
+def _cuts(tree: Fronts) -> tuple[np.ndarray, np.ndarray]:
+    """Of each such child: places of its rows in the parent; and where those begin that fall in each
+    tile of it, and their end.
+    """
+    plan, pointer = tree.plan, np.append(0, np.cumsum(cut_sizes(tree)))
     cuts = np.empty(int(pointer[-1]), np.int32)
-    _fill_cuts(plan.parent, plan.pointer, plan.relative, k, pointer, cuts)
+    _fill_cuts(plan.parent, plan.pointer, plan.relative, tree.k, pointer, cuts)
     return pointer, cuts
 
 
 @jit
 def _fill_cuts(parent, pointer, relative, k, cut_pointer, cuts):
     for s in range(parent.size):
-        if parent[s] < 0:
+        size = pointer[s + 1] - pointer[s]
+        count = cut_pointer[s + 1] - cut_pointer[s] - size
+        if count <= 0:
             continue
-        pivots = k[parent[s]]
-        pivot_tiles = -(-pivots // TILE)
-        count = cut_pointer[s + 1] - cut_pointer[s]
-        row, size = np.int64(0), pointer[s + 1] - pointer[s]
+        at, pivots = cut_pointer[s], k[parent[s]]
+        for row in range(size):
+            cuts[at + row] = relative[pointer[s] + row]
+        at += size
+        pivot_tiles, row = -(-pivots // TILE), np.int64(0)
         for t in range(count):
             first = TILE * t if t < pivot_tiles else pivots + TILE * (t - pivot_tiles)
             while row < size and relative[pointer[s] + row] < first:
                 row += 1
-            cuts[cut_pointer[s] + t] = row
+            cuts[at + t] = row

@@ -20,7 +20,8 @@ class Messages:
 
     Messages are numbers whose bits are all set until they are sent (sparse/front_solve.cuh). Every
     solve leaves them so, but for the solution, whose messages lie where those of update rows were;
-    whoever solves next makes way first. They serve all widths.
+    whoever solves next makes way first. They serve all widths. Where vectors of the widest solves
+    are lent, those of solves half as wide or less lie behind the messages that these have.
 
     Parameters
     ----------
@@ -58,7 +59,9 @@ class Messages:
     ) -> None:
         self.width, self.dtype, self._device = width, dtype, pattern.device
         self._n, self._first = int(pattern.plan.start[-1]), tickets_bytes(launches)
-        sizes = message_sizes(message_rows(pattern, dtype), width, dtype, launches)
+        rows = message_rows(pattern, dtype)
+        self._lent, self._rows = lent, rows[1]
+        sizes = message_sizes(rows, width, dtype, launches)
         sizes = sizes[:3] if lent else sizes
         placed, end = fitted(sizes, spare.nbytes)
         arrays = [
@@ -75,7 +78,8 @@ class Messages:
         )
         self._among = spare[: max(ends, default=0)]
         self.tickets = self.sent[1][: 4 * launches].view(np.int32)
-        self._solved = 0  # right-hand sides of a solution that lies among them
+        self._solved = 0  # right-hand sides of the last solve
+        self._in_use: list[tuple[int, int]] = []  # bytes of messages of rows that are not unset
         for array in self.sent:
             self._clear(array)
 
@@ -87,6 +91,9 @@ class Messages:
     def vectors_of(self, width: int) -> Array:
         """(n, width) array for so many right-hand sides, and y of small fronts; always the same."""
         size = self._n * width
+        if self._behind(width):
+            found = self.sent[1][self._last(width) :][: size * self.dtype.itemsize]
+            return found.view(self.dtype).reshape(self._n, width)
         if width not in self._vectors:
             wider = [array for array in self._vectors.values() if array.size >= size]
             self._vectors[width] = wider[0] if wider else self._taken(size)
@@ -110,22 +117,41 @@ class Messages:
         return self.sent[1][: self._end(width)]
 
     def make_way(self, width: int, graph: bool = False) -> None:
-        """Enqueue what else is unset if there were more of them, before a solve for so many.
+        """Enqueue what is unset of what others left, before a solve for so many.
 
         Parameters
         ----------
         graph : bool
             It is a part of a graph, and may come after any other one.
         """
+        self.turns += 1
         anywhen = graph or self.shared or (self.width > width and self._device.capturing())
-        before = self.width if anywhen else self._solved
-        if before > width:
-            self._clear(self.sent[1][self._end(width) : self._end(before)])
-        self._solved, self.turns = width, self.turns + 1
+        if width == self._solved and not anywhen:
+            return
+        begin, end = self._end(width), self._last(width)
+        most = self._last(self.width) if self._lent else self._end(self.width)
+        rest: list[tuple[int, int]] = []
+        for first, last in [(0, most)] if anywhen else self._in_use:
+            low, high = max(first, begin), min(last, end)
+            if low < high:
+                self._clear(self.sent[1][low:high])
+            if last > end:
+                rest.append((max(first, end), last))
+        vectors = end + (begin - self._first) * self._behind(width)
+        self._in_use = [*((a, b) for a, b in rest if b > vectors), (0, begin), (end, vectors)]
+        self._solved = width
+
+    def _behind(self, width: int) -> bool:
+        """Whether so many vectors lie behind the messages of their solves."""
+        return self._lent and 2 * width <= self.width
 
     def _end(self, width: int) -> int:
         """Bytes of tickets and of such a solution."""
         return self._first + self._n * width * self.dtype.itemsize
+
+    def _last(self, width: int) -> int:
+        """Bytes of tickets and of all messages of rows."""
+        return self._first + self._rows * width * self.dtype.itemsize
 
     def unset(self) -> None:
         """Set the bits of what lies where a factorization has been at work."""

@@ -21,7 +21,7 @@ SLACK = 1  # epochs for which a place stays unused while there is room, so that 
 # pieces of all that find places of their own, and which come first: each is best once
 _TRIES = (256, "life"), (256, "size"), (64, "life"), (256, "end")
 _MANY = 4096  # with more that live at other times there is time for one order
-_BEYOND = 1.02  # times the least that is known: so that nobody waits,
+_BEYOND = 1.01  # times the least that is known: so that nobody waits,
 _SPACE = 1.14  # and where there is room
 
 

@@ -32,7 +32,8 @@ class SolveTasks:
     small, forward, backward : arrays of TASK, as rows of bytes
         Small fronts, children first; tasks of the larger ones for each sweep.
     message_pointer : array
-        Where the messages to each row of each front begin, and where those to its last row end.
+        Where the messages to each row of each front with children begin, and where those to its
+        last row end.
     slots : array
         Where the message of each update row goes.
     between, messages, partials : int
@@ -197,17 +198,17 @@ def _described(
 ) -> np.ndarray:
     """The structs of tasks, as rows of bytes."""
     plan, out = tree.plan, np.zeros(fronts.size, TASK)
-    of = plan.start, plan.pointer, plan.child_pointer
+    of = plan.start, plan.pointer, plan.child_pointer, rows_of_messages(plan)
     _describe(fronts, tasks, swept, between, *of, out)
     return out.view(np.uint8).reshape(-1, TASK.itemsize)
 
 
 @jit
-def _describe(fronts, tasks, swept, between, start, pointer, child_pointer, out):
+def _describe(fronts, tasks, swept, between, start, pointer, child_pointer, base, out):
     for q in range(fronts.size):
         s, task = fronts[q], out[q]
         task.panel, task.pointer = swept[s], pointer[s]
-        task.rows, task.y = start[s] + pointer[s] + s, between[s]  # as _rows_of_messages
+        task.rows, task.y = base[s], between[s]
         task.start, task.k, task.m = start[s], start[s + 1] - start[s], pointer[s + 1] - pointer[s]
         task.has_children = child_pointer[s + 1] > child_pointer[s]
         if len(tasks):
@@ -310,14 +311,15 @@ def _place_messages(parent, pointer, small, segmented, first):
     return shared + ends[2]
 
 
-def _rows_of_messages(plan: Plan) -> np.ndarray:
-    """Where the rows of each front begin in the list of their messages, with one more each."""
-    return plan.start + plan.pointer + np.arange(plan.start.size)
+def rows_of_messages(plan: Plan) -> np.ndarray:
+    """Where rows of fronts begin in the list of their messages: one more each, with children."""
+    rows = np.diff(plan.start) + np.diff(plan.pointer) + 1
+    return np.append(0, np.cumsum(np.where(np.diff(plan.child_pointer) > 0, rows, 0)))
 
 
 def _messages(plan: Plan, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where the messages to each row of each front begin, and the place of each update row's."""
-    base = _rows_of_messages(plan)
+    base = rows_of_messages(plan)
     begin, slots = np.zeros(int(base[-1]), np.int32), np.zeros(plan.relative.size, np.int32)
     most = int(np.diff(base).max(initial=0))
     of = base, plan.pointer, plan.relative, plan.child_pointer, plan.children, first, begin, slots
@@ -331,6 +333,8 @@ def _fill_messages(
 ):
     """Messages to some fronts; those to one row in the order in which children are added."""
     for s in range(part, last):
+        if base[s + 1] == base[s]:
+            continue
         mine = begin[base[s] : base[s + 1] - 1]
         for q in range(child_pointer[s], child_pointer[s + 1]):
             for r in range(pointer[children[q]], pointer[children[q] + 1]):

@@ -34,7 +34,6 @@ FRONTS = Struct(
         "start": "const int *",
         "pointer": "const long long *",
         "rows": "const int *",
-        "relative": "const int *",
         "child_pointer": "const int *",
         "children": "const int *",
         "panel": "const long long *",
@@ -46,13 +45,14 @@ FRONTS = Struct(
     {
         "start": "First pivot column of each front, and one more.",
         "pointer": "Where the update rows of each front begin, and one more.",
-        "rows": "Update rows, and their positions in the parent.",
+        "rows": "Update rows.",
         "child_pointer": "Where the children of each front begin, and one more; and they.",
         "panel": "Where each front's panel is in the factor, and its contribution block in the\n"
         "factor's memory.",
         "tile_row": "Number of each front's first tile of rows among those of all fronts.",
-        "cut_pointer": "Where the rows of child c begin that fall in tile t of its parent:\n"
-        "cuts[cut_pointer[c] + t].",
+        "cut_pointer": "Of a child c, not of a small front: cuts[cut_pointer[c] + r] is the\n"
+        "position in the parent of row r of its m, and cuts[cut_pointer[c] + m + t] the first row\n"
+        "that falls in tile t.",
     },
 )
 

@@ -112,7 +112,8 @@ def run(device, name, kind, anew=False, least=False):
             told.append(x)
         # what one solve leaves would be messages of another, of other widths
         messages = factor.storage.solver._messages[-1]
-        messages.make_way(0)
+        for begin, end in messages._in_use:
+            messages.sent[1][begin:end] = 0xFF
         free = messages.sent[0], messages.of_rows, messages.sent[2]
         assert all((sent == 0xFF).all() for sent in free)
     return told

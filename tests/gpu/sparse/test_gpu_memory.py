@@ -143,6 +143,27 @@ def test_right_hand_sides_lie_where_solutions_come(device, kind, monkeypatch):
     assert not any(width == 8 for width in solver._messages[-1]._vectors)
 
 
+def test_vectors_of_narrow_solves_lie_behind_their_messages(device, monkeypatch):
+    """Where wider ones, whose vectors are lent, send messages: they find none there."""
+    monkeypatch.setattr(messages, "_LENT", 0)
+    factor = frontal.factorize(problems.poisson3d(8), backend="gpu")
+    b = put(device, np.asfortranarray(np.random.default_rng(2).standard_normal((512, 16))))
+    wanted = device.download(factor.solve(b, refine=0))
+    last = numeric(factor).storage.solver._messages[-1]
+    beyond = last.of_rows[b.nbytes // 2 :]  # what a solution of 8 does not take
+    assert beyond.nbytes
+    begin, end = device.pointer(last.of_rows), device.pointer(last.of_rows) + last.of_rows.nbytes
+    for columns in (1, 2, 3):  # the last ones as four
+        vectors = last.vectors_of(columns + columns // 3)
+        assert begin < device.pointer(vectors) <= end - vectors.nbytes
+        found = device.download(factor.solve(b[:, :columns]))
+        np.testing.assert_allclose(found, wanted[:, :columns], rtol=1e-9)
+        last.make_way(8)
+        assert (device.download(beyond) == 0xFF).all()
+        np.testing.assert_array_equal(device.download(factor.solve(b, refine=0)), wanted)
+    assert not last._vectors
+
+
 def test_what_fits():
     assert fitted([], 100) == ([], 0)
     assert fitted([300, 600, 100], 1023) == ([None, 0, None], 768)
@@ -195,7 +216,7 @@ def test_the_estimate_is_what_is_taken(kind, rhs, lent):
     parts = ("factor", "contribution", "index", "solve")
     assert told["device"] == told["total"] == sum(told[name] for name in parts)
     assert told["host"] == 0
-    assert 0.97 * told["total"] <= most <= 1.01 * told["total"]
+    assert 0.97 * told["total"] <= most <= 1.015 * told["total"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

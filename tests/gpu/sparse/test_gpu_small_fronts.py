@@ -111,6 +111,10 @@ class Factored:
             both = self.there[first : first + k * ld].reshape(k, ld).T[:k]
             return folded_inverse(both, k) if half else np.tril(both, -1) + np.eye(k)
         first, ld = layout.places.panel[s] + layout.own[s], layout.last_ld[s]
+        if not self.method.indefinite:
+            packed, (columns, rows) = np.zeros((k, k), self.dtype), np.triu_indices(k)
+            packed[rows, columns] = self.there[first : first + rows.size]
+            return packed
         row = self.there[first : first + ld * (k + 1)].reshape(k + 1, ld).T
         return folded_inverse(row, k)
 

@@ -16,10 +16,11 @@ __device__ __noinline__ void finish_cholesky(const Task &task, const Tasks &task
     int failed = potrf_tile(block, inverse, scales, w, [&](int p) {
         if (j < task.sent_tiles) send_columns<8>(messages(task, j), block, p);
     });
-    keep_inverse(inverse, folded(task.row));
+    keep_inverse(inverse, f.inverse(task.row));
     if (threadIdx.x == 0 && failed)
         report_failure(tasks.outcome, f.tree->start[f.s] + j * SIZE + failed - 1);
     publish(task, tasks, j);
+    if (f.inverted()) return;
     Matrix<T> target = task.row.at(0, j * SIZE);
 #pragma unroll 8
     for (int e = threadIdx.x; e < SIZE * SIZE; e += threads) {

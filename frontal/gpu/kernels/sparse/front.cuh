@@ -11,7 +11,9 @@
 //   inverses      of the diagonal tiles of L11, lower triangles. Without LU they are folded into
 //                 what the tile has free above its diagonal and one more column, so that columns
 //                 stay columns (`folded`). Of LU they take the place of the tile, which can be told
-//                 of them: that of L, without its ones, and folded that of the transpose of U
+//                 of them: that of L, without its ones, and folded that of the transpose of U. Of
+//                 L·Lᴴ the only one takes the place of L11, column by column, with nothing above
+//                 its diagonal
 //   contribution  without LU: block columns of 64 columns, each from its diagonal tile down, one
 //                 after the other; of LU the whole m×m block
 // Fronts and contribution blocks: Duff, Reid, "The multifrontal solution of indefinite sparse
@@ -46,16 +48,45 @@ template <class T> __device__ constexpr int padded(int n) {
     return (n + wide - 1) / wide * wide;
 }
 
+// A lower triangle: of a matrix; or, of L·Lᴴ if it is `packed`, its columns one after the other.
+template <class T> struct Triangle {
+    T *data;
+    int rows, ld;
+    bool packed = false;
+
+    // What less there is from a column to the next one than from that before.
+    __device__ int shrinks() const { return CHOLESKY && packed; }
+    // Where a column begins, less its rows above the diagonal.
+    __device__ int column(int c) const { return c * ld - shrinks() * (c * (c - 1) / 2); }
+    __device__ T &operator()(int r, int c) const { return data[r + column(c)]; }
+};
+
+// Places in a row of a triangle, every N-th.
+template <int N, class T> struct AlongRow {
+    T *at;
+    int step, less;
+
+    __device__ AlongRow(const Triangle<T> &of, int r, int c)
+        : at(of.data + r + of.column(c)),
+          step(N * of.ld - of.shrinks() * (N * c + N * (N - 1) / 2)), less(N * N * of.shrinks()) {}
+    __device__ void advance() { at += step, step -= less; }
+};
+
 // The inverse of the diagonal tile of a row of tiles of L11. Column c of it is above the diagonal in
 // column w−c of the tile, of w columns, where L has nothing: its entry (r, c) in row r−c.
-template <class T> __device__ inline Matrix<T> folded(Matrix<T> row) {
-    return {row.data + row.cols * row.ld, row.rows, row.rows, -(row.ld + 1)};
+template <class T> __device__ inline Triangle<T> folded(Matrix<T> row) {
+    return {row.data + row.cols * row.ld, row.rows, -(row.ld + 1)};
+}
+// The same in the place of L11, of w columns, of L·Lᴴ.
+template <class T> __device__ inline Triangle<T> packed_inverse(T *own, int w) {
+    return {own, w, w - 1, true};
 }
 
 // The inverses of LU in a diagonal tile of w columns: of L, with ones on the diagonal that are not
 // there, or `upper` of the transpose of U, which begins in the last column.
-template <class T> __device__ inline Matrix<T> inverse_within(T *tile, int w, int ld, bool upper) {
-    return upper ? folded(Matrix<T>{tile, w, w - 1, ld}) : Matrix<T>{tile, w, w, ld};
+template <class T>
+__device__ inline Triangle<T> inverse_within(T *tile, int w, int ld, bool upper) {
+    return upper ? folded(Matrix<T>{tile, w, w - 1, ld}) : Triangle<T>{tile, w, ld};
 }
 
 // The blocks of one front.
@@ -98,9 +129,15 @@ template <class T> struct Front {
         return {own + tile * (i * (i + 1) / 2) + FRONT_TILE * i, rows(i),
             min_(FRONT_TILE * (i + 1), k), ld(i)};
     }
-    // The inverse of diagonal tile i, of LU that of L or `upper` of the transpose of U.
-    __device__ Matrix<T> inverse(int i, bool upper = false) const {
-        if (!LU) return folded(lower(i));
+    // Whether there is the inverse of L11 in its place.
+    __device__ bool inverted() const { return CHOLESKY && pivot_tiles == 1; }
+    // The inverse of the diagonal tile of a row of tiles of L11, without LU.
+    __device__ Triangle<T> inverse(Matrix<T> row) const {
+        return inverted() ? packed_inverse(row.data, row.rows) : folded(row);
+    }
+    // That of diagonal tile i, of LU that of L or `upper` of the transpose of U.
+    __device__ Triangle<T> inverse(int i, bool upper = false) const {
+        if (!LU) return inverse(lower(i));
         int first = FRONT_TILE * i;
         return inverse_within(panel + first + (long long)first * ld(i), rows(i), ld(i), upper);
     }

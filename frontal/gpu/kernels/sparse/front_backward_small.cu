@@ -76,10 +76,9 @@ __device__ inline void solve_front(
             load_columns<paired<T>>(
                 e, below.data + steps.row(q) + c * below.ld, below.ld, t.m - steps.row(q), t.k - c);
         else {
-            Matrix<const T> inverse =
+            Triangle<const T> inverse =
                 inverse_of(t, factor, upper_last);  // here it takes no registers
-            load_columns<false, unit_last>(
-                e, inverse.data + c * inverse.ld, inverse.ld, t.k, t.k - c, c);
+            load_columns<unit_last>(e, inverse, t.k, c);
         }
     };
     fetch_vector(s, tree, t, mine);

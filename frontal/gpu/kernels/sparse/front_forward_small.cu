@@ -73,16 +73,14 @@ __device__ inline void fetch_vector(const Solve<T> &s, const SolveTask &t, T *mi
 
 __device__ inline void solve_front(const Solve<T> &s, Turns<false, T> &turns, T *factor) {
     const SolveTask &t = *turns.task;
-    Matrix<const T> inverse = inverse_of(t, factor, upper_first);
+    Triangle<const T> inverse = inverse_of(t, factor, upper_first);
     Matrix<T> below = rows_below(t, factor, upper_first);
     T *mine = shared_memory<T>() + threadIdx.x / 32 * (SMALL_LD * W);
     T e[ahead][16], sum[2][W];
     SmallSteps steps(t);
     auto ask = [&](T(&e)[16], int q) {
         int c = steps.column(q), first = steps.row(q);
-        if (first < 0)
-            load_rows<false, unit_first>(
-                e, inverse.data + c * inverse.ld, inverse.ld, t.k, t.k - c, c);
+        if (first < 0) load_rows<unit_first>(e, inverse, t.k, c);
         else
             load_rows<paired<T>>(
                 e, below.data + first + c * below.ld, below.ld, t.m - first, t.k - c);

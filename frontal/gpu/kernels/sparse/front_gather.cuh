@@ -24,10 +24,11 @@ struct ChildPart {
 // The part of child c in tile (i, j) of its parent. Rows of the tile are rows of the block for
 // LOWER_PART and its columns for UPPER_PART.
 __device__ inline ChildPart child_part(const Fronts &tree, int c, Part part, int i, int j) {
-    const int *cut = tree.cuts + tree.cut_pointer[c];
+    long long map = tree.cut_pointer[c];
     int down = part == LOWER_PART ? i : j, across = part == LOWER_PART ? j : i;
-    return {cut[down], cut[down + 1], cut[across], cut[across + 1], updates_of(tree, c),
-        tree.block[c], tree.pointer[c]};
+    int m = updates_of(tree, c);
+    const int *cut = tree.cuts + map + m;
+    return {cut[down], cut[down + 1], cut[across], cut[across + 1], m, tree.block[c], map};
 }
 
 // Add a child's part to the tile. The threads of a warp go along the block's columns, as it lies in
@@ -36,7 +37,7 @@ template <int LD, class T>
 __device__ inline void extend_add(
     T *tile, const Front<T> &f, ChildPart p, Part part, int i, int j, const T *blocks) {
     constexpr int WARPS = 4, COLUMNS = FRONT_TILE / WARPS, BATCH = sizeof(T) < 16 ? 8 : 4;
-    const int *map = f.tree->relative + p.map;
+    const int *map = f.tree->cuts + p.map;
     Contribution<const T> block{blocks + p.block, p.m};
     int down = part == LOWER_PART ? i : j, across = part == LOWER_PART ? j : i;
     int step = part == LOWER_PART ? 1 : LD, stride = part == LOWER_PART ? LD : 1;

@@ -37,15 +37,15 @@ template <int ORDER> struct Small {
     __device__ int k() const { return tile.front.k; }
     __device__ int m() const { return tile.front.m; }
     __device__ int order() const { return k() + m(); }
-    // Row `lane` of L in the factor, its leading dimension, and the contribution block less its
-    // first row and column.
+    // Row `lane` of L in the factor (of Cholesky if it is an update row), its leading dimension, and
+    // the contribution block less its first row and column.
     __device__ T *row() const {
         T *first = to.factor + tile.front.panel + lane;
-        if (lane < k()) return first + (LU ? 0 : k() * padded<T>(m()));
+        if (!CHOLESKY && lane < k()) return first + (LU ? 0 : k() * padded<T>(m()));
         return first + (LU ? padded<T>(k()) : 0) - k();
     }
     __device__ int ld() const {
-        return padded<T>(LU ? padded<T>(k()) + m() : lane < k() ? k() : m());
+        return padded<T>(LU ? padded<T>(k()) + m() : LDL && lane < k() ? k() : m());
     }
     __device__ T *block() const { return to.factor + tile.front.block - k() * (1 + m()); }
 
@@ -111,9 +111,10 @@ template <int ORDER> struct Small {
             int row = upper && passes == 1 ? lane - k : lane;
             T *panel = to.factor + tile.front.panel;
             int ld = padded<T>(k), below = padded<T>(m());
-            Matrix<T> kept = LU ? inverse_within(panel, k, ld + below, upper)
-                                : folded(Matrix<T>{panel + k * below, k, k, ld});
-            tile.invert_row(k, row < k ? row : -1, upper, kept.data, kept.ld);
+            Triangle<T> kept = LU    ? inverse_within(panel, k, ld + below, upper)
+                               : LDL ? folded(Matrix<T>{panel + k * below, k, k, ld})
+                                     : packed_inverse(panel + k * below, k);
+            tile.invert_row(k, row < k ? row : -1, upper, kept);
         }
     }
 };
@@ -164,7 +165,7 @@ __device__ inline void put_panel(const Small<ORDER> &f, R pivot, int p, int w) {
     tile.sync();
     if (row < 0) return;
     T *entry = tile.panel(p / NB) + f.lane, *target = f.row() + p * ld;
-    int last = f.lane < f.order() ? min_(row, w - 1) : -1;
+    int last = f.lane >= f.k() && f.lane < f.order() ? w - 1 : -1;
     T v[NB];
 #pragma unroll
     for (int j = 0; j < NB; ++j) v[j] = entry[j * Small<ORDER>::Tile::LD];

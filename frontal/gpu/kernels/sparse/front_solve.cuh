@@ -105,10 +105,9 @@ template <class T> __device__ inline Front<T> front_of(const SolveTask &t, T *fa
 
 // The inverse of a diagonal tile, as front.cuh has it.
 template <class T>
-__device__ inline Matrix<const T> inverse_of(const Front<T> &f, int i, bool upper) {
-    Matrix<T> found = f.inverse(i, upper);
-    int w = f.rows(i);
-    return {found.data, w, w, found.ld};
+__device__ inline Triangle<const T> inverse_of(const Front<T> &f, int i, bool upper) {
+    Triangle<T> found = f.inverse(i, upper);
+    return {found.data, f.rows(i), found.ld, found.packed};
 }
 
 // --- products with 8 columns of a tile for each warp ---------------------------------------------
@@ -130,13 +129,14 @@ template <bool PAIRED> __device__ inline int lane_row_of_column(int q) {
 }
 
 // e ← up to 64×8 entries by rows, if not PAIRED from row first + c on in column c, which is one if
-// UNIT; zeros outside, but for a row behind the last one.
-template <bool PAIRED, bool UNIT = false, class T>
+// UNIT; zeros outside, but for a row behind the last one. If it SHRINKS, from each column to the next
+// is one less, as in packed triangles.
+template <bool PAIRED, bool UNIT = false, int SHRINKS = 0, class T>
 __device__ inline void load_rows(
     T (&e)[16], const T *a, int ld, int rows, int columns, int first = -8) {
     a += lane_row<PAIRED>(0);
 #pragma unroll
-    for (int c = 0; c < 8; ++c, a += ld) {
+    for (int c = 0; c < 8; ++c, a += ld - SHRINKS * (c - 1)) {
         if constexpr (PAIRED) {
             Two<T> two{};
             if (lane_row<true>(0) < rows && c < columns) two = *reinterpret_cast<const Two<T> *>(a);
@@ -154,13 +154,14 @@ __device__ inline void load_rows(
 }
 
 // e ← the same by columns.
-template <bool PAIRED, bool UNIT = false, class T>
+template <bool PAIRED, bool UNIT = false, int SHRINKS = 0, class T>
 __device__ inline void load_columns(
     T (&e)[16], const T *a, int ld, int rows, int columns, int first = -8) {
     int column = threadIdx.x % 32 / 8;
-    a += lane_row_of_column<PAIRED>(0) + column * ld;
+    a += lane_row_of_column<PAIRED>(0) +
+         (SHRINKS ? column * (2 * ld + 1 - column) / 2 : column * ld);
 #pragma unroll
-    for (int u = 0; u < 2; ++u, a += 4 * ld) {
+    for (int u = 0; u < 2; ++u, a += 4 * (ld - SHRINKS * column) - SHRINKS * 6) {
         bool inside = column + 4 * u < columns;
 #pragma unroll
         for (int q = 0; q < 8; q += PAIRED ? 2 : 1) {
@@ -178,6 +179,19 @@ __device__ inline void load_columns(
             }
         }
     }
+}
+
+// The same of columns c…c+7 of a triangle of k rows, of Cholesky a packed one, with ones on its
+// diagonal if UNIT, and zeros above it.
+template <bool UNIT, class T>
+__device__ inline void load_rows(T (&e)[16], const Triangle<const T> &a, int k, int c) {
+    int ld = CHOLESKY ? k - 1 - c : a.ld, first = CHOLESKY ? c * (ld + k) / 2 : c * ld;
+    load_rows<false, UNIT, CHOLESKY>(e, a.data + first, ld, k, k - c, c);
+}
+template <bool UNIT, class T>
+__device__ inline void load_columns(T (&e)[16], const Triangle<const T> &a, int k, int c) {
+    int ld = CHOLESKY ? k - 1 - c : a.ld, first = CHOLESKY ? c * (ld + k) / 2 : c * ld;
+    load_columns<false, UNIT, CHOLESKY>(e, a.data + first, ld, k, k - c, c);
 }
 
 // sum[h] += Σ entries · v over the columns; the right-hand sides of v lie LD apart.

@@ -21,8 +21,9 @@ __device__ inline Matrix<T> rows_below(const SolveTask &t, T *factor, bool upper
 }
 // The inverse of its only diagonal tile.
 template <class T>
-__device__ inline Matrix<const T> inverse_of(const SolveTask &t, T *factor, bool upper) {
+__device__ inline Triangle<const T> inverse_of(const SolveTask &t, T *factor, bool upper) {
     int ld = padded<T>(t.k), m = padded<T>(t.m);
     if (LU) return inverse_within<const T>(factor + t.panel, t.k, ld + m, upper);
-    return {factor + t.panel + t.k * (m + ld), t.k, t.k, -(ld + 1)};
+    const T *own = factor + t.panel + t.k * m;
+    return CHOLESKY ? packed_inverse(own, t.k) : folded(Matrix<const T>{own, t.k, t.k, ld});
 }

@@ -17,7 +17,7 @@ template <class T> struct TileMemory {
     T *sums;    // those by rows of each warp, and those by columns
     T *b;       // the tile's own rows
     T *inverse;
-    Matrix<const T> kept;  // IN_PLACE: the inverse
+    Triangle<const T> kept;  // IN_PLACE: the inverse
 
     __device__ static TileMemory here() {
         T *p = shared_memory<T>();
@@ -56,7 +56,7 @@ template <class T, class Place> __device__ __forceinline__ void take_values(T *v
 // Begin to fetch the inverse of a pivot tile, a lower triangle; zeros around it, and ones on its
 // diagonal if UNIT.
 template <bool UNIT, class T>
-__device__ inline void fetch_inverse(TileMemory<T> &memory, Matrix<const T> kept) {
+__device__ inline void fetch_inverse(TileMemory<T> &memory, Triangle<const T> kept) {
     if (IN_PLACE) {
         memory.kept = kept;
         return;
@@ -68,7 +68,7 @@ __device__ inline void fetch_inverse(TileMemory<T> &memory, Matrix<const T> kept
         bool valid = r < kept.rows && c + UNIT <= r;
         T *to = inverse + r + c * INVERSE_LD;
         if (UNIT && r == c) *to = one<T>();
-        else copy_async<sizeof(T)>(to, kept.data + (valid ? r + c * kept.ld : 0), valid);
+        else copy_async<sizeof(T)>(to, kept.data + (valid ? r + kept.column(c) : 0), valid);
     }
     copy_async_commit();
 }

@@ -62,10 +62,11 @@ using Tasks = TileTasks<T>;
 // One task, as all threads know it.
 struct Task {
     Front<T> front;
-    Matrix<T> row;          // tile row i of L
-    Matrix<T> other, kept;  // without LU: tile row j of the second factor, and the inverse in it
-    T *sent;                // messages of the front's first diagonal tiles
-    T *product;             // L·D
+    Matrix<T> row;     // tile row i of L
+    Matrix<T> other;   // without LU: tile row j of the second factor,
+    Triangle<T> kept;  // and the inverse in that of L
+    T *sent;           // messages of the front's first diagonal tiles
+    T *product;        // L·D
     int number, i, j, epoch, need, sent_tiles;
     Part part;
 };
@@ -322,7 +323,7 @@ extern "C" __global__ void __launch_bounds__(threads, residents)
         task.i = item.y, task.j = item.z, task.epoch = item.w % PART_BIT,
         task.part = Part(item.w / PART_BIT), task.need = tasks.need[item.x];
         task.row = task.front.lower(task.i);
-        if (!LU) task.other = task.front.lower(task.j), task.kept = folded(task.other);
+        if (!LU) task.other = task.front.lower(task.j), task.kept = task.front.inverse(task.other);
         if (LDL) task.other = times_d(task, task.other);
     };
     auto end = [&] {

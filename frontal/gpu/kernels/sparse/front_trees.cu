@@ -87,15 +87,13 @@ __device__ inline void fetch_up(const System &a, const SolveTask &t) {
 // y1 = W·b1, and the update rows of the system less L21·y1: first 8 columns of the inverse a step,
 // then 8 columns of 64 update rows.
 __device__ inline void solve_up(const System &a, const SolveTask &t) {
-    Matrix<const T> inverse = inverse_of(t, a.factor, upper_first);
+    Triangle<const T> inverse = inverse_of(t, a.factor, upper_first);
     Matrix<T> below = rows_below(t, a.factor, upper_first);
     T e[ahead][16], sum[2][W];
     int pivots = ceil_div(t.k, 8), count = pivots * (1 + ceil_div(t.m, TILE));
     auto ask = [&](T(&e)[16], int q) {
         int c = q % pivots * 8, first = (q / pivots - 1) * TILE;
-        if (first < 0)
-            load_rows<false, unit_first>(
-                e, inverse.data + c * inverse.ld, inverse.ld, t.k, t.k - c, c);
+        if (first < 0) load_rows<unit_first>(e, inverse, t.k, c);
         else
             load_rows<paired<T>>(
                 e, below.data + first + c * below.ld, below.ld, t.m - first, t.k - c);
@@ -159,9 +157,8 @@ __device__ inline void solve_down(const System &a, const SolveTask &t) {
             load_columns<paired<T>>(
                 e, below.data + row + c * below.ld, below.ld, t.m - row, t.k - c);
         else {
-            Matrix<const T> inverse = inverse_of(t, a.factor, upper_last);
-            load_columns<false, unit_last>(
-                e, inverse.data + c * inverse.ld, inverse.ld, t.k, t.k - c, c);
+            Triangle<const T> inverse = inverse_of(t, a.factor, upper_last);
+            load_columns<unit_last>(e, inverse, t.k, c);
         }
     };
     ask_ahead(e, count, ask);

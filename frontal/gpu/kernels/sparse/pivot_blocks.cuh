@@ -25,10 +25,12 @@ template <class T> struct BlockInverse {
     }
 };
 
-// Entry j of the diagonal of L or D, or the reciprocal of that of U: what there is of it.
+// Entry j of the diagonal of L or D, or the reciprocal of that of U.
 template <class T> __device__ inline T kept_pivot(const Front<T> &f, int j) {
     int i = j / FRONT_TILE, r = j % FRONT_TILE;
-    return LU ? f.inverse(i, true)(r, r) : f.lower(i)(r, j);
+    if (LU) return f.inverse(i, true)(r, r);
+    if (f.inverted()) return from_real<T>(pivot_reciprocal(real(f.inverse(0)(j, j))));
+    return f.lower(i)(r, j);
 }
 
 // A pivot as D has it: real for L·D·Lᴴ.

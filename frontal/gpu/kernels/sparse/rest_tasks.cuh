@@ -17,7 +17,7 @@ struct Places {
 // the others. `other` is done by all while the inverse is on its way.
 template <class Other = Nothing>
 __device__ __forceinline__ void multiply_rest(TileTimesInverse<T> &rest, const Task &task,
-    const Tasks &tasks, Matrix<T> kept, bool moves, int p, const int *began = nullptr,
+    const Tasks &tasks, Triangle<T> kept, bool moves, int p, const int *began = nullptr,
     Other other = {}) {
     const Front<T> &f = task.front;
     int j = task.j, w = f.rows(j);

@@ -184,9 +184,9 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
     }
 
     // Row `row` of the inverse X of the n×n lower triangle of L (of the transpose of U where
-    // `upper`), of X·L = I, the last columns first: kept[row + step·j] for j ≤ row, of L by LU for
+    // `upper`), of X·L = I, the last columns first: entries j ≤ row of it are `kept`, of L by LU
     // j < row; −1 for none. X takes the place of L.
-    __device__ void invert_row(int n, int row, bool upper, T *kept, int step) {
+    __device__ void invert_row(int n, int row, bool upper, Triangle<T> kept) {
         int down = LU && upper ? LD : 1, across = LU && upper ? 1 : LD;
         bool unit = SQUARE && !upper;
 #pragma unroll 1
@@ -211,10 +211,10 @@ template <class T, int ORDER> struct alignas(16) SmallTile {
 #pragma unroll
                 for (int i = 0; i < j; ++i) x[i] = fma_(-x[j], from[j * down + i * across], x[i]);
             }
-            T *target = kept + row + begin * step;
+            AlongRow<1, T> target(kept, row, begin);
 #pragma unroll
-            for (int j = 0; j < NB; ++j, target += step)
-                if (begin + j + (LU && !upper) <= row) *target = x[j];
+            for (int j = 0; j < NB; ++j, target.advance())
+                if (begin + j + (LU && !upper) <= row) *target.at = x[j];
             if (q == 0) return;
             sync();  // these columns are needed no more
 #pragma unroll

@@ -52,9 +52,8 @@ struct Fronts {
     const int *start;
     // Where the update rows of each front begin, and one more.
     const long long *pointer;
-    // Update rows, and their positions in the parent.
+    // Update rows.
     const int *rows;
-    const int *relative;
     // Where the children of each front begin, and one more; and they.
     const int *child_pointer;
     const int *children;
@@ -64,8 +63,9 @@ struct Fronts {
     const long long *block;
     // Number of each front's first tile of rows among those of all fronts.
     const int *tile_row;
-    // Where the rows of child c begin that fall in tile t of its parent:
-    // cuts[cut_pointer[c] + t].
+    // Of a child c, not of a small front: cuts[cut_pointer[c] + r] is the
+    // position in the parent of row r of its m, and cuts[cut_pointer[c] + m + t] the first row
+    // that falls in tile t.
     const long long *cut_pointer;
     const int *cuts;
 };
@@ -251,18 +251,17 @@ struct Trees {
     int tops;
 };
 
-static_assert(sizeof(Fronts) == 88);
+static_assert(sizeof(Fronts) == 80);
 static_assert(OFFSET_OF(Fronts, start) == 0);
 static_assert(OFFSET_OF(Fronts, pointer) == 8);
 static_assert(OFFSET_OF(Fronts, rows) == 16);
-static_assert(OFFSET_OF(Fronts, relative) == 24);
-static_assert(OFFSET_OF(Fronts, child_pointer) == 32);
-static_assert(OFFSET_OF(Fronts, children) == 40);
-static_assert(OFFSET_OF(Fronts, panel) == 48);
-static_assert(OFFSET_OF(Fronts, block) == 56);
-static_assert(OFFSET_OF(Fronts, tile_row) == 64);
-static_assert(OFFSET_OF(Fronts, cut_pointer) == 72);
-static_assert(OFFSET_OF(Fronts, cuts) == 80);
+static_assert(OFFSET_OF(Fronts, child_pointer) == 24);
+static_assert(OFFSET_OF(Fronts, children) == 32);
+static_assert(OFFSET_OF(Fronts, panel) == 40);
+static_assert(OFFSET_OF(Fronts, block) == 48);
+static_assert(OFFSET_OF(Fronts, tile_row) == 56);
+static_assert(OFFSET_OF(Fronts, cut_pointer) == 64);
+static_assert(OFFSET_OF(Fronts, cuts) == 72);
 
 static_assert(sizeof(SmallFront) == 64);
 static_assert(OFFSET_OF(SmallFront, entry) == 0);

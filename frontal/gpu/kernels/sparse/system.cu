@@ -272,7 +272,8 @@ extern "C" __global__ void __launch_bounds__(threads) system_health(
 
 // Call f for the entries of column j of the inverse of a lower triangle of up to 64 rows, with ones
 // on its diagonal that are not there if `unit`; by a warp.
-template <class F> __device__ inline void each_of_inverse(Matrix<T> lower, bool unit, int j, F f) {
+template <class F>
+__device__ inline void each_of_inverse(Triangle<T> lower, bool unit, int j, F f) {
     int lane = threadIdx.x % 32;
     T x[2];
 #pragma unroll
@@ -308,14 +309,15 @@ extern "C" __global__ void __launch_bounds__(threads, 3) system_largest(
         };
         int diagonal = j / FRONT_TILE;
         for (int i = LU ? 0 : diagonal; i < f.pivot_tiles + f.update_tiles; ++i) {
-            if (!LU || i != diagonal) look(f.lower(i), i == diagonal ? j % FRONT_TILE : 0);
+            if (i != diagonal || !(LU || f.inverted()))
+                look(f.lower(i), i == diagonal ? j % FRONT_TILE : 0);
             if (LU && i >= f.pivot_tiles) look(f.upper(i), 0);
         }
-        if constexpr (LU) {
-            auto look_at = [&](T v) { best[0] = max(best[0], wide(part_bits(v))); };
+        auto look_at = [&](T v) { best[0] = max(best[0], wide(part_bits(v))); };
+        if (LU) {
             each_of_inverse(f.inverse(diagonal), true, j % FRONT_TILE, look_at);
             each_of_inverse(f.inverse(diagonal, true), false, j % FRONT_TILE, look_at);
-        }
+        } else if (f.inverted()) each_of_inverse(f.inverse(0), false, j, look_at);
     }
     Teams team(lanes);
     for (long long round = 0; round < team.rounds(n); ++round, team.row += team.step) {

@@ -8,28 +8,27 @@ constexpr int COPIERS = 128, TILE_ENTRIES = TILE_ROWS * TILE_ROWS;
 
 // The lower triangle of `kept`, if UNIT without its diagonal, ← that of the inverse.
 template <bool UNIT = false, class T>
-__device__ inline void keep_inverse(const T *inverse, Matrix<T> kept) {
-    constexpr int ld = tile_ld<T>;
+__device__ inline void keep_inverse(const T *inverse, Triangle<T> kept) {
+    constexpr int ld = tile_ld<T>, step = COPIERS / TILE_ROWS;
     int r = threadIdx.x % TILE_ROWS, c = threadIdx.x / TILE_ROWS;
-    T *to = kept.data + r + c * kept.ld;
+    AlongRow<step, T> to(kept, r, c);
 #pragma unroll 8
-    for (; c < TILE_ROWS; c += COPIERS / TILE_ROWS, to += COPIERS / TILE_ROWS * kept.ld)
-        if (r >= c + UNIT && r < kept.rows) *to = inverse[r + c * ld];
+    for (; c < TILE_ROWS; c += step, to.advance())
+        if (r >= c + UNIT && r < kept.rows) *to.at = inverse[r + c * ld];
 }
 
 // inverse ← the lower triangle that was kept and zeros, where products read them, by asynchronous
 // copies; if `unit` with ones on the diagonal.
 template <class T>
-__device__ inline void fetch_inverse(T *inverse, Matrix<T> kept, bool unit = false) {
-    constexpr int ld = tile_ld<T>, H = TILE_ROWS / 2;
+__device__ inline void fetch_inverse(T *inverse, Triangle<T> kept, bool unit = false) {
+    constexpr int ld = tile_ld<T>, H = TILE_ROWS / 2, step = COPIERS / TILE_ROWS;
     int r = threadIdx.x % TILE_ROWS, c = threadIdx.x / TILE_ROWS;
-    const T *from = kept.data + r + c * kept.ld;
+    AlongRow<step, T> from(kept, r, c);
 #pragma unroll 8
-    for (; c < (r < H ? H : TILE_ROWS);
-        c += COPIERS / TILE_ROWS, from += COPIERS / TILE_ROWS * kept.ld) {
+    for (; c < (r < H ? H : TILE_ROWS); c += step, from.advance()) {
         bool valid = r >= c && r < kept.rows;
         if (unit && r == c) inverse[r + c * ld] = valid ? one<T>() : zero<T>();
-        else copy_async<sizeof(T)>(inverse + r + c * ld, valid ? from : kept.data, valid);
+        else copy_async<sizeof(T)>(inverse + r + c * ld, valid ? from.at : kept.data, valid);
     }
     copy_async_commit();
 }

@@ -48,8 +48,11 @@ class StreamedFactor(GpuFactor):
         if pattern.method.one_triangle:
             ld = np.where(tile + 1 < pattern.pivot_tiles[s], TILE, layout.last_ld[s])
             at += layout.own[s] + TILE * TILE * (tile * (tile + 1) // 2) + TILE * tile
-            at += j * ld + j % TILE
-            return self.storage.windows.host[at]
+            packed = layout.last_ld[s] == 0
+            at = np.where(packed, at + j * pattern.k[s] - j * (j - 1) // 2, at + j * ld + j % TILE)
+            found = self.storage.windows.host[at]
+            found[packed] = 1 / found[packed]
+            return found
         w = np.minimum(TILE, pattern.k[s] - TILE * tile)  # of U the inverse, see sparse/front.cuh
         at += TILE * tile + (TILE * tile + w - 1 - j % TILE) * layout.ld[s]
         with np.errstate(all="ignore"):

@@ -84,6 +84,9 @@ class EmulatedDevice:
         """Bytes that can still be taken."""
         return self.memory
 
+    def give_back(self) -> None:
+        """Nothing is kept at hand."""
+
     def pointer(self, array: Any) -> int:
         """Address of an array's first element; 0 for none."""
         return 0 if array is None else int(array.ctypes.data)

@@ -80,6 +80,10 @@ class Device:
         free, _ = self.xp.cuda.runtime.memGetInfo()
         return int(free + self.xp.get_default_memory_pool().free_bytes())
 
+    def give_back(self) -> None:
+        """Leave to others what arrays that are gone have had, and the pool keeps at hand."""
+        self.xp.get_default_memory_pool().free_all_blocks()
+
     def pointer(self, array: Array | None) -> int:
         """Address of an array's first element; 0 for none."""
         return 0 if array is None else int(_cupy(array).data.ptr)

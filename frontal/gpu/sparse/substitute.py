@@ -104,12 +104,13 @@ class Solver:
 
     def _widen(self, width: int, lent: bool) -> None:
         """Make messages for so many right-hand sides, in the place of narrower ones."""
-        if any(sweeps.captured for sweeps in self._sweeps.values()):
-            # they stay: a graph that the caller captured may still send them
+        stay = any(sweeps.captured for sweeps in self._sweeps.values())
+        self._sweeps.clear()
+        if stay:  # a graph that the caller captured may still send them
             self._spare = self._messages[-1].left
         elif self._messages:
             self._messages.pop()
-        self._sweeps.clear()
+            self.pattern.device.give_back()  # none of these is large enough for the next ones
         self._messages.append(Messages(self.pattern, self.dtype, width, self._spare, lent=lent))
 
     def passes(self, total: int, flip: bool, into: Array | None = None) -> Iterator[Pass]:

@@ -8,8 +8,10 @@ from functools import partial
 
 import numpy as np
 
+from ..cached import cached_property
 from ..gpu.runtime.array import Array
 from ..gpu.sparse.backend import GpuBackend
+from ..gpu.sparse.entries import Entries
 from ..gpu.sparse.equilibration import Scales
 from ..gpu.sparse.factor import GpuFactor
 from ..gpu.sparse.factorize import Examination
@@ -25,6 +27,11 @@ _NOTHING = Outcome(None, 0, np.zeros(6), beyond=False)
 
 class Forest(GpuBackend):
     """A backend for block diagonal matrices of which some blocks may have no factor."""
+
+    @cached_property
+    def entries(self) -> Entries:
+        """See `GpuBackend`; blocks are read by positions that are those of the first one, too."""
+        return Entries(self.symbolic, self.pattern, searching=False)
 
     def attempted(
         self, values: Array, scales: Scales, before: GpuFactor | None, looking: Examination

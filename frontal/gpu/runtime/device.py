@@ -17,7 +17,8 @@ import numpy.typing as npt
 from ..._typing import Untyped
 from ...parts import Ahead
 from .. import require
-from .array import Array, Fence, Kernel, Lane, Memory, Staged, Value
+from .array import Array, Fence, Kernel, Lane, Memory, Staged
+from .kernel import CudaKernel
 from .limits import Limits
 from .modules import Modules, Source
 from .staging import LEAST, Staging
@@ -27,9 +28,7 @@ _ADDRESS = attrgetter("data.ptr")
 
 _PER_THREAD = 2  # CUDA's default stream of each thread, by which other threads mean their own
 _TO_DEVICE, _TO_HOST = 1, 2  # of cudaMemcpyKind
-_STATIC_SHARED, _DYNAMIC_SHARED = 1, 8  # CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, _MAX_DYNAMIC_
-# Dynamic shared memory that a kernel gets unasked, whatever it declares: 48 KB in all.
-_DEFAULT_SHARED = 8 << 10
+_APART = 512  # bytes, a multiple of which begins each of some arrays
 
 
 class Device:
@@ -66,7 +65,7 @@ class Device:
         key = (file, entry, np.dtype(dtype), tuple(sorted(constants.items())))
         if key not in self._kernels:
             function = self._modules.loaded(Source(file, key[2], key[3])).get_function(entry)
-            self._kernels[key] = _Kernel(function, self.limits.shared_block)
+            self._kernels[key] = CudaKernel(function, self.limits.shared_block)
         return self._kernels[key]
 
     def begin(self, files: Iterable[tuple[str, Mapping[str, int]]], dtype: npt.DTypeLike) -> None:
@@ -106,7 +105,7 @@ class Device:
         Large ones are copied beside what is enqueued meanwhile.
         """
         arrays = [np.ascontiguousarray(array) for array in arrays]
-        there = [self.xp.empty(array.shape, array.dtype) for array in arrays]
+        there = self._together(arrays)
         large = sum(array.nbytes for array in arrays) >= LEAST
         free = self._now() if large else None
 
@@ -115,10 +114,20 @@ class Device:
                 return there
             for array, copy in zip(arrays, there, strict=True):
                 if array.size:
-                    copy.set(array)  # `asarray` would copy it on the host first
+                    _cupy(copy).set(array)  # `asarray` would copy it on the host first
             return there
 
         return send
+
+    def _together(self, arrays: Sequence[np.ndarray]) -> list[Array]:
+        """Arrays of such shapes in one piece of memory: the system rounds each up to 2 MiB."""
+        ends = np.cumsum([-(-array.nbytes // _APART) * _APART for array in arrays])
+        memory = self.xp.empty(int(ends[-1]) if arrays else 0, np.uint8)
+        firsts = [0, *ends.tolist()]
+        return [
+            memory[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
+            for first, array in zip(firsts, arrays, strict=False)
+        ]
 
     def _now(self) -> Untyped:
         """An event behind all work so far on the current stream."""
@@ -343,39 +352,6 @@ class _Copies:
 
     def join(self, mark: Untyped) -> None:
         self._cuda.get_current_stream().wait_event(mark)
-
-
-class _Kernel:
-    """A function of a module; its limit of dynamic shared memory is raised when first needed."""
-
-    def __init__(self, function: Any, shared_limit: int) -> None:
-        self.function = function
-        self._limit = shared_limit
-        self._raised = False
-
-    def __call__(
-        self, grid: Sequence[int], block: Sequence[int], arguments: Sequence[Value], shared: int = 0
-    ) -> None:
-        self._raise_limit(shared)
-        self.function(tuple(grid), tuple(block), tuple(arguments), shared_mem=shared)
-
-    def ready(
-        self, grid: Sequence[int], block: Sequence[int], table: int, shared: int = 0
-    ) -> Callable[[int], object]:
-        from cupy.cuda import driver
-
-        self._raise_limit(shared)
-        launch, pointer = driver.launchKernel, self.function.ptr
-        sizes = (*[*grid, 1, 1][:3], *[*block, 1, 1][:3])
-        return lambda stream: launch(pointer, *sizes, shared, stream, table, 0)
-
-    def _raise_limit(self, shared: int) -> None:
-        if shared > _DEFAULT_SHARED and not self._raised:
-            from cupy.cuda import driver
-
-            static = driver.funcGetAttribute(_STATIC_SHARED, self.function.ptr)
-            driver.funcSetAttribute(self.function.ptr, _DYNAMIC_SHARED, self._limit - static)
-            self._raised = True
 
 
 _devices: dict[int, Device] = {}

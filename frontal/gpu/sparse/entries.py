@@ -14,12 +14,18 @@ from ...matrix import on_device, working_dtype
 from ...parts import equal
 from ...symbolic.symbolic import Symbolic
 from ...values import StoredOrder
-from ..runtime.array import Array
+from ..runtime.array import NULL, Array, Value
 from ..runtime.jit import SCALARS
 from . import health, launch
 from .pattern import Pattern
 
 _Gathered = tuple[Array | None, Array]
+_SHORT = 8  # entries of a column, in the mean, among which one is found as soon as it is read
+
+
+def columns_are_short(symbolic: Symbolic) -> bool:
+    """Whether transposed entries are found in no time."""
+    return int(symbolic.indptr[-1]) <= _SHORT * symbolic.n
 
 
 class Entries:
@@ -33,11 +39,14 @@ class Entries:
         The fronts.
     """
 
-    def __init__(self, symbolic: Symbolic, pattern: Pattern) -> None:
+    def __init__(self, symbolic: Symbolic, pattern: Pattern, searching: bool = True) -> None:
+        """Those of a pattern; `searching`, rows may be read as `mirrors` tells."""
         self.symbolic, self.pattern, self.device = symbolic, pattern, pattern.device
         self.n, self.nnz = symbolic.n, int(symbolic.indptr[-1])
         self.long = self.nnz > np.iinfo(np.int32).max
         self._by_rows: tuple[Array, Array, Array, int] | None = None
+        self._symmetric: bool | None = None
+        self._short = searching and columns_are_short(symbolic)
         self._orders: WeakKeyDictionary[StoredOrder, _Gathered] = WeakKeyDictionary()
         self._moved: ReferenceType[Array] | None = None
 
@@ -93,15 +102,27 @@ class Entries:
             A scalar type for which kernels are wanted anyway.
         """
         if self._by_rows is None:
-            mirror = self._mirror(dtype)
-            same = self.pointer, self.index
-            self._by_rows = self._sorted() if mirror is None else (*same, mirror, self.lanes)
+            if self.is_symmetric(dtype):
+                mirror = self.device.xp.empty(self.nnz, np.int64 if self.long else np.int32)
+                self._look_for_mirrored(dtype, mirror)
+                self._by_rows = self.pointer, self.index, mirror, self.lanes
+            else:
+                self._by_rows = self._sorted()
         return self._by_rows
 
-    def _mirror(self, dtype: np.dtype) -> Array | None:
-        """Where the transposed entry is, for each; None if the pattern is not symmetric."""
+    def is_symmetric(self, dtype: np.dtype) -> bool:
+        """Whether there is a transposed entry for each."""
+        if self._symmetric is None:
+            self._symmetric = self._look_for_mirrored(dtype, NULL)
+        return self._symmetric
+
+    def mirrors(self, dtype: np.dtype) -> bool:
+        """Whether rows are read by looking for transposed entries, since columns are short."""
+        return self._short and self.is_symmetric(dtype)
+
+    def _look_for_mirrored(self, dtype: np.dtype, mirror: Value) -> bool:
+        """Tell where the transposed entry is, for each, if somebody asks; whether there is."""
         device, xp, variant = self.device, self.device.xp, {"LONG": self.long}
-        mirror = xp.empty(self.nnz, np.int64 if self.long else np.int32)
         missing = xp.zeros(1, np.int32)
         kernel = device.kernel(
             "system.cu", "system_mirror", dtype, **health.constants(self.pattern, **variant)
@@ -109,7 +130,7 @@ class Entries:
         blocks = launch.system_blocks(self.n * self.lanes, device.limits)
         of = np.int32(self.n), np.int32(self.lanes), self.pointer, self.index
         kernel((blocks,), (launch.SYSTEM_THREADS,), (*of, mirror, missing))
-        return None if device.download(missing)[0] else mirror
+        return not device.download(missing)[0]
 
     def _sorted(self) -> tuple[Array, Array, Array, int]:
         """Rows of any pattern."""
@@ -174,10 +195,7 @@ class Entries:
         symmetric.
         """
         of = self.symbolic
-        if (
-            A.format == "csr"
-            and self.by_rows(working_dtype(A.data.dtype, "A"))[0] is not self.pointer
-        ):
+        if A.format == "csr" and not self.is_symmetric(working_dtype(A.data.dtype, "A")):
             return False
         return equal(A.indptr, of.indptr) and equal(A.indices, of.indices)
 
@@ -186,8 +204,9 @@ class Entries:
         pattern, or not sorted.
         """
         pointer, index = self.pointer, self.index
-        if A.format == "csr":
-            pointer, index = self.by_rows(working_dtype(A.data.dtype, "A"))[:2]
+        dtype = working_dtype(A.data.dtype, "A")
+        if A.format == "csr" and not self.is_symmetric(dtype):
+            pointer, index = self.by_rows(dtype)[:2]
         if A.shape != (self.n, self.n) or A.indices.size != self.nnz or A.data.size != self.nnz:
             return None
         same = self.device.xp.stack([(A.indptr == pointer).all(), (A.indices == index).all()])

@@ -9,11 +9,13 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
+from ...symbolic.diagonal import mirrored_share
 from ...symbolic.symbolic import Symbolic
 from ..runtime.device import Device
 from ..runtime.limits import Limits
 from . import launch, structs
 from .at_once import MOST
+from .entries import columns_are_short
 from .fitted import fitted
 from .fronts import Fronts, cut_sizes
 from .messages import LAUNCHES, lends, message_sizes
@@ -27,6 +29,12 @@ _REFINED = 2  # and another solution and its residual where pivots ask for it,
 _ROUNDED = 1 << 16  # bytes of the many arrays of a few numbers, where there is a limit
 _PROBES = 8  # or instead of residuals the vectors that condition numbers are estimated with,
 _WEIGHTS = 1  # unless messages have room for these: then weights alone
+
+
+def _searched(symbolic: Symbolic) -> bool:
+    """Whether transposed entries have no list; see `Entries.mirrors`."""
+    pattern = symbolic.indptr, symbolic.indices
+    return columns_are_short(symbolic) and mirrored_share(*pattern) == 1
 
 
 def index_bytes(tree: Fronts) -> int:
@@ -93,7 +101,7 @@ def footprint(
     of_matrix = nnz * values.itemsize
     index = index_bytes(tree) + 8 * (n + 1) + 4 * nnz + 4 * n + 16 * n * method.scaling
     index += 0 if np.array_equal(symbolic.perm, symbolic.row_perm) else 4 * n
-    index += 0 if method.one_triangle else 4 * nnz
+    index += 0 if method.one_triangle or _searched(symbolic) else 4 * nnz
     parts = {
         "factor": working - (contribution - _counters(tree)) + of_pivots + of_matrix,
         "contribution": contribution,

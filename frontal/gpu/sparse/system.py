@@ -24,6 +24,7 @@ from .substitute import Block, Solver
 _LARGEST_BLOCK = 1 << 24  # entries of right-hand sides that are solved together,
 _LEAST_WIDTH = 32  # or so many of them if they are long
 _FORMED = 4  # orders up to which the host forms the inverse, where others are estimated
+CONJUGATED, MIRRORED = 1, 2  # how rows are read, as in rows.cuh
 _KERNELS = "enter", "leave", "residual_1", "residual_4"
 
 
@@ -78,8 +79,8 @@ class Rows(NamedTuple):
     pointer, column : device arrays
     position : device array, or None
         Of entries among the values; None: they are in that order.
-    conjugate : int32
-        Whether values are conjugated.
+    flags : int32
+        `CONJUGATED` values, `MIRRORED` ones.
     values : device array
     """
 
@@ -88,14 +89,14 @@ class Rows(NamedTuple):
     pointer: Array
     column: Array
     position: Array | None
-    conjugate: np.int32
+    flags: np.int32
     values: Array
 
     @property
     def arguments(self) -> tuple[Value, ...]:
         """As kernels take them."""
         position = NULL if self.position is None else self.position
-        return self.pointer, self.column, position, self.conjugate, self.values
+        return self.pointer, self.column, position, self.flags, self.values
 
 
 def _columns(a: Array, part: slice) -> Array:
@@ -141,10 +142,13 @@ class DeviceSystem:
         """The rows of op(A) for the kernels that read it."""
         entries, n = self._entries, np.int32(self._entries.n)
         if trans == "N" and not resident.hermitian:
-            pointer, index, position, lanes = entries.by_rows(self._values.dtype)
-            return Rows(n, lanes, pointer, index, position, np.int32(0), self._values)
-        conjugate = np.int32(complex_ and trans != "T")
-        of = entries.pointer, entries.index, None, conjugate, self._values
+            if not entries.mirrors(self._values.dtype):
+                pointer, index, position, lanes = entries.by_rows(self._values.dtype)
+                return Rows(n, lanes, pointer, index, position, np.int32(0), self._values)
+            flags = MIRRORED
+        else:
+            flags = CONJUGATED if complex_ and trans != "T" else 0
+        of = entries.pointer, entries.index, None, np.int32(flags), self._values
         return Rows(n, entries.lanes, *of)
 
     def empty(self, n: int, k: int) -> Array:

@@ -240,7 +240,7 @@ class Trees:
             updates=int(plan.pointer[-1]) // count,
             ld=launch.trees_ld(n, team, tops),
             conjugate=into.conjugate,
-            conjugate_matrix=rows.conjugate,
+            conjugate_matrix=rows.flags,
             tops=tops,
         )
 

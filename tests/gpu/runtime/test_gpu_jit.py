@@ -9,7 +9,7 @@ import pytest
 from frontal.gpu.dense.lists import Batch as Listed
 from frontal.gpu.dense.operands import Batch, leading_dimension
 from frontal.gpu.runtime import jit
-from frontal.gpu.runtime.device import _Kernel
+from frontal.gpu.runtime.kernel import CudaKernel
 from frontal.gpu.runtime.limits import H200, Limits
 
 FILES = jit.files_of_entries()
@@ -177,5 +177,5 @@ def test_kernels_ask_for_shared_memory_beside_their_static(monkeypatch, shared):
     )
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace())
     monkeypatch.setitem(sys.modules, "cupy.cuda", SimpleNamespace(driver=driver))
-    _Kernel(Function(), 227 << 10)((1,), (32,), (), shared)
+    CudaKernel(Function(), 227 << 10)((1,), (32,), (), shared)
     assert most["dynamic"] + static <= 227 << 10

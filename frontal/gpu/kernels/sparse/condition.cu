@@ -13,7 +13,7 @@
 //
 // Tile map: a team of threads takes a row of op(A), and the columns one after the other.
 extern "C" __global__ void __launch_bounds__(threads) condition_weights(int n, int width, int lanes,
-    const long long *pointer, const int *index, const Position *position, int conjugate,
+    const long long *pointer, const int *index, const Position *position, int flags,
     const T *values, const V *x, const V *b, const double *scale, double excess, double *w) {
     Teams team(lanes);
     for (long long round = 0; round < team.rounds(n); ++round, team.row += team.step) {
@@ -25,8 +25,11 @@ extern "C" __global__ void __launch_bounds__(threads) condition_weights(int n, i
             V sum = zero<V>();
             double size = 0;
             for (long long p = begin + team.lane; p < end; p += lanes) {
-                V a = as<V>(values[position ? (long long)position[p] : p]);
-                if (conjugate) a = conj(a);
+                long long place = position ? (long long)position[p] : p;
+                if (flags & MIRRORED)
+                    place = mirrored_place(pointer, index, (int)team.row, begin, p);
+                V a = as<V>(values[place]);
+                if (flags & CONJUGATED) a = conj(a);
                 V other = column[index[p]];
                 sum = fma_(a, other, sum);
                 size += (double)modulus(a) * modulus(other);

@@ -49,9 +49,35 @@ template <class S> __device__ inline S sum_of_team(S a, int lanes) {
     return a;
 }
 
+// Where entry (r, c) of A is, by columns and by bisection; negative if nowhere.
+__device__ inline long long position_of_entry(
+    const long long *pointer, const int *index, int r, int c) {
+    long long low = pointer[c], high = pointer[c + 1];
+    while (low < high) {
+        long long middle = (low + high) / 2;
+        if (index[middle] < r) low = middle + 1;
+        else high = middle;
+    }
+    return low < pointer[c + 1] && index[low] == r ? low : -1;
+}
+
+// How values of op(A) are read: conjugated; and MIRRORED, those of the transposed entries, in a
+// symmetric pattern with short columns.
+constexpr int CONJUGATED = 1, MIRRORED = 2;
+
+// Where the transposed entry of entry p of column r is, whose entries begin with `first`: as far from
+// the end of its column as p is from the beginning of its own, where columns are alike.
+__device__ inline long long mirrored_place(
+    const long long *pointer, const int *index, int r, long long first, long long p) {
+    int c = index[p];
+    long long guess = pointer[c + 1] - 1 - (p - first);
+    if (guess >= pointer[c] && index[guess] == r) return guess;
+    return position_of_entry(pointer, index, r, c);
+}
+
 // The rows of op(A), one by one for a team of `lanes` threads, a power of two up to 32: row i has
-// the entries pointer[i]..pointer[i+1], their columns, and their positions among the values of A
-// (in that very order if `position` is null). All threads of a warp make the same number of steps.
+// the entries pointer[i]..pointer[i+1], their columns, and their positions among the values of A (in
+// that very order if `position` is null). All threads of a warp make the same number of steps.
 struct Teams {
     int lanes, lane;
     long long row, step;

@@ -76,10 +76,10 @@ extern "C" __global__ void __launch_bounds__(threads) system_leave(int n, const 
 // Tile map: a team of threads takes a row of op(A) and C columns from C·blockIdx.y on, so that A is
 // read once for them. The sums of a row have an order of their own, whatever the grid.
 // Static shared memory: 4C + 1 norms.
-template <int C>
+template <int C, bool MIRROR>
 __device__ __forceinline__ void residual(int n, int width, int lanes, const long long *pointer,
-    const int *index, const Position *position, int conjugate, const T *values, const V *x,
-    const V *b, V *r, Bits *norms) {
+    const int *index, const Position *position, int flags, const T *values, const V *x, const V *b,
+    V *r, Bits *norms) {
     int first = C * blockIdx.y, count = min_(C, width - first);
     decltype(bits(R())) best[4 * C + 1] = {};
     Teams team(lanes);
@@ -91,8 +91,11 @@ __device__ __forceinline__ void residual(int n, int width, int lanes, const long
 #pragma unroll
         for (int c = 0; c < C; ++c) sum[c] = zero<V>(), size[c] = 0;
         for (long long p = begin + team.lane; p < end; p += lanes) {
-            V a = as<V>(values[position ? (long long)position[p] : p]);
-            if (conjugate) a = conj(a);
+            long long place = p;
+            if (MIRROR) place = mirrored_place(pointer, index, (int)team.row, begin, p);
+            else if (position) place = position[p];
+            V a = as<V>(values[place]);
+            if (flags & CONJUGATED) a = conj(a);
             R magnitude = modulus(a);
             norm += magnitude;
             const V *entry = x + (long long)first * n + index[p];
@@ -130,14 +133,22 @@ __device__ __forceinline__ void residual(int n, int width, int lanes, const long
 }
 
 extern "C" __global__ void __launch_bounds__(threads, 2) system_residual_1(int n, int width,
-    int lanes, const long long *pointer, const int *index, const Position *position, int conjugate,
+    int lanes, const long long *pointer, const int *index, const Position *position, int flags,
     const T *values, const V *x, const V *b, V *r, Bits *norms) {
-    residual<1>(n, width, lanes, pointer, index, position, conjugate, values, x, b, r, norms);
+    if (flags & MIRRORED)
+        residual<1, true>(n, width, lanes, pointer, index, position, flags, values, x, b, r, norms);
+    else
+        residual<1, false>(
+            n, width, lanes, pointer, index, position, flags, values, x, b, r, norms);
 }
 extern "C" __global__ void __launch_bounds__(threads, 2) system_residual_4(int n, int width,
-    int lanes, const long long *pointer, const int *index, const Position *position, int conjugate,
+    int lanes, const long long *pointer, const int *index, const Position *position, int flags,
     const T *values, const V *x, const V *b, V *r, Bits *norms) {
-    residual<4>(n, width, lanes, pointer, index, position, conjugate, values, x, b, r, norms);
+    if (flags & MIRRORED)
+        residual<4, true>(n, width, lanes, pointer, index, position, flags, values, x, b, r, norms);
+    else
+        residual<4, false>(
+            n, width, lanes, pointer, index, position, flags, values, x, b, r, norms);
 }
 
 // Entry e is the sum of given[position[p]], p from pointer[e] to pointer[e+1], in this order. A
@@ -180,17 +191,6 @@ extern "C" __global__ void __launch_bounds__(threads) system_diagonal(
     }
 }
 
-// Where entry (r, c) of A is, by columns and by bisection; negative if nowhere.
-__device__ inline long long position_of_entry(
-    const long long *pointer, const int *index, int r, int c) {
-    long long low = pointer[c], high = pointer[c + 1];
-    while (low < high) {
-        long long middle = (low + high) / 2;
-        if (index[middle] < r) low = middle + 1;
-        else high = middle;
-    }
-    return low < pointer[c + 1] && index[low] == r ? low : -1;
-}
 __device__ inline T entry_of(
     const long long *pointer, const int *index, const T *values, int r, int c) {
     long long p = position_of_entry(pointer, index, r, c);
@@ -198,7 +198,7 @@ __device__ inline T entry_of(
 }
 
 // mirror[p] is where the entry is that is the transposed one of entry p; in missing[0], zero at
-// first, how many have none. Tile map: a team a column.
+// first, how many have none. A null `mirror` is not told. Tile map: a team a column.
 extern "C" __global__ void __launch_bounds__(threads) system_mirror(
     int n, int lanes, const long long *pointer, const int *index, Position *mirror, int *missing) {
     Teams team(lanes);
@@ -206,7 +206,7 @@ extern "C" __global__ void __launch_bounds__(threads) system_mirror(
         for (long long p = pointer[team.row] + team.lane; p < pointer[team.row + 1]; p += lanes) {
             long long other = position_of_entry(pointer, index, (int)team.row, index[p]);
             if (other < 0) atomicAdd(missing, 1);
-            mirror[p] = (Position)other;
+            if (mirror) mirror[p] = (Position)other;
         }
 }
 

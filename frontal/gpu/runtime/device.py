@@ -121,12 +121,16 @@ class Device:
 
     def _together(self, arrays: Sequence[np.ndarray]) -> list[Array]:
         """Arrays of such shapes in one piece of memory: the system rounds each up to 2 MiB."""
-        ends = np.cumsum([-(-array.nbytes // _APART) * _APART for array in arrays])
-        memory = self.xp.empty(int(ends[-1]) if arrays else 0, np.uint8)
-        firsts = [0, *ends.tolist()]
+        if len(arrays) == 1:
+            return [self.xp.empty(arrays[0].shape, arrays[0].dtype)]
+        firsts, end = [], 0
+        for array in arrays:
+            firsts.append(end)
+            end += -(-array.nbytes // _APART) * _APART
+        memory = self.xp.empty(end, np.uint8)
         return [
             memory[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
-            for first, array in zip(firsts, arrays, strict=False)
+            for first, array in zip(firsts, arrays, strict=True)
         ]
 
     def _now(self) -> Untyped:

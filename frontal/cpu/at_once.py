@@ -115,7 +115,7 @@ class AtOnce:
     def without_numbers(self) -> AtOnce:
         """It with what all factors of the plan share, for `other`; it solves nothing itself."""
         kept = tuple(one for k, one in enumerate(self._kept) if k not in _OWN)
-        return AtOnce(self.table.copy(), kept, self._shape[0], self._dtype, self._calls_blas)
+        return AtOnce(self.table, kept, self._shape[0], self._dtype, self._calls_blas)
 
     def other(self, table: np.ndarray, *own: object) -> AtOnce:
         """That of another factor of the same plan: its table, and what that alone names."""

@@ -131,12 +131,12 @@ def factorize(
         If a factor in single precision tells that one in double has to decide.
     """
     if isinstance(given, Canonical) and not mixed and limit_of(memory) is None:
-        of = analysis.symbolic, analysis.matching
-        again = None if previous is None else previous.again(*of)
+        matching = analysis.matching
+        again = None if previous is None else previous.again(analysis.symbolic, matching)
         if again is not None:  # where it is need not be asked
             found = again(given)
         else:
-            found = analysis.engine.at_once(given, analysis.matching, previous)
+            found = analysis.engine.at_once(given, matching, previous)
         if found is not None:
             solver = Solver(found, Verdict(before.singular))
             solver.examine(before)

@@ -24,7 +24,7 @@ from .blas import (
     potrf,
     trsm,
 )
-from .columns import clear, multiply, subtract
+from .columns import SMALL_PRODUCT, clear, is_small_product, multiply, subtract, subtract_product
 from .team import ASSEMBLE, PANEL, SOLVE, SOUND, UPDATE
 
 BLOCK = 256  # columns of a diagonal block factorized by one potrf
@@ -162,18 +162,17 @@ def factor_small(work, s, rank):
     """Whole front of few rows; returns 0, or the column that fails from 1."""
     a, panel, routines = work.panels, work.panel[s], work.routines
     k, m = shape(work, s)
-    ld, item = k + m, a.itemsize
-    begin = address(a) + panel * item
+    ld = k + m
     for first in range(0, k, _WINDOW):
         last = min(first + _WINDOW, k)
         for j in range(first, last):
             if not _eliminate_column(a, panel, ld, j, last):
                 return j + 1
-        left, out = begin + (last + first * ld) * item, begin + last * (ld + 1) * item
-        _subtract(routines, ld - last, k - last, last - first, left, ld, ONE, out, ld, item)
-    block = address(work.arena) + block_offset(work, s, rank) * item
+        left, out = panel + last + first * ld, panel + last * (ld + 1)
+        _subtract(routines, ld - last, k - last, last - first, a, left, ld, ONE, a, out, ld)
+    block = block_offset(work, s, rank)
     beta = ONE if work.plan.child_pointer[s + 1] > work.plan.child_pointer[s] else ZERO
-    _subtract(routines, m, m, k, begin + k * item, ld, beta, block, m, item)
+    _subtract(routines, m, m, k, a, panel + k, ld, beta, work.arena, block, m)
     return np.int64(0)
 
 
@@ -194,11 +193,27 @@ def _eliminate_column(a, panel, ld, j, last):
 
 
 @inner
-def _subtract(routines, rows, columns, k, a, lda, beta, c, ldc, item):
-    """Lower part of C = beta C - A B^H, rows by columns, where B are the first rows of A."""
+def _subtract(routines, rows, columns, k, a, left, lda, beta, c, out, ldc):
+    """Lower part of C = beta C - A B^H, rows by columns, where B are the first rows of A.
+
+    A begins at a[left], C at c[out].
+    """
+    if is_small_product(rows, columns, k):
+        if beta == ZERO:
+            clear(c, out, ldc * columns)
+        subtract_product(c, out, ldc, rows, columns, a, left, lda, left, 1, lda, k, True)
+        return
+    item = a.itemsize
     for j in range(0, columns, _STRIP):
-        left, width = a + j * item, min(_STRIP, columns - j)
+        begin, width = address(a) + (left + j) * item, min(_STRIP, columns - j)
         gemm(
-            routines, NO_TRANS, routines.adjoint, rows - j, width, k, MINUS, left, lda, left, lda,
-            beta, c + j * (ldc + 1) * item, ldc,
+            routines, NO_TRANS, routines.adjoint, rows - j, width, k, MINUS, begin, lda, begin, lda,
+            beta, address(c) + (out + j * (ldc + 1)) * item, ldc,
         )  # fmt: skip
+
+
+def calls_blas(k: np.ndarray, m: np.ndarray) -> np.ndarray:
+    """Whether fronts of so many pivot columns and update rows take more than loops."""
+    rest = np.maximum(k - _WINDOW, 0)
+    largest = np.maximum((rest + m) * rest * _WINDOW, m * m * k)
+    return (largest > SMALL_PRODUCT) | (k + m > SMALL)

@@ -11,6 +11,8 @@ import numpy as np
 from .._jit import inner
 from .pivots import size_of
 
+SMALL_PRODUCT = 256  # multiplications that take as long as a call of BLAS
+
 
 @inner
 def subtract(a, out, b, at, count, factor):
@@ -18,6 +20,27 @@ def subtract(a, out, b, at, count, factor):
     out, at = np.uint64(out), np.uint64(at)
     for i in range(np.uint64(count)):
         a[out + i] -= b[at + i] * factor
+
+
+@inner
+def is_small_product(rows, columns, k):
+    """Whether loops are done with a product before BLAS has begun."""
+    return rows * columns * k <= SMALL_PRODUCT
+
+
+@inner
+def subtract_product(c, out, ldc, rows, columns, a, left, lda, right, across, down, k, lower):
+    """C -= A B^H for a `is_small_product`, or the lower part of it.
+
+    C begins at c[out], A at a[left]; the entry of B^H in row p and column j is the conjugate of
+    a[right + p * down + j * across], or that itself unless `lower`.
+    """
+    for j in range(columns):
+        first = j if lower else np.int64(0)
+        for p in range(k):
+            factor = a[right + p * down + j * across]
+            factor = np.conj(factor) if lower else factor
+            subtract(c, out + first + j * ldc, a, left + first + p * lda, rows - first, factor)
 
 
 @inner

@@ -15,12 +15,13 @@ from .. import phases
 from .._jit import inlined, jit, view
 from ..matrix import Canonical
 from ..method import CHOLESKY, LDLH, LDLT, LU, Method
+from ..native import array_of
 from ..protocol import Health, HostFactor
 from ..symbolic.matching import Matching
 from ..symbolic.plan import Plan
 from ..symbolic.scaling import Scaling
 from ..symbolic.symbolic import Symbolic
-from . import ldl
+from . import cholesky, ldl, lu
 from .assembly import Delays, Work
 from .at_once import AtOnce, describe_other
 from .blas import Routines, routines
@@ -35,6 +36,7 @@ from .turns import TURN, enter_python, leave_python
 MOST = 4096  # columns; of more the little that is saved is no matter
 _ROOM, _TURN = ldl.ROOM, 2 * ldl.BLOCK
 _STATE = phases.STATE_SIZE
+_NUMBERS = 18  # place in the index of numbers, behind addresses and sizes of nine arrays
 _NO_TABLE = np.empty(0, np.int64)
 
 
@@ -76,6 +78,7 @@ class FactorAtOnce:
         self._pivots, self._coupling = n * method.pivots, n * method.indefinite
         self._none = np.empty(0), np.empty(0, np.int32), np.empty(0, dtype)
         plan, of = place.symbolic.plan, pattern_of(place.symbolic, matching, layout.panel)
+        self._calls_blas = _calls_blas(method, plan)
         narrow = (
             *(plan.start, plan.parent, plan.rows, plan.relative, plan.children, plan.row),
             *(plan.column, of.indices, layout.top),
@@ -86,13 +89,15 @@ class FactorAtOnce:
         )
         ends = [np.cumsum([0, *(a.size for a in arrays)]) for arrays in (narrow, wide)]
         begin = np.concatenate([of.row, of.column][: 2 * method.scaling] or [np.empty(0)])
-        self._of = (
+        calls = routines(dtype)
+        self._kept = (
             *(np.concatenate(narrow, dtype=np.int32), np.concatenate(wide, dtype=np.int64)),
-            *(*ends, begin, max(1, layout.shared + layout.own), matching is not None),
-            *(self._size, turned > 0),
-            *routines(dtype),
-            TURN,
+            *(*ends, begin, *calls[:3], TURN),
         )
+        places = [(a.ctypes.data, a.size) for a in self._kept]
+        blocks = max(1, layout.shared + layout.own)
+        numbers = blocks, self._size, calls.adjoint, matching is not None, turned > 0
+        self._index = np.array([*sum(places, ()), *numbers], np.int64)
 
     def __call__(self, matrix: Canonical, storage: np.ndarray | None) -> CpuFactor | None:
         """The factor of a matrix of the pattern; None if there is anything to be said of it.
@@ -117,16 +122,18 @@ class FactorAtOnce:
         table = _NO_TABLE
         if first is not None and (matrix.hermitian or self._method.panels == 2):
             table = first.table.copy()
-        with single_threaded_blas():
-            outcome, ratio, infinity, one = self._run(
-                *self._of, values, storage, pivots, coupling, scales, table
-            )
+        of = self._index, values, storage, pivots, coupling, scales, table
+        if self._calls_blas:
+            with single_threaded_blas():
+                outcome, ratio, infinity, one = self._run(*of)
+        else:
+            outcome, ratio, infinity, one = self._run(*of)
         if outcome != SOUND:
             return None
-        of = matrix.known(self._method, (infinity, one))
+        matrix = matrix.known(self._method, (infinity, one))
         scaling = Scaling(scales[:half], scales[half:]) if half else None
         host = HostFactor(storage[: self._size], pivots, 0, coupling)
-        factor = CpuFactor(of, host, scaling, self._place)
+        factor = CpuFactor(matrix, host, scaling, self._place)
         factor.storage, factor.known, factor.maker = storage, Health(ratio), self
         factor.table = table if table.size else None
         return factor
@@ -136,19 +143,33 @@ class FactorAtOnce:
         return symbolic is self._place.symbolic and matching is self.matching
 
 
+def _calls_blas(method: Method, plan: Plan) -> bool:
+    """Whether anything is more than loops."""
+    if method.indefinite:
+        return True
+    of = cholesky if method.one_triangle else lu
+    return bool(of.calls_blas(np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)).any())
+
+
 @view
 def _part(parts, ends, i):
     return parts[ends[i] : ends[i + 1]]
 
 
 @inlined
-def _factorize(method, turn, index, blas, numbers):
-    """Outcome, ratio of pivots and norms; see `factorize_one`."""
-    leave_python(turn)
-    narrow, wide, ends, far, begin, blocks, matched, size, turned = index
-    values, storage, pivots, coupling, scales, table = numbers
-    panels = storage[:size]
+def _factorize(method, index, values, storage, pivots, coupling, scales, table):
+    """Outcome, ratio of pivots and norms; see `factorize_one`, and `FactorAtOnce` for the index."""
     dtype, nobody = values.dtype, np.empty(0, np.int32)
+    turn = array_of(index, 8, np.int64)
+    leave_python(turn)
+    narrow, wide = array_of(index, 0, np.int32), array_of(index, 1, np.int64)
+    ends, far = array_of(index, 2, np.int64), array_of(index, 3, np.int64)
+    begin, calls = array_of(index, 4, np.float64), array_of(index, 5, np.int64)
+    scalars, reals = array_of(index, 6, dtype), array_of(index, 7, values.real.dtype)
+    numbers = index[_NUMBERS:]
+    blocks, size, adjoint = numbers[0], numbers[1], np.uint8(numbers[2])
+    matched, turned = numbers[3] != 0, numbers[4] != 0
+    blas, panels = Routines(calls, scalars, reals, adjoint), storage[:size]
     plan = Plan(
         _part(narrow, ends, 0), _part(narrow, ends, 1), _part(wide, far, 0),
         _part(narrow, ends, 2), _part(narrow, ends, 3), _part(wide, far, 1),
@@ -196,43 +217,23 @@ def _describe(table, panels, pivots, scales, values, by_rows, place, turned, tol
 
 
 @jit
-def _cholesky(
-    narrow, wide, ends, far, begin, blocks, matched, size, turned,
-    routines, scalars, reals, adjoint, turn, values, storage, pivots, coupling, scales, table,
-):  # fmt: skip
-    index = narrow, wide, ends, far, begin, blocks, matched, size, turned
-    numbers = values, storage, pivots, coupling, scales, table
-    return _factorize(CHOLESKY, turn, index, Routines(routines, scalars, reals, adjoint), numbers)
+def _cholesky(index, values, storage, pivots, coupling, scales, table):
+    return _factorize(CHOLESKY, index, values, storage, pivots, coupling, scales, table)
 
 
 @jit
-def _lu(
-    narrow, wide, ends, far, begin, blocks, matched, size, turned,
-    routines, scalars, reals, adjoint, turn, values, storage, pivots, coupling, scales, table,
-):  # fmt: skip
-    index = narrow, wide, ends, far, begin, blocks, matched, size, turned
-    numbers = values, storage, pivots, coupling, scales, table
-    return _factorize(LU, turn, index, Routines(routines, scalars, reals, adjoint), numbers)
+def _lu(index, values, storage, pivots, coupling, scales, table):
+    return _factorize(LU, index, values, storage, pivots, coupling, scales, table)
 
 
 @jit
-def _ldlt(
-    narrow, wide, ends, far, begin, blocks, matched, size, turned,
-    routines, scalars, reals, adjoint, turn, values, storage, pivots, coupling, scales, table,
-):  # fmt: skip
-    index = narrow, wide, ends, far, begin, blocks, matched, size, turned
-    numbers = values, storage, pivots, coupling, scales, table
-    return _factorize(LDLT, turn, index, Routines(routines, scalars, reals, adjoint), numbers)
+def _ldlt(index, values, storage, pivots, coupling, scales, table):
+    return _factorize(LDLT, index, values, storage, pivots, coupling, scales, table)
 
 
 @jit
-def _ldlh(
-    narrow, wide, ends, far, begin, blocks, matched, size, turned,
-    routines, scalars, reals, adjoint, turn, values, storage, pivots, coupling, scales, table,
-):  # fmt: skip
-    index = narrow, wide, ends, far, begin, blocks, matched, size, turned
-    numbers = values, storage, pivots, coupling, scales, table
-    return _factorize(LDLH, turn, index, Routines(routines, scalars, reals, adjoint), numbers)
+def _ldlh(index, values, storage, pivots, coupling, scales, table):
+    return _factorize(LDLH, index, values, storage, pivots, coupling, scales, table)
 
 
 _RUN: dict[Method, Callable[..., tuple[Any, float, float, float]]] = {

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import inner
+from . import lu_threshold
 from .assembly import assemble, block_offset, shape
 from .blas import (
     LEFT,
@@ -31,9 +32,8 @@ from .blas import (
     getrf,
     trsm,
 )
-from .columns import subtract, within
+from .columns import SMALL_PRODUCT, clear, is_small_product, subtract, subtract_product, within
 from .delays import interchanges_of
-from .lu_threshold import interchange
 from .pivots import LARGEST, null_bound, size_of
 from .team import ASSEMBLE, PANEL, SOLVE, SOUND, UPDATE, UPPER_PANEL
 
@@ -47,7 +47,7 @@ def run_tile(work, kind, s, step, tile, size, rank):
     if kind == ASSEMBLE:
         assemble(work, s, tile, size, rank)
         return SOUND
-    routines, plan, a = work.routines, work.plan, work.panels
+    routines, a = work.routines, work.panels
     k, m = shape(work, s)
     item, origin = a.itemsize, work.panel[s]
     panel = address(a) + origin * item
@@ -60,10 +60,7 @@ def run_tile(work, kind, s, step, tile, size, rank):
     elif kind == UPPER_PANEL:
         _solve_upper(work, s, tile, size)
     else:
-        block = address(work.arena) + block_offset(work, s, rank) * item
-        beta = ONE if plan.child_pointer[s + 1] > plan.child_pointer[s] else ZERO
-        done = np.int64(work.delays.eliminated[s])
-        _update_block(routines, panel, k, m, done, tile, size, item, beta, block)
+        _update_block(work, s, tile, size, rank)
     return SOUND
 
 
@@ -85,7 +82,7 @@ def factor_diagonal_block(work, s, step, info):
     for j in range(width):
         if not size_of(a[corner + j * (ld + 1)]) > null:
             return False
-    interchange(routines, begin, ld, step, k, width, width, local, item)
+    lu_threshold.interchange(routines, begin, ld, step, k, width, width, local, item)
     return True
 
 
@@ -162,15 +159,29 @@ def _solve_upper(work, s, tile, size):
 
 
 @inner
-def _update_block(routines, panel, k, m, done, tile, size, item, beta, block):
-    """Tile of the contribution block F22 - L21 U12, by the first `done` columns."""
-    tiles = (m + size - 1) // size
+def _update_block(work, s, tile, size, rank):
+    """Tile of the contribution block F22 - L21 U12, by the columns that were eliminated."""
+    plan, a, c = work.plan, work.panels, work.arena
+    k, m = shape(work, s)
+    done = np.int64(work.delays.eliminated[s])
+    empty = plan.child_pointer[s + 1] == plan.child_pointer[s]
+    tiles, ld, item = (m + size - 1) // size, k + m, a.itemsize
     i, j = (tile % tiles) * size, (tile // tiles) * size
-    ld = k + m
-    left = panel + (k + i) * item
-    right = panel + (k * ld + j) * item
-    out = block + (i + j * m) * item
+    left, right = work.panel[s] + k + i, work.panel[s] + k * ld + j
+    out = block_offset(work, s, rank) + i + j * m
     rows, columns = min(size, m - i), min(size, m - j)
+    if is_small_product(m, m, done):
+        if empty:
+            clear(c, out, m * m)
+        subtract_product(c, out, m, m, m, a, left, ld, right, 1, m, done, False)
+        return
+    of, to = address(a), address(c) + out * item
     gemm(
-        routines, NO_TRANS, TRANS, rows, columns, done, MINUS, left, ld, right, m, beta, out, m
+        work.routines, NO_TRANS, TRANS, rows, columns, done, MINUS, of + left * item, ld,
+        of + right * item, m, ZERO if empty else ONE, to, m,
     )  # fmt: skip
+
+
+def calls_blas(k: np.ndarray, m: np.ndarray) -> np.ndarray:
+    """Whether fronts of so many pivot columns and update rows take more than loops."""
+    return (m * m * k > SMALL_PRODUCT) | (k > lu_threshold.FEW) | (k + m > lu_threshold.SMALL)

@@ -18,7 +18,7 @@ from .pivots import LARGEST, null_bound, size_of
 
 BLOCK = 128  # columns between two updates
 SMALL = 128  # rows of a front whose columns are all looked at one by one,
-_FEW = 16  # with so many between two updates
+FEW = 16  # with so many between two updates
 
 
 @inner
@@ -120,8 +120,11 @@ def interchange(routines, begin, ld, step, k, width, good, pivots, item):
     `pivots` are those of the first `good` of these columns, and count from 1 and their first row;
     then from 0 and the first row of the front.
     """
-    laswp(routines, step, begin - step * ld * item, ld, good, pivots)
-    laswp(routines, k - step - width, begin + width * ld * item, ld, good, pivots)
+    after = k - step - width
+    if step > 0:
+        laswp(routines, step, begin - step * ld * item, ld, good, pivots)
+    if after > 0:
+        laswp(routines, after, begin + width * ld * item, ld, good, pivots)
     for j in range(good):
         pivots[j] += step - 1
 
@@ -149,7 +152,7 @@ def eliminate_by_threshold(work, s, firm):
     done, end, before = np.int64(0), k, np.int64(0)
     while True:
         while done < end:
-            width = min(_FEW if ld <= SMALL else BLOCK, end - done)
+            width = min(FEW if ld <= SMALL else BLOCK, end - done)
             good = _eliminate_block(work, s, done, width, pivots, firm)
             if firm and good < width:
                 return np.int64(0)

@@ -35,7 +35,7 @@ FAR = 2.0**-10  # entries below it make a scaling uneven,
 UNEVEN = 0.01  # if they are more than this share of all
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)  # frozen ones take as long to make as all of a small solve
 class Scaling:
     """Factors of the rows and of the columns, (n,) float64, in the numbering of A."""
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import frontal
+from frontal.cpu import factor_at_once
 from frontal.cpu.blas_limit import single_threaded_blas
 
 
@@ -49,10 +52,51 @@ def test_no_matrix_of_scipy_and_no_limit_of_blas_is_made(monkeypatch, above):
     assert solved == {"matrices": 0, "limits": 0}
     factor.refactorize(A.data)  # makes the map of mirrored places
     again = counts(monkeypatch, lambda: factor.refactorize(2 * A.data))
-    assert again == {"matrices": 0, "limits": 1}
+    assert again == {"matrices": 0, "limits": 0}
     whole = counts(monkeypatch, lambda: frontal.factorize(A, backend="cpu").solve(b))
-    assert whole == {"matrices": 0, "limits": 1}  # by an analysis that was kept
+    assert whole == {"matrices": 0, "limits": 0}  # by an analysis that was kept
     np.testing.assert_allclose(2 * A @ factor.solve(b), b, rtol=1e-12)
+
+
+noted_by_all = []  # compiled code has but their addresses
+
+
+def noting(routines, called):
+    """The same routines, which note that they were called."""
+
+    def noted(name, address, count):
+        kind = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * count)
+        original = kind(address)
+
+        def note(*arguments):
+            called.append(name)
+            original(*arguments)
+
+        return kind(note)
+
+    names = {"gemm": 13, "herk": 10, "trsm": 11, "potrf": 5, "gemv": 11, "trsv": 8, "getrf": 6}
+    counts = [*names.items(), ("laswp", 7)]
+    made = [noted(n, int(a), c) for a, (n, c) in zip(routines.table[:8], counts, strict=True)]
+    noted_by_all.extend(made)
+    table = [ctypes.cast(function, ctypes.c_void_p).value for function in made]
+    return routines._replace(table=np.array([*table, routines.table[8]], np.int64))
+
+
+@pytest.mark.parametrize("above", [-1.0, -0.5], ids=["cholesky", "lu"])
+def test_blas_is_called_only_where_it_has_a_limit(monkeypatch, above):
+    """Fronts of all sizes around those whose products are loops."""
+    called, limited = [], []
+    original = factor_at_once.routines
+    monkeypatch.setattr(factor_at_once, "routines", lambda dtype: noting(original(dtype), called))
+    for n in (*range(1, 30), 60, 200):
+        for width in (1, 2, 3, 5):
+            far, near = (sp.eye_array(n, k=-min(w, n - 1)) for w in (width, 1))
+            A = sp.csc_array(4.0 * sp.eye_array(n) - far + above * far.T - 0.1 * (near + near.T))
+            called.clear()
+            made = counts(monkeypatch, lambda A=A: frontal.factorize(A, backend="cpu"))
+            assert not called or made["limits"], (n, width, called)
+            limited.append(made["limits"])
+    assert 0 < sum(limited) < len(limited)
 
 
 @pytest.mark.parametrize("trans", "NTH")

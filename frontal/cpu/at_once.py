@@ -7,11 +7,12 @@ it: whatever is unusual is left to those who look closer.
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from .._jit import allocating, brief, inlined, jit
+from .._jit import allocating, brief, inlined, jit, view
 from ..matrix import Canonical
 from ..native import array_of, write_addresses
 from ..symbolic.matching import Matching
@@ -32,7 +33,7 @@ TURNS = 3  # of an estimate: at most 5 blocks of products are formed
 # of op(A), of the matrix, and of the turn of threads. Behind addresses and sizes of all come flags,
 # and the bits of the norm and of the precision.
 PANELS, SIDES, MATRIX, TURN_OF_ALL, FLAGS, NUMBERS = 4, 11, 15, 19, 40, 51
-_OWN = frozenset((4, 5, 6, 7, 19, 21, 26))  # what a factor has alone, of what `describe` is told
+_OWN = {"panels", "pivots", "diagonal", "coupling", "left", "right", "data"}  # by each factor
 
 
 class Found(NamedTuple):
@@ -79,6 +80,22 @@ class Factors(NamedTuple):
     most: int
 
 
+class Flags(NamedTuple):
+    """What a table has behind addresses and sizes, in this order, of what `describe` is told."""
+
+    adjoint: np.uint8
+    one_triangle: bool
+    unit: bool
+    indefinite: bool
+    conjugate: bool
+    transposed: bool
+    conjugated: bool
+    widest: int
+    most: int
+    flipped: bool
+    badly_scaled: bool
+
+
 class AtOnce:
     """x for op(A) x = b with a vector b, by the same arithmetic as `HostSystem.solved`.
 
@@ -114,7 +131,7 @@ class AtOnce:
 
     def without_numbers(self) -> AtOnce:
         """It with what all factors of the plan share, for `other`; it solves nothing itself."""
-        kept = tuple(one for k, one in enumerate(self._kept) if k not in _OWN)
+        kept = tuple(a for name, a in zip(_TOLD, self._kept, strict=True) if name not in _OWN)
         return AtOnce(self.table, kept, self._shape[0], self._dtype, self._calls_blas)
 
     def other(self, table: np.ndarray, *own: object) -> AtOnce:
@@ -184,18 +201,19 @@ def describe(
         into, left, out, right, indptr, indices, data, limits, turn,
     )  # fmt: skip
     write_addresses(arrays, table)
-    flags = (
+    flags = (  # as `Flags`
         np.int64(adjoint), np.int64(one_triangle), np.int64(unit), np.int64(indefinite),
         np.int64(conjugate), np.int64(transposed), np.int64(conjugated), np.int64(widest),
         np.int64(most), np.int64(flipped), np.int64(badly_scaled),
     )  # fmt: skip
-    for k in range(11):
+    for k in range(NUMBERS - FLAGS):
         table[FLAGS + k] = flags[k]
     numbers = table.view(np.float64)
     numbers[NUMBERS], numbers[NUMBERS + 1] = norm, eps
 
 
-_describe: Callable[..., None] = describe
+_describe: Any = describe
+_TOLD = [*signature(_describe.py_func).parameters][1:]
 
 
 @inlined
@@ -212,20 +230,29 @@ def describe_other(table, panels, pivots, left, right, data, norm):
     table.view(np.float64)[NUMBERS] = norm
 
 
+@view
+def _flags(table):
+    of = table[FLAGS:NUMBERS]
+    return Flags(
+        np.uint8(of[0]), of[1] != 0, of[2] != 0, of[3] != 0, of[4] != 0, of[5] != 0, of[6] != 0,
+        of[7], of[8], of[9] != 0, of[10] != 0,
+    )  # fmt: skip
+
+
 @inlined
 def _factors(table, flags, x):
     """What stands first in the table, but for the sides, which are those of op(A)."""
-    turned = 2 * (flags[5] != 0)  # the side of the rows of A comes first
+    turned = 2 * flags.transposed  # the side of the rows of A comes first
     first, second = SIDES + turned, SIDES + 2 - turned
     return Factors(
         array_of(table, 0, np.int32), array_of(table, 1, np.int64), array_of(table, 2, np.int32),
         array_of(table, 3, np.int64), array_of(table, 4, x.dtype), array_of(table, 5, np.int32),
         array_of(table, 6, x.dtype), array_of(table, 7, x.dtype), array_of(table, 8, np.int64),
         array_of(table, 9, x.dtype), array_of(table, 10, x.real.dtype),
-        np.uint8(flags[0]), flags[1] != 0, flags[2] != 0, flags[3] != 0, flags[4] != 0,
+        flags.adjoint, flags.one_triangle, flags.unit, flags.indefinite, flags.conjugate,
         array_of(table, first, np.int32), array_of(table, first + 1, np.float64),
         array_of(table, second, np.int32), array_of(table, second + 1, np.float64),
-        flags[7], flags[8],
+        flags.widest, flags.most,
     )  # fmt: skip
 
 
@@ -238,20 +265,19 @@ def solve_at_once(table, wide, b, x, estimated):
     """
     turn = array_of(table, TURN_OF_ALL, np.int64)
     leave_python(turn)
-    flags = table[FLAGS:]
-    of = _factors(table, flags, x)
-    transposed, conjugated = flags[5] != 0, flags[6] != 0
+    flags = _flags(table)
+    of, transposed = _factors(table, flags, x), flags.transposed
     indptr, indices = array_of(table, MATRIX, np.int64), array_of(table, MATRIX + 1, np.int32)
     data, limits = array_of(table, MATRIX + 2, x.dtype), array_of(table, MATRIX + 3, np.float64)
     numbers = table.view(np.float64)[NUMBERS:]
-    flipped, badly_scaled, norm, eps = flags[9] != 0, flags[10] != 0, numbers[0], numbers[1]
+    flipped, norm, eps = flags.flipped, numbers[0], numbers[1]
     n = b.size
     B, X = b.reshape((1, n)), x.reshape((1, n))
     by = borrow(of)
-    _substitute(by, transposed, conjugated, B, X)
+    _substitute(by, transposed, flags.conjugated, B, X)
     R, sizes = np.empty((1, n), x.dtype), np.empty((4, 1), x.real.dtype)
     worst, amplification, fine = measure(
-        indptr, indices, data, flipped, badly_scaled, norm, limits, X, B, R, sizes
+        indptr, indices, data, flipped, flags.badly_scaled, norm, limits, X, B, R, sizes
     )
     condition = -1.0
     if fine and estimated and 0 < sizes[1, 0] < np.inf:

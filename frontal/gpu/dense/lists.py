@@ -22,7 +22,8 @@ from ..runtime.device import Device
 from . import operands
 from .operands import Matrices, table_of
 
-_SHAPE, _STRIDES, _DTYPE = map(attrgetter, ("shape", "strides", "dtype"))
+_About = tuple[np.dtype, tuple[int, ...], tuple[int, ...]]  # of an array; strides are in bytes
+_ABOUT = attrgetter("dtype", "shape", "strides")
 
 
 class Form:
@@ -317,36 +318,34 @@ def _not_arrays(name: str, found: object) -> str:
 
 
 def _looked_at(name: str, arrays: list[Array], device: Device) -> tuple[Form, np.ndarray]:
-    """Sizes and strides of arrays, and their addresses: one pass over them, for each question."""
+    """Sizes and strides of arrays, and their addresses: one pass over them for either."""
     if set(map(type, arrays)) - {device.xp.ndarray}:
         for i, a in enumerate(arrays):
             if not isinstance(a, device.xp.ndarray):
                 raise TypeError(f"{name}[{i}] is a {type(a).__name__}. Try: cupy.asarray(...)")
-    types = set(map(_DTYPE, arrays)) or {np.dtype(np.float64)}
-    if len(types) > 1:
-        found = ", ".join(sorted(map(str, types)))
-        raise TypeError(f"{name}: the matrices of one call must have one dtype, not {found}")
     try:
-        form = _form(types.pop(), tuple(map(_SHAPE, arrays)), tuple(map(_STRIDES, arrays)))
-    except ValueError as error:
-        raise ValueError(f"{name} {error}") from None
+        form = _form(tuple(map(_ABOUT, arrays)))
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}{error}") from None
     return form, np.array(device.pointers(arrays), np.uint64)
 
 
 @lru_cache(maxsize=8)
-def _form(
-    dtype: np.dtype, shapes: tuple[tuple[int, ...], ...], strides: tuple[tuple[int, ...], ...]
-) -> Form:
-    """The form of arrays of these shapes and strides in bytes."""
-    dimensions = set(map(len, shapes)) or {2}
+def _form(about: tuple[_About, ...]) -> Form:
+    """The form of arrays; errors begin behind a name."""
+    types, shapes, strides = zip(*about, strict=True) if about else ((np.dtype(float),), (), ())
+    if len(set(types)) > 1:
+        found = ", ".join(sorted(map(str, set(types))))
+        raise TypeError(f": the matrices of one call must have one dtype, not {found}")
+    dtype, dimensions = types[0], set(map(len, shapes)) or {2}
     if len(dimensions) > 1 or not dimensions <= {1, 2}:
         found = ", ".join(f"{d}-D" for d in sorted(dimensions))
-        raise ValueError(f"must be a list of matrices or one of vectors, not {found}")
+        raise ValueError(f" must be a list of matrices or one of vectors, not {found}")
     each = dimensions.pop()
     sizes, steps = (np.array(x, np.int64).reshape(-1, each) for x in (shapes, strides))
     steps, rest = np.divmod(steps, dtype.itemsize)
     if rest.any():
-        raise ValueError("must have strides of whole elements")
+        raise ValueError(" must have strides of whole elements")
     if each == 1:
         sizes = np.stack([sizes[:, 0], np.ones(len(sizes), np.int64)], axis=1)
         steps = np.stack([steps[:, 0], np.maximum(sizes[:, 0], 1)], axis=1)

@@ -84,14 +84,14 @@ def noting(routines, called):
 
 @pytest.mark.parametrize("above", [-1.0, -0.5], ids=["cholesky", "lu"])
 def test_blas_is_called_only_where_it_has_a_limit(monkeypatch, above):
-    """Fronts of all sizes around those whose products are loops."""
+    """Bands, full ones among them: fronts of sizes around those whose products are loops."""
     called, limited = [], []
     original = factor_at_once.routines
     monkeypatch.setattr(factor_at_once, "routines", lambda dtype: noting(original(dtype), called))
     for n in (*range(1, 30), 60, 200):
-        for width in (1, 2, 3, 5):
-            far, near = (sp.eye_array(n, k=-min(w, n - 1)) for w in (width, 1))
-            A = sp.csc_array(4.0 * sp.eye_array(n) - far + above * far.T - 0.1 * (near + near.T))
+        for width in (1, 2, 3, 5, n):
+            below = (np.tri(n, k=-1) - np.tri(n, k=-1 - width)) / width
+            A = sp.csc_array(4 * np.eye(n) - below + above * below.T)
             called.clear()
             made = counts(monkeypatch, lambda A=A: frontal.factorize(A, backend="cpu"))
             assert not called or made["limits"], (n, width, called)

@@ -119,7 +119,8 @@ class _Kernels:
 
     def __init__(self, entries: Entries, values: Array, out: Array) -> None:
         self._entries, self._dtype = entries, values.dtype
-        self._constants = {"NARROW": 1} if out.dtype != values.dtype else {}
+        named = {"NARROW": out.dtype != values.dtype, "LONG": entries.long}
+        self._constants = {name: 1 for name, value in named.items() if value}
 
     def launch(self, name: str, *arguments: Value) -> Launch:
         """One that reads the entries, column by column."""

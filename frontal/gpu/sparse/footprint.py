@@ -15,7 +15,7 @@ from ..runtime.device import Device
 from ..runtime.limits import Limits
 from . import launch, structs
 from .at_once import MOST
-from .entries import columns_are_short
+from .entries import columns_are_short, position_type
 from .fitted import fitted
 from .fronts import Fronts, cut_sizes
 from .messages import LAUNCHES, lends, message_sizes
@@ -99,7 +99,8 @@ def footprint(
     contribution = spare + plan.workspace * plan.blocks * item + _counters(tree)
     of_pivots = (8 * n + 4 * n) * method.pivots + 2 * n * item * method.indefinite
     of_matrix = nnz * values.itemsize
-    index = index_bytes(tree) + 8 * (n + 1) + 4 * nnz + 4 * n + 16 * n * method.scaling
+    wide = np.dtype(position_type(nnz)).itemsize
+    index = index_bytes(tree) + wide * (n + 1) + 4 * nnz + 4 * n + 16 * n * method.scaling
     index += 0 if np.array_equal(symbolic.perm, symbolic.row_perm) else 4 * n
     index += 0 if method.one_triangle or _searched(symbolic) else 4 * nnz
     parts = {

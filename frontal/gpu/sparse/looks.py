@@ -78,10 +78,12 @@ class Looks:
             By columns.
         """
         n, position = int(rows.number) // self._count, rows.position
-        index = rows.pointer, NULL if position is None else position
+        index, long = (
+            (rows.pointer, NULL if position is None else position),
+            rows.pointer.itemsize > 4,
+        )
         found = self._pattern.device.xp.empty(self._count, np.float64)
         of = n, np.int64(values.shape[1]), *index, values, found
-        long = position is not None and position.itemsize > 4
         return found, self._launch("look_at_rows", values.dtype, *of, LONG=long)
 
     def _launch(

@@ -230,7 +230,7 @@ TREES = Struct(
         "out": "const int *",
         "scale_into": "const double *",
         "scale_out": "const double *",
-        "pointer": "const long long *",
+        "pointer": "const int *",
         "column": "const int *",
         "position": "const int *",
         "entries": "long long",

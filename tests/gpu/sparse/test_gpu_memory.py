@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import frontal
 from frontal import machine, problems
 from frontal.gpu.runtime.limits import H200
-from frontal.gpu.sparse import fronts, messages
+from frontal.gpu.sparse import entries, fronts, messages
 from frontal.gpu.sparse.entries import Entries
 from frontal.gpu.sparse.fitted import fitted, worth_having
 from frontal.gpu.sparse.footprint import index_bytes
@@ -94,15 +94,37 @@ def test_rows_of_a_pattern(device, symmetric):
     if not symmetric:
         a = sp.csc_array(a + sp.diags_array(np.ones(81 - 13), offsets=13))
     symbolic = frontal.analyze(a, kind="general").symbolic
-    entries = Entries(symbolic, Pattern(device, symbolic.plan, symbolic.method))
-    *found, _ = entries.by_rows(np.dtype("f8"))
+    there = Entries(symbolic, Pattern(device, symbolic.plan, symbolic.method))
+    *found, _ = there.by_rows(np.dtype("f8"))
     pointer, index, position = (device.download(x) for x in found)
     number = np.arange(symbolic.indices.size)
     wanted = sp.csc_array((number, symbolic.indices, symbolic.indptr), shape=a.shape).tocsr()
     np.testing.assert_array_equal(pointer, wanted.indptr)
     np.testing.assert_array_equal(index, wanted.indices)
     np.testing.assert_array_equal(position, wanted.data)
-    assert (found[1] is entries.index) == symmetric
+    assert (found[1] is there.index) == symmetric
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_places_of_entries_are_as_wide_as_they_must_be(device, symmetric, monkeypatch):
+    """Those of a matrix of more than 2^31 entries take 64 bits, and change nothing else."""
+    a, b = matrix("general", "f8"), np.random.default_rng(2).standard_normal((81, 3))
+    if not symmetric:
+        a = sp.csc_array(a + sp.diags_array(np.ones(81 - 13), offsets=13))
+    found = []
+    for narrow, kind in ((1 << 20, np.int32), (0, np.int64)):
+        monkeypatch.setattr(entries, "_NARROW", narrow)
+        factor = frontal.factorize(a, kind="general", backend="gpu")
+        twice = sp.coo_array((np.repeat(a.data, 2) / 2, np.repeat(a.tocoo().coords, 2, axis=1)))
+        factor.refactorize(put(device, a.data))
+        x, many = factor.solve(b[:, 0], trans="T"), factor.solve(b)
+        factor.refactorize(twice)
+        of = numeric(factor)
+        *rows, _ = of.entries.by_rows(a.dtype)
+        assert {x.dtype for x in (of.entries.pointer, rows[0], rows[2])} == {np.dtype(kind)}
+        found.append((x, many, factor.solve(b), factor.growth))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_values_on_a_device_are_known_to_be_symmetric(device):

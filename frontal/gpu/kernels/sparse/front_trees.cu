@@ -308,7 +308,7 @@ __device__ inline void measure(
         T sum = zero<T>(), given = b[i];
         R most = 0;
 #pragma unroll 2
-        for (int p = (int)a.of.pointer[i]; p < (int)a.of.pointer[i + 1]; ++p) {
+        for (int p = a.of.pointer[i]; p < a.of.pointer[i + 1]; ++p) {
             T v = values[a.of.position ? a.of.position[p] : p], other = x[a.of.column[p]];
             if (a.of.conjugate_matrix) v = conj(v);
             sum = fma_(v, other, sum);

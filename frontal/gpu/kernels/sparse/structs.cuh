@@ -233,7 +233,7 @@ struct Trees {
     const double *scale_into;
     const double *scale_out;
     // Rows of op(A): pointers, columns in the order of elimination, and positions.
-    const long long *pointer;
+    const int *pointer;
     const int *column;
     const int *position;
     // Values of a system.

@@ -61,6 +61,12 @@ class Entries:
         self._orders: WeakKeyDictionary[StoredOrder, _Gathered] = WeakKeyDictionary()
         self._moved: ReferenceType[Array] | None = None
 
+    @property
+    def expected(self) -> int:
+        """Bytes that `expect` takes."""
+        of, size = self.symbolic, np.dtype(self.type).itemsize * (self.n + 1)
+        return 0 if "_later" in vars(self) else size + of.indices.nbytes + of.perm.nbytes
+
     def expect(self) -> None:
         """Take memory for columns: they are copied there beside what is enqueued from now on."""
         _ = self._later
@@ -68,7 +74,8 @@ class Entries:
     @cached_property
     def _later(self) -> Callable[[], list[Array]]:
         of = self.symbolic
-        return self.device.later([of.indptr.astype(self.type, copy=False), of.indices, of.perm])
+        pointer = of.indptr.astype(self.type, copy=False)
+        return self.device.later([pointer, of.indices, of.perm], self.pattern.piece)
 
     @cached_property
     def _columns(self) -> list[Array]:

@@ -78,12 +78,10 @@ class Looks:
             By columns.
         """
         n, position = int(rows.number) // self._count, rows.position
-        index, long = (
-            (rows.pointer, NULL if position is None else position),
-            rows.pointer.itemsize > 4,
-        )
+        index = rows.pointer, NULL if position is None else position
         found = self._pattern.device.xp.empty(self._count, np.float64)
         of = n, np.int64(values.shape[1]), *index, values, found
+        long = rows.pointer.itemsize > 4
         return found, self._launch("look_at_rows", values.dtype, *of, LONG=long)
 
     def _launch(

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...errors import FactorMemoryError
 from ..runtime.array import Array
+from ..runtime.piece import Kind
 from . import launch, structs
 from .fitted import worth_having
 from .fronts import Fronts
@@ -149,15 +150,16 @@ def allocate(pattern: Pattern, dtype: np.dtype, apart: int = 0) -> Storage:
     available = device.free_memory()
     if needed > available:
         raise FactorMemoryError(needed, available)
-    xp, n, method = device.xp, int(pattern.plan.start[-1]), pattern.method
-    memory = xp.empty(max(panels + apart + more(pattern, dtype, apart), 1), dtype)
-    return Storage(
-        memory[: max(panels, 1)],
-        xp.empty(n, np.int32) if method.pivots else None,
-        Blocks(xp.empty(n, dtype), xp.empty(n, dtype)) if method.indefinite else None,
-        xp.zeros(n, np.float32) if method.pivots else None,
-        Spare.of(memory, pattern, apart),
-    )
+    n, method = (int(pattern.plan.start[-1]),), pattern.method
+    kinds: list[Kind] = [((max(panels + apart + more(pattern, dtype, apart), 1),), dtype)]
+    kinds += [(n, np.dtype(np.int32)), (n, np.dtype(np.float32))] * method.pivots
+    memory, *others = device.empties(kinds + [(n, dtype)] * (2 * method.indefinite))
+    pivots, largest = others[:2] if method.pivots else (None, None)
+    if largest is not None:
+        device.clear(largest)
+    blocks = Blocks(*others[2:]) if method.indefinite else None
+    spare = Spare.of(memory, pattern, apart)
+    return Storage(memory[: max(panels, 1)], pivots, blocks, largest, spare)
 
 
 class Outcome(NamedTuple):

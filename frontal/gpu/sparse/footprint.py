@@ -78,7 +78,7 @@ def footprint(
     spare = (places.entries - places.panels + apart + more(tree, dtype, apart)) * item
     plan = launch.front_tiles(dtype, method, tree.device.limits)
     contribution = spare + plan.workspace * plan.blocks * item + _counters(tree)
-    of_pivots = (8 * n + 4 * n) * method.pivots + 2 * n * item * method.indefinite
+    of_pivots = (4 + 4 + 1) * n * method.pivots + 2 * n * item * method.indefinite
     of_matrix = nnz * values.itemsize
     wide = np.dtype(position_type(nnz)).itemsize
     index = index_bytes(tree) + wide * (n + 1) + 4 * nnz + 4 * n + 16 * n * method.scaling

@@ -22,7 +22,7 @@ from .lists import index_bytes
 from .messages import LAUNCHES, lends, message_sizes
 from .probing import WIDTH
 from .solve_tasks import counted_rows
-from .storage import more, required
+from .storage import counter_sizes, more, required
 
 _VECTORS = 3  # beside messages: right-hand sides, solutions, and residuals,
 _REFINED = 2  # and another solution and its residual where pivots ask for it,
@@ -35,11 +35,6 @@ def _searched(symbolic: Symbolic) -> bool:
     """Whether transposed entries have no list; see `Entries.mirrors`."""
     pattern = symbolic.indptr, symbolic.indices
     return columns_are_short(symbolic) and mirrored_share(*pattern) == 1
-
-
-def _counters(tree: Fronts) -> int:
-    fronts, rows = tree.k.size, int(tree.tile_row[-1])
-    return 4 * (2 + 12 + 1 + tree.schedule.epochs + 1 + fronts + 2 * rows)
 
 
 class _Planned(NamedTuple):
@@ -77,7 +72,8 @@ def footprint(
     working = required(tree, dtype, apart)
     spare = (places.entries - places.panels + apart + more(tree, dtype, apart)) * item
     plan = launch.front_tiles(dtype, method, tree.device.limits)
-    contribution = spare + plan.workspace * plan.blocks * item + _counters(tree)
+    counters = 4 * sum(counter_sizes(tree))
+    contribution = spare + plan.workspace * plan.blocks * item + counters
     of_pivots = (4 + 4 + 1) * n * method.pivots + 2 * n * item * method.indefinite
     of_matrix = nnz * values.itemsize
     wide = np.dtype(position_type(nnz)).itemsize
@@ -85,7 +81,7 @@ def footprint(
     index += 0 if np.array_equal(symbolic.perm, symbolic.row_perm) else 4 * n
     index += 0 if method.one_triangle or _searched(symbolic) else 4 * nnz
     parts = {
-        "factor": working - (contribution - _counters(tree)) + of_pivots + of_matrix,
+        "factor": working - (contribution - counters) + of_pivots + of_matrix,
         "contribution": contribution,
         "index": index,
         "solve": _solve_bytes(tree, dtype, values, nnz, rhs, spare),

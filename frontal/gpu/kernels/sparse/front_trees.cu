@@ -45,6 +45,7 @@ struct System {
     __device__ const int *rows_up(const SolveTask &t) const {
         return (TEAM > 1 ? of.up : of.rows) + (t.pointer - (long long)number * of.updates);
     }
+    __device__ int place(const SolveTask &t, int row) const { return s.place[t.start + row]; }
 };
 
 // A task of a system's fronts, in shared memory, while the next one is on its way.
@@ -76,7 +77,7 @@ struct Tasks {
 __device__ inline void fetch_up(const System &a, const SolveTask &t) {
     T *from = a.pivots(t);
     for (int r = threadIdx.x % 32; r < t.k; r += 32) {
-        int row = moves_first ? moved_row(a.s, t, r) : r;
+        int row = moves_first ? a.place(t, r) : r;
 #pragma unroll
         for (int j = 0; j < W; ++j) a.mine[j * SMALL_LD + r] = from[j * a.of.ld + row];
     }
@@ -177,7 +178,7 @@ __device__ inline void solve_down(const System &a, const SolveTask &t) {
             multiply_columns<false, SMALL_LD>(sum, e, a.mine, t.k);
             each_column(sum, [&](int i, int j, T total) {
                 if (c + i >= t.k) return;
-                int to = moves_last ? moved_row(a.s, t, c + i) : c + i;
+                int to = moves_last ? a.place(t, c + i) : c + i;
                 a.pivots(t)[j * a.of.ld + to] = total;
             });
         }

@@ -45,7 +45,7 @@ struct System {
     __device__ const int *rows_up(const SolveTask &t) const {
         return (TEAM > 1 ? of.up : of.rows) + (t.pointer - (long long)number * of.updates);
     }
-    __device__ int place(const SolveTask &t, int row) const { return s.place[t.start + row]; }
+    __device__ int place(const SolveTask &t, int row) const { return moved_row(s, t, row); }
 };
 
 // A task of a system's fronts, in shared memory, while the next one is on its way.

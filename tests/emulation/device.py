@@ -24,6 +24,7 @@ import numpy as np
 
 from frontal.gpu.runtime import jit
 from frontal.gpu.runtime.limits import H200, Limits
+from frontal.gpu.runtime.piece import Kind, Piece, kinds_of
 from frontal.parts import Ahead
 
 HEADERS = Path(__file__).parent
@@ -103,13 +104,24 @@ class EmulatedDevice:
         """Copy a host array."""
         return self.uploads([array])[0]
 
-    def uploads(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def uploads(self, arrays: Sequence[np.ndarray], piece: Piece | None = None) -> list[np.ndarray]:
         """Copy host arrays."""
-        return self.later(arrays)()
+        return self.later(arrays, piece)()
 
-    def later(self, arrays: Sequence[np.ndarray]) -> Callable[[], list[np.ndarray]]:
+    def later(
+        self, arrays: Sequence[np.ndarray], piece: Piece | None = None
+    ) -> Callable[[], list[np.ndarray]]:
         """Copy host arrays when that is asked for."""
-        return lambda: [self.device_array(array) for array in arrays]
+        there: Any = piece and piece.arrays(kinds_of(arrays))
+        if not there:
+            return lambda: [self.device_array(array) for array in arrays]
+        for array, copy in zip(arrays, there, strict=True):
+            copy[...] = array
+        return lambda: there
+
+    def empties(self, kinds: Sequence[Kind]) -> list[np.ndarray]:
+        """Take memory for some arrays, each for itself: a sanitizer sees where one ends."""
+        return [self.xp.empty(*kind) for kind in kinds]
 
     def call(self, function: Any, addresses: Sequence[int]) -> None:
         """Call a function of some addresses."""

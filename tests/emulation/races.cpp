@@ -29,7 +29,7 @@ namespace emulation {
 namespace races {
 
 constexpr int most = 8, most_warps = 32;
-constexpr int granule = 4;  // bytes that are told apart
+constexpr int granule = 1;  // bytes that are told apart: blocks may write one each
 constexpr size_t page_bytes = size_t(1) << 16;
 
 // What is known of each resident block, or the ones that were in its place before: all before

@@ -21,6 +21,7 @@ from .array import Array, Fence, Kernel, Lane, Memory, Staged
 from .kernel import CudaKernel
 from .limits import Limits
 from .modules import Modules, Source
+from .piece import Kind, Piece, arrays_in, bytes_of, kinds_of
 from .staging import LEAST, Staging
 
 Result = TypeVar("Result")
@@ -28,7 +29,6 @@ _ADDRESS = attrgetter("data.ptr")
 
 _PER_THREAD = 2  # CUDA's default stream of each thread, by which other threads mean their own
 _TO_DEVICE, _TO_HOST = 1, 2  # of cudaMemcpyKind
-_APART = 512  # bytes, a multiple of which begins each of some arrays
 
 
 class Device:
@@ -95,17 +95,20 @@ class Device:
         """Copy a host array to the device."""
         return self.uploads([array])[0]
 
-    def uploads(self, arrays: Sequence[np.ndarray]) -> list[Array]:
-        """Copy host arrays to the device, all at once."""
-        return self.later(arrays)()
+    def uploads(self, arrays: Sequence[np.ndarray], piece: Piece | None = None) -> list[Array]:
+        """Copy host arrays to the device, all at once; into a piece of memory, if it has room."""
+        return self.later(arrays, piece)()
 
-    def later(self, arrays: Sequence[np.ndarray]) -> Callable[[], list[Array]]:
+    def later(
+        self, arrays: Sequence[np.ndarray], piece: Piece | None = None
+    ) -> Callable[[], list[Array]]:
         """Take memory for host arrays, and return what copies them there.
 
         Large ones are copied beside what is enqueued meanwhile.
         """
         arrays = [np.ascontiguousarray(array) for array in arrays]
-        there = self._together(arrays)
+        kinds = kinds_of(arrays)
+        there = (piece and piece.arrays(kinds)) or self.empties(kinds)
         large = sum(array.nbytes for array in arrays) >= LEAST
         free = self._now() if large else None
 
@@ -119,19 +122,11 @@ class Device:
 
         return send
 
-    def _together(self, arrays: Sequence[np.ndarray]) -> list[Array]:
-        """Arrays of such shapes in one piece of memory: the system rounds each up to 2 MiB."""
-        if len(arrays) == 1:
-            return [self.xp.empty(arrays[0].shape, arrays[0].dtype)]
-        firsts, end = [], 0
-        for array in arrays:
-            firsts.append(end)
-            end += -(-array.nbytes // _APART) * _APART
-        memory = self.xp.empty(end, np.uint8)
-        return [
-            memory[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
-            for first, array in zip(firsts, arrays, strict=True)
-        ]
+    def empties(self, kinds: Sequence[Kind]) -> list[Array]:
+        """Take memory for some arrays, in one piece."""
+        if len(kinds) == 1:
+            return [self.xp.empty(*kinds[0])]
+        return arrays_in(self.xp.empty(bytes_of(kinds), np.uint8), kinds)
 
     def _now(self) -> Untyped:
         """An event behind all work so far on the current stream."""

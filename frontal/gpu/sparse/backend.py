@@ -175,7 +175,7 @@ class GpuBackend:
         matrix = given(self.entries)
         if before is None:  # before lists and places are waited for
             matrix.send()
-            pattern.send()
+            pattern.send(self.entries.expected)
             self.entries.expect()
         own = self._allocated(pattern, matrix, dtype) if before is None else before.storage
         state = own.ready(self.pattern, matrix, tiny)(examination or matrix.examination)

@@ -21,6 +21,13 @@ from .pattern import Pattern
 
 _Gathered = tuple[Array | None, Array]
 _SHORT = 8  # entries of a column, in the mean, among which one is found as soon as it is read
+# entries that 32 bits number, and what a team of threads adds to where a column begins
+_NARROW = np.iinfo(np.int32).max - 32
+
+
+def position_type(nnz: int) -> type[np.signedinteger]:
+    """The type of places among so many entries, and of the extents of columns and rows."""
+    return np.int64 if nnz > _NARROW else np.int32
 
 
 def columns_are_short(symbolic: Symbolic) -> bool:
@@ -37,18 +44,28 @@ class Entries:
         On the host.
     pattern : Pattern
         The fronts.
+    type : type
+        Of `pointer`, and of places of entries; `long`, if that is int64, for which kernels have the
+        constant LONG.
     """
 
     def __init__(self, symbolic: Symbolic, pattern: Pattern, searching: bool = True) -> None:
         """Those of a pattern; `searching`, rows may be read as `mirrors` tells."""
         self.symbolic, self.pattern, self.device = symbolic, pattern, pattern.device
         self.n, self.nnz = symbolic.n, int(symbolic.indptr[-1])
-        self.long = self.nnz > np.iinfo(np.int32).max
+        self.type = position_type(self.nnz)
+        self.long = self.type is np.int64
         self._by_rows: tuple[Array, Array, Array, int] | None = None
         self._symmetric: bool | None = None
         self._short = searching and columns_are_short(symbolic)
         self._orders: WeakKeyDictionary[StoredOrder, _Gathered] = WeakKeyDictionary()
         self._moved: ReferenceType[Array] | None = None
+
+    @property
+    def expected(self) -> int:
+        """Bytes that `expect` takes."""
+        of, size = self.symbolic, np.dtype(self.type).itemsize * (self.n + 1)
+        return 0 if "_later" in vars(self) else size + of.indices.nbytes + of.perm.nbytes
 
     def expect(self) -> None:
         """Take memory for columns: they are copied there beside what is enqueued from now on."""
@@ -57,7 +74,8 @@ class Entries:
     @cached_property
     def _later(self) -> Callable[[], list[Array]]:
         of = self.symbolic
-        return self.device.later([of.indptr, of.indices, of.perm])
+        pointer = of.indptr.astype(self.type, copy=False)
+        return self.device.later([pointer, of.indices, of.perm], self.pattern.piece)
 
     @cached_property
     def _columns(self) -> list[Array]:
@@ -65,7 +83,7 @@ class Entries:
 
     @cached_property
     def pointer(self) -> Array:
-        """(n + 1,) int64 device array: extents of columns."""
+        """(n + 1,) device array of this `type`: extents of columns."""
         return self._columns[0]
 
     @cached_property
@@ -103,7 +121,7 @@ class Entries:
         """
         if self._by_rows is None:
             if self.is_symmetric(dtype):
-                mirror = self.device.xp.empty(self.nnz, np.int64 if self.long else np.int32)
+                mirror = self.device.xp.empty(self.nnz, self.type)
                 self._look_for_mirrored(dtype, mirror)
                 self._by_rows = self.pointer, self.index, mirror, self.lanes
             else:
@@ -140,8 +158,8 @@ class Entries:
         # not by bincount, for which CuPy takes gigabytes
         pointer = xp.searchsorted(self.index[position], xp.arange(self.n + 1, dtype=np.int32))
         longest = int(self.device.download(xp.diff(pointer).max())) if self.n else 0
-        position = position.astype(np.int64 if self.long else np.int32)
-        return pointer.astype(np.int64), column.astype(np.int32), position, self._lanes(longest)
+        found = pointer.astype(self.type), column.astype(np.int32), position.astype(self.type)
+        return *found, self._lanes(longest)
 
     def values_of(self, A: Any, order: StoredOrder) -> tuple[Array, StoredOrder] | None:
         """See `NumericFactor.values_there`."""
@@ -239,7 +257,7 @@ class Entries:
         return (out != 0).astype(work) if given.dtype.kind == "b" else out
 
     def _sum(self, pointer: Array, position: Array, given: Array, out: Array) -> None:
-        constants = {"LONG": 1} if position.dtype.itemsize > 4 else {}
+        constants = {"LONG": 1} if position.itemsize > 4 else {}
         kernel = self.device.kernel("system.cu", "system_sum", out.dtype, **constants)
         arguments = np.int64(out.size), pointer, position, given, out
         blocks = launch.system_blocks(out.size, self.device.limits)
@@ -253,9 +271,9 @@ class Entries:
         if order not in self._orders:
             xp, place = self.device.xp, self.device.upload(given)
             position, pointer = xp.argsort(place, kind="stable"), None
+            kind = position_type(position.size)
             if order.repeated:
                 ends = xp.arange(self.nnz + 1, dtype=place.dtype)
-                pointer = xp.searchsorted(place[position], ends).astype(np.int64)
-            large = position.size > np.iinfo(np.int32).max
-            self._orders[order] = pointer, position.astype(np.int64 if large else np.int32)
+                pointer = xp.searchsorted(place[position], ends).astype(kind)
+            self._orders[order] = pointer, position.astype(kind)
         return self._orders[order]

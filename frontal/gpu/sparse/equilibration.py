@@ -47,7 +47,7 @@ class Equilibration:
         self._last = wanted.plain or wanted.matching is not None
         self._values, self._out, self._entries = values, out, entries
         device, xp = entries.device, entries.device.xp
-        row, column = (xp.empty(entries.n, np.float64) for _ in range(2))
+        row, column = device.empties([((entries.n,), np.dtype(np.float64))] * 2)
         told = xp.zeros(2 + max(4, SWEEPS), np.int64)
         self._told, self._kernels = device.staged(told[:2]), _Kernels(entries, values, out)
         if entries.pattern.method.one_triangle:
@@ -119,7 +119,8 @@ class _Kernels:
 
     def __init__(self, entries: Entries, values: Array, out: Array) -> None:
         self._entries, self._dtype = entries, values.dtype
-        self._constants = {"NARROW": 1} if out.dtype != values.dtype else {}
+        named = {"NARROW": out.dtype != values.dtype, "LONG": entries.long}
+        self._constants = {name: 1 for name, value in named.items() if value}
 
     def launch(self, name: str, *arguments: Value) -> Launch:
         """One that reads the entries, column by column."""

@@ -276,7 +276,8 @@ class GpuFactor:
 
     def at_once(self, b: object, trans: str, estimated: bool) -> Found | None:
         """See `NumericFactor`; what is to be estimated is by other kernels."""
-        if estimated or not self._hopeful:
+        alone = getattr(b, "shape", None) == (self.entries.n,)  # others need no vectors for it
+        if estimated or not alone or not self._hopeful:
             return None
         made = self._at_once.get(trans)
         if made is None or not made.alive:

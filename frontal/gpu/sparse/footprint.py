@@ -13,16 +13,16 @@ from ...symbolic.diagonal import mirrored_share
 from ...symbolic.symbolic import Symbolic
 from ..runtime.device import Device
 from ..runtime.limits import Limits
-from . import launch, structs
+from . import launch
 from .at_once import MOST
-from .entries import columns_are_short
+from .entries import columns_are_short, position_type
 from .fitted import fitted
-from .fronts import Fronts, cut_sizes
+from .fronts import Fronts
+from .lists import index_bytes
 from .messages import LAUNCHES, lends, message_sizes
 from .probing import WIDTH
-from .solve_tasks import TASK, counted_rows, counted_tasks, rows_of_messages
-from .storage import more, required
-from .tile_tasks import counted_tiles, left_of_diagonals
+from .solve_tasks import counted_rows
+from .storage import counter_sizes, more, required
 
 _VECTORS = 3  # beside messages: right-hand sides, solutions, and residuals,
 _REFINED = 2  # and another solution and its residual where pivots ask for it,
@@ -35,30 +35,6 @@ def _searched(symbolic: Symbolic) -> bool:
     """Whether transposed entries have no list; see `Entries.mirrors`."""
     pattern = symbolic.indptr, symbolic.indices
     return columns_are_short(symbolic) and mirrored_share(*pattern) == 1
-
-
-def index_bytes(tree: Fronts) -> int:
-    """Bytes of the index arrays of fronts, and of the lists of tasks."""
-    plan, schedule = tree.plan, tree.schedule
-    fronts, rows, children = tree.k.size, plan.relative.size, plan.children.size
-    small, entries = schedule.small, np.diff(plan.entry_pointer)
-    found = (3 * 4 + 2 * 8) * (fronts + 1) + 8 * fronts  # first_sent included
-    found += 4 * (rows + children + int(cut_sizes(tree).sum()))
-    found += ((3 if tree.method.indefinite else 2) * 8 + 4) * fronts
-    tasks = int(counted_tiles(tree)[~small].sum())
-    found += 16 * tasks + 4 * (tasks + 1) + 4 * schedule.epochs + 6 * int(entries.sum())
-    found += left_of_diagonals(tree).nbytes
-    of_small = np.diff(plan.child_pointer)[small].sum()
-    found += structs.SMALL_FRONT.dtype.itemsize * int(small.sum())
-    found += (structs.SMALL_CHILD.dtype.itemsize + structs.MAP_BYTES) * int(of_small)
-    found += 4 * (int(rows_of_messages(plan)[-1]) + rows)
-    found += TASK.itemsize * sum(counted_tasks(tree)[:3])
-    return found + 16 * int(tree.pivot_tiles.sum()) * tree.method.pivots
-
-
-def _counters(tree: Fronts) -> int:
-    fronts, rows = tree.k.size, int(tree.tile_row[-1])
-    return 4 * (2 + 12 + 1 + tree.schedule.epochs + 1 + fronts + 2 * rows)
 
 
 class _Planned(NamedTuple):
@@ -96,14 +72,16 @@ def footprint(
     working = required(tree, dtype, apart)
     spare = (places.entries - places.panels + apart + more(tree, dtype, apart)) * item
     plan = launch.front_tiles(dtype, method, tree.device.limits)
-    contribution = spare + plan.workspace * plan.blocks * item + _counters(tree)
-    of_pivots = (8 * n + 4 * n) * method.pivots + 2 * n * item * method.indefinite
+    counters = 4 * sum(counter_sizes(tree))
+    contribution = spare + plan.workspace * plan.blocks * item + counters
+    of_pivots = (4 + 4 + 1) * n * method.pivots + 2 * n * item * method.indefinite
     of_matrix = nnz * values.itemsize
-    index = index_bytes(tree) + 8 * (n + 1) + 4 * nnz + 4 * n + 16 * n * method.scaling
+    wide = np.dtype(position_type(nnz)).itemsize
+    index = index_bytes(tree) + wide * (n + 1) + 4 * nnz + 4 * n + 16 * n * method.scaling
     index += 0 if np.array_equal(symbolic.perm, symbolic.row_perm) else 4 * n
     index += 0 if method.one_triangle or _searched(symbolic) else 4 * nnz
     parts = {
-        "factor": working - (contribution - _counters(tree)) + of_pivots + of_matrix,
+        "factor": working - (contribution - counters) + of_pivots + of_matrix,
         "contribution": contribution,
         "index": index,
         "solve": _solve_bytes(tree, dtype, values, nnz, rhs, spare),

@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 
 import numpy as np
 
-from ..._jit import inner, jit
+from ..._jit import jit
 from ..._typing import Untyped
 from ...errors import FactorMemoryError
 from ...method import Method
@@ -17,6 +17,7 @@ from ...protocol import panel_offsets
 from ...symbolic.plan import Plan
 from ..runtime.array import Array
 from ..runtime.device import Device
+from ..runtime.piece import Piece
 from ..runtime.structs import filled
 from . import launch, structs
 from .packing import Room
@@ -29,6 +30,7 @@ from .schedule import (
     make_schedule,
     message_entries,
 )
+from .unpadded import invert_tiles, unpad_both, unpad_triangle
 
 Made = TypeVar("Made")
 Listed = Untyped  # an array of the host, or of a device where it was uploaded
@@ -136,7 +138,11 @@ class Fronts:
         Tiles of pivot columns, and of all rows.
     tile_row : (f + 1,) int32 array
         Where the tiles of rows of each front begin among those of all.
+    piece : Piece, optional
+        Memory for lists on the device.
     """
+
+    piece: Piece | None = None
 
     def __init__(
         self,
@@ -179,7 +185,8 @@ class Fronts:
     @cached_property
     def arrays(self) -> dict[str, Array]:
         """Index arrays on the device, by the names of their fields in the struct."""
-        return {name: self.device.upload(array) for name, array in self.indices().items()}
+        given = self.indices()
+        return dict(zip(given, self.device.uploads([*given.values()]), strict=True))
 
     def indices(self) -> dict[str, np.ndarray]:
         """The same on the host; some are those of the plan."""
@@ -225,8 +232,9 @@ class Fronts:
         if dtype not in self._placed:
             layout, names = self.layout(dtype), ["panel", "block", "need"]
             names += ["product"] * self.method.indefinite
-            given = {name: getattr(layout.places, name) for name in names}
-            self._placed[dtype] = {x: self.device.upload(given[x]) for x in given}
+            given = [getattr(layout.places, name) for name in names]
+            there = self.device.uploads(given, self.piece)
+            self._placed[dtype] = dict(zip(names, there, strict=True))
         return self._placed[dtype]
 
     def struct(self, dtype: np.dtype) -> np.ndarray:
@@ -250,10 +258,10 @@ class Fronts:
         given = factor, np.zeros(int(target[-1]), factor.dtype), self.k, self.m
         panel = layout.places.panel if panel is None else panel
         if self.method.one_triangle:
-            _unpad_triangle(*given, panel, layout.own, layout.ld, layout.last_ld, target)
+            unpad_triangle(*given, panel, layout.own, layout.ld, layout.last_ld, target)
         else:
-            _unpad_both(*given, panel, layout.below, layout.ld, layout.upper_ld, target)
-            _invert_tiles(given[1], self.k, self.m, target)
+            unpad_both(*given, panel, layout.below, layout.ld, layout.upper_ld, target)
+            invert_tiles(given[1], self.k, self.m, target)
         return given[1]
 
 
@@ -274,88 +282,6 @@ def narrow(source: np.ndarray) -> type[np.unsignedinteger]:
     if source.size > most // 2 and source.max() > most:  # half of them may be left out
         raise FactorMemoryError(12 * source.size, 12 * most)
     return np.uint32
-
-
-@jit
-def _unpad_triangle(factor, out, k, m, panel, own, ld, last_ld, target):
-    inverse, lower = np.zeros((2, TILE, TILE), out.dtype)
-    for s in range(k.size):
-        to, order = target[s], k[s] + m[s]
-        start, tiles = panel[s] + own[s], -(-k[s] // TILE)
-        if last_ld[s] == 0:
-            for j in range(k[s]):
-                inverse[j : k[s], j] = factor[start : start + k[s] - j]
-                start += k[s] - j
-            _invert(inverse, k[s], lower)
-            for j in range(k[s]):
-                out[to + j * order + j : to + j * order + k[s]] = lower[j : k[s], j]
-            tiles = 0
-        for i in range(tiles):
-            first = TILE * i
-            end, step = min(first + TILE, k[s]), last_ld[s] if i + 1 == tiles else TILE
-            for j in range(end):
-                at, above = start + j * step, max(j - first, 0)
-                row = to + j * order + first
-                out[row + above : row + end - first] = factor[at + above : at + end - first]
-            start += TILE * (end + 1)
-        start = panel[s]
-        for j in range(k[s]):
-            row = to + j * order + k[s]
-            out[row : row + m[s]] = factor[start : start + m[s]]
-            start += ld[s]
-
-
-@jit
-def _unpad_both(factor, out, k, m, panel, below, ld, upper_ld, target):
-    for s in range(k.size):
-        to = target[s]
-        for j in range(k[s]):
-            start = panel[s] + j * ld[s]
-            out[to : to + k[s]] = factor[start : start + k[s]]
-            start += below[s]
-            out[to + k[s] : to + k[s] + m[s]] = factor[start : start + m[s]]
-            to += k[s] + m[s]
-        start = panel[s] + k[s] * ld[s]
-        for _ in range(k[s]):
-            out[to : to + m[s]] = factor[start : start + m[s]]
-            to += m[s]
-            start += upper_ld[s]
-
-
-@jit
-def _invert_tiles(out, k, m, target):
-    """Put L and U where panels have the inverses of diagonal tiles, see sparse/front.cuh."""
-    lower, upper, found = np.zeros((3, TILE, TILE), out.dtype)
-    for s in range(k.size):
-        ld = k[s] + m[s]
-        for first in range(0, k[s], TILE):
-            w, at = min(TILE, k[s] - first), target[s] + first * (ld + 1)
-            for c in range(w):
-                lower[c, c] = 1
-                for r in range(c + 1, w):
-                    lower[r, c] = out[at + r + c * ld]
-                for r in range(c, w):
-                    upper[r, c] = out[at + r - c + (w - 1 - c) * ld]
-            _invert(lower, w, found)
-            for c in range(w):
-                for r in range(c + 1, w):
-                    out[at + r + c * ld] = found[r, c]
-            _invert(upper, w, found)
-            for c in range(w):
-                for r in range(c, w):
-                    out[at + c + r * ld] = found[r, c]
-
-
-@inner
-def _invert(lower, w, found):
-    """The inverse of a lower triangle."""
-    for c in range(w):
-        found[c, c] = 1 / lower[c, c]
-        for r in range(c + 1, w):
-            total = lower[r, c] * found[c, c]
-            for q in range(c + 1, r):
-                total += lower[r, q] * found[q, c]
-            found[r, c] = -total / lower[r, r]
 
 
 def cut_sizes(tree: Fronts) -> np.ndarray:

@@ -73,7 +73,7 @@ def examination(
     n = int(pattern.plan.start[-1])
     first, last = columns or (0, n)
     count, lanes = (values.size, lanes) if first == 0 else (0, 0)
-    variant = constants(pattern)
+    variant = constants(pattern, LONG=pointer.itemsize > 4)
     kernel = pattern.device.kernel("system.cu", "system_health", panels.dtype, **variant)
     pivots = *(d or (NULL, NULL)), NULL if largest is None else largest
     of = pointer, index, perm, values, np.int64(count), np.int32(lanes), *pivots, found
@@ -101,7 +101,7 @@ def look_at_entries(
     dtype: np.dtype,
     panels: Value,
     columns: tuple[int, int],
-    matrix: tuple[Value, ...],
+    matrix: tuple[np.int32, Array, Array, Value],
     found: Array,
 ) -> None:
     """Enqueue what takes `found` to the maxima of `growth`; A is looked at with columns from 0 on.
@@ -117,7 +117,8 @@ def look_at_entries(
     """
     device, (first, last) = pattern.device, columns
     n = np.int32(0 if first else pattern.plan.start[-1])
-    kernel = device.kernel("system.cu", "system_largest", dtype, **constants(pattern))
+    variant = constants(pattern, LONG=matrix[1].itemsize > 4)
+    kernel = device.kernel("system.cu", "system_largest", dtype, **variant)
     of = pattern.struct(dtype), np.int32(len(pattern.k)), n, panels, *map(np.int32, columns)
     blocks = launch.system_blocks(32 * max(last - first, int(n)), device.limits)
     kernel((blocks,), (launch.SYSTEM_THREADS,), (*of, *matrix, found))

@@ -81,7 +81,7 @@ class Looks:
         index = rows.pointer, NULL if position is None else position
         found = self._pattern.device.xp.empty(self._count, np.float64)
         of = n, np.int64(values.shape[1]), *index, values, found
-        long = position is not None and position.itemsize > 4
+        long = rows.pointer.itemsize > 4
         return found, self._launch("look_at_rows", values.dtype, *of, LONG=long)
 
     def _launch(

@@ -13,13 +13,18 @@ from ..._typing import Untyped
 from ...parts import Ahead
 from ..runtime.array import Array
 from ..runtime.device import Device
+from ..runtime.piece import APART, Piece
 from .fronts import Fronts, Layout
+from .lists import index_bytes
 from .small_tasks import SmallTasks, small_tasks
 from .solve_tasks import SolveTasks, all_tasks, solve_tasks
 from .tile_tasks import Tasks, tile_tasks
 
 Made = TypeVar("Made")
 Name = str | tuple[str, np.dtype]  # of a list, and the scalar type that it is for
+
+_LARGE = 1 << 21  # bytes of lists, from which on they have a piece of memory together,
+_LISTS = 48  # and there are fewer of them
 
 
 class Pattern(Fronts):
@@ -108,8 +113,18 @@ class Pattern(Fronts):
             move = partial(self._uploaded, name, partial(solve_tasks, dtype=dtype))
             self._moving[name] = self.device.ahead(move)
 
-    def send(self) -> None:
-        """Move to the device what waits for no places."""
+    def send(self, more: int = 0) -> None:
+        """Move to the device what waits for no places.
+
+        Parameters
+        ----------
+        more : int
+            Bytes that others want in the piece of memory that is for all lists of a scalar type.
+        """
+        plan, fresh = self.plan, "arrays" not in self.__dict__ and self.segment is None
+        if fresh and 4 * plan.rows.size + 6 * plan.source.size + more >= _LARGE:
+            size = index_bytes(self) + more + _LISTS * APART
+            self.piece = Piece(self.device.xp.empty(size, np.uint8))
         _ = self.arrays, self.tasks
 
     def _wanted(self, dtype: np.dtype) -> Iterator[tuple[Name, Callable[[Fronts], object]]]:
@@ -139,14 +154,14 @@ class Pattern(Fronts):
         listed = self._listed.get(name)
         made = make(self) if listed is None else listed.result()
         self._listed.pop(name, None)
-        return there(self.device, made)
+        return there(self.device, made, self.piece)
 
 
-def there(device: Device, lists: Untyped) -> Untyped:
+def there(device: Device, lists: Untyped, piece: Piece | None) -> Untyped:
     """The same lists, a dataclass or a dictionary, with arrays of a device."""
     fields = lists if isinstance(lists, dict) else vars(lists)
     here = {x: a for x, a in fields.items() if isinstance(a, np.ndarray)}
-    arrays = dict(zip(here, device.uploads([*here.values()]), strict=True))
+    arrays = dict(zip(here, device.uploads([*here.values()], piece), strict=True))
     return arrays if isinstance(lists, dict) else replace(lists, **arrays)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...errors import FactorMemoryError
 from ..runtime.array import Array
+from ..runtime.piece import Kind
 from . import launch, structs
 from .fitted import worth_having
 from .fronts import Fronts
@@ -83,6 +84,8 @@ class Storage:
         replaced.
     spare : Spare or None
         Memory that a factorization needs besides, and nobody between two of them.
+    counters : device array of int32, or None
+        See `State`.
     values : device array or None
         The matrix that it is a factor of, if that is kept with it.
     """
@@ -92,6 +95,7 @@ class Storage:
     blocks: Blocks | None = None
     largest: Array | None = None
     spare: Spare | None = None
+    counters: Array | None = None
     values: Array | None = None
 
     @property
@@ -149,15 +153,17 @@ def allocate(pattern: Pattern, dtype: np.dtype, apart: int = 0) -> Storage:
     available = device.free_memory()
     if needed > available:
         raise FactorMemoryError(needed, available)
-    xp, n, method = device.xp, int(pattern.plan.start[-1]), pattern.method
-    memory = xp.empty(max(panels + apart + more(pattern, dtype, apart), 1), dtype)
-    return Storage(
-        memory[: max(panels, 1)],
-        xp.empty(n, np.int32) if method.pivots else None,
-        Blocks(xp.empty(n, dtype), xp.empty(n, dtype)) if method.indefinite else None,
-        xp.zeros(n, np.float32) if method.pivots else None,
-        Spare.of(memory, pattern, apart),
-    )
+    n, method = (int(pattern.plan.start[-1]),), pattern.method
+    kinds: list[Kind] = [((max(panels + apart + more(pattern, dtype, apart), 1),), dtype)]
+    kinds.append(((sum(counter_sizes(pattern)),), np.dtype(np.int32)))
+    kinds += [(n, np.dtype(np.int32)), (n, np.dtype(np.float32))] * method.pivots
+    memory, counters, *others = device.empties(kinds + [(n, dtype)] * (2 * method.indefinite))
+    pivots, largest = others[:2] if method.pivots else (None, None)
+    if largest is not None:
+        device.clear(largest)
+    blocks = Blocks(*others[2:]) if method.indefinite else None
+    spare = Spare.of(memory, pattern, apart)
+    return Storage(memory[: max(panels, 1)], pivots, blocks, largest, spare, counters)
 
 
 class Outcome(NamedTuple):
@@ -181,8 +187,14 @@ class Outcome(NamedTuple):
     beyond: bool
 
 
+def counter_sizes(tree: Fronts) -> tuple[int, ...]:
+    """How many numbers each counter of `State` is, in their order."""
+    fronts, rows = len(tree.k), int(tree.tile_row[-1])
+    return 2, 12, 1, tree.schedule.epochs, 1, fronts, rows, rows
+
+
 class State:
-    """Counters of a factorization, and its messages.
+    """Counters of a factorization, and its messages: of one at a time in a storage.
 
     Attributes
     ----------
@@ -195,19 +207,17 @@ class State:
     """
 
     def __init__(self, pattern: Pattern, storage: Storage) -> None:
-        fronts, rows = len(pattern.k), int(pattern.tile_row[-1])
-        sizes = (2, 12, 1, pattern.schedule.epochs, 1, fronts, rows, rows)
+        if storage.spare is None or storage.counters is None:
+            raise ValueError("a storage without memory for messages")
+        self._device, self.all, self.sent = pattern.device, storage.counters, storage.spare.sent
+        self._device.clear(self.all)
+        sizes = counter_sizes(pattern)
         ends = np.cumsum(sizes)
-        self._device = pattern.device
-        self.all = pattern.device.xp.zeros(int(ends[-1]), np.int32)
         parts = [self.all[end - size : end] for size, end in zip(sizes, ends, strict=True)]
         self.outcome, examined, self.ticket, self.epoch, self.over, *rest = parts
         self.finished, self.done, self.upper_done = rest
         self.examined = examined.view(np.float64)
         self._told, self._end = pattern.device.staged(self.all[:14]), pattern.device.fence()
-        if storage.spare is None:
-            raise ValueError("a storage without memory for messages")
-        self.sent = storage.spare.sent
 
     def clear(self) -> None:
         """Enqueue what makes ready for a factorization: counters zero, messages unset."""

@@ -169,11 +169,11 @@ class Solver:
 
     @cached_property
     def place(self) -> Array | None:
-        """With pivots: which row of its front comes to each pivot row."""
+        """With pivots: which row of its tile comes to each pivot row."""
         if self.tasks.pivot_tiles is None:
             return None
         n = int(self.pattern.plan.start[-1])
-        place = self.pattern.device.xp.empty(max(n, 1), np.int32)
+        place = self.pattern.device.xp.empty(max(n, 1), np.uint8)
         self._fill(place)
         return place
 

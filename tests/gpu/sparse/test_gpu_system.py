@@ -69,9 +69,9 @@ def traffic(device, monkeypatch):
         moved["down"].append(array.size)
         return download(array)
 
-    def sent(arrays):
+    def sent(arrays, piece=None):
         moved["up"].extend(array.size for array in arrays)
-        return later(arrays)
+        return later(arrays, piece)
 
     class Counted:
         """What is staged; what graphs of CUDA copy is not seen."""

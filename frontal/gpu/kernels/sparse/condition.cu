@@ -12,22 +12,22 @@
 // and b whose scale is not 0.
 //
 // Tile map: a team of threads takes a row of op(A), and the columns one after the other.
-extern "C" __global__ void __launch_bounds__(threads) condition_weights(int n, int width, int lanes,
-    const long long *pointer, const int *index, const Position *position, int flags,
+extern "C" __global__ void __launch_bounds__(threads, 5) condition_weights(int n, int width,
+    int lanes, const Position *pointer, const int *index, const Position *position, int flags,
     const T *values, const V *x, const V *b, const double *scale, double excess, double *w) {
     Teams team(lanes);
     for (long long round = 0; round < team.rounds(n); ++round, team.row += team.step) {
         bool there = team.row < n;
-        long long begin = there ? pointer[team.row] : 0, end = there ? pointer[team.row + 1] : 0;
+        Position begin = there ? pointer[team.row] : 0, end = there ? pointer[team.row + 1] : 0;
         double most = 0;
         for (int c = 0; c < width; ++c) {
             const V *column = x + (long long)c * n;
             V sum = zero<V>();
             double size = 0;
-            for (long long p = begin + team.lane; p < end; p += lanes) {
-                long long place = position ? (long long)position[p] : p;
+            for (Position p = begin + team.lane; p < end; p += lanes) {
+                Position place = position ? position[p] : p;
                 if (flags & MIRRORED)
-                    place = mirrored_place(pointer, index, (int)team.row, begin, p);
+                    place = (Position)mirrored_place(pointer, index, (int)team.row, begin, p);
                 V a = as<V>(values[place]);
                 if (flags & CONJUGATED) a = conj(a);
                 V other = column[index[p]];

@@ -96,7 +96,7 @@ template <class S> __device__ inline S largest_of_team(S a, int lanes) {
 // row[i], zero at first: BIAS + the exponent of the largest entry of row i, of values that are
 // scaled by what is begun with; 0 where all are zero. Tile map: a team a column.
 extern "C" __global__ void __launch_bounds__(threads)
-    equilibrate_rows(int n, int lanes, const long long *pointer, const int *index, const T *values,
+    equilibrate_rows(int n, int lanes, const Position *pointer, const int *index, const T *values,
         const Exponent *row_begin, const Exponent *column_begin, Bits *row) {
     Teams team(lanes);
     for (; team.row < n; team.row += team.step)
@@ -117,7 +117,7 @@ __device__ inline Exponent gain(const Bits *row, long long i) {
 // largest, and the least with its sign changed, and of columns, BIAS added to each.
 // Tile map: a team a column; a thread owns rows. Static shared memory: four maxima.
 extern "C" __global__ void __launch_bounds__(threads) equilibrate_columns(int n, int lanes,
-    const long long *pointer, const int *index, const T *values, const Exponent *row_begin,
+    const Position *pointer, const int *index, const T *values, const Exponent *row_begin,
     const Exponent *column_begin, const Bits *row, Exponent *column, Bits *extremes) {
     Bits best[4] = {};
     auto note = [&](int side, Exponent found) {
@@ -166,7 +166,7 @@ extern "C" __global__ void __launch_bounds__(threads) equilibrate_powers(
 // null, for zeros. far[turn], zero at first, is the largest that was taken off; after a turn with
 // less than NEAR nothing is any more. Tile map: a team a column; static shared memory: a maximum.
 extern "C" __global__ void __launch_bounds__(threads)
-    equilibrate_sweep(int n, int lanes, const long long *pointer, const int *index, const T *values,
+    equilibrate_sweep(int n, int lanes, const Position *pointer, const int *index, const T *values,
         const double *from, double *to, Bits *far, int turn) {
     bool over = turn > 0 && __longlong_as_double((long long)far[turn - 1]) < NEAR;
     Bits best[1] = {};
@@ -218,7 +218,7 @@ __device__ inline Out scaled(double row, double column, T a) {
 // zeros are far below 1, and the largest distance of the bits of a diagonal entry from those of 1.
 // Tile map: a team a column. Static shared memory: a number and a maximum.
 extern "C" __global__ void __launch_bounds__(threads)
-    equilibrate_values(int n, int lanes, const long long *pointer, const int *index,
+    equilibrate_values(int n, int lanes, const Position *pointer, const int *index,
         const double *row, const double *column, const T *values, Out *out, Bits *told) {
     __shared__ unsigned far;
     if (threadIdx.x == 0) far = 0;

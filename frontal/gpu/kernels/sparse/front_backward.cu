@@ -41,7 +41,7 @@ __device__ __forceinline__ void load(T (&e)[16], int (&row)[values_each], const 
         if (r >= rows) return;
         if (upper_last ? !ROWS : i >= f.pivot_tiles)
             row[n] = tree.rows[t.pointer + TILE * (i - f.pivot_tiles) + r];
-        else row[n] = t.start + (moves_last ? s.place[t.start + TILE * i + r] : TILE * i + r);
+        else row[n] = t.start + (moves_last ? moved_row(s, t, TILE * i + r) : TILE * i + r);
     });
 }
 
@@ -142,7 +142,7 @@ __device__ inline void run_tile(const Solve<T> &s, const Fronts &tree, const Sol
     __syncthreads();
     each_value([&](int r, int j, int at, int) {
         if (r >= rows) return;
-        int to = t.start + (moves_last ? s.place[t.start + TILE * t.tile + r] : TILE * t.tile + r);
+        int own = TILE * t.tile + r, to = t.start + (moves_last ? moved_row(s, t, own) : own);
         send(s.x + (long long)to * W + j, product_at(memory, at));
         reset(place_of_y(s, t, r, j));
     });

@@ -132,11 +132,11 @@ extern "C" __global__ void __launch_bounds__(threads, RESIDENTS)
     for (tickets.ask(); tickets.advance();) run_tiles(solve, tickets, factor);
 }
 
-// place[first + r], for the w rows of a pivot tile from position `first` on: which row of the front
+// place[first + r], for the w rows of a pivot tile from position `first` on: which row of the tile
 // comes there, of LAPACK's interchanges from 1. A warp a tile: {first, w, first row within the
 // front}.
 extern "C" __global__ void __launch_bounds__(threads)
-    front_places(const int4 *tiles, int count, const int *pivots, int *place) {
+    front_places(const int4 *tiles, int count, const int *pivots, unsigned char *place) {
     __shared__ int wanted[warps][TILE], at[warps][TILE];
     int index = blockIdx.x * warps + threadIdx.x / 32, lane = threadIdx.x % 32;
     if (index >= count) return;
@@ -149,5 +149,5 @@ extern "C" __global__ void __launch_bounds__(threads)
         row[to[r]] = row[r], row[r] = other;
     }
     __syncwarp();
-    for (int r = lane; r < tile.y; r += 32) place[tile.x + r] = tile.z + row[r];
+    for (int r = lane; r < tile.y; r += 32) place[tile.x + r] = (unsigned char)row[r];
 }

@@ -39,7 +39,7 @@ extern "C" __global__ void __launch_bounds__(threads)
 // found[s]: the infinity norm of op(A) of system s, by its rows: pointers and positions among the
 // values (null: in this order) of the first one.
 extern "C" __global__ void __launch_bounds__(threads)
-    look_at_rows(int systems, int n, long long entries, const long long *pointer,
+    look_at_rows(int systems, int n, long long entries, const Position *pointer,
         const Position *position, const T *values, double *found) {
     int lane = threadIdx.x % 32, team = threads / 32;
     for (int s = blockIdx.x * team + threadIdx.x / 32; s < systems; s += gridDim.x * team) {
@@ -47,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(threads)
         double most = 0;
         for (int i = lane; i < n; i += 32) {
             double sum = 0;
-            for (long long p = pointer[i]; p < pointer[i + 1]; ++p)
+            for (Position p = pointer[i]; p < pointer[i + 1]; ++p)
                 sum += modulus(own[position ? position[p] : p]);
             most = larger(sum, most);
         }

@@ -75,11 +75,16 @@ __device__ __forceinline__ void receive(
     }
 }
 
+// Which row of a front comes to pivot row `row`: one of the same tile.
+template <class T> __device__ inline int moved_row(const Solve<T> &s, const SolveTask &t, int row) {
+    return row / TILE * TILE + s.place[t.start + row];
+}
+
 // A pivot row of the right-hand side, interchanged; `row` becomes the row of the front that comes
 // here.
 template <class T>
 __device__ inline T pivot_row(const Solve<T> &s, const SolveTask &t, int &row, int j) {
-    if (moves_first) row = s.place[t.start + row];
+    if (moves_first) row = moved_row(s, t, row);
     return s.z[(long long)(t.start + row) * W + j];
 }
 

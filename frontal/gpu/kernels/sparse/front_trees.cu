@@ -45,7 +45,7 @@ struct System {
     __device__ const int *rows_up(const SolveTask &t) const {
         return (TEAM > 1 ? of.up : of.rows) + (t.pointer - (long long)number * of.updates);
     }
-    __device__ int place(const SolveTask &t, int row) const { return s.place[t.start + row]; }
+    __device__ int place(const SolveTask &t, int row) const { return moved_row(s, t, row); }
 };
 
 // A task of a system's fronts, in shared memory, while the next one is on its way.
@@ -308,7 +308,7 @@ __device__ inline void measure(
         T sum = zero<T>(), given = b[i];
         R most = 0;
 #pragma unroll 2
-        for (int p = (int)a.of.pointer[i]; p < (int)a.of.pointer[i + 1]; ++p) {
+        for (int p = a.of.pointer[i]; p < a.of.pointer[i + 1]; ++p) {
             T v = values[a.of.position ? a.of.position[p] : p], other = x[a.of.column[p]];
             if (a.of.conjugate_matrix) v = conj(v);
             sum = fma_(v, other, sum);

@@ -27,6 +27,7 @@ template <bool Wide> struct vector_of {
 template <> struct vector_of<true> {
     using type = scalar_of<T>::wide;
 };
+// Of entries of A: LONG, if 32 bits cannot tell where they are.
 template <bool Long> struct position_of {
     using type = int;
 };
@@ -51,7 +52,7 @@ template <class S> __device__ inline S sum_of_team(S a, int lanes) {
 
 // Where entry (r, c) of A is, by columns and by bisection; negative if nowhere.
 __device__ inline long long position_of_entry(
-    const long long *pointer, const int *index, int r, int c) {
+    const Position *pointer, const int *index, int r, int c) {
     long long low = pointer[c], high = pointer[c + 1];
     while (low < high) {
         long long middle = (low + high) / 2;
@@ -68,7 +69,7 @@ constexpr int CONJUGATED = 1, MIRRORED = 2;
 // Where the transposed entry of entry p of column r is, whose entries begin with `first`: as far from
 // the end of its column as p is from the beginning of its own, where columns are alike.
 __device__ inline long long mirrored_place(
-    const long long *pointer, const int *index, int r, long long first, long long p) {
+    const Position *pointer, const int *index, int r, long long first, long long p) {
     int c = index[p];
     long long guess = pointer[c + 1] - 1 - (p - first);
     if (guess >= pointer[c] && index[guess] == r) return guess;

@@ -197,8 +197,8 @@ template <class T> struct Solve {
     const int *message_pointer;
     // Where the message of each update row goes.
     const int *slots;
-    // LU and LDL: which row of the front comes to each pivot row.
-    const int *place;
+    // LU and LDL: which row of its tile comes to each pivot row.
+    const unsigned char *place;
     // LDL: D(j,j), and D(j+1,j) of 2×2 pivots, zero elsewhere.
     const T *diagonal;
     const T *coupling;
@@ -233,7 +233,7 @@ struct Trees {
     const double *scale_into;
     const double *scale_out;
     // Rows of op(A): pointers, columns in the order of elimination, and positions.
-    const long long *pointer;
+    const int *pointer;
     const int *column;
     const int *position;
     // Values of a system.

@@ -77,9 +77,9 @@ extern "C" __global__ void __launch_bounds__(threads) system_leave(int n, const 
 // read once for them. The sums of a row have an order of their own, whatever the grid.
 // Static shared memory: 4C + 1 norms.
 template <int C, bool MIRROR>
-__device__ __forceinline__ void residual(int n, int width, int lanes, const long long *pointer,
-    const int *index, const Position *position, int flags, const T *values, const V *x, const V *b,
-    V *r, Bits *norms) {
+__device__ __forceinline__ void residual_of(int flags, int n, int width, int lanes,
+    const Position *pointer, const int *index, const Position *position, const T *values,
+    const V *x, const V *b, V *r, Bits *norms) {
     int first = C * blockIdx.y, count = min_(C, width - first);
     decltype(bits(R())) best[4 * C + 1] = {};
     Teams team(lanes);
@@ -132,29 +132,27 @@ __device__ __forceinline__ void residual(int n, int width, int lanes, const long
     });
 }
 
+template <int C, class... Given>
+__device__ __forceinline__ void residual(int flags, Given... given) {
+    if (flags & MIRRORED) residual_of<C, true>(flags, given...);
+    else residual_of<C, false>(flags, given...);
+}
+
 extern "C" __global__ void __launch_bounds__(threads, 2) system_residual_1(int n, int width,
-    int lanes, const long long *pointer, const int *index, const Position *position, int flags,
+    int lanes, const Position *pointer, const int *index, const Position *position, int flags,
     const T *values, const V *x, const V *b, V *r, Bits *norms) {
-    if (flags & MIRRORED)
-        residual<1, true>(n, width, lanes, pointer, index, position, flags, values, x, b, r, norms);
-    else
-        residual<1, false>(
-            n, width, lanes, pointer, index, position, flags, values, x, b, r, norms);
+    residual<1>(flags, n, width, lanes, pointer, index, position, values, x, b, r, norms);
 }
 extern "C" __global__ void __launch_bounds__(threads, 2) system_residual_4(int n, int width,
-    int lanes, const long long *pointer, const int *index, const Position *position, int flags,
+    int lanes, const Position *pointer, const int *index, const Position *position, int flags,
     const T *values, const V *x, const V *b, V *r, Bits *norms) {
-    if (flags & MIRRORED)
-        residual<4, true>(n, width, lanes, pointer, index, position, flags, values, x, b, r, norms);
-    else
-        residual<4, false>(
-            n, width, lanes, pointer, index, position, flags, values, x, b, r, norms);
+    residual<4>(flags, n, width, lanes, pointer, index, position, values, x, b, r, norms);
 }
 
 // Entry e is the sum of given[position[p]], p from pointer[e] to pointer[e+1], in this order. A
 // thread owns entries.
-extern "C" __global__ void __launch_bounds__(threads) system_sum(long long count,
-    const long long *pointer, const Position *position, const T *given, T *values) {
+extern "C" __global__ void __launch_bounds__(threads) system_sum(
+    long long count, const Position *pointer, const Position *position, const T *given, T *values) {
     for (long long e = (long long)blockIdx.x * threads + threadIdx.x; e < count;
         e += (long long)gridDim.x * threads) {
         T sum = zero<T>();
@@ -192,7 +190,7 @@ extern "C" __global__ void __launch_bounds__(threads) system_diagonal(
 }
 
 __device__ inline T entry_of(
-    const long long *pointer, const int *index, const T *values, int r, int c) {
+    const Position *pointer, const int *index, const T *values, int r, int c) {
     long long p = position_of_entry(pointer, index, r, c);
     return p < 0 ? zero<T>() : values[p];
 }
@@ -200,7 +198,7 @@ __device__ inline T entry_of(
 // mirror[p] is where the entry is that is the transposed one of entry p; in missing[0], zero at
 // first, how many have none. A null `mirror` is not told. Tile map: a team a column.
 extern "C" __global__ void __launch_bounds__(threads) system_mirror(
-    int n, int lanes, const long long *pointer, const int *index, Position *mirror, int *missing) {
+    int n, int lanes, const Position *pointer, const int *index, Position *mirror, int *missing) {
     Teams team(lanes);
     for (; team.row < n; team.row += team.step)
         for (long long p = pointer[team.row] + team.lane; p < pointer[team.row + 1]; p += lanes) {
@@ -233,7 +231,7 @@ __device__ inline PivotSize pivot_size(const T *diagonal, const T *coupling, int
 // and values, and a team of `lanes` columns of A; static shared memory: five norms.
 extern "C" __global__ void __launch_bounds__(threads) system_health(
     const __grid_constant__ Fronts tree, int fronts, int n, T *panels, int first, int last,
-    const long long *pointer, const int *index, const int *perm, const T *values, long long count,
+    const Position *pointer, const int *index, const int *perm, const T *values, long long count,
     int lanes, const T *d, const T *coupling, const float *largest, Bits *out) {
     Bits best[CHOLESKY ? 4 : 5] = {};
     long long begin = (long long)blockIdx.x * threads + threadIdx.x,
@@ -295,7 +293,7 @@ __device__ inline void each_of_inverse(Triangle<T> lower, bool unit, int j, F f)
 // A; static shared memory: two norms.
 extern "C" __global__ void __launch_bounds__(threads, 3) system_largest(
     const __grid_constant__ Fronts tree, int fronts, int n, T *panels, int first, int last,
-    int lanes, const long long *pointer, const T *values, const T *coupling, Bits *out) {
+    int lanes, const Position *pointer, const T *values, const T *coupling, Bits *out) {
     Bits best[2] = {};
     int lane = threadIdx.x % 32, warps = threads / 32;
     for (int c = first + blockIdx.x * warps + threadIdx.x / 32; c < last; c += gridDim.x * warps) {

@@ -117,6 +117,23 @@ def copied(array: np.ndarray) -> np.ndarray:
     return out
 
 
+def narrowed(array: np.ndarray) -> np.ndarray:
+    """A vector of numbers that have room in 32 bits.
+
+    Examples
+    --------
+    >>> narrowed(np.arange(3)).dtype
+    dtype('int32')
+    """
+    out = np.empty(array.size, np.int32)
+
+    def narrow(first: int, last: int) -> None:
+        out[first:last] = array[first:last]
+
+    in_parts(narrow, array.size)
+    return out
+
+
 def columnwise(B: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """A copy of a matrix in Fortran order.
 

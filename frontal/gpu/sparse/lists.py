@@ -10,6 +10,20 @@ from .solve_tasks import TASK, counted_tasks, rows_of_messages
 from .tile_tasks import counted_tiles, left_of_diagonals
 
 
+def small_bytes(tree: Fronts) -> int:
+    """Bytes of `small_tasks.SmallTasks`."""
+    plan, small = tree.plan, tree.schedule.small
+    children = np.diff(plan.child_pointer)[small].sum()
+    found = structs.SMALL_FRONT.dtype.itemsize * int(small.sum())
+    found += (structs.SMALL_CHILD.dtype.itemsize + structs.MAP_BYTES) * int(children)
+    return found + 6 * int(np.diff(plan.entry_pointer)[small].sum())
+
+
+def placed_bytes(tree: Fronts) -> int:
+    """Bytes of what `Fronts.placed` returns."""
+    return ((3 if tree.method.indefinite else 2) * 8 + 4) * tree.k.size
+
+
 def index_bytes(tree: Fronts) -> int:
     """Bytes of the index arrays of fronts, and of the lists of tasks."""
     plan, schedule = tree.plan, tree.schedule
@@ -17,13 +31,10 @@ def index_bytes(tree: Fronts) -> int:
     small, entries = schedule.small, np.diff(plan.entry_pointer)
     found = (3 * 4 + 2 * 8) * (fronts + 1) + 8 * fronts  # first_sent included
     found += 4 * (rows + children + int(cut_sizes(tree).sum()))
-    found += ((3 if tree.method.indefinite else 2) * 8 + 4) * fronts
+    found += placed_bytes(tree) + small_bytes(tree)
     tasks = int(counted_tiles(tree)[~small].sum())
-    found += 16 * tasks + 4 * (tasks + 1) + 4 * schedule.epochs + 6 * int(entries.sum())
+    found += 16 * tasks + 4 * (tasks + 1) + 4 * schedule.epochs + 6 * int(entries[~small].sum())
     found += left_of_diagonals(tree).nbytes
-    of_small = np.diff(plan.child_pointer)[small].sum()
-    found += structs.SMALL_FRONT.dtype.itemsize * int(small.sum())
-    found += (structs.SMALL_CHILD.dtype.itemsize + structs.MAP_BYTES) * int(of_small)
     found += 4 * (int(rows_of_messages(plan)[-1]) + rows)
     found += TASK.itemsize * sum(counted_tasks(tree)[:3])
     return found + 16 * int(tree.pivot_tiles.sum()) * tree.method.pivots

@@ -15,6 +15,7 @@ from ...symbolic.symbolic import Symbolic
 from ..runtime.device import Device
 from .backend import GpuBackend
 from .fronts import Fronts, Layout
+from .lists import small_bytes
 from .pattern import Pattern
 from .small_tasks import in_order
 from .solve_tasks import counted_rows, sweep_tasks
@@ -82,4 +83,5 @@ def _listed(backend: GpuBackend, begun: Ahead[_Placed] | None, dtype: np.dtype) 
     fronts, layout = (None, None) if begun is None else begun.result()
     pattern = backend.new_pattern(fronts)
     pattern.begin(dtype, layout)
+    pattern.once(small_bytes)
     return pattern

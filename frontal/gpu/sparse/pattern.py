@@ -13,9 +13,9 @@ from ..._typing import Untyped
 from ...parts import Ahead
 from ..runtime.array import Array
 from ..runtime.device import Device
-from ..runtime.piece import APART, Piece
+from ..runtime.piece import APART, Piece, bytes_of, kinds_of
 from .fronts import Fronts, Layout
-from .lists import index_bytes
+from .lists import placed_bytes, small_bytes
 from .small_tasks import SmallTasks, small_tasks
 from .solve_tasks import SolveTasks, all_tasks, solve_tasks
 from .tile_tasks import Tasks, tile_tasks
@@ -24,7 +24,7 @@ Made = TypeVar("Made")
 Name = str | tuple[str, np.dtype]  # of a list, and the scalar type that it is for
 
 _LARGE = 1 << 21  # bytes of lists, from which on they have a piece of memory together,
-_LISTS = 48  # and there are fewer of them
+_LISTS = 32  # and there are fewer of them
 
 
 class Pattern(Fronts):
@@ -119,12 +119,15 @@ class Pattern(Fronts):
         Parameters
         ----------
         more : int
-            Bytes that others want in the piece of memory that is for all lists of a scalar type.
+            Bytes that others want in the piece of memory that is for all lists of a factorization.
         """
-        plan, fresh = self.plan, "arrays" not in self.__dict__ and self.segment is None
-        if fresh and 4 * plan.rows.size + 6 * plan.source.size + more >= _LARGE:
-            size = index_bytes(self) + more + _LISTS * APART
-            self.piece = Piece(self.device.xp.empty(size, np.uint8))
+        wanted = ("arrays", Fronts.indices), ("tasks", tile_tasks)
+        if self.segment is None and not {"arrays", "tasks"} & vars(self).keys():
+            here = [x for name, make in wanted for x in _arrays(self._here(name, make)).values()]
+            others = self.once(small_bytes) + placed_bytes(self)
+            size = bytes_of(kinds_of(here)) + others + more + _LISTS * APART
+            if size >= _LARGE:
+                self.piece = Piece(self.device.xp.empty(size, np.uint8))
         _ = self.arrays, self.tasks
 
     def _wanted(self, dtype: np.dtype) -> Iterator[tuple[Name, Callable[[Fronts], object]]]:
@@ -151,18 +154,28 @@ class Pattern(Fronts):
 
     def _uploaded(self, name: Name, make: Callable[[Fronts], object]) -> Untyped:
         """A list on the device."""
-        listed = self._listed.get(name)
-        made = make(self) if listed is None else listed.result()
+        made = self._here(name, make)
         self._listed.pop(name, None)
         return there(self.device, made, self.piece)
+
+    def _here(self, name: Name, make: Callable[[Fronts], object]) -> Untyped:
+        """A list on the host, once it is made."""
+        if name not in self._listed:
+            self._listed[name] = Ahead(partial(make, self), now=True)
+        return self._listed[name].result()
 
 
 def there(device: Device, lists: Untyped, piece: Piece | None) -> Untyped:
     """The same lists, a dataclass or a dictionary, with arrays of a device."""
-    fields = lists if isinstance(lists, dict) else vars(lists)
-    here = {x: a for x, a in fields.items() if isinstance(a, np.ndarray)}
+    here = _arrays(lists)
     arrays = dict(zip(here, device.uploads([*here.values()], piece), strict=True))
     return arrays if isinstance(lists, dict) else replace(lists, **arrays)
+
+
+def _arrays(lists: Untyped) -> dict[str, np.ndarray]:
+    """Those of the host among them, by name."""
+    fields = lists if isinstance(lists, dict) else vars(lists)
+    return {x: a for x, a in fields.items() if isinstance(a, np.ndarray)}
 
 
 def _after(others: Iterable[Ahead[object]], work: Callable[[], Made]) -> Made:

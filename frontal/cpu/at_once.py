@@ -33,7 +33,8 @@ TURNS = 3  # of an estimate: at most 5 blocks of products are formed
 # of op(A), of the matrix, and of the turn of threads. Behind addresses and sizes of all come flags,
 # and the bits of the norm and of the precision.
 PANELS, SIDES, MATRIX, TURN_OF_ALL, FLAGS, NUMBERS = 4, 11, 15, 19, 40, 51
-_OWN = {"panels", "pivots", "diagonal", "coupling", "left", "right", "data"}  # by each factor
+# of what `describe` is told, what each factor of a plan has alone
+_OWN = {"panels", "pivots", "diagonal", "coupling", "left", "right", "data"}
 
 
 class Found(NamedTuple):

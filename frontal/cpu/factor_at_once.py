@@ -43,8 +43,8 @@ _NO_TABLE = np.empty(0, np.int64)
 class FactorAtOnce:
     """Factors of matrices of one pattern, by the same arithmetic as `CpuBackend.factorize`.
 
-    An array costs a compiled call as much as dozens of operations: index arrays are handed over as
-    parts of two, and what the call works in it makes itself.
+    An array costs a compiled call as much as dozens of operations: what all factors share is handed
+    over as one, of addresses, and what the call works in it makes itself.
 
     Parameters
     ----------

@@ -55,6 +55,18 @@ def nothing_kept():
 
 
 @pytest.fixture
+def warned(monkeypatch):
+    """Warnings of a solver, as (message, category).
+
+    Where threads compile meanwhile, Numba may take them from `pytest.warns`.
+    """
+    found = []
+    for module in "batch.systems", "factor.policy":
+        monkeypatch.setattr(f"frontal.{module}.warn", lambda *given: found.append(given))
+    return found
+
+
+@pytest.fixture
 def interruptible():
     """Ctrl-C raises KeyboardInterrupt, as it does not in what a shell starts in the background."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -103,13 +103,15 @@ def test_bad_systems_on_a_device_harm_no_other(kind):
     assert np.array_equal(factors.solve(b), x)
 
 
-def test_weak_pivots_of_one_system_on_a_device():
+def test_weak_pivots_of_one_system_on_a_device(warned):
     A = CASES["general"].tocsc()
     values = values_of(A, 4)
     diagonal = A.indices == np.repeat(np.arange(49), np.diff(A.indptr))
     values[2, diagonal] *= 1e-9
-    with pytest.warns(PerformanceWarning, match="1 of 4"):
-        x = frontal.solve_batch(A, values, np.ones(49), backend="gpu")
+    x = frontal.solve_batch(A, values, np.ones(49), backend="gpu")
+    ((message, category),) = warned
+    assert message.startswith("1 of 4")
+    assert category is PerformanceWarning
     for i in range(4):
         assert abs(matrix(A, values[i]) @ x[i] - 1).max() < 1e-11 * abs(x[i]).max()
 

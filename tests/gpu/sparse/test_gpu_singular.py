@@ -51,7 +51,7 @@ def test_null_spaces_and_solutions(device, monkeypatch, kind, count, n):
 
 
 @pytest.mark.parametrize("stored", [0.0, 4e-11])
-def test_columns_that_are_null_together(device, monkeypatch, stored):
+def test_columns_that_are_null_together(device, monkeypatch, warned, stored):
     """Replaced pivots whose rows reach each other leave a factor that solves for nothing else.
 
     Where zeros have a price, one more pivot is replaced than columns are null.
@@ -66,8 +66,8 @@ def test_columns_that_are_null_together(device, monkeypatch, stored):
     with pytest.raises(frontal.SingularMatrixError) as caught:
         frontal.factorize(A, kind="general", backend="gpu")
     assert caught.value.rank == 60
-    with pytest.warns(frontal.PerformanceWarning, match="takes over"):
-        factor = frontal.factorize(A, kind="general", backend="gpu", singular="allow")
+    factor = frontal.factorize(A, kind="general", backend="gpu", singular="allow")
+    assert any("takes over" in message for message, _ in warned)
     x, info = factor.solve(A @ np.ones(62), return_info=True)
     assert info.null_pivots == 2
     assert np.abs(A @ x - A @ np.ones(62)).max() <= 1e-13

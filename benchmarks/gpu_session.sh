@@ -22,7 +22,8 @@ for step in "$@"; do
     case $step in
     tests) command=("${tests[@]}") ;;
     memcheck | racecheck | synccheck)
-        command=(compute-sanitizer --tool "$step" --show-backtrace no --error-exitcode 9 "${tests[@]}" -x) ;;
+        command=(compute-sanitizer --tool "$step" --show-backtrace no --error-exitcode 9)
+        command+=("${tests[@]}" -x) ;;
     tune) command=("$python" -m frontal tune --seconds 200 -o "$folder/tuned.json") ;;
     quick) command=("${ladder[@]}" "$folder/quick.jsonl" --quick) ;;
     ladder) command=("${ladder[@]}" "$folder/gpu_dense.jsonl") ;;

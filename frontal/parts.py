@@ -104,33 +104,22 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
-def copied(array: np.ndarray) -> np.ndarray:
-    """A copy of a contiguous vector."""
+def copied(array: np.ndarray, dtype: type[np.generic] | None = None) -> np.ndarray:
+    """A copy of a contiguous vector; of another type, whose numbers have room there.
+
+    Examples
+    --------
+    >>> copied(np.arange(3), np.int32).dtype
+    dtype('int32')
+    """
     if array.size < 2 * LEAST:
-        return array.copy()
-    out = np.empty_like(array)
+        return np.array(array, dtype)
+    out = np.empty_like(array, dtype)
 
     def copy(first: int, last: int) -> None:
         out[first:last] = array[first:last]
 
     in_parts(copy, array.size)
-    return out
-
-
-def narrowed(array: np.ndarray) -> np.ndarray:
-    """A vector of numbers that have room in 32 bits.
-
-    Examples
-    --------
-    >>> narrowed(np.arange(3)).dtype
-    dtype('int32')
-    """
-    out = np.empty(array.size, np.int32)
-
-    def narrow(first: int, last: int) -> None:
-        out[first:last] = array[first:last]
-
-    in_parts(narrow, array.size)
     return out
 
 

@@ -184,4 +184,5 @@ def _update_block(work, s, tile, size, rank):
 
 def calls_blas(k: np.ndarray, m: np.ndarray) -> np.ndarray:
     """Whether fronts of so many pivot columns and update rows take more than loops."""
-    return (m * m * k > SMALL_PRODUCT) | (k > lu_threshold.FEW) | (k + m > lu_threshold.SMALL)
+    few = min(_FEW, lu_threshold.FEW)
+    return (m * m * k > SMALL_PRODUCT) | (k > few) | (k + m > lu_threshold.SMALL)

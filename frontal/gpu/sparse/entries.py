@@ -11,7 +11,7 @@ import numpy as np
 from ..._typing import MatrixLike, Sparse, is_sparse
 from ...cached import cached_property
 from ...matrix import on_device, working_dtype
-from ...parts import equal, narrowed
+from ...parts import copied, equal
 from ...symbolic.symbolic import Symbolic
 from ...values import StoredOrder
 from ..runtime.array import NULL, Array, Value
@@ -74,7 +74,7 @@ class Entries:
     @cached_property
     def _later(self) -> Callable[[], list[Array]]:
         of = self.symbolic
-        pointer = of.indptr if self.long else narrowed(of.indptr)
+        pointer = of.indptr if self.long else copied(of.indptr, self.type)
         return self.device.later([pointer, of.indices, of.perm], self.pattern.piece)
 
     @cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar, cast
 
@@ -185,8 +185,7 @@ class Fronts:
     @cached_property
     def arrays(self) -> dict[str, Array]:
         """Index arrays on the device, by the names of their fields in the struct."""
-        given = self.indices()
-        return dict(zip(given, self.device.uploads([*given.values()]), strict=True))
+        return there(self.device, self.indices(), self.piece)
 
     def indices(self) -> dict[str, np.ndarray]:
         """The same on the host; some are those of the plan."""
@@ -232,9 +231,8 @@ class Fronts:
         if dtype not in self._placed:
             layout, names = self.layout(dtype), ["panel", "block", "need"]
             names += ["product"] * self.method.indefinite
-            given = [getattr(layout.places, name) for name in names]
-            there = self.device.uploads(given, self.piece)
-            self._placed[dtype] = dict(zip(names, there, strict=True))
+            given = {name: getattr(layout.places, name) for name in names}
+            self._placed[dtype] = there(self.device, given, self.piece)
         return self._placed[dtype]
 
     def struct(self, dtype: np.dtype) -> np.ndarray:
@@ -263,6 +261,19 @@ class Fronts:
             unpad_both(*given, panel, layout.below, layout.ld, layout.upper_ld, target)
             invert_tiles(given[1], self.k, self.m, target)
         return given[1]
+
+
+def there(device: Device, lists: Untyped, piece: Piece | None) -> Untyped:
+    """The same lists, a dataclass or a dictionary, with arrays of a device."""
+    here = arrays_of(lists)
+    arrays = dict(zip(here, device.uploads([*here.values()], piece), strict=True))
+    return arrays if isinstance(lists, dict) else replace(lists, **arrays)
+
+
+def arrays_of(lists: Untyped) -> dict[str, np.ndarray]:
+    """Those of the host among them, by name."""
+    fields = lists if isinstance(lists, dict) else vars(lists)
+    return {x: a for x, a in fields.items() if isinstance(a, np.ndarray)}
 
 
 def tile_rows(count: np.ndarray) -> np.ndarray:

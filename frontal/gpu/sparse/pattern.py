@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import TypeVar, cast
 
@@ -12,9 +11,8 @@ import numpy as np
 from ..._typing import Untyped
 from ...parts import Ahead
 from ..runtime.array import Array
-from ..runtime.device import Device
 from ..runtime.piece import APART, Piece, bytes_of, kinds_of
-from .fronts import Fronts, Layout
+from .fronts import Fronts, Layout, arrays_of, there
 from .lists import placed_bytes, small_bytes
 from .small_tasks import SmallTasks, small_tasks
 from .solve_tasks import SolveTasks, all_tasks, solve_tasks
@@ -123,7 +121,7 @@ class Pattern(Fronts):
         """
         wanted = ("arrays", Fronts.indices), ("tasks", tile_tasks)
         if self.segment is None and not {"arrays", "tasks"} & vars(self).keys():
-            here = [x for name, make in wanted for x in _arrays(self._here(name, make)).values()]
+            here = [x for name, make in wanted for x in arrays_of(self._here(name, make)).values()]
             others = self.once(small_bytes) + placed_bytes(self)
             size = bytes_of(kinds_of(here)) + others + more + _LISTS * APART
             if size >= _LARGE:
@@ -163,19 +161,6 @@ class Pattern(Fronts):
         if name not in self._listed:
             self._listed[name] = Ahead(partial(make, self), now=True)
         return self._listed[name].result()
-
-
-def there(device: Device, lists: Untyped, piece: Piece | None) -> Untyped:
-    """The same lists, a dataclass or a dictionary, with arrays of a device."""
-    here = _arrays(lists)
-    arrays = dict(zip(here, device.uploads([*here.values()], piece), strict=True))
-    return arrays if isinstance(lists, dict) else replace(lists, **arrays)
-
-
-def _arrays(lists: Untyped) -> dict[str, np.ndarray]:
-    """Those of the host among them, by name."""
-    fields = lists if isinstance(lists, dict) else vars(lists)
-    return {x: a for x, a in fields.items() if isinstance(a, np.ndarray)}
 
 
 def _after(others: Iterable[Ahead[object]], work: Callable[[], Made]) -> Made:

@@ -60,6 +60,13 @@ def _nvrtc(where: Path | None = None) -> ctypes.CDLL:
     return ctypes.CDLL(str(next((where or folder()).glob("lib/libnvrtc.so.*"))))
 
 
+def release() -> tuple[int, int]:
+    """Return the release of NVRTC, on which registers depend."""
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    _nvrtc().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    return major.value, minor.value
+
+
 def source(name: str, whole: bool) -> str:
     """Return a kernel file with its headers; of the three wrappers all, or vbatched alone."""
     text = jit.source(name)

@@ -74,6 +74,7 @@ for _name, _more in {
     "system.cu": {},
 }.items():
     MORE.setdefault(_name, []).append(LDL | _more)
+RELEASE = 13, 5  # of NVRTC, on which spills depend: older ones spill more
 SPILLED = {  # a few bytes of addresses, touched at most once a slice of operands
     ("potrf_tiny.cu", "f8", 90, (("INTO", 2), ("UPLO", 1))): 32,
     **{("system.cu", "f8", arch, ()): 56 for arch in (80, 90)},  # of searches of fronts and entries
@@ -200,7 +201,7 @@ def test_compiles_without_local_memory(case):
     report = nvrtc.compiled(*case, case[1:] == (*MAIN, ()), tensor)
     assert report.error == ""
     assert set(report.registers) == entries(case)
-    if case[1] in ("f4", "f8"):
+    if case[1] in ("f4", "f8") and nvrtc.release() >= RELEASE:
         assert max(report.local.values(), default=0) <= SPILLED.get(case, 0)
     if tensor:
         assert {entry for entry in entries(case) if not report.tensor.get(entry)} == set()

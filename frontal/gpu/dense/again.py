@@ -66,17 +66,18 @@ def _again(
         return work(device, *arrays, *options, overwrite)
     forms = [*map(_form, arrays)]
     inputs = [x.pointers if type(x) is Batch else x for x in arrays if x is not None]
-    if len(inputs) > 1 and not overwrite:
-        inputs = _once(device, inputs, arrays, forms)
+    places = device.pointers(inputs)
+    if len(set(places)) < len(places) and not overwrite:
+        inputs, places = _once(inputs, places, arrays, forms)
     key = (device, work, options, overwrite, *forms)
     try:
         known = _known.get(key)
     except TypeError:  # an option that is none
         return work(device, *arrays, *options, overwrite)
-    if overwrite and not apart(device, inputs):
+    if overwrite and not apart(places, inputs):
         return work(device, *arrays, *options, overwrite)
     if isinstance(known, _Call):
-        return known(device, inputs)
+        return known(device, inputs, places)
     if known is None:
         if len(_known) >= _MOST:
             _known.pop(next(iter(_known)), None)  # another thread may have been here
@@ -95,17 +96,17 @@ def _again(
     return results
 
 
-def _once(device: Device, inputs: list[Array], arrays: Sequence, forms: list) -> list[Array]:
-    """Inputs without those that are an earlier one; in their forms stands which."""
-    places = device.pointers(inputs)
-    if len(set(places)) == len(places):
-        return inputs
+def _once(
+    inputs: list[Array], places: list[int], arrays: Sequence, forms: list
+) -> tuple[list[Array], list[int]]:
+    """Inputs without those that are an earlier one, and where they are; in forms stands which."""
     given = [k for k, x in enumerate(arrays) if x is not None]
     told = [(place, forms[k]) for place, k in zip(places, given, strict=True)]
     firsts = [told.index(x) for x in told]
     for k, first in zip(given, firsts, strict=True):
         forms[k] = forms[k], first
-    return [x for i, x in enumerate(inputs) if firsts[i] == i]
+    own = [i for i, first in enumerate(firsts) if i == first]
+    return [inputs[i] for i in own], [places[i] for i in own]
 
 
 class _Call(NamedTuple):
@@ -141,8 +142,8 @@ class _Call(NamedTuple):
         special = any(kind is not None for kind in kinds)
         return None if recorded is None else cls(recorded, tuple(kinds) if special else ())
 
-    def __call__(self, device: Device, inputs: list[Array]) -> tuple:
-        arrays = self.recorded(inputs)
+    def __call__(self, device: Device, inputs: list[Array], places: list[int]) -> tuple:
+        arrays = self.recorded(places)
         if not self.results:
             return arrays
         made, found = iter(arrays), []

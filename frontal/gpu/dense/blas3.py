@@ -63,17 +63,16 @@ def gemm(
     of = (trans_a, trans_b), alpha, a, b, beta, c
     if vendor and tile is None and vendor.gemm(*of, numbers.vendor):
         return
-    if vendor and stacked and vendor.gemm_of_stacks(*of, numbers.stacks, numbers.together):
+    chosen = _product_tile("gemm", c, 1.0, tile)
+    sides = chosen.rows, chosen.cols
+    if vendor and stacked and vendor.gemm_of_stacks(*of, numbers.stacks, numbers.together, sides):
         return
     if alpha == 0:
         a, b = without_depth(a, trans_a, 1), without_depth(b, trans_b, 0)
         inner = np.zeros_like(inner)
     if beta == 1:
         rows = np.where(inner > 0, rows, 0)
-    chosen = _product_tile("gemm", c, 1.0, tile)
-    work, period, count = work_list(
-        device, rows, cols, inner, (chosen.rows, chosen.cols), None, _group(device, "gemm")
-    )
+    work, period, count = work_list(device, rows, cols, inner, sides, None, _group(device, "gemm"))
     if count == 0:
         return
     constants = {"TRANS_A": _code(trans_a, dtype), "TRANS_B": _code(trans_b, dtype)}

@@ -8,6 +8,7 @@ Each function does a call and says so, or leaves it alone: matrices of different
 from __future__ import annotations
 
 from functools import cache
+from math import prod
 
 import numpy as np
 
@@ -61,17 +62,21 @@ class Vendor:
         c: Part,
         least: int,
         together: int,
+        tile: tuple[int, int],
     ) -> bool:
         """The same for each matrix of stacks of one size, where a matrix may serve all of C.
 
-        The m·n·k of all of them is to be at least `together`; complex ones count four times.
+        The m·n·k of all of them, with m and n of whole tiles, as kernels do it otherwise, is to be
+        at least `together`; complex ones count four times.
         """
         count = c.batch.count
         stacks = all(x.batch.wrapper == "batched" and not x.batch.locator["p"] for x in (a, b, c))
         depth = int(op_sizes(a, trans[0])[1][0]) if count else 0
-        work = _work(c, depth)
-        each = work * (4 if c.batch.dtype.kind == "c" else 1)
-        if not (stacks and work >= least**3 and count * each >= together):
+        if not (stacks and _work(c, depth) >= least**3):
+            return False
+        sides = zip((int(c.rows[0]), int(c.cols[0])), tile, strict=True)
+        whole = [-(-size // side) * side for size, side in sides]
+        if count * prod(whole) * depth * (4 if c.batch.dtype.kind == "c" else 1) < together:
             return False
         letter = _LETTER[c.batch.dtype.char]
         product, handles = getattr(self._cublas, f"{letter}gemmStridedBatched"), self._handles

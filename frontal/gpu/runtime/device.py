@@ -7,6 +7,7 @@ CuPy; so the tests run the same host code over kernels that are emulated on the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from itertools import repeat
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -361,15 +362,18 @@ def at_work() -> bool:
     return bool(_devices)
 
 
+@cache
+def _runtime() -> Untyped:
+    """CuPy's, imported once: the statement takes as long as what else `device_of` does."""
+    from cupy.cuda import runtime
+
+    return runtime
+
+
 def device_of(array: Array | None = None) -> Device:
     """Return the device that holds an array, or the current one."""
     try:
-        if array is None:
-            import cupy
-
-            index = cupy.cuda.runtime.getDevice()
-        else:
-            index = _cupy(array).data.device_id
+        index = _runtime().getDevice() if array is None else _cupy(array).data.device_id
     except Exception:
         require()  # which says what is missing
         raise

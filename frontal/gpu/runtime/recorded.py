@@ -95,7 +95,7 @@ class Recorder:
         self._keep: list[Value] = []
         self._staying: list[tuple[int, int]] = []  # where structs may point, beside blocks
         self._inputs = len(inputs)
-        self._whole = apart(device, inputs) and all(x.size for x in inputs)
+        self._whole = apart(device.pointers(inputs), inputs) and all(x.size for x in inputs)
 
     def __hash__(self) -> int:
         return hash(self._device)
@@ -250,11 +250,17 @@ class Recorded:
         if zeros:
             self._cleared.append((len(own), 0, zeros))
 
-    def __call__(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """Enqueue it all on the current stream; the results, in memory of their own."""
+    def __call__(self, inputs: Sequence[int]) -> tuple[Array, ...]:
+        """Enqueue it all on the current stream; the results, in memory of their own.
+
+        Parameters
+        ----------
+        inputs : sequence of int
+            Their addresses.
+        """
         device = self._device
         taken = [device.take(size) for size in self._sizes]
-        addresses = [*device.pointers(inputs), *map(device.address, taken)]
+        addresses = [*inputs, *map(device.address, taken)]
         for memory, first, size in self._cleared:
             device.zero(taken[memory], first, size)
         stream, words = device.stream(), self._words
@@ -320,9 +326,9 @@ class _Library:
         return lambda stream: function(*[x.value for x in addresses])
 
 
-def apart(device: Device, arrays: Sequence[Array]) -> bool:
-    """Whether no array begins before another ends."""
-    ends = sorted(map(_extent, device.pointers(arrays), arrays))
+def apart(places: Sequence[int], arrays: Sequence[Array]) -> bool:
+    """Whether of arrays at these places none begins before another ends."""
+    ends = sorted(map(_extent, places, arrays))
     return all(x[1] <= y[0] for x, y in pairwise(ends))
 
 

@@ -50,9 +50,9 @@ def tiles(dtype: npt.DTypeLike) -> tuple[Tile, ...]:
     char = np.dtype(dtype).char
     tiny = Tile(0, 16, 16, 16, 1, warps=1, per_block=4)
     if char == "D":
-        small = Tile(1, 32, 32, 16, 1, warps=1, per_block=4)
+        small = Tile(1, 32, 32, 8, 4)
         return tiny, small, Tile(2, 64, 32, 8, 3), Tile(3, 64, 64, 8, 3), Tile(4, 64, 64, 8, 3)
-    small = Tile(1, 32, 32, 32, 1, warps=1, per_block=4)
+    small = Tile(1, 32, 32, 32, 1, warps=2)
     tall = Tile(3, 128, 64, 16, 3)
     large = Tile(4, 128, 128, 16, 4, warps=8) if char == "d" else Tile(4, 128, 64, 16, 3)
     return tiny, small, Tile(2, 64, 64, 16, 3), tall, large

@@ -257,7 +257,7 @@ struct Tile {
 // The instances that other routines build on.
 template <class T> struct TileShapes {
     using Tiny = Tile<T, 16, 16, 16, 1, 1, 1>;
-    using Small = Tile<T, 32, 32, 32, 1, 1, 1>;
+    using Small = Tile<T, 32, 32, 32, 1, 2, 1>;
     using Medium = Tile<T, 64, 64, 16, 2, 2, 3>;
     using Tall = Tile<T, 128, 64, 16, 2, 2, 3>;
     using Large = Tile<T, 128, 64, 16, 2, 2, 3>;
@@ -265,7 +265,7 @@ template <class T> struct TileShapes {
 template <> struct TileShapes<double> {
     using T = double;
     using Tiny = Tile<T, 16, 16, 16, 1, 1, 1>;
-    using Small = Tile<T, 32, 32, 32, 1, 1, 1>;
+    using Small = Tile<T, 32, 32, 32, 1, 2, 1>;
     using Medium = Tile<T, 64, 64, 16, 2, 2, 3, true>;
     using Tall = Tile<T, 128, 64, 16, 2, 2, 3, true>;
     using Large = Tile<T, 128, 128, 16, 2, 4, 4, true>;
@@ -273,7 +273,7 @@ template <> struct TileShapes<double> {
 template <> struct TileShapes<complex<double>> {
     using T = complex<double>;
     using Tiny = Tile<T, 16, 16, 16, 1, 1, 1>;
-    using Small = Tile<T, 32, 32, 16, 1, 1, 1>;
+    using Small = Tile<T, 32, 32, 8, 2, 2, 4>;
     using Medium = Tile<T, 64, 32, 8, 2, 2, 3>;
     using Tall = Tile<T, 64, 64, 8, 2, 2, 3>;
     using Large = Tile<T, 64, 64, 8, 2, 2, 3>;
@@ -292,7 +292,8 @@ template <class T> struct TileChoice<T, 0> : TinyTile<T> {
     static constexpr int per_block = 4, block = 128, residents = sizeof(T) == 16 ? 3 : 4;
 };
 template <class T> struct TileChoice<T, 1> : SmallTile<T> {
-    static constexpr int per_block = 4, block = 128, residents = sizeof(real_t<T>) == 8 ? 2 : 3;
+    static constexpr int per_block = 1, block = SmallTile<T>::threads,
+                         residents = sizeof(T) == 16 ? 3 : 4;
 };
 template <class T> struct TileChoice<T, 2> : MediumTile<T> {
     static constexpr int per_block = 1, block = MediumTile<T>::threads,

@@ -1,7 +1,7 @@
 // GEMM entry points: C = alpha·op(A)·op(B) + beta·C for one matrix or a batch.
 //
-// Tile map: one tile of C a work item. TILE chooses its shape (tile.cuh): 0 and 1 are tiles of one
-// warp, four independent ones a block, for matrices up to 16 and 32; the others take a whole block.
+// Tile map: one tile of C a work item. TILE chooses its shape (tile.cuh): 0 is a tile of one warp,
+// four independent ones a block, for matrices up to 16; the others take a whole block.
 // A thread owns the entries of its tile's accumulators; dynamic shared memory holds the slices of
 // op(A) and op(B), Tile::shared_elements a tile. C must not overlap A or B.
 // The operation is that of the BLAS: Dongarra, Du Croz, Hammarling, Duff, "A set of level 3 basic

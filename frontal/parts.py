@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 from itertools import pairwise
@@ -17,6 +18,7 @@ from .machine import thread_count
 LEAST = 1 << 17  # entries of a part: fewer are done before a thread has begun
 MOST = 16  # parts: more threads wait for the same memory
 _ROWS = 1024  # of many columns that a core's cache holds while they are transposed
+_PATIENCE = 1.0  # seconds in which a thread that begins at all has begun
 
 Result = TypeVar("Result")
 
@@ -156,6 +158,71 @@ def equal(one: np.ndarray, other: np.ndarray) -> bool:
     return all(in_parts(lambda a, b: np.array_equal(one[a:b], other[a:b]), one.size))
 
 
+def begin(work: Callable[[], Result]) -> Future[Result] | None:
+    """Have a thread begin some work; None where there can be no more threads.
+
+    A thread that finds no memory for its first steps ends without a word, and
+    `threading.Thread.start` waits for it for ever.
+
+    Examples
+    --------
+    >>> begin(lambda: 6 * 7).result()
+    42
+    """
+    found: Future[Result] = Future()
+    begun = threading.Event()
+
+    def own() -> Result:
+        begun.set()
+        return work()
+
+    def run() -> None:
+        if found.set_running_or_notify_cancel():
+            _finish(found, own)
+
+    try:
+        _thread.start_new_thread(run, ())
+    except (RuntimeError, MemoryError):  # none for its stack, or no more threads may be
+        return None
+    return None if not begun.wait(_PATIENCE) and found.cancel() else found
+
+
+def crew(members: Iterable[Callable[[], Result]]) -> list[Future[Result]]:
+    """Have threads begin the first of these, as many as there can be.
+
+    Examples
+    --------
+    >>> [one.result() for one in crew([lambda: 6, lambda: 7])]
+    [6, 7]
+    """
+    begun = []
+    for one in map(begin, members):
+        if one is None:
+            break
+        begun.append(one)
+    return begun
+
+
+def done(work: Callable[[], Result]) -> Future[Result]:
+    """Work that is done at once, as that of a thread.
+
+    Examples
+    --------
+    >>> done(lambda: 6 * 7).result()
+    42
+    """
+    found: Future[Result] = Future()
+    _finish(found, work)
+    return found
+
+
+def _finish(found: Future[Result], work: Callable[[], Result]) -> None:
+    try:
+        found.set_result(work())
+    except BaseException as error:
+        found.set_exception(error)
+
+
 class Ahead(Generic[Result]):
     """Work that a thread has begun; as a context manager, it is over on leaving.
 
@@ -174,32 +241,16 @@ class Ahead(Generic[Result]):
     """
 
     def __init__(self, work: Callable[[], Result], *, now: bool = False) -> None:
-        self._found: Future[Result] = Future()
-        self._thread: threading.Thread | None = None
-        if now:
-            self._run(work)
-            return
-        thread = threading.Thread(target=self._run, args=(work,), daemon=True)
-        try:
-            thread.start()
-            self._thread = thread
-        except RuntimeError:  # no memory for its stack, or no more threads may be
-            self._run(work)
+        begun = None if now else begin(work)
+        self._found = done(work) if begun is None else begun
 
-    def result(self) -> Result:
-        """Wait for what it returns."""
-        return self._found.result()
+    def result(self, timeout: float | None = None) -> Result:
+        """Wait for what it returns; some seconds, or as long as it takes."""
+        return self._found.result(timeout)
 
     def join(self) -> None:
         """Wait until it is over, whatever came of it."""
-        if self._thread is not None:
-            self._thread.join()
-
-    def _run(self, work: Callable[[], Result]) -> None:
-        try:
-            self._found.set_result(work())
-        except BaseException as error:
-            self._found.set_exception(error)
+        wait([self._found])
 
     def __enter__(self) -> Ahead[Result]:
         return self

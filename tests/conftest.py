@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import _thread
 import gzip
 import os
 import signal
+import threading
+import time
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from unittest import mock
@@ -64,6 +68,22 @@ def warned(monkeypatch):
     for module in "batch.systems", "factor.policy":
         monkeypatch.setattr(f"frontal.{module}.warn", lambda *given: found.append(given))
     return found
+
+
+@contextmanager
+def no_thread_stays():
+    """What is done inside ``with`` leaves no thread at work that `parts.begin` has begun."""
+    before, end = _nameless(), time.monotonic() + 30
+    yield
+    while _nameless() > before and time.monotonic() < end:
+        time.sleep(1e-3)
+    assert _nameless() <= before
+
+
+def _nameless() -> int:
+    """How many threads there are that `threading` does not know."""
+    known = [x for x in threading.enumerate() if not isinstance(x, threading._DummyThread)]
+    return _thread._count() + 1 - len(known)
 
 
 @pytest.fixture

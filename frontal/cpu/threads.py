@@ -6,12 +6,14 @@ a team needs none but its leader.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
+from concurrent.futures import wait
+from functools import partial
 
 import numpy as np
 
 from .. import phases
+from ..parts import crew
 from ..protocol import Progress
 from . import team
 from .blas_limit import BlasMemoryError
@@ -46,34 +48,20 @@ def run_team(
             failures.append(error)
             state[phases.QUIT] = state[team.INTERRUPT] = 1
 
-    crew = _started(guarded, threads)
-    if not crew:
+    begun = crew(partial(guarded, rank) for rank in range(threads))  # the leader first
+    if not begun:
         guarded(0)
     try:
-        for thread in crew:
-            while thread.is_alive():
-                thread.join(_POLL_SECONDS)
+        for one in begun:
+            while not one.done():
+                wait([one], _POLL_SECONDS)
                 if progress:
                     progress("factorization", float(state[team.PROGRESS]), float(fronts))
         if progress:
             progress("factorization", float(state[team.PROGRESS]), float(fronts))
     except BaseException:
         state[team.INTERRUPT] = 1
-        for thread in crew:
-            thread.join()
+        wait(begun)
         raise
     if failures:
         raise failures[0]
-
-
-def _started(member: Callable[[int], None], threads: int) -> list[threading.Thread]:
-    """The leader's thread, and those of as many helpers as can be."""
-    crew: list[threading.Thread] = []
-    for rank in range(threads):
-        thread = threading.Thread(target=member, args=(rank,), daemon=True)
-        try:
-            thread.start()
-        except RuntimeError:  # no memory for its stack, or no more threads may be
-            break
-        crew.append(thread)
-    return crew

@@ -12,6 +12,7 @@ from .. import helpers
 from ..backends import chooser, engine, expect, least_flops, lookahead, memory_on_device, resolved
 from ..cached import cached_property
 from ..cpu.layout import footprint, refuse_beyond
+from ..errors import FactorMemoryError
 from ..machine import thread_count
 from ..matrix import Canonical
 from ..memory import required_memory
@@ -313,7 +314,11 @@ class Analyzed(Versioned):
         of = self.symbolic
         if matrix.own:
             return matrix
-        data, known = copied(matrix.data), (matrix.n, matrix.method, matrix.hermitian)
+        try:
+            data = copied(matrix.data)
+        except MemoryError as error:
+            raise FactorMemoryError.of(error) from None
+        known = matrix.n, matrix.method, matrix.hermitian
         return Canonical(of.indptr, of.indices, data, *known, own=True)
 
     def matching_pattern(self, matrix: Canonical) -> Canonical:

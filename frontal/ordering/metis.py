@@ -17,12 +17,14 @@ import os
 import subprocess
 import sys
 import threading
+from functools import partial
 from io import FileIO
 from pathlib import Path
 
 import numpy as np
 
 from ..errors import FrontalError, OrderingTimeout
+from ..parts import Ahead
 from .components import SMALL, Components, CompressedGraph
 
 SCRIPT = Path(__file__).with_name("_metis_worker.py")
@@ -172,25 +174,23 @@ class Run:
         worker = _take()
         self._worker: _Worker | None = worker  # None once it is done or cancelled
         self._lock = threading.Lock()
-        self._future: concurrent.futures.Future[np.ndarray] = concurrent.futures.Future()
-        arguments = (worker, components, imbalance)
-        threading.Thread(target=self._work, args=arguments, daemon=True).start()
+        self._found = Ahead(partial(self._work, worker, components, imbalance))
 
-    def _work(self, worker: _Worker, components: Components, imbalance: int) -> None:
+    def _work(self, worker: _Worker, components: Components, imbalance: int) -> np.ndarray:
         try:
             perms = [
                 worker.order(part, imbalance) if part.graph.n > SMALL else part.order()
                 for part in components.compressed
             ]
-            if self._claim():
-                _give_back(worker)
-            else:
-                worker.close()
-            self._future.set_result(components.assemble(perms))
-        except BaseException as error:
+        except BaseException:
             self._claim()
             worker.close()
-            self._future.set_exception(error)
+            raise
+        if self._claim():
+            _give_back(worker)
+        else:
+            worker.close()
+        return components.assemble(perms)
 
     def _claim(self) -> _Worker | None:
         """The worker, to the first who asks: the thread that uses it, or who cancels."""
@@ -209,7 +209,7 @@ class Run:
             If METIS fails, or its process is ended by others.
         """
         try:
-            return self._future.result(None if timeout == np.inf else timeout)
+            return self._found.result(None if timeout == np.inf else timeout)
         except concurrent.futures.TimeoutError as error:
             raise OrderingTimeout(
                 f"METIS was not done in time ({timeout:.3g} s were left). Likely causes: "

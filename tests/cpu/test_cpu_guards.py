@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 
 import numpy as np
@@ -16,7 +15,7 @@ from frontal.cpu import factorize as factorization
 from frontal.cpu import team
 from frontal.cpu.threads import run_team
 
-from ..conftest import scaled_residual
+from ..conftest import no_thread_stays, scaled_residual
 
 # --- NaN that nobody looked for --------------------------------------------------------------
 
@@ -158,13 +157,12 @@ def test_a_member_that_raises_ends_the_others(culprit):
             raise MemoryError("no scratch")
         ended.append(told(state))
 
-    before = threading.active_count()
-    state, error = crew(member)
+    with no_thread_stays():
+        state, error = crew(member)
     assert isinstance(error, MemoryError)
     assert str(error) == "no scratch"
     assert state[team.INTERRUPT]
     assert ended == [True, True]
-    assert threading.active_count() == before
 
 
 def test_the_first_error_is_told():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import _thread
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,7 @@ import pytest
 
 import frontal
 from frontal import parts
-from frontal.cpu import blas_limit, threads
+from frontal.cpu import blas_limit
 from frontal.errors import FactorMemoryError
 from frontal.machine import available_memory
 
@@ -62,17 +64,20 @@ def test_there_is_an_error_or_a_solution_and_no_hang(method):
 @pytest.fixture
 def no_threads(monkeypatch):
     """Only so many threads can be started, as by address space or `ulimit -u`."""
-    start = threads.threading.Thread.start
 
     def allow(count):
         left = iter(range(count))
 
-        def starting(thread):
-            if next(left, None) is None:
-                raise RuntimeError("can't start new thread")
-            start(thread)
+        def limited(start):
+            def starting(*given):
+                if next(left, None) is None:
+                    raise RuntimeError("can't start new thread")
+                return start(*given)
 
-        monkeypatch.setattr(threads.threading.Thread, "start", starting)
+            return starting
+
+        for of, name in (threading.Thread, "start"), (_thread, "start_new_thread"):
+            monkeypatch.setattr(of, name, limited(getattr(of, name)))
 
     return allow
 
@@ -86,6 +91,24 @@ def test_a_team_needs_no_helpers(monkeypatch, no_threads, count):
     no_threads(count)
     x = analysis.factorize(A).solve(np.ones(900))
     np.testing.assert_allclose(A @ x, 1, rtol=1e-12)
+
+
+def test_threads_that_never_begin_are_not_waited_for(monkeypatch):
+    """As those that find no memory for their first steps; who begins late has nothing to do."""
+    late, did = [], []
+    monkeypatch.setattr(_thread, "start_new_thread", lambda run, given: late.append(run))
+    monkeypatch.setattr(parts, "_PATIENCE", 0.01)
+    monkeypatch.setenv("FRONTAL_NUM_THREADS", "3")
+    monkeypatch.setattr("frontal.cpu.backend._INLINE_FLOPS", 0)
+    with parts.Ahead(lambda: did.append(1)):
+        assert did == [1]
+    A = frontal.problems.poisson2d(30)
+    x = frontal.solve(A, np.ones(900), backend="cpu")
+    np.testing.assert_allclose(A @ x, 1, rtol=1e-12)
+    assert len(late) > 1
+    for run in late:
+        run()
+    assert did == [1]
 
 
 def test_parts_without_threads(monkeypatch, no_threads):
@@ -112,6 +135,14 @@ def test_blas_is_not_called_without_room_for_it(monkeypatch):
         blas_limit.single_threaded_blas().__enter__()
     with blas_limit.single_threaded_blas():
         pass
+
+
+def test_no_room_for_values_is_told_in_bytes(monkeypatch):
+    A = frontal.problems.poisson2d(30)
+    analysis = frontal.analyze(A, backend="cpu")
+    monkeypatch.setattr("frontal.factor.analyzed.copied", lambda array: np.empty(1 << 50))
+    with pytest.raises(FactorMemoryError, match=f"{2**23:.2f} GiB"):
+        analysis.factorize(A)
 
 
 def test_what_failed_is_told_in_bytes():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import signal
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -22,6 +21,7 @@ from frontal.ordering.dissection.graph import SEPARATOR, Levels, Weighted, level
 from frontal.ordering.dissection.split import LEAF, split
 from frontal.ordering.graph import Graph, induced
 
+from ..conftest import no_thread_stays
 from .test_ordering import is_permutation, patterns, stencil
 
 module = importlib.import_module("frontal.ordering.dissection.dissect")
@@ -36,11 +36,6 @@ def levels_of(graph: Graph, weights: np.ndarray) -> Levels:
     """The graph with these weights of its nodes, and coarser ones."""
     edges = np.ones(graph.nnz, np.int32)
     return with_levels(Weighted(graph.indptr, graph.indices, edges, weights), 0, 1, GO_ON)
-
-
-def at_work() -> int:
-    """How many threads there are, but for those that wait for parts of lists in any case."""
-    return sum(not one.name.startswith("frontal-parts") for one in threading.enumerate())
 
 
 def star(n: int) -> sp.csc_array:
@@ -173,18 +168,13 @@ def test_small_parts_are_ordered_with_regard_to_what_is_around_them(monkeypatch)
 
 def test_ends_in_time_and_by_an_interrupt(interruptible):
     graph, large = adjacency(stencil(40, 40, 40)), adjacency(stencil(400, 400))
-    before = at_work()
-    with pytest.raises(OrderingTimeout, match="time limit"):
-        order(graph, "dissection", time_limit=0.0)
-    alarm = threading.Timer(
-        0.1, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT)
-    )
-    alarm.start()
-    with pytest.raises(KeyboardInterrupt):
-        order(large, "dissection")
-    alarm.join()
-    end = time.monotonic() + 30
-    while at_work() > before and time.monotonic() < end:
-        time.sleep(0.01)
-    assert at_work() <= before
+    main = threading.main_thread().ident
+    with no_thread_stays():
+        with pytest.raises(OrderingTimeout, match="time limit"):
+            order(graph, "dissection", time_limit=0.0)
+        alarm = threading.Timer(0.1, signal.pthread_kill, (main, signal.SIGINT))
+        alarm.start()
+        with pytest.raises(KeyboardInterrupt):
+            order(large, "dissection")
+        alarm.join()
     assert order(graph, reuse=1e6, time_limit=0.0).method == "amd"

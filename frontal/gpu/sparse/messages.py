@@ -129,17 +129,13 @@ class Messages:
         if width == self._solved and not anywhen:
             return
         begin, end = self._end(width), self._last(width)
-        most = self._last(self.width) if self._lent else self._end(self.width)
-        rest: list[tuple[int, int]] = []
-        for first, last in [(0, most)] if anywhen else self._in_use:
-            low, high = max(first, begin), min(last, end)
-            if low < high:
-                self._clear(self.sent[1][low:high])
-            if last > end:
-                rest.append((max(first, end), last))
         vectors = end + (begin - self._first) * self._behind(width)
-        self._in_use = [*((a, b) for a, b in rest if b > vectors), (0, begin), (end, vectors)]
-        self._solved = width
+        most = self._last(self.width) if self._lent else self._end(self.width)
+        in_use = [(0, most)] if anywhen else self._in_use
+        for first, last in in_use:
+            self._clear(self.sent[1][max(first, begin) : min(last, end)])
+        beyond = [(max(first, end), last) for first, last in in_use if last > vectors]
+        self._in_use, self._solved = [(0, begin), (end, vectors), *beyond], width
 
     def _behind(self, width: int) -> bool:
         """Whether so many vectors lie behind the messages of their solves."""

@@ -8,13 +8,14 @@ import itertools
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import wait
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from ... import helpers
 from ...errors import OrderingTimeout
+from ...parts import Ahead, crew
 
 Part = TypeVar("Part", bound=Any)
 Found = TypeVar("Found")
@@ -82,16 +83,9 @@ def work_off(parts: list[Part], work: Callable[[Part], list[Part]], threads: int
         except BaseException as error:
             open_.failed(error)
 
-    crew = []
-    try:
-        for _ in range(threads - 1):
-            crew.append(threading.Thread(target=member, daemon=True))
-            crew[-1].start()
-    except RuntimeError:  # no memory for its stack, or no more threads may be
-        crew.pop()
+    others = crew([member] * (threads - 1))
     member()
-    for thread in crew:
-        thread.join()
+    wait(others)
     if open_.error is not None:
         raise open_.error
 
@@ -111,9 +105,7 @@ class Running(ABC, Generic[Found]):
         helpers.compile_for("cpu", self.compiled_as)
         self._threads = max(threads, 1)
         self._stop = np.zeros(1, np.int32)  # not zero once nobody waits any more
-        self._future: Future[Found] = Future()
-        self._thread = threading.Thread(target=self._work, daemon=True)
-        self._thread.start()
+        self._found = Ahead(self._order)
 
     def result(self, timeout: float | None = None) -> Found:
         """Wait for the order: (n,) int32 array ``perm``, the node eliminated k-th.
@@ -124,7 +116,7 @@ class Running(ABC, Generic[Found]):
             If it is not there after `timeout` seconds.
         """
         try:
-            return self._future.result(None if timeout == np.inf else timeout)
+            return self._found.result(None if timeout == np.inf else timeout)
         except concurrent.futures.TimeoutError as error:
             raise OrderingTimeout(
                 f"nested dissection was not done in time ({timeout:.3g} s were left). Likely "
@@ -141,12 +133,6 @@ class Running(ABC, Generic[Found]):
     @abstractmethod
     def _order(self) -> Found:
         """What is waited for."""
-
-    def _work(self) -> None:
-        try:
-            self._future.set_result(self._order())
-        except BaseException as error:
-            self._future.set_exception(error)
 
     def __exit__(self, *exception: object) -> None:
         self.cancel()

@@ -18,7 +18,7 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
-from frontal import api, gpu, machine
+from frontal import api, gpu, machine, parts
 
 from .emulation.device import COMPILER, EmulatedDevice
 
@@ -72,18 +72,35 @@ def warned(monkeypatch):
 
 @contextmanager
 def no_thread_stays():
-    """What is done inside ``with`` leaves no thread at work that `parts.begin` has begun."""
-    before, end = _nameless(), time.monotonic() + 30
+    """What is done inside ``with`` leaves no thread behind, soon after."""
+    before, end = _at_work(), time.monotonic() + 30
     yield
-    while _nameless() > before and time.monotonic() < end:
-        time.sleep(1e-3)
-    assert _nameless() <= before
+    while _at_work() > before and time.monotonic() < end:
+        time.sleep(0.01)
+    assert _at_work() <= before
 
 
-def _nameless() -> int:
-    """How many threads there are that `threading` does not know."""
-    known = [x for x in threading.enumerate() if not isinstance(x, threading._DummyThread)]
-    return _thread._count() + 1 - len(known)
+def _at_work() -> int:
+    """How many threads there are, named or not, but for those that wait for work in any case."""
+    stay = "frontal-parts", "frontal-nvrtc"
+    return _thread._count() - sum(one.name.startswith(stay) for one in threading.enumerate())
+
+
+@contextmanager
+def all_is_over():
+    """What threads begin inside ``with`` is over when that is left; no other thread is new."""
+    begun, begin, known = [], parts.begin, set(threading.enumerate())
+
+    def noted(work):
+        begun.append(begin(work))
+        return begun[-1]
+
+    with mock.patch.object(parts, "begin", noted):
+        yield
+    assert all(one is None or one.done() for one in begun)
+    stay = "frontal-parts", "frontal-nvrtc", "Dummy"
+    new = set(threading.enumerate()) - known
+    assert [one.name for one in new if not one.name.startswith(stay)] == []
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from frontal.cpu import factorize as factorization
 from frontal.cpu import team
 from frontal.cpu.threads import run_team
 
-from ..conftest import no_thread_stays, scaled_residual
+from ..conftest import all_is_over, scaled_residual
 
 # --- NaN that nobody looked for --------------------------------------------------------------
 
@@ -157,7 +157,7 @@ def test_a_member_that_raises_ends_the_others(culprit):
             raise MemoryError("no scratch")
         ended.append(told(state))
 
-    with no_thread_stays():
+    with all_is_over():
         state, error = crew(member)
     assert isinstance(error, MemoryError)
     assert str(error) == "no scratch"

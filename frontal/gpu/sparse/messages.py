@@ -133,7 +133,8 @@ class Messages:
         most = self._last(self.width) if self._lent else self._end(self.width)
         in_use = [(0, most)] if anywhen else self._in_use
         for first, last in in_use:
-            self._clear(self.sent[1][max(first, begin) : min(last, end)])
+            if max(first, begin) < min(last, end):
+                self._clear(self.sent[1][max(first, begin) : min(last, end)])
         beyond = [(max(first, end), last) for first, last in in_use if last > vectors]
         self._in_use, self._solved = [(0, begin), (end, vectors), *beyond], width
 

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 import frontal
 from frontal import problems
 
-from ...conftest import no_thread_stays
+from ...conftest import all_is_over
 from ...emulation.borders import DTYPES, eps
 from .test_gpu_system import OnDevice, Sparse, chosen, forget, matrix, op, put, traffic  # noqa: F401
 
@@ -127,6 +127,6 @@ def test_no_room_for_a_list_is_told_and_no_thread_stays(device, monkeypatch, lat
     a = matrix("spd", "f8", 20)
     with monkeypatch.context() as patch:
         patch.setattr(f"frontal.gpu.sparse.pattern.{late}", full)
-        with no_thread_stays(), pytest.raises(MemoryError):
+        with all_is_over(), pytest.raises(MemoryError):
             frontal.solve(a, np.ones(400), backend="gpu")
     np.testing.assert_allclose(a @ frontal.solve(a, np.ones(400), backend="gpu"), 1, rtol=1e-9)

@@ -16,7 +16,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,6 +25,7 @@ import numpy as np
 from . import _claims, _jit
 from ._claims import DONE, mark_of
 from .machine import available_memory, thread_count
+from .thread_group import Job, ThreadGroup
 
 MOST = 8
 _BYTES = 4 * 10**8  # of memory that a process takes
@@ -151,7 +151,7 @@ class Crew:
         self._folder = Path(tempfile.mkdtemp(prefix="frontal-helpers-"))
         self._crew: list[subprocess.Popen[bytes]] = []
         self._claims = _claims.Claims(self._folder, "main", self._alive, self._lost)
-        self._reaper = threading.Thread(target=self._reap, daemon=True)
+        self._reaper = Job(self._reap)
         try:
             for name in map(str, range(number)):
                 self._crew.append(self._helper(name))
@@ -160,7 +160,7 @@ class Crew:
             self._clean()
             raise
         _claims.shared.append(self._claims)
-        self._reaper.start()
+        ThreadGroup().start(self._reaper)
 
     def _helper(self, name: str) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
@@ -191,12 +191,14 @@ class Crew:
 
     def wait(self) -> None:
         """Wait until they are done."""
-        self._reaper.join()
+        self._reaper.run()  # unless a thread does
+        self._reaper.over.wait()
 
     def end(self) -> None:
         """End them at once."""
         self._kill()
-        self._reaper.join(2.0)
+        self._reaper.run()
+        self._reaper.over.wait(2.0)
 
     def disown(self) -> None:
         """In a forked process: let go of those that belong to the parent."""

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import _thread
-import os
-import threading
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from functools import cache
+from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Generic, TypeVar
 
 import numpy as np
 
 from .machine import thread_count
+from .thread_group import Job, ThreadGroup, run_each, run_with_threads
 
 LEAST = 1 << 17  # entries of a part: fewer are done before a thread has begun
 MOST = 16  # parts: more threads wait for the same memory
 _ROWS = 1024  # of many columns that a core's cache holds while they are transposed
-_PATIENCE = 1.0  # seconds in which a thread that begins at all has begun
 
 Result = TypeVar("Result")
 
@@ -64,6 +60,7 @@ def in_parts(work: Callable[[int, int], Result], pointer: np.ndarray | int) -> l
     ----------
     work : callable
         Runs without the GIL. What it raises is raised here, once no part is at work any more.
+        Parts for which there can be no thread run in this one.
     pointer : (n + 1,) int array, or int
         See `bounds_of`.
 
@@ -74,36 +71,7 @@ def in_parts(work: Callable[[int, int], Result], pointer: np.ndarray | int) -> l
     """
     if is_short(pointer):
         return [work(0, pointer if isinstance(pointer, int) else pointer.size - 1)]
-    *others, own = pairwise(bounds_of(pointer).tolist())
-    if not others:
-        return [work(*own)]
-    waiting: list[Future[Result]] = []
-    try:
-        for one in others:
-            waiting.append(_submitted(work, *one))
-        mine = work(*own)
-    finally:
-        wait(waiting)
-    return [*(one.result() for one in waiting), mine]
-
-
-def _submitted(work: Callable[[int, int], Result], first: int, last: int) -> Future[Result]:
-    try:
-        return _pool().submit(work, first, last)
-    except RuntimeError as error:
-        raise MemoryError(
-            f"{error}: there is no memory for its stack, or no more may be"
-        ) from error
-
-
-@cache
-def _pool() -> ThreadPoolExecutor:
-    """Threads that wait for parts; those that a process was forked with are not there any more."""
-    return ThreadPoolExecutor(MOST - 1, "frontal-parts")
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+    return run_each(partial(work, *part) for part in pairwise(bounds_of(pointer).tolist()))
 
 
 def copied(array: np.ndarray, dtype: type[np.generic] | None = None) -> np.ndarray:
@@ -158,71 +126,6 @@ def equal(one: np.ndarray, other: np.ndarray) -> bool:
     return all(in_parts(lambda a, b: np.array_equal(one[a:b], other[a:b]), one.size))
 
 
-def begin(work: Callable[[], Result]) -> Future[Result] | None:
-    """Have a thread begin some work; None where there can be no more threads.
-
-    A thread that finds no memory for its first steps ends without a word, and
-    `threading.Thread.start` waits for it for ever.
-
-    Examples
-    --------
-    >>> begin(lambda: 6 * 7).result()
-    42
-    """
-    found: Future[Result] = Future()
-    begun = threading.Event()
-
-    def own() -> Result:
-        begun.set()
-        return work()
-
-    def run() -> None:
-        if found.set_running_or_notify_cancel():
-            _finish(found, own)
-
-    try:
-        _thread.start_new_thread(run, ())
-    except (RuntimeError, MemoryError):  # none for its stack, or no more threads may be
-        return None
-    return None if not begun.wait(_PATIENCE) and found.cancel() else found
-
-
-def crew(members: Iterable[Callable[[], Result]]) -> list[Future[Result]]:
-    """Have threads begin the first of these, as many as there can be.
-
-    Examples
-    --------
-    >>> [one.result() for one in crew([lambda: 6, lambda: 7])]
-    [6, 7]
-    """
-    begun = []
-    for one in map(begin, members):
-        if one is None:
-            break
-        begun.append(one)
-    return begun
-
-
-def done(work: Callable[[], Result]) -> Future[Result]:
-    """Work that is done at once, as that of a thread.
-
-    Examples
-    --------
-    >>> done(lambda: 6 * 7).result()
-    42
-    """
-    found: Future[Result] = Future()
-    _finish(found, work)
-    return found
-
-
-def _finish(found: Future[Result], work: Callable[[], Result]) -> None:
-    try:
-        found.set_result(work())
-    except BaseException as error:
-        found.set_exception(error)
-
-
 class Ahead(Generic[Result]):
     """Work that a thread has begun; as a context manager, it is over on leaving.
 
@@ -232,6 +135,8 @@ class Ahead(Generic[Result]):
         What it raises is raised by `result`.
     now : bool
         Do it at once instead.
+    stop : callable, optional
+        Make it end early; called where it is still at work on leaving.
 
     Examples
     --------
@@ -240,20 +145,42 @@ class Ahead(Generic[Result]):
     42
     """
 
-    def __init__(self, work: Callable[[], Result], *, now: bool = False) -> None:
-        begun = None if now else begin(work)
-        self._found = done(work) if begun is None else begun
+    def __init__(
+        self,
+        work: Callable[[], Result],
+        *,
+        now: bool = False,
+        stop: Callable[[], None] | None = None,
+    ) -> None:
+        self._group = ThreadGroup(stop)
+        try:
+            begun = None if now else self._group.begin(work)
+        except BaseException:  # nobody else knows the thread
+            self._group.end()
+            raise
+        self._job = Job(work) if begun is None else begun
+        self._job.run()  # unless a thread does
 
     def result(self, timeout: float | None = None) -> Result:
-        """Wait for what it returns; some seconds, or as long as it takes."""
-        return self._found.result(timeout)
+        """Wait for what it returns; some seconds, or as long as it takes.
+
+        Raises
+        ------
+        TimeoutError
+            If it takes longer.
+        """
+        return self._job.result(timeout)
 
     def join(self) -> None:
         """Wait until it is over, whatever came of it."""
-        wait([self._found])
+        self._job.over.wait()
+
+    def end(self) -> None:
+        """Stop it, and wait until it is over."""
+        run_with_threads(lambda _: None, group=self._group)
 
     def __enter__(self) -> Ahead[Result]:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.join()
+        self.end()

@@ -18,7 +18,8 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
-from frontal import api, gpu, machine, parts
+from frontal import api, gpu, machine
+from frontal.thread_group import ThreadGroup
 
 from .emulation.device import COMPILER, EmulatedDevice
 
@@ -81,26 +82,24 @@ def no_thread_stays():
 
 
 def _at_work() -> int:
-    """How many threads there are, named or not, but for those that wait for work in any case."""
-    stay = "frontal-parts", "frontal-nvrtc"
-    return _thread._count() - sum(one.name.startswith(stay) for one in threading.enumerate())
+    """How many threads there are, named or not."""
+    return _thread._count()
 
 
 @contextmanager
 def all_is_over():
     """What threads begin inside ``with`` is over when that is left; no other thread is new."""
-    begun, begin, known = [], parts.begin, set(threading.enumerate())
+    begun, start, known = [], ThreadGroup.start, set(threading.enumerate())
 
-    def noted(work):
-        begun.append(begin(work))
-        return begun[-1]
+    def noted(group, job):
+        begun.append(job)
+        return start(group, job)
 
-    with mock.patch.object(parts, "begin", noted):
+    with mock.patch.object(ThreadGroup, "start", noted):
         yield
-    assert all(one is None or one.done() for one in begun)
-    stay = "frontal-parts", "frontal-nvrtc", "Dummy"
+    assert all(job.over.is_set or job.cancel() for job in begun)
     new = set(threading.enumerate()) - known
-    assert [one.name for one in new if not one.name.startswith(stay)] == []
+    assert [one.name for one in new if not one.name.startswith("Dummy")] == []
 
 
 @pytest.fixture

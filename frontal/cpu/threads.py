@@ -7,14 +7,13 @@ a team needs none but its leader.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import wait
 from functools import partial
 
 import numpy as np
 
 from .. import phases
-from ..parts import crew
 from ..protocol import Progress
+from ..thread_group import ThreadGroup, run_with_threads
 from . import team
 from .blas_limit import BlasMemoryError
 
@@ -30,6 +29,8 @@ def run_team(
 ) -> None:
     """Run all members in threads; the calling thread stays free for Ctrl-C and progress.
 
+    No member is at work any more on return, or when an exception leaves.
+
     Raises
     ------
     BlasMemoryError
@@ -37,31 +38,33 @@ def run_team(
     """
     failures: list[BaseException] = []
 
+    def stop() -> None:
+        state[phases.QUIT] = state[team.INTERRUPT] = 1
+
     def guarded(rank: int) -> None:
         try:
             member(rank)
         except BlasMemoryError as error:  # it has not begun
             if rank == 0:
                 failures.append(error)
-                state[phases.QUIT] = state[team.INTERRUPT] = 1
+                stop()
         except BaseException as error:
             failures.append(error)
-            state[phases.QUIT] = state[team.INTERRUPT] = 1
+            stop()
 
-    begun = crew(partial(guarded, rank) for rank in range(threads))  # the leader first
-    if not begun:
-        guarded(0)
-    try:
-        for one in begun:
-            while not one.done():
-                wait([one], _POLL_SECONDS)
-                if progress:
-                    progress("factorization", float(state[team.PROGRESS]), float(fronts))
+    def report() -> None:
         if progress:
             progress("factorization", float(state[team.PROGRESS]), float(fronts))
-    except BaseException:
-        state[team.INTERRUPT] = 1
-        wait(begun)
-        raise
+
+    def run(group: ThreadGroup) -> None:
+        begun = group.begin_each(partial(guarded, rank) for rank in range(threads))
+        if not begun:  # not even the leader, which is the first
+            guarded(0)
+        for job in begun:
+            while not job.over.wait(_POLL_SECONDS):
+                report()
+        report()
+
+    run_with_threads(run, stop)
     if failures:
         raise failures[0]

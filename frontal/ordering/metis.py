@@ -11,7 +11,6 @@ SIAM J. Sci. Comput. 20 (1998), METIS.
 from __future__ import annotations
 
 import atexit
-import concurrent.futures
 import importlib.util
 import os
 import subprocess
@@ -174,7 +173,7 @@ class Run:
         worker = _take()
         self._worker: _Worker | None = worker  # None once it is done or cancelled
         self._lock = threading.Lock()
-        self._found = Ahead(partial(self._work, worker, components, imbalance))
+        self._found = Ahead(partial(self._work, worker, components, imbalance), stop=self.cancel)
 
     def _work(self, worker: _Worker, components: Components, imbalance: int) -> np.ndarray:
         try:
@@ -210,7 +209,7 @@ class Run:
         """
         try:
             return self._found.result(None if timeout == np.inf else timeout)
-        except concurrent.futures.TimeoutError as error:
+        except TimeoutError as error:
             raise OrderingTimeout(
                 f"METIS was not done in time ({timeout:.3g} s were left). Likely causes: "
                 "(a) the graph is larger than the time limit allows; (b) other work keeps the "

@@ -43,7 +43,7 @@ ROWS = (
     ("native", "_helper"),
     ("archive", "checked", "errors", "cached", "_jit", "parts", "file_sizes", "versioned"),
     ("patching", "signatures"),
-    ("_disk_cache", "_compiler", "machine"),
+    ("_disk_cache", "_compiler", "machine", "thread_group"),
     ("_haste",),
     ("_library", "_passes", "_replacing", "_claims", "control_group"),
     ("_typing",),

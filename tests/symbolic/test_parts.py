@@ -109,6 +109,6 @@ def test_work_that_was_begun_is_over_on_leaving():
     waiting = parts.Ahead(work)
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert waiting._found.done()
+    assert waiting._job.over.is_set
     with pytest.raises(MemoryError, match="of a thread"):
         waiting.result()

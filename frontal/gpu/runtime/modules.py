@@ -5,15 +5,19 @@ Compilation waits for nothing: NVRTC lets other threads go on, and work at other
 
 from __future__ import annotations
 
+import atexit
 import logging
-from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache
+import os
+from collections import deque
+from collections.abc import Callable
+from functools import cache, partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from ... import _jit
 from ...machine import thread_count
+from ...thread_group import Job, ThreadGroup
 from . import jit
 from .cubins import Cubins, digest
 
@@ -41,9 +45,47 @@ def _kept(architecture: str) -> Cubins:
     return Cubins(_jit._FOLDER / f"kernels-sm_{architecture}.cubins")
 
 
+class Compilers:
+    """Threads that compile, at most so many, and the files that wait for one."""
+
+    def __init__(self, threads: int) -> None:
+        self._threads, self._waiting = threads, deque[Job[bytes]]()
+        self._group = ThreadGroup(stop=self._waiting.clear)
+
+    def begin(self, work: Callable[[], bytes]) -> Job[bytes]:
+        """Have the next free thread compile; if there is none, whoever runs the job first."""
+        job = Job(work)
+        self._waiting.append(job)
+        if len(self._group.active) < self._threads:
+            self._group.begin(self._work_off)
+        return job
+
+    def _work_off(self) -> None:
+        while self._waiting:
+            try:
+                job = self._waiting.popleft()
+            except IndexError:  # another thread was faster
+                return
+            job.run()
+
+    def end(self) -> None:
+        """Wait until no thread compiles: a process must not end while NVRTC is at work."""
+        self._group.end()
+
+
 @cache
-def _compilers() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max(1, min(thread_count(), _MOST_THREADS)), "frontal-nvrtc")
+def _compilers() -> Compilers:
+    return Compilers(max(1, min(thread_count(), _MOST_THREADS)))
+
+
+def _at_exit() -> None:
+    if _compilers.cache_info().currsize:
+        _compilers().end()
+
+
+if hasattr(os, "register_at_fork"):  # no other thread comes along
+    os.register_at_fork(after_in_child=_compilers.cache_clear)
+atexit.register(_at_exit)
 
 
 class Modules:
@@ -51,19 +93,20 @@ class Modules:
 
     def __init__(self, index: int, major: int, minor: int) -> None:
         self._index, self._cubins = index, _kept(f"{major}{minor}")
-        self._begun: dict[Source, Future[bytes]] = {}
+        self._begun: dict[Source, Job[bytes]] = {}
         self._loaded: dict[Source, Module] = {}
 
     def begin(self, source: Source) -> None:
         """Compile on a thread what neither is on disk nor under way."""
         if source not in self._begun and source not in self._loaded:
-            self._begun[source] = _compilers().submit(self._code, source)
+            self._begun[source] = _compilers().begin(partial(self._code, source))
 
     def loaded(self, source: Source) -> Module:
         """Return the module, on the current device."""
         if source not in self._loaded:
-            begun = self._begun.pop(source, None)
-            code = self._code(source) if begun is None else begun.result()
+            begun = self._begun.pop(source, None) or Job(partial(self._code, source))
+            begun.run()  # unless a thread does
+            code = begun.result()
             self._loaded[source] = self._load(source, code)
         return self._loaded[source]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -42,15 +41,15 @@ class Component:
         self.leaf = leaf_of(compressed.graph.n)
         self._labels: list[np.ndarray] = []  # room for threads; append and pop are atomic
 
-    def whole(self, seed: int, pool: ThreadPoolExecutor, threads: int) -> Part:
-        """All nodes as a part, whose coarser graphs are made by `threads` of a pool."""
+    def whole(self, seed: int, threads: int) -> Part:
+        """All nodes as a part, whose coarser graphs are made by so many threads."""
         given = self.compressed.graph
         weights = self.compressed.weights.astype(np.int32)
         edges = np.ones(given.nnz, np.int32)
         graph = Weighted(given.indptr, given.indices, edges, weights)
         team = min(threads, given.nnz // SHARE)
         levels = (
-            team_levels(graph, seed, pool, team, self.stop)
+            team_levels(graph, seed, team, self.stop)
             if team > 1
             else with_levels(graph, 0, seed, self.stop)
         )
@@ -78,10 +77,10 @@ class Part(NamedTuple):
     first: int
     seed: int
 
-    def work(self, pool: ThreadPoolExecutor, threads: int) -> list[Part]:
+    def work(self, threads: int) -> list[Part]:
         """Order the part, or what separates two smaller ones, which are returned.
 
-        A large part takes its share of the threads of a pool, all parts having `threads`.
+        A large part takes its share of the `threads` that all parts have.
         """
         component, levels, names, first, seed = self
         n = names.size
@@ -90,7 +89,7 @@ class Part(NamedTuple):
         if n > GRAIN:
             share = min(threads * n // component.perm.size, levels.graph.near.size // RANGE)
             parts = (
-                Team(pool, share, component.stop).split(levels, names, seed)
+                Team(share, component.stop).split(levels, names, seed)
                 if share > 1
                 else split(levels, names, 0, seed, component.stop)
             )
@@ -145,14 +144,13 @@ class Run(Running[np.ndarray]):
 
     def _order(self) -> np.ndarray:
         threads = self._threads
-        with ThreadPoolExecutor(threads) as helpers:
-            parts = self._begin(helpers)
-            work_off(parts, lambda part: part.work(helpers, threads), threads)
+        parts = self._begin()
+        work_off(parts, lambda part: part.work(threads), threads)
         return self._components.assemble([part.component.perm for part in parts])
 
-    def _begin(self, helpers: ThreadPoolExecutor) -> list[Part]:
+    def _begin(self) -> list[Part]:
         """All components as parts. A graph is coarsened as one until it is known not to be."""
-        whole, of = self._components.whole, (self._seed, helpers, self._threads)
+        whole, of = self._components.whole, (self._seed, self._threads)
         if whole is not None and self._threads > 1:
             with Ahead(lambda: self._components.compressed) as known:
                 guessed = Component(whole, self._stop).whole(*of)

@@ -6,7 +6,6 @@ depends on the graph alone. All levels lie one after the other from the beginnin
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor, wait
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ from ...phases import (
     finish_tile,
     open_phase,
 )
+from ...thread_group import Job, ThreadGroup, run_with_threads
 from .bisect import KEPT, STALLED, with_levels
 from .coarsen import (
     LEFT_OVER,
@@ -283,17 +283,13 @@ def _appended(room: np.ndarray, used: int, more: np.ndarray) -> np.ndarray:
     return room[: used + more.size]
 
 
-def team_levels(
-    graph: Weighted, seed: int, pool: ThreadPoolExecutor, size: int, stop: np.ndarray
-) -> Levels:
+def team_levels(graph: Weighted, seed: int, size: int, stop: np.ndarray) -> Levels:
     """As `bisect.with_levels`, by several threads.
 
     Parameters
     ----------
     graph : Weighted
     seed : int
-    pool : ThreadPoolExecutor
-        Of which all threads but one are taken.
     size : int
         How many threads.
     stop : (1,) int32 array
@@ -301,19 +297,23 @@ def team_levels(
     """
     shared = _shared(graph, size * MORE)
 
+    helpers: list[Job[None]] = []
+
+    def quit_phases() -> None:
+        shared.state[QUIT] = 1
+
     def guarded() -> None:
         try:
             _help(shared)
         except BaseException:
-            shared.state[QUIT] = 1  # nobody waits for its tile
+            quit_phases()  # nobody waits for its tile
             raise
 
-    helpers = [pool.submit(guarded) for _ in range(size - 1)]
-    try:
-        last = _lead(shared, size, seed, stop)
-    finally:
-        shared.state[QUIT] = 1
-        wait(helpers)
+    def lead(group: ThreadGroup) -> int:
+        helpers.extend(group.begin_each([guarded] * (size - 1)))
+        return _lead(shared, size, seed, stop)
+
+    last = run_with_threads(lead, quit_phases)
     for one in helpers:
         one.result()
     (begin, near, edge, weight), coarse_of, first = shared.levels

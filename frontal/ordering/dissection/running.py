@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import heapq
 import itertools
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from concurrent.futures import wait
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from ... import helpers
 from ...errors import OrderingTimeout
-from ...parts import Ahead, crew
+from ...parts import Ahead
+from ...thread_group import ThreadGroup, run_with_threads
 
 Part = TypeVar("Part", bound=Any)
 Found = TypeVar("Found")
@@ -83,9 +82,11 @@ def work_off(parts: list[Part], work: Callable[[Part], list[Part]], threads: int
         except BaseException as error:
             open_.failed(error)
 
-    others = crew([member] * (threads - 1))
-    member()
-    wait(others)
+    def run(group: ThreadGroup) -> None:
+        group.begin_each([member] * (threads - 1))
+        member()
+
+    run_with_threads(run)
     if open_.error is not None:
         raise open_.error
 
@@ -105,7 +106,7 @@ class Running(ABC, Generic[Found]):
         helpers.compile_for("cpu", self.compiled_as)
         self._threads = max(threads, 1)
         self._stop = np.zeros(1, np.int32)  # not zero once nobody waits any more
-        self._found = Ahead(self._order)
+        self._found = Ahead(self._order, stop=self.cancel)
 
     def result(self, timeout: float | None = None) -> Found:
         """Wait for the order: (n,) int32 array ``perm``, the node eliminated k-th.
@@ -117,7 +118,7 @@ class Running(ABC, Generic[Found]):
         """
         try:
             return self._found.result(None if timeout == np.inf else timeout)
-        except concurrent.futures.TimeoutError as error:
+        except TimeoutError as error:
             raise OrderingTimeout(
                 f"nested dissection was not done in time ({timeout:.3g} s were left). Likely "
                 "causes: (a) the graph is larger than the time limit allows; (b) other work keeps "
@@ -134,5 +135,8 @@ class Running(ABC, Generic[Found]):
     def _order(self) -> Found:
         """What is waited for."""
 
-    def __exit__(self, *exception: object) -> None:
-        self.cancel()
+    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
+        if kind is None or issubclass(kind, OrderingTimeout):
+            self.cancel()
+        else:  # such as Ctrl-C: the caller may change the arrays that it gave
+            self._found.end()

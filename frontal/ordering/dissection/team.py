@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
 
+from ...thread_group import run_each
 from .bisect import bisect
 from .graph import SEPARATOR, Levels, Weighted
 from .split import cut_out, number_side
@@ -23,27 +24,25 @@ RANGE = 200_000  # edges, at least, of a range that is worth a call
 
 
 class Team:
-    """Some threads of a pool.
+    """The threads that a part takes.
 
     Parameters
     ----------
-    pool : ThreadPoolExecutor
-        Where the steps run; nothing else may that waits for them.
     size : int
         How many threads.
     stop : (1,) int32 array
         Not zero once nobody waits for results any more.
     """
 
-    def __init__(self, pool: ThreadPoolExecutor, size: int, stop: np.ndarray) -> None:
-        self._pool, self._size, self._stop = pool, size, stop
+    def __init__(self, size: int, stop: np.ndarray) -> None:
+        self._size, self._stop = size, stop
 
     def split(
         self, levels: Levels, names: np.ndarray, seed: int
     ) -> tuple[Levels, np.ndarray, Levels, np.ndarray, np.ndarray]:
         """As `split.split`."""
         where = bisect(levels, seed, self._stop)
-        sides = self._each(number_side, [(levels, where, side) for side in (0, 1)])
+        sides = _each(number_side, [(levels, where, side) for side in (0, 1)])
         (zero, zero_names), (one, one_names) = (
             self._side(levels, names, where, side, *numbered) for side, numbered in enumerate(sides)
         )
@@ -59,7 +58,7 @@ class Team:
         weight: np.ndarray,
         first: np.ndarray,
     ) -> tuple[Levels, np.ndarray]:
-        found = self._each(cut_out, [(levels, label, *r) for r in self._ranges(levels.graph)])
+        found = _each(cut_out, [(levels, label, *r) for r in self._ranges(levels.graph)])
         begin, near, edge, coarse_of = self._joined(found)
         return Levels(Weighted(begin, near, edge, weight), coarse_of, first), names[where == side]
 
@@ -76,7 +75,7 @@ class Team:
             np.add(rows[k][0][:-1], entries[k], out=begin[there])
             near[entry], edge[entry], of_node[there] = rows[k][1:]
 
-        self._each(put, [(k,) for k in range(len(rows))])
+        _each(put, [(k,) for k in range(len(rows))])
         begin[-1] = entries[-1]
         return begin, near, edge, of_node
 
@@ -85,8 +84,7 @@ class Team:
         cuts = np.linspace(0, graph.weight.size, count + 1).astype(int).tolist()
         return list(itertools.pairwise(cuts))
 
-    def _each(
-        self, step: Callable[..., Result], arguments: Iterable[tuple[object, ...]]
-    ) -> list[Result]:
-        """A step with each of these arguments, at the same time."""
-        return list(self._pool.map(step, *zip(*arguments, strict=True)))
+
+def _each(step: Callable[..., Result], arguments: Iterable[tuple[object, ...]]) -> list[Result]:
+    """Results of a step with each of these arguments, at the same time."""
+    return run_each(partial(step, *given) for given in arguments)

@@ -155,11 +155,11 @@ class Ahead(Generic[Result]):
         self._group = ThreadGroup(stop)
         try:
             begun = None if now else self._group.begin(work)
-        except BaseException:  # nobody else knows the thread
+            self._job = Job(work) if begun is None else begun
+            self._job.run()  # unless a thread does
+        except BaseException:  # nothing else knows the thread
             self._group.end()
             raise
-        self._job = Job(work) if begun is None else begun
-        self._job.run()  # unless a thread does
 
     def result(self, timeout: float | None = None) -> Result:
         """Wait for what it returns; some seconds, or as long as it takes.

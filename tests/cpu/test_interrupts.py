@@ -7,6 +7,7 @@ raises it several times, also while threads are waited for.
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import dis
 import itertools
@@ -301,6 +302,17 @@ def test_a_closed_group_runs_no_job():
     assert not job.over.is_set
     assert job.run()
     assert job.result() == 42
+
+
+def test_begin_with_a_late_thread_cancels_its_call(monkeypatch):
+    """The caller makes the call itself then, as that of a team's leader."""
+    late, did = [], []
+    monkeypatch.setattr(_thread, "start_new_thread", lambda *given: late.append(given))
+    monkeypatch.setattr(thread_group, "_START_SECONDS", 0.01)
+    assert ThreadGroup().begin(lambda: did.append(1)) is None
+    (run, given), *none = late
+    run(*given)
+    assert (did, none) == ([], [])
 
 
 def test_run_each_without_threads_runs_all(monkeypatch):

@@ -1,7 +1,7 @@
 """The generated parts of the project's README: `python benchmarks/readme.py` writes them.
 
-They are tables of the benchmarks, each between a pair of markers; `--pictures` draws the chart and
-the picture of the gallery too, in docs/static.
+They are tables and sentences with numbers of the benchmarks, each between a pair of markers;
+`--pictures` draws the chart and the picture of the gallery too, in docs/static.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import gpu_behind
+import headlines
 import readme_chart
 import report
 from gpu_aims import H100, SPARSE, Results, figure, markdown, mean
@@ -63,7 +64,13 @@ def chart() -> str:
     return readme_chart.caption()
 
 
-PARTS = {"chart": chart, "benchmarks": benchmarks, "cuDSS": cudss}
+TABLES = {"chart": chart, "benchmarks": benchmarks, "cuDSS": cudss}
+SENTENCES = {
+    "measured": headlines.measured,
+    "startup": headlines.startup,
+    "behind": headlines.behind,
+}
+PARTS = TABLES | SENTENCES
 
 
 def gallery(path: Path = GALLERY) -> None:
@@ -98,7 +105,8 @@ def gallery(path: Path = GALLERY) -> None:
 def filled(text: str, parts=PARTS) -> str:
     """Return the README with each named part written anew between its markers."""
     for name, write in parts.items():
-        block = f"<!-- {name}: begin -->\n\n{write()}\n\n<!-- {name}: end -->"
+        before, after = ("\n", " ") if name in SENTENCES else ("\n\n", "\n\n")
+        block = f"<!-- {name}: begin -->{before}{write()}{after}<!-- {name}: end -->"
         pattern = rf"<!-- {name}: begin -->.*?<!-- {name}: end -->"
         text, count = re.subn(pattern, lambda _, block=block: block, text, flags=re.DOTALL)
         if count != 1:

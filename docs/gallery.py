@@ -1,7 +1,8 @@
 """The gallery: each example runs, and its systems are solved by SciPy too: docs/gallery/*.md.
 
 What an example asks of frontal is recorded with its time, and then asked of `scipy.sparse.linalg`:
-`spsolve` for `solve`, `splu` for a factorization, its ``solve`` for each right-hand side.
+`spsolve` for `solve`, `splu` for a factorization, its ``solve`` for each right-hand side. A batch
+is recorded as one call for each of its systems.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class Recorder:
         self.calls: list[tuple[str, Any, Any, str]] = []  # what, matrix or factor, b, trans
         self.seconds = 0.0
         self._inside = False
-        self._numbers = weakref.WeakKeyDictionary()  # of factors
+        self._numbers = weakref.WeakKeyDictionary()  # of factors; of batches a list
+        self._patterns = weakref.WeakKeyDictionary()  # of batches: a matrix, or the list of all
 
     @contextlib.contextmanager
     def recording(self):
@@ -56,6 +58,10 @@ class Recorder:
             (Analysis, "factorize"),
             (frontal.Factor, "solve"),
             (frontal.Factor, "refactorize"),
+            (frontal, "factorize_batch"),
+            (frontal, "solve_batch"),
+            (frontal.BatchFactor, "solve"),
+            (frontal.BatchFactor, "refactorize"),
         ]
         kept = [(owner, name, getattr(owner, name)) for owner, name in places]
         try:
@@ -84,14 +90,82 @@ class Recorder:
         return called
 
     def _note(self, name: str, of_class: bool, args: tuple, options: dict, result: Any) -> None:
-        if name == "solve" and of_class:
-            trans = args[2] if len(args) > 2 else options.get("trans", "N")
+        from frontal import BatchFactor
+
+        if name == "factorize_batch":
+            self._note_batch(result, args[0], _argument(args, options, 1, "values"), None)
+        elif name == "solve_batch":
+            values = _argument(args, options, 1, "values")
+            b = _argument(args, options, 2, "b")
+            x = result[0] if options.get("return_info") else result
+            matrices = _matrices(args[0], values)
+            for matrix, one in zip(
+                matrices, _of_each(b, len(x), matrices[0].shape[0]), strict=True
+            ):
+                self.calls.append(("solve", matrix, one, "N"))
+        elif of_class and isinstance(args[0], BatchFactor):
+            if name == "refactorize":
+                where = _argument(args, options, 2, "where")
+                self._note_batch(args[0], self._patterns[args[0]], args[1], where)
+            else:
+                self._note_solves(args[0], args[1], _argument(args, options, 2, "trans", "N"))
+        elif name == "solve" and of_class:
+            trans = _argument(args, options, 2, "trans", "N")
             self.calls.append(("factor.solve", self._numbers[args[0]], args[1], trans))
         elif name == "solve":
             self.calls.append(("solve", args[0], args[1], "N"))
         elif name in ("factorize", "refactorize"):
-            self._numbers[result] = sum(call[0] == "factorize" for call in self.calls)
-            self.calls.append(("factorize", args[of_class], None, ""))
+            self._numbers[result] = self._factorized(args[of_class])
+
+    def _factorized(self, A: Any) -> int:
+        """Record a factorization; return its number."""
+        self.calls.append(("factorize", A, None, ""))
+        return sum(call[0] == "factorize" for call in self.calls) - 1
+
+    def _note_batch(self, batch: Any, A: Any, values: Any, where: Any) -> None:
+        """Record the factorizations of a batch, of the systems that have a factor."""
+        self._patterns[batch] = A
+        numbers = self._numbers.setdefault(batch, [None] * len(batch))
+        taken = np.ones(len(batch), bool) if where is None else np.asarray(where)
+        sound = batch.status == 0
+        for i, matrix in enumerate(_matrices(A, values)):
+            if taken[i]:
+                numbers[i] = self._factorized(matrix) if sound[i] else None
+
+    def _note_solves(self, batch: Any, b: Any, trans: str) -> None:
+        """Record the solves with a batch, of the systems that have a factor."""
+        A, numbers = self._patterns[batch], self._numbers[batch]
+        n = (A[0] if isinstance(A, list | tuple) else A).shape[0]
+        for number, one in zip(numbers, _of_each(b, len(batch), n), strict=True):
+            if number is not None:
+                self.calls.append(("factor.solve", number, one, trans))
+
+
+def _argument(args: tuple, options: dict, place: int, name: str, default: Any = None) -> Any:
+    return args[place] if len(args) > place else options.get(name, default)
+
+
+def _matrices(A: Any, values: Any) -> list:
+    """The matrices of a batch: given as a list, or by their values in the order of A.data."""
+    if isinstance(A, list | tuple):
+        pairs = zip(A, values if values is not None else [None] * len(A), strict=True)
+        return [one if new is None else _with_values(one, new) for one, new in pairs]
+    return [_with_values(A, one) for one in values]
+
+
+def _with_values(A: Any, values: Any) -> Any:
+    made = A.copy()
+    made.data = np.array(values)
+    return made
+
+
+def _of_each(b: Any, count: int, n: int) -> list:
+    """The right-hand sides of each system of a batch."""
+    if isinstance(b, list | tuple):
+        return list(b)
+    b = np.asarray(b)
+    own = b.ndim == 3 or b.shape == (count, n)
+    return list(b) if own else [b] * count
 
 
 def scipy_seconds(calls: list) -> float:
@@ -182,11 +256,12 @@ def page(name: str, found: dict[str, Any]) -> str:
     parts = [f"# {title(first)}", _prose(f"{first}\n{rest}")]
     if found["picture"]:
         parts.append(f"![The picture that the example draws]({name}.png)")
-    parts.append(
-        "| | seconds |\n| --- | ---: |\n"
-        f"| frontal: {found['calls']} | {found['ours']:.3g} |\n"
-        f"| the same by `scipy.sparse.linalg` | {found['scipy']} |"
-    )
+    if found["calls"]:
+        parts.append(
+            "| | seconds |\n| --- | ---: |\n"
+            f"| frontal: {found['calls']} | {found['ours']:.3g} |\n"
+            f"| the same by `scipy.sparse.linalg` | {found['scipy']} |"
+        )
     parts.append(f"It prints:\n\n```text\n{found['printed']}\n```")
     parts.append(f"```python\n{found['text'].rstrip()}\n```")
     return "\n\n".join(parts) + "\n"
@@ -219,7 +294,7 @@ def index(found: dict[str, dict[str, Any]]) -> str:
     for name, one in found.items():
         heading = title(one["told"].split("\n")[0])
         image = f":img-top: {name}.png\n" if one["picture"] else ""
-        times = f"{one['ours']:.3g} s; SciPy takes {one['scipy']} s"
+        times = f"{one['ours']:.3g} s; SciPy takes {one['scipy']} s" if one["calls"] else ""
         link = f":link: {name}\n:link-type: doc\n{image}"
         cards.append(f":::{{grid-item-card}} {heading}\n{link}\n{times}\n:::")
     names = "\n".join(found)

@@ -30,7 +30,6 @@ _ABOVE, _BELOW = 32, 11
 
 
 @cache
-@cache
 def eps_of(dtype: np.dtype) -> float:
     """Precision of a scalar type."""
     return float(np.finfo(dtype).eps)

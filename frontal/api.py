@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,10 @@ from numpy.typing import ArrayLike
 
 from ._typing import MatrixLike
 from .backends import waken
-from .errors import FactorMemoryError
+from .errors import FactorMemoryError, SingularMatrixError
 from .factor.analysis import Analysis
 from .factor.factor import Factor
+from .factor.mixed import require_refinement
 from .matrix import Canonical
 from .protocol import Progress
 from .reuse import Analyses
@@ -57,8 +59,8 @@ def solve(
         small problems, and the CPU where the factor does not fit into its memory. ``"gpu"`` insists
         on a GPU, and raises there.
     refine : int, optional
-        Most steps of iterative refinement; by default as many as help, 0 for none, and then for no
-        warnings either.
+        Largest number of steps of iterative refinement; by default as many as help. With 0 there
+        is no refinement and no warning.
     check_finite : bool
         Refuse NaN and infinity in A.
     singular : {"raise", "warn", "allow"}
@@ -100,6 +102,7 @@ def solve(
     >>> bool(np.allclose(x, 1))
     True
     """
+    require_refinement(precision, refine)
     dtype = np.result_type(_dtype_of(A), _dtype_of(b))
     if not np.issubdtype(_dtype_of(A), np.complexfloating) and dtype.kind == "c":
         dtype = np.finfo(dtype).dtype  # a real factor solves for real and imaginary parts
@@ -143,6 +146,11 @@ def analyze(
         work is done once for a pattern of 2000 columns or more and these choices; where a matching
         has to look at the values, for these alone.
 
+    Raises
+    ------
+    SingularMatrixError
+        If the pattern is structurally singular. Stored zeros belong to the pattern.
+
     Examples
     --------
     >>> import frontal
@@ -152,7 +160,14 @@ def analyze(
     ('cholesky', 512)
     """
     matrix = whole(A, triangle, kind=kind, check_finite=check_finite)
-    return _analyze(matrix, kind, ordering, backend, reuse, progress)
+    of = kind, ordering, backend, reuse, progress
+    try:
+        return _analyze(matrix, *of)
+    except SingularMatrixError:
+        if not (matrix.data == 0).any():
+            raise
+    pattern = replace(matrix, data=np.ones_like(matrix.data))  # in which stored zeros count
+    return _analyze(pattern, *of)
 
 
 def factorize(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .advice import double_precision, listed, named_columns
 from .machine import available_memory
 
 _PACKAGE = str(Path(__file__).parent)
@@ -36,11 +37,12 @@ class SingularMatrixError(FrontalError, np.linalg.LinAlgError, RuntimeError):
     column : int or None
         A column without a pivot, in the matrix's own numbering.
     rank : int or None
-        The rank, by the pattern or by the values to working precision; None where all that is known
-        is that no accurate solutions could be computed.
+        The rank: that of the pattern or of the nonzero entries, which is a bound, or that of the
+        values to working precision. None if no accurate solution could be computed and nothing
+        more is known.
     null_columns : (n - rank,) int array or None
-        Columns that depend on the others; where the pattern makes it singular, that find no rows of
-        their own. None where the rank is.
+        Linear combinations of the other columns; if the pattern or stored zeros make the matrix
+        singular, the columns that cannot be matched to a row. None if the rank is None.
     """
 
     def __init__(
@@ -62,8 +64,8 @@ class SingularMatrixError(FrontalError, np.linalg.LinAlgError, RuntimeError):
         rank, column = n - null_columns.size, int(null_columns[0])
         return cls(
             f"the matrix is structurally singular: its pattern has rank {rank} of {n}, and "
-            f"column {column} finds no row of its own. Likely causes: (a) an empty row or column, "
-            "(b) an unknown that no equation contains, or an equation without unknowns, "
+            f"column {column} cannot be matched to a row. Likely causes: (a) an empty row or "
+            "column, (b) an unknown that no equation contains, or an equation without unknowns, "
             "(c) entries lost in the assembly. Try: add the missing equation or boundary "
             "condition, or take the unknown out",
             column=column,
@@ -72,31 +74,50 @@ class SingularMatrixError(FrontalError, np.linalg.LinAlgError, RuntimeError):
         )
 
     @classmethod
+    def stored_zeros(cls, n: int, null_columns: np.ndarray) -> SingularMatrixError:
+        """The pattern has regular matrices, and stored zeros make this one singular."""
+        rank, column = n - null_columns.size, int(null_columns[0])
+        return cls(
+            "the matrix is singular because of stored zeros: its pattern has full structural rank, "
+            f"but its nonzero entries have rank {rank} of {n} at most, and column {column} cannot "
+            "be matched to a row in which it is not zero. Likely causes: (a) values that have not "
+            "been computed yet, (b) coefficients that vanish, (c) an unknown that no equation "
+            "contains. Try: analyze(A), which needs the pattern only, and its factorize(A) once "
+            "values are known; or take the unknown out",
+            column=column,
+            rank=rank,
+            null_columns=null_columns,
+        )
+
+    @classmethod
     def of_rank(cls, n: int, null_columns: np.ndarray) -> SingularMatrixError:
         """The values take combinations of columns to zero, up to rounding."""
-        count, shown = null_columns.size, ", ".join(str(j) for j in null_columns[:5])
-        more = f" and {count - 5} more" if count > 5 else ""
+        count = null_columns.size
+        are = "are linear combinations" if count > 1 else "is a linear combination"
         return cls(
             f"the matrix is singular to working precision: its rank is {n - count} of {n}, and "
-            f"column{'s' * (count > 1)} {shown}{more} can be had of the others. Likely causes: "
+            f"{named_columns(null_columns)} {are} of the others. Likely causes: "
             "(a) boundary conditions are missing, so that a constant or a rigid motion is free, "
             "(b) equations repeat each other. Try: fix these unknowns, remove dependent equations, "
-            "or take singular='allow' if the right-hand side is in the range of the matrix",
+            "or use singular='allow' if the right-hand side is in the range of the matrix",
             column=int(null_columns[0]),
             rank=n - count,
             null_columns=null_columns,
         )
 
     @classmethod
-    def numerical(cls, column: int | None, detail: str = "") -> SingularMatrixError:
+    def numerical(
+        cls, column: int | None, detail: str = "", *, dtype: np.dtype | str | None = None
+    ) -> SingularMatrixError:
         """No accurate solution comes of the values, and nothing proves that there is none."""
         where = "" if column is None else f" at column {column}"
+        remedies = ["fix one unknown of each free motion", "remove dependent equations"]
         return cls(
             f"the matrix is singular to working precision{where}{': ' * bool(detail)}{detail}. "
             "Likely causes: (a) boundary conditions are missing, so that a constant or a rigid "
             "motion is free, (b) equations repeat each other, (c) rows or columns differ in scale "
-            "by more than the precision. Try: fix one unknown of each free motion, remove "
-            "dependent equations, scale the matrix, or use float64",
+            "by more than the precision. Try: "
+            f"{listed([*remedies, 'scale the matrix', *double_precision(dtype)])}",
             column=column,
         )
 
@@ -118,7 +139,7 @@ class SolutionOverflowError(FrontalError, OverflowError):
         return (
             f"the solution is too large for {self.dtype}. Likely causes: (a) the matrix and the "
             "right-hand side are in units that do not fit together, (b) the matrix is nearly "
-            "singular. Try: scale the right-hand side, or use float64"
+            f"singular. Try: {listed(['scale the right-hand side', *double_precision(self.dtype)])}"
         )
 
 
@@ -140,8 +161,8 @@ class NotPositiveDefiniteError(FrontalError, np.linalg.LinAlgError):
         return (
             f"the matrix is not positive definite{where}. Likely causes: (a) the matrix is "
             "indefinite or has the opposite sign, (b) it is singular, as without boundary "
-            "conditions, (c) rounding, where it is nearly singular. Try: kind='auto' or "
-            "kind='general', which go on by LU"
+            "conditions, (c) rounding, where it is nearly singular. Try: kind='symmetric' or "
+            "kind='hermitian' (LDL^T or LDL^H of an indefinite matrix)"
         )
 
 
@@ -232,12 +253,21 @@ class NonFiniteInputError(FrontalError, ValueError):
         super().__init__(name, index, value)
         self.name, self.index, self.value = name, index, value
 
-    def __str__(self) -> str:
+    causes = (
+        "Likely causes: (a) a division by zero or an overflow while the values were computed, "
+        "(b) memory that was never filled"
+    )
+
+    @property
+    def entry(self) -> str:
+        """The entry and its value, as ``A[0, 1] is nan``."""
         place = ", ".join(str(i) for i in self.index)
+        return f"{self.name}[{place}] is {self.value}"
+
+    def __str__(self) -> str:
         return (
-            f"{self.name}[{place}] is {self.value}. Likely causes: (a) a division by zero or an "
-            "overflow while the values were computed, (b) memory that was never filled. "
-            "check_finite=False skips this check, and then no answer can be trusted"
+            f"{self.entry}. {self.causes}. check_finite=False skips this check, and then no answer "
+            "can be trusted"
         )
 
 
@@ -271,10 +301,10 @@ class FactorMemoryError(FrontalError, MemoryError):
             f"{self.available / 2**30:.2f} GiB are available. Likely causes: (a) an ordering with "
             "much fill, (b) other programs or earlier factors hold the memory, (c) a limit of "
             "address space, as by ulimit -v, of which threads and BLAS take their share. Try: "
-            "ordering='dissection' or 'nesdis', a float32 or complex64 matrix (refinement makes up "
-            "for part of the precision), a larger limit or memory='auto', which keeps on the host "
-            "what a GPU has no room for, backend='cpu' where a GPU is what is too small "
-            "(backend='auto' goes there by itself), free() of factors that are done with"
+            "ordering='dissection' or ordering='nesdis', precision='mixed' for a matrix in double "
+            "precision (half the memory), memory='auto' in place of a limit (panels that do not "
+            "fit on a GPU are stored on the host), backend='cpu' if the GPU is too small "
+            "(backend='auto' falls back to it), free() of factors that are no longer needed"
         )
 
 
@@ -293,17 +323,38 @@ class FactorFreedError(FrontalError, ValueError):
 
 
 class FactorInvalidError(FrontalError, ValueError):
-    """A factor was used after a `Factor.refactorize` that failed."""
+    """A factor was used after a `Factor.refactorize` that failed, or during one.
 
-    def __init__(self) -> None:
-        super().__init__()
+    Attributes
+    ----------
+    state : {"failed", "running", "unknown"}
+        What is known of the `refactorize` that has overwritten the factor.
+    """
+
+    def __init__(self, state: str = "unknown") -> None:
+        super().__init__(state)
+        self.state = state
 
     def __str__(self) -> str:
+        failed = "the new values have no factor, as the error of that call said"
+        if self.state == "running":
+            return (
+                "the factor is being refactorized by another thread, which overwrites it. Nothing "
+                "has failed. Try: wait for that call to return, or give each thread a copy() of "
+                "the factor"
+            )
+        if self.state == "failed":
+            return (
+                "there is no factor, since the last refactorize failed while it overwrote the one "
+                f"before. Likely causes: (a) {failed}, (b) it was interrupted. Try: refactorize "
+                "again with other values (the analysis remains valid), or keep a copy() of the "
+                "factor before"
+            )
         return (
-            "there is no factor, since the last refactorize failed while it overwrote the one "
-            "before. Likely causes: (a) the new values have no factor, as its error said, (b) it "
-            "was interrupted. Try: refactorize again with other values (the analysis is still "
-            "good), or keep a copy() of the factor before"
+            "there is no factor, since a refactorize has overwritten it and has not completed. "
+            f"Likely causes: (a) another thread is refactorizing it, (b) {failed}, (c) it was "
+            "interrupted. Try: wait for the other thread, refactorize again, or keep a copy() of "
+            "the factor before"
         )
 
 
@@ -316,7 +367,7 @@ class IllConditionedWarning(RuntimeWarning):
 
 
 class PerformanceWarning(UserWarning):
-    """The result is as good as ever, and was had by a slower way than asked for."""
+    """The result is accurate but was computed by a slower method than requested."""
 
 
 def warn(message: str, category: type[Warning]) -> None:

@@ -27,6 +27,7 @@ from .api import factorize
 from .cached import cached_property
 from .checked import checked
 from .errors import NonFiniteInputError, SingularMatrixError, warn
+from .exact import refuse_inexact, refuse_masked
 from .factor.factor import Factor
 from .patching import replaced
 from .reuse import Analyses
@@ -90,7 +91,7 @@ def spsolve(
     Warns
     -----
     scipy.sparse.linalg.MatrixRankWarning
-        If A is singular or not finite; x is then NaN.
+        If A is singular, or has NaN or infinity; x is NaN then.
 
     Examples
     --------
@@ -104,13 +105,16 @@ def spsolve(
     if is_sparse(b) and b.ndim == 2 and b.shape[1] != 1:
         factor = _factorized(_promoted(matrix, b.dtype), ordering, singular)
         return type(matrix)(factor.solve(b))
+    refuse_masked(b, "b")
     dense = checked(b, "b").toarray() if is_sparse(b) else np.asarray(b)
     squeeze = dense.ndim == 2 and dense.shape[1] == 1
     try:
         factor = _factor(_promoted(matrix, dense.dtype), ordering, singular)
         x = _solve(factor, dense, "N")
     except (SingularMatrixError, NonFiniteInputError) as error:
-        warn(f"Matrix is exactly singular: {error}", MatrixRankWarning)
+        finite = isinstance(error, SingularMatrixError)
+        text = f"Matrix is exactly singular: {error}" if finite else _not_finite(error)
+        warn(text, MatrixRankWarning)
         x = np.full(dense.shape, np.nan, np.result_type(matrix.dtype, dense.dtype, np.float32))
     return x.ravel() if squeeze else x
 
@@ -361,6 +365,7 @@ def _factorized(A: Sparse, ordering: str, singular: str) -> Factor:
 def _compressed(A: MatrixLike, formats: tuple[str, ...], message: str) -> Sparse:
     """A in one of `formats`, with SciPy's warning if it was not."""
     found = for_scipy(A)
+    refuse_masked(found, "A")
     if is_sparse(found) and found.format in formats:
         return found
     warn(message, SparseEfficiencyWarning)
@@ -369,10 +374,16 @@ def _compressed(A: MatrixLike, formats: tuple[str, ...], message: str) -> Sparse
 
 def _promoted(A: Sparse, other: np.dtype) -> Sparse:
     """A in the precision that it shares with b; a real A stays real."""
+    refuse_inexact(A.data, "A")
     work = np.result_type(A.dtype, other)
     if work.kind == "c" and A.dtype.kind != "c":
         work = np.finfo(work).dtype
     return A if A.dtype == work else A.astype(work)
+
+
+def _not_finite(error: NonFiniteInputError) -> str:
+    """What `spsolve` says of a matrix with NaN or infinity, which is not singular."""
+    return f"Matrix is not finite, all of x is NaN: {error.entry}. {error.causes}"
 
 
 def _solve(factor: Factor, b: MatrixLike, trans: str) -> Any:

@@ -18,6 +18,7 @@ from .cached import cached_property
 from .checked import checked
 from .compressed import CORRUPT, UNSORTED, first_non_finite, inspect
 from .errors import NonFiniteInputError, warn
+from .exact import refuse_inexact, refuse_masked
 from .method import Method
 from .parts import columnwise
 from .symmetry import UNSYMMETRIC, check_promise, compare_triangles, is_symmetric, method_of
@@ -156,8 +157,8 @@ def canonical(
     Raises
     ------
     ValueError
-        If A is not a square matrix, its index arrays are corrupt, `kind` is unknown or its
-        promise is broken.
+        If A is not a square matrix, its index arrays are corrupt, it has masked entries or
+        integers that float64 cannot hold, `kind` is unknown or its promise is broken.
     TypeError
         For longdouble, object and other scalar types that no BLAS knows.
     NonFiniteInputError
@@ -185,6 +186,7 @@ def canonical(
     compressed = matrix.format in ("csr", "csc")  # and looked at below, but for sums of bool
     matrix = checked(matrix, "A", scan=not compressed or matrix.dtype.kind == "b")
     indptr, indices, data = _sorted_columns(matrix, work)
+    refuse_inexact(matrix.data, "A")
     stored = ordered and as_stored(matrix, indices)
     structure = compare_triangles(indptr, indices, data, True, 0.0)
     if matrix.format == "csr" and (structure == UNSYMMETRIC or data.dtype.kind == "c"):
@@ -237,7 +239,7 @@ def prepare_rhs(
     Raises
     ------
     ValueError
-        If the shapes do not fit.
+        If the shapes do not fit, or b has masked entries or integers that float64 cannot hold.
     TypeError
         For longdouble, object and other scalar types that no BLAS knows.
     NonFiniteInputError
@@ -254,14 +256,18 @@ def prepare_rhs(
         host, back = prepare_rhs(b.get(), n, dtype, check_finite=check_finite)
         return host, lambda X: _to_device(back(X))
     values, restore = b, np.asarray
+    if not plain:
+        refuse_masked(b, "b")
     if not plain and sp.issparse(b):
         sparse = checked(b, "b")
+        refuse_inexact(sparse.data, "b")
         by_columns: type = sp.csc_array if isinstance(b, sp.sparray) else sp.csc_matrix
         restore = by_columns if sparse.ndim == 2 else sp.coo_array
         values = sparse.astype(working_dtype(sparse.dtype, "b")).toarray()
     values, work = np.asarray(values), np.dtype(dtype)
     if values.dtype != work:
         work = working_dtype(np.result_type(work, values.dtype), "b")
+        refuse_inexact(values, "b")
     if values.ndim not in (1, 2) or values.shape[0] != n:
         raise ValueError(
             f"b has shape {values.shape} and the matrix {(n, n)}: b must be ({n},) or ({n}, k)"
@@ -319,6 +325,7 @@ def _to_device(x: np.ndarray | Sparse) -> OnDevice:
 def _two_dimensional(A: MatrixLike) -> Sparse:
     """A as a SciPy sparse matrix or array with two dimensions."""
     found = A.get() if is_on_cupy(A) else for_scipy(A)
+    refuse_masked(found, "A")
     if not is_sparse(found):
         found = np.asarray(found)
     if found.ndim != 2:
@@ -327,6 +334,7 @@ def _two_dimensional(A: MatrixLike) -> Sparse:
     if is_sparse(found):
         return found
     work = working_dtype(found.dtype, "A")
+    refuse_inexact(found, "A")
     warn(
         f"A is a dense array of shape {found.shape}; its zeros are dropped, "
         "and a sparse format saves the search for them",

@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 
 from ._typing import MatrixLike, Untyped, for_scipy, is_on_cupy, is_sparse
 from .api import analyze
+from .exact import refuse_masked
 from .factor.analysis import Analysis
 from .factor.factor import Factor
-from .factor.mixed import require_precision
+from .factor.mixed import require_precision, require_refinement
 from .factor.verdict import require_singular
 from .matrix import canonical, require_kind
 from .memory import required_memory
@@ -99,7 +100,8 @@ class Solver:
     Raises
     ------
     ValueError
-        For a ``kind``, ``singular``, ``precision`` or ``memory`` that there is not.
+        For an unknown ``kind``, ``singular``, ``precision`` or ``memory``, or a negative
+        ``refine``.
 
     See Also
     --------
@@ -146,6 +148,7 @@ class Solver:
     ) -> None:
         require_kind(kind)
         require_precision(precision)
+        require_refinement(precision, refine)
         require_singular(singular)
         self._refine = refine
         self._given = {"check_finite": check_finite, "triangle": triangle}
@@ -268,6 +271,7 @@ class Solver:
 def _plain(A: MatrixLike) -> Untyped:
     """A in a format whose arrays can be compared; others as CSC."""
     found: Untyped = A if is_on_cupy(A) else for_scipy(A)
+    refuse_masked(found, "A")
     known = is_on_cupy(A) or is_sparse(found)
     if known and getattr(found, "format", "") in _ARRAYS and len(found.shape) == 2:
         return found

@@ -41,8 +41,8 @@ def factorize_batch(
     A : sparse matrix (n, n), or list of sparse matrices (n_i, n_i)
         A matrix whose pattern all have. Its own values stand for those of the batch: they choose
         the method, and for LU which rows are matched to which columns; systems that these choices
-        do not suit are factorized one by one. Or, without `values`, the matrices themselves; equal
-        patterns are analyzed once, by the first of them.
+        do not suit are factorized one by one. Or, without ``values``, the matrices themselves;
+        equal patterns are analyzed once, by the first of them.
     values : array (batch, nnz), optional
         In each row what ``A.data`` is of one matrix, in the order in which A stores it. CuPy's too.
     kind, ordering
@@ -63,7 +63,7 @@ def factorize_batch(
         When all is done, naming the systems without a factor: singular ones, those with NaN, with
         ``kind="spd"`` those that are not positive definite. The others are in its ``result``.
     ValueError, TypeError, SingularMatrixError
-        If A is no matrix to be factorized, or `values` are not of its pattern.
+        If A is no matrix to be factorized, or ``values`` are not of its pattern.
 
     Warns
     -----

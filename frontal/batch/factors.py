@@ -10,6 +10,7 @@ import numpy as np
 
 from .._typing import is_on_cupy
 from ..errors import BatchError
+from ..exact import refuse_masked
 from ..factor.factor import Factor
 from ..values import StoredOrder
 from .input import Block, Given, arranged_values, module_of, on_host, rhs_block, rhs_list
@@ -261,6 +262,7 @@ class BatchFactor:
 
     def _values(self, group: Group, values: Given, mask: np.ndarray) -> tuple[np.ndarray, Given]:
         """Systems of a group that get new values, and these by columns."""
+        refuse_masked(values, "values")
         systems, symbolic = np.flatnonzero(mask), group.systems.analysis.symbolic
         if len(values) != self._count:
             raise ValueError(f"values of {len(values)} systems given, there are {self._count}")
@@ -278,6 +280,7 @@ class BatchFactor:
 
     def _blocks(self, b: Given) -> tuple[bool, list[Block]]:
         """Whether b was on a device, and right-hand sides for each group."""
+        refuse_masked(b, "b")
         groups = [(group.members, group.systems) for group in self._groups]
         if isinstance(b, list | tuple):
             if len(b) != self._count:

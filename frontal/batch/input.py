@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from .._typing import is_on_cupy
 from ..accuracy import Vectors
 from ..errors import NonFiniteInputError
+from ..exact import refuse_inexact, refuse_masked
 from ..matrix import working_dtype
 from ..symbolic.symbolic import Symbolic
 from ..values import StoredOrder
@@ -80,8 +81,10 @@ def arranged_values(
     ValueError
         If the shape does not fit.
     """
+    refuse_masked(values, "values")
     given, xp = values if there else np.asarray(on_host(values)), module_of(values, there)
     work, nnz = working_dtype(given.dtype, "values"), symbolic.indices.size
+    refuse_inexact(given, "values")
     if given.ndim < 2 or given.shape[1:] != order.shape:
         shape = ", ".join(str(k) for k in order.shape)
         raise ValueError(
@@ -121,6 +124,7 @@ def rhs_block(b: Given, count: int, n: int, dtype: np.dtype) -> Block:
     xp = module_of(b, True)
     values = xp.asarray(b)
     work = working_dtype(np.result_type(dtype, values.dtype), "b")
+    refuse_inexact(values, "b")
     shape = values.shape
     if shape == (count, n) and values.ndim == 2:
         block, restore = values[:, None, :], _first

@@ -11,11 +11,12 @@ import json
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import show
+from . import output, show
+from .wording import as_options
 
 if TYPE_CHECKING:  # the libraries take a second to load, and `frontal --help` needs none of them
     import scipy.sparse as sp
@@ -42,25 +43,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
-        warnings.showwarning = _show_warning
+        warnings.showwarning = _warnings(options)
         try:
             options.run(options)
         except (ImportError, MemoryError, OSError, RuntimeError, TypeError, ValueError) as error:
-            return _fail(error)
+            return _fail(error, options)
         except KeyboardInterrupt:
             print("frontal: interrupted", file=sys.stderr)
             return 130
     return 0
 
 
-def _fail(error: Exception) -> int:
-    message = " ".join(str(error).split()) or type(error).__name__
+def _fail(error: Exception, options: argparse.Namespace) -> int:
+    text = as_options(str(error), vars(options))
+    message = " ".join(text.split()) or type(error).__name__
     print(f"frontal: error: {message}", file=sys.stderr)
     return 1
 
 
-def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"frontal: warning: {message}", file=sys.stderr)
+def _warnings(options: argparse.Namespace) -> Callable[..., None]:
+    """Return what shows the warnings of a command."""
+
+    def show_warning(message: Warning | str, *_: object, **__: object) -> None:
+        print(f"frontal: warning: {as_options(str(message), vars(options))}", file=sys.stderr)
+
+    return show_warning
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -157,6 +164,7 @@ def _solve(options: argparse.Namespace) -> None:
 
     from ..io import read_vector, write_vector
 
+    output.require_vector(options.output)
     with show.progress() as progress:
         began = time.perf_counter()
         A = _read(options.matrix, progress)
@@ -224,6 +232,7 @@ def _analyze(options: argparse.Namespace) -> None:
     """`frontal analyze`."""
     from . import analyzed, draw
 
+    draw.require_writable(options.plot)
     with show.progress() as progress:
         A = _read(options.matrix, progress)
         analysis = _make_analysis(A, options, progress)
@@ -241,8 +250,9 @@ def _analyze(options: argparse.Namespace) -> None:
 
 def _bench(options: argparse.Namespace) -> None:
     """`frontal bench`."""
-    from . import bench
+    from . import bench, draw
 
+    draw.require_writable(options.plot)
     with show.progress() as progress:
         A = _read(options.matrix, progress)
         analysis = _make_analysis(A, options, progress)
@@ -265,6 +275,7 @@ def _tune(options: argparse.Namespace) -> None:
     unknown = sorted(set(options.routines) - set(known))
     if unknown:
         raise ValueError(f"no routine {', '.join(unknown)} to tune; there are {', '.join(known)}")
+    output.require_folder(options.output, create=True)
     device = device_of()
     with show.progress() as progress:
         numbers, changes = tune.sweep(

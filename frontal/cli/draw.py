@@ -6,6 +6,7 @@ Work is proportional to the index arrays and to pixels, so large problems are dr
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from ..machine import CPU
 from ..symbolic.plan import Plan, front_flops
 from . import show
+from .output import require_folder
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,6 +54,24 @@ def analysis(found: Analyzed, path: str, title: str = "") -> None:
     named = f"{title}: " if title else ""
     figure.suptitle(f"{named}n = {found.n}, {found.method}, {ordering}, {costs}")
     figure.savefig(path)
+
+
+def require_writable(path: str | None) -> None:
+    """Raise if no picture can be written to a file.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    OSError, ValueError
+    """
+    if path is None:
+        return
+    known = sorted(new_figure(1, 1).canvas.get_supported_filetypes())
+    ending = Path(path).suffix[1:].lower()
+    if ending and ending not in known:
+        raise ValueError(f"{path} has an unknown ending; these are known: .{', .'.join(known)}")
+    require_folder(path)
 
 
 def new_figure(width: float, height: float):

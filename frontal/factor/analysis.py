@@ -27,10 +27,9 @@ class Analysis(Analyzed):
     ----------
     n : int
         Order of the matrix.
-    kind : str
-        ``"spd"`` or ``"general"``.
-    method : str
-        ``"cholesky"`` or ``"lu"``.
+    kind : {"spd", "symmetric", "hermitian", "general"}
+        What the matrix is factorized as; ``"auto"`` has become one of these.
+    method : {"cholesky", "ldlt", "ldlh", "lu"}
     dtype : numpy.dtype
         Scalar type of the matrix that was analyzed; others may be factorized too.
     perm : (n,) int32 array

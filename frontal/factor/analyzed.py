@@ -61,7 +61,8 @@ class Analyzed(Versioned):
     tiny : int
         Columns with tiny diagonal entries, where the pattern is symmetric and rows stay.
     fallback : bool
-        Go on by another method where the matrix is not what this one takes for granted.
+        Fall back to LDL^T or LDL^H if the matrix is not positive definite, and to LU if new values
+        are not symmetric.
     first : Analyzed or None
         What was analyzed, if numeric phases have moved columns to other fronts since.
     amendments : int
@@ -103,7 +104,7 @@ class Analyzed(Versioned):
         choices : Choices
         backend : str
         fallback : bool
-            Go on with LU where Cholesky finds that the matrix is not positive definite.
+            Fall back to LDL^T or LDL^H if Cholesky finds that the matrix is not positive definite.
         progress : callable, optional
         asked : Choices, optional
             What the user chose, where that differs.
@@ -111,7 +112,7 @@ class Analyzed(Versioned):
         Raises
         ------
         SingularMatrixError
-            If a matching was needed, and no values of the pattern give a regular matrix.
+            If a matching is needed, and no matching of nonzero entries has all columns.
         """
         clock, method = Clock(progress), method or matrix.method
         chosen = chooser(backend, matrix.dtype)

@@ -83,14 +83,14 @@ class Factor(Versioned):
 
         Raises
         ------
-        ValueError, NonFiniteInputError
-            If b does not fit, or has NaN or infinity; for another `trans`, and for ``refine=0``
-            with ``precision="mixed"``.
+        ValueError, TypeError, NonFiniteInputError
+            If b does not fit, or has NaN, infinity, masked entries or too large integers; for
+            another `trans`; if `refine` is no number of steps, or 0 with ``precision="mixed"``.
         SingularMatrixError, SolutionOverflowError
             If A turns out to be singular; if no accurate solution could be computed, or its numbers
             are too large for their type.
         FactorFreedError, FactorInvalidError
-            After `free`, or after a `refactorize` that failed.
+            After `free`, after a `refactorize` that failed, or while another thread refactorizes.
 
         Warns
         -----

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from ..errors import FactorFreedError, FactorInvalidError, FrontalError
+from ..errors import FactorFreedError, FactorInvalidError
 from ..matrix import Canonical
 from ..memory import Memory
 from ..protocol import NumericFactor, Progress
@@ -62,7 +62,7 @@ class Numbers:
         self.dtype = analysis.dtype if solver is None else solver.dtype
         self._solver, self._new = solver, Verdict(singular)
         self._last: Last | None = None  # while there is no factor
-        self._error: type[FrontalError] = FactorInvalidError
+        self._missing = "failed"  # or "running", "freed": why no factor, while `_solver` is None
 
     @property
     def solver(self) -> Solver:
@@ -73,9 +73,11 @@ class Numbers:
         FactorFreedError, FactorInvalidError
             If there is none.
         """
-        if self._solver is None:
-            raise self._error
-        return self._solver
+        solver = self._solver  # read once: another thread may refactorize
+        if solver is None:
+            freed = self._missing == "freed"
+            raise FactorFreedError if freed else FactorInvalidError(self._missing)
+        return solver
 
     @property
     def factor(self) -> NumericFactor:
@@ -84,10 +86,9 @@ class Numbers:
 
     @property
     def state(self) -> str:
-        """``"freed"``, ``"invalid"``, or nothing for a factor."""
-        if self._solver is not None:
-            return ""
-        return "freed" if self._error is FactorFreedError else "invalid"
+        """``"freed"``, ``"invalid"``, ``"being refactorized"``, or nothing for a factor."""
+        states = {"failed": "invalid", "running": "being refactorized"}
+        return "" if self._solver is not None else states.get(self._missing, self._missing)
 
     def about(self) -> dict[str, Any]:
         """Backend, method, ordering, cost and health of the factorization."""
@@ -114,15 +115,16 @@ class Numbers:
     def renew(self, given: Canonical | ValuesThere, check_finite: bool, last: Last) -> None:
         """Factorize other values in the memory of the `last`; if that fails, there is no factor."""
         self._last = last
-        self._solver = None  # whatever interrupts from here on
         try:
+            self._missing = "running"  # and so after a success: a late reader finds no failure
+            self._solver = None  # whatever interrupts from here on
             if isinstance(given, ValuesThere):
                 last.factor.begin(given.array, wanted_scaling(last.analysis))
             self.analysis = last.analysis.for_new_values()
             looked_at = not (check_finite and isinstance(given, Canonical))
             self.factorize(given, None, last.factor, last.verdict, looked_at)
         except BaseException:
-            self._solver, self.analysis = None, last.analysis
+            self._solver, self.analysis, self._missing = None, last.analysis, "failed"
             raise
         self._last = None
 
@@ -189,7 +191,7 @@ class Numbers:
         if self.state != "freed":
             self.last().factor.free()
         self._solver = self._last = None
-        self._error = FactorFreedError
+        self._missing = "freed"
 
     def copy(self) -> Numbers:
         """An independent factor in the same place."""

@@ -9,6 +9,8 @@ double decides.
 
 from __future__ import annotations
 
+import numbers
+
 import numpy as np
 
 from ..protocol import NumericFactor
@@ -48,12 +50,25 @@ def require_double(dtype: np.dtype) -> None:
 
 
 def require_refinement(precision: str, steps: int | None) -> None:
-    """Refuse solutions as a factor in single gives them.
+    """Refuse what is no number of steps, and solutions as a factor in single gives them.
 
     Raises
     ------
-    ValueError
+    ValueError, TypeError
     """
+    if steps is None:
+        return
+    if not isinstance(steps, numbers.Integral) or isinstance(steps, bool):
+        raise TypeError(
+            f"refine is {steps!r}, a {type(steps).__name__}: it is the largest number of "
+            "refinement steps. Try: refine=None for as many steps as help, refine=0 for none, or "
+            "another integer"
+        )
+    if steps < 0:
+        raise ValueError(
+            f"refine is {steps}, and a number of refinement steps is not negative. Try: "
+            "refine=None for as many steps as help, or refine=0 for none"
+        )
     if steps == 0 and precision == "mixed":
         raise ValueError(
             "refine=0 gives what the factor does, and with precision='mixed' that is single. "

@@ -233,7 +233,8 @@ class _Course:
             return
         if self.analysis.engine.fallback is not None and not solver.fixes():
             column = smallest_pivot_column(solver.factor)
-            raise SingularMatrixError.numerical(column, "solutions are of null vectors alone")
+            detail, dtype = "solutions are of null vectors alone", solver.factor.matrix_dtype
+            raise SingularMatrixError.numerical(column, detail, dtype=dtype)
 
     def _other_scaling(self) -> Scaling | None:
         """That by largest entries alone, if it has not been tried."""

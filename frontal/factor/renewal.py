@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..exact import refuse_inexact, refuse_masked
 from ..matrix import Canonical, working_dtype
 from ..values import StoredOrder, of_pattern
 from ..whole import whole
@@ -45,12 +46,14 @@ def _on_host(
     values = _plain_values(A, last, order)
     if values is not None:
         return of.with_values(values, order.hermitian(values, of.indptr, of.indices)), order
+    refuse_masked(A, "A")
     adjoint = order.triangle.adjoint if order.triangle else last.analysis.adjoint
     known = None if triangle else of_pattern(A, of.indptr, of.indices)
     if known is not None:  # nothing is left to be looked for
         A, order = known, order if order.is_by_columns else StoredOrder.by_columns(known.size)
     if order.is_of(A):
         values = A.get() if hasattr(A, "get") else np.asarray(A)
+        refuse_inexact(values, "A")
         values = order.arranged(values, working_dtype(values.dtype, "A"), of.indptr, of.indices)
         values = np.array(values, order="C")  # the user may go on to change them
         return of.with_values(values, order.hermitian(values, of.indptr, of.indices)), order

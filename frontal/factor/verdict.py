@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..accuracy import NORMWISE, Errors, System, Vectors, eps_of
+from ..advice import double_precision, listed, named_columns
 from ..errors import IllConditionedWarning, SingularMatrixError, warn
 from ..protocol import NumericFactor
 from ..symbolic.pivot_sizes import relative_pivots
@@ -200,16 +201,19 @@ class Verdict:
             lost = worst > _CONSISTENT * eps
         if not worst < np.inf or lost:
             raise SingularMatrixError.numerical(
-                smallest_pivot_column(factor), f"the backward error stays at {worst:.1e}"
+                smallest_pivot_column(factor),
+                f"the backward error stays at {worst:.1e}",
+                dtype=factor.matrix_dtype,
             )
         if worst > NORMWISE * eps and found is None:
-            advice = "allow more refinement" if limited else "scale the matrix, or use float64"
+            remedies = ["scale the matrix", *double_precision(factor.matrix_dtype)]
+            remedies = ["allow more refinement"] if limited else remedies
             warn(
-                f"the backward error of the solution stays at {worst:.1e}; {advice}",
+                f"the backward error of the solution stays at {worst:.1e}. Try: {listed(remedies)}",
                 IllConditionedWarning,
             )
         elif estimate is not None and self.singular != "allow":
-            _warn_of_condition(estimate, max(worst, eps_of(dtype)))
+            _warn_of_condition(estimate, max(worst, eps_of(dtype)), factor.matrix_dtype)
 
     def estimated(
         self,
@@ -295,7 +299,9 @@ def _demand_solutions(factor: NumericFactor, backward_error: Callable[[np.ndarra
         b = np.asfortranarray((b / rows).astype(factor.dtype))
     b[~np.isfinite(b)] = 0
     if not backward_error(b) <= np.finfo(factor.dtype).eps ** 0.75:
-        raise SingularMatrixError.numerical(smallest_pivot_column(factor))
+        raise SingularMatrixError.numerical(
+            smallest_pivot_column(factor), dtype=factor.matrix_dtype
+        )
 
 
 def _demand_condition(factor: NumericFactor, pivot_ratio: float) -> None:
@@ -318,17 +324,19 @@ def _require_condition(estimate: Estimate, eps: float) -> None:
         raise ImpreciseError(f"the condition number is about {estimate.condition:.0e}")
 
 
-def _warn_of_condition(estimate: Estimate, precision: float) -> None:
+def _warn_of_condition(estimate: Estimate, precision: float, matrix_dtype: np.dtype) -> None:
     if estimate.condition * precision <= _WORST:
         return
-    columns = ", ".join(str(j) for j in estimate.columns)
-    most = f" A nearly dependent combination of columns has most of column {columns}."
+    columns, most = estimate.columns, ""
+    if len(columns):
+        most = " A nearly dependent combination of columns has its largest weights in "
+        most += f"{named_columns(columns)}."
+    remedies = ["other equations for these unknowns", "singular='allow' if that is intended"]
     warn(
         f"the matrix is nearly singular for this right-hand side: the condition number of the "
         f"solution is about {estimate.condition:.0e}, so that its relative error may be "
         f"{min(estimate.condition * precision, 1.0):.0e} though its residual is small."
-        f"{most if columns else ''} Try: float64, other equations for these unknowns, or "
-        "singular='allow' if that is meant",
+        f"{most} Try: {listed([*double_precision(matrix_dtype), *remedies])}",
         IllConditionedWarning,
     )
 

@@ -68,7 +68,8 @@ class Matched:
         Raises
         ------
         SingularMatrixError
-            If the matrix is structurally singular.
+            If no matching of nonzero entries has all columns: the pattern is structurally
+            singular, or stored zeros make the matrix singular.
         """
         A = as_csc(matrix, matrix.indices)
         matching = self.matching or _matching(A)
@@ -95,7 +96,8 @@ def match_rows(matrix: Canonical, method: Method, pairs: Pairs) -> Matched:
     Raises
     ------
     SingularMatrixError
-        If the matrix is structurally singular.
+        If no matching of nonzero entries has all columns: the pattern is structurally singular,
+        or stored zeros make the matrix singular.
     """
     tiny, symmetry = _diagonal(matrix, method)
     rows = np.arange(matrix.n, dtype=np.int32)
@@ -133,10 +135,15 @@ def _diagonal(matrix: Canonical, method: Method) -> tuple[np.ndarray, float]:
 
 def _matching(A: sp.csc_array) -> Matching:
     """The matching of all columns of A; raises SingularMatrixError if there is none."""
-    matching = maximum_product_matching(A)
-    if matching.rank < A.shape[0]:
-        raise SingularMatrixError.structural(A.shape[0], np.flatnonzero(matching.rows < 0))
-    return matching
+    matching, n = maximum_product_matching(A), A.shape[0]
+    if matching.rank == n:
+        return matching
+    stored = maximum_product_matching(
+        sp.csc_array((np.ones(A.nnz), A.indices, A.indptr), shape=A.shape)
+    )
+    if stored.rank == n:
+        raise SingularMatrixError.stored_zeros(n, np.flatnonzero(matching.rows < 0))
+    raise SingularMatrixError.structural(n, np.flatnonzero(stored.rows < 0))
 
 
 def as_csc(matrix: Canonical, indices: np.ndarray) -> sp.csc_array:

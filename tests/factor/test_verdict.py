@@ -70,7 +70,7 @@ def test_no_refinement_no_verdict():
         assert estimates(lambda: factor.solve(b, refine=0)) == 1
         y, info = factor.solve(b, refine=0, return_info=True)
     assert (info.refined, info.condition, info.forward_error) == (False, None, None)
-    with pytest.warns(frontal.IllConditionedWarning, match=r"condition number.* column \d"):
+    with pytest.warns(frontal.IllConditionedWarning, match=r"condition number.* columns? \d"):
         y, info = factor.solve(b, return_info=True)
     assert info.refined
     assert np.abs(y - x).max() <= info.forward_error * np.abs(x).max()
@@ -121,7 +121,10 @@ def test_signs_of_the_smallest_numbers():
 
 def test_no_small_pivot_and_a_huge_condition():
     A = sp.csc_array(sp.eye_array(60) - 2 * sp.eye_array(60, k=1))
-    with pytest.warns(frontal.IllConditionedWarning, match="most of column 0, 1"):
+    with pytest.warns(
+        frontal.IllConditionedWarning,
+        match=r"weights in columns 0, 1, 2 and 3\.",
+    ):
         frontal.solve(A, A @ np.ones(60))
     assert not told(lambda: frontal.solve(A, np.eye(60)[0]))[1]  # x = b, whatever is in A
 

@@ -21,7 +21,7 @@ from frontal.machine import available_memory
 
 DOUBLE = np.dtype("f8")
 ROOT = Path(__file__).resolve().parents[2]
-SMALL = ("frontal.sizes:least", "frontal.ordering.etree:inverse", "frontal.protocol:_squares_over")
+SMALL = ("frontal.sizes:least", "frontal.ordering.etree:_inverse", "frontal.protocol:_offsets")
 COUNT = """
 import json, sys
 import numpy as np
@@ -59,10 +59,11 @@ def folder(tmp_path, monkeypatch):
 def short_list(tmp_path, monkeypatch):
     """A list of functions that are compiled soon; helpers read it too."""
     table, items = signatures.known()
-    few = [item for item in items if item.function in SMALL and not item.needs]
     kind = "cpu cholesky float64"
+    few = [item for item in items if item.function in SMALL and not item.needs]
     few = [item._replace(kinds=(kind,)) for item in few if kind in item.kinds]
-    assert few
+    unknown = set(SMALL) - {item.function for item in few}
+    assert not unknown, f"SMALL names functions that are not in the list of {kind}: {unknown}"
     monkeypatch.setattr(signatures, "FILE", tmp_path / "signatures.json")
     signatures.write(table, few)
     code = f"""; from frontal import signatures, _helper; from pathlib import Path; {""}"""

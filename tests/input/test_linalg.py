@@ -150,6 +150,13 @@ def test_nan_in_the_matrix():
     result, caught = outcome(ours.spsolve, A, BLOCK)
     assert_same(result, outcome(theirs.spsolve, A, BLOCK)[0])
     assert caught == [theirs.MatrixRankWarning]
+    with pytest.warns(theirs.MatrixRankWarning) as caught:
+        ours.spsolve(A, BLOCK[:, 0])
+    text = str(caught[0].message)
+    assert text.startswith("Matrix is not finite, all of x is NaN: A[")
+    assert "] is nan. Likely causes: (a) a division by zero" in text
+    assert "singular" not in text
+    assert "check_finite" not in text
 
 
 def test_nan_in_one_right_hand_side():

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import frontal
+
 FOLDER = Path(__file__).resolve().parents[2] / "examples"
 PLOTS = importlib.util.find_spec("matplotlib") is not None
 
@@ -72,6 +74,36 @@ CHECKS = (
     *(poisson_disc, elastic_cantilever, transient_heat, newton_diffusion, helmholtz_scattering),
     *(convection_diffusion, gmrf, effective_resistance, chemical_reactors, grid_contingencies),
 )
+
+
+def test_recorder_of_the_gallery_counts_batches():
+    """The gallery told 0 seconds of examples that solve batches alone."""
+    gallery = pytest.importorskip("docs.gallery")
+    A, recorder = frontal.problems.convdiff2d(4), gallery.Recorder()
+    values = np.array([[1.0], [2.0], [0.0]]) * A.data  # the last one is singular
+    with recorder.recording():
+        factors = frontal.factorize_batch(A, values, check=False)
+        factors.solve(np.ones((3, 16)), check=False)
+        factors.refactorize(4 * values, where=[True, False, False])
+        x = factors.solve(np.ones(16), "T", check=False)
+        frontal.solve_batch([A, 2 * A], b=[np.ones(16), np.ones(16)])
+    assert recorder.seconds > 0
+    assert (
+        gallery._counted(recorder.calls) == "2 solutions from scratch, 3 factorizations, 4 solves"
+    )
+    assert [call[1] for call in recorder.calls if call[0] == "factor.solve"] == [0, 1, 2, 1]
+    (_, quadruple, _, _) = [call for call in recorder.calls if call[0] == "factorize"][2]
+    np.testing.assert_allclose(quadruple.T @ x[0], 1)
+    assert gallery.scipy_seconds(recorder.calls) > 0
+
+
+def test_page_of_the_gallery_without_calls_tells_no_time():
+    gallery = pytest.importorskip("docs.gallery")
+    found = {"told": "A title.", "picture": False, "printed": "1", "text": "1", "calls": ""}
+    found |= {"ours": 0.0, "scipy": "0"}
+    assert "seconds" not in gallery.page("one", found)
+    assert "SciPy takes" not in gallery.index({"one": found})
+    assert "| 0.5 |" in gallery.page("one", found | {"calls": "1 solve", "ours": 0.5})
 
 
 def test_each_example_is_checked():

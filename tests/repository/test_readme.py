@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import frontal
-from frontal import errors, gpu
+from frontal import errors, gpu, helpers
+from frontal.cli import commands as cli
+from frontal.method import CHOLESKY, LDLH, LDLT, LU
 from frontal.ordering import metis
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,3 +77,77 @@ def test_every_error_is_listed():
     items = (vars(errors) | vars(gpu) | vars(metis)).items()
     there = {n for n, item in items if isinstance(item, type) and issubclass(item, kinds)}
     assert there - {"FrontalError"} == first_column("Errors")
+
+
+# --- numbers ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def readme(monkeypatch):
+    """The script that writes the generated parts."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    return importlib.import_module("readme")
+
+
+def test_generated_parts_follow_from_the_results(readme):
+    """`python benchmarks/readme.py` writes them."""
+    assert readme.filled(README) == README
+
+
+def test_real_matrices_are_counted_as_in_the_results(readme):
+    records = map(json.loads, (ROOT / "benchmarks/results/matrices.jsonl").open(encoding="utf-8"))
+    times: dict[str, dict[str, float]] = {}
+    for record in records:
+        found = record.get("phases", {}).get("scratch", {}).get("median")
+        times.setdefault(record["problem"], {})[record["solver"]] = found
+    ratios = []
+    for by in times.values():
+        ours, peers = by.pop("frontal"), [t for t in by.values() if t]
+        if ours and peers:
+            ratios.append(ours / min(peers))
+    assert sorted(readme.headlines.real_matrices()) == pytest.approx(sorted(ratios))
+    mean, behind = np.exp(np.log(ratios).mean()), sum(x > 1 for x in ratios)
+    text = " ".join(README.split())
+    assert f"{mean:.2f} for {len(ratios)} real matrices, on {behind} of which a peer" in text
+
+
+def test_no_ratio_is_written_by_hand():
+    by_hand = re.sub(r"<!-- (\w+): begin -->.*?<!-- \1: end -->", "", README, flags=re.DOTALL)
+    assert re.findall(r"(?<!≥ )\b\d\.\d\d\b", by_hand) == []
+    assert re.findall(r"\d+ seconds", by_hand) == []
+
+
+def test_seconds_of_a_first_call_are_those_measured(readme):
+    seconds = readme.headlines.compile_seconds()
+    page = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    found = re.search(r"(\d+) to (\d+) seconds", page)
+    assert found is not None
+    low, high = map(int, found.groups())
+    assert low <= min(seconds) <= max(seconds) <= high
+
+
+def test_numbers_of_the_guide_are_those_of_the_code():
+    assert f"at most {helpers.MOST} and" in section("Environment variables", GUIDE)
+    many = (ROOT / "docs" / "guide" / "many.md").read_text(encoding="utf-8")
+    assert f"up to {helpers.MOST} processes compile" in " ".join(many.split())
+
+
+def test_kinds_and_methods_are_listed_whole():
+    kinds, methods = set(cli.KINDS) - {"auto"}, {m.name for m in (CHOLESKY, LDLT, LDLH, LU)}
+    listed = [
+        (frontal.Analysis, "kind", kinds),
+        (frontal.Analysis, "method", methods),
+        (frontal.solve, "kind", set(cli.KINDS)),
+    ]
+    for documented, name, there in listed:
+        found = re.search(rf"{name} : \{{(.*?)\}}", documented.__doc__ or "")
+        assert found is not None
+        assert set(found[1].replace('"', "").split(", ")) == there
+
+
+def test_every_public_name_is_in_the_reference():
+    pages = (ROOT / "docs" / "reference").glob("*.md")
+    text = "\n".join(p.read_text(encoding="utf-8") for p in pages)
+    documented = set(re.findall(r"auto\w+:: (?:frontal\.)?(?:\w+\.)*(\w+)", text))
+    modules = {"gpu", "io", "linalg", "ordering", "problems"}
+    assert set(frontal.__all__) - {"__version__"} - modules - documented == set()

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..._typing import MatrixLike, Sparse, is_sparse
 from ...cached import cached_property
+from ...exact import refuse_inexact
 from ...matrix import on_device, working_dtype
 from ...parts import copied, equal
 from ...symbolic.symbolic import Symbolic
@@ -240,6 +241,7 @@ class Entries:
         order.require(given)
         given = given.reshape(-1)
         work = working_dtype(given.dtype, "A")
+        refuse_inexact(given, "A")
         if order.is_by_columns and given.dtype == work and given.flags.c_contiguous:
             return given
         out = xp.empty(self.nnz, work)

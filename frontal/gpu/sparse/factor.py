@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...exact import refuse_inexact
 from ...matrix import Canonical, on_device, working_dtype
 from ...method import tiny_pivot
 from ...protocol import Health, HostFactor
@@ -245,6 +246,7 @@ class GpuFactor:
             or work.kind != self.dtype.kind
         ):
             self._refuse_in_a_capture()
+            refuse_inexact(b, "b")
         return device.xp.asfortranarray(b.reshape(n, 1) if b.ndim == 1 else b, dtype=work)
 
     def _refuse_in_a_capture(self) -> None:

@@ -88,7 +88,7 @@ def _kind(line: bytes) -> tuple[str, bool, str, str]:
     names = "object", "format", "field", "symmetry"
     for word, choices, name in zip(words[1:], known, names, strict=True):
         if word not in choices:
-            raise ValueError(f"line 1: the {name} {word!r} is none of {', '.join(choices)}")
+            raise ValueError(f"line 1: the {name} {word[:40]!r} is none of {', '.join(choices)}")
     kind, format_, field, symmetry = words[1:]
     if field == "pattern" and format_ == "array":
         raise ValueError("line 1: an array has values, but its field is 'pattern'")

@@ -26,6 +26,7 @@ from .numbers import (
 
 _CUT_OFF, _NO_LINE, _EXCESS = range(6, 9)  # codes beside those of numbers
 _CUT_THROUGH = NOT_A_NUMBER, NOT_AN_INTEGER, _EXCESS  # what fields of wrong widths lead to
+_SHOWN = 40  # characters of a field that a message quotes
 _CODE, _LINE, _FIRST, _LAST, _HARDS = range(5)  # columns of a report
 
 
@@ -45,10 +46,10 @@ class Lines:
         self.text = np.frombuffer(text, np.uint8)
         ends = np.flatnonzero(self.text == LINE_END)
         self.unended = ends.size
-        if not text.endswith(b"\n"):
+        if text and not text.endswith(b"\n"):
             ends = np.append(ends, self.text.size)
         starts = np.concatenate([[0], ends[:-1] + 1])[: ends.size]
-        returns = (ends > starts) & (self.text[np.maximum(ends, 1) - 1] == RETURN)
+        returns = (ends > starts) & (self.text[ends - 1] == RETURN)
         self.extents = np.column_stack([starts, ends - returns])
 
     def __len__(self) -> int:
@@ -98,7 +99,8 @@ class Lines:
         if code == _NO_LINE:
             ends = "the file ends" if first + count > len(self) else f"its {count} lines end"
             raise ValueError(f"{ends} before {size} numbers were read, from line {first + 1} on")
-        token = repr(self.text[report[_FIRST] : report[_LAST]].tobytes().decode("latin-1").strip())
+        token = self.text[report[_FIRST] : report[_LAST]].tobytes().decode("latin-1").strip()
+        token = repr(token[:_SHOWN])
         reason = {
             numbers.NOT_A_NUMBER: f"{token} is not a number",
             numbers.NOT_AN_INTEGER: f"{token} is not an integer, but its format is",

@@ -47,6 +47,11 @@ def read(path, *arguments, **options):
         ("(I4,F8.2)", ["   1    2.00"], [1, 2]),
         ("(2I4)", ["   1  -2"], [1, -2]),
         ("(F7.1)", ["     1.00", "    2.00"], [1, 2]),  # wider than their format
+        (
+            "(2F30.1)",  # next to a tie, and a tie
+            [f"{'9007199254740993.00000000001':>30}{'9007199254740993.00000000000':>30}"],
+            [9007199254740994, 9007199254740992],
+        ),
         ("(3E25.16)", [f"  {1.5:.16E} {-2.5:.16E}"], [1.5, -2.5]),  # as SciPy writes them
     ],
 )
@@ -86,6 +91,12 @@ def test_last_field_cut_off_is_refused(tmp_path):
     for cut in range(1, len(whole)):
         with pytest.raises(ValueError, match=r"cut off|is not a number|header declares|lines end"):
             read(tmp_path / "a.rua", [whole[:-cut]], "(2F8.1)", ending="")
+
+
+def test_empty_file_is_refused(tmp_path):
+    (tmp_path / "a.rua").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"a\.rua: the header has less than four lines"):
+        read_matrix(tmp_path / "a.rua")
 
 
 def test_line_beyond_the_header_is_refused(tmp_path):

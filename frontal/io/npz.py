@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import scipy.sparse as sp
 
+from .._typing import Sparse
 from ..checked import checked
 from ..file_sizes import check_npy, check_npz, check_shape
 
@@ -29,24 +32,26 @@ def read_npz(path: Path) -> sp.csc_array:
     """
     check_npz(path)
     with np.load(path, allow_pickle=False) as stored:
-        arrays = dict(stored)
-    form, shape = _form(arrays), _shape(arrays)
-    if form == "coo" and "coords" in arrays:
-        coords = arrays["coords"]
+        members = dict(stored)
+    form, shape = _form(members), _shape(members)
+    if form == "coo" and "coords" in members:
+        coords = members["coords"]
         if coords.ndim != 2 or len(coords) != 2:
             raise ValueError(f"coords has the shape {coords.shape}, not two rows")
-        arrays["row"], arrays["col"] = coords
-    data, *indices = (_array(arrays, name) for name in ("data", *_INDICES[form]))
+        members["row"], members["col"] = coords
+    data, *indices = (_array(members, name) for name in ("data", *_INDICES[form]))
     for name, values in zip(_INDICES[form], indices, strict=True):
         if values.dtype.kind not in "iu" or values.ndim != 1:
             raise ValueError(f"{name} is {values.dtype} {values.shape}, no vector of integers")
     check_shape(*shape, data.size)
     _check_data(data, form)
-    if form == "dia" and np.any(indices[0] != indices[0].astype(np.int32)):
-        raise ValueError("an offset needs more than 32 bits")
+    named = dict(zip(_INDICES[form], indices, strict=True))
+    arrays = SimpleNamespace(
+        format=form, shape=shape, ndim=2, data=data, coords=tuple(indices), **named
+    )
+    checked(cast(Sparse, arrays), "the matrix")  # before SciPy sees them
     content = (data, tuple(indices)) if form == "coo" else (data, *indices)
-    A = getattr(sp, f"{form}_array")(content, shape=shape)
-    return sp.csc_array(checked(A, "the matrix"))
+    return sp.csc_array(getattr(sp, f"{form}_array")(content, shape=shape))
 
 
 def read_npy(path: Path) -> np.ndarray:

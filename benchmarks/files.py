@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import statistics
 import sys
 import tempfile
@@ -55,7 +56,7 @@ def measured(path: Path, rounds: int) -> dict[str, dict[str, float]]:
     walls: dict[str, list[float]] = {name: [] for name in READERS}
     works: dict[str, list[float]] = {name: [] for name in READERS}
     for turn in range(rounds + 1):
-        for name in list(READERS)[:: 1 if turn % 2 else -1]:  # memory that is freed helps the next
+        for name in random.sample(list(READERS), len(READERS)):  # each follows each
             read = READERS[name]
             wall, work = time.perf_counter(), time.process_time()
             read(path)

@@ -92,6 +92,11 @@ def inner(function: Callable[Parameters, Result]) -> Callable[Parameters, Result
     return _compiled(function, **_INNER, _nrt=False)
 
 
+def forced(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """As `inner`, for small functions of inner loops: LLVM puts their code into each caller."""
+    return _compiled(function, **_INNER, _nrt=False, forceinline=True)
+
+
 def view(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """As `inner`, for functions that return a part of an array: callers take in their code."""
     return _compiled(function, **_INNER, _nrt=False, inline="always")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bz2
 import contextlib
+import errno
 import gzip
 import io
 import zipfile
@@ -22,12 +23,10 @@ from numpy.lib import format as npy
 PACKED = {".gz": gzip.open, ".bz2": bz2.open}
 ROOM = 2**25  # bytes that any packed file may hold
 RATIO = 200  # of its own that a larger one may: texts of matrices are packed to 1/5 to 1/50
+MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2"}  # what packed files begin with
 HEADER = 2**20  # bytes that lines of comments may take
 EMPTY = 1_000_000  # rows that a matrix may have without entries
 SPARSEST = 100  # rows for each entry that a larger one may have
-# Bytes that an entry takes at least, its separators included: indices and values of one digit.
-COORDINATE = {"pattern": 4, "complex": 8}
-ARRAY = {"complex": 4}
 
 
 @contextlib.contextmanager
@@ -39,8 +38,8 @@ def named(path: Path) -> Iterator[None]:
         raise MemoryError(f"{path}: {error}") from error
     except Exception as error:
         if isinstance(error, OSError):
-            unpacking = type(error) in (OSError, gzip.BadGzipFile)
-            if error.errno is not None or not unpacking:
+            content = type(error) in (OSError, gzip.BadGzipFile)
+            if not content or error.errno not in (None, errno.EINVAL):  # EINVAL: a wrong offset
                 raise
         raise ValueError(f"{path}: {error}") from error
 
@@ -69,15 +68,25 @@ class _Bounded(io.RawIOBase):
         super().close()
 
 
+def packing(path: Path) -> str:
+    """Return ".gz" or ".bz2" for a file that is named so, or begins so; else ""."""
+    suffix = path.suffix.lower()
+    if suffix in PACKED:
+        return suffix
+    with path.open("rb") as stream:
+        start = stream.read(3)
+    return next((ending for magic, ending in MAGIC.items() if start.startswith(magic)), "")
+
+
 def most_bytes(path: Path) -> int:
     """Bytes of text that a file may hold, unpacked."""
     size = path.stat().st_size
-    return max(ROOM, RATIO * size) if path.suffix.lower() in PACKED else size
+    return max(ROOM, RATIO * size) if packing(path) else size
 
 
 def unpacked(path: Path) -> BufferedIOBase:
-    """A file to read, unpacked as its name says, up to a bound."""
-    unpack = PACKED.get(path.suffix.lower())
+    """A file to read, unpacked as its name or its first bytes say, up to a bound."""
+    unpack = PACKED.get(packing(path))
     if unpack is None:
         return path.open("rb")
     return io.BufferedReader(_Bounded(unpack(path, "rb"), most_bytes(path)), 2**20)
@@ -121,46 +130,20 @@ def check_shape(rows: int, columns: int, entries: int) -> None:
         )
 
 
-def check_matrix_market(path: Path) -> None:
-    """Compare the header of a Matrix Market file with its size; what else is wrong is for a reader.
-
-    Raises
-    ------
-    ValueError
-    """
-    with unpacked(path) as stream:
-        header = io.BytesIO(stream.read(HEADER))
-        banner = header.readline().decode("ascii", "replace").lower().split()
-        line = header.readline()
-        while line.startswith(b"%") or (line and not line.strip()):
-            line = header.readline()
-    if len(banner) != 5 or banner[0] != "%%matrixmarket":
-        raise ValueError("it does not begin with a line '%%MatrixMarket matrix ...'")
-    try:
-        sizes = [int(word) for word in line.split()]
-    except ValueError:
-        raise ValueError(f"{line[:40]!r} is no line of sizes") from None
-    if not sizes:
-        raise ValueError(f"there is no line of sizes in its first {HEADER} bytes")
-    if banner[2] == "coordinate" and len(sizes) == 3:
-        check_entries(sizes[2], COORDINATE.get(banner[3], 6), most_bytes(path))
-        check_shape(*sizes)
-    elif banner[2] == "array" and len(sizes) == 2 and min(sizes) >= 0:
-        half = 1 if banner[4] == "general" else 2
-        check_entries(sizes[0] * sizes[1] // half, ARRAY.get(banner[3], 2), most_bytes(path))
-
-
 def _check_npy(stream: io.IOBase | IO[bytes], size: int, name: str) -> None:
-    """Compare the header of an array with the bytes behind it."""
+    """Compare the header of an array in a stream of `size` bytes with the bytes behind it."""
     version = npy.read_magic(stream)
     read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
     if read is None:
         raise ValueError(f"{name} is in version {version} of NumPy's format; 1.0 and 2.0 are known")
     shape, _, dtype = read(stream)
     entries = int(np.prod([int(length) for length in shape], dtype=object))
-    if not dtype.hasobject and (min(shape, default=0) < 0 or entries * dtype.itemsize > size):
+    if dtype.hasobject or dtype.subdtype or dtype.names:
+        raise ValueError(f"{name} holds {dtype}, which is no type of a number")
+    held = size - stream.tell()
+    if min(shape, default=0) < 0 or entries * dtype.itemsize != held:
         raise ValueError(
-            f"{name} promises the shape {shape} of {dtype}, and there are {size} bytes"
+            f"{name} promises the shape {shape} of {dtype}, and there are {held} bytes"
         )
 
 

@@ -26,6 +26,7 @@ from .._replacing import replacing
 from ..api import analyze, factorize
 from ..cpu import often
 from ..factor.analysis import Analysis
+from ..io import read_matrix, write_matrix
 from ..machine import available_memory, thread_count
 from ..method import CHOLESKY, LDLH, LDLT, LU
 from ..ordering import metis, order
@@ -243,12 +244,24 @@ def _analyses() -> None:
         path = Path(folder) / "analysis"
         analysis.save(path)
         Analysis.load(path)
+        _read_files(Path(folder))
     analyze(sp.csc_array(sp.tril(A)), kind="spd", triangle="lower", backend="cpu")
     analyze(permuted(convdiff3d(4), symmetric=False), backend="cpu")  # moves rows
     analyze(kkt(40), backend="cpu")
     analyze(sp.csc_array(sp.kron(A, np.ones((3, 3)))), backend="cpu")  # equal nodes
     if metis.available():
         order(A, "nesdis")
+
+
+def _read_files(folder: Path) -> None:
+    """Read a matrix of each text format."""
+    write_matrix(folder / "a.mtx", sp.eye_array(1))
+    read_matrix(folder / "a.mtx")
+    counts = [f"{count:14d}" for count in (3, 1, 1, 1, 0, 1, 1, 1, 0)]
+    lines = ["", "".join(counts[:5]), f"{'RUA':14}" + "".join(counts[5:])]
+    lines += [f"{'(2I1)':16}{'(I1)':16}(F2.0)", "12", "1", "1.", ""]
+    (folder / "a.rua").write_text("\n".join(lines))
+    read_matrix(folder / "a.rua")
 
 
 def _systems(task: Task) -> None:

@@ -246,7 +246,10 @@ def harwell_boeing(kind="RUA", rows=2, indptr="1 2 3", indices="1 2", nnz=2, fir
     counts = f"{3:14d}{1:14d}{1:14d}{1:14d}{0:14d}"
     head = f"{kind:14s}{rows:14d}{2:14d}{nnz:14d}{0:14d}"
     formats = f"{first:16s}(2I8)           (2F8.1)             "
-    return "\n".join(["A title", counts, head, formats, indptr, indices, "4.0 5.0"]).encode()
+    lines = [
+        "".join(f"{word:>8}" for word in part.split()) for part in (indptr, indices, "4.0 5.0")
+    ]
+    return "\n".join(["A title", counts, head, formats, *lines]).encode()
 
 
 FILES = {

@@ -74,6 +74,7 @@ def harwell_boeing(kind, formats, pointers, rows, values=(), n=3, right_hand_sid
 
 
 LOWER = [[2, 0, -4.5], [0, 3, 0], [-4.5, 0, 5]]
+SKEW = ["                -0.45000000D+01", "                                "]
 REAL = ["  0.20000000D+01 -0.45000000D+01", "  0.30000000D+01  0.50000000D+01"]
 POINTERS, ROWS = ["   1   3   4   5"], ["   1   3   2   3"]
 
@@ -84,7 +85,7 @@ POINTERS, ROWS = ["   1   3   4   5"], ["   1   3   2   3"]
         ("RSA", ("(4I4)", "(4I4)", "(2D16.8)"), REAL, LOWER),
         ("rsa", ("(4I4)", "(4I4)", "(1P,2E16.8)"), REAL, LOWER),
         ("RUA", ("(4I4)", "(4I4)", "(1P2D16.8)"), REAL, [[2, 0, 0], [0, 3, 0], [-4.5, 0, 5]]),
-        ("RZA", ("(4I4)", "(4I4)", "(2(1P,D16.8))"), REAL, [[2, 0, 4.5], [0, 3, 0], [-4.5, 0, 5]]),
+        ("RZA", ("(4I4)", "(4I4)", "(2(1P,D16.8))"), SKEW, [[0, 0, 4.5], [0, 0, 0], [-4.5, 0, 0]]),
         ("PSA", ("(4I4)", "(4I4)", ""), [], [[1, 0, 1], [0, 1, 0], [1, 0, 1]]),
         ("ISA", ("(4I4)", "(4I4)", "(4I3)"), ["  2 -4  3  5"], [[2, 0, -4], [0, 3, 0], [-4, 0, 5]]),
         (
@@ -127,7 +128,7 @@ def test_harwell_boeing_of_scipy_and_with_right_hand_sides(tmp_path):
         (lambda text: text.replace("RSA", "XSA"), "unknown matrix type 'XSA'"),
         (lambda text: "a title\n", "less than four lines"),
         (lambda text: text.rsplit("\n", 2)[0], "the file ends before 4 numbers"),
-        (lambda text: text.replace("  0.3", "  0.x"), "could not convert"),
+        (lambda text: text.replace("  0.3", "  0.x"), "line 8: '0.x0000000D\\+01' is not a number"),
         (
             lambda text: text.replace(" -0.4", "-0.4").replace("(2D16.8)", "(1X)"),
             r"format '\(1X\)'",
@@ -219,3 +220,53 @@ def test_a_damaged_archive_is_named(tmp_path):
     path.write_bytes(gzip.compress(b"%%MatrixMarket matrix array real general\n1 1\n1\n" * 9)[:-9])
     with pytest.raises((ValueError, OSError), match=r"a\.mtx\.gz"):
         read_matrix(path)
+
+
+@pytest.mark.parametrize("shape", [(6,), (2, 3, 4)])
+def test_archive_of_other_dimensions_is_refused(tmp_path, shape):
+    path = tmp_path / "a.npz"
+    coords = [[0, 1]] * len(shape)
+    np.savez(path, format=b"coo", shape=shape, data=[1.0, 2.0], coords=coords, _is_array=True)
+    with pytest.raises(ValueError, match=rf"a\.npz: it holds an array of {len(shape)} dimensions"):
+        read_matrix(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"indices": [0, 1, 9]}, "indices has 9, outside of 0 to 2"),
+        ({"indptr": [0, 1, 2, 7]}, "indptr ends with 7"),
+        ({"indptr": [1, 1, 2, 3]}, "indptr begins with 1"),
+        ({"indices": [[0, 1, 2]]}, r"indices is int64 \(1, 3\), no vector of integers"),
+        ({"data": ["a", "b", "c"]}, "data is <U1"),
+        ({"data": np.ones((3, 1))}, "numbers in 1 dimension"),
+        ({"shape": (3.0, 3.0)}, "shape is float64"),
+        ({"format": b"dia"}, "holds no array 'offsets'"),
+        ({"format": b"dia", "offsets": [0.5]}, "offsets is float64"),
+        ({"format": b"coo", "coords": [[0, 1, 2]]}, r"coords has the shape \(1, 3\)"),
+    ],
+)
+def test_archive_with_wrong_arrays_is_refused(tmp_path, change, message):
+    arrays = {"format": b"csc", "shape": (3, 3), "data": np.ones(3)}
+    arrays |= {"indices": [0, 1, 2], "indptr": [0, 1, 2, 3]}
+    path = tmp_path / "a.npz"
+    np.savez(path, **(arrays | change))
+    with pytest.raises(ValueError, match=r"a\.npz: .*" + message):
+        read_matrix(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "x"),
+    [("x.npy", np.float64(3)), ("x.npy", np.ones((2, 2, 2))), ("x.npy", np.array(["1", "2"]))],
+)
+def test_array_that_is_no_vector_is_refused(tmp_path, name, x):
+    np.save(tmp_path / name, x)
+    with pytest.raises(ValueError, match=r"x\.npy: it holds an array"):
+        read_vector(tmp_path / name)
+
+
+@pytest.mark.filterwarnings("ignore:loadtxt")
+def test_text_without_numbers_is_refused(tmp_path):
+    (tmp_path / "x.txt").write_text("# nothing\n")
+    with pytest.raises(ValueError, match=r"x\.txt: it holds no numbers"):
+        read_vector(tmp_path / "x.txt")

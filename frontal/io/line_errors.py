@@ -1,0 +1,75 @@
+"""What is wrong with a line of a Matrix Market file, in words."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import numpy as np
+
+from . import entries, numbers
+from .banner import Banner
+from .entries import CODE, FIRST, LAST
+from .numbers import LINE_END
+
+_SHOWN = 40  # characters of a token that a message quotes
+
+
+def raise_line_error(text: np.ndarray, report: np.ndarray, line: int, banner: Banner) -> NoReturn:
+    """Raise ValueError for a damaged line.
+
+    Parameters
+    ----------
+    text : uint8 array
+    report : int64 array
+        See `read_entries`.
+    line : int
+        Number of the line in the file.
+    banner : Banner
+    """
+    code = report[CODE]
+    if code == entries.EXTRA:
+        raise ValueError(
+            f"line {line}: there are more than the {banner.entries} entries that the line of sizes "
+            "declares"
+        )
+    token = _token(text, report[FIRST], report[LAST])
+    raise ValueError(f"line {line}: {_reason(code, token, banner)}")
+
+
+def raise_triangles(symmetry: str, lower: int, upper: int) -> NoReturn:
+    """Raise ValueError for entries on both sides of the diagonal."""
+    raise ValueError(
+        f"lines {lower} and {upper} are on two sides of the diagonal, but a {symmetry} file stores "
+        "one triangle, and the other one follows. If the file has both, its banner should say "
+        "'general'"
+    )
+
+
+def _token(text: np.ndarray, first: int, last: int) -> str:
+    """Return the token that begins at `first`, up to the blank behind it."""
+    blanks = (LINE_END, numbers.SPACE, numbers.TAB, numbers.RETURN)
+    end = int(first)
+    while text[end] not in blanks and end < first + _SHOWN:
+        end += 1
+    return repr(text[first : max(end, last)].tobytes().decode("latin-1")[:_SHOWN])
+
+
+def _reason(code: int, token: str, banner: Banner) -> str:
+    """Return what is wrong with a token."""
+    values = 0 if banner.field == "pattern" else 2 if banner.field == "complex" else 1
+    count = values + (0 if banner.is_dense else 1 if banner.is_vector else 2)
+    sizes = f"a matrix of {banner.rows} rows and {banner.columns} columns"
+    if code == numbers.INEXACT:
+        return f"{token} is beyond 2^53 and no float64; declare the field 'real' to round it"
+    comma = "; decimals follow a point, not a comma" if "," in token else ""
+    return {
+        numbers.NOT_A_NUMBER: f"{token} is not a number{comma}",
+        numbers.NOT_AN_INTEGER: f"{token} is not an integer, but the field is {banner.field!r}",
+        numbers.TOO_LARGE: f"{token} is too large for the field {banner.field!r}",
+        entries.TOO_FEW: f"the line ends before its {count} numbers",
+        entries.TOO_MANY: f"{token} follows the {count} numbers of the line",
+        entries.NOT_AN_INDEX: f"{token} is not the number of a row or column",
+        entries.NO_ROW: f"there is no row {token} in {sizes}",
+        entries.NO_COLUMN: f"there is no column {token} in {sizes}",
+        entries.DIAGONAL: f"{token} on the diagonal contradicts the symmetry {banner.symmetry!r}",
+    }[code]

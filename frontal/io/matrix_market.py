@@ -1,0 +1,216 @@
+"""Matrix Market files: what they declare is held against what they hold.
+
+Boisvert, Pozo and Remington, The Matrix Market exchange formats (NISTIR 5935, 1996). Text is read
+by blocks of whole lines, and each block by threads in compiled code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import BufferedIOBase
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..file_sizes import most_bytes, unpacked
+from ..parts import in_parts
+from .banner import FIELDS, SYMMETRIES, Banner, read_banner
+from .entries import CODE, FIRST, HARDS, LOWER, UPPER, Layout, count_entries, read_entries
+from .line_errors import raise_line_error, raise_triangles
+from .numbers import LINE_END, OK, decimal
+from .triangles import complete, complete_dense
+
+_BLOCK = 1 << 22  # bytes of text in memory at a time: more do not read faster
+_CHUNK = 1 << 18  # bytes of text that one call of compiled code reads
+_WINDOW = 1 << 10  # bytes in which the last end of a line is sought at a time
+_MAX_LINE = 1 << 20  # bytes of a line; 17 digits are enough for a number
+
+
+def read_matrix_market(path: Path) -> np.ndarray | sp.coo_array:
+    """Read a matrix, or a vector as a matrix of one column.
+
+    Entries of one place are summed up where a sparse matrix is used, as SciPy does.
+
+    Returns
+    -------
+    array (m, n) for the format array, coo_array for coordinate
+        float64, complex128, int64 or, for unsigned-integer, uint64; ones for a pattern.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If it is malformed; it names line and token.
+    """
+    with unpacked(path) as stream:
+        banner = read_banner(stream, most_bytes(path))
+        return _Body(banner).read(stream)
+
+
+class _Body:
+    """The entries of a file while they are read."""
+
+    def __init__(self, banner: Banner) -> None:
+        self.banner, count = banner, banner.entries
+        indices = 0 if banner.is_dense else 1 if banner.is_vector else 2
+        self.layout = Layout(
+            indices=indices,
+            field=FIELDS.index(banner.field),
+            symmetry=SYMMETRIES.index(banner.symmetry),
+            rows=banner.rows,
+            columns=banner.columns,
+            entries=count,
+        )
+        narrow = max(banner.rows, banner.columns, count) <= np.iinfo(np.int32).max
+        stored = count if indices else 0
+        self.coordinates = np.empty((2, stored), np.int32 if narrow else np.int64)
+        is_complex, is_real = banner.field == "complex", banner.field == "real"
+        self.reals = np.empty(2 * count if is_complex else count if is_real else 0)
+        self.integers = np.empty(count if banner.field.endswith("integer") else 0, np.int64)
+        self.done = 0  # entries that were read
+        self.lines = banner.lines  # lines that were read
+        self.triangles = [0, 0]  # first lines below and above the diagonal
+
+    def read(self, stream: BufferedIOBase) -> np.ndarray | sp.coo_array:
+        """Read the entries from a stream."""
+        for block in self._blocks(stream):
+            self._read_block(block)
+        if self.done < self.banner.entries:
+            raise ValueError(
+                f"the file ends after {self.done} of {self.banner.entries} entries: it was cut "
+                "off, or its line of sizes is wrong"
+            )
+        return self._dense() if self.banner.is_dense else self._sparse()
+
+    def _blocks(self, stream: BufferedIOBase) -> Iterator[np.ndarray]:
+        """Yield the text as blocks of whole lines; the last line of all is ended, too."""
+        buffer, rest = np.empty(_BLOCK + 1, np.uint8), 0
+        while True:
+            count = _fill(stream, buffer[rest:-1].data)
+            size = rest + count
+            if count == 0:
+                break
+            cut = _last_end(buffer[:size])
+            if cut:
+                yield buffer[:cut]
+                rest = size - cut
+                buffer[:rest] = buffer[cut:size].copy()
+            elif size > _MAX_LINE:
+                raise ValueError(
+                    f"behind line {self.lines} is one of more than {_MAX_LINE} bytes: the file is "
+                    "no Matrix Market file, or has no ends of lines"
+                )
+            else:
+                rest = size
+        if rest:
+            buffer[rest] = LINE_END
+            yield buffer[: rest + 1]
+
+    def _read_block(self, text: np.ndarray) -> None:
+        starts = np.append(np.arange(0, text.size, _CHUNK), text.size)
+        extents = list(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True))
+        counts = np.zeros((len(extents), 2), np.int64)  # entries, lines
+        reports = np.zeros((len(extents), 6), np.int64)
+        none = np.empty((0, 3), np.int64)
+
+        def count(first: int, last: int) -> None:
+            for k in range(first, last):
+                counts[k] = count_entries(text, *extents[k])
+
+        def read(first: int, last: int) -> None:
+            for k in range(first, last):
+                self._read_chunk(text, extents[k], self.done + before[k], none, reports[k])
+
+        in_parts(count, starts)
+        before = np.cumsum(counts[:, 0]) - counts[:, 0]
+        in_parts(read, starts)
+        for k in np.flatnonzero(reports[:, HARDS]):
+            self._round(text, extents[k], self.done + before[k], reports[k])
+        self._check(text, reports)
+        self.done += int(counts[:, 0].sum())
+        self.lines += int(counts[:, 1].sum())
+
+    def _read_chunk(
+        self,
+        text: np.ndarray,
+        extent: tuple[int, int],
+        at: int,
+        hard: np.ndarray,
+        report: np.ndarray,
+    ) -> None:
+        arrays = self.coordinates, self.reals, self.integers, hard
+        read_entries(text, extent, self.layout, at, *arrays, report)
+
+    def _round(
+        self, text: np.ndarray, extent: tuple[int, int], at: int, report: np.ndarray
+    ) -> None:
+        """Round the numbers of a chunk that have many digits and are near a tie."""
+        hard = np.empty((report[HARDS], 3), np.int64)
+        self._read_chunk(text, extent, at, hard, report)
+        for place, first, last in hard:
+            self.reals[place] = decimal(text[first:last].tobytes())
+
+    def _check(self, text: np.ndarray, reports: np.ndarray) -> None:
+        """Raise for the first damaged line, or once entries of both triangles were read."""
+        damaged = np.flatnonzero(reports[:, CODE] != OK)
+        if damaged.size:
+            report = reports[damaged[0]]
+            line = self._line(text, report[FIRST])
+            raise_line_error(text, report, line, self.banner)
+        for k, column in enumerate((LOWER, UPPER)):
+            found = reports[:, column][reports[:, column] >= 0]
+            if found.size and not self.triangles[k]:
+                self.triangles[k] = self._line(text, found[0])
+        if self.banner.symmetry != "general" and all(self.triangles):
+            raise_triangles(self.banner.symmetry, *self.triangles)
+
+    def _line(self, text: np.ndarray, place: int) -> int:
+        """Return the number of the line of a byte."""
+        return self.lines + int(np.count_nonzero(text[:place] == LINE_END)) + 1
+
+    def _values(self) -> np.ndarray:
+        field = self.banner.field
+        if field == "pattern":
+            return np.ones(self.banner.entries)
+        if field == "complex":
+            return self.reals.view(np.complex128)
+        if field == "unsigned-integer":
+            return self.integers.view(np.uint64)
+        return self.reals if field == "real" else self.integers
+
+    def _dense(self) -> np.ndarray:
+        banner, values = self.banner, self._values()
+        if banner.symmetry == "general":
+            return values.reshape((banner.rows, banner.columns), order="F")
+        return complete_dense(values, banner.rows, banner.symmetry)
+
+    def _sparse(self) -> sp.coo_array:
+        banner = self.banner
+        rows, columns = self.coordinates
+        rows, columns, values = complete((rows, columns, self._values()), banner.symmetry)
+        return sp.coo_array((values, (rows, columns)), shape=(banner.rows, banner.columns))
+
+
+def _fill(stream: BufferedIOBase, buffer: memoryview) -> int:
+    """Read until a buffer is full or the stream ends; return the number of bytes."""
+    size = 0
+    while size < len(buffer):
+        count = stream.readinto(buffer[size:])
+        if not count:
+            break
+        size += count
+    return size
+
+
+def _last_end(text: np.ndarray) -> int:
+    """Return the place behind the last end of a line, and 0 if there is none."""
+    last = text.size
+    while last > 0:
+        first = max(last - _WINDOW, 0)
+        ends = np.flatnonzero(text[first:last] == LINE_END)
+        if ends.size:
+            return first + int(ends[-1]) + 1
+        last = first
+    return 0

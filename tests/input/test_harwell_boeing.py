@@ -1,0 +1,129 @@
+"""Harwell-Boeing files: fields by the formats that the header declares."""
+
+from __future__ import annotations
+
+import pytest
+
+from frontal.io import read_matrix
+from frontal.io.fortran_format import parse_format
+
+
+def text_of(values, format_, kind="RUA", ending="\n", indices="(8I8)", extra=0):
+    """Return a diagonal matrix of order 2 with these lines of values."""
+    counts = [2 + len(values), 1, 1, len(values) + extra, 0]
+    lines = [
+        f"{'a title':72}{'key':8}",
+        "".join(f"{count:14d}" for count in counts),
+        f"{kind:14}" + "".join(f"{count:14d}" for count in (2, 2, 2, 0)),
+        f"{indices:16}{'(8I8)':16}{format_:20}",
+        "       1       2       3",
+        "       1       2",
+        *values,
+    ]
+    return "\n".join(lines) + ending
+
+
+def read(path, *arguments, **options):
+    path.write_text(text_of(*arguments, **options))
+    return read_matrix(path).diagonal().tolist()
+
+
+@pytest.mark.parametrize(
+    ("format_", "values", "expected"),
+    [
+        ("(1X,2E15.9)", [" 0.425000000E+010.350000000E+01"], [4.25, 3.5]),
+        ("(T2,2E15.9)", ["x0.425000000E+010.350000000E+01"], [4.25, 3.5]),
+        ("(TR2,TL1,2E15.9)", [" 0.425000000E+010.350000000E+01"], [4.25, 3.5]),
+        ("(2E20.12)", ["  0.500000000000-100  0.500000000000+100"], [5e-101, 5e99]),
+        ("(2D10.2)", ["    1.0Q+1    2.0D+0"], [10, 2]),
+        ("(2E10.2)", ["   1.0E+0          "], [1, 0]),  # a blank field is 0
+        ("(2F10.2)", ["       100       250"], [1, 2.5]),  # implied decimals
+        ("(2F4.2)", ["100 250 "], [1, 2.5]),
+        ("(2PF8.2,F8.2)", ["  150.00   1E+00"], [1.5, 0.01]),
+        ("(2P,2F8.2)", ["  150.00 2.0E+00"], [1.5, 2]),
+        ("( 2 E 12.5 )", ["-1.00000E+00-2.00000E+00"], [-1, -2]),
+        ("(F8.2)", ["    1.00", "    2.00"], [1, 2]),
+        ("(F8.2/F9.2)", ["    1.00", "     2.00"], [1, 2]),
+        ("(I4,F8.2)", ["   1    2.00"], [1, 2]),
+        ("(2I4)", ["   1  -2"], [1, -2]),
+        ("(F7.1)", ["     1.00", "    2.00"], [1, 2]),  # wider than their format
+        (
+            "(2F30.1)",  # next to a tie, and a tie
+            [f"{'9007199254740993.00000000001':>30}{'9007199254740993.00000000000':>30}"],
+            [9007199254740994, 9007199254740992],
+        ),
+        ("(3E25.16)", [f"  {1.5:.16E} {-2.5:.16E}"], [1.5, -2.5]),  # as SciPy writes them
+    ],
+)
+def test_field_is_read_by_its_format(tmp_path, format_, values, expected):
+    assert read(tmp_path / "a.rua", values, format_) == expected
+
+
+@pytest.mark.parametrize(
+    ("format_", "values", "message"),
+    [
+        ("(2F8.1)", ["     1.0     2.x"], "line 7: '2.x' is not a number"),
+        ("(2F8.1)", ["     1.0   2 0.0"], "line 7: '2 0.0' is not a number"),
+        ("(2F8.1)", ["     1.0     2.0     3.0"], "line 7: '3.0' is behind the fields"),
+        ("(F7.1)", ["     1.0 0", "    2.00"], "'0 0' is behind the fields"),
+        ("(2I8)", ["       1     2.0"], "line 7: '2.0' is not an integer"),
+        ("(2F8.1)", ["     1.0   1E999"], "line 7: '1E999' is too large"),
+        ("(F8.1)", ["     1.0"], "its 1 lines end before 2 numbers were read, from line 7"),
+        ("(2A8)", ["     1.0     2.0"], r"Fortran format '\(2A8\)' cannot be read"),
+        ("(1X)", ["     1.0     2.0"], "repeats no field"),
+        ("2F8.1", ["     1.0     2.0"], r"does not begin with '\('"),
+        ("(2F8.1", ["     1.0     2.0"], "it has no end"),
+        ("(2F8.1)F", ["     1.0     2.0"], "'F' follows its end"),
+        ("(BZ,2F8.1)", ["     1.0     2.0"], "'BZ,2F8.1\\)' is no item"),
+        ("(999999999F8.1)", ["     1.0     2.0"], "more than 1000 columns"),
+        ("(99999(T1,F8.1))", ["     1.0     2.0"], "too large"),
+        ("(2F0.1)", ["     1.0     2.0"], "a field has none"),
+    ],
+)
+def test_field_against_its_format_is_refused(tmp_path, format_, values, message):
+    with pytest.raises(ValueError, match=r"a\.rua: .*" + message):
+        read(tmp_path / "a.rua", values, format_)
+
+
+def test_last_field_cut_off_is_refused(tmp_path):
+    whole = "     1.0   2.125"
+    assert read(tmp_path / "a.rua", [whole], "(2F8.1)", ending="") == [1, 2.125]
+    for cut in range(1, len(whole)):
+        with pytest.raises(ValueError, match=r"cut off|is not a number|header declares|lines end"):
+            read(tmp_path / "a.rua", [whole[:-cut]], "(2F8.1)", ending="")
+
+
+def test_empty_file_is_refused(tmp_path):
+    (tmp_path / "a.rua").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"a\.rua: the header has less than four lines"):
+        read_matrix(tmp_path / "a.rua")
+
+
+def test_line_beyond_the_header_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="line 8 follows the lines that the header declares"):
+        read(tmp_path / "a.rua", ["     1.0     2.0", "     9.0"], "(2F8.1)", extra=-1)
+
+
+def test_missing_lines_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="the file has 7 lines, and its header declares 8"):
+        read(tmp_path / "a.rua", ["     1.0     2.0"], "(2F8.1)", extra=1)
+
+
+def test_pointers_in_a_real_format_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"format '\(8F8.0\)' of pointers is not one of integers"):
+        read(tmp_path / "a.rua", ["     1.0     2.0"], "(2F8.1)", indices="(8F8.0)")
+
+
+def test_both_triangles_in_a_file_are_refused(tmp_path):
+    text = text_of(["     1.0     2.0"], "(2F8.1)", kind="RSA")
+    path = tmp_path / "a.rsa"
+    path.write_text(text.replace("       1       2\n", "       2       1\n"))
+    with pytest.raises(ValueError, match=r"entries \(2, 1\) and \(1, 2\) are on two sides"):
+        read_matrix(path)
+
+
+def test_format_with_groups_repeats_its_last_group():
+    format_ = parse_format("(I4,2(1P,E8.1)/(2F6.2))")
+    assert [len(line) for line in format_.lines] == [3, 2, 2]
+    assert format_.revert == 2
+    assert [field.scale for field in format_.lines[1]] == [1, 1]

@@ -1,9 +1,8 @@
 """How good a solution is: its backward error, and what measures and corrects solutions.
 
 The normwise backward error of x is |b - A x| / (|A| |x| + |b|) in the infinity norm, the
-componentwise one is the largest entry of |b - A x| / (|A| |x| + |b|) (Oettli and Prager 1964;
-Arioli, Demmel and Duff 1989). Both are the size of the smallest change of A and b, relative to
-their norms or to each entry, for which x is exact.
+componentwise one is the largest entry of |b - A x| / (|A| |x| + |b|): the sizes of the smallest
+changes of A and b, relative to their norms or to each entry, for which x is exact.
 """
 
 from __future__ import annotations
@@ -18,11 +17,6 @@ import numpy as np
 from .cached import cached_property
 
 Vectors: TypeAlias = Any  # an array (n, k) where a factor is: NumPy's, or one of a device
-
-# Errors, in eps, that refinement by default leaves alone: they are what rounding costs anyway.
-# A solution with a larger normwise error is not returned without a warning.
-NORMWISE, COMPONENTWISE = 4, 1000
-
 
 # Powers of two that stay free: for growth in the sweeps, and for corrections that are smaller than
 # the right-hand side by the precision of x.
@@ -54,13 +48,12 @@ class Summary(NamedTuple):
     """What errors come to, where they were measured: `Errors` has the same names."""
 
     worst: float
-    amplification: float
     fine: bool
 
 
 @dataclass
 class Errors:
-    """What decides how good solutions are, for k right-hand sides, on the host.
+    """Backward errors of solutions for k right-hand sides, on the host.
 
     Attributes
     ----------
@@ -68,22 +61,24 @@ class Errors:
         Largest modulus of each column of B - A X, X and B; NaN if it has one.
     norm : float, or (k,) float array
         Infinity norm of A, of another matrix for each column where they were scaled.
-    componentwise : (k,) float array, optional
-        Componentwise backward error.
-    badly_scaled : bool
-        Each component counts, not the norm alone: small rows matter too.
+    componentwise, rowwise : (k,) float arrays
+        Componentwise and rowwise backward errors, see `numeric.backward_error`; infinite for a
+        solution that is not finite.
+    by_component : bool
+        Components with large errors are to be corrected, though rows and norms hide them.
     lost : (k,) array, optional
         1 for a solution that is too large for its type, -1 for one too small, else 0.
     summary : Summary, optional
-        What they come to, if whoever has measured them tells.
+        The largest error, and whether no correction is needed, if the measurement returned them.
     """
 
     residual: np.ndarray
     solution: np.ndarray
     rhs: np.ndarray
     norm: float | np.ndarray
-    componentwise: np.ndarray | None = None
-    badly_scaled: bool = False
+    componentwise: np.ndarray
+    rowwise: np.ndarray
+    by_component: bool = False
     lost: np.ndarray | None = None
     summary: Summary | None = field(default=None, init=False)  # of these; `replace` drops it
 
@@ -95,49 +90,47 @@ class Errors:
             error = self.residual / np.where(scale > 0, scale, 1.0)
         return np.where(np.isfinite(error), error, np.inf)
 
-    def merit(self, eps: float) -> np.ndarray:
-        """Error of each column in units of what is good enough."""
-        merit = self.normwise / (NORMWISE * eps)
-        if self.badly_scaled and self.componentwise is not None:
-            merit = np.maximum(merit, self.componentwise / (COMPONENTWISE * eps))
-        return merit
+    def merit(self, limits: np.ndarray) -> np.ndarray:
+        """Return the error of each column in units of what needs no correction.
 
-    def insufficient(self, eps: float) -> bool:
-        """Whether a solution should not be returned without a word."""
-        return not (self.normwise <= NORMWISE * eps).all()
+        `limits` are those of `numeric.backward_error.limits_of`.
+        """
+        merit = np.maximum(self.normwise / limits[0], self.rowwise / limits[2])
+        return np.maximum(merit, self.componentwise / limits[1]) if self.by_component else merit
+
+    def accepted(self, limits: np.ndarray) -> np.ndarray:
+        """Return which columns may be returned without a warning."""
+        return (self.rowwise <= limits[3]) | (self.merit(limits) <= 1)
+
+    def insufficient(self, limits: np.ndarray) -> bool:
+        """Return whether a solution should not be returned without a warning."""
+        return not self.accepted(limits).all()
 
     @property
     def worst(self) -> float:
+        """Largest rowwise backward error."""
+        return self.summary.worst if self.summary else float(self.rowwise.max(initial=0.0))
+
+    @property
+    def worst_normwise(self) -> float:
         """Largest normwise backward error."""
-        return self.summary.worst if self.summary else float(self.normwise.max(initial=0.0))
+        return float(self.normwise.max(initial=0.0))
 
     @property
     def fine(self) -> bool:
-        """No correction is called for, and no exponent is near its borders, as far as is known."""
+        """No correction is needed, and no exponent is near its limits, as far as is known."""
         return self.summary is not None and self.summary.fine
-
-    @property
-    def amplification(self) -> float:
-        """Largest |A| |X| / |B|, by which the condition number of A cannot be less."""
-        if self.summary:
-            return self.summary.amplification
-        with np.errstate(all="ignore"):
-            found = self.norm * self.solution / self.rhs
-        return float(np.where(np.isfinite(found), found, 0.0).max(initial=0.0))
 
     def chosen(self, better: np.ndarray, other: Errors) -> Errors:
         """Take the columns that are `better` from here, the rest from `other`."""
-        residual = np.where(better, self.residual, other.residual)
-        solution = np.where(better, self.solution, other.solution)
-        componentwise = None
-        if self.componentwise is not None and other.componentwise is not None:
-            componentwise = np.where(better, self.componentwise, other.componentwise)
-        return replace(self, residual=residual, solution=solution, componentwise=componentwise)
+        names = ("residual", "solution", "componentwise", "rowwise")
+        pairs = {f: (getattr(self, f), getattr(other, f)) for f in names}
+        return replace(self, **{f: np.where(better, *pair) for f, pair in pairs.items()})
 
     @staticmethod
     def joined(parts: Sequence[Errors]) -> Errors:
         """Errors of right-hand sides that were solved one block after another."""
-        names = ("residual", "solution", "rhs", "componentwise")
+        names = ("residual", "solution", "rhs", "componentwise", "rowwise")
         arrays = {f: np.concatenate([getattr(part, f) for part in parts]) for f in names}
         return replace(parts[0], **arrays)
 
@@ -158,6 +151,11 @@ class System(Protocol):
         """Precision of X."""
         ...
 
+    @property
+    def limits(self) -> np.ndarray:
+        """See `numeric.backward_error.limits_of`."""
+        ...
+
     def solve(self, B: Vectors) -> Vectors:
         """X by the factors alone."""
         ...
@@ -165,7 +163,7 @@ class System(Protocol):
     def solved(self, B: Vectors, probing: bool = False) -> tuple[Vectors, Vectors, Errors]:
         """X by the factors alone, and what `measure` says of it.
 
-        `probing`, it will be asked to be `estimated`.
+        `probing`, it will be asked for a condition number.
         """
         ...
 
@@ -204,6 +202,27 @@ class System(Protocol):
             What is larger is left to `probes`.
         roughly : bool
             Any bound will do.
+        """
+        ...
+
+    def certified(self) -> float:
+        """Return a bound of || |op(A)^-1| |op(A)| e ||; infinite if there is none."""
+        ...
+
+    def bounded(self, enough: float) -> float | None:
+        """Return an estimate of || |op(A)^-1| |op(A)| e || if that takes few steps; else None.
+
+        Parameters
+        ----------
+        enough : float
+            No better estimate is sought of a norm that is less.
+        """
+        ...
+
+    def row_probes(self) -> Probes | None:
+        """Return what estimates || |op(A)^-1| |op(A)| e ||: weights are row sums of |op(A)|.
+
+        None where the host does it.
         """
         ...
 

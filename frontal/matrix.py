@@ -188,7 +188,7 @@ def canonical(
     indptr, indices, data = _sorted_columns(matrix, work)
     refuse_inexact(matrix.data, "A")
     stored = ordered and as_stored(matrix, indices)
-    structure = compare_triangles(indptr, indices, data, True, 0.0)
+    structure = compare_triangles(indptr, indices, data, True)
     if matrix.format == "csr" and (structure == UNSYMMETRIC or data.dtype.kind == "c"):
         by_rows = sp.csr_array((data, indices, indptr), shape=matrix.shape)
         indptr, indices, data = _arrays(by_rows.tocsc(), work)

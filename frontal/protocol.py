@@ -44,7 +44,7 @@ class Health(NamedTuple):
     finite : bool
         Whether all values of A are finite, if that was looked at.
     hermitian : bool
-        Whether A = A^H up to rounding is known.
+        Whether the symmetry that the method needs is known to hold exactly.
     """
 
     pivot_ratio: float
@@ -175,6 +175,10 @@ class NumericFactor(Protocol):
         """What the pivots tell."""
         ...
 
+    def is_symmetric(self) -> bool:
+        """Return whether the matrix has the symmetry that its method needs, up to rounding."""
+        ...
+
     def growth(self) -> float:
         """Largest entry of the factors over the largest of the (scaled) matrix."""
         ...
@@ -221,12 +225,13 @@ class NumericFactor(Protocol):
         """op(A) X = B for vectors of a scalar type that are there."""
         ...
 
-    def at_once(self, b: object, trans: str, estimated: bool) -> tuple[Any, float, float] | None:
-        """The solution of a plain vector, its |op(A)||x|/|b| and its condition number.
+    def at_once(self, b: object, trans: str, how: int) -> tuple[Any, float, float, bool] | None:
+        """Return the solution of a plain vector, its error and the factor's condition number.
 
         It is the first one that `system` gives, and `Errors.fine`; else, and for any other b, None.
-        It is on the host if b is.
-        The condition number is -1 unless it is to be `estimated` and turns out to be small.
+        It is on the host if b is. The error is componentwise, and no less than the precision. The
+        condition number is that for all right-hand sides, and comes with whether it is a bound; it
+        is -1 where `how` is `numeric.condition.KNOWN`.
         """
         ...
 

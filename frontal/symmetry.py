@@ -7,10 +7,11 @@ import scipy.sparse as sp
 
 from ._jit import allocating, brief, inner, jit
 from .method import CHOLESKY, LDLT, LU, Method, symmetric_method
+from .numeric.thresholds import THRESHOLDS
 from .parts import in_parts
 
 UNSYMMETRIC, SYMMETRIC, POSITIVE_DIAGONAL, TRANSPOSED = 0, 1, 2, 3
-ROUNDING = 100.0  # entries of a promised symmetry may differ by so many eps of the largest one
+_EXACT = np.empty(0)  # no entry may differ
 
 
 @inner
@@ -26,8 +27,11 @@ def _first_from(indices, begin, end, row):
 
 
 @jit
-def _compare(indptr, indices, data, conjugate, tolerance, following, first, last):
+def _compare(indptr, indices, data, conjugate, slack, following, first, last):
     """Compare some columns from their diagonals on with the rows of the same numbers.
+
+    Entries may differ by the smaller one of the `slack` of their row and of their column, if there
+    is any.
 
     Columns are visited from left to right, so that the entries of row j right of the diagonal are
     asked for in the order in which their columns store them: `following`, zero at first, has for
@@ -65,8 +69,8 @@ def _compare(indptr, indices, data, conjugate, tolerance, following, first, last
             if data is not None:
                 a = data[p]
                 b = np.conj(data[q]) if conjugate else data[q]
-                both_nan = a != a and b != b  # which is refused as such, or as a pivot
-                if a != b and not abs(a - b) <= tolerance and not both_nan:
+                differ = a != b and (a == a or b == b)  # NaN is refused as such, or as a pivot
+                if differ and not (slack.size > 0 and abs(a - b) <= min(slack[i], slack[j])):
                     return False, excess, positive
                 if i == j and a.real > 0:
                     positive += 1
@@ -79,17 +83,17 @@ def compare_triangles(
     indices: np.ndarray,
     data: np.ndarray | None,
     conjugate: bool,
-    tolerance: float,
+    slack: np.ndarray = _EXACT,
 ) -> int:
     """Compare A, by columns with rows ascending, with its adjoint or its transpose.
 
-    Without `data` the pattern alone.
+    Without `data` the pattern alone; with `slack` up to the rounding of each row, see `slack_of`.
     """
     n = indptr.size - 1
 
     def compare(first: int, last: int) -> tuple[bool, int, int]:
         following = np.zeros(n - first, np.int64)
-        return _compare(indptr, indices, data, conjugate, tolerance, following, first, last)
+        return _compare(indptr, indices, data, conjugate, slack, following, first, last)
 
     alike, excess, positive = zip(*in_parts(compare, indptr), strict=True)
     if not all(alike) or sum(excess):
@@ -100,10 +104,10 @@ def compare_triangles(
 @allocating
 def structure(indptr, indices, data):
     """What `compare_triangles` tells of A, exactly; `TRANSPOSED` if it is its transpose alone."""
-    n = indptr.size - 1
+    n, exact = indptr.size - 1, np.empty(0)
     for conjugate in (True, False):
         following = np.zeros(n, np.int64)
-        alike, excess, positive = _compare(indptr, indices, data, conjugate, 0.0, following, 0, n)
+        alike, excess, positive = _compare(indptr, indices, data, conjugate, exact, following, 0, n)
         if alike and excess == 0:
             if not conjugate:
                 return TRANSPOSED
@@ -122,7 +126,7 @@ def method_of(
     if kind == "general":
         return LU
     if structure == UNSYMMETRIC and data.dtype.kind == "c":
-        same = compare_triangles(indptr, indices, data, False, 0.0) != UNSYMMETRIC
+        same = compare_triangles(indptr, indices, data, False) != UNSYMMETRIC
         structure = TRANSPOSED if same else UNSYMMETRIC
     return method_for(structure, data.dtype)
 
@@ -150,21 +154,49 @@ def diagonal_of(indptr, indices, data):
     return out
 
 
+@jit
+def slack_of(indptr, indices, data, roundings):
+    """Return by how much entries of each row and column may differ from the transposed ones.
+
+    Parameters
+    ----------
+    indptr, indices, data : arrays
+        A by columns.
+    roundings : float
+        As a multiple of the largest modulus in the row and the column: that of all of A would hide
+        differences beside a huge entry. NaN counts as nothing.
+    """
+    largest = np.zeros(indptr.size - 1)
+    for j in range(largest.size):
+        for p in range(indptr[j], indptr[j + 1]):
+            i, size = indices[p], np.float64(np.abs(data[p]))
+            if size > largest[j]:
+                largest[j] = size
+            if size > largest[i]:
+                largest[i] = size
+    for j in range(largest.size):
+        largest[j] *= roundings
+    return largest
+
+
+def roundings_of(dtype: np.dtype) -> float:
+    """Return the relative difference of transposed entries that is taken for rounding."""
+    return THRESHOLDS.symmetry * float(np.finfo(dtype).eps)
+
+
 def is_symmetric(
     indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, adjoint: bool = True
 ) -> bool:
-    """Whether A == A^H, or A == A^T, up to the rounding that a promised symmetry may have."""
-    return compare_triangles(indptr, indices, data, adjoint, _tolerance(data)) != UNSYMMETRIC
+    """Return whether A == A^H, or A == A^T, up to the rounding of each row and column."""
+    if compare_triangles(indptr, indices, data, adjoint) != UNSYMMETRIC:
+        return True
+    slack = slack_of(indptr, indices, data, roundings_of(data.dtype))
+    return compare_triangles(indptr, indices, data, adjoint, slack) != UNSYMMETRIC
 
 
 def is_hermitian(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> bool:
-    """Whether exactly A == A^H."""
-    return compare_triangles(indptr, indices, data, True, 0.0) != UNSYMMETRIC
-
-
-def _tolerance(data: np.ndarray) -> float:
-    largest = np.fmax.reduce(np.abs(data), initial=0.0)
-    return ROUNDING * float(np.finfo(data.dtype).eps) * float(largest)
+    """Return whether exactly A == A^H."""
+    return compare_triangles(indptr, indices, data, True) != UNSYMMETRIC
 
 
 def check_promise(kind: str, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> None:
@@ -172,14 +204,15 @@ def check_promise(kind: str, indptr: np.ndarray, indices: np.ndarray, data: np.n
     if kind in ("auto", "general"):
         return
     adjoint = kind != "symmetric"
-    tolerance = _tolerance(data)
-    if compare_triangles(indptr, indices, data, adjoint, tolerance) != UNSYMMETRIC:
+    if is_symmetric(indptr, indices, data, adjoint):
         return
     n = indptr.size - 1
+    slack = slack_of(indptr, indices, data, roundings_of(data.dtype))
     A = sp.csc_array((data, indices, indptr), shape=(n, n))
     gap = abs(A - (A.conj().T if adjoint else A.T)).tocoo()
-    worst = int(np.argmax(gap.data)) if gap.nnz else 0
-    if gap.nnz and not gap.data[worst] <= tolerance:
+    excess = gap.data - np.minimum(slack[gap.row], slack[gap.col])
+    worst = int(np.argmax(excess)) if gap.nnz else 0
+    if gap.nnz and not excess[worst] <= 0:
         i, j = int(gap.row[worst]), int(gap.col[worst])
         reason = f"A[{i}, {j}] = {A[i, j]} and A[{j}, {i}] = {A[j, i]}"
     else:

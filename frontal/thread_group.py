@@ -202,6 +202,7 @@ class ThreadGroup:
             self._latch = self._latch or _acquired_lock()
             if self.active:  # after that, the last thread finds the lock
                 _acquire(self._latch, _WAIT_MICROSECONDS, 0)
+        self._stop = None  # which may hold what holds this group
         if self._latch:
             latch, self._latch = self._latch, 0
             _latches.append(latch)

@@ -72,10 +72,11 @@ class _Part:
     def _looking(self) -> Looking:
         of, method, upload = self._pattern, self.symbolic.method, self._device.upload
         mirror = upload(of.mirror.astype(np.int32)) if method.one_triangle else None
+        columns = upload(of.indptr.astype(np.int32)), upload(of.indices.astype(np.int32))
         own = upload(np.maximum(of.own, 0).astype(np.int32))
         alone = not method.indefinite and (not method.scaling or self._equilibration.fits)
         looks, judge = self._solving.looks, self._solving.judge
-        return Looking(method, looks, judge, self.values, mirror, own, alone)
+        return Looking(method, looks, judge, self.values, columns, mirror, own, alone)
 
     def factorize(self) -> np.ndarray | int:
         """Factorize all of them; the outcome of each, or one of all."""

@@ -61,7 +61,7 @@ class Looking:
     ----------
     values : device array (batch, nnz)
         By columns; always the same.
-    mirror, own : device arrays
+    columns, mirror, own : device arrays
         See `Looks`.
     judges : bool
         It is enough for a verdict.
@@ -71,6 +71,7 @@ class Looking:
     looks: Looks
     judge: Judge
     values: Array
+    columns: tuple[Array, Array]
     mirror: Array | None
     own: Array
     judges: bool
@@ -88,7 +89,7 @@ class Looking:
     ) -> Callable[[], object]:
         """See `DeviceMatrix.examination`."""
         launches: list[Callable[[], object]] = [
-            self.looks.at_values(self.values, self.mirror),
+            self.looks.at_values(self.values, self.columns, self.mirror),
             self.looks.at_pivots(panels, largest, self.values, self.own),
         ]
         if self.judges:

@@ -19,11 +19,12 @@ from ..gpu.sparse.looks import Looks
 from ..gpu.sparse.prepared import Prepared
 from ..gpu.sparse.system import DeviceSystem
 from ..gpu.sparse.trees import Trees
+from ..numeric.thresholds import THRESHOLDS, margin_of
 from .input import Given
 from .judged import Judge, Judged
 from .substitute import Report
 
-_STEPS = 5  # as for systems on the host
+_STEPS = THRESHOLDS.corrections
 
 
 @dataclass
@@ -36,6 +37,14 @@ class Solving:
         By whether op(A) is not A: its infinity norms (batch,) on the device, and what finds them.
     measured : set
         Those that are of the factors as they are.
+    known : set of int
+        By 0 for A itself, else 1: condition numbers are those of the factors as they are.
+    certifies : bool
+        No certificate of a condition number has failed.
+    precision : float
+        Of the vectors that condition numbers are known for; 0 before any.
+    probes : dict
+        By scalar type, what estimates begin with.
     """
 
     count: int
@@ -44,10 +53,22 @@ class Solving:
     trees: Trees
     measures: dict[bool, tuple[Array, Launch]] = field(default_factory=dict)
     measured: set[bool] = field(default_factory=set)
+    known: set[int] = field(default_factory=set)
+    certifies: bool = True
+    precision: float = 0.0
+    probes: dict[np.dtype, Array] = field(default_factory=dict)
+
+    def begin(self, dtype: np.dtype) -> None:
+        """Forget condition numbers for vectors of another precision than these."""
+        if self.precision not in (0.0, eps_of(dtype)):
+            self.judge.known.counted[...] = np.nan
+            self.known.clear()
+        self.precision = eps_of(dtype)
 
     def renew(self) -> None:
         """Take note of other values."""
         self.measured.clear()
+        self.known.clear()
 
     def norms(self, factor: GpuFactor, trans: str) -> Array:
         """Infinity norms of op(A); nothing waits."""
@@ -127,11 +148,12 @@ class _Forest:
         self.factor, self.count, self.trans, self.dtype = factor, solving.count, trans, dtype
         self.device, self.eps, self.asked = factor.entries.device, eps_of(dtype), asked
         self.xp: Given = self.device.xp
-        self.badly_scaled = factor.scales[0] is not None
+        self.by_component = factor.scales[0] is not None
         self._moduli: DeviceSystem | None = None
         self._solving, self.which = solving, int(trans != "N")
         self.known = solving.judge.known
         self._norm = solving.norms(factor, trans)
+        self._order = factor.entries.n // max(solving.count, 1)
 
     @cached_property
     def system(self) -> DeviceSystem:
@@ -161,6 +183,18 @@ class _Forest:
         x, b = (xp.asfortranarray(V.astype(self.dtype)) for V in (-xp.abs(X), xp.abs(B)))
         return xp.real(self._moduli.measure(x, b)[0])
 
+    def certified(self, B: Array) -> _Found | None:
+        """Solutions with certificates as condition numbers; None if none are to be tried."""
+        solving, trees = self._solving, self._trees
+        if trees is None or not solving.certifies or self.which in solving.known:
+            return None
+        if self.asked is not None or B.shape[1] > 1 or not trees.certifies(self.dtype):
+            return None
+        bound: Given = self.known.counted[self.which]
+        found = _Found(*trees.solved(self.factor, self.trans, B, None, B, bound))
+        self.known.condition[self.which] = bound
+        return found
+
     def solved(self, given: Array, before: Array | None, B: Array) -> _Found:
         """`before` plus solutions for `given`, and what is measured of them."""
         if self._trees is not None:
@@ -169,16 +203,54 @@ class _Forest:
         X = system.solve(given) if before is None else system.corrected(before, given)
         R, _ = system.measure(X, B)
         sizes = [self.largest(V) for V in (R, X, B)]
-        part = sizes[0]
-        if self.badly_scaled:
-            size: Given = self.xp.abs(R)
-            part = self.largest(self.xp.where(size > 0, size / self.magnitude(X, B), 0))
-        return _Found(X, R, self.xp.stack([*sizes, part], axis=1))
+        return _Found(X, R, self.xp.stack([*sizes, *self._by_rows(R, X, B, sizes[1])], axis=1))
 
-    def judged(self, found: _Found) -> Judged:
-        """What sizes say of solutions; waits."""
-        of = found.sizes, self._norm, self.which, self.asked, (self.factor.dtype, self.dtype)
-        return self._solving.judge.solutions(*of, self.badly_scaled)
+    def _by_rows(self, R: Array, X: Array, B: Array, largest: Given) -> tuple[Given, Given]:
+        """Componentwise and rowwise errors (k, batch), the latter as `row_error` has them."""
+        xp, table, info = self.xp, THRESHOLDS, np.finfo(self.dtype)
+        r, b, scale = (
+            self.by_system(V).astype(np.float64)
+            for V in (xp.abs(R), xp.abs(B), self.magnitude(X, B))
+        )
+        sums, smallest = self.row_sums, float(info.smallest_subnormal)
+        of_row, counts = sums * largest[:, :, None], self.row_counts
+        component = xp.where(r > 0, r / scale, r).max(axis=2)
+        r = xp.where(scale * scale <= smallest, r - smallest * (counts + 1 + sums), r)
+        tiny = min(table.tiny_row * r.shape[2] * self.eps, table.tiny_row_limit)
+        scale = xp.where(scale <= tiny * (of_row + b), scale + of_row, scale)
+        r = r / xp.sqrt(xp.maximum(counts / table.long_row, 1))
+        rowwise = xp.where(r > 0, r / scale, xp.where(xp.isnan(r), np.nan, 0.0))
+        return component, rowwise.max(axis=2)
+
+    @property
+    def first_probes(self) -> Given:
+        """The vectors that estimates begin with, (2, batch * n); made once."""
+        made, n = self._solving.probes, self._order
+        if self.dtype not in made:
+            j = np.arange(n)
+            growing = (1 + j / max(n - 1, 1)) / (1.5 * n)
+            first = np.stack([np.full(n, 1 / n), np.where(j % 2, -growing, growing)])
+            block = np.tile(first[:, None], (1, self.count, 1)).reshape(2, -1)
+            made[self.dtype] = self.device.upload(block.astype(self.dtype))
+        return made[self.dtype]
+
+    @cached_property
+    def row_sums(self) -> Given:
+        """Row sums of |op(A)|, (batch, n) float64."""
+        sums: Given = self.system.row_sums()
+        return sums.reshape(self.count, -1)
+
+    @cached_property
+    def row_counts(self) -> Given:
+        """Entries of each row of op(A), (n,)."""
+        pointer: Given = self.system.rows.pointer
+        return (pointer[1:] - pointer[:-1])[: self._order]
+
+    def judged(self, found: _Found, own: Array | None = None) -> Judged:
+        """What sizes say of solutions, and their own condition numbers; waits."""
+        types = self.factor.dtype, self.dtype
+        of = found.sizes, self._norm, self.which, self.asked, own, types
+        return self._solving.judge.solutions(*of, self.by_component)
 
     def chosen(self, better: Given, trial: _Found, other: _Found) -> _Found:
         """What is of `trial` where `better` (k, batch), and of the other elsewhere."""
@@ -212,21 +284,30 @@ def solved(
     if not (count and k and n):
         return Solved(xp.empty((count, k, n), B.dtype), None, lambda: _nothing(count))
     meant: Given = None if asked is None else device.upload(asked.astype(np.uint8))
+    solving.begin(np.dtype(B.dtype))
     of = _Forest(factor, solving, trans, np.dtype(B.dtype), meant)
     with np.errstate(all="ignore"):
         rhs = _vectors(xp, xp.asarray(B), count)
-        found = of.solved(rhs, None, rhs)
+        found = certified = of.certified(rhs)
+        if found is None:
+            found = of.solved(rhs, None, rhs)
         judged, steps = of.judged(found), None
         if judged.poor:
             found, judged, steps = _refined(of, rhs, found, judged)
-        if judged.strange:
-            _estimate(of, rhs, found, judged)
+        if judged.unknown or (certified is not None and judged.unclean):
+            solving.certifies &= certified is None
+            _estimate(of)
             judged = of.judged(found)
+        solving.known.add(of.which)
+        own = None
+        if judged.unclean > judged.poor:
+            own = _condition(of, _weights(of, rhs, found))
+            judged = of.judged(found, own)
         X = of.by_system(found.X).transpose(1, 0, 2)
         if meant is not None:
             X = xp.where(meant[:, None, None] > 0, X, np.nan).astype(B.dtype)
     clean = device.download(judged.clean) if judged.unclean or meant is not None else None
-    return Solved(X, clean, lambda: _report(of, judged, steps))
+    return Solved(X, clean, lambda: _report(of, judged, steps, own))
 
 
 def nowhere(X: Given) -> Solved:
@@ -250,10 +331,11 @@ def _vectors(xp: Given, B: Given, count: int) -> Array:
     return xp.ascontiguousarray(whole).reshape(k, -1).T
 
 
-def _report(of: _Forest, judged: Judged, steps: Given) -> Report:
+def _report(of: _Forest, judged: Judged, steps: Given, own: Given) -> Report:
     """What was found of each system, on the host."""
     download = of.device.download
-    condition = np.where(download(judged.fine), download(of.known.condition[of.which]), np.nan)
+    condition = of.known.condition[of.which] if own is None else own
+    condition = np.where(download(judged.fine), download(condition), np.nan)
     taken = np.zeros(of.count, np.int64) if steps is None else download(steps)
     return Report(download(judged.error), taken, condition, download(judged.clean))
 
@@ -277,28 +359,33 @@ def _refined(of: _Forest, B: Array, found: _Found, judged: Judged) -> tuple[_Fou
     return found, judged, steps
 
 
-def _estimate(of: _Forest, B: Array, found: _Found, judged: Judged) -> None:
-    """Make condition numbers of the solutions of each system anew."""
-    solution = found.sizes[:, 1]
-    made = _condition(of, found.X, B, found.R, solution, of.xp.maximum(judged.error, of.eps))
-    made = of.xp.where((solution > 0).any(axis=0), made, 0.0)
+def _estimate(of: _Forest) -> None:
+    """Find the condition number of each system, for all right-hand sides."""
+    made: Given = _condition(of, of.row_sums)
+    counted = margin_of(of.dtype) * made
+    roundoff = eps_of(of.factor.dtype)
+    if roundoff > of.eps:
+        counted = of.xp.where(made * roundoff > THRESHOLDS.single, np.inf, counted)
     if of.asked is not None:
         made = of.xp.where(of.asked > 0, made, of.known.condition[of.which])
-    of.known.condition[of.which], of.known.decade[of.which] = made, judged.decade
+        counted = of.xp.where(of.asked > 0, counted, of.known.counted[of.which])
+    of.known.condition[of.which], of.known.counted[of.which] = made, counted
 
 
-def _condition(of: _Forest, X: Array, B: Array, R: Array, solution: Given, error: Given) -> Given:
-    """As `substitute` does it: one block of two vectors for all systems."""
-    xp, count, n = of.xp, of.count, X.shape[0] // of.count
-    size, least = solution[:, :, None], error[:, None]
-    weight = (of.by_system(of.magnitude(X, B)) + xp.abs(of.by_system(R)) / least) / size
-    weight = xp.where(size > 0, weight, 0).max(axis=0)
-    j = np.arange(n)
-    growing = (1 + j / max(n - 1, 1)) / (1.5 * n)
-    first = np.stack([np.full(n, 1 / n), np.where(j % 2, -growing, growing)])
-    block = np.tile(first[:, None], (1, count, 1)).reshape(2, -1).astype(of.dtype)
+def _weights(of: _Forest, B: Array, found: _Found) -> Given:
+    """Weights (batch, n) of the condition numbers of solutions."""
+    xp, solution = of.xp, found.sizes[:, 1]
+    size, error = solution[:, :, None], xp.maximum(found.sizes[:, 4].max(axis=0), of.eps)
+    residual = xp.abs(of.by_system(found.R)) / error[:, None]
+    weight = (of.by_system(of.magnitude(found.X, B)) + residual) / size
+    return xp.where(size > 0, weight, 0).max(axis=0)
+
+
+def _condition(of: _Forest, weight: Given) -> Given:
+    """As `factor.one_norm` does it: one block of two vectors for all systems."""
+    xp = of.xp
     one, other = ("N", "H") if of.trans == "N" else ("H", "N")
-    Y: Given = of.by_system(of.factor.system(other, of.dtype).solve(of.device.upload(block).T))
+    Y: Given = of.by_system(of.factor.system(other, of.dtype).solve(of.first_probes.T))
     moduli: Given = xp.abs(Y)
     sums = (weight * moduli).sum(axis=2).max(axis=0)
     signs = weight * xp.where(moduli > 0, Y / xp.where(moduli > 0, moduli, 1), 1)

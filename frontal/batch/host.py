@@ -17,7 +17,7 @@ from ..symmetry import is_hermitian
 from . import substitute
 from .each import slogdets
 from .factorize import Numbers, factorize
-from .substitute import UNKNOWN, Known
+from .substitute import Known
 from .systems import Answer
 
 
@@ -53,7 +53,7 @@ class HostSystems:
             ratio=np.full(count, np.nan),
             norms=np.empty((count, 2)),
         )
-        self._known = Known.nothing(count)
+        self._known, self._vectors = Known.nothing(count), values.dtype
 
     def renew(self, systems: np.ndarray, values: np.ndarray) -> None:
         """See `systems.Engine`."""
@@ -61,17 +61,15 @@ class HostSystems:
 
     def factorize(self, systems: np.ndarray) -> np.ndarray:
         """See `systems.Engine`."""
-        numbers, before = self.numbers, self.numbers.ratio.copy()
-        factorize(self.symbolic, self._layout, self._pattern, numbers, systems)
-        with np.errstate(all="ignore"):
-            alike = (numbers.ratio <= 10 * before) & (before <= 10 * numbers.ratio)
-        renewed = np.zeros(alike.size, np.bool_)
-        renewed[systems] = True
-        self._known.decade[:, renewed & ~alike] = UNKNOWN
-        return numbers.outcome[systems]
+        for known in self._known:
+            known[:, systems] = np.nan
+        factorize(self.symbolic, self._layout, self._pattern, self.numbers, systems)
+        return self.numbers.outcome[systems]
 
     def solve(self, trans: str, B: np.ndarray, systems: np.ndarray) -> Answer:
         """See `systems.Engine`."""
+        if B.dtype != self._vectors:  # condition numbers are of one precision
+            self._known, self._vectors = Known.nothing(len(self.values)), B.dtype
         of = self.symbolic, self._layout.panel, self._pattern, self.numbers, self._known
         X, report = substitute.solve(*of, trans, B, systems)
         return Answer(X, systems[~report.clean[systems]], lambda: report)

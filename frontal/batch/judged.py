@@ -10,20 +10,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..accuracy import COMPONENTWISE, NORMWISE, borders, eps_of
+from ..accuracy import eps_of
 from ..gpu.runtime.array import NULL, Array
 from ..gpu.runtime.device import Device
 from ..gpu.runtime.graph import Launch
 from ..gpu.sparse import launch
 from ..gpu.sparse.looks import Looks
 from ..method import Method
-from ..symmetry import ROUNDING
+from ..numeric.backward_error import limits_of
+from ..numeric.condition import SILENT
+from ..numeric.thresholds import THRESHOLDS
 from .input import Given
 from .substitute import Known
 
 _FEW, _GROWTH = 40, 1e4  # entries of L above 1/u, and their size, that refinement answers for
-_SMALL = {4: 1e-3, 8: 1e-5}  # by bytes of a real number: errors that are far from 0.01
-_TOLD = 4  # rows of what is found of solutions, behind those of right-hand sides
+_ROWS = 3  # of what is found of solutions, behind those of right-hand sides
 
 
 class Judged(NamedTuple):
@@ -31,31 +32,25 @@ class Judged(NamedTuple):
 
     Attributes
     ----------
-    found : (k + 4, batch) device array of float64
+    found : (k + 3, batch) device array of float64
         As judge_solutions leaves it.
-    poor, strange, unclean : int
-        How many systems are not good enough, have another decade of |A||x|/|b| than that for which
-        a condition number is known, and need a word.
+    poor, unknown, unclean : int
+        How many systems need a correction, have no condition number yet, and may need a warning.
     """
 
     found: Given
     poor: int
-    strange: int
+    unknown: int
     unclean: int
 
     @property
     def merit(self) -> Given:
         """(k, batch): errors in units of what is good enough."""
-        return self.found[:-_TOLD]
+        return self.found[:-_ROWS]
 
     @property
     def error(self) -> Given:
         """(batch,): largest normwise backward error; infinite for what is no number."""
-        return self.found[-4]
-
-    @property
-    def decade(self) -> Given:
-        """(batch,): of the largest |A||x|/|b|."""
         return self.found[-3]
 
     @property
@@ -79,7 +74,7 @@ class Judge:
     outcome : (batch,) device array of int32
         `Numbers.outcome` of them.
     known : Known
-        On the device; decades are float64 there.
+        On the device.
     """
 
     def __init__(self, device: Device, count: int) -> None:
@@ -87,10 +82,9 @@ class Judge:
         self._counts: Array = xp.zeros(4, np.int32)
         self._told = device.staged(self._counts)
         self._blocks = launch.system_blocks(count, device.limits)
-        nothing = Known.nothing(count)
-        decade: Given = device.upload(nothing.decade * 1.0)
-        condition: Given = device.upload(nothing.condition)
-        self.known = Known(decade, condition)
+        condition, counted = Known.nothing(count)
+        given: tuple[Given, Given] = device.upload(condition), device.upload(counted)
+        self.known = Known(*given)
         self.ratio: Array = device.upload(np.full(count, np.nan))
         self.outcome: Array = xp.zeros(count, np.int32)
         self._limits: dict[tuple[np.dtype, np.dtype], Array] = {}
@@ -128,9 +122,9 @@ class Judge:
             Which systems have a scaling.
         """
         eps = eps_of(dtype)
-        limits = self._device.upload(np.array((ROUNDING * eps, eps**0.5, _FEW, _GROWTH)))
+        limits = self._device.upload(np.array((THRESHOLDS.symmetry * eps, eps**0.5, _FEW, _GROWTH)))
         given = limits, looks.of_values, looks.of_pivots, *map(_or_null, (ratios, even))
-        out = self.ratio, self.known.decade, self.outcome, self._counts
+        out = self.ratio, self.known.counted, self.outcome, self._counts
         kernel = self._device.kernel("judged.cu", "judge_factors", np.float64)
         arguments = np.int32(self._count), np.int32(method.pivots), *given, *out
         return Launch(kernel, self._blocks, launch.SYSTEM_THREADS, arguments)
@@ -141,31 +135,34 @@ class Judge:
         norm: Array,
         which: int,
         asked: Array | None,
+        own: Array | None,
         types: tuple[np.dtype, np.dtype],
-        badly_scaled: bool,
+        by_component: bool,
     ) -> Judged:
         """Judge solutions by their sizes; waits.
 
         Parameters
         ----------
-        sizes : (k, 4, batch) device array of float64
-            Largest entries of B - op(A) X, X and B, and componentwise backward errors.
+        sizes : (k, 5, batch) device array of float64
+            Largest entries of B - op(A) X, X and B, componentwise and rowwise errors.
         norm : (batch,) device array of float64
             Infinity norms of op(A).
         which : int
             0 for A itself; see `Known`.
         asked : (batch,) device array of uint8, optional
             Systems that are meant.
+        own : (batch,) device array of float64, optional
+            Condition numbers of the solutions themselves.
         types : two dtypes
             Of the factor, and of vectors.
-        badly_scaled : bool
-            Componentwise errors count.
+        by_component : bool
+            As of `Errors`.
         """
         k = sizes.shape[0]
-        found = self._device.xp.empty((k + _TOLD, self._count), np.float64)
-        sides = self._sides[which]
-        of = self._limits_of(*types), sizes, norm, _or_null(asked), *sides, found, self._counts
-        numbers = np.int32(self._count), np.int32(k), np.int32(badly_scaled)
+        found = self._device.xp.empty((k + _ROWS, self._count), np.float64)
+        given = _or_null(asked), self._sides[which], _or_null(own)
+        of = self._limits_of(*types), sizes, norm, *given, found, self._counts
+        numbers = np.int32(self._count), np.int32(k), np.int32(by_component)
         self.begin()
         self._kernel((self._blocks,), (launch.SYSTEM_THREADS,), (*numbers, *of))
         self.fetch()
@@ -177,16 +174,14 @@ class Judge:
         return self._device.kernel("judged.cu", "judge_solutions", np.float64)
 
     @cached_property
-    def _sides(self) -> list[tuple[Array, Array]]:
-        """What is known, by op(A)."""
-        decade, condition = self.known
-        return [(decade[which], condition[which]) for which in range(2)]
+    def _sides(self) -> list[Array]:
+        """Counted condition numbers, by op(A)."""
+        counted: Given = self.known.counted
+        return [counted[which] for which in range(2)]
 
     def _limits_of(self, factor: np.dtype, vectors: np.dtype) -> Array:
         if (factor, vectors) not in self._limits:
-            eps, small = eps_of(vectors), _SMALL[np.finfo(vectors).dtype.itemsize]
-            enough = NORMWISE * eps, COMPONENTWISE * eps
-            limits = np.array((*enough, *borders(factor, vectors), eps, small))
+            limits = np.array((*limits_of(factor, vectors), SILENT, THRESHOLDS.warned))
             self._limits[factor, vectors] = self._device.upload(limits)
         return self._limits[factor, vectors]
 

@@ -15,18 +15,19 @@ import numpy as np
 from .._jit import allocating, brief, inlined, jit, view
 from ..matrix import Canonical
 from ..native import array_of, write_addresses
+from ..numeric.backward_error import row_sums
+from ..numeric.condition import CERTIFIED, KNOWN, certificate, enough
 from ..symbolic.matching import Matching
 from ..symbolic.symbolic import Symbolic
 from .blas_limit import single_threaded_blas
 from .borrowed import borrow
 from .probes import FORMED, begin, gains, signs
-from .residual import measure, weights
+from .residual import measure
 from .substitution import WIDTH, Substitution
 from .triangular import substitute
 from .turns import TURN, enter_python, leave_python
 
 MOST = 4096  # unknowns; of more the little that is saved is no matter
-SMALL = 1e-5  # an error of solutions that is far from what is warned of
 _WIDE = {"f": np.empty(0), "c": np.empty(0, np.complex128)}  # of the vectors of an estimate
 TURNS = 3  # of an estimate: at most 5 blocks of products are formed
 # Places in the table of arrays, where those of the factors come first: of the panels, of the sides
@@ -43,15 +44,18 @@ class Found(NamedTuple):
     Attributes
     ----------
     x : (n,) array
-    amplification : float
-        |A||x|/|b|, as `residual.measure` has it.
+    error : float
+        Rowwise backward error, no less than the precision.
     condition : float
-        Of the solution, if that was asked for and errors by it are `SMALL`; else -1.
+        Condition number of the factor for all right-hand sides, if it was asked for; else -1.
+    certified : bool
+        It is a bound.
     """
 
     x: np.ndarray
-    amplification: float
+    error: float
     condition: float
+    certified: bool
 
 
 class Factors(NamedTuple):
@@ -94,7 +98,7 @@ class Flags(NamedTuple):
     widest: int
     most: int
     flipped: bool
-    badly_scaled: bool
+    by_component: bool
 
 
 class AtOnce:
@@ -123,10 +127,11 @@ class AtOnce:
         self._hopeful = True
 
     @classmethod
-    def of(cls, solver: Substitution, matrix: tuple[Any, ...], eps: float) -> AtOnce:
-        """By what solves, a matrix as `residual.measure` takes it, and the precision of x."""
+    def of(cls, solver: Substitution, matrix: tuple[Any, ...]) -> AtOnce:
+        """By what solves, and a matrix as `residual.measure` takes it."""
         table, calls_blas = np.empty(NUMBERS + 2, np.int64), solver.calls_blas
-        kept = *solver.bound, WIDTH if calls_blas else 1, *matrix, eps, TURN
+        limit = enough(solver.dtype)
+        kept = *solver.bound, WIDTH if calls_blas else 1, *matrix, limit, TURN
         _describe(table, *kept)
         return cls(table, kept, solver.n, solver.dtype, calls_blas)
 
@@ -140,8 +145,8 @@ class AtOnce:
         kept = self._kept, own
         return AtOnce(table, kept, self._shape[0], self._dtype, self._calls_blas)
 
-    def __call__(self, b: object, estimated: bool) -> Found | None:
-        """x, and what is known of it; None for what is no plain vector.
+    def __call__(self, b: object, how: int) -> Found | None:
+        """Return x and its error; None for what is no plain vector.
 
         None, too, if x is worse than rounding makes it or a size is out of the ordinary; no other b
         is tried then.
@@ -149,8 +154,8 @@ class AtOnce:
         Parameters
         ----------
         b : object
-        estimated : bool
-            The condition number is wanted.
+        how : int
+            Whether the condition number is wanted: `KNOWN`, `ESTIMATED` or `CERTIFIED`.
         """
         if type(b) is not np.ndarray or b.shape != self._shape or b.dtype != self._dtype:
             return None
@@ -159,9 +164,9 @@ class AtOnce:
         x = np.empty(b.size, self._dtype)
         if self._calls_blas:
             with single_threaded_blas():
-                found = _solve_at_once(self.table, self._wide, b, x, estimated)
+                found = _solve_at_once(self.table, self._wide, b, x, how)
         else:
-            found = _solve_at_once(self.table, self._wide, b, x, estimated)
+            found = _solve_at_once(self.table, self._wide, b, x, how)
         if not found[0] >= 0:
             self._hopeful = False
             return None
@@ -188,7 +193,7 @@ def describe(
     start, pointer, rows, panel, panels, pivots, diagonal, coupling, blas, scalars, reals, adjoint,
     one_triangle, unit, indefinite, conjugate, transposed, conjugated,
     into, left, out, right, widest, most,
-    indptr, indices, data, flipped, badly_scaled, norm, limits, eps, turn,
+    indptr, indices, data, flipped, by_component, norm, limits, enough, turn,
 ):  # fmt: skip
     """Write what `solve_at_once` reads, as an array costs a call from Python dozens of operations.
 
@@ -205,12 +210,12 @@ def describe(
     flags = (  # as `Flags`
         np.int64(adjoint), np.int64(one_triangle), np.int64(unit), np.int64(indefinite),
         np.int64(conjugate), np.int64(transposed), np.int64(conjugated), np.int64(widest),
-        np.int64(most), np.int64(flipped), np.int64(badly_scaled),
+        np.int64(most), np.int64(flipped), np.int64(by_component),
     )  # fmt: skip
     for k in range(NUMBERS - FLAGS):
         table[FLAGS + k] = flags[k]
     numbers = table.view(np.float64)
-    numbers[NUMBERS], numbers[NUMBERS + 1] = norm, eps
+    numbers[NUMBERS], numbers[NUMBERS + 1] = norm, enough
 
 
 _describe: Any = describe
@@ -258,43 +263,74 @@ def _factors(table, flags, x):
 
 
 @jit
-def solve_at_once(table, wide, b, x, estimated):
-    """|A||x|/|b| of the solution x of op(A) x = b, and its condition number; see `Found`.
+def solve_at_once(table, wide, b, x, how):
+    """Solve op(A) x = b; return the error of x and the factor's condition number, as `Found` does.
 
-    The first is -1 if x is not fine, the second one unless it is `estimated`. See `describe` for
-    the table.
+    The error is -1 if x is not fine. See `describe` for the table.
     """
     turn = array_of(table, TURN_OF_ALL, np.int64)
     leave_python(turn)
     flags = _flags(table)
-    of, transposed = _factors(table, flags, x), flags.transposed
+    of, transposed, conjugated = _factors(table, flags, x), flags.transposed, flags.conjugated
     indptr, indices = array_of(table, MATRIX, np.int64), array_of(table, MATRIX + 1, np.int32)
     data, limits = array_of(table, MATRIX + 2, x.dtype), array_of(table, MATRIX + 3, np.float64)
     numbers = table.view(np.float64)[NUMBERS:]
-    flipped, norm, eps = flags.flipped, numbers[0], numbers[1]
+    flipped, norm, limit = flags.flipped, numbers[0], numbers[1]
     n = b.size
     B, X = b.reshape((1, n)), x.reshape((1, n))
     by = borrow(of)
-    _substitute(by, transposed, flags.conjugated, B, X)
-    R, sizes = np.empty((1, n), x.dtype), np.empty((4, 1), x.real.dtype)
-    worst, amplification, fine = measure(
-        indptr, indices, data, flipped, flags.badly_scaled, norm, limits, X, B, R, sizes
+    substitute_by(by, transposed, conjugated, B, X)
+    R, sizes = np.empty((1, n), x.dtype), np.empty((5, 1), x.real.dtype)
+    error, fine = measure(
+        indptr, indices, data, flipped, flags.by_component, norm, limits, X, B, R, sizes
     )
-    condition = -1.0
-    if fine and estimated and 0 < sizes[1, 0] < np.inf:
-        error, w = max(worst, eps), np.empty(n)
-        weights(indptr, indices, data, flipped, X, B, sizes[1], error, w)
-        probes = np.zeros((n if n <= FORMED else 2, n), wide.dtype)
-        condition = _one_norm(by, transposed, w, probes, SMALL / error)
+    condition, certified = -1.0, False
+    if fine and how != KNOWN:
+        matrix = indptr, indices, data, flipped
+        condition, certified = condition_of(by, transposed, conjugated, matrix, how, limit, wide, R)
     enter_python(turn, of.table[8])
-    return amplification if fine else -1.0, condition
+    return max(error, limits[7]) if fine else -1.0, condition, certified
 
 
-_solve_at_once: Callable[..., tuple[float, float]] = solve_at_once
+_solve_at_once: Callable[..., tuple[float, float, bool]] = solve_at_once
 
 
 @allocating
-def _substitute(of, transposed, conjugated, B, X):
+def condition_of(of, transposed, conjugated, matrix, how, enough, wide, Z):
+    """Return || |op(A)^-1| |op(A)| e ||, and whether it is a bound; see `factor_condition`.
+
+    Parameters
+    ----------
+    of : Factors
+        Borrowed.
+    transposed, conjugated : bool
+        As for `substitute`.
+    matrix : tuple
+        op(A) as `row_sums` takes it.
+    how : int
+        `ESTIMATED`, or `CERTIFIED` if a bound is to be tried first.
+    enough : float
+        No better estimate is sought of a norm that is less.
+    wide : (0,) array
+        Of the type of an estimate's vectors.
+    Z : (1, n) array
+        Scratch, of the type of the factors.
+    """
+    indptr, indices, data, flipped = matrix
+    sums = row_sums(indptr, indices, data, flipped)
+    if how == CERTIFIED:
+        B = np.empty_like(Z)
+        for i in range(sums.size):
+            B[0, i] = sums[i]
+        substitute_by(of, transposed, conjugated, B, Z)
+        bound = certificate(indptr, indices, data, flipped, sums, Z[0])
+        if bound < np.inf:
+            return bound, True
+    return weighted_norm(of, transposed, sums, enough, wide), False
+
+
+@allocating
+def substitute_by(of, transposed, conjugated, B, X):
     """See `substitute`, for borrowed `Factors`."""
     into, left, out, right = of.into, of.left, of.out, of.right
     if transposed:
@@ -306,14 +342,15 @@ def _substitute(of, transposed, conjugated, B, X):
     )  # fmt: skip
 
 
-@inlined
-def _one_norm(of, flip, w, X, enough):
-    """1-norm of W op(A)^-H, as `factor.one_norm` has it; -1 if that is more than `enough`.
+@allocating
+def weighted_norm(of, flip, w, enough, wide):
+    """Return the 1-norm of W op(A)^-H, as `factor.one_norm` has it; infinite if it is no number.
 
-    X are zeros: two vectors, or as many as there are unknowns if these are few.
+    No better one is sought of a norm that is less than `enough`.
     """
-    n, found = X.shape[1], -1.0
+    n, found = w.size, -1.0
     complete = n <= FORMED
+    X = np.zeros((n if complete else 2, n), wide.dtype)
     if complete:
         for j in range(n):
             X[j, j] = 1
@@ -322,7 +359,7 @@ def _one_norm(of, flip, w, X, enough):
     Y, S = np.empty_like(X), np.empty_like(X)
     sums, own = np.empty(X.shape[0]), np.empty(X.shape[0])
     for turn in range(TURNS):
-        _substitute(of, not flip, not flip, X, Y)
+        substitute_by(of, not flip, not flip, X, Y)
         signs(w, Y, S, sums)
         j = np.argmax(sums)  # of NaN, if there is one
         if sums[j] < found:
@@ -330,10 +367,10 @@ def _one_norm(of, flip, w, X, enough):
         found = sums[j]
         if turn == TURNS - 1 or complete or not np.isfinite(found):
             break
-        _substitute(of, flip, flip, S, Y)
+        substitute_by(of, flip, flip, S, Y)
         largest, first, second = gains(Y, X, own)
         if not np.isfinite(largest):
-            return -1.0
+            return np.inf
         if largest <= own[j]:
             break
         found = max(found, largest)
@@ -341,4 +378,4 @@ def _one_norm(of, flip, w, X, enough):
             break
         X[:] = 0
         X[0, first] = X[1, second] = 1
-    return found if found <= enough else -1.0
+    return found if found == found else np.inf

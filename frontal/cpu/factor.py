@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._typing import Untyped
-from ..accuracy import System, eps_of
+from ..accuracy import System
 from ..matrix import Canonical
 from ..protocol import Health, HostFactor
 from ..sizes import least
@@ -66,6 +66,10 @@ class CpuFactor:
             of = self.matrix, self.symbolic, self.scaling, self.coupling()
             self.known = Health(least(relative_pivots(self.diagonal(), *of)))
         return self.known
+
+    def is_symmetric(self) -> bool:
+        """See `NumericFactor`."""
+        return self.matrix.suits(self.symbolic.method)
 
     def bears(self, few: int, growth: float) -> bool:
         """See `NumericFactor`."""
@@ -132,14 +136,14 @@ class CpuFactor:
             self._systems[trans, dtype] = system
         return system
 
-    def at_once(self, b: object, trans: str, estimated: bool) -> Found | None:
+    def at_once(self, b: object, trans: str, how: int) -> Found | None:
         """See `NumericFactor`."""
         if not _often():
             return None
         if trans not in self._at_once:
             self._at_once[trans] = self._made_at_once(self._least(trans))
         solve = self._at_once[trans]
-        return None if solve is None else solve(b, estimated)
+        return None if solve is None else solve(b, how)
 
     def _made_at_once(self, trans: str) -> AtOnce | None:
         maker = self.maker if trans == "N" else None
@@ -160,7 +164,7 @@ class CpuFactor:
             indptr, indices, place = self.symbolic.by_rows
             data = data[place]
         of = indptr, indices, data, True, *others
-        return AtOnce.of(self._substitution(trans), of, eps_of(dtype))
+        return AtOnce.of(self._substitution(trans), of)
 
     def _least(self, trans: str) -> str:
         """``"N"`` where op(A) is A, to the factor too."""

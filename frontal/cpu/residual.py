@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import allocating, inner, jit
+from ..numeric.backward_error import componentwise, rowwise
 
 _1, _2, _3, _4 = np.arange(1, 5, dtype=np.uint64)
 
@@ -26,44 +27,21 @@ def as_rows(M: np.ndarray) -> np.ndarray:
 
 
 @inner
-def _product(indptr, indices, data, flipped, x, y):
-    """y = A x."""
-    if not flipped:
-        y[:] = 0
-        for j in range(x.size):
-            for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
-                y[np.uint32(indices[p])] += data[p] * x[j]
-        return
-    for j in range(x.size):
-        total = y.dtype.type(0)
-        for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
-            total += data[p] * x[np.uint32(indices[p])]
-        y[j] = total
-
-
-@inner
-def _residual(indptr, indices, data, flipped, x, b, r):
-    """r = b - A x."""
-    _product(indptr, indices, data, flipped, x, r)
-    for i in range(x.size):
-        r[i] = b[i] - r[i]
-
-
-@inner
 def _residual_and_scale(indptr, indices, data, flipped, x, b, r, y):
     """r = b - A x and y = |A| |x| + |b| in one pass over A."""
     for i in range(x.size):
         r[i], y[i] = 0, np.abs(b[i])
     for j in range(x.size):
-        total, scale, own, size = r[j], y[j], x[j], np.abs(x[j])
+        total, scale, own = r[j], y[j], x[j]
         for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
-            i, a = np.uint32(indices[p]), np.abs(data[p])
+            i = np.uint32(indices[p])
+            product = data[p] * (x[i] if flipped else own)
             if flipped:
-                total += data[p] * x[i]
-                scale += a * np.abs(x[i])
+                total += product
+                scale += np.abs(product)
             else:
-                r[i] += data[p] * own
-                y[i] += a * size
+                r[i] += product
+                y[i] += np.abs(product)
         if flipped:
             r[j], y[j] = total, scale
     for i in range(x.size):
@@ -89,21 +67,6 @@ def _largest(x):
 
 
 @inner
-def _componentwise(r, scale):
-    """Largest |r| / scale; infinite where r is not finite."""
-    found = 0.0
-    for i in range(r.size):
-        size = np.float64(np.abs(r[i]))
-        if not np.isfinite(size):
-            return np.inf
-        if size > 0 and not size <= found * scale[i]:
-            found = size / scale[i]
-            if found != found:
-                return found
-    return found
-
-
-@inner
 def normwise(norm, residual, solution, rhs):
     """Normwise backward error, infinite if that is no number."""
     scale = norm * solution + rhs
@@ -112,69 +75,70 @@ def normwise(norm, residual, solution, rhs):
 
 
 @inner
-def is_fine(error, component, norm, solution, rhs, limits):
-    """Whether errors are what rounding costs, and sizes within the `limits` of `measure`."""
-    if not (error <= limits[0] and component <= limits[1]):
-        return False
+def merit(sizes, c, norm, by_component, limits):
+    """Error of column c in units of what needs no correction; see `measure` for `sizes`."""
+    of = np.float64(sizes[0, c]), np.float64(sizes[1, c]), np.float64(sizes[2, c])
+    found = max(normwise(norm, *of) / limits[0], np.float64(sizes[4, c]) / limits[2])
+    if by_component:
+        found = max(found, np.float64(sizes[3, c]) / limits[1])
+    return found
+
+
+@inner
+def is_inside(norm, solution, rhs, limits):
+    """Whether sizes are where exponents are harmless."""
     if rhs == 0:
         return True
-    low, high, most = limits[2], limits[3], limits[4]
+    low, high, most = limits[4], limits[5], limits[6]
     inside = low <= norm <= high and low <= rhs <= high and low <= solution <= high
     return inside and norm * solution <= most
 
 
 @allocating
-def measure(indptr, indices, data, flipped, badly_scaled, norm, limits, X, B, R, sizes):
-    """R = B - A X, and what it says of X.
+def measure(indptr, indices, data, flipped, by_component, norm, limits, X, B, R, sizes):
+    """R = B - A X and the backward errors of X.
 
     Parameters
     ----------
-    badly_scaled : bool
-        Componentwise backward errors are wanted.
+    by_component : bool
+        Components with large errors are to be corrected, though rows and norms hide them.
     norm : float
         Infinity norm of A.
-    limits : (5,) float64 array
-        What backward errors, normwise and componentwise, need no correction; the least and the
-        largest size of A, of b and x, and the largest |A||x|, whose exponents are of no matter.
+    limits : (9,) float64 array
+        See `backward_error.limits_of`.
     X, B, R : (k, n) arrays, n and k positive
-    sizes : (4, k) array
-        Gets largest moduli of R, X and B, and componentwise backward errors if wanted.
+    sizes : (5, k) array
+        Gets largest moduli of R, X and B, componentwise and rowwise backward errors.
 
     Returns
     -------
     worst : float
-        Largest normwise backward error.
-    amplification : float
-        Largest |A||x|/|b|, 0 for what is no number.
+        Largest rowwise backward error.
     fine : bool
         All columns are within the limits.
     """
-    worst, amplification, fine = 0.0, 0.0, True
+    worst, fine = 0.0, True
+    scale = np.empty(X.shape[1], sizes.dtype)
     for c in range(X.shape[0]):
         x, b, r = X[c], B[c], R[c]
-        component = 0.0
-        if badly_scaled:
-            scale = np.empty(x.size, sizes.dtype)
-            _residual_and_scale(indptr, indices, data, flipped, x, b, r, scale)
-            component = _componentwise(r, scale)
-            sizes[3, c] = component
-        else:
-            _residual(indptr, indices, data, flipped, x, b, r)
+        _residual_and_scale(indptr, indices, data, flipped, x, b, r, scale)
         sizes[0, c], sizes[1, c], sizes[2, c] = _largest(r), _largest(x), _largest(b)
-        of = np.float64(sizes[0, c]), np.float64(sizes[1, c]), np.float64(sizes[2, c])
-        error = normwise(norm, *of)
+        solution, rhs = np.float64(sizes[1, c]), np.float64(sizes[2, c])
+        error, certain = componentwise(r, scale, norm * solution, limits)
+        sizes[3, c] = error
+        if not certain:
+            error = rowwise(indptr, indices, data, flipped, b, r, scale, solution, limits)
+        sizes[4, c] = error
         worst = max(worst, error)
-        gain = norm * of[1] / of[2]
-        if np.isfinite(gain):
-            amplification = max(amplification, gain)
-        fine &= is_fine(error, component, norm, of[1], of[2], limits)
-    return worst, amplification, fine
+        fine &= merit(sizes, c, norm, by_component, limits) <= 1
+        fine &= is_inside(norm, solution, rhs, limits)
+    return worst, fine
 
 
 @jit
-def measured(indptr, indices, data, flipped, badly_scaled, norm, limits, X, B, R, sizes):
+def measured(indptr, indices, data, flipped, by_component, norm, limits, X, B, R, sizes):
     """`measure` for Python."""
-    return measure(indptr, indices, data, flipped, badly_scaled, norm, limits, X, B, R, sizes)
+    return measure(indptr, indices, data, flipped, by_component, norm, limits, X, B, R, sizes)
 
 
 @jit

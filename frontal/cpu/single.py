@@ -12,17 +12,19 @@ import numpy as np
 
 from .. import phases
 from .._jit import allocating, inner
+from ..numeric.thresholds import THRESHOLDS
 from ..sizes import norms
 from ..symbolic.matching import Matching
 from ..symbolic.plan import Plan
 from ..symbolic.scaling import FAR, UNEVEN, larger_part, scale_values
 from ..symbolic.symbolic import Symbolic
-from ..symmetry import ROUNDING
+from ..symmetry import slack_of
 from . import team
 from .factorize import take_part
 from .settle import settle_alone
 from .team import CRAMPED, FAILURE, NO_FAILURE, PERTURBED
 
+_SYMMETRY = THRESHOLDS.symmetry
 # Outcomes: a failed column of Cholesky is its position in elimination order, from 1.
 SOUND, UNSURE, NOT_FINITE = 0, -1, -2
 
@@ -83,15 +85,24 @@ def _finite(values):
     return good
 
 
-@inner
-def _suits(values, mirror, adjoint, rounding):
-    """Whether A is what a method of one triangle takes for granted, up to rounding."""
-    largest = gap = np.float64(0)
+@allocating
+def _suits(pattern, values, adjoint, roundings):
+    """Whether A is what a method of one triangle takes for granted, up to rounding of each row."""
+    mirror, exact = pattern.mirror, True
     for p in range(values.size):
         other = values[mirror[p]]
-        largest = max(largest, np.float64(np.abs(values[p])))
-        gap = max(gap, np.float64(np.abs(values[p] - (np.conj(other) if adjoint else other))))
-    return gap <= rounding * largest
+        exact &= values[p] == (np.conj(other) if adjoint else other)
+    if exact:
+        return True
+    indptr, indices = pattern.indptr, pattern.indices
+    slack = slack_of(indptr, indices, values, roundings)
+    for j in range(slack.size):
+        for p in range(indptr[j], indptr[j + 1]):
+            other = values[mirror[p]]
+            gap = np.float64(np.abs(values[p] - (np.conj(other) if adjoint else other)))
+            if not gap <= min(slack[j], slack[indices[p]]):
+                return False
+    return True
 
 
 @inner
@@ -214,7 +225,7 @@ def factorize_one(work, pattern, system, top, matched, null, info):
     eps = np.float64(work.routines.reals[3])
     if not _finite(values):
         return np.int64(NOT_FINITE)
-    if method.one_triangle and not _suits(values, pattern.mirror, method.adjoint, ROUNDING * eps):
+    if method.one_triangle and not _suits(pattern, values, method.adjoint, _SYMMETRY * eps):
         return np.int64(UNSURE)
     told[1], told[2] = norms(pattern.indptr, pattern.indices, values)
     if not np.isfinite(told[1] + told[2]):

@@ -19,7 +19,7 @@ WIDTH = 32  # right-hand sides solved together by BLAS,
 _MANY = 16  # by which so many are solved in small fronts too
 _NO_FACTORS = np.empty(0)
 _NO_MATRIX = np.zeros(1, np.int64), np.zeros(0, np.int32)
-_NO_LIMITS = np.zeros(5)
+_NO_LIMITS = np.zeros(9)
 
 
 class Side(NamedTuple):
@@ -85,7 +85,7 @@ class Substitution:
 
     def measured(
         self, B: np.ndarray, of: tuple[object, ...], sizes: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, tuple[float, float, bool]]:
+    ) -> tuple[np.ndarray, np.ndarray, tuple[float, bool]]:
         """X, residuals and what `residual.measure` says of them, in one compiled call.
 
         Parameters
@@ -93,7 +93,7 @@ class Substitution:
         B : (n, k) array
         of : tuple
             The matrix, its norm and the limits, as `residual.measure` takes them.
-        sizes : (4, k) array
+        sizes : (5, k) array
         """
         given = as_rows(B)
         X, R = np.empty(given.shape, given.dtype), np.empty(given.shape, given.dtype)
@@ -102,7 +102,7 @@ class Substitution:
 
     def _solve(
         self, measured: bool, of: tuple[object, ...], given: np.ndarray, *found: np.ndarray
-    ) -> tuple[float, float, bool]:
+    ) -> tuple[float, bool]:
         if self.calls_blas or given.shape[0] >= _MANY:
             with single_threaded_blas():
                 return _substitute(*self.bound, WIDTH, measured, *of, given, *found)
@@ -129,7 +129,7 @@ def substitute_and_measure(
     start, pointer, rows, panel, panels, pivots, diagonal, coupling, table, scalars, reals, adjoint,
     one_triangle, unit, indefinite, conjugate, transposed, conjugated,
     into, left, out, right, widest, most, measured,
-    indptr, indices, data, flipped, badly_scaled, norm, limits, B, X, R, sizes,
+    indptr, indices, data, flipped, by_component, norm, limits, B, X, R, sizes,
 ):  # fmt: skip
     """`substitute`, then `measure` if X is to be `measured`: no code is compiled twice."""
     substitute(
@@ -138,9 +138,9 @@ def substitute_and_measure(
         into, left, out, right, widest, most, B, X,
     )  # fmt: skip
     if not measured:
-        return 0.0, 0.0, True
-    return measure(indptr, indices, data, flipped, badly_scaled, norm, limits, X, B, R, sizes)
+        return 0.0, True
+    return measure(indptr, indices, data, flipped, by_component, norm, limits, X, B, R, sizes)
 
 
 # of more arguments than are written out
-_substitute: Callable[..., tuple[float, float, bool]] = substitute_and_measure
+_substitute: Callable[..., tuple[float, bool]] = substitute_and_measure

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..accuracy import COMPONENTWISE, NORMWISE, Errors, Summary, borders, eps_of
+from ..accuracy import Errors, Summary, eps_of
 from ..cached import cached_property
 from ..matrix import Canonical
+from ..numeric.backward_error import limits_of, row_sums
+from ..numeric.condition import certificate
 from ..symbolic.scaling import Scaling
 from ..symbolic.symbolic import Symbolic
 from .probes import HostProbes
@@ -21,7 +22,7 @@ from .residual import as_rows, measured, weights
 from .substitution import Substitution
 
 # of more arguments than are written out
-_measure: Callable[..., tuple[float, float, bool]] = measured
+_measure: Callable[..., tuple[float, bool]] = measured
 _REAL = {"f": np.float32, "d": np.float64, "F": np.float32, "D": np.float64}
 
 
@@ -91,10 +92,10 @@ class HostSystem:
         Its infinity norm.
     solver : callable
         X for a given (n, k) right-hand side, by the factors.
-    badly_scaled : bool
-        Refinement looks at each component, not at the norm alone: small rows matter too.
-    limits : (5,) float64 array
-        As for `residual.measure`; by default nothing is within them.
+    by_component : bool
+        As of `Errors`.
+    limits : (9,) float64 array
+        See `backward_error.limits_of`.
     """
 
     indptr: np.ndarray
@@ -103,8 +104,8 @@ class HostSystem:
     flipped: bool
     norm: float
     solver: Callable[[np.ndarray], np.ndarray]
-    badly_scaled: bool
-    limits: np.ndarray = field(default_factory=lambda: np.zeros(5))
+    by_component: bool
+    limits: np.ndarray
     most: int = sys.maxsize
 
     @classmethod
@@ -113,12 +114,17 @@ class HostSystem:
         A: sp.sparray,
         norm: float,
         solver: Callable[[np.ndarray], np.ndarray],
-        badly_scaled: bool,
+        factor: np.dtype | None = None,
     ) -> HostSystem:
-        """That of a matrix in CSC or CSR."""
+        """Return that of a matrix in CSC or CSR; none of its solutions are `Errors.fine`.
+
+        `factor` is the scalar type of the factors that solve, by default that of the matrix.
+        """
         indptr = A.indptr.astype(np.int64, copy=False)
         indices = A.indices.astype(np.int32, copy=False)  # SciPy makes both of one type
-        return cls(indptr, indices, A.data, A.format == "csr", norm, solver, badly_scaled)
+        limits = limits_of(A.dtype if factor is None else factor, A.dtype).copy()
+        limits[4] = np.inf  # the least size that is harmless
+        return cls(indptr, indices, A.data, A.format == "csr", norm, solver, True, limits)
 
     @cached_property
     def A(self) -> sp.sparray:
@@ -153,14 +159,14 @@ class HostSystem:
         if not isinstance(self.solver, Substitution):
             X = self.solve(B)
             return X, *self.measure(X, B)
-        sizes = np.empty((4, B.shape[1]), _REAL[B.dtype.char])
+        sizes = np.empty((5, B.shape[1]), _REAL[B.dtype.char])
         X, R, found = self.solver.measured(B, self.bound, sizes)
         return X, R, self._errors(sizes, found)
 
     def measure(self, X: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, Errors]:
         """See `System`."""
         x, b = as_rows(X), as_rows(B)
-        R, sizes = np.empty_like(x), np.empty((4, x.shape[0]), _REAL[x.dtype.char])
+        R, sizes = np.empty_like(x), np.empty((5, x.shape[0]), _REAL[x.dtype.char])
         found = _measure(*self.bound, x, b, R, sizes)
         return R.T, self._errors(sizes, found)
 
@@ -168,11 +174,11 @@ class HostSystem:
     def bound(self) -> tuple[object, ...]:
         """What `measure` is told of the system."""
         of = self.indptr, self.indices, self.data, self.flipped
-        return *of, self.badly_scaled, self.norm, self.limits
+        return *of, self.by_component, self.norm, self.limits
 
-    def _errors(self, sizes: np.ndarray, found: tuple[float, float, bool]) -> Errors:
-        component = sizes[3] if self.badly_scaled else None
-        errors = Errors(sizes[0], sizes[1], sizes[2], self.norm, component, self.badly_scaled)
+    def _errors(self, sizes: np.ndarray, found: tuple[float, bool]) -> Errors:
+        residual, solution, rhs, component, row = sizes
+        errors = Errors(residual, solution, rhs, self.norm, component, row, self.by_component)
         errors.summary = Summary(*found)
         return errors
 
@@ -197,6 +203,26 @@ class HostSystem:
         """See `System`: each column costs as much as another, and nothing waits."""
         return None
 
+    @cached_property
+    def _row_sums(self) -> np.ndarray:
+        return row_sums(self.indptr, self.indices, self.data, self.flipped)
+
+    def certified(self) -> float:
+        """See `System`."""
+        sums, dtype = self._row_sums, self.data.dtype
+        with np.errstate(all="ignore"):
+            z = self.solve(sums.astype(dtype).reshape(-1, 1))[:, 0]
+        of = self.indptr, self.indices, self.data, self.flipped
+        return certificate(*of, sums, np.ascontiguousarray(z, dtype))
+
+    def bounded(self, enough: float) -> float | None:
+        """See `System`: each column costs as much as another, and nothing waits."""
+        return None
+
+    def row_probes(self) -> HostProbes | None:
+        """See `System`."""
+        return HostProbes(self._row_sums, np.complex128 if self.data.dtype.kind == "c" else float)
+
     def probes(
         self, X: np.ndarray, B: np.ndarray, solution: np.ndarray, error: float
     ) -> HostProbes | None:
@@ -219,9 +245,9 @@ def host_system(
 
     Its sweeps solve, unless a `solver` does.
     """
-    indptr, indices, data, flipped, badly_scaled, norm, limits = matrix_of(factor, trans, dtype)
+    indptr, indices, data, flipped, scaled, norm, limits = matrix_of(factor, trans, dtype)
     solver = solver or (lambda B: direct(factor, B, trans))
-    return HostSystem(indptr, indices, data, flipped, norm, solver, badly_scaled, limits)
+    return HostSystem(indptr, indices, data, flipped, norm, solver, scaled, limits)
 
 
 def matrix_of(factor: Sweeps, trans: str, dtype: np.dtype) -> tuple[Any, ...]:
@@ -233,35 +259,5 @@ def matrix_of(factor: Sweeps, trans: str, dtype: np.dtype) -> tuple[Any, ...]:
     return (
         *(matrix.indptr, matrix.indices, data.conj() if trans == "H" and complex_ else data),
         *(flipped, factor.scaling is not None, matrix.norms[0 if trans == "N" else 1]),
-        _limits(factor.dtype, dtype),
+        limits_of(factor.dtype, dtype),
     )
-
-
-@cache
-def _limits(factor: np.dtype, vectors: np.dtype) -> np.ndarray:
-    """See `HostSystem`."""
-    eps = eps_of(vectors)
-    return np.array((NORMWISE * eps, COMPONENTWISE * eps, *borders(factor, vectors)))
-
-
-def columnwise_norm(X: np.ndarray) -> np.ndarray:
-    """Largest modulus of each column; NaN if it has one."""
-    return np.abs(X).max(axis=0, initial=0.0)
-
-
-def backward_error(system: HostSystem, X: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Normwise backward error of each column; infinite for a solution that is not finite."""
-    R = system.residual(X, B)
-    sizes = columnwise_norm(R), columnwise_norm(X), columnwise_norm(B)
-    return Errors(*sizes, system.norm).normwise
-
-
-def componentwise_error(
-    system: HostSystem, X: np.ndarray, B: np.ndarray, R: np.ndarray
-) -> np.ndarray:
-    """Componentwise backward error of each column; infinite for one that is not finite."""
-    with np.errstate(all="ignore"):
-        R = np.abs(R)
-        scale = system.magnitude @ np.abs(X) + np.abs(B)
-        error = np.where(R > 0, R / scale, 0.0).max(axis=0, initial=0.0)
-        return np.where(np.isfinite(R).all(axis=0), error, np.inf)

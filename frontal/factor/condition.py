@@ -13,19 +13,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..accuracy import NORMWISE, Errors, System, Vectors, eps_of
+from ..accuracy import Errors, Probes, System, Vectors, eps_of
 from ..cpu.probes import HostProbes
 from ..cpu.system import HostSystem
+from ..numeric.condition import SMALL_ERROR, Condition, enough
+from ..numeric.thresholds import THRESHOLDS
 from ..protocol import NumericFactor
 from ..symbolic.scaling import shifted
 from . import refine
 from .exponent import ZERO, Scaled, exponents, near_border
 from .mixed import ImpreciseError, is_mixed
-from .one_norm import Product, one_norm
+from .one_norm import Norm, Product, one_norm
 
 _SHOWN = 4
 _SURE = 0.1  # of 1, where A may be singular though the factors are not
-_SMALL = 1e-5  # an error of solutions that is far from what is warned of
 
 _Found = tuple[float, Callable[[], np.ndarray]]  # a norm, and a combination of columns: a null one
 
@@ -78,7 +79,7 @@ def solution_condition(
         No better one is sought than one that is small, by whatever bound.
     """
     of = _Solution(factor, trans, X, B, errors)
-    small = _SMALL / of.error
+    small = SMALL_ERROR / of.error
     enough = small if roughly else 0.0
     hidden = hides(factor)
     with np.errstate(all="ignore"):
@@ -89,7 +90,9 @@ def solution_condition(
         found = _as_it_is(of, enough) if certain else None
         norm, near_null = found or _scaled(of, enough, hidden)
     norm = norm if math.isfinite(norm) else math.inf
-    return Estimate(norm, () if norm <= small else _dependent(near_null()))
+    limit = THRESHOLDS.warned / of.error if roughly else small
+    harmless = norm <= limit  # nothing is said of columns
+    return Estimate(norm, () if harmless else _dependent(near_null()))
 
 
 class _Solution(NamedTuple):
@@ -104,7 +107,7 @@ class _Solution(NamedTuple):
     @property
     def error(self) -> float:
         """The precision of X."""
-        return max(self.errors.worst, eps_of(self.X.dtype))
+        return max(self.errors.worst_normwise, eps_of(self.X.dtype))
 
 
 def _near_border(of: _Solution) -> bool:
@@ -132,8 +135,7 @@ def _as_it_is(of: _Solution, enough: float) -> _Found | None:
         return None
     systems = [factor.system(one, X.dtype) for one in _sides(trans)]
     try:
-        solve, adjoint = (_solver_there(one, probes.width, is_mixed(factor)) for one in systems)
-        norm, signs = one_norm(probes, adjoint, solve, enough)
+        norm, signs = _norm_there(probes, systems, is_mixed(factor), enough)
     except _UnsureError:
         return None
     if not np.isfinite(norm):
@@ -144,6 +146,73 @@ def _as_it_is(of: _Solution, enough: float) -> _Found | None:
         return shifted(factor.download(systems[0].solve(signs))[:, 0], -column)
 
     return norm, near_null
+
+
+def _norm_there(probes: Probes, systems: list[System], refining: bool, enough: float) -> Norm:
+    """Return || |op(A)^-1| w ||, for the weights w of the probes, estimated where the factor is."""
+    solve, adjoint = (_solver_there(one, probes.width, refining) for one in systems)
+    return one_norm(probes, adjoint, solve, enough)
+
+
+def factor_condition(
+    factor: NumericFactor, trans: str, dtype: np.dtype, certify: bool
+) -> Condition:
+    """Return || |op(A)^-1| |op(A)| e ||, which bounds the errors of all solutions.
+
+    Parameters
+    ----------
+    factor : NumericFactor
+    trans : str
+        op(A).
+    dtype : numpy.dtype
+        Of solutions. If the factors are of a lower precision, they estimate it as long as it is
+        small for that, and else it is infinite.
+    certify : bool
+        A bound is tried first.
+    """
+    with np.errstate(all="ignore"):
+        if hides(factor):
+            value = _hidden_norm(factor, trans)
+        else:
+            system = factor.system(trans, dtype)
+            value = system.certified() if certify else np.inf
+            if value < np.inf:
+                return Condition.of(value, True, dtype)
+            value = _norm_of_rows(factor, trans, dtype)
+    roundoff = eps_of(factor.dtype)
+    if not value >= 0 or (roundoff > eps_of(dtype) and value * roundoff > THRESHOLDS.single):
+        value = np.inf
+    return Condition.of(float(value), False, dtype)
+
+
+def _norm_of_rows(factor: NumericFactor, trans: str, dtype: np.dtype) -> float:
+    """Estimate || |op(A)^-1| |op(A)| e || by solutions with the factors alone."""
+    system, limit = factor.system(trans, dtype), enough(dtype)
+    quick = system.bounded(limit)
+    if quick is not None:
+        return quick
+    probes = system.row_probes()
+    if probes is None:
+        return np.inf
+    systems = [factor.system(one, dtype) for one in _sides(trans)]
+    return _norm_there(probes, systems, False, limit).value
+
+
+def _hidden_norm(factor: NumericFactor, trans: str) -> float:
+    """Estimate the same by refined solutions, on the host, in variables of moderate size.
+
+    It is infinite where a solution is not found: small pivots may be those of another matrix.
+    """
+    scaled, sides = Scaled.of(factor), _sides(trans)
+    magnitude, column = scaled.op(sides[0])[1], scaled.sides(sides[0])[1]
+    w, g = magnitude @ np.ldexp(1.0, -column), np.ldexp(1.0, column)[:, None]
+    if not (w > 0).all():  # a row of zeros, which no weight would show
+        return np.inf
+    solve, adjoint = _solvers(factor, scaled, sides, True, certain=True)
+    try:
+        return one_norm(HostProbes(w), lambda Y: adjoint(g * Y), lambda Y: g * solve(Y)).value
+    except _UnsureError:
+        return np.inf
 
 
 def _scaled(of: _Solution, enough: float, hidden: bool) -> _Found:
@@ -211,23 +280,35 @@ def hides(factor: NumericFactor) -> bool:
 
 
 def _solvers(
-    factor: NumericFactor, of: Scaled, sides: tuple[str, str], hidden: bool
+    factor: NumericFactor,
+    of: Scaled,
+    sides: tuple[str, str],
+    hidden: bool,
+    *,
+    certain: bool = False,
 ) -> list[Product]:
-    """Solutions by the factors alone; refined, where small pivots or rounding hide what A is."""
+    """Solutions by the factors alone; refined, where small pivots or rounding hide what A is.
+
+    `certain`: `_UnsureError` is raised where refined ones are not accepted.
+    """
     if not (hidden or is_mixed(factor)):
         return [of.solver(factor, trans) for trans in sides]
 
+    failure: Exception | None = _UnsureError() if certain else None
+    if is_mixed(factor):
+        failure = ImpreciseError("no condition number can be estimated")
     systems = (of.system(factor, trans) for trans in sides)
-    return [_refined(one, _by_gmres(one, is_mixed(factor))) for one in systems]
+    return [_refined(one, _by_gmres(one, failure)) for one in systems]
 
 
 def _by_gmres(
-    system: HostSystem, mixed: bool
+    system: HostSystem, failure: Exception | None
 ) -> Callable[[np.ndarray, np.ndarray, Errors], np.ndarray]:
     def mend(X: np.ndarray, B: np.ndarray, errors: Errors) -> np.ndarray:
-        X, error, _ = refine.rescue(system, X, B, errors.normwise)
-        if mixed and not (error <= NORMWISE * system.eps).all():
-            raise ImpreciseError("no condition number can be estimated")
+        X, error, _ = refine.rescue(system, X, B, errors.rowwise)
+        good = (error <= system.limits[1]) | (errors.normwise <= system.limits[0])
+        if failure is not None and not good.all():
+            raise failure
         return X
 
     return mend
@@ -258,8 +339,8 @@ def _refined(system: System, otherwise: Callable[[Vectors, Vectors, Errors], Vec
 
     def solve(B: Vectors) -> Vectors:
         X, errors, _ = refine.solve(system, B, None, True)
-        if errors is None or not errors.insufficient(system.eps):
-            return X
+        if errors is None or (errors.normwise <= system.limits[0]).all():
+            return X  # good enough for an estimate
         return otherwise(X, B, errors)
 
     return solve

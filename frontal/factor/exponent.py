@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ..accuracy import COMPONENTWISE, Errors, Vectors, borders
-from ..cpu.system import HostSystem, componentwise_error, direct, host_system
+from ..accuracy import Errors, Vectors, borders
+from ..cpu.system import HostSystem, direct, host_system
 from ..errors import IllConditionedWarning, SolutionOverflowError, warn
+from ..numeric.thresholds import THRESHOLDS
 from ..protocol import NumericFactor
 from ..symbolic.scaling import shifted
 from . import refine
@@ -98,11 +99,6 @@ def mended(
         return X, errors, taken
     given = x[:, columns], b[:, columns]
     part, found, more = _solve_scaled(factor, *given, trans, steps)
-    if errors.componentwise is None:  # on the host, which then computes it for a report only
-        system = host_system(factor, trans, b.dtype)
-        with np.errstate(all="ignore"):
-            others = componentwise_error(system, x, b, system.residual(x, b))
-        errors = replace(errors, componentwise=others)
     x = np.array(x, order="F")
     x[:, columns] = part
     return factor.upload(x), _joined(errors, found, columns), max(taken, more)
@@ -118,7 +114,7 @@ def _is_fine(factor: NumericFactor, X: np.ndarray, B: np.ndarray, trans: str) ->
     R = np.abs(system.residual(X, B))
     scale = system.magnitude @ np.abs(X) + np.abs(B)
     judged = ((info.tiny <= scale) & (scale <= info.max)) | ((scale == 0) & (B == 0))
-    small = COMPONENTWISE * info.eps * scale >= R
+    small = THRESHOLDS.unrefined * info.eps * scale >= R
     return (judged & small & np.isfinite(X)).all(axis=0)
 
 
@@ -134,8 +130,8 @@ def _solve_scaled(
     back = column[:, None] + size
     Y = _better(system, shifted(X, -back), system.solve(scaled), scaled)
     Y, before, taken = refine.refine(system, Y, scaled, steps)
-    if steps is None and before.insufficient(system.eps):
-        Y, _, more = refine.rescue(system, Y, scaled, before.normwise)
+    if steps is None and before.insufficient(system.limits):
+        Y, _, more = refine.rescue(system, Y, scaled, before.rowwise)
         before, taken = system.measure(Y, scaled)[1], taken + more
     X = shifted(Y, back).astype(B.dtype)
     good = before.normwise <= float(np.finfo(B.dtype).eps) ** 0.75
@@ -150,7 +146,7 @@ def _better(system: HostSystem, X: np.ndarray, Y: np.ndarray, B: np.ndarray) -> 
     """Of two solutions the better one, for each column: components that differ by more than the
     numbers do may be right in one of them only."""
     X_errors, Y_errors = system.measure(X, B)[1], system.measure(Y, B)[1]
-    return np.where(X_errors.merit(system.eps) < Y_errors.merit(system.eps), X, Y)
+    return np.where(X_errors.merit(system.limits) < Y_errors.merit(system.limits), X, Y)
 
 
 class Scaled(NamedTuple):
@@ -202,7 +198,7 @@ class Scaled(NamedTuple):
         """op(A'), solved by the factor of A."""
         A, magnitude = self.op(trans)
         norm = float(magnitude.sum(1).max(initial=0.0))
-        return HostSystem.of(A, norm, self.solver(factor, trans), True)
+        return HostSystem.of(A, norm, self.solver(factor, trans), factor.dtype)
 
     def solver(self, factor: NumericFactor, trans: str) -> Callable[[np.ndarray], np.ndarray]:
         """Solves with op(A'), by the factor of A."""
@@ -246,7 +242,7 @@ def _joined(errors: Errors, found: Errors, columns: np.ndarray) -> Errors:
         out[columns] = new
         return out
 
-    names = ("residual", "solution", "rhs", "norm", "componentwise", "lost")
+    names = ("residual", "solution", "rhs", "norm", "componentwise", "rowwise", "lost")
     pairs = {name: (getattr(errors, name), getattr(found, name)) for name in names}
     pairs["lost"] = (0, found.lost)
     return replace(errors, **{name: put(*pair) for name, pair in pairs.items()})
@@ -272,4 +268,5 @@ def warned_of_underflow(errors: Errors, dtype: np.dtype) -> Errors:
         "has been rounded to the nearest numbers, zero perhaps. Try: scale the right-hand side",
         IllConditionedWarning,
     )
-    return replace(errors, residual=np.where(errors.lost < 0, 0.0, errors.residual))
+    names = ("residual", "componentwise", "rowwise")
+    return replace(errors, **{f: np.where(errors.lost < 0, 0.0, getattr(errors, f)) for f in names})

@@ -354,7 +354,7 @@ def _attempt(
     if given.check_finite and not health.finite:
         factor.matrix.refuse_non_finite()
     known = health.hermitian and not mixed  # up to the rounding of the factor
-    if method.one_triangle and not (known or factor.matrix.suits(method)):
+    if method.one_triangle and not (known or factor.is_symmetric()):
         raise SymmetryFailure
     return factor
 

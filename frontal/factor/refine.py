@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..accuracy import NORMWISE, Errors, System, Vectors
-from ..cpu.system import HostSystem, backward_error
+from ..accuracy import Errors, System, Vectors
+from ..cpu.system import HostSystem
+from ..numeric.thresholds import THRESHOLDS
 
-_MOST_STEPS = 30  # as LAPACK's xSGESV: those by a factor in single gain few digits each
+_MOST_STEPS = THRESHOLDS.corrections
 _GMRES_CYCLES = 20
 _GMRES_SIZE = 40
 
@@ -39,7 +40,7 @@ def solve(
     n, k = B.shape
     if n == 0 or k == 0:
         nothing = np.zeros(k)
-        return B.copy(), Errors(nothing, nothing, nothing, 0.0, nothing), 0
+        return B.copy(), Errors(nothing, nothing, nothing, 0.0, nothing, nothing), 0
     if k <= system.most:
         if steps == 0 and not judged:
             return system.solve(B), None, 0
@@ -91,14 +92,14 @@ def _refined(
 def _improved(
     system: System, X: Vectors, B: Vectors, steps: int | None, R: Vectors, errors: Errors
 ) -> tuple[Vectors, Errors, int]:
-    merit = errors.merit(system.eps)
+    merit = errors.merit(system.limits)
     taken = 0
     for _ in range(_MOST_STEPS if steps is None else steps):
         if not np.any(merit > (1 if steps is None else 0)):
             break
         trial = system.corrected(X, R)
         trial_R, trial_errors = system.measure(trial, B)
-        trial_merit = trial_errors.merit(system.eps)
+        trial_merit = trial_errors.merit(system.limits)
         better = trial_merit < merit
         if not better.any():
             break
@@ -115,7 +116,7 @@ def _improved(
 def rescue(
     system: HostSystem, X: np.ndarray, B: np.ndarray, error: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """GMRES preconditioned by the factors, for columns that refinement left above `NORMWISE`.
+    """GMRES preconditioned by the factors, for columns whose error refinement left too large.
 
     A factor with p replaced pivots differs from A by a matrix of rank p, so that GMRES needs
     about p + 1 steps where refinement may stall. Cycles of it go on as long as they help.
@@ -124,7 +125,7 @@ def rescue(
 
     n = X.shape[0]
     X, error = X.copy(), error.copy()
-    target = NORMWISE * system.eps
+    target = system.limits[3]
     inverse = LinearOperator(
         (n, n), matvec=lambda r: system.solve(r.reshape(-1, 1))[:, 0], dtype=X.dtype
     )
@@ -141,7 +142,7 @@ def rescue(
                 system.A, r / size, M=inverse, rtol=1e-6, restart=min(n, _GMRES_SIZE), maxiter=1
             )
             trial = X[:, column] + size * d.reshape(-1, 1)
-            trial_error = backward_error(system, trial, B[:, column])[0]
+            trial_error = system.measure(trial, B[:, column])[1].rowwise[0]
             if not trial_error < error[j]:
                 break
             X[:, column] = trial

@@ -8,16 +8,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..accuracy import NORMWISE, Errors, Vectors, eps_of
+from ..accuracy import Errors, Vectors, eps_of
 from ..cached import cached_property
-from ..cpu.system import HostSystem, componentwise_error, host_system
+from ..cpu.system import HostSystem, host_system
 from ..info import SolveInfo
 from ..matrix import check_finite_rhs, prepare_rhs
+from ..numeric.backward_error import limits_of
+from ..numeric.condition import CERTIFIED, ESTIMATED, KNOWN, Condition
+from ..numeric.thresholds import THRESHOLDS
 from ..protocol import NumericFactor
 from . import exponent, refine
 from .condition import Estimate
 from .mixed import ImpreciseError, is_mixed
 from .verdict import Verdict
+
+_STEPS_BEFORE_WARNING = 2  # corrections of a solution that was accepted without any
 
 
 class Solved(NamedTuple):
@@ -47,7 +52,6 @@ class Solver:
     def __init__(self, factor: NumericFactor, verdict: Verdict) -> None:
         self.factor, self.dtype, self.verdict = factor, factor.dtype, verdict
         self.mixed = is_mixed(factor)
-        self._silent = NORMWISE * eps_of(self.dtype)  # what is not refined errs by no more
 
     @cached_property
     def growth(self) -> float:
@@ -55,24 +59,35 @@ class Solver:
         return self.factor.growth()
 
     def at_once(self, b: object, trans: str) -> Vectors | None:
-        """What `solve` gives for a plain vector of which nothing is to be said; None for others.
+        """Return what `solve` gives for a plain vector if it needs no warning; else None.
 
-        So it is where the factor gives a solution without refinement, and a condition number that
-        is estimated with it, or was before and holds for it, is small.
+        The factor must give a solution without refinement, and its condition number, which may be
+        estimated with it, must be small.
         """
         verdict = self.verdict
         if trans not in ("N", "T", "H") or self.mixed:
             return None
-        first = not verdict.estimates
-        if first and not verdict.will_estimate(self.factor):
+        known = verdict.condition_known(self.factor, trans, self.dtype)
+        if known is None:
+            if verdict.hidden or verdict.found is not None:
+                return None
+        elif not verdict.is_silent(known, eps_of(self.dtype)):
             return None
-        found = self.factor.at_once(b, trans, first)
+        how = KNOWN
+        if known is None:
+            how = CERTIFIED if verdict.certifies else ESTIMATED
+        found = self.factor.at_once(b, trans, how)
         if found is None:
             return None
-        x, amplification, condition = found
-        if condition >= 0:
-            verdict.learn(trans, amplification, Estimate(condition, ()))
-        return x if verdict.silent(amplification, trans, self._silent) else None
+        x, error, condition, certified = found
+        if known is None:
+            if not condition >= 0:
+                verdict.certifies = False
+                return None
+            known = Condition.of(condition, certified, self.dtype)
+            verdict.keep(self.factor, trans, self.dtype, known)
+            verdict.certifies &= certified
+        return x if verdict.is_silent(known, error) else None
 
     def solve(
         self, b: Any, trans: str, steps: int | None, about: Callable[[], dict[str, Any]] | None
@@ -111,7 +126,7 @@ class Solver:
             return x, None
         seconds = time.perf_counter() - began
         solved = Solved(X, errors, taken, estimate)
-        return x, self._report(about(), solved, B, trans, steps != 0, seconds)
+        return x, self._report(about(), solved, steps != 0, seconds)
 
     def _solve_block(
         self, B: Vectors, trans: str, steps: int | None, judged: bool, reported: bool
@@ -124,13 +139,20 @@ class Solver:
             solved = self._solve_block(parts, trans, steps, judged, reported)
             with np.errstate(all="ignore"):  # of what is not finite, the errors tell
                 return solved._replace(X=solved.X[:, :k] + 1j * solved.X[:, k:])
-        probing = judged and steps != 0 and self.verdict.will_estimate(self.factor, reported)
+        factor = self.factor
+        probing = judged and steps != 0
+        probing = probing and self.verdict.will_estimate(factor, trans, B.dtype, reported)
         X, errors, taken, _ = self._refined(B, trans, steps, judged, probing)
         if self.mixed and errors is not None:
-            _require_solutions(errors, steps, eps_of(B.dtype))
-        estimate, factor = None, self.factor
+            _require_solutions(errors, steps, limits_of(self.dtype, B.dtype))
+        estimate = None
         if errors is not None and steps != 0:
             estimate = self.verdict.estimated(factor, errors, X, B, trans, reported)
+            system = factor.system(trans, B.dtype)
+            if steps is None and _may_improve(estimate, errors, system.limits):
+                X, errors, more = refine.refine(system, X, B, _STEPS_BEFORE_WARNING)
+                taken += more
+                estimate = self.verdict.estimated(factor, errors, X, B, trans, reported)
         if self.verdict.found is not None:
             X, errors = self.verdict.fixed(factor, X, B, trans, errors)
         return Solved(X, errors, taken, estimate)
@@ -144,7 +166,7 @@ class Solver:
         if errors is None or errors.fine:
             return Solved(X, errors, taken)
         with np.errstate(all="ignore"):  # of what is not finite, the errors tell
-            if steps is None and errors.insufficient(eps_of(B.dtype)):
+            if steps is None and errors.insufficient(system.limits):
                 X, errors, more = self._rescued(X, B, trans, errors)
                 taken += more
             return Solved(*exponent.mended(self.factor, X, B, trans, steps, errors, taken))
@@ -155,7 +177,7 @@ class Solver:
         """What `refine.rescue`, on the host, makes of solutions that are not good enough."""
         factor = self.factor
         host = factor.download(X), factor.download(B)
-        better, _, taken = refine.rescue(self.system(trans, B.dtype), *host, errors.normwise)
+        better, _, taken = refine.rescue(self.system(trans, B.dtype), *host, errors.rowwise)
         X = factor.upload(np.asfortranarray(better))
         return X, factor.system(trans, B.dtype).measure(X, B)[1], taken
 
@@ -168,7 +190,7 @@ class Solver:
 
         def backward_error(B: np.ndarray) -> float:
             errors = self._refined(self.factor.upload(B), "N", None, True).errors
-            return np.inf if errors is None else errors.worst
+            return np.inf if errors is None else errors.worst_normwise
 
         self.verdict.examine(self.factor, backward_error, before)
 
@@ -185,30 +207,18 @@ class Solver:
         return bool((found[null.columns] == 0).all())
 
     def _report(
-        self,
-        about: dict[str, Any],
-        solved: Solved,
-        B: Vectors,
-        trans: str,
-        refined: bool,
-        seconds: float,
+        self, about: dict[str, Any], solved: Solved, refined: bool, seconds: float
     ) -> SolveInfo:
         X, errors, taken, estimate = solved
         if errors is None:
             raise ValueError("solutions that were not judged have no report")
-        component, error = errors.componentwise, float(errors.normwise.max(initial=0.0))
-        if component is None:  # on the host, where refinement had no use for it
-            if _is_split(B, self.dtype):
-                X, B = (np.concatenate([np.real(M), np.imag(M)], axis=1) for M in (X, B))
-            system = self.system(trans, X.dtype)
-            component = componentwise_error(system, X, B, system.residual(X, B))
         # where x is next to nothing, numbers that the estimate is made of are nothing at all
         condition = None if estimate is None else max(1.0, estimate.condition)
-        precision = max(error, float(np.finfo(X.dtype).eps))
+        precision = max(errors.worst_normwise, eps_of(X.dtype))
         return SolveInfo(
             **{name: about[name] for name in about if name != "seconds"},
-            backward_error=error,
-            componentwise_error=float(component.max(initial=0.0)),
+            backward_error=errors.worst_normwise,
+            componentwise_error=float(errors.componentwise.max(initial=0.0)),
             refinement_steps=taken,
             refined=refined,
             condition=condition,
@@ -217,11 +227,22 @@ class Solver:
         )
 
 
-def _require_solutions(errors: Errors, steps: int | None, eps: float) -> None:
+def _may_improve(estimate: Estimate | None, errors: Errors, limits: np.ndarray) -> bool:
+    """Return whether a warning is due only to an error that refinement would reduce."""
+    if estimate is None or errors.lost is not None:  # solved again in other units
+        return False
+    if not limits[3] < errors.worst < np.inf:
+        return False
+    return estimate.condition * max(errors.worst_normwise, limits[7]) > THRESHOLDS.warned
+
+
+def _require_solutions(errors: Errors, steps: int | None, limits: np.ndarray) -> None:
     """Leave to a factor in double what one in single does not solve, unless b is no number."""
-    enough = not errors.insufficient(eps) if steps is None else np.isfinite(errors.normwise).all()
+    enough = np.isfinite(errors.normwise).all()
+    if steps is None:
+        enough = not errors.insufficient(limits)
     if np.isfinite(errors.rhs).all() and not enough:
-        raise ImpreciseError(f"the backward error stays at {errors.normwise.max():.1e}")
+        raise ImpreciseError(f"the backward error stays at {errors.worst:.1e}")
 
 
 def _is_split(B: Vectors, dtype: np.dtype) -> bool:

@@ -1,30 +1,32 @@
 """What is said of a factor and of its solutions: evidence of singularity, warnings, errors.
 
-A solution passes without a word if its backward error is a few roundings and the error that this
-leaves in x, by a condition number that was estimated, is small. The estimate is made at a first
-solution, and again where pivots or solutions change in size, after a refactorization too.
+A solution passes without a word if its backward error is accepted and the error that this leaves in
+x, by a condition number, is small. Each factor has condition numbers of its own, for all right-hand
+sides (`numeric.condition`); nothing is taken from factors of other values. Where that number is
+not small, the solution's own is estimated, and decides.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..accuracy import NORMWISE, Errors, System, Vectors, eps_of
+from ..accuracy import Errors, System, Vectors, eps_of
 from ..advice import double_precision, listed, named_columns
 from ..errors import IllConditionedWarning, SingularMatrixError, warn
+from ..numeric.backward_error import limits_of
+from ..numeric.condition import Condition
+from ..numeric.thresholds import THRESHOLDS
 from ..protocol import NumericFactor
 from ..symbolic.pivot_sizes import relative_pivots
 from . import refine
-from .condition import Estimate, hides, solution_condition, sure
+from .condition import Estimate, factor_condition, hides, solution_condition, sure
 from .mixed import ImpreciseError, is_mixed
 from .nullspace import NOISE, NullSpace, null_space
 
 SINGULAR = ("raise", "warn", "allow")
-_WORST = 0.01  # relative error of a solution that needs no warning
 _CONSISTENT = 1000  # roundings; a larger part of b outside of the range of A is meant
 _FIXES = 2
 
@@ -50,8 +52,14 @@ class Verdict:
         What is done about a singular matrix.
     perturbed, pivot_ratio
         Of the factor, as far as it was examined.
-    estimates : dict
-        By transposition and by the decade of |A||x|/|b|: what was estimated at such a solution.
+    conditions : dict
+        By whether op(A) has other row sums than A, and by the precision of solutions: the factor's
+        condition number, once a solution has needed it.
+    certifies : bool
+        No certificate of a condition number has failed for the pattern; a failed one costs a
+        solution, and decides nothing.
+    hidden : bool
+        Pivots are so small that solutions by the factors alone hide what A is.
     nulls : dict
         By op(A): its null space, if that was sought.
     regular : bool
@@ -61,7 +69,9 @@ class Verdict:
     singular: str = "raise"
     perturbed: int = 0
     pivot_ratio: float = np.nan
-    estimates: dict[tuple[bool, int], Estimate] = field(default_factory=dict)
+    conditions: dict[tuple[bool, float], Condition] = field(default_factory=dict)
+    certifies: bool = True
+    hidden: bool = False
     nulls: dict[str, NullSpace | None] = field(default_factory=dict)
     regular: bool = False
 
@@ -70,7 +80,7 @@ class Verdict:
 
     def copy(self) -> Verdict:
         """For a copy of the factor."""
-        return replace(self, estimates=dict(self.estimates), nulls=dict(self.nulls))
+        return replace(self, conditions=dict(self.conditions), nulls=dict(self.nulls))
 
     @property
     def found(self) -> NullSpace | None:
@@ -93,7 +103,7 @@ class Verdict:
         backward_error : callable
             Of a refined solution, for a right-hand side (n, 1) on the host.
         before : Verdict
-            Of other values of the pattern: what it knows holds where pivots are alike.
+            Of other values of the pattern, of which no evidence is taken.
 
         Raises
         ------
@@ -104,27 +114,28 @@ class Verdict:
             If a factor of lower precision than A has small pivots, and A may be ill-conditioned.
         """
         self.perturbed, self.pivot_ratio = factor.perturbed, factor.health().pivot_ratio
-        alike = self.perturbed == before.perturbed and _alike(self.pivot_ratio, before.pivot_ratio)
-        if alike:
-            self.estimates = before.estimates
-        eps, n = eps_of(factor.dtype), factor.symbolic.n
-        sound = self.pivot_ratio >= eps**0.5 and not self.perturbed and not factor.nulls.size
-        if n == 0 or sound:
-            return
-        known = alike and before.nulls.get("N", before) is None and not factor.nulls.size
-        if known:
-            self.nulls["N"] = None
+        self.certifies, self.hidden = before.certifies, hides(factor)
+        if factor.symbolic.n == 0 or not self.hidden:
             return
         if is_mixed(factor):
             _demand_condition(factor, self.pivot_ratio)
             self.nulls["N"] = None
             return
-        if self.regular:
+        if self.regular or not self._is_suspected(factor):
             self.nulls["N"] = None
         else:
             self.seek_nulls(factor)
         if self.found is None:
             _demand_solutions(factor, backward_error)
+
+    def _is_suspected(self, factor: NumericFactor) -> bool:
+        """Whether a condition number leaves it open that A is singular, in all scalings.
+
+        A condition number of |A^-1| |A| is no less than the spectral radius, which is some 1/eps
+        where a matrix is singular to working precision whatever the scaling (Bauer 1963).
+        """
+        condition = self.condition(factor, "N", factor.matrix_dtype)
+        return not condition.value * eps_of(factor.dtype) <= THRESHOLDS.suspected
 
     def seek_nulls(self, factor: NumericFactor) -> None:
         """Find the null space of A; raise or warn, as `singular` says, if there is one."""
@@ -164,7 +175,7 @@ class Verdict:
         Y = taken_off(X)
         for _ in range(_FIXES):
             R, found = system.measure(Y, B)
-            if not found.insufficient(system.eps):
+            if not found.insufficient(system.limits):
                 break
             Y = taken_off(system.corrected(Y, R))
         R, found = system.measure(Y, B)
@@ -194,7 +205,7 @@ class Verdict:
         limited : bool
             The number of corrections was.
         """
-        worst, eps, found = errors.worst, eps_of(factor.matrix_dtype), self.found
+        worst, eps, found = errors.worst_normwise, eps_of(factor.matrix_dtype), self.found
         replaced = factor.perturbed or factor.nulls.size
         lost = replaced and worst > eps**0.75 and not limited
         if found is not None:
@@ -205,15 +216,17 @@ class Verdict:
                 f"the backward error stays at {worst:.1e}",
                 dtype=factor.matrix_dtype,
             )
-        if worst > NORMWISE * eps and found is None:
+        if found is None and errors.insufficient(limits_of(factor.dtype, dtype)):
             remedies = ["scale the matrix", *double_precision(factor.matrix_dtype)]
             remedies = ["allow more refinement"] if limited else remedies
             warn(
-                f"the backward error of the solution stays at {worst:.1e}. Try: {listed(remedies)}",
+                f"the backward error of the solution stays at {errors.worst:.1e}. "
+                f"Try: {listed(remedies)}",
                 IllConditionedWarning,
             )
         elif estimate is not None and self.singular != "allow":
-            _warn_of_condition(estimate, max(worst, eps_of(dtype)), factor.matrix_dtype)
+            precision = max(worst, eps_of(dtype))
+            _warn_of_condition(estimate, precision, factor.matrix_dtype)
 
     def estimated(
         self,
@@ -224,58 +237,65 @@ class Verdict:
         trans: str,
         anew: bool = False,
     ) -> Estimate | None:
-        """The condition number that holds for solutions, from before or made `anew`."""
+        """Return the condition number of solutions; None if the factor's says that it is small.
+
+        It is made `anew` for a report.
+        """
         if not X.size or not errors.worst < np.inf or self.found is not None:
             return None
-        amplification = errors.amplification
-        known = None if anew else self._known(trans, amplification)
-        if known is not None:
-            return known
         eps = eps_of(X.dtype)
+        condition = None if anew else self.condition(factor, trans, X.dtype)
+        if condition is not None and self.is_silent(condition, max(errors.worst, eps)):
+            return None
         estimate = solution_condition(factor, trans, X, B, errors, roughly=not anew)
         if is_mixed(factor):
             _require_condition(estimate, eps)
         elif self._may_be_singular(factor, eps):
             estimate = estimate._replace(condition=max(estimate.condition, 1 / eps))
-        self.learn(trans, amplification, estimate)
-        if estimate.condition * eps > 0.1 and "N" not in self.nulls and hides(factor):
+        if estimate.condition * eps > 0.1 and "N" not in self.nulls and self.hidden:
             self.seek_nulls(factor)
         return estimate
 
-    def learn(self, trans: str, amplification: float, estimate: Estimate) -> None:
-        """Keep the condition number of a solution with such an |op(A)||x|/|b|."""
-        self.estimates[trans != "N", _decade(amplification)] = estimate
+    def condition(self, factor: NumericFactor, trans: str, dtype: np.dtype) -> Condition:
+        """Return the factor's condition number for op(A), found when it is needed first.
 
-    def will_estimate(self, factor: NumericFactor, anew: bool = False) -> bool:
-        """Whether a condition number comes with the next solution, by the factors alone.
-
-        No pivot is small then, and none is known, or one is made `anew`.
+        It silences nothing where pivots are so small that it may be that of another matrix.
         """
-        return (anew or not self.estimates) and self.found is None and not hides(factor)
+        known = self.condition_known(factor, trans, dtype)
+        if known is None:
+            known = factor_condition(factor, trans, dtype, self.certifies)
+            if not self.hidden:
+                self.certifies &= known.certified
+            elif self._may_be_singular(factor, eps_of(dtype)):
+                known = known._replace(counted=np.inf)
+            self.keep(factor, trans, dtype, known)
+        return known
 
-    def silent(self, amplification: float, trans: str, error: float) -> bool:
-        """Whether nothing new has to be asked, nor a word to be said, of a solution.
+    def condition_known(
+        self, factor: NumericFactor, trans: str, dtype: np.dtype
+    ) -> Condition | None:
+        """Return the factor's condition number for op(A), if it was needed before."""
+        return self.conditions.get((_has_other_rows(factor, trans), eps_of(dtype)))
 
-        Parameters
-        ----------
-        amplification : float
-            |op(A)||x|/|b|.
-        trans : str
-            op(A).
-        error : float
-            That is not exceeded by the backward error.
+    def keep(
+        self, factor: NumericFactor, trans: str, dtype: np.dtype, condition: Condition
+    ) -> None:
+        """Keep the factor's condition number for op(A)."""
+        self.conditions[_has_other_rows(factor, trans), eps_of(dtype)] = condition
+
+    def is_silent(self, condition: Condition, error: float) -> bool:
+        """Return whether solutions with an error, no less than eps, pass without a word."""
+        return self.found is None and condition.is_silent(error)
+
+    def will_estimate(
+        self, factor: NumericFactor, trans: str, dtype: np.dtype, anew: bool = False
+    ) -> bool:
+        """Whether a condition number is estimated with the next solution, by the factors alone.
+
+        No pivot is small then, and none is known nor to be certified, or one is made `anew`.
         """
-        known = self._known(trans, amplification) if self.found is None else None
-        return known is not None and known.condition * error <= _WORST
-
-    def _known(self, trans: str, amplification: float) -> Estimate | None:
-        """What was estimated at a solution about as large for its right-hand side."""
-        transposed, decade = trans != "N", _decade(amplification)
-        for near in (decade, decade - 1, decade + 1):
-            known = self.estimates.get((transposed, near))
-            if known is not None:
-                return known
-        return None
+        needed = anew or (self.condition_known(factor, trans, dtype) is None and not self.certifies)
+        return needed and self.found is None and not self.hidden
 
     def _may_be_singular(self, factor: NumericFactor, eps: float) -> bool:
         """Whether pivots are so small that an estimate may not see how near to singular A is."""
@@ -283,12 +303,9 @@ class Verdict:
         return small and not sure(factor)
 
 
-def _decade(amplification: float) -> int:
-    return round(math.log10(amplification)) if amplification > 0 else -400
-
-
-def _alike(a: float, b: float) -> bool:
-    return bool(b <= 10 * a and a <= 10 * b)
+def _has_other_rows(factor: NumericFactor, trans: str) -> bool:
+    """Return whether moduli of op(A) are not those of A."""
+    return trans != "N" and not factor.symbolic.method.one_triangle
 
 
 def _demand_solutions(factor: NumericFactor, backward_error: Callable[[np.ndarray], float]) -> None:
@@ -313,19 +330,19 @@ def _demand_condition(factor: NumericFactor, pivot_ratio: float) -> None:
     system = factor.system("N", factor.matrix_dtype)
     B = factor.upload(np.ones((factor.symbolic.n, 1), factor.matrix_dtype, order="F"))
     X, errors, _ = refine.solve(system, B, None, True)
-    if errors is None or errors.insufficient(system.eps):
+    if errors is None or errors.insufficient(system.limits):
         raise ImpreciseError("refinement does not lead to a solution")
     _require_condition(solution_condition(factor, "N", X, B, errors, roughly=True), system.eps)
 
 
 def _require_condition(estimate: Estimate, eps: float) -> None:
     """Leave what has to be warned of to a factor in double."""
-    if not estimate.condition * eps <= _WORST:
+    if not estimate.condition * eps <= THRESHOLDS.warned:
         raise ImpreciseError(f"the condition number is about {estimate.condition:.0e}")
 
 
 def _warn_of_condition(estimate: Estimate, precision: float, matrix_dtype: np.dtype) -> None:
-    if estimate.condition * precision <= _WORST:
+    if estimate.condition * precision <= THRESHOLDS.warned:
         return
     columns, most = estimate.columns, ""
     if len(columns):

@@ -82,7 +82,7 @@ def adjacency(A: Sparse) -> Graph:
 def graph_of(indptr: np.ndarray, indices: np.ndarray) -> Graph:
     """As `adjacency`, of int64 and int32 arrays that are known to be a pattern."""
     sound = inspect(indptr, indices) == SORTED
-    if sound and compare_triangles(indptr, indices, None, False, 0.0):
+    if sound and compare_triangles(indptr, indices, None, False):
         return without_diagonal(indptr, indices)
     return Graph(*_united(indptr, indices), indptr.size - 1)
 

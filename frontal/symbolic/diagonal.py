@@ -197,7 +197,7 @@ def pattern_symmetry(A: Sparse) -> float:
 
 def mirrored_share(indptr: np.ndarray, indices: np.ndarray) -> float:
     """As `pattern_symmetry`, of a pattern by columns whose rows ascend."""
-    if not is_short(indptr) and compare_triangles(indptr, indices, None, False, 0.0):
+    if not is_short(indptr) and compare_triangles(indptr, indices, None, False):
         return 1.0  # as it is most often, and threads have seen that sooner
     return _mirrored_share(indptr, indices)
 

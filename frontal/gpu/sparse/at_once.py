@@ -1,24 +1,26 @@
 """Solutions for plain right-hand sides, one graph each: what is around the sweeps is in it, too.
 
 For a small system the launches, and what the host does between them, cost more than the sweeps.
-Here the host copies a vector, launches one graph, and looks at five numbers; whatever is unusual
+Here the host copies a vector, launches one graph, and looks at six numbers; whatever is unusual
 is left to those who look closer.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from ..._typing import Untyped
-from ...accuracy import COMPONENTWISE, NORMWISE, borders, eps_of
 from ...cached import cached_property
+from ...numeric.backward_error import limits_of
+from ...numeric.condition import CERTIFIED
 from ..runtime.array import NULL, Array, Staged
 from ..runtime.graph import Replayed
 from .substitute import Solver, Sweeps
-from .system import DeviceSystem, Resident
+from .system import DeviceSystem, Resident, bound_of
 
 MOST = 1 << 15  # unknowns; of more what is saved is no matter, and vectors are kept for it
 
@@ -27,8 +29,9 @@ class Found(NamedTuple):
     """A solution where its right-hand side is, as `NumericFactor.at_once` has it."""
 
     x: Untyped
-    amplification: float
+    error: float
     condition: float = -1.0
+    certified: bool = False
 
 
 class AtOnce:
@@ -46,18 +49,37 @@ class AtOnce:
         self._solver, self._sweeps, self._read = solver, sweeps, _read_of(factor)
         self._dtype, self._device = np.dtype(factor.values.dtype), factor.entries.device
         self._shape = (factor.entries.n,)
-        self._badly_scaled = factor.scales[0] is not None
-        eps = eps_of(self._dtype)
-        self._enough = NORMWISE * eps, COMPONENTWISE * eps
-        self._borders = borders(self._dtype, self._dtype)
-        xp, system = self._device.xp, DeviceSystem(factor, trans, self._dtype)
-        self._b, self._x, r = (xp.empty(self._shape, self._dtype) for _ in range(3))
-        norms = xp.empty(5, np.float64)
+        self._by_component = factor.scales[0] is not None
+        self._limits = limits_of(self._dtype, self._dtype).tolist()
+        xp, n = self._device.xp, factor.entries.n
+        # beside b, and beside x, there is room for what a certificate is found by
+        self._B, self._X = (xp.empty((n, 2), self._dtype, order="F") for _ in range(2))
+        self._b, self._x, self._r = self._B[:, 0], self._X[:, 0], xp.empty(n, self._dtype)
+        norms = self._all_norms = xp.empty(8, np.float64)
         self._norms = self._device.staged(norms)
-        enter, leave = system.around(sweeps, 1, self._b, NULL, self._x)
-        measure = system.measuring(self._x, self._b, r, norms)
-        launches = enter, sweeps.enqueue, leave, measure, self._norms.fetch
-        self._run = Replayed(self._device, partial(self._device.clear, norms), launches)
+        self._trans, self._run = trans, self._replayed(factor, trans, sweeps, 1)
+        self._beside: tuple[Sweeps, Replayed] | None = None  # with a certificate
+
+    def _replayed(self, factor: Resident, trans: str, sweeps: Sweeps, count: int) -> Replayed:
+        """What solves for b, or with it for the row sums of |op(A)|, and measures."""
+        system, norms = DeviceSystem(factor, trans, self._dtype), self._all_norms
+        B, X = self._B[:, :count], self._X[:, :count]
+        enter, leave = system.around(sweeps, count, B, NULL, X)
+        launches: list[Callable[[], object]] = [enter, sweeps.enqueue, leave]
+        launches += system.measuring(self._x, self._b, self._r, norms)
+        if count > 1:
+            launches.insert(0, system.summing(self._B[:, 1]))
+            launches.append(system.certifying(self._X[:, 1], norms[6:]))
+        begin = partial(self._device.clear, norms)
+        return Replayed(self._device, begin, (*launches, self._norms.fetch))
+
+    def _with_certificate(self, factor: Resident) -> Replayed:
+        """The same with a certificate; made once."""
+        if self._beside is None:
+            transposed = self._trans != "N" and not factor.entries.pattern.method.one_triangle
+            sweeps = self._solver.sweeps(2, transposed)
+            self._beside = sweeps, self._replayed(factor, self._trans, sweeps, 2)
+        return self._beside[1]
 
     @classmethod
     def of(cls, factor: Resident, trans: str) -> AtOnce | None:
@@ -79,7 +101,8 @@ class AtOnce:
 
     @property
     def alive(self) -> bool:
-        return self._solver.has(self._sweeps)
+        wide = self._beside is None or self._solver.has(self._beside[0])
+        return wide and self._solver.has(self._sweeps)
 
     @cached_property
     def _sent(self) -> Staged:
@@ -89,11 +112,13 @@ class AtOnce:
     def _fetched(self) -> Staged:
         return self._device.staged(self._x)
 
-    def __call__(self, b: Untyped) -> Found | None:
+    def __call__(self, b: Untyped, how: int, factor: Resident) -> Found | None:
         """x, and what is known of it; None for what is no plain vector.
 
-        The amplification is negative if x is worse than rounding makes it, or a size is out of the
-        ordinary.
+        `how` is `CERTIFIED` if a bound of the condition number is wanted, and `KNOWN` otherwise;
+        the factor is the one that this is of.
+
+        The error is negative if x is worse than rounding makes it, or a size is unusual.
         """
         device = self._device
         there = type(b) is not np.ndarray
@@ -106,10 +131,11 @@ class AtOnce:
         else:
             self._sent.host[...] = b
             self._sent.send()
-        if not self._run.again():
+        run = self._with_certificate(factor) if how == CERTIFIED else self._run
+        if not run.again():
             if device.capturing():
                 return None
-            self._run()
+            run()
         if there:  # while the device is at work
             x = device.xp.empty(self._shape, self._dtype)
             device.copy(self._x, x)
@@ -118,20 +144,24 @@ class AtOnce:
             self._fetched.fetch()
             device.wait()
             x = self._fetched.host.copy()
-        return Found(x, self._amplification())
+        if how != CERTIFIED:
+            return Found(x, self._error())
+        bound = bound_of(*self._norms.host.tolist()[6:])
+        return Found(x, self._error(), bound if bound < np.inf else -1.0, True)
 
-    def _amplification(self) -> float:
-        """|op(A)||x|/|b|, or -1; as `Errors` and `exponent.near_border` have it for one vector."""
-        residual, solution, rhs, component, norm = self._norms.host.tolist()
-        scale, (low, high, most) = norm * solution + rhs, self._borders
-        error = residual / scale if scale > 0 else residual
-        fine = error <= self._enough[0]
-        if self._badly_scaled:
-            fine = fine and component <= self._enough[1]
-        if rhs == 0 or not fine:
-            return 0.0 if fine else -1.0
-        inside = low <= norm <= high and low <= rhs <= high and low <= solution <= high
-        return norm * solution / rhs if inside and norm * solution <= most else -1.0
+    def _error(self) -> float:
+        """Rowwise error, eps at least; -1 if not `Errors.fine`."""
+        residual, solution, rhs, component, rowwise, norm = self._norms.host.tolist()[:6]
+        scale = norm * solution + rhs
+        normwise = residual / scale if scale > 0 else residual
+        least, most_component, most_row, _, low, high, most, eps, _ = self._limits
+        fine = normwise <= least and rowwise <= most_row
+        if self._by_component:
+            fine = fine and component <= most_component
+        if rhs != 0:
+            inside = low <= norm <= high and low <= rhs <= high and low <= solution <= high
+            fine = fine and inside and norm * solution <= most
+        return max(rowwise, eps) if fine else -1.0
 
 
 def _read_of(factor: Resident) -> tuple[bool, tuple[Array | None, ...]]:

@@ -63,6 +63,19 @@ def weights(
     return found
 
 
+def row_sums(
+    entries: Entries, values: np.dtype, dtype: np.dtype, lanes: int, rows: Sequence[Value]
+) -> Array:
+    """Sums of the rows of |op(A)|, (n,) float64; see `weights` for the parameters."""
+    device, n = entries.device, entries.n
+    found = device.xp.empty(n, np.float64)
+    blocks = launch.system_blocks(n * lanes, device.limits)
+    kernel = _kernel(entries, "row_sums", values, dtype)
+    arguments = (np.int32(n), np.int32(lanes), *rows, found)
+    kernel((blocks,), (launch.SYSTEM_THREADS,), arguments)
+    return found
+
+
 class DeviceProbes:
     """See `Probes`.
 

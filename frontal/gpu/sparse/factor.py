@@ -9,6 +9,7 @@ import numpy as np
 from ...exact import refuse_inexact
 from ...matrix import Canonical, on_device, working_dtype
 from ...method import tiny_pivot
+from ...numeric.condition import ESTIMATED
 from ...protocol import Health, HostFactor
 from ...symbolic.amended import movable
 from ...symbolic.matching import Matching
@@ -152,6 +153,12 @@ class GpuFactor:
         """See `NumericFactor`; looked at on the device, with the factorization."""
         return self._health
 
+    def is_symmetric(self) -> bool:
+        """See `NumericFactor`; on the device."""
+        entries = self.entries
+        of = entries.pointer, entries.index, self.values, entries.lanes
+        return health.is_symmetric(self.pattern, *of)
+
     def growth(self) -> float:
         """See `NumericFactor`."""
         entries = self.entries
@@ -276,16 +283,16 @@ class GpuFactor:
             self._systems[key] = DeviceSystem(self, trans, dtype)
         return self._systems[key]
 
-    def at_once(self, b: object, trans: str, estimated: bool) -> Found | None:
-        """See `NumericFactor`; what is to be estimated is by other kernels."""
+    def at_once(self, b: object, trans: str, how: int) -> Found | None:
+        """See `NumericFactor`; condition numbers are found by other kernels."""
         alone = getattr(b, "shape", None) == (self.entries.n,)  # others need no vectors for it
-        if estimated or not alone or not self._hopeful:
+        if how == ESTIMATED or not alone or not self._hopeful:
             return None
         made = self._at_once.get(trans)
         if made is None or not made.alive:
             made = self._at_once[trans] = AtOnce.of(self, trans)
-        found = None if made is None else made(b)
-        if found is not None and not found.amplification >= 0:
+        found = None if made is None else made(b, how, self)
+        if found is not None and not found.error >= 0:
             self._hopeful, found = False, None
         return found
 

@@ -10,10 +10,9 @@ from functools import cache
 
 import numpy as np
 
-from ...accuracy import eps_of
 from ...method import Method
 from ...protocol import Health
-from ...symmetry import ROUNDING
+from ...symmetry import roundings_of
 from ..runtime.array import NULL, Array, Value
 from ..runtime.graph import Launch
 from . import launch
@@ -24,10 +23,25 @@ from .storage import Blocks, Storage
 def health_of(method: Method, dtype: np.dtype, found: np.ndarray) -> Health:
     """Understand the numbers that an `examination` leaves."""
     loss, largest, size, gap = found[:4].tolist()
-    hermitian = gap <= ROUNDING * eps_of(dtype) * size
     if method.scaling:
         loss *= max(largest, _smallest(dtype))
-    return Health(1 / loss if loss > 1 else 1.0, math.isfinite(size), hermitian)
+    return Health(1 / loss if loss > 1 else 1.0, math.isfinite(size), gap == 0)
+
+
+def is_symmetric(pattern: Pattern, pointer: Array, index: Array, values: Array, lanes: int) -> bool:
+    """Return whether values by columns are symmetric up to the rounding of each row; waits."""
+    device, n = pattern.device, int(pattern.plan.start[-1])
+    variant = constants(pattern, LONG=pointer.itemsize > 4)
+    sizes, asymmetry = (
+        device.kernel("system.cu", f"system_{name}", values.dtype, **variant)
+        for name in ("row_sizes", "asymmetry")
+    )
+    largest, found = device.xp.zeros(n, np.float64), device.xp.zeros(1, np.float64)
+    blocks = launch.system_blocks(n * lanes, device.limits)
+    of = np.int32(n), np.int32(lanes), pointer, index, values, largest
+    sizes((blocks,), (launch.SYSTEM_THREADS,), of)
+    asymmetry((blocks,), (launch.SYSTEM_THREADS,), (*of, found))
+    return float(device.download(found)[0]) <= roundings_of(np.dtype(values.dtype))
 
 
 @cache

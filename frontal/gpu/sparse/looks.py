@@ -24,8 +24,8 @@ class Looks:
     Attributes
     ----------
     of_values : (2, count) device array of float64
-        Gets the largest part of a value, no finite number where one is not; and the largest
-        difference from a transposed entry, 0 where that is no matter.
+        Gets the largest part of a value, no finite number where one is not; and 0 if the
+        values are symmetric up to the rounding of each row or need not be, else 1.
     of_pivots : (5, count) device array of float64
         Gets least and largest modulus; by Cholesky the least of its square beside the entry that it
         came from, and 1 + the first one that is not positive, or 0. Else how many columns of L are
@@ -36,19 +36,27 @@ class Looks:
         self._pattern, self._count, xp = pattern, count, pattern.device.xp
         threads = 32 * count  # a warp each
         self._blocks = launch.system_blocks(threads, pattern.device.limits)
+        self._largest: Array | None = None  # of each row, while values are looked at
         self.of_values: Array = xp.zeros((2, count), np.float64)
         self.of_pivots: Array = xp.zeros((5, count), np.float64)
 
-    def at_values(self, values: Array, mirror: Array | None) -> Launch:
+    def at_values(
+        self, values: Array, columns: tuple[Array, Array], mirror: Array | None
+    ) -> Launch:
         """What looks at values (count, nnz) by columns.
 
         Parameters
         ----------
+        columns : device arrays (n + 1,) and (nnz,) of int32
+            The columns of one system.
         mirror : device array (nnz,) of int32, optional
             Where the transposed entry is, for each.
         """
-        other = NULL if mirror is None else mirror
-        of = values.shape[1], other, values, self.of_values
+        n, xp = columns[0].size - 1, self._pattern.device.xp
+        if self._largest is None and mirror is not None:
+            self._largest = xp.empty((self._count, n), np.finfo(values.dtype).dtype)
+        other, scratch = (NULL if a is None else a for a in (mirror, self._largest))
+        of = values.shape[1], n, *columns, other, values, scratch, self.of_values
         return self._launch("look_at_values", values.dtype, *of)
 
     def at_pivots(self, panels: Array, largest: Array | None, values: Array, own: Array) -> Launch:

@@ -147,11 +147,12 @@ def begin_kernels(device: Device, method: Method, dtype: np.dtype, few: bool = T
     if method.pivots:
         found.append(("front_pivots.cu", method.constants))
     flips: tuple[dict[str, int], ...] = ({}, {"FLIP": 1}) if method.panels == 2 else ({},)
-    for width in (WIDTH, 1):  # of a first solution with its condition number, and of others
+    # of a first solution with its condition number, estimated or certified, and of others
+    for width in (WIDTH, 2, 1):
         large, small = (
             f(dtype, width, limits) for f in (launch.front_solve, launch.front_solve_small)
         )
-        for flip in flips if width > 1 else flips[:1]:
+        for flip in flips if width > 2 else flips[:1]:
             for way in ("forward", "backward"):
                 found.append((f"front_{way}.cu", large.constants | method.constants | flip))
                 if few:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...method import LARGEST
+from ...numeric.thresholds import THRESHOLDS
 from ...symbolic.supernodes import TILE
 from ..runtime.structs import Header, Struct
 
@@ -233,6 +234,7 @@ TREES = Struct(
         "pointer": "const int *",
         "column": "const int *",
         "position": "const int *",
+        "place": "const int *",
         "entries": "long long",
         **_same("int", "systems", "fronts", "n", "updates", "ld"),
         **_same("int", "conjugate", "conjugate_matrix", "tops"),
@@ -244,6 +246,7 @@ TREES = Struct(
         "into": "Which entry of a vector comes first, and so on, in the order of elimination.",
         "scale_into": "Of all systems; null for none.",
         "pointer": "Rows of op(A): pointers, columns in the order of elimination, and positions.",
+        "place": "Where unknowns of op(A) are in the order of elimination.",
         "entries": "Values of a system.",
         "updates": "Update rows of a system.",
         "ld": "Distance of vectors in shared memory, n at least.",
@@ -273,6 +276,15 @@ HEADER = Header(
         "SMALL_LD": (SMALL_LD, "Leading dimension of their right-hand sides in shared memory."),
         "SYSTEM_THREADS": (SYSTEM_THREADS, "Threads of a block of system.cu."),
         "PROBES": (PROBES, "Vectors of condition.cu beside a right-hand side."),
+        "ACCEPTED": (
+            int(THRESHOLDS.accepted),
+            "Roundings that any row may err by.",
+        ),
+        "SYMMETRY": (int(THRESHOLDS.symmetry), "Roundings of its row by which symmetry may fail."),
+        "LONG_ROW": (THRESHOLDS.long_row, "Entries from which rounding of a row counts less."),
+        "TINY_ROW": (int(THRESHOLDS.tiny_row), "Of row_error.cuh: roundings for each unknown,"),
+        "TINY_ROW_BOUND": (round(1 / THRESHOLDS.tiny_row_limit), "no more than 1 over so much."),
+        "LEAST_PART": (round(1 / THRESHOLDS.certificate), "Of a certificate: 1 over so much."),
     },
     (
         *(FRONTS, SMALL_FRONT, SMALL_CHILD, SMALL_FRONTS, OUTPUTS),

@@ -11,10 +11,11 @@ import numpy as np
 
 from ...accuracy import Errors
 from ...cached import cached_property
+from ...numeric.backward_error import limits_of
 from ..runtime.array import NULL, Array, Value
 from ..runtime.graph import Launch
 from . import health, launch
-from .condition import DeviceProbes, weights
+from .condition import DeviceProbes, row_sums, weights
 from .entries import Entries
 from .equilibration import Scales
 from .prepared import Prepared
@@ -23,9 +24,10 @@ from .substitute import Block, Solver
 
 _LARGEST_BLOCK = 1 << 24  # entries of right-hand sides that are solved together,
 _LEAST_WIDTH = 32  # or so many of them if they are long
+_LESS = 1 / 16  # of what silences solutions with an error of eps: most err by less than 16
 _FORMED = 4  # orders up to which the host forms the inverse, where others are estimated
 CONJUGATED, MIRRORED = 1, 2  # how rows are read, as in rows.cuh
-_KERNELS = "enter", "leave", "residual_1", "residual_4"
+_KERNELS = "enter", "leave", "peak", "residual_1", "residual_4", "row_sums", "certificate"
 
 
 class Resident(Protocol):
@@ -61,6 +63,12 @@ def _ends(resident: Resident, trans: str) -> Ends:
     columns = Order(entries.perm, resident.scales[1], conjugate)
     enter, leave = (rows, columns) if trans == "N" else (columns, rows)
     return Ends(enter, leave, trans != "N" and not method.one_triangle)
+
+
+def bound_of(largest: float, most: float) -> float:
+    """Return what two numbers of a certificate bound, infinity if there is none."""
+    found = largest * most
+    return found if 0 < found < np.inf else np.inf
 
 
 def widest(n: int) -> int:
@@ -120,11 +128,12 @@ class DeviceSystem:
         self.dtype, self.eps = dtype, float(np.finfo(dtype).eps)
         self._storage = resident.storage  # not the factor, which keeps this
         self.most = widest(entries.n)
-        self._badly_scaled = resident.scales[0] is not None
         panels = resident.storage.panels
+        self._by_component = resident.scales[0] is not None
+        self.limits = limits_of(np.dtype(panels.dtype), np.dtype(dtype))
         self._kernels = {
             name: self._kernel(name, of.dtype)
-            for name, of in zip(_KERNELS, (panels, panels, values, values), strict=True)
+            for name, of in zip(_KERNELS, (panels, panels, *[values] * 5), strict=True)
         }
         self.ends = _ends(resident, trans)
         sides = "NH" if trans == "N" else "HN"  # with op(A), but for conjugates, and its adjoint
@@ -268,15 +277,16 @@ class DeviceSystem:
         n, k = B.shape
         device = self._entries.device
         R = device.xp.empty((n, k), self.dtype, order="F")
-        norms, columns = device.xp.zeros(4 * k + 1, np.float64), 1 if k == 1 else 4
+        norms, columns = device.xp.zeros(5 * k + 1, np.float64), 1 if k == 1 else 4
         grid = self._blocks(), -(-k // columns)
         arguments = self._measured(k, X, B, R, norms)
+        self._kernels["peak"](*self._peaks(k, X, norms))
         self._kernels[f"residual_{columns}"](grid, (launch.SYSTEM_THREADS,), arguments)
         found = device.download(norms)
-        residual, solution, rhs, component = found[:-1].reshape(4, k)
-        component = np.where(np.isfinite(component), component, np.inf)
+        residual, solution, rhs, component, row = found[:-1].reshape(5, k)
+        component, row = (np.where(np.isfinite(a), a, np.inf) for a in (component, row))
         norm = float(found[-1])
-        return R, Errors(residual, solution, rhs, norm, component, self._badly_scaled)
+        return R, Errors(residual, solution, rhs, norm, component, row, self._by_component)
 
     def _blocks(self) -> int:
         return launch.system_blocks(self._entries.n * self.rows.lanes, self._entries.device.limits)
@@ -285,11 +295,19 @@ class DeviceSystem:
         of, sizes = self.rows.arguments, (np.int32(k), np.int32(self.rows.lanes))
         return self.rows.number, *sizes, *of, X, B, R, norms
 
-    def measuring(self, X: Array, B: Array, R: Array, norms: Array) -> Launch:
-        """What measures one solution; five `norms` are zero at first."""
+    def _peaks(
+        self, k: int, X: Array, norms: Array
+    ) -> tuple[tuple[int, ...], tuple[int], tuple[Value, ...]]:
+        """Grid and arguments of what finds the largest moduli of solutions."""
+        blocks = launch.system_blocks(self._entries.n, self._entries.device.limits)
+        return (-(-blocks // k), k), (launch.SYSTEM_THREADS,), (self.rows.number, X, norms[k:])
+
+    def measuring(self, X: Array, B: Array, R: Array, norms: Array) -> tuple[Launch, Launch]:
+        """What measures one solution; six `norms` are zero at first."""
+        (blocks, _), (threads,), of = self._peaks(1, X, norms)
+        peak = Launch(self._kernels["peak"], blocks, threads, of)
         arguments = self._measured(1, X, B, R, norms)
-        kernel = self._kernels["residual_1"]
-        return Launch(kernel, self._blocks(), launch.SYSTEM_THREADS, arguments)
+        return peak, Launch(self._kernels["residual_1"], self._blocks(), threads, arguments)
 
     def corrected(self, X: Array, R: Array) -> Array:
         """See `System`."""
@@ -302,6 +320,51 @@ class DeviceSystem:
         device = self._entries.device
         device.xp.copyto(X, trial, where=device.upload(better))
         return X
+
+    def certified(self) -> float:
+        """See `System`; waits."""
+        device, xp = self._entries.device, self._entries.device.xp
+        sums, norms = self.empty(self._entries.n, 1), xp.zeros(2, np.float64)
+        self.summing(sums)()
+        self.certifying(self.solve(sums), norms)()
+        largest, most = device.download(norms).tolist()
+        return bound_of(largest, most)
+
+    def summing(self, sums: Array) -> Launch:
+        """What finds the row sums of |op(A)|, as a right-hand side."""
+        return self._by_rows("row_sums", sums)
+
+    def certifying(self, Z: Array, norms: Array) -> Launch:
+        """What finds the two numbers of `bound_of`, zero at first, by the solution for row sums."""
+        return self._by_rows("certificate", Z, norms)
+
+    def _by_rows(self, name: str, *vectors: Array) -> Launch:
+        arguments = self.rows.number, np.int32(self.rows.lanes), *self.rows.arguments, *vectors
+        return Launch(self._kernels[name], self._blocks(), launch.SYSTEM_THREADS, arguments)
+
+    def bounded(self, enough: float) -> float | None:
+        """See `System`."""
+        probing = self._probing
+        if probing is None:
+            return None
+        try:
+            probing.sweeps()
+        except MemoryError:
+            return None
+        weighed = Weighed(probing, self.row_sums())
+        found = weighed.bound()
+        return found if found <= _LESS * enough else weighed.norm(1)
+
+    def row_sums(self) -> Array:
+        """Sums of the rows of |op(A)|, (n,) float64; nothing waits."""
+        of = self._entries, self._values.dtype, self.dtype
+        return row_sums(*of, self.rows.lanes, self.rows.arguments)
+
+    def row_probes(self) -> DeviceProbes | None:
+        """See `System`."""
+        if self._entries.n <= _FORMED:
+            return None
+        return DeviceProbes(self._entries, self._values.dtype, self.dtype, 2, self.row_sums())
 
     def probes(self, X: Array, B: Array, solution: np.ndarray, error: float) -> DeviceProbes | None:
         """See `System`."""

@@ -55,12 +55,12 @@ class Trees:
     def __init__(self, pattern: Pattern, count: int) -> None:
         n = int(pattern.plan.start[-1]) // max(count, 1)
         self._pattern, self._count, self._n = pattern, count, n
-        self._columns: dict[str, Array] = {}
+        self._columns: dict[str, tuple[Array, Array]] = {}
         self._last: dict[str, _Ready] = {}
         self._plans: dict[tuple[np.dtype, int], launch.SolvePlan | None] = {}
         self._all_shares: dict[int, Shares] = {}
         self._arrays: dict[int, dict[str, Array]] = {}
-        self._kernels: dict[tuple[np.dtype, launch.SolvePlan, bool], Kernel] = {}
+        self._kernels: dict[tuple[np.dtype, launch.SolvePlan, bool, bool], Kernel] = {}
 
     def suits(self, dtype: np.dtype) -> bool:
         """Whether there are systems enough, and of such fronts."""
@@ -83,6 +83,17 @@ class Trees:
             found = self._launches(dtype, width)
             self._plans[key] = found[min(found)] if found else None
         return self._plans[key]
+
+    def certifies(self, dtype: np.dtype) -> bool:
+        """Whether a certificate can be found beside the solution of one right-hand side."""
+        return self._beside(dtype) is not None
+
+    def _beside(self, dtype: np.dtype) -> launch.SolvePlan | None:
+        """The launch for two vectors by the team that solves for one, to the same bits."""
+        one = self._plan(dtype, 1)
+        found = [] if one is None else self._launches(dtype, 2).items()
+        plans = [plan for (_, team), plan in found if one is not None and team == one.team]
+        return plans[0] if plans and plans[0].width >= 2 else None
 
     def _launches(self, dtype: np.dtype, width: int) -> dict[tuple[float, int], launch.SolvePlan]:
         """Those that fit, by the steps that a vector takes and the warps of a team."""
@@ -124,7 +135,13 @@ class Trees:
         return self._arrays[team]
 
     def solved(
-        self, factor: GpuFactor, trans: str, given: Array, before: Array | None, b: Array
+        self,
+        factor: GpuFactor,
+        trans: str,
+        given: Array,
+        before: Array | None,
+        b: Array,
+        bound: Array | None = None,
     ) -> tuple[Array, Array, Array]:
         """Solve op(A) X = given for vectors (count * n, k); nothing waits.
 
@@ -134,27 +151,30 @@ class Trees:
             Added to X.
         b : device array
             What op(A) X should be then.
+        bound : (count,) device array of float64, optional
+            Gets the certificate of each system, see `certifies`; for one right-hand side.
 
         Returns
         -------
         X, R : device arrays
             R = b - op(A) X.
-        sizes : (k, 4, count) device array of float64
-            Largest entries of R, X, b, and of |R| / (|op(A)| |X| + |b|).
+        sizes : (k, 5, count) device array of float64
+            Largest entries of R, X, b, of |R| / (|op(A)| |X| + |b|), and the same as rowwise error.
         """
         xp, k = self._pattern.device.xp, b.shape[1]
         X, R = (xp.empty(b.shape, b.dtype, order="F") for _ in "XR")
-        sizes = xp.empty((k, 4, self._count), np.float64)
+        sizes = xp.empty((k, 5, self._count), np.float64)
         first = 0
         while first < k:
-            plan = self._plan(b.dtype, k - first)
+            plan = self._plan(b.dtype, k - first) if bound is None else self._beside(b.dtype)
             if plan is None:
                 raise RuntimeError("vectors do not fit in shared memory")
             part = slice(first, min(first + plan.width, k))
             vectors = given, before, b, X, R
             if k > plan.width:
                 vectors = tuple(None if V is None else V[:, part] for V in vectors)
-            self._launch(factor, trans, plan, vectors, sizes[part] if k > plan.width else sizes)
+            out = sizes[part] if k > plan.width else sizes, bound
+            self._launch(factor, trans, plan, vectors, *out)
             first = part.stop
         return X, R, sizes
 
@@ -165,20 +185,21 @@ class Trees:
         plan: launch.SolvePlan,
         vectors: tuple[Array | None, ...],
         sizes: Array,
+        bound: Array | None,
     ) -> None:
         """Enqueue the kernel for vectors given, before, b, X and R."""
         ready, dtype = self._ready(factor, trans, plan.team), factor.dtype
         blocks = min(plan.blocks, -(-self._count // plan.teams))
         of = *ready.structs, factor.storage.panels, np.int32(sizes.shape[0]), factor.values
-        arguments = *of, *(NULL if V is None else V for V in vectors), sizes
-        kernel = self._kernel(dtype, plan, ready.flip)
+        arguments = *of, *(NULL if V is None else V for V in (*vectors, sizes, bound))
+        kernel = self._kernel(dtype, plan, ready.flip, bound is not None)
         kernel((blocks,), (plan.threads,), arguments, plan.shared)
 
-    def _kernel(self, dtype: np.dtype, plan: launch.SolvePlan, flip: bool) -> Kernel:
-        key = dtype, plan, flip
+    def _kernel(self, dtype: np.dtype, plan: launch.SolvePlan, flip: bool, certify: bool) -> Kernel:
+        key = dtype, plan, flip, certify
         if key not in self._kernels:
             pattern = self._pattern
-            constants = plan.constants | health.constants(pattern, FLIP=flip)
+            constants = plan.constants | health.constants(pattern, FLIP=flip, CERTIFY=certify)
             kernel = pattern.device.kernel("front_trees.cu", "front_trees", dtype, **constants)
             self._kernels[key] = kernel
         return self._kernels[key]
@@ -221,6 +242,7 @@ class Trees:
         into, out, rows = system.ends.enter, system.ends.leave, system.rows
         if trans not in self._columns:
             self._columns[trans] = self._in_order(rows.column, out.place)
+        columns, place = self._columns[trans]
         return filled(
             pattern.device,
             structs.TREES,
@@ -231,7 +253,8 @@ class Trees:
             scale_into=into.scale,
             scale_out=out.scale,
             pointer=rows.pointer,
-            column=self._columns[trans],
+            column=columns,
+            place=place,
             position=rows.position,
             entries=factor.values.size // count,
             systems=count,
@@ -244,9 +267,9 @@ class Trees:
             tops=tops,
         )
 
-    def _in_order(self, index: Array, out: Array) -> Array:
-        """Columns of the entries of the first system, by their places in its vectors."""
+    def _in_order(self, index: Array, out: Array) -> tuple[Array, Array]:
+        """Columns of the entries of the first system, by places in its vectors, and all places."""
         xp = self._pattern.device.xp
         place = xp.empty(self._n, np.int32)
         place[out[: self._n]] = xp.arange(self._n, dtype=np.int32)
-        return place[index[: index.size // self._count]]
+        return place[index[: index.size // self._count]], place

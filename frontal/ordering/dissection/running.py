@@ -7,7 +7,9 @@ import itertools
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Generic, TypeVar
+from weakref import WeakMethod
 
 import numpy as np
 
@@ -91,6 +93,13 @@ def work_off(parts: list[Part], work: Callable[[Part], list[Part]], threads: int
         raise open_.error
 
 
+def _call(method: WeakMethod[Callable[[], None]]) -> None:
+    """Call a method of an object that is not kept alive by it."""
+    found = method()
+    if found is not None:
+        found()
+
+
 class Running(ABC, Generic[Found]):
     """An ordering at work; as a context manager, it is ended on leaving.
 
@@ -106,7 +115,7 @@ class Running(ABC, Generic[Found]):
         helpers.compile_for("cpu", self.compiled_as)
         self._threads = max(threads, 1)
         self._stop = np.zeros(1, np.int32)  # not zero once nobody waits any more
-        self._found = Ahead(self._order, stop=self.cancel)
+        self._found = Ahead(self._order, stop=partial(_call, WeakMethod(self.cancel)))
 
     def result(self, timeout: float | None = None) -> Found:
         """Wait for the order: (n,) int32 array ``perm``, the node eliminated k-th.

@@ -44,6 +44,26 @@ extern "C" __global__ void __launch_bounds__(threads, 5) condition_weights(int n
     }
 }
 
+// w[i] = the sum of row i of |op(A)|. Tile map: a team of threads takes a row.
+extern "C" __global__ void __launch_bounds__(threads)
+    condition_row_sums(int n, int lanes, const Position *pointer, const int *index,
+        const Position *position, int flags, const T *values, double *w) {
+    Teams team(lanes);
+    for (long long round = 0; round < team.rounds(n); ++round, team.row += team.step) {
+        bool there = team.row < n;
+        Position begin = there ? pointer[team.row] : 0, end = there ? pointer[team.row + 1] : 0;
+        double size = 0;
+        for (Position p = begin + team.lane; p < end; p += lanes) {
+            Position place = position ? position[p] : p;
+            if (flags & MIRRORED)
+                place = (Position)mirrored_place(pointer, index, (int)team.row, begin, p);
+            size += (double)modulus(values[place]);
+        }
+        size = sum_of_team(size, lanes);
+        if (there && !team.lane) w[team.row] = size;
+    }
+}
+
 // The two columns to begin with, a sum and an alternating one; or with first ≥ 0 columns `first`
 // and `second` of the unit matrix. A thread owns rows.
 extern "C" __global__ void __launch_bounds__(threads)

@@ -3,6 +3,7 @@
 // Tile map: a warp takes every (number of warps)-th system. Maxima and minima take NaN as what is
 // beyond all, so that their order is no matter.
 #include "sparse/pivot_blocks.cuh"
+#include "sparse/row_error.cuh"
 #include "sparse/rows.cuh"
 #include "common/ptx.cuh"
 
@@ -16,11 +17,34 @@ __device__ inline double largest_of_warp(double a) {
     return a;
 }
 
-// found[s]: the largest part of a value of system s; found[s + systems]: the largest |a − b̄| of
-// values a and those b of the transposed entry (or |a − b|, where that is the symmetry), which is
-// mirror[p] for entry p; zero without `mirror`.
+// Whether a system's values a and those b of the transposed entries differ by no more than SYMMETRY
+// roundings of the smaller one of the largest moduli in the row and in the column of a: |a − b̄|, or
+// |a − b| where that is the symmetry. largest[j] gets that of row and column j.
+__device__ inline bool nearly_symmetric(
+    int n, const int *pointer, const int *index, const int *mirror, const T *own, R *largest) {
+    int lane = threadIdx.x % 32;
+    for (int j = lane; j < n; j += 32) {
+        R size = 0;
+        for (int p = pointer[j]; p < pointer[j + 1]; ++p)
+            size = larger(modulus(own[p]), larger(modulus(own[mirror[p]]), size));
+        largest[j] = R(SYMMETRY * Precision<R>::eps) * size;
+    }
+    __syncwarp();
+    bool good = true;
+    for (int j = lane; j < n; j += 32)
+        for (int p = pointer[j]; p < pointer[j + 1]; ++p) {
+            R apart = modulus(own[p] - mirrored(own[mirror[p]]));
+            good = good && apart <= largest[j] && apart <= largest[index[p]];
+        }
+    return __all_sync(~0u, good);
+}
+
+// found[s]: the largest part of a value of system s; found[s + systems]: 0 if it is symmetric
+// up to rounding, see nearly_symmetric, for the transposed entry mirror[p] of entry p, or there is no
+// `mirror`, and else 1. pointer, index: the columns of one system. largest, (systems, n): scratch.
 extern "C" __global__ void __launch_bounds__(threads)
-    look_at_values(int systems, int entries, const int *mirror, const T *values, double *found) {
+    look_at_values(int systems, int entries, int n, const int *pointer, const int *index,
+        const int *mirror, const T *values, R *largest, double *found) {
     int lane = threadIdx.x % 32, team = threads / 32;
     for (int s = blockIdx.x * team + threadIdx.x / 32; s < systems; s += gridDim.x * team) {
         const T *own = values + (long long)s * entries;
@@ -32,6 +56,8 @@ extern "C" __global__ void __launch_bounds__(threads)
             if (mirror) gap = larger(modulus(a - mirrored(own[mirror[p]])), gap);
         }
         double most = largest_of_warp(size), apart = largest_of_warp(gap);
+        if (apart > 0)
+            apart = !nearly_symmetric(n, pointer, index, mirror, own, largest + (long long)s * n);
         if (lane == 0) found[s] = most, found[s + (long long)systems] = apart;
     }
 }

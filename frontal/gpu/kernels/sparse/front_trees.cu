@@ -14,6 +14,9 @@
 #ifndef TEAM
 #define TEAM 1
 #endif
+#ifndef CERTIFY
+#define CERTIFY 0
+#endif
 
 using T = SCALAR;
 using R = real_t<T>;
@@ -242,7 +245,7 @@ __device__ inline void solve_system(const System &a) {
 }
 
 // Maxima of a system for one right-hand side, of all threads, to sizes[0]…: 0: |r|, 1: |x|, 2: |b|,
-// 3: |r| / (|op(A)| |x| + |b|).
+// 3: |r| / (|op(A)||x| + |b|), and for 4, rowwise errors, the same, which is no less.
 __device__ inline void put_sizes(R (&size)[4], int step, double *sizes) {
     __shared__ R found[4][MOST / 32];
     int warp = threadIdx.x / 32;
@@ -260,6 +263,7 @@ __device__ inline void put_sizes(R (&size)[4], int step, double *sizes) {
         for (int other = 1; other < TEAM; ++other) size[q] = larger(size[q], found[q][other]);
         sizes[(long long)step * q] = (double)size[q];
     }
+    sizes[4LL * step] = (double)size[3];
 }
 
 // As system_enter: scale·given in the order of elimination, zeros beyond `width`, and for rows of
@@ -300,6 +304,20 @@ __device__ inline R leave(const System &a, T *y, const T *before, T *x) {
     return most;
 }
 
+// The largest of a number of each thread of a system; NaN if one is. All threads must call it.
+__device__ inline double largest_of_system(double a) {
+    __shared__ double found[MOST / 32];
+#pragma unroll
+    for (int flip = 16; flip > 0; flip /= 2) a = larger(a, shuffle_xor(a, flip));
+    if constexpr (TEAM > 1) {
+        __syncthreads();
+        if (threadIdx.x % 32 == 0) found[threadIdx.x / 32] = a;
+        __syncthreads();
+        for (int warp = 0; warp < TEAM; ++warp) a = larger(found[warp], a);
+    }
+    return a;
+}
+
 // r = b − op(A)·x for x in the order of elimination, a thread a row; `size` as put_sizes has it.
 __device__ inline void measure(
     const System &a, const T *values, const T *x, const T *b, T *r, R (&size)[4]) {
@@ -322,17 +340,61 @@ __device__ inline void measure(
     }
 }
 
+// Row sums of |op(A)|, scaled and in the order of elimination, as a right-hand side.
+__device__ inline void enter_row_sums(const System &a, const T *values, T *y) {
+    for (int r = member(); r < a.of.n; r += members) {
+        int i = a.of.into[r];
+        R sum = 0;
+        for (int p = a.of.pointer[i]; p < a.of.pointer[i + 1]; ++p)
+            sum += modulus(values[a.of.position ? a.of.position[p] : p]);
+        double by = a.of.scale_into ? a.of.scale_into[a.first() + i] : 1;
+        y[r] = times<T>(by, from_real<T>(sum));
+    }
+    meet();
+}
+
+// A bound of ‖|op(A)⁻¹||op(A)|e‖ by the comparison matrix of op(A), or infinity; y solves for the row
+// sums, before it is scaled. See `certificate` of numeric/condition.py.
+__device__ inline double certificate(const System &a, const T *values, T *y) {
+    double most = 0, part = 1e300;
+    for (int r = member(); r < a.of.n; r += members) {
+        int i = a.of.out[r];
+        if (a.of.scale_out) y[r] = times<T>(a.of.scale_out[a.first() + i], y[r]);
+    }
+    meet();
+#pragma unroll 1
+    for (int i = member(); i < a.of.n; i += members) {
+        int own = a.of.place[i];
+        double sum = 0, image = 0;
+        for (int p = a.of.pointer[i]; p < a.of.pointer[i + 1]; ++p) {
+            double v = modulus(values[a.of.position ? a.of.position[p] : p]);
+            double product = v * modulus(y[a.of.column[p]]);
+            sum += v, image += a.of.column[p] == own ? product : -product;
+        }
+        double size = modulus(y[own]);
+        bool holds = isfinite(size) && image * LEAST_PART > sum;
+        most = larger(size, most), part = holds ? fmin(image / sum, part) : -1;
+        if (!holds) break;
+    }
+    most = largest_of_system(most), part = -largest_of_system(-part);
+    return part > 0 ? most / part : __longlong_as_double(0x7ffll << 52);
+}
+
 // x = before + op(A)⁻¹·given by the factor, for each system; `before` may be null. And r = b −
-// op(A)·x with its sizes.
-extern "C" __global__ void __launch_bounds__(MOST, RESIDENTS) front_trees(
-    const __grid_constant__ Solve<T> solve, const __grid_constant__ Trees of, T *factor, int width,
-    const T *values, const T *given, const T *before, const T *b, T *x, T *r, double *sizes) {
+// op(A)·x with its sizes. With CERTIFY one more vector than `width` is solved for, and bound[s] gets
+// the certificate of system s.
+extern "C" __global__ void __launch_bounds__(MOST, RESIDENTS)
+    front_trees(const __grid_constant__ Solve<T> solve, const __grid_constant__ Trees of, T *factor,
+        int width, const T *values, const T *given, const T *before, const T *b, T *x, T *r,
+        double *sizes, double *bound) {
     int warp = threadIdx.x / 32, team = warp / TEAM, teams = blockDim.x / members;
     T *room = shared_memory<T>() + (long long)team * (of.ld + TEAM * SMALL_LD) * W;
     T *mine = room + (of.ld + warp % TEAM * SMALL_LD) * W;
     for (int number = blockIdx.x * teams + team; number < of.systems; number += gridDim.x * teams) {
         System a{solve, of, factor, room, mine, number};
         enter(a, width, given);
+        if constexpr (CERTIFY)
+            enter_row_sums(a, values + number * of.entries, a.whole + width * a.of.ld);
         solve_system(a);
 #pragma unroll 1
         for (int j = 0; j < width; ++j) {
@@ -341,7 +403,12 @@ extern "C" __global__ void __launch_bounds__(MOST, RESIDENTS) front_trees(
             R size[4] = {};
             size[1] = leave(a, y, before ? before + at : nullptr, x + at);
             measure(a, values + number * of.entries, y, b + at, r + at, size);
-            put_sizes(size, of.systems, sizes + number + 4LL * of.systems * j);
+            put_sizes(size, of.systems, sizes + number + 5LL * of.systems * j);
+        }
+        if constexpr (CERTIFY) {
+            T *y = a.whole + width * a.of.ld;
+            double found = certificate(a, values + number * of.entries, y);
+            if (member() == 0) bound[number] = found;
         }
         meet();
     }

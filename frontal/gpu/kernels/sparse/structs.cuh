@@ -45,6 +45,18 @@ constexpr int SMALL_LD = 132;
 constexpr int SYSTEM_THREADS = 256;
 // Vectors of condition.cu beside a right-hand side.
 constexpr int PROBES = 3;
+// Roundings that any row may err by.
+constexpr int ACCEPTED = 16;
+// Roundings of its row by which symmetry may fail.
+constexpr int SYMMETRY = 16;
+// Entries from which rounding of a row counts less.
+constexpr int LONG_ROW = 4096;
+// Of row_error.cuh: roundings for each unknown,
+constexpr int TINY_ROW = 1000;
+// no more than 1 over so much.
+constexpr int TINY_ROW_BOUND = 1000;
+// Of a certificate: 1 over so much.
+constexpr int LEAST_PART = 100;
 
 // The assembly tree.
 struct Fronts {
@@ -236,6 +248,8 @@ struct Trees {
     const int *pointer;
     const int *column;
     const int *position;
+    // Where unknowns of op(A) are in the order of elimination.
+    const int *place;
     // Values of a system.
     long long entries;
     int systems;
@@ -357,7 +371,7 @@ static_assert(OFFSET_OF(Solve<SCALAR>, partial) == 80);
 static_assert(OFFSET_OF(Solve<SCALAR>, ticket) == 88);
 static_assert(OFFSET_OF(Solve<SCALAR>, count) == 96);
 
-static_assert(sizeof(Trees) == 136);
+static_assert(sizeof(Trees) == 144);
 static_assert(OFFSET_OF(Trees, rows) == 0);
 static_assert(OFFSET_OF(Trees, up) == 8);
 static_assert(OFFSET_OF(Trees, order) == 16);
@@ -370,12 +384,13 @@ static_assert(OFFSET_OF(Trees, scale_out) == 64);
 static_assert(OFFSET_OF(Trees, pointer) == 72);
 static_assert(OFFSET_OF(Trees, column) == 80);
 static_assert(OFFSET_OF(Trees, position) == 88);
-static_assert(OFFSET_OF(Trees, entries) == 96);
-static_assert(OFFSET_OF(Trees, systems) == 104);
-static_assert(OFFSET_OF(Trees, fronts) == 108);
-static_assert(OFFSET_OF(Trees, n) == 112);
-static_assert(OFFSET_OF(Trees, updates) == 116);
-static_assert(OFFSET_OF(Trees, ld) == 120);
-static_assert(OFFSET_OF(Trees, conjugate) == 124);
-static_assert(OFFSET_OF(Trees, conjugate_matrix) == 128);
-static_assert(OFFSET_OF(Trees, tops) == 132);
+static_assert(OFFSET_OF(Trees, place) == 96);
+static_assert(OFFSET_OF(Trees, entries) == 104);
+static_assert(OFFSET_OF(Trees, systems) == 112);
+static_assert(OFFSET_OF(Trees, fronts) == 116);
+static_assert(OFFSET_OF(Trees, n) == 120);
+static_assert(OFFSET_OF(Trees, updates) == 124);
+static_assert(OFFSET_OF(Trees, ld) == 128);
+static_assert(OFFSET_OF(Trees, conjugate) == 132);
+static_assert(OFFSET_OF(Trees, conjugate_matrix) == 136);
+static_assert(OFFSET_OF(Trees, tops) == 140);

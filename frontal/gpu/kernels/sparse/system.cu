@@ -10,6 +10,7 @@
 // Norms are kept as bits: non-negative floats are ordered as their bits are, so that maxima need no
 // order of threads, and NaN is above them all.
 #include "sparse/pivot_blocks.cuh"
+#include "sparse/row_error.cuh"
 #include "sparse/rows.cuh"
 
 using Bits = unsigned long long;
@@ -69,9 +70,21 @@ extern "C" __global__ void __launch_bounds__(threads) system_leave(int n, const 
     }
 }
 
+// In norms[c], zero at first, the largest |x| of column c. Tile map: a row of blocks takes a column,
+// a thread entries of it. Static shared memory: a norm.
+extern "C" __global__ void __launch_bounds__(threads) system_peak(int n, const V *x, Bits *norms) {
+    decltype(bits(R())) best[1] = {};
+    const V *column = x + (long long)blockIdx.y * n;
+    for (long long i = (long long)blockIdx.x * threads + threadIdx.x; i < n;
+        i += (long long)gridDim.x * threads)
+        best[0] = max(best[0], bits(modulus(column[i])));
+    int c = blockIdx.y;
+    collect(best, norms, [=](int) { return c; });
+}
+
 // r = b - op(A) x and, for column c of `width`, in norms[c + width·q], zero at first, the maxima
-// over rows of q = 0: |r|, 1: |x|, 2: |b|, 3: |r| / (|op(A)| |x| + |b|); in norms[4·width] that of
-// the sums of |A|.
+// over rows of q = 0: |r|, 2: |b|, 3: |r| / (|op(A)||x| + |b|), 4: rowwise errors; in norms[5·width]
+// that of the sums of |A|. q = 1 is |x| already, see system_peak.
 //
 // Tile map: a team of threads takes a row of op(A) and C columns from C·blockIdx.y on, so that A is
 // read once for them. The sums of a row have an order of their own, whatever the grid.
@@ -81,7 +94,7 @@ __device__ __forceinline__ void residual_of(int flags, int n, int width, int lan
     const Position *pointer, const int *index, const Position *position, const T *values,
     const V *x, const V *b, V *r, Bits *norms) {
     int first = C * blockIdx.y, count = min_(C, width - first);
-    decltype(bits(R())) best[4 * C + 1] = {};
+    Bits best[4 * C + 1] = {};
     Teams team(lanes);
     for (long long round = 0; round < team.rounds(n); ++round, team.row += team.step) {
         bool there = team.row < n;
@@ -112,7 +125,7 @@ __device__ __forceinline__ void residual_of(int flags, int n, int width, int lan
         for (int c = 0; c < C; ++c)
             sum[c] = sum_of_team(sum[c], lanes), size[c] = sum_of_team(size[c], lanes);
         if (!there || team.lane) continue;
-        best[4 * C] = max(best[4 * C], bits(norm));
+        best[4 * C] = max(best[4 * C], wide(bits(norm)));
 #pragma unroll
         for (int c = 0; c < C; ++c) {
             if (c >= count) continue;
@@ -120,15 +133,20 @@ __device__ __forceinline__ void residual_of(int flags, int n, int width, int lan
             V rest = b[i] - sum[c];
             R left = modulus(rest), given = modulus(b[i]);
             r[i] = rest;
-            best[c] = max(best[c], bits(left));
-            best[C + c] = max(best[C + c], bits(modulus(x[i])));
-            best[2 * C + c] = max(best[2 * C + c], bits(given));
-            best[3 * C + c] =
-                max(best[3 * C + c], bits(left == 0 ? left : left / (size[c] + given)));
+            double largest = __longlong_as_double((long long)norms[width + first + c]);
+            double scale = (double)size[c] + given, component = left == 0 ? 0 : left / scale;
+            double error =
+                row_error<V>(component, left, scale, given, norm, largest, end - begin, n);
+            best[c] = max(best[c], wide(bits(left)));
+            best[C + c] = max(best[C + c], wide(bits(given)));
+            best[2 * C + c] = max(best[2 * C + c], bits(component));
+            best[3 * C + c] = max(best[3 * C + c], bits(error));
         }
     }
     collect(best, norms, [=](int i) {
-        return i == 4 * C ? 4 * width : i % C < count ? i / C * width + first + i % C : -1;
+        if (i == 4 * C) return 5 * width;
+        int c = i % C, q = i / C;
+        return c < count ? (q ? q + 1 : 0) * width + first + c : -1;
     });
 }
 
@@ -147,6 +165,57 @@ extern "C" __global__ void __launch_bounds__(threads, 2) system_residual_4(int n
     int lanes, const Position *pointer, const int *index, const Position *position, int flags,
     const T *values, const V *x, const V *b, V *r, Bits *norms) {
     residual<4>(flags, n, width, lanes, pointer, index, position, values, x, b, r, norms);
+}
+
+// What f(modulus of the value, column) is called with for all entries of a team's row.
+template <class F>
+__device__ __forceinline__ void each_of_row(const Teams &team, int n, int lanes,
+    const Position *pointer, const int *index, const Position *position, int flags, const T *values,
+    F f) {
+    if (team.row >= n) return;
+    long long begin = pointer[team.row], end = pointer[team.row + 1];
+    for (long long p = begin + team.lane; p < end; p += lanes) {
+        long long place = position ? (long long)position[p] : p;
+        if (flags & MIRRORED) place = mirrored_place(pointer, index, (int)team.row, begin, p);
+        f((double)modulus(values[place]), index[p]);
+    }
+}
+
+// The row sums of |op(A)| as a vector. Tile map: a team a row.
+extern "C" __global__ void __launch_bounds__(threads)
+    system_row_sums(int n, int lanes, const Position *pointer, const int *index,
+        const Position *position, int flags, const T *values, V *sums) {
+    Teams team(lanes);
+    for (long long round = 0; round < team.rounds(n); ++round, team.row += team.step) {
+        double sum = 0;
+        each_of_row(team, n, lanes, pointer, index, position, flags, values,
+            [&](double a, int) { sum += a; });
+        sum = sum_of_team(sum, lanes);
+        if (team.row < n && !team.lane) sums[team.row] = from_real<V>((R)sum);
+    }
+}
+
+// Maxima, zero at first, of |z| in out[0], and in out[1] of row sums of |A| over the entries of M|z|,
+// for the comparison matrix M of op(A), infinite where one is not positive: `certificate` of
+// numeric/condition.py. Tile map: a team a row; static shared memory: two norms.
+extern "C" __global__ void __launch_bounds__(threads)
+    system_certificate(int n, int lanes, const Position *pointer, const int *index,
+        const Position *position, int flags, const T *values, const V *z, Bits *out) {
+    Bits best[2] = {};
+    Teams team(lanes);
+    for (long long round = 0; round < team.rounds(n); ++round, team.row += team.step) {
+        double sum = 0, image = 0;
+        each_of_row(team, n, lanes, pointer, index, position, flags, values, [&](double a, int c) {
+            double product = a * modulus(z[c]);
+            sum += a, image += c == team.row ? product : -product;
+        });
+        sum = sum_of_team(sum, lanes), image = sum_of_team(image, lanes);
+        if (team.row >= n || team.lane) continue;
+        bool holds = image * LEAST_PART > sum;
+        best[0] = max(best[0], bits((double)modulus(z[team.row])));
+        best[1] = max(best[1], bits(holds ? sum / image : __longlong_as_double(0x7ffll << 52)));
+    }
+    collect(best, out, [](int i) { return i; });
 }
 
 // Entry e is the sum of given[position[p]], p from pointer[e] to pointer[e+1], in this order. A
@@ -206,6 +275,36 @@ extern "C" __global__ void __launch_bounds__(threads) system_mirror(
             if (other < 0) atomicAdd(missing, 1);
             if (mirror) mirror[p] = (Position)other;
         }
+}
+
+// largest[j], zero at first, gets bits of the largest modulus in row and column j. Tile map: a team
+// a column.
+extern "C" __global__ void __launch_bounds__(threads) system_row_sizes(
+    int n, int lanes, const Position *pointer, const int *index, const T *values, Bits *largest) {
+    Teams team(lanes);
+    for (; team.row < n; team.row += team.step)
+        for (long long p = pointer[team.row] + team.lane; p < pointer[team.row + 1]; p += lanes) {
+            Bits size = wide(bits(modulus(values[p])));
+            atomicMax(&largest[team.row], size), atomicMax(&largest[index[p]], size);
+        }
+}
+
+// found[0], zero at first, gets the largest |a − b̄| (or |a − b|, where that is the symmetry) of
+// entries a and transposed ones b, over the smaller of the largest moduli of its row and its column,
+// as system_row_sizes has them. Tile map: a team a column; static shared memory: a norm.
+extern "C" __global__ void __launch_bounds__(threads)
+    system_asymmetry(int n, int lanes, const Position *pointer, const int *index, const T *values,
+        const double *largest, Bits *found) {
+    Bits best[1] = {};
+    Teams team(lanes);
+    for (; team.row < n; team.row += team.step)
+        for (long long p = pointer[team.row] + team.lane; p < pointer[team.row + 1]; p += lanes) {
+            T other = entry_of(pointer, index, values, (int)team.row, index[p]);
+            double apart = modulus(values[p] - mirrored(other));
+            if (apart == 0) continue;
+            best[0] = max(best[0], bits(apart / fmin(largest[team.row], largest[index[p]])));
+        }
+    collect(best, found, [](int i) { return i; });
 }
 
 // Pivot c of D: its modulus; of a block of order 2 bounds of both eigenvalues, and of nothing if c

@@ -82,7 +82,7 @@ class StreamedFactor(GpuFactor):
         self.pattern.device.wait()  # for copies
         super().free()
 
-    def at_once(self, b: object, trans: str, estimated: bool) -> Found | None:
+    def at_once(self, b: object, trans: str, how: int) -> Found | None:
         """See `NumericFactor`: it is no graph."""
         return None
 

@@ -1,0 +1,125 @@
+"""Backward errors by rows, and their limits.
+
+The componentwise error of a row is |r| / (|A||x| + |b|), the size of the smallest change of each
+entry of A and b for which the row is exact (Oettli and Prager 1964). Where x is nearly zero in all
+columns of a row, that denominator is rounding itself. The rowwise error has |A| |x|_max added
+there: Arioli, Demmel and Duff, "Solving sparse linear systems with sparse backward error" (SIAM J.
+Matrix Anal. Appl. 10, 1989). Solutions are accepted by it: a huge entry elsewhere hides nothing.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from .._jit import allocating, inner, jit
+from ..accuracy import borders, eps_of
+from .thresholds import THRESHOLDS
+
+_LONG_ROW = THRESHOLDS.long_row
+_TINY_ROW, _TINY_ROW_LIMIT = THRESHOLDS.tiny_row, THRESHOLDS.tiny_row_limit
+
+
+@cache
+def limits_of(factor: np.dtype, vectors: np.dtype) -> np.ndarray:
+    """Limits of backward errors and sizes, for scalar types of a factor and of vectors.
+
+    Returns
+    -------
+    (9,) float64 array
+        Normwise, componentwise and rowwise error that need no correction; rowwise error that needs
+        no warning; smallest and largest norm of A, b and x, and largest |A||x|, whose exponents
+        are harmless; eps; the smallest positive number.
+    """
+    eps, table = eps_of(vectors), THRESHOLDS
+    rowwise = table.unrefined if factor == vectors else table.accepted
+    errors = table.normwise, table.unrefined, rowwise, table.accepted
+    smallest = float(np.finfo(vectors).smallest_subnormal)
+    return np.array((*(eps * x for x in errors), *borders(factor, vectors), eps, smallest))
+
+
+@inner
+def componentwise(r, scale, largest, limits):
+    """Largest |r| / scale over the rows, and whether the rowwise error need not be computed.
+
+    Parameters
+    ----------
+    r, scale : (n,) arrays
+        Residual, and |A||x| + |b|.
+    largest : float
+        A bound of |A| |x|_max for all rows.
+    limits : array
+        See `limits_of`.
+
+    Returns
+    -------
+    error : float
+        Infinite where a residual is not finite.
+    certain : bool
+        The rowwise error is the same, or both are small enough to pass.
+    """
+    floor = 2 * min(_TINY_ROW * r.size * limits[7], _TINY_ROW_LIMIT) * largest
+    error, tiny = 0.0, False
+    for i in range(r.size):
+        size, of = np.float64(np.abs(r[i])), np.float64(scale[i])
+        if not np.isfinite(size):
+            return np.inf, True
+        if size > 0 and not size <= error * of:
+            tiny |= not of > floor
+            error = size / of
+            if error != error:
+                return np.inf, False
+    return error, error <= limits[3] or (error <= limits[2] and not tiny)
+
+
+@jit
+def row_sums(indptr, indices, data, flipped):
+    """Row sums of |A|, given by columns, or by rows if `flipped`."""
+    sums = np.zeros(indptr.size - 1)
+    for j in range(sums.size):
+        for p in range(indptr[j], indptr[j + 1]):
+            sums[j if flipped else indices[p]] += np.float64(np.abs(data[p]))
+    return sums
+
+
+@allocating
+def _row_counts(indptr, indices, flipped):
+    counts = np.zeros(indptr.size - 1, np.int64)
+    for j in range(counts.size):
+        for p in range(indptr[j], indptr[j + 1]):
+            counts[j if flipped else indices[p]] += 1
+    return counts
+
+
+@allocating
+def rowwise(indptr, indices, data, flipped, b, r, scale, largest, limits):
+    """Largest rowwise backward error, by the sums and the lengths of rows.
+
+    Parameters
+    ----------
+    indptr, indices, data, flipped
+        The matrix, by columns, or by rows if `flipped`.
+    b, r, scale, limits
+        See `componentwise`.
+    largest : float
+        Largest modulus of x.
+    """
+    sums, counts = row_sums(indptr, indices, data, flipped), _row_counts(indptr, indices, flipped)
+    tiny = min(_TINY_ROW * r.size * limits[7], _TINY_ROW_LIMIT)
+    error = 0.0
+    for i in range(r.size):
+        size, of, all_of_row = np.float64(np.abs(r[i])), np.float64(scale[i]), sums[i] * largest
+        if not np.isfinite(size):
+            return np.inf
+        if of <= np.sqrt(limits[8]):  # each product and sum may have lost the smallest number
+            size -= limits[8] * (counts[i] + 1 + sums[i])
+        if not size > 0:
+            continue
+        if of <= tiny * (all_of_row + np.float64(np.abs(b[i]))):
+            of += all_of_row
+        if counts[i] > _LONG_ROW:
+            size /= np.sqrt(counts[i] / _LONG_ROW)
+        if not size <= error * of:
+            error = size / of if of > 0 else np.inf
+    return error if error == error else np.inf

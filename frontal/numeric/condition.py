@@ -1,0 +1,97 @@
+"""When a solution needs no warning, by one condition number of a factor for all right-hand sides.
+
+The relative error of x is at most cond(x) times its componentwise backward error, for cond(x) =
+|| |A^-1| w || and weights w = (|A||x| + |b| + |b - A x| / error) / |x|_max (Skeel 1979). These are
+at most c = `Thresholds.weights` times the row sums of |A| for the rowwise error of x, since |x| <=
+|x|_max, |b - A x| <= error (|A||x| + |b|) and |b| <= |A||x| + |b - A x|; for a normwise error, too,
+which may be three times larger. So K = || |A^-1| |A| e || gives
+cond(x) <= c K, whatever b is. A factor has one K for A and one for its transpose; nothing of it is
+taken from other values of the pattern.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._jit import jit
+from .thresholds import THRESHOLDS, margin_of
+
+SILENT = THRESHOLDS.warned / THRESHOLDS.weights  # counted condition number times error
+SMALL_ERROR = THRESHOLDS.warned / THRESHOLDS.margin  # of a solution, far from what is warned of
+_LEAST_PART = THRESHOLDS.certificate
+KNOWN, ESTIMATED, CERTIFIED = 0, 1, 2  # how a condition number is found: not, or a bound at first
+
+
+class Condition(NamedTuple):
+    """The condition number of a factor, for all right-hand sides.
+
+    Attributes
+    ----------
+    value : float
+        An estimate of K, or a bound.
+    counted : float
+        What no estimate of a solution's own condition number exceeds by much: the bound, or the
+        estimate times its margin.
+    """
+
+    value: float
+    counted: float
+
+    @classmethod
+    def of(cls, value: float, certified: bool, dtype: np.dtype) -> Condition:
+        """Return that of an estimate, or of a bound if `certified`, for vectors of a type."""
+        return cls(value, value if certified else margin_of(dtype) * value)
+
+    @property
+    def certified(self) -> bool:
+        """It is a finite bound."""
+        return self.counted == self.value < np.inf
+
+    def is_silent(self, error: float) -> bool:
+        """Return whether solutions with such a componentwise error need no further look."""
+        return self.counted * error <= SILENT
+
+
+def enough(dtype: np.dtype) -> float:
+    """Return the largest estimate of K that silences solutions with an error of eps."""
+    return SILENT / (margin_of(dtype) * float(np.finfo(dtype).eps))
+
+
+@jit
+def certificate(indptr, indices, data, flipped, sums, z):
+    """Return a bound of || |A^-1| |A| e || by the comparison matrix M of A; infinite if none.
+
+    M has the moduli of A's diagonal, and those of other entries with a minus sign. If M v >=
+    theta |A| e for a positive v and a positive theta, M is a nonsingular M-matrix, |A^-1| <= M^-1
+    (Ostrowski 1937), and |A^-1| |A| e <= v / theta. Here v = |z|; the solution of A z = |A| e is
+    the best one where A is an M-matrix itself.
+
+    Parameters
+    ----------
+    indptr, indices, data, flipped
+        A by columns, or by rows if `flipped`.
+    sums : (n,) float64 array
+        Row sums of |A|.
+    z : (n,) array
+    """
+    n = sums.size
+    image = np.zeros(n)
+    for j in range(n):
+        for p in range(indptr[j], indptr[j + 1]):
+            i = indices[p]
+            size = np.float64(np.abs(data[p]))
+            if i == j:
+                image[j] += size * np.float64(np.abs(z[j]))
+            elif flipped:
+                image[j] -= size * np.float64(np.abs(z[i]))
+            else:
+                image[i] -= size * np.float64(np.abs(z[j]))
+    largest, part = 0.0, np.inf
+    for i in range(n):
+        size = np.float64(np.abs(z[i]))
+        if not np.isfinite(size) or not image[i] > _LEAST_PART * sums[i]:
+            return np.inf
+        largest, part = max(largest, size), min(part, image[i] / sums[i])
+    return largest / part

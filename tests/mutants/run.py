@@ -2,7 +2,7 @@
 
     python -m tests.mutants.run [--jobs N] [--limit SECONDS] [NAME ...]
 
-A copy of the tree takes the patches one after the other. A test first has to pass without them; a
+A copy of the tree takes the bugs one after the other. A test first has to pass without them; a
 hang counts as a failure, an error of collection does not. Names are patterns, such as ``amd_*``.
 
 Most of the time of a test of compiled code is compilation. What Numba keeps is good for all trees
@@ -29,7 +29,7 @@ from fnmatch import fnmatch
 from itertools import groupby
 from pathlib import Path
 
-from .patches import ROOT, Patch, patches
+from .patches import ROOT, Bug, StaleBugError, bugs
 
 LIMIT = 300.0
 _LEFT_OUT = shutil.ignore_patterns(
@@ -122,13 +122,13 @@ class Tree:
         return Path(told.strip())
 
     @contextlib.contextmanager
-    def patched(self, patch: Patch):
-        """The tree with a patch, and with what is still good of the compiled code."""
+    def patched(self, bug: Bug):
+        """The tree with a bug, and with what is still good of the compiled code."""
         before = self.folder()
-        kept = {name: (self.root / name).stat().st_mtime_ns for name in patch.changed}
-        texts = {name: (self.root / name).read_bytes() for name in patch.changed}
-        gone = stale(self.root, patch.changed)
-        patch.apply(self.root)
+        kept = {name: (self.root / name).stat().st_mtime_ns for name in bug.changed}
+        texts = {name: (self.root / name).read_bytes() for name in bug.changed}
+        gone = stale(self.root, bug.changed)
+        bug.apply(self.root)
         after = self.folder()
         if after != before and before.is_dir():
             _link(before, after, gone)
@@ -141,17 +141,17 @@ class Tree:
             if after != before:
                 shutil.rmtree(after, ignore_errors=True)
 
-    def run(self, patch: Patch) -> tuple[str, float]:
-        """Outcome and seconds of a patch."""
-        if patch.kills not in self.sound:
-            self.sound[patch.kills] = self.test(patch.kills, 4 * self.limit)[0] == "SURVIVED"
-        if not self.sound[patch.kills]:
-            return "BROKEN", 0.0  # the test fails, or is not there, without any patch
+    def run(self, bug: Bug) -> tuple[str, float]:
+        """Outcome and seconds of a bug."""
+        if bug.kills not in self.sound:
+            self.sound[bug.kills] = self.test(bug.kills, 4 * self.limit)[0] == "SURVIVED"
+        if not self.sound[bug.kills]:
+            return "BROKEN", 0.0  # the test fails, or is not there, without any bug
         try:
-            with self.patched(patch):
-                return self.test(patch.kills, self.limit)
-        except subprocess.CalledProcessError:
-            return "BROKEN", 0.0  # it does not apply
+            with self.patched(bug):
+                return self.test(bug.kills, self.limit)
+        except StaleBugError:
+            return "BROKEN", 0.0
 
 
 def _link(source: Path, target: Path, gone: set[str]) -> None:
@@ -163,22 +163,22 @@ def _link(source: Path, target: Path, gone: set[str]) -> None:
             os.link(path, target / path.name)
 
 
-def run_all(chosen: list[Patch], jobs: int, limit: float, told) -> dict[Patch, str]:
-    """Outcome of each patch; those of one test go to one tree, which has run it without them."""
-    chosen = sorted(chosen, key=lambda patch: (patch.kills, patch.name))
-    groups = [list(group) for _, group in groupby(chosen, key=lambda patch: patch.kills)]
-    outcomes: dict[Patch, str] = {}
+def run_all(chosen: list[Bug], jobs: int, limit: float, told) -> dict[Bug, str]:
+    """Outcome of each bug; those of one test go to one tree, which has run it without them."""
+    chosen = sorted(chosen, key=lambda bug: (bug.kills, bug.name))
+    groups = [list(group) for _, group in groupby(chosen, key=lambda bug: bug.kills)]
+    outcomes: dict[Bug, str] = {}
     with tempfile.TemporaryDirectory() as folder:
         trees: queue.Queue[Tree] = queue.Queue()
         for job in range(jobs):
             trees.put(Tree(Path(folder) / str(job), limit))
 
-        def work(group: list[Patch]) -> None:
+        def work(group: list[Bug]) -> None:
             tree = trees.get()
             try:
-                for patch in group:
-                    outcomes[patch], seconds = tree.run(patch)
-                    told(patch, outcomes[patch], seconds, tree)
+                for bug in group:
+                    outcomes[bug], seconds = tree.run(bug)
+                    told(bug, outcomes[bug], seconds, tree)
             finally:
                 trees.put(tree)
 
@@ -191,24 +191,24 @@ def run_all(chosen: list[Patch], jobs: int, limit: float, told) -> dict[Patch, s
 def main() -> int:
     """Run what the command line asks for; 0 if all was killed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("names", nargs="*", default=["*"], help="patterns of names of patches")
+    parser.add_argument("names", nargs="*", default=["*"], help="patterns of names of bugs")
     parser.add_argument("--jobs", type=int, default=1, help="how many run at once")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds of a hang")
     parser.add_argument("--verbose", action="store_true", help="show the output of the tests")
     options = parser.parse_args()
-    chosen = [p for p in patches() if any(fnmatch(p.name, name) for name in options.names)]
-    width = max((len(p.name) for p in chosen), default=0)
+    chosen = [bug for bug in bugs() if any(fnmatch(bug.name, name) for name in options.names)]
+    width = max((len(bug.name) for bug in chosen), default=0)
 
-    def told(patch: Patch, outcome: str, seconds: float, tree: Tree) -> None:
-        print(f"{outcome:8} {seconds:6.1f} s  {patch.name:{width}}  {patch.kills}", flush=True)
+    def told(bug: Bug, outcome: str, seconds: float, tree: Tree) -> None:
+        print(f"{outcome:8} {seconds:6.1f} s  {bug.name:{width}}  {bug.kills}", flush=True)
         if options.verbose:
             print(tree.output)
 
     outcomes = run_all(chosen, options.jobs, options.limit, told)
-    left = [patch for patch in chosen if outcomes[patch] != "killed"]
+    left = [bug for bug in chosen if outcomes[bug] != "killed"]
     print(f"{len(chosen) - len(left)} of {len(chosen)} killed")
-    for patch in left:
-        print(f"{outcomes[patch]:8} {patch.name}: {patch.what}")
+    for bug in left:
+        print(f"{outcomes[bug]:8} {bug.name}: {bug.what}")
     return bool(left)
 
 

@@ -2,36 +2,53 @@
 
 from __future__ import annotations
 
-import subprocess
-
 import pytest
 
-from ..mutants.patches import ROOT, patches
+from ..mutants.patches import ROOT, ROWS, Bug, StaleBugError, bugs
 from ..mutants.run import stale
+from ..mutants.table import Row
 
-PATCHES = patches()
+BUGS = bugs()
 
 
-def applies(patch) -> bool:
-    """Whether a patch fits the tree."""
+def applies(bug) -> bool:
+    """Whether a bug fits the tree."""
     try:
-        patch.apply(ROOT, "--check")
-    except subprocess.CalledProcessError:
+        bug.check(ROOT)
+    except StaleBugError:
         return False
     return True
 
 
-@pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.name)
-def test_their_tests_are_there(patch):
-    file, *names = patch.kills.split("[")[0].split("::")
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_their_tests_are_there(bug):
+    file, *names = bug.kills.split("[")[0].split("::")
     text = (ROOT / file).read_text(encoding="utf-8")
     assert all(f"def {name}(" in text or f"class {name}" in text for name in names)
-    assert all((ROOT / name).exists() for name in patch.changed)
+    assert all((ROOT / name).exists() for name in bug.changed)
 
 
 def test_they_apply():
-    """Each still changes the lines that it is about; whoever moves those mends the patch."""
-    assert [patch.name for patch in PATCHES if not applies(patch)] == []
+    """Each still changes the lines that it is about; whoever moves those mends the bug."""
+    assert [bug.name for bug in BUGS if not applies(bug)] == []
+
+
+def test_names_of_bugs_are_unique():
+    assert len({bug.name for bug in BUGS}) == len(BUGS)
+    assert all(row.anchor != row.replacement for row in ROWS)
+
+
+def test_row_is_written_where_its_anchor_is_unique(tmp_path):
+    (tmp_path / "a.py").write_text("x = 1\ny = 1\n", encoding="utf-8")
+    row = Row("one", "a.py", "y = 1", "y = 2", "what", "tests/test_a.py")
+    bug = Bug(row.name, row.what, row.kills, (row.file,), row)
+    bug.apply(tmp_path)
+    assert (tmp_path / "a.py").read_text(encoding="utf-8") == "x = 1\ny = 2\n"
+    with pytest.raises(StaleBugError, match="0 times"):
+        bug.check(tmp_path)
+    (tmp_path / "a.py").write_text("y = 1\ny = 1\n", encoding="utf-8")
+    with pytest.raises(StaleBugError, match="2 times"):
+        bug.apply(tmp_path)
 
 
 def test_compiled_code_is_stale_where_it_uses_what_changed():

@@ -9,8 +9,10 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
+from frontal.batch.each import pivot_ratios
 from frontal.errors import BatchError, NonFiniteInputError, PerformanceWarning
 from frontal.machine import CPU
+from frontal.method import LDLH, LDLT
 from frontal.problems import convdiff2d, poisson2d
 
 CASES = {
@@ -144,6 +146,30 @@ def test_ill_conditioned_systems_are_warned_of_as_ever():
         factors.solve(b)
 
 
+@pytest.mark.filterwarnings("error")
+def test_solution_of_own_condition_passes():
+    """The inverse has entries of 2^48, which this right-hand side does not meet."""
+    n = 50
+    A = sp.csc_array(np.triu(np.full((n, n), -1.0), 1) + np.eye(n))
+    factors = frontal.factorize_batch(A, np.stack([A.data, A.data]), backend="cpu")
+    b = np.eye(n)[0]
+    x, info = factors.solve(b, return_info=True)
+    np.testing.assert_array_equal(x, np.stack([b, b]))
+    assert (info.condition < 10).all()
+
+
+def test_unsymmetric_entry_beside_a_penalty_is_redone():
+    D = 4 * np.eye(9) + np.eye(9, k=1) + np.eye(9, k=-1)
+    D[4, 4] = 1e17
+    A = sp.csc_array(D)
+    values = np.stack([A.data] * 2)
+    values[1, A.indptr[4]] = 0.5
+    with pytest.warns(PerformanceWarning, match="1 of 2"):
+        factors = frontal.factorize_batch(A, values, backend="cpu")
+    for x, one in zip(factors.solve(np.ones(9)), values, strict=True):
+        np.testing.assert_allclose(matrix(A, one) @ x, 1, rtol=1e-14)
+
+
 def test_weak_pivots_are_refined_or_redone():
     """Pivots that the common order does not suit give solutions as accurate as any."""
     A = convdiff2d(9).tocsc()
@@ -230,3 +256,67 @@ def test_empty_batches_and_empty_matrices():
     assert frontal.factorize_batch([], backend="cpu").solve([]) == []
     empty = sp.csc_array((0, 0))
     assert frontal.factorize_batch(empty, np.empty((3, 0))).solve(np.ones((3, 0))).shape == (3, 0)
+
+
+def test_square_b_of_n_systems_has_one_row_each():
+    """Of (batch, n) and (n, k) the first is meant where both fit."""
+    A, b = convdiff2d(3).tocsc(), np.random.default_rng(0).standard_normal((9, 9))
+    values = values_of(A, 9)
+    x = frontal.factorize_batch(A, values, backend="cpu").solve(b)
+    for v, one, right in zip(values, x, b, strict=True):
+        np.testing.assert_allclose(matrix(A, v) @ one, right, atol=1e-12)
+
+
+def test_square_b_for_a_group_of_n_systems_has_columns():
+    """Five matrices of order 4, four of one pattern: b (4, 4) has no axis of systems."""
+    A = sp.csc_array(np.diag([2.0, 3.0, 4.0, 5.0]))
+    B = sp.csc_array(A + sp.eye_array(4, k=1))
+    given, b = [A, B, 2 * A, 3 * A, 4 * A], np.arange(16.0).reshape(4, 4)
+    x = frontal.factorize_batch(given, backend="cpu").solve(b)
+    assert x.shape == (5, 4, 4)
+    for M, one in zip(given, x, strict=True):
+        np.testing.assert_allclose(M @ one, b, atol=1e-14)
+
+
+def test_failures_outside_the_mask_are_not_raised():
+    A = CASES["general"].tocsc()
+    values, bad = values_of(A, 3), values_of(A, 3)
+    bad[1, A.indptr[7]] = np.nan  # a row above the diagonal
+    row = int(A.indices[A.indptr[7]])
+    assert row != 7
+    with pytest.raises(BatchError) as error:
+        frontal.factorize_batch(A, bad, backend="cpu")
+    assert error.value.columns.tolist() == [7]
+    factors = error.value.result
+    assert factors.refactorize(values, where=[True, False, True]) is factors
+    assert factors.status.tolist() == [0, 8, 0]
+    with pytest.raises(BatchError, match="1 of 3"):
+        factors.refactorize(bad, where=[False, True, True])
+
+
+def test_system_that_went_alone_comes_back():
+    A = CASES["spd"].tocsc()
+    values, other = values_of(A, 3), values_of(A, 3)
+    other[1] = (A - 2.7 * sp.eye_array(81)).tocsc().data
+    with pytest.warns(PerformanceWarning, match="1 of 3"):
+        factors = frontal.factorize_batch(A, other, backend="cpu")
+    b = np.random.default_rng(0).standard_normal((3, 81))
+    x = factors.solve(b)
+    np.testing.assert_allclose(matrix(A, other[1]) @ x[1], b[1], atol=1e-12)
+    factors.refactorize(values)
+    np.testing.assert_allclose(matrix(A, values[1]) @ factors.solve(b)[1], b[1], atol=1e-12)
+    assert factors[1].analysis.method == "cholesky"
+
+
+def test_scalar_types_of_a_list_stay_apart():
+    A = CASES["general"].tocsc()
+    factors = frontal.factorize_batch([A.astype("f4"), A], backend="cpu")
+    x = factors.solve([np.ones(81, "f4"), np.ones(81)])
+    assert [one.dtype for one in x] == [np.float32, np.float64]
+
+
+def test_pivot_ratio_of_hermitian_blocks_is_that_of_moduli():
+    """A block [[1, -2i], [2i, 1]] has the determinant -3, a symmetric one with 2i has 5."""
+    diagonal, coupling = np.ones((1, 3), "c16"), np.array([[2j, 0, 0]])
+    ratios = [pivot_ratios(method, diagonal, coupling)[0] for method in (LDLH, LDLT)]
+    np.testing.assert_allclose(ratios, [1 / 1.5, 1 / 2.5], rtol=1e-15)

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 import frontal
 from frontal.batch.device_scaling import Equilibration
+from frontal.batch.device_solve import _Forest
 from frontal.batch.forest import forest
 from frontal.batch.systems import Systems
 from frontal.cpu.single import pattern_of
@@ -227,12 +228,14 @@ def test_one_system_is_refined_and_the_others_stay(device, least):
 @pytest.mark.parametrize("least", [0, 1 << 20], ids=["trees", "sweeps"], indirect=True)
 @pytest.mark.filterwarnings("ignore::frontal.errors.IllConditionedWarning")
 @pytest.mark.filterwarnings("ignore::frontal.errors.PerformanceWarning")
-def test_a_solution_of_no_digits_is_looked_at_alone(least, monkeypatch):
+@pytest.mark.parametrize("above", [-1.9, 1.9])
+def test_a_solution_of_no_digits_is_looked_at_alone(least, above, monkeypatch):
+    """Signs alone tell whether the comparison matrix of an ill-conditioned system has a bound."""
     ones = np.ones(49)
     A = sp.diags_array([ones, ones[1:]], offsets=[0, 1], format="csc")
-    above = A.indices != np.repeat(np.arange(49), np.diff(A.indptr))
+    is_above = A.indices != np.repeat(np.arange(49), np.diff(A.indptr))
     values = np.tile(A.data, (4, 1))
-    values[:, above] = np.array([[0.5], [-0.5], [-1.9], [0.25]])
+    values[:, is_above] = np.array([[0.5], [-0.5], [above], [0.25]])
     factors = frontal.factorize_batch(A, values, backend="gpu")
     assert (factors.status == 0).all()
     b = np.stack([matrix(A, one) @ ones for one in values])
@@ -248,6 +251,49 @@ def test_a_solution_of_no_digits_is_looked_at_alone(least, monkeypatch):
     assert info.condition[2] > 1e12
     assert (np.delete(info.condition, 2) < 1e3).all()
     np.testing.assert_allclose(np.delete(x, 2, axis=0), 1, rtol=1e-14)
+
+
+@pytest.mark.parametrize("least", [0, 1 << 20], ids=["trees", "sweeps"], indirect=True)
+@pytest.mark.filterwarnings("error")
+def test_solution_of_own_condition_passes_on_a_device(least):
+    """The inverse has entries of 1.9^48, which this right-hand side does not meet."""
+    A = sp.diags_array([np.ones(49), np.full(48, -1.9)], offsets=[0, 1], format="csc")
+    factors, b = frontal.factorize_batch(A, np.stack([A.data] * 3), backend="gpu"), np.eye(49)[0]
+    x, info = factors.solve(b, return_info=True)
+    np.testing.assert_array_equal(x, np.stack([b] * 3))
+    assert (info.condition < 10).all()
+
+
+def test_errors_of_sweeps_are_those_of_trees(device, monkeypatch):
+    """Of vectors that are nearly zero in all columns of many rows, and no solutions."""
+    A, rng = CASES["general"].tocsc(), np.random.default_rng(5)
+    values = values_of(A, 5)
+    part = engine_of(frontal.factorize_batch(A, values, backend="gpu"))._parts[0]
+    x = rng.standard_normal((2, 245)) * np.where(rng.random(245) < 0.8, 1e-20, 1)
+    b = x @ sp.block_diag([matrix(A, one) for one in values]).T * (1 + 1e-3 * rng.random(245))
+    b += 1e-18 * rng.standard_normal((2, 245))
+    (X, B, zero), found = (device.upload(V).T for V in (x, b, 0 * b)), []
+    for least in (0, 1 << 20):
+        monkeypatch.setattr("frontal.gpu.sparse.trees.FEWEST", least)
+        of = _Forest(part.factor, part._solving, "N", np.dtype(float), None)
+        found.append(device.download(of.solved(zero, X, B).sizes))
+    trees, sweeps = found
+    np.testing.assert_allclose(trees[:, :4], sweeps[:, :4], rtol=1e-9)
+    assert (sweeps[:, 4] < 1e-3).all()
+    assert (trees[:, 4] > 0.1).all()  # componentwise errors, which are no less
+
+
+def test_unsymmetric_entry_beside_a_penalty_on_a_device(warned):
+    A = CASES["spd"].tolil()
+    A[20, 20] = 1e17
+    A = A.tocsc()
+    values = np.stack([A.data] * 3)
+    values[1, A.indptr[20]] *= 0.5  # an entry beside the penalty
+    factors, b = frontal.factorize_batch(A, values, backend="gpu"), np.ones(49)
+    assert [text[:6] for text, _ in warned] == ["1 of 3"]
+    for one, value in zip(factors.solve(b), values, strict=True):
+        M = matrix(A, value)
+        assert (abs(M @ one - b) <= 1e-14 * (abs(M) @ abs(one) + 1)).all()
 
 
 @pytest.mark.parametrize("kind", CASES)
@@ -291,7 +337,8 @@ def test_values_of_the_caller_are_his(device):
     np.testing.assert_allclose(factors[1].A.data, 2 * values_of(A, 3)[1])
 
 
-def test_conditions_of_other_factors_are_forgotten():
+@pytest.mark.parametrize("least", [0, 1 << 20], ids=["trees", "sweeps"], indirect=True)
+def test_conditions_of_other_factors_are_forgotten(least):
     """Pairs that are nearly the same equation twice: x is as large, and far less certain."""
     A = sp.block_diag([np.array([[1, 0.5], [0.5, 1]])] * 5, format="csc")
     close = np.where(A.data == 1, 1, 1 - 1e-6)

@@ -11,6 +11,9 @@ import frontal
 import frontal.gpu.runtime.device
 from frontal import errors, problems
 from frontal.cpu.backend import CpuBackend
+from frontal.factor.condition import Estimate, factor_condition
+from frontal.factor.mixed import require_range, require_refinement
+from frontal.factor.verdict import ImpreciseError, _demand_condition, _require_condition
 
 EPS = np.finfo(float).eps
 
@@ -181,3 +184,46 @@ def test_on_a_gpu(name, device, monkeypatch):
     assert factor.growth > 0
     assert factor.to_cpu().dtype == factor.dtype
     assert backward_error(2 * a, factor.refactorize(2 * a).solve(b), b) <= 4 * EPS
+
+
+def test_factor_in_single_estimates_no_large_condition():
+    """Up to 0.1 over its roundoff; what is larger is left to estimates of each solution."""
+    for condition, known in ((1e4, True), (1e6, False)):
+        factor = frontal.factorize(
+            conditioned(condition, positive=False), precision="mixed", backend="cpu"
+        )
+        assert factor.dtype == np.float32
+        found = factor_condition(factor._numbers.factor, "N", np.dtype("f8"), False)
+        assert (found.value < 0.1 / np.finfo("f4").eps) == known
+        assert (found.value == np.inf) != known
+
+
+@pytest.mark.parametrize(
+    ("check", "good", "bad"),
+    [
+        (require_range, ([2.0**60, 2.0**-60],), ([2.0**61],)),
+        (require_range, ([],), ([1.0, 2.0**-61],)),
+        (_require_condition, (Estimate(0.01 / EPS, ()), EPS), (Estimate(0.02 / EPS, ()), EPS)),
+        (_require_condition, (Estimate(1.0, ()), EPS), (Estimate(np.nan, ()), EPS)),
+    ],
+)
+def test_limits_of_a_factor_in_single_are_kept(check, good, bad):
+    check(*good)
+    with pytest.raises(ImpreciseError):
+        check(*bad)
+
+
+def test_single_pivots_of_rounding_need_a_condition():
+    """The factor of a matrix of condition 1e12, whose last pivot in single is noise."""
+    A = conditioned(1e4, positive=False)
+    factor = frontal.factorize(A, precision="mixed", backend="cpu")._numbers.factor
+    _demand_condition(factor, 1e-9)
+    factor.matrix.data[:] = conditioned(1e13, positive=False).data
+    _demand_condition(factor, 1e-3)
+    with pytest.raises(ImpreciseError):
+        _demand_condition(factor, 1e-9)
+
+
+def test_steps_as_bool_are_refused():
+    with pytest.raises(TypeError, match="refine is True, a bool"):
+        require_refinement("full", True)

@@ -114,7 +114,7 @@ def test_it_is_looked_at_where_the_factor_is(device, traffic):  # noqa: F811
     forget(traffic, factor)
     factor.refactorize(values)
     assert traffic["up"] == []
-    assert traffic["down"] == [14]
+    assert traffic["down"] == [14] * (not device.cuda)
     launched = [name for name in traffic["kernels"] if name.startswith("system")]
     assert launched == ["system_health"] * (device.xp is np)  # elsewhere in the graph
 

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 import frontal
 from frontal.errors import NonFiniteInputError
+from frontal.machine import thread_count
 from frontal.reuse import Analyses
 from frontal.whole import whole
 
@@ -102,6 +103,21 @@ def test_a_pattern_that_comes_again_is_not_looked_at(monkeypatch):
     b = np.ones(N)
     np.testing.assert_allclose(A @ frontal.factorize(A).solve(b), b)
     np.testing.assert_allclose(A @ frontal.solve(2 * A, 2 * b), b)
+
+
+def test_analysis_serves_only_what_was_asked_for(monkeypatch):
+    A = whole(matrix("hermitian", np.float64), None, kind="symmetric")
+    cache = Analyses()
+    for fallback in (True, False, True):
+        assert cache.of(A, fallback=fallback).fallback == fallback
+    assert (cache.hits, cache.misses) == (1, 2)
+    for ordering in ("amd", "natural"):
+        cache.of(A, ordering, fallback=True)
+    assert (cache.hits, cache.misses) == (1, 4)
+    cache.of(A, fallback=True, backend="cpu")
+    monkeypatch.setenv("FRONTAL_NUM_THREADS", str(thread_count() + 1))
+    cache.of(A, fallback=True, backend="cpu")
+    assert (cache.hits, cache.misses) == (1, 6)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

@@ -23,7 +23,9 @@ def laplacian(k):
 def low_rank(n, rank, dtype):
     rng = np.random.default_rng(rank)
     X, Y = rng.standard_normal((n, rank)), rng.standard_normal((rank, n))
-    return sp.csc_array((X @ Y + 1j * X @ Y[:, ::-1] if dtype == "c16" else X @ Y).astype(dtype))
+    if dtype == "c16":
+        X, Y = X + 1j * X[::-1], Y + 1j * Y[:, ::-1]
+    return sp.csc_array((X @ Y).astype(dtype))
 
 
 SCALES = 2.0 ** np.random.default_rng(0).integers(-60, 60, (2, 81))
@@ -98,6 +100,7 @@ def test_consistent_and_other_right_hand_sides(name, trans):
     assert np.abs(X[:, 2]).max() > 1e12
     assert R[2] <= 1e-15 * norm * np.abs(X[:, 2]).max()
     assert (info.null_pivots, info.condition) == (p, None)
+    assert (X[:, consistent] == 0).all(axis=1).sum() == p
     if trans == "N":
         assert not X[factor.null_columns, consistent].any()
 
@@ -161,3 +164,13 @@ def test_eigenvectors_at_an_eigenvalue(mode, shift):
     exact = np.add.outer(MODES, MODES).ravel()
     exact = exact[np.argsort(abs(exact - sigma))[:3]]
     np.testing.assert_allclose(np.sort(found), np.sort(exact), rtol=1e-11)
+
+
+def test_null_space_is_that_of_the_last_values():
+    A, b = laplacian(5), np.arange(25.0) - 12
+    factor = frontal.factorize(A, singular="allow", backend="cpu")
+    for B, p in ((A, 1), (A + sp.eye_array(25), 0), (2 * A, 1)):
+        x, info = factor.refactorize(sp.csc_array(B)).solve(b, return_info=True)
+        assert factor.null_columns.size == p
+        assert (info.condition is None) == (p == 1)
+        np.testing.assert_allclose(B @ x, b, atol=1e-13)

@@ -107,7 +107,7 @@ def test_a_matrix_on_the_device_sets_the_order(device, traffic):  # noqa: F811
         forget(traffic, factor)
         factor.refactorize(values)
         assert traffic["up"] == []
-        assert max(traffic["down"]) <= 14
+        assert max(traffic["down"], default=0) <= 14  # none that is not in a graph
 
 
 @pytest.mark.parametrize("form", ["coo", "csr repeated"])
@@ -120,7 +120,7 @@ def test_values_in_any_order_stay_on_the_device(device, traffic, form):  # noqa:
     forget(traffic, factor)
     factor.refactorize(values)
     assert traffic["up"] == []
-    assert max(traffic["down"]) <= 14
+    assert max(traffic["down"], default=0) <= 14  # none that is not in a graph
     orders = factor._numbers.factor.entries._orders
     assert len(orders) == 1
     factor.free()
@@ -265,3 +265,10 @@ def test_values_of_a_known_pattern():
     twice = 2 * a
     check(factor.refactorize(twice), twice)
     check(factor.refactorize(a.data), a)  # by columns from now on
+
+
+def test_symmetry_of_values_takes_nan_for_nan():
+    A = sp.csc_array([[1.0, np.nan], [np.nan, 2.0]])
+    order = StoredOrder.by_columns(4)
+    assert order.hermitian(A.data, A.indptr, A.indices)
+    assert not order.hermitian(np.array([1.0, np.nan, 3.0, 2.0]), A.indptr, A.indices)

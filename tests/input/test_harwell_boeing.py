@@ -127,3 +127,25 @@ def test_format_with_groups_repeats_its_last_group():
     assert [len(line) for line in format_.lines] == [3, 2, 2]
     assert format_.revert == 2
     assert [field.scale for field in format_.lines[1]] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (f"{'RUA':14}", f"{'RZA':14}", r"1.0 on the diagonal, in column 1, contradicts"),
+        (f"{'RUA':14}{2:14d}", f"{'RZA':14}{3:14d}", "type 'RZA' is square, not 3 by 2"),
+        (f"{2:14d}{0:14d}\n", f"{2:14d}{5:14d}\n", "type 'RUA' is not assembled"),
+        ("       1       2       3", "       1       2       2", "the last pointer is 2, not one"),
+    ],
+)
+def test_header_against_its_matrix_is_refused(tmp_path, old, new, message):
+    text = text_of(["     1.0     2.0"], "(2F8.1)")
+    assert text.count(old) == 1
+    (tmp_path / "a.rua").write_text(text.replace(old, new))
+    with pytest.raises(ValueError, match=message):
+        read_matrix(tmp_path / "a.rua")
+
+
+def test_tab_to_the_left_ends_at_the_first_column():
+    fields = parse_format("(TR1,TL9,2F8.1)").lines[0]
+    assert [field.start for field in fields] == [0, 8]

@@ -50,6 +50,7 @@ def read(path, text):
         ("rational general\n1 1 1\n1 1 1\n", "the field 'rational' is none of real"),
         ("real triangular\n1 1 1\n1 1 1\n", "the symmetry 'triangular' is none of general"),
         ("real\n1 1 1\n1 1 1\n", "the banner has 4 words"),
+        ("real general x\n1 1 1\n1 1 1\n", "the banner has 6 words"),
     ],
 )
 def test_declaration_that_contents_break_is_refused(tmp_path, text, message):

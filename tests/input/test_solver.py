@@ -127,3 +127,10 @@ def test_threads_share_a_solver(monkeypatch):
     assert counts(solver) == (1, 2, 3)
     assert_solved(7 * A, solver(7 * A, b), b)
     assert counts(solver) == (1, 3, 4)
+
+
+def test_refinement_of_a_solver_is_that_of_its_choice():
+    A, b = convdiff2d(12), np.ones(N)
+    for steps, refined in ((0, False), (None, True)):
+        _, info = frontal.Solver(refine=steps, backend="cpu")(A, b, return_info=True)
+        assert info.refined == refined

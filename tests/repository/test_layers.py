@@ -36,9 +36,10 @@ ROWS = (
     ("gpu.runtime",),
     ("gpu",),  # whether there is a device
     ("whole",),
-    ("matrix", "io", "info", "problems", "accuracy", "helpers"),
+    ("matrix", "io", "info", "problems", "helpers"),
     ("symmetry", "values", "compressed"),
-    ("method",),
+    ("numeric",),
+    ("method", "accuracy"),
     ("triangle", "sizes", "phases", "memory"),
     ("native", "_helper"),
     ("archive", "checked", "errors", "exact", "cached", "_jit", "parts", "file_sizes", "versioned"),

@@ -11,6 +11,7 @@ import pytest
 from frontal.gpu.dense import again, batched, batched_lstsq, batched_solve, batched_svd
 from frontal.gpu.dense.batched_products import gemm
 from frontal.gpu.dense.lists import Batch
+from frontal.gpu.runtime.recorded import apart
 
 from ...emulation.borders import DTYPES
 from .batched_tools import Gpu, numbers
@@ -228,3 +229,29 @@ def test_work_of_a_library_is_noted(gpu):
     assert isinstance(next(iter(again._known.values())), again._Call)
     for k, found in enumerate(kept):
         np.testing.assert_array_equal(gpu.get(found), np.full((2, 2, 2), float(k)))
+
+
+def test_arrays_that_begin_behind_others_are_not_apart():
+    """Of negative strides: the pointer is that of the first element, not of the lowest."""
+    whole = np.arange(10.0)
+    turned, low, high = whole[5:1:-1], whole[:3], whole[6:]
+
+    def are_apart(*arrays):
+        return apart([x.__array_interface__["data"][0] for x in arrays], arrays)
+
+    assert are_apart(turned, high)
+    assert are_apart(low, high)
+    assert not are_apart(turned, low)
+    assert are_apart(turned, whole[:2])
+
+
+def test_uploaded_addresses_make_no_record(gpu):
+    """They are others the next time."""
+
+    def work(device, a, overwrite):
+        device.upload(np.array([device.pointer(a)], np.uint64))
+        return (device.xp.empty(a.shape, a.dtype),)
+
+    for k in range(4):
+        again.again(work, "a", (gpu.put(np.full((2, 2, 2), float(k))),), ())
+    assert list(again._known.values()) == [False]

@@ -44,7 +44,8 @@ def test_solutions_are_those_of_the_general_way(device, kind, dtype):
             x = factor.solve(put(device, b), trans)
             assert device.holds(x) == device.cuda
             np.testing.assert_array_equal(device.download(x), wanted)
-        assert made(factor, trans) is not None
+        if kind == "spd" or np.finfo(dtype).eps < 1e-10:  # else the condition number is large
+            assert made(factor, trans) is not None
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -71,7 +72,8 @@ def test_it_is_kept_while_values_change(device, kind):
         changed.data[np.flatnonzero(others)[::20]] *= 2.0**-30
         changed[7, 7] *= 1e-12
         factor.refactorize(changed)
-        np.testing.assert_allclose(changed @ factor.solve(b), b, rtol=1e-9)
+        for _ in range(2):  # the first one finds a condition number
+            np.testing.assert_allclose(changed @ factor.solve(b), b, rtol=1e-9)
         assert made(factor) is not kept
     changed = a.astype("f4")
     np.testing.assert_allclose(changed @ factor.refactorize(changed).solve(b), b, atol=1e-3)
@@ -100,7 +102,7 @@ def test_little_is_done_for_a_solution(device, traffic):  # noqa: F811
         forget(traffic, factor)
         factor.solve(given)
         assert traffic["up"] == moved
-        assert sorted(traffic["down"]) == [5] * (not device.cuda) + moved
+        assert sorted(traffic["down"]) == [8] * (not device.cuda) + moved
 
 
 def test_what_is_unusual_goes_the_general_way(device, monkeypatch):

@@ -13,6 +13,7 @@ from frontal import problems
 from frontal.cpu.backend import CpuBackend
 from frontal.gpu.runtime.limits import H200
 from frontal.gpu.sparse import launch, solve_tasks
+from frontal.gpu.sparse.messages import message_rows
 from frontal.gpu.sparse.pattern import Pattern
 from frontal.gpu.sparse.schedule import TILE
 from frontal.gpu.sparse.storage import Spare, Storage
@@ -238,6 +239,15 @@ def test_messages_of_narrower_solves_stay_if_captured(device, monkeypatch, captu
             if x.nbytes
         )
         assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(taken))
+
+
+def test_solution_without_update_rows_has_room(device):
+    """A diagonal matrix, whose fronts send nothing."""
+    a = sp.csc_array(sp.diags_array(np.arange(1.0, 301.0)))
+    cpu, pattern, solver = factored(device, a, "spd")
+    assert message_rows(pattern, np.dtype("f8")) == (0, 300, 0, 300)
+    for width in (1, 4):
+        check(device, cpu, solver, width, False, "f8")
 
 
 def test_nan_and_infinity_come_through(device):

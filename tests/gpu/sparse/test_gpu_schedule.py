@@ -70,6 +70,7 @@ def check_owners(places, schedule, parent, sizes):
 def test_nothing_has_two_owners(seed, monkeypatch):
     monkeypatch.setattr(module, "SLACK", seed // 4)
     monkeypatch.setattr(module, "_MANY", 10_000 * (seed % 3))
+    monkeypatch.setattr("frontal.gpu.sparse.places._PARTS", (256, 8)[seed % 2])  # of some fronts
     rng, fronts = np.random.default_rng(seed), 60
     parent = np.append(np.minimum(np.arange(1, 60) + rng.geometric(0.3, 59), 59), -1)
     parent[rng.random(fronts) < 0.05] = -1

@@ -49,7 +49,8 @@ def taken(kind, share, rhs):
 )
 def test_no_more_is_taken_than_was_told(kind, share, rhs):
     most, told, limit, factor = taken(kind, share, rhs)
-    assert 0.9 * told["device"] <= most <= told["device"]
+    # what is told has room for probes, which a certificate makes needless
+    assert 0.85 * told["device"] <= most <= told["device"]
     assert told["device"] <= limit or rhs > 1
     assert told["host"] == numeric(factor).storage.windows.host.nbytes
     assert factor.info["memory"] > told["host"]

@@ -79,6 +79,7 @@ SPILLED = {  # a few bytes of addresses, touched at most once a slice of operand
     ("potrf_tiny.cu", "f8", 90, (("INTO", 2), ("UPLO", 1))): 32,
     **{("system.cu", "f8", arch, ()): 56 for arch in (80, 90)},  # of searches of fronts and entries
     ("getrf_left.cu", "f8", 90, (("INTO", 2),)): 116,
+    ("front_trees.cu", "f8", 90, (*LDL.items(), ("RESIDENTS", 3))): 128,  # of the fifth size
     **{("inverse.cu", "f8", arch, ()): 88 for arch in (80, 90)},  # of the second matrix
     ("front_backward.cu", "f8", 90, (("WIDTH", 8),)): 84,
     ("front_forward.cu", "f8", 90, (("WIDTH", 8),)): 144,

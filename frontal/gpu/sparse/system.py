@@ -208,13 +208,10 @@ class DeviceSystem:
 
     def _probed(self, B: Array) -> Array | None:
         """The solution for one right-hand side, and beside it what an estimate begins with."""
-        probing = self._probing
+        probing = self._ready_probing()
         if probing is None:
             return None
-        try:
-            sweeps = probing.sweeps()
-        except MemoryError:
-            return None
+        sweeps = probing.sweeps()
         if probing.beside:
             X = self._entries.device.xp.empty(B.shape, self.dtype, order="F")
             enter, leave = self.around(sweeps, 1, B, NULL, X)
@@ -242,6 +239,16 @@ class DeviceSystem:
             return None
         return Probing(self._entries, self._solver, *self._sides)
 
+    def _ready_probing(self) -> Probing | None:
+        """Return what estimates in few steps, with its sweeps; None without memory for them."""
+        probing = self._probing
+        try:
+            if probing is not None:
+                probing.sweeps()
+        except MemoryError:
+            return None
+        return probing
+
     def estimated(
         self,
         X: Array,
@@ -252,12 +259,8 @@ class DeviceSystem:
         roughly: bool,
     ) -> float | None:
         """See `System`."""
-        probing = self._probing
+        probing = self._ready_probing()
         if probing is None:
-            return None
-        try:
-            probing.sweeps()
-        except MemoryError:
             return None
         rows = self.rows.lanes, self.rows.arguments
         of = self._entries, self._values.dtype, self.dtype
@@ -344,12 +347,8 @@ class DeviceSystem:
 
     def bounded(self, enough: float) -> float | None:
         """See `System`."""
-        probing = self._probing
+        probing = self._ready_probing()
         if probing is None:
-            return None
-        try:
-            probing.sweeps()
-        except MemoryError:
             return None
         weighed = Weighed(probing, self.row_sums())
         found = weighed.bound()

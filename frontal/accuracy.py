@@ -229,8 +229,15 @@ class System(Protocol):
     def probes(self, X: Vectors, B: Vectors, solution: np.ndarray, error: float) -> Probes | None:
         """What estimates by how much the error of X may exceed its precision; None for X = 0.
 
-        The weight of a row is the largest (|op(A)| |x| + |b| + |b - op(A) x| / error) / |x|_max of
-        the columns.
+        See `weights` for the parameters. None also where the host does it.
+        """
+        ...
+
+    def weights(self, X: Vectors, B: Vectors, solution: np.ndarray, error: float) -> Vectors | None:
+        """Weights of solutions, (n,) and float64, by rows; None for X = 0.
+
+        That of a row is the largest (|op(A)| |x| + |b| + |b - op(A) x| / error) / |x|_max of the
+        columns.
 
         Parameters
         ----------
@@ -239,6 +246,17 @@ class System(Protocol):
             Largest modulus of each column of X.
         error : float
             Precision of X.
+        """
+        ...
+
+    def ratios(self, weights: Vectors, other: Vectors | None) -> tuple[float, float]:
+        """Return the least and the largest ratio of weights to others; NaN if one is none.
+
+        Parameters
+        ----------
+        weights : (n,) array
+        other : (n,) array, optional
+            By default the row sums of |op(A)|.
         """
         ...
 

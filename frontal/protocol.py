@@ -235,6 +235,10 @@ class NumericFactor(Protocol):
         """
         ...
 
+    def condition_at_once(self, trans: str, how: int) -> tuple[float, bool] | None:
+        """Return the condition number that `at_once` finds, and whether it is a bound; or None."""
+        ...
+
     def sweep(self, x: np.ndarray, transposed: bool) -> None:
         """Overwrite x, (n, w) row-major on the host in elimination order, with the solution.
 

@@ -27,6 +27,34 @@ os.environ.setdefault("FRONTAL_HELPERS", "0")  # tests count processes, and take
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "matrices"
 
 
+# scalars of emulated kernels that are left out where a test is run for one of these
+_OTHERS = {"f4": ("c8", "f8"), "c16": ("f8", "c8"), "f": ("F", "d"), "D": ("d", "F")}
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    """Emulate kernels for float64 and complex64 alone, unless FRONTAL_ALL_SCALARS is set.
+
+    So single and double, real and complex are met in half of the time. A GPU runs all.
+    """
+    if os.environ.get("FRONTAL_ALL_SCALARS"):
+        return
+    names = {item.nodeid for item in items}
+    left = [item for item in items if _has_another_scalar(item.nodeid, names)]
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item in items if item not in {*left}]
+
+
+def _has_another_scalar(name, names):
+    test, _, parameters = name.partition("[emulated-")
+    words = parameters.rstrip("]").split("-")
+    return any(
+        f"{test}[emulated-{'-'.join([*words[:i], other, *words[i + 1 :]])}]" in names
+        for i, word in enumerate(words)
+        for other in _OTHERS.get(word, ())
+    )
+
+
 @pytest.fixture(scope="session")
 def shared_matrix():
     """Read a matrix of the shared collection by name; skip where the collection is absent."""

@@ -94,12 +94,18 @@ def compiled(
 
 
 def parsed(
-    name: str, dtype: str, architecture: int, constants: tuple = (), where: Path | None = None
+    name: str,
+    dtype: str,
+    architecture: int,
+    constants: tuple = (),
+    where: Path | None = None,
+    *,
+    whole: bool = False,
 ) -> str:
     """Compile a kernel file to PTX, not optimized; what went wrong, "" for nothing."""
     chosen = jit.nvrtc_options(np.dtype(dtype), dict(constants))
     options = [*chosen, f"-arch=compute_{architecture}", "--device-debug"]
-    code, log, _ = _compile(source(name, False), name, options, where)
+    code, log, _ = _compile(source(name, whole), name, options, where)
     return log if code else ""
 
 

@@ -162,15 +162,22 @@ class AtOnce:
         if not (self._hopeful and b.flags.carray):
             return None
         x = np.empty(b.size, self._dtype)
-        if self._calls_blas:
-            with single_threaded_blas():
-                found = _solve_at_once(self.table, self._wide, b, x, how)
-        else:
-            found = _solve_at_once(self.table, self._wide, b, x, how)
+        found = self._solve(b, x, how)
         if not found[0] >= 0:
             self._hopeful = False
             return None
         return Found(x, *found)
+
+    def condition(self, how: int) -> tuple[float, bool]:
+        """Return the condition number that comes with a solution, and whether it is a bound."""
+        nothing = np.empty(0, self._dtype)
+        return self._solve(nothing, nothing, how)[1:]
+
+    def _solve(self, b: np.ndarray, x: np.ndarray, how: int) -> tuple[float, float, bool]:
+        if self._calls_blas:
+            with single_threaded_blas():
+                return _solve_at_once(self.table, self._wide, b, x, how)
+        return _solve_at_once(self.table, self._wide, b, x, how)
 
 
 class Maker(Protocol):
@@ -266,7 +273,8 @@ def _factors(table, flags, x):
 def solve_at_once(table, wide, b, x, how):
     """Solve op(A) x = b; return the error of x and the factor's condition number, as `Found` does.
 
-    The error is -1 if x is not fine. See `describe` for the table.
+    The error is -1 if x is not fine. If x and b are empty, the condition number alone is found. See
+    `describe` for the table.
     """
     turn = array_of(table, TURN_OF_ALL, np.int64)
     leave_python(turn)
@@ -276,14 +284,15 @@ def solve_at_once(table, wide, b, x, how):
     data, limits = array_of(table, MATRIX + 2, x.dtype), array_of(table, MATRIX + 3, np.float64)
     numbers = table.view(np.float64)[NUMBERS:]
     flipped, norm, limit = flags.flipped, numbers[0], numbers[1]
-    n = b.size
-    B, X = b.reshape((1, n)), x.reshape((1, n))
-    by = borrow(of)
-    substitute_by(by, transposed, conjugated, B, X)
+    n, by = of.into.size, borrow(of)
     R, sizes = np.empty((1, n), x.dtype), np.empty((5, 1), x.real.dtype)
-    error, fine = measure(
-        indptr, indices, data, flipped, flags.by_component, norm, limits, X, B, R, sizes
-    )
+    error, fine = 0.0, True
+    if b.size > 0:
+        B, X = b.reshape((1, n)), x.reshape((1, n))
+        substitute_by(by, transposed, conjugated, B, X)
+        error, fine = measure(
+            indptr, indices, data, flipped, flags.by_component, norm, limits, X, B, R, sizes
+        )
     condition, certified = -1.0, False
     if fine and how != KNOWN:
         matrix = indptr, indices, data, flipped

@@ -138,12 +138,18 @@ class CpuFactor:
 
     def at_once(self, b: object, trans: str, how: int) -> Found | None:
         """See `NumericFactor`."""
-        if not _often():
-            return None
+        solve = self._solver_at_once(trans) if _often() else None
+        return None if solve is None else solve(b, how)
+
+    def condition_at_once(self, trans: str, how: int) -> tuple[float, bool] | None:
+        """See `NumericFactor`."""
+        solve = self._solver_at_once(trans) if _often() else None
+        return None if solve is None else solve.condition(how)
+
+    def _solver_at_once(self, trans: str) -> AtOnce | None:
         if trans not in self._at_once:
             self._at_once[trans] = self._made_at_once(self._least(trans))
-        solve = self._at_once[trans]
-        return None if solve is None else solve(b, how)
+        return self._at_once[trans]
 
     def _made_at_once(self, trans: str) -> AtOnce | None:
         maker = self.maker if trans == "N" else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._jit import allocating, inner, jit
-from ..numeric.backward_error import componentwise, rowwise
+from ..numeric.backward_error import componentwise, is_long, rowwise
 
 _1, _2, _3, _4 = np.arange(1, 5, dtype=np.uint64)
 
@@ -124,9 +124,9 @@ def measure(indptr, indices, data, flipped, by_component, norm, limits, X, B, R,
         _residual_and_scale(indptr, indices, data, flipped, x, b, r, scale)
         sizes[0, c], sizes[1, c], sizes[2, c] = _largest(r), _largest(x), _largest(b)
         solution, rhs = np.float64(sizes[1, c]), np.float64(sizes[2, c])
-        error, certain = componentwise(r, scale, norm * solution, limits)
+        error, certain, row = componentwise(r, scale, norm * solution, limits)
         sizes[3, c] = error
-        if not certain:
+        if not (certain or (row >= 0 and not is_long(indptr, indices, flipped, row))):
             error = rowwise(indptr, indices, data, flipped, b, r, scale, solution, limits)
         sizes[4, c] = error
         worst = max(worst, error)

@@ -227,12 +227,27 @@ class HostSystem:
         self, X: np.ndarray, B: np.ndarray, solution: np.ndarray, error: float
     ) -> HostProbes | None:
         """See `System`."""
+        found = self.weights(X, B, solution, error)
+        if found is None:
+            return None
+        return HostProbes(found, np.complex128 if X.dtype.kind == "c" else np.float64)
+
+    def weights(
+        self, X: np.ndarray, B: np.ndarray, solution: np.ndarray, error: float
+    ) -> np.ndarray | None:
+        """See `System`."""
         if not ((solution > 0) & np.isfinite(solution)).any():
             return None
         found = np.empty(X.shape[0])
         of = self.indptr, self.indices, self.data, self.flipped
         weights(*of, as_rows(X), as_rows(B), solution, error, found)
-        return HostProbes(found, np.complex128 if X.dtype.kind == "c" else np.float64)
+        return found
+
+    def ratios(self, weights: np.ndarray, other: np.ndarray | None) -> tuple[float, float]:
+        """See `System`."""
+        with np.errstate(all="ignore"):
+            ratio = weights / (self._row_sums if other is None else other)
+        return float(ratio.min()), float(ratio.max())
 
 
 def host_system(

@@ -16,7 +16,7 @@ import numpy as np
 from ..accuracy import Errors, Probes, System, Vectors, eps_of
 from ..cpu.probes import HostProbes
 from ..cpu.system import HostSystem
-from ..numeric.condition import SMALL_ERROR, Condition, enough
+from ..numeric.condition import CERTIFIED, ESTIMATED, SMALL_ERROR, Condition, enough
 from ..numeric.thresholds import THRESHOLDS
 from ..protocol import NumericFactor
 from ..symbolic.scaling import shifted
@@ -51,15 +51,7 @@ class Estimate(NamedTuple):
     columns: tuple[int, ...]
 
 
-def solution_condition(
-    factor: NumericFactor,
-    trans: str,
-    X: Vectors,
-    B: Vectors,
-    errors: Errors,
-    *,
-    roughly: bool = False,
-) -> Estimate:
+def solution_condition(of: Solution, *, roughly: bool = False) -> Estimate:
     """By how much the relative error of solutions may exceed their precision, infinity norms.
 
     One estimate for all columns: of || |op(A)^-1| w ||, where each w_i is the largest of all
@@ -67,21 +59,14 @@ def solution_condition(
 
     Parameters
     ----------
-    factor : NumericFactor
-    trans : str
-        op(A).
-    X, B : (n, k) arrays, with the factor
-        Solutions and right-hand sides. Without any but zero it is the condition of the scaled
-        matrix.
-    errors : Errors
-        Of X.
+    of : Solution
+        Without any but zero it is the condition of the scaled matrix.
     roughly : bool
         No better one is sought than one that is small, by whatever bound.
     """
-    of = _Solution(factor, trans, X, B, errors)
     small = SMALL_ERROR / of.error
     enough = small if roughly else 0.0
-    hidden = hides(factor)
+    hidden = hides(of.factor)
     with np.errstate(all="ignore"):
         certain = not hidden and not _near_border(of)
         quick = _quickly(of, small, roughly) if certain else None
@@ -95,8 +80,19 @@ def solution_condition(
     return Estimate(norm, () if harmless else _dependent(near_null()))
 
 
-class _Solution(NamedTuple):
-    """What `solution_condition` is asked of."""
+class Solution(NamedTuple):
+    """What `solution_condition` is asked of.
+
+    Attributes
+    ----------
+    factor : NumericFactor
+    trans : str
+        op(A).
+    X, B : (n, k) arrays, with the factor
+        Solutions and right-hand sides.
+    errors : Errors
+        Of X.
+    """
 
     factor: NumericFactor
     trans: str
@@ -109,13 +105,22 @@ class _Solution(NamedTuple):
         """The precision of X."""
         return max(self.errors.worst_normwise, eps_of(self.X.dtype))
 
+    @property
+    def system(self) -> System:
+        """op(A) X = B, where the factor is."""
+        return self.factor.system(self.trans, self.X.dtype)
 
-def _near_border(of: _Solution) -> bool:
+    def weights(self) -> Vectors | None:
+        """The weights w of `solution_condition`, (n,); None if all solutions are zero."""
+        return self.system.weights(self.X, self.B, self.errors.solution, self.error)
+
+
+def _near_border(of: Solution) -> bool:
     """Whether solutions with A as it is do not tell, for their exponents."""
     return not of.errors.fine and bool(near_border(of.errors, of.factor.dtype, of.X.dtype).any())
 
 
-def _quickly(of: _Solution, small: float, roughly: bool) -> float | None:
+def _quickly(of: Solution, small: float, roughly: bool) -> float | None:
     """A small condition number where the factor is, of A as it is, if that takes few steps."""
     factor, trans, X, B, errors = of
     if is_mixed(factor):
@@ -124,7 +129,7 @@ def _quickly(of: _Solution, small: float, roughly: bool) -> float | None:
     return factor.system(trans, X.dtype).estimated(*given, small, roughly)
 
 
-def _as_it_is(of: _Solution, enough: float) -> _Found | None:
+def _as_it_is(of: Solution, enough: float) -> _Found | None:
     """The estimate where the factor is, of A as it is; None where that does not tell.
 
     That is so where solutions have to be mended.
@@ -174,28 +179,35 @@ def factor_condition(
         if hides(factor):
             value = _hidden_norm(factor, trans)
         else:
-            system = factor.system(trans, dtype)
-            value = system.certified() if certify else np.inf
-            if value < np.inf:
+            value, certified = _norm_of_rows(factor, trans, dtype, certify)
+            if certified:
                 return Condition.of(value, True, dtype)
-            value = _norm_of_rows(factor, trans, dtype)
     roundoff = eps_of(factor.dtype)
     if not value >= 0 or (roundoff > eps_of(dtype) and value * roundoff > THRESHOLDS.single):
         value = np.inf
     return Condition.of(float(value), False, dtype)
 
 
-def _norm_of_rows(factor: NumericFactor, trans: str, dtype: np.dtype) -> float:
-    """Estimate || |op(A)^-1| |op(A)| e || by solutions with the factors alone."""
+def _norm_of_rows(
+    factor: NumericFactor, trans: str, dtype: np.dtype, certify: bool
+) -> tuple[float, bool]:
+    """Return || |op(A)^-1| |op(A)| e || by solutions with the factors alone; is it a bound?"""
+    if dtype == factor.dtype:
+        found = factor.condition_at_once(trans, CERTIFIED if certify else ESTIMATED)
+        if found is not None:
+            return found
     system, limit = factor.system(trans, dtype), enough(dtype)
+    bound = system.certified() if certify else np.inf
+    if bound < np.inf:
+        return bound, True
     quick = system.bounded(limit)
     if quick is not None:
-        return quick
+        return quick, False
     probes = system.row_probes()
     if probes is None:
-        return np.inf
+        return np.inf, False
     systems = [factor.system(one, dtype) for one in _sides(trans)]
-    return _norm_there(probes, systems, False, limit).value
+    return _norm_there(probes, systems, False, limit).value, False
 
 
 def _hidden_norm(factor: NumericFactor, trans: str) -> float:
@@ -215,7 +227,7 @@ def _hidden_norm(factor: NumericFactor, trans: str) -> float:
         return np.inf
 
 
-def _scaled(of: _Solution, enough: float, hidden: bool) -> _Found:
+def _scaled(of: Solution, enough: float, hidden: bool) -> _Found:
     """The estimate on the host, in variables of moderate size."""
     factor, trans = of.factor, of.trans
     X, B = factor.download(of.X), factor.download(of.B)

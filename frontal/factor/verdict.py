@@ -22,7 +22,8 @@ from ..numeric.thresholds import THRESHOLDS
 from ..protocol import NumericFactor
 from ..symbolic.pivot_sizes import relative_pivots
 from . import refine
-from .condition import Estimate, factor_condition, hides, solution_condition, sure
+from .compared import Weighed, compare
+from .condition import Estimate, Solution, factor_condition, hides, solution_condition, sure
 from .mixed import ImpreciseError, is_mixed
 from .nullspace import NOISE, NullSpace, null_space
 
@@ -64,6 +65,8 @@ class Verdict:
         By op(A): its null space, if that was sought.
     regular : bool
         A scaling has shown that A is not singular, whatever pivots are.
+    weighed : dict
+        As `conditions`: the last solution's own condition number that was estimated.
     """
 
     singular: str = "raise"
@@ -74,13 +77,15 @@ class Verdict:
     hidden: bool = False
     nulls: dict[str, NullSpace | None] = field(default_factory=dict)
     regular: bool = False
+    weighed: dict[tuple[bool, float], Weighed] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         require_singular(self.singular)
 
     def copy(self) -> Verdict:
         """For a copy of the factor."""
-        return replace(self, conditions=dict(self.conditions), nulls=dict(self.nulls))
+        kept = {name: dict(getattr(self, name)) for name in ("conditions", "nulls", "weighed")}
+        return replace(self, **kept)
 
     @property
     def found(self) -> NullSpace | None:
@@ -205,28 +210,29 @@ class Verdict:
         limited : bool
             The number of corrections was.
         """
-        worst, eps, found = errors.worst_normwise, eps_of(factor.matrix_dtype), self.found
-        replaced = factor.perturbed or factor.nulls.size
-        lost = replaced and worst > eps**0.75 and not limited
-        if found is not None:
+        found = self.found
+        if found is not None or not errors.fine:
+            self._require_digits(factor, errors, limited)
+            if found is None and errors.insufficient(limits_of(factor.dtype, dtype)):
+                _warn_of_error(factor, errors, limited)
+                return
+        if found is None and estimate is not None and self.singular != "allow":
+            precision = max(errors.worst_normwise, eps_of(dtype))
+            _warn_of_condition(estimate, precision, factor.matrix_dtype)
+
+    def _require_digits(self, factor: NumericFactor, errors: Errors, limited: bool) -> None:
+        worst, eps = errors.worst_normwise, eps_of(factor.matrix_dtype)
+        if self.found is not None:
             lost = worst > _CONSISTENT * eps
+        else:
+            replaced = factor.perturbed or factor.nulls.size
+            lost = replaced and worst > eps**0.75 and not limited
         if not worst < np.inf or lost:
             raise SingularMatrixError.numerical(
                 smallest_pivot_column(factor),
                 f"the backward error stays at {worst:.1e}",
                 dtype=factor.matrix_dtype,
             )
-        if found is None and errors.insufficient(limits_of(factor.dtype, dtype)):
-            remedies = ["scale the matrix", *double_precision(factor.matrix_dtype)]
-            remedies = ["allow more refinement"] if limited else remedies
-            warn(
-                f"the backward error of the solution stays at {errors.worst:.1e}. "
-                f"Try: {listed(remedies)}",
-                IllConditionedWarning,
-            )
-        elif estimate is not None and self.singular != "allow":
-            precision = max(worst, eps_of(dtype))
-            _warn_of_condition(estimate, precision, factor.matrix_dtype)
 
     def estimated(
         self,
@@ -243,17 +249,25 @@ class Verdict:
         """
         if not X.size or not errors.worst < np.inf or self.found is not None:
             return None
-        eps = eps_of(X.dtype)
-        condition = None if anew else self.condition(factor, trans, X.dtype)
-        if condition is not None and self.is_silent(condition, max(errors.worst, eps)):
-            return None
-        estimate = solution_condition(factor, trans, X, B, errors, roughly=not anew)
+        eps, key = eps_of(X.dtype), _key(factor, trans, X.dtype)
+        of = Solution(factor, trans, X, B, errors)
+        if not anew:
+            condition = self.condition(factor, trans, X.dtype)
+            if self.is_silent(condition, max(errors.worst, eps)):
+                return None
+            compared = compare(of, condition, self.weighed.get(key))
+            if compared is not None:
+                return compared
+        estimate = solution_condition(of, roughly=not anew)
         if is_mixed(factor):
             _require_condition(estimate, eps)
         elif self._may_be_singular(factor, eps):
             estimate = estimate._replace(condition=max(estimate.condition, 1 / eps))
         if estimate.condition * eps > 0.1 and "N" not in self.nulls and self.hidden:
             self.seek_nulls(factor)
+        kept = None if anew else Weighed.of(of, estimate)
+        if kept is not None:
+            self.weighed[key] = kept
         return estimate
 
     def condition(self, factor: NumericFactor, trans: str, dtype: np.dtype) -> Condition:
@@ -275,13 +289,13 @@ class Verdict:
         self, factor: NumericFactor, trans: str, dtype: np.dtype
     ) -> Condition | None:
         """Return the factor's condition number for op(A), if it was needed before."""
-        return self.conditions.get((_has_other_rows(factor, trans), eps_of(dtype)))
+        return self.conditions.get(_key(factor, trans, dtype))
 
     def keep(
         self, factor: NumericFactor, trans: str, dtype: np.dtype, condition: Condition
     ) -> None:
         """Keep the factor's condition number for op(A)."""
-        self.conditions[_has_other_rows(factor, trans), eps_of(dtype)] = condition
+        self.conditions[_key(factor, trans, dtype)] = condition
 
     def is_silent(self, condition: Condition, error: float) -> bool:
         """Return whether solutions with an error, no less than eps, pass without a word."""
@@ -303,9 +317,9 @@ class Verdict:
         return small and not sure(factor)
 
 
-def _has_other_rows(factor: NumericFactor, trans: str) -> bool:
-    """Return whether moduli of op(A) are not those of A."""
-    return trans != "N" and not factor.symbolic.method.one_triangle
+def _key(factor: NumericFactor, trans: str, dtype: np.dtype) -> tuple[bool, float]:
+    """Return whether moduli of op(A) are not those of A, and the precision of solutions."""
+    return trans != "N" and not factor.symbolic.method.one_triangle, eps_of(dtype)
 
 
 def _demand_solutions(factor: NumericFactor, backward_error: Callable[[np.ndarray], float]) -> None:
@@ -332,13 +346,23 @@ def _demand_condition(factor: NumericFactor, pivot_ratio: float) -> None:
     X, errors, _ = refine.solve(system, B, None, True)
     if errors is None or errors.insufficient(system.limits):
         raise ImpreciseError("refinement does not lead to a solution")
-    _require_condition(solution_condition(factor, "N", X, B, errors, roughly=True), system.eps)
+    solution = Solution(factor, "N", X, B, errors)
+    _require_condition(solution_condition(solution, roughly=True), system.eps)
 
 
 def _require_condition(estimate: Estimate, eps: float) -> None:
     """Leave what has to be warned of to a factor in double."""
     if not estimate.condition * eps <= THRESHOLDS.warned:
         raise ImpreciseError(f"the condition number is about {estimate.condition:.0e}")
+
+
+def _warn_of_error(factor: NumericFactor, errors: Errors, limited: bool) -> None:
+    remedies = ["scale the matrix", *double_precision(factor.matrix_dtype)]
+    remedies = ["allow more refinement"] if limited else remedies
+    warn(
+        f"the backward error of the solution stays at {errors.worst:.1e}. Try: {listed(remedies)}",
+        IllConditionedWarning,
+    )
 
 
 def _warn_of_condition(estimate: Estimate, precision: float, matrix_dtype: np.dtype) -> None:

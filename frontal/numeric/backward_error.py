@@ -17,6 +17,7 @@ from .._jit import allocating, inner, jit
 from ..accuracy import borders, eps_of
 from .thresholds import THRESHOLDS
 
+_1, _2, _3, _4 = np.arange(1, 5, dtype=np.uint64)
 _LONG_ROW = THRESHOLDS.long_row
 _TINY_ROW, _TINY_ROW_LIMIT = THRESHOLDS.tiny_row, THRESHOLDS.tiny_row_limit
 
@@ -40,8 +41,28 @@ def limits_of(factor: np.dtype, vectors: np.dtype) -> np.ndarray:
 
 
 @inner
+def _largest_ratio(r, scale, least):
+    """Largest |r| / (scale + least); infinite if one is no number."""
+    a = b = c = d = 0.0  # four that do not wait for each other
+    bad, n = False, np.uint64(r.size)
+    for i in range(np.uint64(0), n - n % _4, _4):
+        p = np.float64(np.abs(r[i])) / (np.float64(scale[i]) + least)
+        q = np.float64(np.abs(r[i + _1])) / (np.float64(scale[i + _1]) + least)
+        s = np.float64(np.abs(r[i + _2])) / (np.float64(scale[i + _2]) + least)
+        t = np.float64(np.abs(r[i + _3])) / (np.float64(scale[i + _3]) + least)
+        a, b = p if p > a else a, q if q > b else b
+        c, d = s if s > c else c, t if t > d else d
+        bad |= (p != p) | (q != q) | (s != s) | (t != t)
+    for i in range(n - n % _4, n):
+        p = np.float64(np.abs(r[i])) / (np.float64(scale[i]) + least)
+        a = p if p > a else a
+        bad |= p != p
+    return np.inf if bad else max(max(a, b), max(c, d))
+
+
+@inner
 def componentwise(r, scale, largest, limits):
-    """Largest |r| / scale over the rows, and whether the rowwise error need not be computed.
+    """Largest |r| / scale over the rows, and what it tells of the rowwise error.
 
     Parameters
     ----------
@@ -58,19 +79,38 @@ def componentwise(r, scale, largest, limits):
         Infinite where a residual is not finite.
     certain : bool
         The rowwise error is the same, or both are small enough to pass.
+    row : int
+        If that is not certain: where it is the same unless this row is long; or -1.
     """
+    error = _largest_ratio(r, scale, limits[8] / limits[7])  # as if no number were denormal
+    if error <= limits[3]:
+        return error, True, -1
     floor = 2 * min(_TINY_ROW * r.size * limits[7], _TINY_ROW_LIMIT) * largest
-    error, tiny = 0.0, False
+    floor = max(floor, np.sqrt(limits[8]))
+    error, row = 0.0, -1
     for i in range(r.size):
         size, of = np.float64(np.abs(r[i])), np.float64(scale[i])
         if not np.isfinite(size):
-            return np.inf, True
+            return np.inf, True, -1
         if size > 0 and not size <= error * of:
-            tiny |= not of > floor
+            row = i if of > floor else -1
             error = size / of
             if error != error:
-                return np.inf, False
-    return error, error <= limits[3] or (error <= limits[2] and not tiny)
+                return np.inf, False, -1
+    return error, error <= limits[2] and row >= 0, row
+
+
+@inner
+def is_long(indptr, indices, flipped, i):
+    """Whether row i of A, by columns or by rows if `flipped`, is one that may err by more."""
+    if flipped:
+        return indptr[i + 1] - indptr[i] > _LONG_ROW
+    if indptr.size - 1 <= _LONG_ROW:
+        return False
+    count = 0
+    for p in range(indptr[-1]):
+        count += indices[p] == i
+    return count > _LONG_ROW
 
 
 @jit

@@ -327,7 +327,7 @@ def _flags() -> tuple[str, ...]:
     return (
         *("-w", "-fPIC", "-fno-strict-aliasing", "-ffp-contract=off"),
         *("-fno-gnu-unique",) * ("g++" in Path(str(COMPILER)).name),
-        "-O0" if SANITIZE else "-O1",  # with the sanitizers, compiling is most of the time
+        "-O0" if SANITIZE else "-Og",  # compiling is most of the time
         *(("-mfma",) if fused else ()),
         *(_SANITIZERS if SANITIZE else ()),
         *("-DFRONTAL_EMULATION", f"-I{HEADERS}"),

@@ -14,6 +14,7 @@ from frontal import problems
 from frontal.accuracy import Errors
 from frontal.cpu.probes import HostProbes
 from frontal.cpu.substitution import Substitution
+from frontal.factor import verdict
 from frontal.factor.condition import hides, sure
 from frontal.factor.one_norm import one_norm
 from frontal.factor.verdict import Verdict
@@ -192,6 +193,60 @@ def test_reported_condition_is_that_of_its_definition(condition, dtype):
         w = np.abs(op) @ np.abs(x) + np.abs(b)
         exact = (np.abs(np.linalg.inv(op)) @ w).max() / np.abs(x).max()
         assert 0.4 * exact <= info.condition <= 2.1 * exact
+
+
+def beside_a_nearly_singular_pair():
+    """Unknowns of their own, and two that differ by 2^-46; how much of these makes it doubtful."""
+    pair = np.array([[1.0, 1.0], [1.0, 1 + 2.0**-46]])
+    A = sp.csc_array(sp.block_diag([problems.convdiff2d(6), pair]))
+    harmless, doubtful = (np.r_[np.ones(A.shape[0] - 2), s, s] for s in (2.0**-20, 1.0))
+    return A, harmless, doubtful
+
+
+def is_doubted(factor, b, trans="N"):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        factor.solve(b, trans)
+    return any(issubclass(w.category, frontal.IllConditionedWarning) for w in caught)
+
+
+@pytest.mark.parametrize("trans", ["N", "T"])
+@pytest.mark.parametrize("order", ["HDHD", "DHDH"])
+def test_weights_of_one_solution_say_nothing_of_others(order, trans):
+    A, *solutions = beside_a_nearly_singular_pair()
+    factor = frontal.factorize(A, backend="cpu")
+    op = A if trans == "N" else A.T
+    for kind in order:
+        assert is_doubted(factor, op @ solutions["HD".index(kind)], trans) == (kind == "D")
+
+
+def test_alike_solutions_need_one_estimate(monkeypatch):
+    A, harmless, doubtful = beside_a_nearly_singular_pair()
+    factor, asked, real = frontal.factorize(A, backend="cpu"), [], verdict.solution_condition
+    monkeypatch.setattr(
+        verdict, "solution_condition", lambda of, **more: asked.append(0) or real(of, **more)
+    )
+    for _ in range(2):
+        for x, doubt in ((harmless, False), (doubtful, True)):
+            asked.clear()
+            assert is_doubted(factor, A @ x) == is_doubted(factor, A @ (3 * x)) == doubt
+            assert len(asked) == 1
+
+
+def test_row_sums_silence_solutions_by_their_largest_weight(monkeypatch):
+    """A certified condition number, 3 * 2^43: the largest weight is 4/3 times it, or twice."""
+    n, asked, real = 43, [], verdict.solution_condition
+    A = sp.csc_array(sp.eye_array(n) - 2 * sp.eye_array(n, k=1))
+    factor = frontal.factorize(A, backend="cpu")
+    monkeypatch.setattr(
+        verdict, "solution_condition", lambda of, **more: asked.append(0) or real(of, **more)
+    )
+    turning = np.resize([1.0, -1.0], n)
+    turning[5:7] = 0
+    for x, doubt in ((np.ones(n), False), (turning, True)):
+        assert is_doubted(factor, A @ x) == bool(asked) == doubt
+    [condition] = factor._numbers.solver.verdict.conditions.values()
+    assert condition.certified
 
 
 @pytest.mark.parametrize("order", ["NT", "TN", "NH", "HN"])

@@ -1,12 +1,11 @@
 """Every kernel file compiles for the GPUs that matter, in registers, with tensor cores in use.
 
-Registers are those of optimized code: for float64 on sm_90, half of the files on one more
-architecture, those where tiles are multiplied on two; for complex128 on sm_90 half of the files and
-those of fronts and of products; and where tiles are multiplied, for float32 on sm_90. Of the rest
+Registers are those of optimized code: for float64 on sm_90, where tiles are multiplied on sm_80
+too and for float32; and for complex128 on sm_90 those of fronts and of products. Of the rest
 only the first half of compiling is tried, which takes a tenth of the time: other scalars and
 architectures, and for GPUs that give a block 64 or 99 KB of shared memory all files, with each
 scalar for one of them, and what factorizations and solves take there, with the constants that their
-launches choose. All wrappers are compiled for float64 on sm_90, else one of three.
+launches choose. One wrapper of three is compiled; all are tried for float64 on sm_90.
 """
 
 from pathlib import Path
@@ -27,7 +26,6 @@ pytestmark = pytest.mark.skipif(
 )
 LADDER = Path(__file__).resolve().parents[2] / "benchmarks" / "kernels"
 FILES = [*jit.files_of_entries(), (LADDER / "potrf_panels.cu").as_posix()]
-ARCHITECTURES = (80, 90, 100)
 # files whose entries are products of tiles
 PRODUCTS = ("gemm.", "herk", "trsm.", "potrf_tasks", "potrf_tiles", "getrf_update", "front_tiles")
 MORE = {  # constants beside the defaults of a file
@@ -79,7 +77,6 @@ SPILLED = {  # a few bytes of addresses, touched at most once a slice of operand
     ("potrf_tiny.cu", "f8", 90, (("INTO", 2), ("UPLO", 1))): 32,
     **{("system.cu", "f8", arch, ()): 56 for arch in (80, 90)},  # of searches of fronts and entries
     ("getrf_left.cu", "f8", 90, (("INTO", 2),)): 116,
-    ("front_trees.cu", "f8", 90, (*LDL.items(), ("RESIDENTS", 3))): 128,  # of the fifth size
     **{("inverse.cu", "f8", arch, ()): 88 for arch in (80, 90)},  # of the second matrix
     ("front_backward.cu", "f8", 90, (("WIDTH", 8),)): 84,
     ("front_forward.cu", "f8", 90, (("WIDTH", 8),)): 144,
@@ -93,48 +90,34 @@ SPILLED = {  # a few bytes of addresses, touched at most once a slice of operand
     ("front_tiles.cu", "f8", 90, (*LDL.items(), ("PERTURB", 1))): 192,  # around calls
     ("front_backward_small.cu", "f8", 90, (("WIDTH", 8),)): 96,
     **{("front_tiles.cu", "f8", arch, ()): 80 for arch in (80, 90)},  # around calls
-    ("front_tiles.cu", "f8", 100, ()): 148,  # by an NVRTC before 13.5
     ("labrd.cu", "f8", 80, ()): 24,
-    ("labrd.cu", "f8", 100, ()): 60,
     ("gebrd.cu", "f8", 80, ()): 40,  # around calls, eight reads under way in each
     ("gebrd.cu", "f8", 90, ()): 140,
     ("gebrd.cu", "f4", 90, ()): 108,
-    ("gebrd.cu", "f8", 100, ()): 56,
     ("jacobi.cu", "f8", 90, ()): 16,
-    ("jacobi.cu", "f8", 100, ()): 40,
     ("qr.cu", "f8", 90, ()): 56,  # around the calls that divide
-    **{("getrf_left.cu", "f8", arch, ()): 140 for arch in ARCHITECTURES},  # 512 threads: 128 each
+    **{("getrf_left.cu", "f8", arch, ()): 140 for arch in (80, 90)},  # 512 threads: 128 each
     ("getrf_update.cu", "f8", 80, ()): 40,
-    ("getrf_update.cu", "f8", 100, ()): 96,
 }
-MAIN = ("f8", 90)
 CASES = [
     (name, "f8", arch, ())
-    for i, name in enumerate(FILES)
-    for arch in ARCHITECTURES
-    if arch == 90 or arch == (80, None, 100, None)[i % 4] or name.startswith(PRODUCTS)
+    for name in FILES
+    for arch in (80, 90)
+    if arch == 90 or name.startswith(PRODUCTS)
 ]
-CASES += [
-    (name, "c16", 90, ())
-    for i, name in enumerate(FILES)
-    if i % 2 or name.startswith((*PRODUCTS, "front"))
-]
+CASES += [(name, "c16", 90, ()) for name in FILES if name.startswith((*PRODUCTS, "front"))]
 CASES += [(name, "f4", 90, ()) for name in FILES if name.startswith((*PRODUCTS, "gebrd"))]
 CASES += [
     (name, "f8", 90, tuple(constants.items())) for name in FILES for constants in MORE.get(name, ())
 ]
 CASES += [
     (name, dtype, 90, (("LDL", 1), ("ADJOINT", adjoint), ("PERTURB", 1)))
-    for name in ("front_small.cu", "front_tiles.cu")
-    for dtype, adjoint in (("c8", 0), ("c16", 1))
+    for name, dtype, adjoint in (("front_small.cu", "c8", 0), ("front_tiles.cu", "c16", 1))
 ]
 CASES += [  # with less shared memory, and before sm_80 without tensor cores
     ("front_tiles.cu", "f8", 75, (("OUTSIDE", 1),)),
-    ("front_tiles.cu", "c16", 86, (*LDL.items(), ("OUTSIDE", 1), ("PERTURB", 1))),
     ("front_forward.cu", "c16", 89, (("IN_PLACE", 1), ("WIDTH", 4))),
-    ("front_small.cu", "f4", 75, ()),
     ("potrf_tiles.cu", "c8", 75, (("OUTSIDE", 1), ("RESIDENTS", 3))),
-    ("getrf_block.cu", "f8", 75, ()),
     ("gemm.cu", "f8", 120, ()),
 ]
 SCALARS = ("f4", "f8", "c8", "c16")
@@ -150,11 +133,15 @@ PARSED = [
     for j, (arch, limits) in enumerate(SMALL.items())
     if (i + j) % 2  # each file for two of them, which takes half the time
 ]
-PARSED += [(name, dtype, 90) for name in FILES for dtype in ("f4", "c8", "c16")]
 PARSED += [
-    (name, SCALARS[(i + j) % 4], arch)
+    (name, dtype, (80, 90, 100)[(i + j) % 3])
     for i, name in enumerate(FILES)
-    for j, arch in enumerate((80, 100))
+    for j, dtype in enumerate(("f4", "c8", "c16"))
+]
+PARSED += [
+    ("front_tiles.cu", "c16", 86, (*LDL.items(), ("OUTSIDE", 1), ("PERTURB", 1))),
+    ("front_small.cu", "f4", 75, ()),
+    ("getrf_block.cu", "f8", 75, ()),
 ]
 
 
@@ -186,9 +173,8 @@ def label(case):
 
 
 def entries(case):
+    """Of the wrappers of a kernel one is compiled, all are parsed."""
     found = set(jit.entries(case[0]))
-    if case[1:] == (*MAIN, ()):
-        return found
     return {entry for entry in found if not entry.endswith(("_native", "_batched"))}
 
 
@@ -199,7 +185,7 @@ def has_products(case):
 @pytest.mark.parametrize("case", CASES, ids=label)
 def test_compiles_without_local_memory(case):
     tensor = has_products(case) and nvrtc.disassembler() is not None
-    report = nvrtc.compiled(*case, case[1:] == (*MAIN, ()), tensor)
+    report = nvrtc.compiled(*case, whole=False, disassemble=tensor)
     assert report.error == ""
     assert set(report.registers) == entries(case)
     if case[1] in ("f4", "f8") and nvrtc.release() >= RELEASE:
@@ -212,6 +198,11 @@ def test_tensor_cores_are_seen_by_a_disassembler():
     if nvrtc.disassembler() is None:
         pytest.skip("nvdisasm is not here: pip install 'nvidia-cuda-nvdisasm~=13.0'")
     assert set(nvrtc.compiled("copy.cu", "f8", 90, disassemble=True).tensor.values()) == {0}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_all_wrappers_are_valid(name):
+    assert nvrtc.parsed(name, "f8", 90, whole=True) == ""
 
 
 @pytest.mark.parametrize("case", PARSED, ids=label)

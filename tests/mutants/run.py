@@ -88,6 +88,7 @@ class Tree:
         self.environment = {
             **{k: v for k, v in os.environ.items() if not k.startswith(("FRONTAL_", "PYTEST_"))},
             "FRONTAL_CACHE_DIR": str(self.compiled),
+            "FRONTAL_ALL_SCALARS": "1",
             "PYTHONDONTWRITEBYTECODE": "1",
         }
         self.sound: dict[str, bool] = {}

@@ -31,6 +31,7 @@ class Row(NamedTuple):
 
 _VERDICT = "frontal/factor/verdict.py"
 _CONDITION = "frontal/factor/condition.py"
+_COMPARED = "frontal/factor/compared.py"
 _RULES = "frontal/numeric/condition.py"
 _ERRORS = "frontal/numeric/backward_error.py"
 _NULLS = "frontal/factor/nullspace.py"
@@ -59,6 +60,30 @@ OF_VERDICTS = (
         "        self.conditions = dict(before.conditions)\n",
         "a condition number is that of the values before",
         f"{_OF_VERDICT}::test_condition_is_estimated_once_for_each_factor",
+    ),
+    Row(
+        "compared_by_least_weight",
+        _COMPARED,
+        "found = condition.counted * of.system.ratios(w, None)[1]",
+        "found = condition.counted * of.system.ratios(w, None)[0]",
+        "a condition number for row sums counts by the least weight",
+        f"{_OF_VERDICT}::test_row_sums_silence_solutions_by_their_largest_weight",
+    ),
+    Row(
+        "compared_silent_by_least_weight",
+        _COMPARED,
+        "if _TOO_SMALL * most * error",
+        "if _TOO_SMALL * least * error",
+        "a solution is silent where the last one was and one of its weights is not larger",
+        f"{_OF_VERDICT}::test_weights_of_one_solution_say_nothing_of_others",
+    ),
+    Row(
+        "compared_doubtful_by_largest_weight",
+        _COMPARED,
+        "least * error > THRESHOLDS.warned",
+        "most * error > THRESHOLDS.warned",
+        "a solution is doubtful where the last one was",
+        f"{_OF_VERDICT}::test_weights_of_one_solution_say_nothing_of_others",
     ),
     Row(
         "verdict_nulls_of_other_values",

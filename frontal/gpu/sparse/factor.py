@@ -296,6 +296,9 @@ class GpuFactor:
             self._hopeful, found = False, None
         return found
 
+    def condition_at_once(self, trans: str, how: int) -> None:
+        """See `NumericFactor`: it comes with solutions alone."""
+
     def sweep(self, x: np.ndarray, transposed: bool) -> None:
         """See `NumericFactor`."""
         device = self.pattern.device

@@ -262,9 +262,7 @@ class DeviceSystem:
         probing = self._ready_probing()
         if probing is None:
             return None
-        rows = self.rows.lanes, self.rows.arguments
-        of = self._entries, self._values.dtype, self.dtype
-        w = weights(*of, *rows, X, B, solution, error)
+        w = self.weights(X, B, solution, error)
         if w is None:
             return None
         weighed = Weighed(probing, w)
@@ -369,6 +367,18 @@ class DeviceSystem:
         """See `System`."""
         if self._entries.n <= _FORMED:
             return None
+        w = self.weights(X, B, solution, error)
         of = self._entries, self._values.dtype, self.dtype
-        w = weights(*of, self.rows.lanes, self.rows.arguments, X, B, solution, error)
         return None if w is None else DeviceProbes(*of, X.shape[1], w)
+
+    def weights(self, X: Array, B: Array, solution: np.ndarray, error: float) -> Array | None:
+        """See `System`; nothing waits."""
+        of = self._entries, self._values.dtype, self.dtype
+        return weights(*of, self.rows.lanes, self.rows.arguments, X, B, solution, error)
+
+    def ratios(self, weights: Array, other: Array | None) -> tuple[float, float]:
+        """See `System`; waits."""
+        device = self._entries.device
+        ratio = weights / (self.row_sums() if other is None else other)
+        found = device.download(device.xp.stack([ratio.min(), ratio.max()]))
+        return float(found[0]), float(found[1])

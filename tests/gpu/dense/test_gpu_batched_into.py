@@ -40,7 +40,7 @@ def stack(n, dtype, count=3, definite=True):
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("lower", [False, True])
-@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+@pytest.mark.parametrize("dtype", [np.float64, np.complex64])
 @pytest.mark.parametrize("n", [1, 7, 16, 30, 90, 130])
 def test_cholesky_reads_any_order_and_clears(gpu, n, dtype, lower, order):
     a = stack(n, dtype)
@@ -111,7 +111,7 @@ def test_lists_of_any_order(gpu, order):
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+@pytest.mark.parametrize("dtype", [np.float64, np.complex64])
 @pytest.mark.parametrize("shape", [(1, 1), (7, 7), (9, 20), (20, 9), (40, 60), (70, 30), (130, 70)])
 def test_lu_reads_any_order(gpu, shape, dtype, order):
     a = np.stack([numbers(shape, dtype, seed) for seed in range(3)])

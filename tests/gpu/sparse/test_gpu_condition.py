@@ -26,11 +26,11 @@ def only_there(monkeypatch):
     monkeypatch.setattr(condition, "_scaled", None)
 
 
-def on_host(factor, *solution):
+def on_host(solution):
     """The estimate that the host would have made."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(condition, "_as_it_is", lambda *_: None)
-        return condition.solution_condition(factor, *solution)
+        return condition.solution_condition(solution)
 
 
 @pytest.mark.parametrize("kind", ["spd", "general"])
@@ -48,9 +48,9 @@ def test_estimates_are_those_of_the_host(device, kind, dtype):
         X = system.solve(B)
         errors = system.measure(X, B)[1]
         errors = replace(errors, residual=1e-3 * errors.norm * errors.solution)
-        of = trans, X, B, errors
-        wanted = on_host(factor, *of).condition
-        found = condition._as_it_is(condition._Solution(factor, *of), 0.0)
+        of = condition.Solution(factor, trans, X, B, errors)
+        wanted = on_host(of).condition
+        found = condition._as_it_is(of, 0.0)
         assert found is not None
         assert found[0] == pytest.approx(wanted, rel=1e4 * eps(dtype))
 
@@ -64,14 +64,14 @@ def test_columns_of_a_nearly_singular_matrix(device, only_there):
     a[5, 77] += 1e-9
     a = sp.csc_array(sp.diags_array(2.0 ** rng.integers(-9, 9, n)) @ a)
     factor = frontal.factorize(a, kind="general", backend="gpu")
-    estimate = condition.solution_condition
     numeric = factor._numbers.factor
     system = numeric.system("N", np.dtype("f8"))
     B = numeric.upload(np.asfortranarray(rng.standard_normal((n, 1))))
     X = system.solve(B)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(condition, "hides", lambda _: False)
-        found = estimate(numeric, "N", X, B, system.measure(X, B)[1])
+        of = condition.Solution(numeric, "N", X, B, system.measure(X, B)[1])
+        found = condition.solution_condition(of)
     assert set(found.columns) == {31, 77}
     assert found.condition > 1e8
 

@@ -259,11 +259,10 @@ __device__ inline void put_sizes(R (&size)[4], int step, double *sizes) {
     if (TEAM > 1) __syncthreads();
     if (member() > 0) return;
 #pragma unroll
-    for (int q = 0; q < 4; ++q) {
+    for (int q = 0; q < 4; ++q)
         for (int other = 1; other < TEAM; ++other) size[q] = larger(size[q], found[q][other]);
-        sizes[(long long)step * q] = (double)size[q];
-    }
-    sizes[4LL * step] = (double)size[3];
+#pragma unroll
+    for (int q = 0; q < 5; ++q, sizes += step) *sizes = (double)size[min(q, 3)];
 }
 
 // As system_enter: scale·given in the order of elimination, zeros beyond `width`, and for rows of

@@ -1,0 +1,64 @@
+"""Condition numbers of solutions that follow from those for other weights.
+
+|| |A^-1| w || grows with w: it is between min(w/v) and max(w/v) times || |A^-1| v ||. So the number
+for the row sums of |A|, or for the weights of the last solution, often tells enough of the next.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..accuracy import Vectors
+from ..numeric.condition import Condition
+from ..numeric.thresholds import THRESHOLDS
+from .condition import Estimate, Solution
+from .mixed import is_mixed
+
+_TOO_SMALL = THRESHOLDS.margin_single  # estimates were, by so much at most
+
+
+class Weighed(NamedTuple):
+    """A solution's own condition number, or a bound if it names no columns; and its weights."""
+
+    weights: Vectors
+    estimate: Estimate
+
+    @classmethod
+    def of(cls, solution: Solution, estimate: Estimate) -> Weighed | None:
+        """Return that of a solution; None if none is to be kept."""
+        if is_mixed(solution.factor) or not np.isfinite(estimate.condition):
+            return None
+        w = solution.weights()
+        return None if w is None else cls(w, estimate)
+
+
+def compare(of: Solution, condition: Condition, last: Weighed | None) -> Estimate | None:
+    """Return a bound of the condition number of solutions that decides about a warning, or None.
+
+    Parameters
+    ----------
+    of : Solution
+    condition : Condition
+        Of the factor, for op(A).
+    last : Weighed, optional
+        Of another solution.
+    """
+    error = of.error
+    by_rows = condition.counted * error <= THRESHOLDS.warned
+    w = of.weights() if by_rows or last is not None else None
+    if w is None:
+        return None
+    if by_rows:
+        found = condition.counted * of.system.ratios(w, None)[1]
+        if found * error <= THRESHOLDS.warned:
+            return Estimate(found, ())
+    if last is not None:
+        (value, columns), ratios = last.estimate, of.system.ratios(w, last.weights)
+        least, most = (value * ratio for ratio in ratios)
+        if _TOO_SMALL * most * error <= THRESHOLDS.warned:
+            return Estimate(most, ())
+        if len(columns) and least * error > THRESHOLDS.warned and np.isfinite(most):
+            return Estimate(most, columns)
+    return None

@@ -112,6 +112,11 @@ class AtOnce:
         What it names, which lives as long.
     n, dtype, calls_blas
         As of a `Substitution`.
+
+    Attributes
+    ----------
+    hopeful : bool
+        No solution was worse than rounding makes it.
     """
 
     def __init__(
@@ -124,7 +129,7 @@ class AtOnce:
     ) -> None:
         self.table, self._kept, self._wide = table, kept, _WIDE[dtype.kind]
         self._dtype, self._shape, self._calls_blas = dtype, (n,), calls_blas
-        self._hopeful = True
+        self.hopeful = True
 
     @classmethod
     def of(cls, solver: Substitution, matrix: tuple[Any, ...]) -> AtOnce:
@@ -159,12 +164,12 @@ class AtOnce:
         """
         if type(b) is not np.ndarray or b.shape != self._shape or b.dtype != self._dtype:
             return None
-        if not (self._hopeful and b.flags.carray):
+        if not (self.hopeful and b.flags.carray):
             return None
         x = np.empty(b.size, self._dtype)
         found = self._solve(b, x, how)
         if not found[0] >= 0:
-            self._hopeful = False
+            self.hopeful = False
             return None
         return Found(x, *found)
 
@@ -184,6 +189,14 @@ class Maker(Protocol):
     """What makes factors at once, and has the `first` of them that solved describe the others."""
 
     first: AtOnce | None
+
+    def hopes(self) -> bool:
+        """Whether the next factor is to solve at once, which a few are not `after_failure`."""
+        ...
+
+    def after_failure(self) -> None:
+        """A solution was not as good as rounding allows; nor will those of like factors be."""
+        ...
 
     def is_for(self, symbolic: Symbolic, matching: Matching | None) -> bool:
         """Whether it is of a pattern that was analyzed so."""

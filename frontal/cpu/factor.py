@@ -139,7 +139,12 @@ class CpuFactor:
     def at_once(self, b: object, trans: str, how: int) -> Found | None:
         """See `NumericFactor`."""
         solve = self._solver_at_once(trans) if _often() else None
-        return None if solve is None else solve(b, how)
+        if solve is None:
+            return None
+        hopeful, found = solve.hopeful, solve(b, how)
+        if self.maker is not None and solve.hopeful != hopeful:
+            self.maker.after_failure()
+        return found
 
     def condition_at_once(self, trans: str, how: int) -> tuple[float, bool] | None:
         """See `NumericFactor`."""
@@ -155,10 +160,14 @@ class CpuFactor:
         maker = self.maker if trans == "N" else None
         if maker is not None and maker.first is not None and self.table is not None:
             own = self.storage, self.pivots, self.matrix, self.scaling
-            return maker.first.other(self.table, *own)
+            made = maker.first.other(self.table, *own)
+            made.hopeful = maker.hopes()
+            return made
         made = self._described(trans)
-        if maker is not None and made is not None and not self.symbolic.method.indefinite:
-            maker.first = made.without_numbers()
+        if maker is not None and made is not None:
+            made.hopeful = maker.hopes()
+            if not self.symbolic.method.indefinite:
+                maker.first = made.without_numbers()
         return made
 
     def _described(self, trans: str) -> AtOnce | None:

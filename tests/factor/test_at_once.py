@@ -263,7 +263,7 @@ def test_arrays_are_of_the_types_they_are_read_as(monkeypatch, dtype, kind):
     """Compiled code finds them by their addresses, which tell of no type."""
     given = []
     monkeypatch.setattr(at_once_of_all, "_describe", lambda *of: given.append(of[1:]))
-    monkeypatch.setattr(at_once_of_all, "_solve_at_once", lambda *of: (-1.0, -1.0))
+    monkeypatch.setattr(at_once_of_all, "_solve_at_once", lambda *of: (-1.0, -1.0, False))
     A, b = system(9, kind, dtype, 1)
     factors = [frontal.factorize(A, kind=kind)]
     with often.never():

@@ -169,8 +169,11 @@ class _Forest:
         return self.xp.abs(self.by_system(V)).max(axis=2).astype(np.float64)
 
     def magnitude(self, X: Array, B: Array) -> Given:
-        """|A||X| + |B|, (batch * n, k): the residual of -|X| for the matrix of moduli."""
+        """|A||X| + |B|, (batch * n, k)."""
         factor, xp = self.factor, self.xp
+        if X.shape[1] == 1:  # one kernel in place of many
+            return xp.reshape(self.system.weights(X, B, np.ones(1), np.inf), (1, -1)).T
+        # the residual of -|X| for the matrix of moduli
         if self._moduli is None:
             given = _Moduli(
                 entries=factor.entries,
@@ -208,13 +211,16 @@ class _Forest:
     def _by_rows(self, R: Array, X: Array, B: Array, largest: Given) -> tuple[Given, Given]:
         """Componentwise and rowwise errors (k, batch), the latter as `row_error` has them."""
         xp, table, info = self.xp, THRESHOLDS, np.finfo(self.dtype)
-        r, b, scale = (
-            self.by_system(V).astype(np.float64)
-            for V in (xp.abs(R), xp.abs(B), self.magnitude(X, B))
+        r, scale = (
+            self.by_system(V).astype(np.float64, copy=False)
+            for V in (xp.abs(R), self.magnitude(X, B))
         )
-        sums, smallest = self.row_sums, float(info.smallest_subnormal)
-        of_row, counts = sums * largest[:, :, None], self.row_counts
         component = xp.where(r > 0, r / scale, r).max(axis=2)
+        if float(component.max()) <= table.accepted * self.eps:
+            return component, component
+        b = xp.abs(self.by_system(B)).astype(np.float64, copy=False)
+        sums, counts, smallest = self.row_sums, self.row_counts, float(info.smallest_subnormal)
+        of_row = sums * largest[:, :, None]
         r = xp.where(scale * scale <= smallest, r - smallest * (counts + 1 + sums), r)
         tiny = min(table.tiny_row * r.shape[2] * self.eps, table.tiny_row_limit)
         scale = xp.where(scale <= tiny * (of_row + b), scale + of_row, scale)
@@ -248,8 +254,7 @@ class _Forest:
 
     def judged(self, found: _Found, own: Array | None = None) -> Judged:
         """What sizes say of solutions, and their own condition numbers; waits."""
-        types = self.factor.dtype, self.dtype
-        of = found.sizes, self._norm, self.which, self.asked, own, types
+        of = found.sizes, self._norm, self.which, self.asked, own, (self.factor.dtype, self.dtype)
         return self._solving.judge.solutions(*of, self.by_component)
 
     def chosen(self, better: Given, trial: _Found, other: _Found) -> _Found:

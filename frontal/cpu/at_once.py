@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import signature
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._jit import allocating, brief, inlined, jit, view
-from ..matrix import Canonical
 from ..native import array_of, write_addresses
 from ..numeric.backward_error import row_sums
 from ..numeric.condition import CERTIFIED, KNOWN, certificate, enough
-from ..symbolic.matching import Matching
-from ..symbolic.symbolic import Symbolic
 from .blas_limit import single_threaded_blas
 from .borrowed import borrow
 from .probes import FORMED, begin, gains, signs
@@ -183,28 +180,6 @@ class AtOnce:
             with single_threaded_blas():
                 return _solve_at_once(self.table, self._wide, b, x, how)
         return _solve_at_once(self.table, self._wide, b, x, how)
-
-
-class Maker(Protocol):
-    """What makes factors at once, and has the `first` of them that solved describe the others."""
-
-    first: AtOnce | None
-
-    def hopes(self) -> bool:
-        """Whether the next factor is to solve at once, which a few are not `after_failure`."""
-        ...
-
-    def after_failure(self) -> None:
-        """A solution was not as good as rounding allows; nor will those of like factors be."""
-        ...
-
-    def is_for(self, symbolic: Symbolic, matching: Matching | None) -> bool:
-        """Whether it is of a pattern that was analyzed so."""
-        ...
-
-    def __call__(self, matrix: Canonical, storage: np.ndarray | None) -> Any:
-        """The factor of a matrix of the pattern; None if there is anything to be said of it."""
-        ...
 
 
 @brief

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from ..symbolic.pivot_sizes import relative_pivots
 from ..symbolic.scaling import Scaling, Wanted
 from ..symbolic.symbolic import Symbolic
 from ..values import StoredOrder
-from .at_once import MOST, AtOnce, Found, Maker
+from .at_once import MOST, AtOnce, Found
 from .often import Often
 from .settle import Place
 from .substitution import Side, Substitution
@@ -26,6 +26,31 @@ from .system import host_system, matrix_of
 from .triangular import diagonal_of_panels
 
 _often = Often()
+
+
+class Maker(Protocol):
+    """What makes factors at once, and has the `first` of them that solved describe the others.
+
+    The next few are not to be `hopeful` after a solution that was worse than rounding makes it.
+    """
+
+    first: AtOnce | None
+
+    def hopes(self) -> bool:
+        """Whether the next factor is to be."""
+        ...
+
+    def after_failure(self) -> None:
+        """Take note of such a solution."""
+        ...
+
+    def is_for(self, symbolic: Symbolic, matching: Matching | None) -> bool:
+        """Whether it is of a pattern that was analyzed so."""
+        ...
+
+    def __call__(self, matrix: Canonical, storage: np.ndarray | None) -> Any:
+        """The factor of a matrix of the pattern; None if there is anything to be said of it."""
+        ...
 
 
 class CpuFactor:

@@ -17,6 +17,7 @@ from .condition import Estimate, Solution
 from .mixed import is_mixed
 
 _TOO_SMALL = THRESHOLDS.margin_single  # estimates were, by so much at most
+_ALIKE = 0.01  # weights whose ratios differ from 1 by less have one estimate
 
 
 class Weighed(NamedTuple):
@@ -57,7 +58,8 @@ def compare(of: Solution, condition: Condition, last: Weighed | None) -> Estimat
     if last is not None:
         (value, columns), ratios = last.estimate, of.system.ratios(w, last.weights)
         least, most = (value * ratio for ratio in ratios)
-        if _TOO_SMALL * most * error <= THRESHOLDS.warned:
+        margin = _TOO_SMALL if max(abs(ratio - 1) for ratio in ratios) > _ALIKE else 1
+        if margin * most * error <= THRESHOLDS.warned:
             return Estimate(most, ())
         if len(columns) and least * error > THRESHOLDS.warned and np.isfinite(most):
             return Estimate(most, columns)

@@ -16,8 +16,8 @@ import numpy as np
 from ..accuracy import Errors, Probes, System, Vectors, eps_of
 from ..cpu.probes import HostProbes
 from ..cpu.system import HostSystem
-from ..numeric.condition import CERTIFIED, ESTIMATED, SMALL_ERROR, Condition, enough
-from ..numeric.thresholds import THRESHOLDS
+from ..numeric.condition import CERTIFIED, ESTIMATED, Condition, enough
+from ..numeric.thresholds import THRESHOLDS, margin_of
 from ..protocol import NumericFactor
 from ..symbolic.scaling import shifted
 from . import refine
@@ -64,7 +64,7 @@ def solution_condition(of: Solution, *, roughly: bool = False) -> Estimate:
     roughly : bool
         No better one is sought than one that is small, by whatever bound.
     """
-    small = SMALL_ERROR / of.error
+    small = THRESHOLDS.warned / margin_of(of.X.dtype) / of.error
     enough = small if roughly else 0.0
     hidden = hides(of.factor)
     with np.errstate(all="ignore"):

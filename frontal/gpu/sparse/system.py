@@ -378,7 +378,7 @@ class DeviceSystem:
 
     def ratios(self, weights: Array, other: Array | None) -> tuple[float, float]:
         """See `System`; waits."""
-        device = self._entries.device
-        ratio = weights / (self.row_sums() if other is None else other)
-        found = device.download(device.xp.stack([ratio.min(), ratio.max()]))
-        return float(found[0]), float(found[1])
+        device, xp = self._entries.device, self._entries.device.xp
+        ratio = xp.divide(weights, self.row_sums() if other is None else other)
+        least, most = device.download(xp.stack([ratio.min(), ratio.max()])).tolist()
+        return least, most

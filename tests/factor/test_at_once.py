@@ -25,7 +25,9 @@ from frontal.errors import (
     IllConditionedWarning,
     NonFiniteInputError,
 )
+from frontal.factor.condition import factor_condition
 from frontal.factor.solve import Solver
+from frontal.numeric.condition import ESTIMATED
 
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
 KINDS = ["spd", "symmetric", "hermitian", "general"]
@@ -125,6 +127,19 @@ def test_first_solutions_are_judged_alike(monkeypatch, at_once, dtype, kind, tra
             assert condition.certified == expected[side].certified
             assert condition.value == pytest.approx(expected[side].value, rel=rounding, abs=0.0)
     assert all(at_once)
+
+
+@pytest.mark.parametrize("trans", "NTH")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_estimates_are_those_of_all_factors(monkeypatch, dtype, kind, trans):
+    A, _ = system(33, kind, dtype, 3)
+    numeric = frontal.factorize(A, kind=kind, backend="cpu")._numbers.factor
+    found, certified = numeric.condition_at_once(trans, ESTIMATED)
+    monkeypatch.setattr(numeric, "condition_at_once", lambda *_: None)
+    expected = factor_condition(numeric, trans, np.dtype(dtype), certify=False)
+    assert not certified
+    assert found == pytest.approx(expected.value, rel=1e-12, abs=0.0)
 
 
 def test_fronts_that_call_blas_too(at_once):

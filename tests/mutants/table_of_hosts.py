@@ -290,4 +290,20 @@ OF_HOSTS = (
         "the norms of A and of its transpose are exchanged",
         "tests/factor/test_factor_at_once.py::test_factors_are_those_of_all_factorizations",
     ),
+    Row(
+        "factor_at_once_never_tried_again",
+        "frontal/cpu/factor_at_once.py",
+        "        self._passed_over -= 1\n",
+        "",
+        "after a solution that needed refinement none is tried at once",
+        "tests/factor/test_at_once.py::test_next_factors_are_passed_over_after_a_failure",
+    ),
+    Row(
+        "rows_of_the_largest_error_taken_for_short",
+        "frontal/numeric/backward_error.py",
+        "return indptr[i + 1] - indptr[i] > _LONG_ROW",
+        "return False",
+        "a long row with the largest error has the limit of a short one",
+        "tests/factor/test_acceptance.py",
+    ),
 )

@@ -320,3 +320,16 @@ def test_pivot_ratio_of_hermitian_blocks_is_that_of_moduli():
     diagonal, coupling = np.ones((1, 3), "c16"), np.array([[2j, 0, 0]])
     ratios = [pivot_ratios(method, diagonal, coupling)[0] for method in (LDLH, LDLT)]
     np.testing.assert_allclose(ratios, [1 / 1.5, 1 / 2.5], rtol=1e-15)
+
+
+def test_condition_numbers_are_those_of_the_last_values():
+    A, b = sp.csc_array(sp.eye_array(20) + sp.eye_array(20, k=1)), np.ones(20)
+    columns = np.repeat(np.arange(20), np.diff(A.indptr))
+    values = np.stack([np.where(A.indices == columns, 1.0, -t) for t in (0.25, 0.9)])
+    factors = frontal.factorize_batch(A, values, backend="cpu")
+    conditions = []
+    for given in (values, values[::-1]):
+        factors.refactorize(given.copy())
+        conditions.append(factors.solve(b, return_info=True)[1].condition)
+    assert conditions[0][1] > 3 * conditions[0][0]
+    np.testing.assert_array_equal(conditions[1], conditions[0][::-1])

@@ -287,6 +287,9 @@ def test_errors_of_sweeps_are_those_of_trees(device, monkeypatch):
         wanted = host.measure(x[:, part].T, b[:, part].T)[1].rowwise
         np.testing.assert_allclose(sweeps[:, 4, s], wanted, rtol=1e-9)
         assert (wanted < 1e-3).all()
+    x[:, :49] = np.nan  # of one system
+    spoiled = device.download(of.solved(zero, device.upload(x).T, B).sizes)
+    np.testing.assert_array_equal(spoiled[:, :, 1:], sweeps[:, :, 1:])
 
 
 def test_unsymmetric_entry_beside_a_penalty_on_a_device(warned):

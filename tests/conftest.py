@@ -39,10 +39,11 @@ def pytest_collection_modifyitems(config, items):
     """
     if os.environ.get("FRONTAL_ALL_SCALARS"):
         return
-    names = {item.nodeid for item in items}
-    left = [item for item in items if _has_another_scalar(item.nodeid, names)]
+    names, kept, left = {item.nodeid for item in items}, [], []
+    for item in items:
+        (left if _has_another_scalar(item.nodeid, names) else kept).append(item)
     config.hook.pytest_deselected(items=left)
-    items[:] = [item for item in items if item not in {*left}]
+    items[:] = kept
 
 
 def _has_another_scalar(name, names):

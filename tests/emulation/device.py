@@ -55,6 +55,7 @@ class EmulatedDevice:
         self.limits = limits
         self.memory = 1 << 40
         self.is_capturing = False
+        self._graph: list[Callable[[], None]] | None = None  # while one is recorded
         self._sources = sources or {}
         self._kernels: dict[tuple, _Kernel] = {}
 
@@ -79,7 +80,7 @@ class EmulatedDevice:
         return build(text, options)
 
     def _entry(self, library: ctypes.CDLL, entry: str) -> _Kernel:
-        return _Kernel(library, entry, self.limits.shared_block)
+        return _Kernel(library, entry, self.limits.shared_block, self._enqueue)
 
     def free_memory(self) -> int:
         """Bytes that can still be taken."""
@@ -145,7 +146,7 @@ class EmulatedDevice:
 
     def staged(self, array: Any) -> _Staged:
         """Take memory for a copy."""
-        return _Staged(array)
+        return _Staged(array, self._enqueue)
 
     def fence(self) -> _Fence:
         """Nothing is ever waited for."""
@@ -164,21 +165,34 @@ class EmulatedDevice:
 
     def copy(self, source: Any, target: Any) -> None:
         """Copy an array to another."""
-        target[...] = source
+        self._enqueue(lambda: target.__setitem__(..., source))
 
     def clear(self, array: Any, byte: int = 0) -> None:
         """Set all bytes to one value."""
-        array.view(np.uint8)[...] = byte
+        self._enqueue(lambda: array.view(np.uint8).__setitem__(..., byte))
 
-    def record(self, run: Any) -> Any:
-        """Return a function that runs it anew, as a graph would."""
+    def record(self, run: Callable[[], None]) -> Callable[[], bool]:
+        """Return a function that launches what `run` enqueues, which is not done now."""
+        graph = self._graph = []
+        try:
+            run()
+        finally:
+            self._graph = None
 
         def replay() -> bool:
             if not self.is_capturing:
-                run()
+                for launch in graph:
+                    launch()
             return not self.is_capturing
 
         return replay
+
+    def _enqueue(self, launch: Callable[[], None]) -> None:
+        """Do it, or let it become a part of a graph."""
+        if self._graph is None:
+            launch()
+        else:
+            self._graph.append(launch)
 
     def take(self, size: int) -> np.ndarray:
         """Take memory of so many bytes, full of garbage."""
@@ -208,8 +222,8 @@ class EmulatedDevice:
         return 0
 
     def capturing(self) -> bool:
-        """Whether a test says that the current stream is being captured."""
-        return self.is_capturing
+        """Whether a graph is recorded, or a test says that the current stream is captured."""
+        return self.is_capturing or self._graph is not None
 
     def milliseconds(self, run: Any) -> float:
         """Time that a function takes."""
@@ -252,21 +266,28 @@ class _Lane:
 class _Staged:
     """An array, and another one of its shape."""
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: Any, enqueue: Callable[[Callable[[], None]], None]) -> None:
         self._array, self.host = array, np.full_like(array, -1, subok=False)
+        self._enqueue = enqueue
 
     def fetch(self) -> None:
-        self.host[...] = self._array
+        self._enqueue(lambda: self.host.__setitem__(..., self._array))
 
     def send(self) -> None:
-        self._array[...] = self.host
+        self._enqueue(lambda: self._array.__setitem__(..., self.host))
 
 
 class _Kernel:
     """An entry point of a compiled kernel file."""
 
-    def __init__(self, library: ctypes.CDLL, entry: str, shared_limit: int) -> None:
-        self._entry, self._limit = entry, shared_limit
+    def __init__(
+        self,
+        library: ctypes.CDLL,
+        entry: str,
+        shared_limit: int,
+        enqueue: Callable[[Callable[[], None]], None],
+    ) -> None:
+        self._entry, self._limit, self._enqueue = entry, shared_limit, enqueue
         self._launch = getattr(library, f"emulation_launch_{entry}")
         self._launch.restype = ctypes.c_char_p
         sizes = (ctypes.c_size_t * 64)()
@@ -283,13 +304,16 @@ class _Kernel:
                 f"kernel {self._entry} takes arguments of {self._sizes} bytes, not of {given}"
             )
         buffers = [np.frombuffer(value, np.uint8).copy() for value in values]
-        self._run(
-            grid, block, (ctypes.c_void_p * len(buffers))(*(b.ctypes.data for b in buffers)), shared
-        )
+        pointers = (ctypes.c_void_p * len(buffers))(*(b.ctypes.data for b in buffers))
+
+        def launch(kept: object = buffers) -> None:
+            self._run(grid, block, pointers, shared)
+
+        self._enqueue(launch)
 
     def ready(self, grid: Sequence[int], block: Sequence[int], table: int, shared: int = 0) -> Any:
         pointers = ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))
-        return lambda stream: self._run(grid, block, pointers, shared)
+        return lambda stream: self._enqueue(lambda: self._run(grid, block, pointers, shared))
 
     def _run(self, grid: Sequence[int], block: Sequence[int], pointers: Any, shared: int) -> None:
         sizes = [*grid, 1, 1][:3] + [*block, 1, 1][:3]

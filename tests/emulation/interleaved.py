@@ -65,9 +65,13 @@ class InterleavedDevice(EmulatedDevice):
         kernel = super()._entry(library, entry)
 
         def launch(grid: Any, block: Any, arguments: Any, shared: int = 0) -> None:
-            policy, seed, residents = self.schedule
             most = self._residents(int(np.prod(block)), shared)
-            library.emulation_schedule(policy, ctypes.c_uint(seed), min(most, residents))
+
+            def schedule() -> None:
+                policy, seed, residents = self.schedule
+                library.emulation_schedule(policy, ctypes.c_uint(seed), min(most, residents))
+
+            self._enqueue(schedule)
             kernel(grid, block, arguments, shared)
 
         return launch

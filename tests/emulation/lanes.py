@@ -80,6 +80,23 @@ class LaneDevice(EmulatedDevice):
         clear = super().clear
         self.enqueue(lambda: clear(array, byte))
 
+    def record(self, run: Callable[[], None]) -> Callable[[], bool]:
+        """Return a function that launches what `run` enqueues on the current stream."""
+
+        def whole() -> None:
+            run()
+            self.run()
+
+        self.run()
+        launch = super().record(whole)
+
+        def replay() -> bool:
+            if not self.is_capturing:
+                self.enqueue(launch)
+            return not self.is_capturing
+
+        return replay
+
     def staged(self, array: Any) -> Any:
         """Take memory for a copy, which is made on the current stream."""
         return _Staged(self, super().staged(array))

@@ -129,13 +129,23 @@ class Messages:
         if width == self._solved and not anywhen:
             return
         begin, end = self._end(width), self._last(width)
-        vectors = end + (begin - self._first) * self._behind(width)
-        most = self._last(self.width) if self._lent else self._end(self.width)
-        in_use = [(0, most)] if anywhen else self._in_use
-        for first, last in in_use:
+        if anywhen:
+            self._in_use = [(0, self._last(self.width) if self._lent else self._end(self.width))]
+        for first, last in self._in_use:
             if max(first, begin) < min(last, end):
                 self._clear(self.sent[1][max(first, begin) : min(last, end)])
-        beyond = [(max(first, end), last) for first, last in in_use if last > vectors]
+        self._note(width)
+
+    def replayed(self, width: int) -> None:
+        """Take note of a graph with a solve for so many, which makes way itself."""
+        self.turns += 1
+        self._note(width)
+
+    def _note(self, width: int) -> None:
+        """Of what a solve for so many leaves."""
+        begin, end = self._end(width), self._last(width)
+        vectors = end + (begin - self._first) * self._behind(width)
+        beyond = [(max(first, end), last) for first, last in self._in_use if last > vectors]
         self._in_use, self._solved = [(0, begin), (end, vectors), *beyond], width
 
     def _behind(self, width: int) -> bool:

@@ -257,6 +257,10 @@ class Sweeps:
         self._messages.make_way(self.width, graph=True)
         self._run.enqueue()
 
+    def replayed(self) -> None:
+        """Take note of a graph with what `enqueue` does."""
+        self._messages.replayed(self.width)
+
     @property
     def turn(self) -> object:
         """Equal to what it was while nothing has used the vectors, but for graphs of a caller."""

@@ -100,7 +100,8 @@ class Errors:
 
     def accepted(self, limits: np.ndarray) -> np.ndarray:
         """Return which columns may be returned without a warning."""
-        return (self.rowwise <= limits[3]) | (self.merit(limits) <= 1)
+        by_rows = self.rowwise <= limits[3]
+        return by_rows if by_rows.all() else by_rows | (self.merit(limits) <= 1)
 
     def insufficient(self, limits: np.ndarray) -> bool:
         """Return whether a solution should not be returned without a warning."""
@@ -190,7 +191,7 @@ class System(Protocol):
         solution: np.ndarray,
         error: float,
         small: float,
-        roughly: bool,
+        limit: float,
     ) -> float | None:
         """By how much the error of X may exceed its precision, if that is found in few steps.
 
@@ -199,9 +200,9 @@ class System(Protocol):
         X, B, solution, error
             See `probes`.
         small : float
+            Any bound will do that is no larger.
+        limit : float
             What is larger is left to `probes`.
-        roughly : bool
-            Any bound will do.
         """
         ...
 

@@ -12,11 +12,8 @@ import numpy as np
 from ..accuracy import eps_of
 from ..gpu.runtime.array import Array
 from ..gpu.runtime.graph import Launch
-from ..gpu.sparse.entries import Entries
-from ..gpu.sparse.equilibration import Scales
 from ..gpu.sparse.factor import GpuFactor
 from ..gpu.sparse.looks import Looks
-from ..gpu.sparse.prepared import Prepared
 from ..gpu.sparse.system import DeviceSystem
 from ..gpu.sparse.trees import Trees
 from ..numeric.thresholds import THRESHOLDS, margin_of
@@ -102,17 +99,6 @@ class Solved(NamedTuple):
     report: Callable[[], Report]
 
 
-@dataclass
-class _Moduli:
-    """What `DeviceSystem` reads of a factor, with the moduli of its matrix."""
-
-    entries: Entries
-    values: Array
-    scales: Scales
-    hermitian: bool
-    storage: Prepared
-
-
 class _Found(NamedTuple):
     """Solutions (batch * n, k), their residuals, and sizes; see `Judge.solutions`."""
 
@@ -149,7 +135,6 @@ class _Forest:
         self.device, self.eps, self.asked = factor.entries.device, eps_of(dtype), asked
         self.xp: Given = self.device.xp
         self.by_component = factor.scales[0] is not None
-        self._moduli: DeviceSystem | None = None
         self._solving, self.which = solving, int(trans != "N")
         self.known = solving.judge.known
         self._norm = solving.norms(factor, trans)
@@ -167,24 +152,6 @@ class _Forest:
     def largest(self, V: Array) -> Given:
         """Largest modulus of each vector of each system, (k, batch)."""
         return self.xp.abs(self.by_system(V)).max(axis=2).astype(np.float64)
-
-    def magnitude(self, X: Array, B: Array) -> Given:
-        """|A||X| + |B|, (batch * n, k)."""
-        factor, xp = self.factor, self.xp
-        if X.shape[1] == 1:  # one kernel in place of many
-            return xp.reshape(self.system.weights(X, B, np.ones(1), np.inf), (1, -1)).T
-        # the residual of -|X| for the matrix of moduli
-        if self._moduli is None:
-            given = _Moduli(
-                entries=factor.entries,
-                values=xp.abs(factor.values).astype(factor.values.dtype),
-                scales=factor.scales,
-                hermitian=False,
-                storage=factor.storage,
-            )
-            self._moduli = DeviceSystem(given, self.trans, self.dtype)
-        x, b = (xp.asfortranarray(V.astype(self.dtype)) for V in (-xp.abs(X), xp.abs(B)))
-        return xp.real(self._moduli.measure(x, b)[0])
 
     def certified(self, B: Array) -> _Found | None:
         """Solutions with certificates as condition numbers; None if none are to be tried."""
@@ -204,29 +171,9 @@ class _Forest:
             return _Found(*self._trees.solved(self.factor, self.trans, given, before, B))
         system = self.system
         X = system.solve(given) if before is None else system.corrected(before, given)
-        R, _ = system.measure(X, B)
-        sizes = [self.largest(V) for V in (R, X, B)]
-        return _Found(X, R, self.xp.stack([*sizes, *self._by_rows(R, X, B, sizes[1])], axis=1))
-
-    def _by_rows(self, R: Array, X: Array, B: Array, largest: Given) -> tuple[Given, Given]:
-        """Componentwise and rowwise errors (k, batch), the latter as `row_error` has them."""
-        xp, table, info = self.xp, THRESHOLDS, np.finfo(self.dtype)
-        r, scale = (
-            self.by_system(V).astype(np.float64, copy=False)
-            for V in (xp.abs(R), self.magnitude(X, B))
-        )
-        component = xp.where(r > 0, r / scale, r).max(axis=2)
-        if float(component.max()) <= table.accepted * self.eps:
-            return component, component
-        b = xp.abs(self.by_system(B)).astype(np.float64, copy=False)
-        sums, counts, smallest = self.row_sums, self.row_counts, float(info.smallest_subnormal)
-        of_row = sums * largest[:, :, None]
-        r = xp.where(scale * scale <= smallest, r - smallest * (counts + 1 + sums), r)
-        tiny = min(table.tiny_row * r.shape[2] * self.eps, table.tiny_row_limit)
-        scale = xp.where(scale <= tiny * (of_row + b), scale + of_row, scale)
-        r = r / xp.sqrt(xp.maximum(counts / table.long_row, 1))
-        rowwise = xp.where(r > 0, r / scale, xp.where(xp.isnan(r), np.nan, 0.0))
-        return component, rowwise.max(axis=2)
+        R, norms = system.sizes(X, B, self.count)
+        sizes: Given = norms[:-1].reshape(B.shape[1], 5, self.count)
+        return _Found(X, R, sizes)
 
     @property
     def first_probes(self) -> Given:
@@ -245,12 +192,6 @@ class _Forest:
         """Row sums of |op(A)|, (batch, n) float64."""
         sums: Given = self.system.row_sums()
         return sums.reshape(self.count, -1)
-
-    @cached_property
-    def row_counts(self) -> Given:
-        """Entries of each row of op(A), (n,)."""
-        pointer: Given = self.system.rows.pointer
-        return (pointer[1:] - pointer[:-1])[: self._order]
 
     def judged(self, found: _Found, own: Array | None = None) -> Judged:
         """What sizes say of solutions, and their own condition numbers; waits."""
@@ -380,10 +321,11 @@ def _estimate(of: _Forest) -> None:
 def _weights(of: _Forest, B: Array, found: _Found) -> Given:
     """Weights (batch, n) of the condition numbers of solutions."""
     xp, solution = of.xp, found.sizes[:, 1]
-    size, error = solution[:, :, None], xp.maximum(found.sizes[:, 4].max(axis=0), of.eps)
-    residual = xp.abs(of.by_system(found.R)) / error[:, None]
-    weight = (of.by_system(of.magnitude(found.X, B)) + residual) / size
-    return xp.where(size > 0, weight, 0).max(axis=0)
+    error = xp.maximum(found.sizes[:, 4].max(axis=0), of.eps)
+    used = (solution > 0) & xp.isfinite(solution)
+    scale = xp.where(used, 1 / xp.where(used, solution, 1), 0)
+    weights: Given = of.system.weighted(found.X, B, xp.concatenate([scale, 1 / error[None]]))
+    return weights.reshape(of.count, -1)
 
 
 def _condition(of: _Forest, weight: Given) -> Given:

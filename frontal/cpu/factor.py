@@ -11,6 +11,7 @@ import numpy as np
 from .._typing import Untyped
 from ..accuracy import System
 from ..matrix import Canonical
+from ..numeric.hopes import Hopes
 from ..protocol import Health, HostFactor
 from ..sizes import least
 from ..symbolic.matching import Matching
@@ -31,18 +32,11 @@ _often = Often()
 class Maker(Protocol):
     """What makes factors at once, and has the `first` of them that solved describe the others.
 
-    The next few are not to be `hopeful` after a solution that was worse than rounding makes it.
+    Of its factors some are to be `hopeful`.
     """
 
     first: AtOnce | None
-
-    def hopes(self) -> bool:
-        """Whether the next factor is to be."""
-        ...
-
-    def after_failure(self) -> None:
-        """Take note of such a solution."""
-        ...
+    hopes: Hopes
 
     def is_for(self, symbolic: Symbolic, matching: Matching | None) -> bool:
         """Whether it is of a pattern that was analyzed so."""
@@ -168,7 +162,7 @@ class CpuFactor:
             return None
         hopeful, found = solve.hopeful, solve(b, how)
         if self.maker is not None and solve.hopeful != hopeful:
-            self.maker.after_failure()
+            self.maker.hopes.failed()
         return found
 
     def condition_at_once(self, trans: str, how: int) -> tuple[float, bool] | None:
@@ -186,11 +180,11 @@ class CpuFactor:
         if maker is not None and maker.first is not None and self.table is not None:
             own = self.storage, self.pivots, self.matrix, self.scaling
             made = maker.first.other(self.table, *own)
-            made.hopeful = maker.hopes()
+            made.hopeful = maker.hopes.next()
             return made
         made = self._described(trans)
         if maker is not None and made is not None:
-            made.hopeful = maker.hopes()
+            made.hopeful = maker.hopes.next()
             if not self.symbolic.method.indefinite:
                 maker.first = made.without_numbers()
         return made

@@ -16,6 +16,7 @@ from .._jit import inlined, jit, view
 from ..matrix import Canonical
 from ..method import CHOLESKY, LDLH, LDLT, LU, Method
 from ..native import array_of
+from ..numeric.hopes import Hopes
 from ..protocol import Health, HostFactor
 from ..symbolic.matching import Matching
 from ..symbolic.plan import Plan
@@ -37,7 +38,6 @@ MOST = 4096  # columns; of more the little that is saved is no matter
 _ROOM, _TURN = ldl.ROOM, 2 * ldl.BLOCK
 _STATE = phases.STATE_SIZE
 _NUMBERS = 18  # place in the index of numbers, behind addresses and sizes of nine arrays
-_PASSED_OVER = 15  # factors whose solutions are not tried at once after one that failed
 _NO_TABLE = np.empty(0, np.int64)
 
 
@@ -69,7 +69,7 @@ class FactorAtOnce:
     ) -> None:
         self.matching, self._dtype = matching, dtype
         self.first: AtOnce | None = None
-        self._passed_over = 0  # factors that are still to be
+        self.hopes = Hopes()
         method, n = place.symbolic.method, place.symbolic.n
         self._place, self._method, self._run = place, method, _RUN[method]
         by_rows = place.symbolic.by_rows[2]
@@ -139,17 +139,6 @@ class FactorAtOnce:
         factor.storage, factor.known, factor.maker = storage, Health(ratio), self
         factor.table = table if table.size else None
         return factor
-
-    def hopes(self) -> bool:
-        """See `Maker`."""
-        if self._passed_over == 0:
-            return True
-        self._passed_over -= 1
-        return False
-
-    def after_failure(self) -> None:
-        """See `Maker`."""
-        self._passed_over = _PASSED_OVER
 
     def is_for(self, symbolic: Symbolic, matching: Matching | None) -> bool:
         """Whether it is of a pattern that was analyzed so."""

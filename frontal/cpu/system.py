@@ -198,7 +198,7 @@ class HostSystem:
         solution: np.ndarray,
         error: float,
         small: float,
-        roughly: bool,
+        limit: float,
     ) -> float | None:
         """See `System`: each column costs as much as another, and nothing waits."""
         return None

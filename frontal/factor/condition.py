@@ -64,20 +64,19 @@ def solution_condition(of: Solution, *, roughly: bool = False) -> Estimate:
     roughly : bool
         No better one is sought than one that is small, by whatever bound.
     """
-    small = THRESHOLDS.warned / margin_of(of.X.dtype) / of.error
-    enough = small if roughly else 0.0
+    limit = THRESHOLDS.warned / of.error
+    small = limit / margin_of(of.X.dtype)
+    enough, harmless = (small, limit) if roughly else (0.0, small)  # nothing is said of columns
     hidden = hides(of.factor)
     with np.errstate(all="ignore"):
         certain = not hidden and not _near_border(of)
-        quick = _quickly(of, small, roughly) if certain else None
+        quick = _quickly(of, enough, harmless) if certain else None
         if quick is not None:
             return Estimate(quick, ())
         found = _as_it_is(of, enough) if certain else None
         norm, near_null = found or _scaled(of, enough, hidden)
     norm = norm if math.isfinite(norm) else math.inf
-    limit = THRESHOLDS.warned / of.error if roughly else small
-    harmless = norm <= limit  # nothing is said of columns
-    return Estimate(norm, () if harmless else _dependent(near_null()))
+    return Estimate(norm, () if norm <= harmless else _dependent(near_null()))
 
 
 class Solution(NamedTuple):
@@ -120,13 +119,13 @@ def _near_border(of: Solution) -> bool:
     return not of.errors.fine and bool(near_border(of.errors, of.factor.dtype, of.X.dtype).any())
 
 
-def _quickly(of: Solution, small: float, roughly: bool) -> float | None:
-    """A small condition number where the factor is, of A as it is, if that takes few steps."""
+def _quickly(of: Solution, enough: float, limit: float) -> float | None:
+    """A condition number within the limit where the factor is, of A as it is, in few steps."""
     factor, trans, X, B, errors = of
     if is_mixed(factor):
         return None
     given = X, B, errors.solution, of.error
-    return factor.system(trans, X.dtype).estimated(*given, small, roughly)
+    return factor.system(trans, X.dtype).estimated(*given, enough, limit)
 
 
 def _as_it_is(of: Solution, enough: float) -> _Found | None:
@@ -361,8 +360,8 @@ def _refined(system: System, otherwise: Callable[[Vectors, Vectors, Errors], Vec
 def _dependent(v: np.ndarray) -> tuple[int, ...]:
     """Places of the few largest entries of a vector."""
     size = np.where(np.isfinite(v), np.abs(v), np.inf)
-    largest = np.argsort(-size, kind="stable")[:_SHOWN]
-    return tuple(int(j) for j in largest if size[j] >= size[largest[0]] / 2)
+    large = np.flatnonzero(size >= size.max() / 2)
+    return tuple(large[np.argsort(-size[large], kind="stable")[:_SHOWN]].tolist())
 
 
 def reciprocal_condition(factor: NumericFactor) -> float:

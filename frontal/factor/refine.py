@@ -105,7 +105,7 @@ def _improved(
             break
         halved = bool((trial_merit[better] <= merit[better] / 2).any())
         X, R = system.chosen(better, trial, X), system.chosen(better, trial_R, R)
-        errors = trial_errors.chosen(better, errors)
+        errors = trial_errors if better.all() else trial_errors.chosen(better, errors)
         merit = np.where(better, trial_merit, merit)
         taken += 1
         if steps is None and not halved:

@@ -9,12 +9,13 @@ Matrix Anal. Appl. 10, 1989). Solutions are accepted by it: a huge entry elsewhe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
 
 from .._jit import allocating, inner, jit
-from ..accuracy import borders, eps_of
+from ..accuracy import Summary, borders, eps_of
 from .thresholds import THRESHOLDS
 
 _1, _2, _3, _4 = np.arange(1, 5, dtype=np.uint64)
@@ -38,6 +39,32 @@ def limits_of(factor: np.dtype, vectors: np.dtype) -> np.ndarray:
     errors = table.normwise, table.unrefined, rowwise, table.accepted
     smallest = float(np.finfo(vectors).smallest_subnormal)
     return np.array((*(eps * x for x in errors), *borders(factor, vectors), eps, smallest))
+
+
+def summary_of(norms: Sequence[float], limits: Sequence[float], by_component: bool) -> Summary:
+    """Return what the errors of one solution come to.
+
+    Parameters
+    ----------
+    norms : six floats
+        Largest moduli of residual, solution and right-hand side, componentwise and rowwise error,
+        norm of the matrix.
+    limits : sequence of float
+        See `limits_of`.
+    by_component : bool
+        See `Errors`.
+    """
+    residual, solution, rhs, component, rowwise, norm = norms
+    scale = norm * solution + rhs
+    normwise = residual / scale if scale > 0 else residual
+    least, most_component, most_row, _, low, high, most, *_ = limits
+    fine = normwise <= least and rowwise <= most_row
+    if by_component:
+        fine = fine and component <= most_component
+    if rhs != 0:
+        inside = low <= norm <= high and low <= rhs <= high and low <= solution <= high
+        fine = fine and inside and norm * solution <= most
+    return Summary(rowwise, fine)
 
 
 @inner

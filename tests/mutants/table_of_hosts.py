@@ -292,8 +292,8 @@ OF_HOSTS = (
     ),
     Row(
         "factor_at_once_never_tried_again",
-        "frontal/cpu/factor_at_once.py",
-        "        self._passed_over -= 1\n",
+        "frontal/numeric/hopes.py",
+        "        self._left -= 1\n",
         "",
         "after a solution that needed refinement none is tried at once",
         "tests/factor/test_at_once.py::test_next_factors_are_passed_over_after_a_failure",

@@ -13,14 +13,16 @@ class Launch(NamedTuple):
     """A kernel with all that it is called with."""
 
     kernel: Kernel
-    blocks: int
+    blocks: int | tuple[int, int, int]
     threads: int
     arguments: tuple[Value, ...]
     shared: int = 0
 
     def __call__(self) -> None:
         """Enqueue the kernel."""
-        self.kernel((self.blocks,), (self.threads,), self.arguments, self.shared)
+        blocks = self.blocks
+        grid = blocks if isinstance(blocks, tuple) else (blocks,)
+        self.kernel(grid, (self.threads,), self.arguments, self.shared)
 
 
 class Replayed:

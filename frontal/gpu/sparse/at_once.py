@@ -7,20 +7,21 @@ is left to those who look closer.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from ..._typing import Untyped
+from ...accuracy import eps_of
 from ...cached import cached_property
-from ...numeric.backward_error import limits_of
-from ...numeric.condition import CERTIFIED
-from ..runtime.array import NULL, Array, Staged
+from ...numeric.backward_error import limits_of, summary_of
+from ...numeric.condition import CERTIFIED, ESTIMATED, enough
+from ..runtime.array import Array, Staged
 from ..runtime.graph import Replayed
-from .substitute import Solver, Sweeps
-from .system import DeviceSystem, Resident, bound_of
+from .probing import Weighed
+from .substitute import Sweeps
+from .system import LESS, DeviceSystem, Resident, bound_of
 
 MOST = 1 << 15  # unknowns; of more what is saved is no matter, and vectors are kept for it
 
@@ -34,6 +35,36 @@ class Found(NamedTuple):
     certified: bool = False
 
 
+class _Estimate(NamedTuple):
+    """What finds a condition number, and what the graph has brought of it to the host."""
+
+    weighed: Weighed
+    first: Staged
+
+    def norm(self, enough: float) -> float:
+        """See `Weighed.quick`; the graph was waited for."""
+        found = self.weighed.bound_by(self.first.host)
+        return found if found <= enough else self.weighed.norm()
+
+
+class _Run(NamedTuple):
+    """A graph, and the sweeps that are a part of it."""
+
+    replayed: Replayed
+    sweeps: list[Sweeps]
+    estimate: _Estimate | None
+
+    def __call__(self) -> None:
+        """Launch it."""
+        if self.replayed.again():
+            for sweeps in self.sweeps:
+                sweeps.replayed()
+        else:
+            self.replayed()
+        if self.estimate is not None:
+            self.estimate.weighed.note()
+
+
 class AtOnce:
     """x for op(A) x = b with a vector b, by the kernels of `DeviceSystem`.
 
@@ -45,41 +76,46 @@ class AtOnce:
         Nothing of what it uses has gone.
     """
 
-    def __init__(self, factor: Resident, trans: str, solver: Solver, sweeps: Sweeps) -> None:
-        self._solver, self._sweeps, self._read = solver, sweeps, _read_of(factor)
+    def __init__(self, factor: Resident, trans: str) -> None:
+        self._solver = factor.storage.solver_of(factor.entries.pattern)
+        self._read = _read_of(factor)
         self._dtype, self._device = np.dtype(factor.values.dtype), factor.entries.device
         self._shape = (factor.entries.n,)
         self._by_component = factor.scales[0] is not None
         self._limits = limits_of(self._dtype, self._dtype).tolist()
+        self._eps = eps_of(self._dtype)
         xp, n = self._device.xp, factor.entries.n
         # beside b, and beside x, there is room for what a certificate is found by
         self._B, self._X = (xp.empty((n, 2), self._dtype, order="F") for _ in range(2))
         self._b, self._x, self._r = self._B[:, 0], self._X[:, 0], xp.empty(n, self._dtype)
         norms = self._all_norms = xp.empty(8, np.float64)
-        self._norms = self._device.staged(norms)
-        self._trans, self._run = trans, self._replayed(factor, trans, sweeps, 1)
-        self._beside: tuple[Sweeps, Replayed] | None = None  # with a certificate
+        self._norms, self._trans = self._device.staged(norms), trans
+        self._runs: dict[int, _Run | None] = {}  # by how a condition number is found
 
-    def _replayed(self, factor: Resident, trans: str, sweeps: Sweeps, count: int) -> Replayed:
-        """What solves for b, or with it for the row sums of |op(A)|, and measures."""
-        system, norms = DeviceSystem(factor, trans, self._dtype), self._all_norms
-        B, X = self._B[:, :count], self._X[:, :count]
-        enter, leave = system.around(sweeps, count, B, NULL, X)
-        launches: list[Callable[[], object]] = [enter, sweeps.enqueue, leave]
-        launches += system.measuring(self._x, self._b, self._r, norms)
-        if count > 1:
-            launches.insert(0, system.summing(self._B[:, 1]))
-            launches.append(system.certifying(self._X[:, 1], norms[6:]))
+    def _made(self, factor: Resident, how: int) -> _Run | None:
+        """What solves for b, measures, and finds a condition number; None if it cannot."""
+        system, norms = DeviceSystem(factor, self._trans, self._dtype), self._all_norms
+        count = 2 if how == CERTIFIED else 1
+        B, X, estimate = self._B[:, :count], self._X[:, :count], None
+        residual = self._x, self._b, self._r, norms
+        if how == ESTIMATED:
+            probing = system.ready_probing()
+            if probing is None:
+                return None
+            sums = self._device.xp.empty(self._shape, np.float64)
+            weighed = Weighed(probing, sums)
+            estimate = _Estimate(weighed, self._device.staged(weighed.first))
+            steps = [*system.probed(probing, B, X, norms), system.residual(*residual, sums)]
+            steps += [weighed.turn, estimate.first.fetch]
+        else:
+            steps = [*system.solving(B, X, norms), system.residual(*residual)]
+        if how == CERTIFIED:
+            steps.insert(0, system.summing(self._B[:, 1]))
+            steps.append(system.certifying(self._X[:, 1], norms[6:]))
+        launches = [step.enqueue if isinstance(step, Sweeps) else step for step in steps]
         begin = partial(self._device.clear, norms)
-        return Replayed(self._device, begin, (*launches, self._norms.fetch))
-
-    def _with_certificate(self, factor: Resident) -> Replayed:
-        """The same with a certificate; made once."""
-        if self._beside is None:
-            transposed = self._trans != "N" and not factor.entries.pattern.method.one_triangle
-            sweeps = self._solver.sweeps(2, transposed)
-            self._beside = sweeps, self._replayed(factor, self._trans, sweeps, 2)
-        return self._beside[1]
+        replayed = Replayed(self._device, begin, [*launches, self._norms.fetch])
+        return _Run(replayed, [step for step in steps if isinstance(step, Sweeps)], estimate)
 
     @classmethod
     def of(cls, factor: Resident, trans: str) -> AtOnce | None:
@@ -87,22 +123,20 @@ class AtOnce:
 
         So it is for many unknowns, and where vectors are not of the scalar type of the factor.
         """
-        storage, pattern = factor.storage, factor.entries.pattern
+        storage = factor.storage
         if not 0 < factor.entries.n <= MOST or factor.values.dtype != storage.panels.dtype:
             return None
         made = storage.at_once.get(trans)
         fits = isinstance(made, cls) and made.alive and _same(made._read, _read_of(factor))
         if isinstance(made, cls) and fits:
             return made
-        solver = storage.solver_of(pattern)
-        sweeps = solver.sweeps(1, trans != "N" and not pattern.method.one_triangle)
-        made = storage.at_once[trans] = cls(factor, trans, solver, sweeps)
+        made = storage.at_once[trans] = cls(factor, trans)
         return made
 
     @property
     def alive(self) -> bool:
-        wide = self._beside is None or self._solver.has(self._beside[0])
-        return wide and self._solver.has(self._sweeps)
+        runs = [run for run in self._runs.values() if run is not None]
+        return all(self._solver.has(sweeps) for run in runs for sweeps in run.sweeps)
 
     @cached_property
     def _sent(self) -> Staged:
@@ -115,10 +149,18 @@ class AtOnce:
     def __call__(self, b: Untyped, how: int, factor: Resident) -> Found | None:
         """x, and what is known of it; None for what is no plain vector.
 
-        `how` is `CERTIFIED` if a bound of the condition number is wanted, and `KNOWN` otherwise;
-        the factor is the one that this is of.
+        Parameters
+        ----------
+        b : array
+        how : int
+            Whether the condition number is wanted: `KNOWN`, `ESTIMATED` or `CERTIFIED`.
+        factor : Resident
+            The one that this is of.
 
-        The error is negative if x is worse than rounding makes it, or a size is unusual.
+        Returns
+        -------
+        Found
+            Its error is negative if x is worse than rounding makes it, or a size is unusual.
         """
         device = self._device
         there = type(b) is not np.ndarray
@@ -126,16 +168,19 @@ class AtOnce:
             return None
         if b.shape != self._shape or b.dtype != self._dtype or not b.flags.c_contiguous:
             return None
+        if device.capturing():
+            return None
+        if how not in self._runs:
+            self._runs[how] = self._made(factor, how)
+        run = self._runs[how]
+        if run is None:
+            return None
         if there:
             device.copy(b, self._b)
         else:
             self._sent.host[...] = b
             self._sent.send()
-        run = self._with_certificate(factor) if how == CERTIFIED else self._run
-        if not run.again():
-            if device.capturing():
-                return None
-            run()
+        run()
         if there:  # while the device is at work
             x = device.xp.empty(self._shape, self._dtype)
             device.copy(self._x, x)
@@ -144,24 +189,19 @@ class AtOnce:
             self._fetched.fetch()
             device.wait()
             x = self._fetched.host.copy()
-        if how != CERTIFIED:
-            return Found(x, self._error())
-        bound = bound_of(*self._norms.host.tolist()[6:])
-        return Found(x, self._error(), bound if bound < np.inf else -1.0, True)
+        error = self._error()
+        if how == CERTIFIED:
+            bound = bound_of(*self._norms.host.tolist()[6:])
+            return Found(x, error, bound if bound < np.inf else -1.0, True)
+        if run.estimate is None or error < 0:
+            return Found(x, error)
+        return Found(x, error, run.estimate.norm(LESS * enough(self._dtype)))
 
     def _error(self) -> float:
         """Rowwise error, eps at least; -1 if not `Errors.fine`."""
-        residual, solution, rhs, component, rowwise, norm = self._norms.host.tolist()[:6]
-        scale = norm * solution + rhs
-        normwise = residual / scale if scale > 0 else residual
-        least, most_component, most_row, _, low, high, most, eps, _ = self._limits
-        fine = normwise <= least and rowwise <= most_row
-        if self._by_component:
-            fine = fine and component <= most_component
-        if rhs != 0:
-            inside = low <= norm <= high and low <= rhs <= high and low <= solution <= high
-            fine = fine and inside and norm * solution <= most
-        return max(rowwise, eps) if fine else -1.0
+        norms = self._norms.host.tolist()[:6]
+        worst, fine = summary_of(norms, self._limits, self._by_component)
+        return max(worst, self._eps) if fine else -1.0
 
 
 def _read_of(factor: Resident) -> tuple[bool, tuple[Array | None, ...]]:

@@ -31,10 +31,9 @@ def weights(
     rows: Sequence[Value],
     X: Array,
     B: Array,
-    solution: np.ndarray,
-    error: float,
-) -> Array | None:
-    """Those of the rows of op(A), (n,) float64; None if there is no solution to compute them of.
+    scale: Array,
+) -> Array:
+    """Those of the rows of op(A), (n,) float64, of some systems of one order; nothing waits.
 
     Parameters
     ----------
@@ -46,20 +45,17 @@ def weights(
         Threads that read a row of op(A) together.
     rows : sequence
         What kernels need to know of the rows.
-    X, B, solution, error
-        See `System.probes`.
+    X, B : device arrays (n, k)
+    scale : device array (k + 1, count)
+        See `DeviceSystem.weighted`.
     """
-    used = (solution > 0) & np.isfinite(solution)
-    if not used.any():
-        return None
-    device, n = entries.device, entries.n
-    scale = device.upload(np.where(used, 1 / np.where(used, solution, 1.0), 0.0))
-    found = device.xp.empty(n, np.float64)
-    sizes = np.int32(n), np.int32(X.shape[1]), np.int32(lanes)
-    arguments = (*sizes, *rows, X, B, scale, np.float64(1 / error), found)
-    blocks = launch.system_blocks(n * lanes, device.limits)
+    device, k, count = entries.device, X.shape[1], scale.shape[1]
+    order = entries.n // count
+    found = device.xp.empty(entries.n, np.float64)
+    sizes = np.int32(order), np.int32(count), np.int32(k), np.int32(lanes)
+    grid = launch.system_blocks(order * lanes, device.limits), 1, launch.planes(count)
     kernel = _kernel(entries, "weights", values, dtype)
-    kernel((blocks,), (launch.SYSTEM_THREADS,), arguments)
+    kernel(grid, (launch.SYSTEM_THREADS,), (*sizes, *rows, X, B, scale, found))
     return found
 
 
@@ -74,6 +70,19 @@ def row_sums(
     arguments = (np.int32(n), np.int32(lanes), *rows, found)
     kernel((blocks,), (launch.SYSTEM_THREADS,), arguments)
     return found
+
+
+def ratios(
+    entries: Entries, values: np.dtype, dtype: np.dtype, weights: Array, other: Array
+) -> tuple[float, float]:
+    """Least and largest ratio of weights (n,) to others, NaN if one is none; waits."""
+    device, n = entries.device, entries.n
+    blocks = launch.probing_blocks(n, device.limits)
+    found = device.xp.empty((blocks, 2), np.float64)
+    kernel = _kernel(entries, "ratios", values, dtype)
+    kernel((blocks,), (launch.SYSTEM_THREADS,), (np.int32(n), weights, other, found))
+    least, most = device.download(found).T
+    return float(least.min()), float(most.max())
 
 
 class DeviceProbes:

@@ -9,7 +9,6 @@ import numpy as np
 from ...exact import refuse_inexact
 from ...matrix import Canonical, on_device, working_dtype
 from ...method import tiny_pivot
-from ...numeric.condition import ESTIMATED
 from ...protocol import Health, HostFactor
 from ...symbolic.amended import movable
 from ...symbolic.matching import Matching
@@ -57,7 +56,7 @@ class GpuFactor:
         self.symbolic, self.pattern = matrix.entries.symbolic, matrix.entries.pattern
         self.device, self.dtype = matrix.entries.device.name, np.dtype(storage.panels.dtype)
         self._systems: dict[tuple[str, np.dtype], DeviceSystem] = {}
-        self._hopeful = True
+        self._hopeful: bool | None = None  # nothing is known
         self._at_once: dict[str, AtOnce | None] = {}
 
     def learn(self, outcome: Outcome, examined: bool = True) -> None:
@@ -284,9 +283,11 @@ class GpuFactor:
         return self._systems[key]
 
     def at_once(self, b: object, trans: str, how: int) -> Found | None:
-        """See `NumericFactor`; condition numbers are found by other kernels."""
+        """See `NumericFactor`."""
         alone = getattr(b, "shape", None) == (self.entries.n,)  # others need no vectors for it
-        if how == ESTIMATED or not alone or not self._hopeful:
+        if self._hopeful is None:
+            self._hopeful = self.storage.hopes.next()
+        if not (alone and self._hopeful):
             return None
         made = self._at_once.get(trans)
         if made is None or not made.alive:
@@ -294,6 +295,7 @@ class GpuFactor:
         found = None if made is None else made(b, how, self)
         if found is not None and not found.error >= 0:
             self._hopeful, found = False, None
+            self.storage.hopes.failed()
         return found
 
     def condition_at_once(self, trans: str, how: int) -> None:

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from ...method import Method
+from ...numeric.hopes import Hopes
 from ..runtime.array import Array
 from ..runtime.device import Device
 from . import launch
@@ -60,6 +61,8 @@ class Prepared(Storage):
         What was launched before anybody asked for a factor.
     at_once : dict
         By op(A): the `AtOnce` that solves for one vector.
+    hopes : Hopes
+        Of factors in this memory.
     """
 
     factorization: Computes | None = None
@@ -67,6 +70,7 @@ class Prepared(Storage):
     equilibration: Equilibration | None = None
     begun: Begun | None = None
     at_once: dict[str, object] = field(default_factory=dict)
+    hopes: Hopes = field(default_factory=Hopes)
 
     def solver_of(self, pattern: Pattern) -> Solver:
         """What solves with the factor; made when first asked for."""

@@ -90,6 +90,7 @@ class Probing:
             for blocks in (launch.probing_blocks, launch.system_blocks)
         )
         self._begun: object = None  # the turn of the sweeps that products with A^-H come from
+        self._given: object = None  # whose right-hand sides are there, and since which turn
 
     @property
     def beside(self) -> bool:
@@ -104,76 +105,127 @@ class Probing:
     def _sweeps(self, ends: Ends) -> Sweeps:
         return self._solver.sweeps(WIDTH, ends.transposed)
 
-    def begin(self, alone: bool) -> None:
-        """Enqueue the products with A^-H; not `alone` they come with what has entered before."""
-        sweeps = self._sweeps(self.adjoint)
-        given = np.int32(alone), sweeps.vectors
-        self.launch("begin", *self.adjoint.enter.places, *given, blocks=self.all_blocks)
-        sweeps.enqueue()
-        self._begun = sweeps.turn
+    def entering(self, alone: bool) -> Launch:
+        """What makes the vectors to begin with right-hand sides; see `begin`."""
+        given = np.int32(alone), self._sweeps(self.adjoint).vectors
+        return self.launching("begin", *self.adjoint.enter.places, *given, blocks=self.all_blocks)
 
-    def begun(self) -> Sweeps:
-        """The sweeps that have the products with A^-H, which are made if anything came between."""
+    def begin(self) -> None:
+        """Enqueue the products with A^-H alone."""
+        self.entering(alone=True)()
+        self.sweep(self.adjoint)
+        self.note()
+
+    def note(self) -> None:
+        """Take note of products with A^-H that the last sweeps have made."""
+        self._begun = self._sweeps(self.adjoint).turn
+
+    def begun(self) -> None:
+        """Have the products with A^-H, which are made if anything came between."""
         if self._begun != self._sweeps(self.adjoint).turn:
-            self.begin(alone=True)
-        self._begun = None
-        return self._sweeps(self.adjoint)
+            self.begin()
 
-    def launch(
+    def gives(self, owner: object) -> None:
+        """Take note of right-hand sides, behind the last sweeps, of weights of an owner."""
+        self._given = owner, self._sweeps(self.own).turn
+
+    def has(self, owner: object) -> bool:
+        """Whether its right-hand sides are still there."""
+        return self._given == (owner, self._sweeps(self.own).turn)
+
+    def launching(
         self, name: str, *arguments: Value, count: int | None = None, blocks: int | None = None
-    ) -> None:
-        """Enqueue a kernel of condition.cu, whose blocks leave numbers unless other `blocks` do."""
+    ) -> Launch:
+        """A kernel of condition.cu, whose blocks leave numbers unless it has other `blocks`."""
         kernel = self.device.kernel("condition.cu", f"condition_{name}", self._dtype)
         given = np.int32(self.n if count is None else count), *arguments
-        Launch(kernel, blocks or self.blocks, launch.SYSTEM_THREADS, given)()
+        return Launch(kernel, blocks or self.blocks, launch.SYSTEM_THREADS, given)
 
     def sweep(self, ends: Ends) -> None:
         """Enqueue solutions for all vectors."""
-        self._sweeps(ends).enqueue()
+        self._sweeps(ends)()
 
 
 class Weighed:
-    """The numbers that come of probes for weights (n,), which are enqueued one after the other."""
+    """The numbers that come of probes for weights (n,), which are enqueued one after the other.
+
+    Attributes
+    ----------
+    first : device array (PROBES, blocks)
+        What `bound_by` is told, when `turn` has left it.
+    turn : Launch
+        What makes right-hand sides of the first products with A^-H.
+    """
 
     def __init__(self, probing: Probing, weights: Array) -> None:
         self._of, self._weights = probing, weights
-        sweeps = probing.begun()
+        sweeps = probing.sweeps()
         self._vectors, self._solution = sweeps.vectors, sweeps.solution
         self._found = probing.device.xp.empty((4 * PROBES, probing.blocks), np.float64)
-        self._turn(self._found[:PROBES])
+        self.first = self._found[:PROBES]
+        self.turn = self._turning(self.first)
+        self._largest = np.nan
+
+    def begin(self) -> None:
+        """Enqueue the first turn, and what comes before it unless that has been begun."""
+        self._of.begun()
+        self.turn()
+        self.note()
+
+    def note(self) -> None:
+        """Take note of the first turn, if somebody else enqueues it."""
+        self._of.gives(self)
 
     def bound(self) -> float:
-        """A number that is smaller than the norm with a probability that is next to none; waits.
+        """See `bound_by`; waits."""
+        return self.bound_by(self._of.device.download(self.first))
+
+    def bound_by(self, first: np.ndarray) -> float:
+        """A number that is smaller than the norm with a probability that is next to none.
 
         It is less than δ times the norm with one of δ^3, whatever the matrix, and may be larger
         than it by the order (cf. Dixon, "Estimating extremal eigenvalues and condition numbers of
         matrices", 1983).
         """
-        sums = self._of.device.download(self._found[:PROBES])
-        return _LEAST * self._of.n * float(self._by_block(sums).sum(axis=0).max())
+        return _LEAST * self._of.n * float(self._sums(first).max())
 
-    def norm(self, turns: int) -> float:
-        """The norm, estimated from below in one turn or two; not finite where it is none; waits."""
+    def quick(self, enough: float) -> float:
+        """A bound that is no more than `enough`, or what `norm` finds; waits."""
+        found = self.bound()
+        return found if found <= enough else self.norm()
+
+    def norm(self) -> float:
+        """The norm, estimated from below in one turn; not finite where it is none; waits."""
         of, gains = self._of, self._found[PROBES : 3 * PROBES]
+        if not of.has(self):
+            self.begin()
         of.sweep(of.own)
-        of.launch("reach", *of.own.leave.places, self._solution, gains)
-        if turns == 2:
-            rows = of.device.xp.empty(PROBES, np.int32)
-            of.launch("choose", gains, rows, count=of.blocks, blocks=1)
-            of.launch("units", *of.adjoint.enter.places, rows, self._vectors, blocks=of.all_blocks)
-            of.sweep(of.adjoint)
-            self._turn(self._found[3 * PROBES :])
-        found = of.device.download(self._found)
-        first, gains, last = np.split(found, (PROBES, 3 * PROBES))
-        sums = [self._by_block(one).sum(axis=0) for one in (first, last)[:turns]]
-        return float(np.max([self._by_block(gains)[:, :PROBES].max(), *np.concatenate(sums)]))
+        of.launching("reach", *of.own.leave.places, self._solution, gains)()
+        first, gains = np.split(of.device.download(self._found[: 3 * PROBES]), [PROBES])
+        self._largest = float(np.max([self._by_block(gains)[:, :PROBES].max(), *self._sums(first)]))
+        return self._largest
+
+    def better(self) -> float:
+        """The same in two turns, right behind `norm`; waits."""
+        of, gains, sums = self._of, self._found[PROBES : 3 * PROBES], self._found[3 * PROBES :]
+        rows = of.device.xp.empty(PROBES, np.int32)
+        of.launching("choose", gains, rows, count=of.blocks, blocks=1)()
+        given = *of.adjoint.enter.places, rows, self._vectors
+        of.launching("units", *given, blocks=of.all_blocks)()
+        of.sweep(of.adjoint)
+        self._turning(sums)()
+        return float(np.max([self._largest, *self._sums(of.device.download(sums))]))
+
+    def _sums(self, found: np.ndarray) -> np.ndarray:
+        """Sums over the blocks."""
+        return self._by_block(found).sum(axis=0)
 
     def _by_block(self, found: np.ndarray) -> np.ndarray:
         """The numbers that each block has left."""
         return found.reshape(self._of.blocks, -1)
 
-    def _turn(self, sums: Array) -> None:
-        """Solutions of the adjoint become right-hand sides."""
+    def _turning(self, sums: Array) -> Launch:
+        """What makes solutions of the adjoint right-hand sides."""
         solved, given = self._of.adjoint.leave, self._of.own.enter
         of = *solved.arguments, given.conjugate
-        self._of.launch("turn", *of, self._weights, self._solution, self._vectors, sums)
+        return self._of.launching("turn", *of, self._weights, self._solution, self._vectors, sums)

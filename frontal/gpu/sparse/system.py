@@ -11,20 +11,20 @@ import numpy as np
 
 from ...accuracy import Errors
 from ...cached import cached_property
-from ...numeric.backward_error import limits_of
+from ...numeric.backward_error import limits_of, summary_of
 from ..runtime.array import NULL, Array, Value
 from ..runtime.graph import Launch
 from . import health, launch
-from .condition import DeviceProbes, row_sums, weights
+from .condition import DeviceProbes, ratios, row_sums, weights
 from .entries import Entries
 from .equilibration import Scales
 from .prepared import Prepared
 from .probing import Ends, Order, Probing, Weighed
-from .substitute import Block, Solver
+from .substitute import Block, Solver, Sweeps
 
 _LARGEST_BLOCK = 1 << 24  # entries of right-hand sides that are solved together,
 _LEAST_WIDTH = 32  # or so many of them if they are long
-_LESS = 1 / 16  # of what silences solutions with an error of eps: most err by less than 16
+LESS = 1 / 16  # of what silences solutions with an error of eps: most err by less than 16
 _FORMED = 4  # orders up to which the host forms the inverse, where others are estimated
 CONJUGATED, MIRRORED = 1, 2  # how rows are read, as in rows.cuh
 _KERNELS = "enter", "leave", "peak", "residual_1", "residual_4", "row_sums", "certificate"
@@ -131,6 +131,7 @@ class DeviceSystem:
         panels = resident.storage.panels
         self._by_component = resident.scales[0] is not None
         self.limits = limits_of(np.dtype(panels.dtype), np.dtype(dtype))
+        self._limits = self.limits.tolist()
         self._kernels = {
             name: self._kernel(name, of.dtype)
             for name, of in zip(_KERNELS, (panels, panels, *[values] * 5), strict=True)
@@ -140,6 +141,7 @@ class DeviceSystem:
         self._sides = tuple(_ends(resident, one) for one in sides)
         complex_ = values.dtype.kind == "c"
         self.rows = self._rows_of(resident, trans, complex_)
+        self._begun: Weighed | None = None  # for the factor's condition number
 
     def _kernel(self, name: str, of: np.dtype) -> Any:
         """A kernel for numbers of a scalar type, the factors' or the matrix', and vectors."""
@@ -168,8 +170,8 @@ class DeviceSystem:
         """See `System`."""
         return self._direct(B, None)
 
-    def _direct(self, B: Array, before: Array | None) -> Array:
-        """`before` + the solution by the factors."""
+    def _direct(self, B: Array, before: Array | None, norms: Value = NULL) -> Array:
+        """`before` + the solution by the factors; `norms` are for one right-hand side."""
         n, k = B.shape
         X = self._entries.device.xp.empty((n, k), self.dtype, order="F")
         for one in self._solver.passes(k, self.ends.transposed, X):
@@ -178,7 +180,7 @@ class DeviceSystem:
                 given = NULL if before is None else _columns(before, part)
                 count = part.stop - part.start
                 of = _columns(B, part), given, _columns(X, part)
-                enter, leave = self.around(block, count, *of)
+                enter, leave = self.around(block, count, *of, norms)
                 enter()
                 ends.append(leave)
             one.run()
@@ -187,42 +189,57 @@ class DeviceSystem:
         return X
 
     def around(
-        self, sweeps: Block, count: int, B: Array, before: Value, X: Array
+        self, sweeps: Block, count: int, B: Array, before: Value, X: Array, norms: Value = NULL
     ) -> tuple[Launch, Launch]:
-        """What brings right-hand sides to the sweeps, and solutions back, added to `before`."""
+        """What brings right-hand sides to the sweeps, and solutions back, added to `before`.
+
+        The largest modulus of the first solution comes to `norms`, where it is the second one.
+        """
         shift = sweeps.width.bit_length() - 1
         sizes = np.int32(count), np.int32(shift)
         blocks = launch.system_blocks(self._entries.n << shift, self._entries.device.limits)
         of = blocks, launch.SYSTEM_THREADS
         number, kernels = self.rows.number, self._kernels
         enter = number, *self.ends.enter.arguments, *sizes, B, sweeps.vectors
-        leave = number, *self.ends.leave.arguments, *sizes, sweeps.solution, before, X
+        leave = number, *self.ends.leave.arguments, *sizes, sweeps.solution, before, X, norms
         return Launch(kernels["enter"], *of, enter), Launch(kernels["leave"], *of, leave)
 
     def solved(self, B: Array, probing: bool = False) -> tuple[Array, Array, Errors]:
         """See `System`; waits."""
-        X = self._probed(B) if probing and B.shape[1] == 1 else None
-        if X is None:
+        if B.shape[1] != 1:
             X = self.solve(B)
-        return X, *self.measure(X, B)
+            return X, *self.measure(X, B)
+        xp, n = self._entries.device.xp, self._entries.n
+        R, norms = self.empty(n, 1), xp.zeros((6, 1), np.float64)
+        of = self.ready_probing() if probing else None
+        if of is None:
+            X = self._direct(B, None, norms)
+            self.residual(X, B, R, norms)()
+            return X, R, self._errors(norms)
+        X, sums = self.empty(n, 1), xp.empty(n, np.float64)
+        for step in self.probed(of, B, X, norms):
+            step()
+        of.note()
+        self._begun = Weighed(of, sums)
+        self.residual(X, B, R, norms, sums)()
+        self._begun.begin()  # before corrections take the vectors
+        self._solver.sweeps(1, self.ends.transposed)  # for later, while the device is at work
+        return X, R, self._errors(norms)
 
-    def _probed(self, B: Array) -> Array | None:
-        """The solution for one right-hand side, and beside it what an estimate begins with."""
-        probing = self._ready_probing()
-        if probing is None:
-            return None
-        sweeps = probing.sweeps()
+    def probed(self, probing: Probing, B: Array, X: Array, norms: Array) -> list[Launch | Sweeps]:
+        """What solves for one right-hand side, and beside it what an estimate begins with."""
+        wide = probing.sweeps()
         if probing.beside:
-            X = self._entries.device.xp.empty(B.shape, self.dtype, order="F")
-            enter, leave = self.around(sweeps, 1, B, NULL, X)
-            enter()
-            probing.begin(alone=False)
-            leave()
-            self._solver.sweeps(1, self.ends.transposed)  # for later, while the device is at work
-        else:
-            X = self.solve(B)
-            probing.begin(alone=True)
-        return X
+            enter, leave = self.around(wide, 1, B, NULL, X, norms)
+            return [enter, probing.entering(alone=False), wide, leave]
+        return [*self.solving(B, X, norms), probing.entering(alone=True), wide]
+
+    def solving(self, B: Array, X: Array, norms: Array) -> list[Launch | Sweeps]:
+        """What solves for a few right-hand sides; see `around` for the norms."""
+        count = B.shape[1]
+        sweeps = self._solver.sweeps(count, self.ends.transposed)
+        enter, leave = self.around(sweeps, count, B, NULL, X, norms)
+        return [enter, sweeps, leave]
 
     @property
     def _solver(self) -> Solver:
@@ -239,7 +256,7 @@ class DeviceSystem:
             return None
         return Probing(self._entries, self._solver, *self._sides)
 
-    def _ready_probing(self) -> Probing | None:
+    def ready_probing(self) -> Probing | None:
         """Return what estimates in few steps, with its sweeps; None without memory for them."""
         probing = self._probing
         try:
@@ -256,59 +273,75 @@ class DeviceSystem:
         solution: np.ndarray,
         error: float,
         small: float,
-        roughly: bool,
+        limit: float,
     ) -> float | None:
         """See `System`."""
-        probing = self._ready_probing()
+        probing = self.ready_probing()
         if probing is None:
             return None
         w = self.weights(X, B, solution, error)
         if w is None:
             return None
         weighed = Weighed(probing, w)
-        if roughly:
-            found = weighed.bound()
-            if found <= small:
-                return found
-        found = weighed.norm(1 if roughly else 2)
-        return found if found <= small else None
+        weighed.begin()
+        found = weighed.quick(small) if small > 0 else weighed.norm()
+        if found > small:
+            found = weighed.better()
+        return found if found <= limit else None
 
     def measure(self, X: Array, B: Array) -> tuple[Array, Errors]:
         """See `System`; waits."""
-        n, k = B.shape
-        device = self._entries.device
-        R = device.xp.empty((n, k), self.dtype, order="F")
-        norms, columns = device.xp.zeros(5 * k + 1, np.float64), 1 if k == 1 else 4
-        grid = self._blocks(), -(-k // columns)
-        arguments = self._measured(k, X, B, R, norms)
-        self._kernels["peak"](*self._peaks(k, X, norms))
-        self._kernels[f"residual_{columns}"](grid, (launch.SYSTEM_THREADS,), arguments)
-        found = device.download(norms)
-        residual, solution, rhs, component, row = found[:-1].reshape(5, k)
-        component, row = (np.where(np.isfinite(a), a, np.inf) for a in (component, row))
-        norm = float(found[-1])
-        return R, Errors(residual, solution, rhs, norm, component, row, self._by_component)
+        R, norms = self.sizes(X, B)
+        return R, self._errors(norms)
 
-    def _blocks(self) -> int:
-        return launch.system_blocks(self._entries.n * self.rows.lanes, self._entries.device.limits)
+    def _errors(self, norms: Array) -> Errors:
+        """Errors of one system's solutions; waits."""
+        found = self._entries.device.download(norms)[:, 0]
+        found[np.isnan(found)] = np.inf
+        of_columns, norm = found[:-1].reshape(-1, 5), float(found[-1])
+        residual, solution, rhs, component, row = of_columns.T
+        errors = Errors(residual, solution, rhs, norm, component, row, self._by_component)
+        if len(of_columns) == 1:
+            numbers = found.tolist()
+            errors.summary = summary_of(numbers, self._limits, self._by_component)
+        return errors
 
-    def _measured(self, k: int, X: Array, B: Array, R: Array, norms: Array) -> tuple[Value, ...]:
-        of, sizes = self.rows.arguments, (np.int32(k), np.int32(self.rows.lanes))
-        return self.rows.number, *sizes, *of, X, B, R, norms
+    def sizes(self, X: Array, B: Array, count: int = 1) -> tuple[Array, Array]:
+        """Residuals, and norms (5 k + 1, count) of systems of one order; nothing waits.
 
-    def _peaks(
-        self, k: int, X: Array, norms: Array
-    ) -> tuple[tuple[int, ...], tuple[int], tuple[Value, ...]]:
-        """Grid and arguments of what finds the largest moduli of solutions."""
-        blocks = launch.system_blocks(self._entries.n, self._entries.device.limits)
-        return (-(-blocks // k), k), (launch.SYSTEM_THREADS,), (self.rows.number, X, norms[k:])
+        Of a column the largest moduli of the residual, of the solution and of the right-hand side,
+        and componentwise and rowwise errors; behind those of all columns the norm of op(A).
+        """
+        k, limits, xp = B.shape[1], self._entries.device.limits, self._entries.device.xp
+        R, norms = self.empty(*B.shape), xp.zeros((5 * k + 1, count), np.float64)
+        order = self._entries.n // count
+        grid = launch.system_blocks(order, limits), k, launch.planes(count)
+        of = np.int32(order), np.int32(count), X, norms
+        self._kernels["peak"](grid, (launch.SYSTEM_THREADS,), of)
+        self.residual(X, B, R, norms, NULL, k, count)()
+        return R, norms
 
-    def measuring(self, X: Array, B: Array, R: Array, norms: Array) -> tuple[Launch, Launch]:
-        """What measures one solution; six `norms` are zero at first."""
-        (blocks, _), (threads,), of = self._peaks(1, X, norms)
-        peak = Launch(self._kernels["peak"], blocks, threads, of)
-        arguments = self._measured(1, X, B, R, norms)
-        return peak, Launch(self._kernels["residual_1"], self._blocks(), threads, arguments)
+    def residual(
+        self,
+        X: Array,
+        B: Array,
+        R: Array,
+        norms: Array,
+        sums: Value = NULL,
+        k: int = 1,
+        count: int = 1,
+    ) -> Launch:
+        """What finds residuals and norms of solutions, as `sizes`, by their largest moduli there.
+
+        The row sums of |op(A)| come to `sums`.
+        """
+        order, lanes, columns = self._entries.n // count, self.rows.lanes, 1 if k == 1 else 4
+        blocks = launch.system_blocks(order * lanes, self._entries.device.limits)
+        grid = blocks, -(-k // columns), launch.planes(count)
+        numbers = (np.int32(i) for i in (order, count, k, lanes))
+        arguments = *numbers, *self.rows.arguments, X, B, R, sums, norms
+        kernel = self._kernels[f"residual_{columns}"]
+        return Launch(kernel, grid, launch.SYSTEM_THREADS, arguments)
 
     def corrected(self, X: Array, R: Array) -> Array:
         """See `System`."""
@@ -341,16 +374,21 @@ class DeviceSystem:
 
     def _by_rows(self, name: str, *vectors: Array) -> Launch:
         arguments = self.rows.number, np.int32(self.rows.lanes), *self.rows.arguments, *vectors
-        return Launch(self._kernels[name], self._blocks(), launch.SYSTEM_THREADS, arguments)
+        blocks = launch.system_blocks(
+            self._entries.n * self.rows.lanes, self._entries.device.limits
+        )
+        return Launch(self._kernels[name], blocks, launch.SYSTEM_THREADS, arguments)
 
     def bounded(self, enough: float) -> float | None:
         """See `System`."""
-        probing = self._ready_probing()
+        probing = self.ready_probing()
         if probing is None:
             return None
-        weighed = Weighed(probing, self.row_sums())
-        found = weighed.bound()
-        return found if found <= _LESS * enough else weighed.norm(1)
+        weighed, self._begun = self._begun, None
+        if weighed is None:
+            weighed = Weighed(probing, self.row_sums())
+            weighed.begin()
+        return weighed.quick(LESS * enough)
 
     def row_sums(self) -> Array:
         """Sums of the rows of |op(A)|, (n,) float64; nothing waits."""
@@ -373,12 +411,26 @@ class DeviceSystem:
 
     def weights(self, X: Array, B: Array, solution: np.ndarray, error: float) -> Array | None:
         """See `System`; nothing waits."""
+        used = (solution > 0) & np.isfinite(solution)
+        if not used.any():
+            return None
+        scale = np.where(used, 1 / np.where(used, solution, 1.0), 0.0)
+        return self.weighted(
+            X, B, self._entries.device.upload(np.append(scale, 1 / error)[:, None])
+        )
+
+    def weighted(self, X: Array, B: Array, scale: Array) -> Array:
+        """The weights of some systems of one order; nothing waits.
+
+        Parameters
+        ----------
+        scale : device array (k + 1, count) of float64
+            1 over the largest modulus of each solution, or 0 if it has none; and 1 over the error.
+        """
         of = self._entries, self._values.dtype, self.dtype
-        return weights(*of, self.rows.lanes, self.rows.arguments, X, B, solution, error)
+        return weights(*of, self.rows.lanes, self.rows.arguments, X, B, scale)
 
     def ratios(self, weights: Array, other: Array | None) -> tuple[float, float]:
         """See `System`; waits."""
-        device, xp = self._entries.device, self._entries.device.xp
-        ratio = xp.divide(weights, self.row_sums() if other is None else other)
-        least, most = device.download(xp.stack([ratio.min(), ratio.max()])).tolist()
-        return least, most
+        values, other = self._values.dtype, self.row_sums() if other is None else other
+        return ratios(self._entries, values, self.dtype, weights, other)

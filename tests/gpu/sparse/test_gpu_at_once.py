@@ -8,6 +8,8 @@ import scipy.sparse as sp
 
 import frontal
 from frontal.gpu.sparse import at_once
+from frontal.gpu.sparse.messages import Messages
+from frontal.numeric.condition import ESTIMATED, KNOWN
 
 from ...emulation.borders import DTYPES, random
 from .test_gpu_system import chosen, forget, matrix, op, put, traffic  # noqa: F401
@@ -165,10 +167,11 @@ def test_a_capture_is_left_to_the_general_way(device, monkeypatch):
     factor = prepared(a)
     for _ in range(3):
         factor.solve(b)
-    runs = made(factor)._run.runs
+    run = made(factor)._runs[KNOWN].replayed
+    runs = run.runs
     monkeypatch.setattr(device, "is_capturing", True, raising=False)
     assert numeric(factor).at_once(put(device, b), "N", False) is None
-    assert made(factor)._run.runs == runs
+    assert run.runs == runs
 
 
 def test_copies_have_their_own(device):
@@ -224,3 +227,56 @@ def test_what_has_begun_is_of_its_values_alone(device, kind, monkeypatch):
     factor.refactorize(put(device, 3 * a.data.astype("f4")))
     assert factor.dtype == "f4"
     np.testing.assert_allclose(3 * a @ factor.solve(b), b, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["spd", "symmetric", "general"])
+def test_condition_numbers_come_with_solutions(device, kind, monkeypatch):
+    """Without a certificate one graph solves and estimates, to what the general way finds."""
+    a, b = matrix(kind, "f8"), np.ones(81)
+    factor, other = (frontal.factorize(a, kind=kind, backend="gpu") for _ in range(2))
+    for scale in (1, 3, 5, 7):  # enqueued, recorded, replayed
+        values = put(device, scale * a.data)
+        verdicts = [f.refactorize(values)._numbers.solver.verdict for f in (factor, other)]
+        for verdict in verdicts:
+            verdict.certifies = False
+        monkeypatch.setattr(numeric(other), "_hopeful", False)
+        x, y = factor.solve(b), other.solve(b)
+        np.testing.assert_allclose(x, y, rtol=1e-13)
+        found, wanted = (list(verdict.conditions.values()) for verdict in verdicts)
+        assert len(found) == len(wanted) == 1
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+        run = made(factor)._runs[ESTIMATED]
+        bound = run.estimate.weighed.bound_by(run.estimate.first.host)
+        dense = np.abs(np.linalg.inv(scale * a.toarray())) @ np.abs(scale * a.toarray()).sum(axis=1)
+        assert dense.max() <= bound
+        np.testing.assert_allclose(run.estimate.norm(0), dense.max(), rtol=0.8)
+    assert run.replayed.runs == 4
+
+
+@pytest.mark.parametrize("certifies", [True, False])
+def test_sweeps_after_a_replayed_graph_find_no_messages(device, monkeypatch, certifies):
+    """Graphs leave solutions where others have messages, which wait for numbers with no bit set."""
+    a = sp.csc_array(frontal.problems.poisson3d(8))
+    n, b, seen = a.shape[0], np.random.default_rng(2).standard_normal(a.shape[0]), []
+    factor = frontal.factorize(a, backend="gpu")
+    assert numeric(factor).pattern.solve_tasks(np.dtype("f8")).messages > n
+
+    def make_way(self, width, graph=False):
+        own(self, width, graph)
+        if not graph:
+            between = self.sent[1][self._end(width) : self._last(width)]
+            seen.append((device.download(between) == 0xFF).all())
+
+    own = Messages.make_way
+    monkeypatch.setattr(Messages, "make_way", make_way)
+    for scale in range(1, 7):
+        values = put(device, scale * a.data)
+        for _ in range(2):
+            factor.refactorize(values)._numbers.solver.verdict.certifies = certifies
+            x = factor.solve(b)  # with a condition number, as one graph
+            y = factor.solve(b, refine=1)  # by sweeps for one vector
+            for found in (x, y):
+                residual = np.abs(scale * (a @ found) - b).max()
+                assert residual <= 64 * np.finfo(float).eps * np.abs(b).max()
+    assert len(seen) > 6
+    assert all(seen)

@@ -11,7 +11,7 @@ import frontal.gpu.runtime.device
 from frontal.factor import condition
 
 from ...emulation.borders import DTYPES, eps, random
-from .test_gpu_system import matrix
+from .test_gpu_system import matrix, put
 
 
 @pytest.fixture(autouse=True)
@@ -152,14 +152,15 @@ def test_few_steps_lead_to_the_norm(device, kind, dtype):
         true, close = np.abs(M).sum(axis=0).max(), {"rel": 3e3 * eps(dtype)}
         assert 0.7 * true <= two <= (1 + 1e-9) * true <= bound
 
-        def found(small, roughly, of=(X, B, errors.solution, error), system=system):
-            return system.estimated(*of, small, roughly)
+        def found(small, limit, of=(X, B, errors.solution, error), system=system):
+            return system.estimated(*of, small, limit)
 
-        assert found(np.inf, True) == pytest.approx(bound, **close)
-        assert found(0.99 * bound, True) == pytest.approx(one, **close)
-        assert found(np.inf, False) == pytest.approx(two, **close)
-        assert found(0.99 * one, True) is None
-        assert found(0.99 * two, False) is None
+        assert found(np.inf, np.inf) == pytest.approx(bound, **close)
+        assert found(0.99 * bound, np.inf) == pytest.approx(one, **close)
+        assert found(0.99 * one, np.inf) == pytest.approx(two, **close)
+        assert found(0, np.inf) == pytest.approx(two, **close)
+        for small in (0, 0.5 * one):
+            assert found(small, 0.99 * two) is None
 
 
 @pytest.mark.parametrize("kind", ["spd", "general"])
@@ -170,7 +171,7 @@ def test_sweeps_between_leave_no_trace(device, kind):
     system = factor.system("N", np.dtype("f8"))
     B = factor.upload(np.ones((81, 1), order="F"))
     X, R, errors = system.solved(B, probing=True)
-    of = X, B, errors.solution, 1e-3, np.inf, False
+    of = X, B, errors.solution, 1e-3, 0, np.inf
     wanted = system.estimated(*of)
     X, R, _ = system.solved(B, probing=True)
     system.corrected(X, R)
@@ -185,10 +186,10 @@ def test_what_is_no_number_is_no_estimate(device):
     B = factor.upload(np.ones((81, 1), order="F"))
     X, _, errors = system.solved(B)
     factor.storage.panels[...] = np.inf
-    for roughly in (True, False):
-        assert system.estimated(X, B, errors.solution, 1e-3, 1e300, roughly) is None
+    for small in (0, 1e300):
+        assert system.estimated(X, B, errors.solution, 1e-3, small, 1e300) is None
     zero = factor.upload(np.zeros((81, 1), order="F"))
-    assert system.estimated(zero, zero, np.zeros(1), 1e-3, 1e300, True) is None
+    assert system.estimated(zero, zero, np.zeros(1), 1e-3, 1e300, 1e300) is None
 
 
 @pytest.mark.parametrize("kind", ["spd", "general"])
@@ -210,3 +211,18 @@ def test_without_memory_for_probes_there_are_none(device, kind, monkeypatch):
     x, info = factor.solve(b, return_info=True)
     np.testing.assert_array_equal(x, wanted)
     assert info.condition == pytest.approx(told.condition, rel=0.5)
+
+
+@pytest.mark.parametrize("n", [1, 5, 900])
+def test_ratios_of_weights(device, n):
+    """Of weights of zero rows they are no numbers, and decide nothing."""
+    a = sp.csc_array(sp.diags_array(np.arange(1.0, n + 1)))
+    system = frontal.factorize(a, backend="gpu")._numbers.factor.system("N", np.dtype("f8"))
+    w, v = (random(np.random.default_rng(k), (n,), np.dtype("f8")) ** 2 for k in (1, 2))
+    least, most = system.ratios(*(put(device, x) for x in (w, v)))
+    assert (least, most) == ((w / v).min(), (w / v).max())
+    assert system.ratios(put(device, w), None)[1] == (w / np.arange(1.0, n + 1)).max()
+    for place in {0, n // 2, n - 1}:
+        zero = [np.where(np.arange(n) == place, 0, x) for x in (w, v)]
+        found = system.ratios(*(put(device, x) for x in zero))
+        assert np.isnan(found).all()

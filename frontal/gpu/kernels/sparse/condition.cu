@@ -9,38 +9,46 @@
 #include "sparse/rows.cuh"
 
 // w[i] = the largest scale[c]·(|op(A)| |x| + |b| + excess·|b - op(A) x|)[i] of the columns c of x
-// and b whose scale is not 0.
+// and b whose scale is not 0, for `count` systems of `order` unknowns each, the blocks of a block
+// diagonal matrix: that of column c of system s is scale[c·count + s], and `excess` follows as if it
+// were of one column more.
 //
-// Tile map: a team of threads takes a row of op(A), and the columns one after the other.
-extern "C" __global__ void __launch_bounds__(threads, 5) condition_weights(int n, int width,
-    int lanes, const Position *pointer, const int *index, const Position *position, int flags,
-    const T *values, const V *x, const V *b, const double *scale, double excess, double *w) {
-    Teams team(lanes);
-    for (long long round = 0; round < team.rounds(n); ++round, team.row += team.step) {
-        bool there = team.row < n;
-        Position begin = there ? pointer[team.row] : 0, end = there ? pointer[team.row + 1] : 0;
-        double most = 0;
-        for (int c = 0; c < width; ++c) {
-            const V *column = x + (long long)c * n;
-            V sum = zero<V>();
-            double size = 0;
-            for (Position p = begin + team.lane; p < end; p += lanes) {
-                Position place = position ? position[p] : p;
-                if (flags & MIRRORED)
-                    place = (Position)mirrored_place(pointer, index, (int)team.row, begin, p);
-                V a = as<V>(values[place]);
-                if (flags & CONJUGATED) a = conj(a);
-                V other = column[index[p]];
-                sum = fma_(a, other, sum);
-                size += (double)modulus(a) * modulus(other);
+// Tile map: a plane of blocks takes systems, gridDim.z at a time, and a team of threads a row of
+// op(A), and the columns one after the other.
+extern "C" __global__ void __launch_bounds__(threads, 5) condition_weights(int order, int count,
+    int width, int lanes, const Position *pointer, const int *index, const Position *position,
+    int flags, const T *values, const V *x, const V *b, const double *scale, double *w) {
+    for (int s = blockIdx.z; s < count; s += gridDim.z) {
+        double excess = scale[(long long)width * count + s];
+        Teams team(lanes);
+        for (long long round = 0; round < team.rounds(order); ++round, team.row += team.step) {
+            bool there = team.row < order;
+            long long row = (long long)s * order + team.row, n = (long long)order * count;
+            Position begin = there ? pointer[row] : 0, end = there ? pointer[row + 1] : 0;
+            double most = 0;
+            for (int c = 0; c < width; ++c) {
+                const V *column = x + c * n;
+                V sum = zero<V>();
+                double size = 0;
+                for (Position p = begin + team.lane; p < end; p += lanes) {
+                    Position place = position ? position[p] : p;
+                    if (flags & MIRRORED)
+                        place = (Position)mirrored_place(pointer, index, (int)row, begin, p);
+                    V a = as<V>(values[place]);
+                    if (flags & CONJUGATED) a = conj(a);
+                    V other = column[index[p]];
+                    sum = fma_(a, other, sum);
+                    size += (double)modulus(a) * modulus(other);
+                }
+                sum = sum_of_team(sum, lanes), size = sum_of_team(size, lanes);
+                double by = scale[(long long)c * count + s];
+                if (!there || team.lane || by == 0) continue;
+                V given = b[c * n + row];
+                size += modulus(given) + excess * modulus(given - sum);
+                most = fmax(most, by * size);
             }
-            sum = sum_of_team(sum, lanes), size = sum_of_team(size, lanes);
-            if (!there || team.lane || scale[c] == 0) continue;
-            V given = b[(long long)c * n + team.row];
-            size += modulus(given) + excess * modulus(given - sum);
-            most = fmax(most, scale[c] * size);
+            if (there && !team.lane) w[row] = most;
         }
-        if (there && !team.lane) w[team.row] = most;
     }
 }
 
@@ -62,6 +70,33 @@ extern "C" __global__ void __launch_bounds__(threads)
         size = sum_of_team(size, lanes);
         if (there && !team.lane) w[team.row] = size;
     }
+}
+
+// Of a block the least and the largest w[i]/other[i], NaN both if one is none. A thread owns rows.
+// Static shared memory: two numbers a thread.
+extern "C" __global__ void __launch_bounds__(threads)
+    condition_ratios(int n, const double *w, const double *other, double *found) {
+    __shared__ double own[threads][2];
+    double least = __longlong_as_double(0x7ffll << 52), most = 0;
+    for (long long i = (long long)blockIdx.x * threads + threadIdx.x; i < n;
+        i += (long long)gridDim.x * threads) {
+        double ratio = w[i] / other[i];
+        if (!(ratio >= least)) least = ratio;
+        if (!(ratio <= most)) most = ratio;
+        if (ratio != ratio) break;  // and both are
+    }
+    int t = threadIdx.x;
+    own[t][0] = least, own[t][1] = most;
+    __syncthreads();
+    for (int half = threads / 2; half > 0; half /= 2) {
+        if (t < half) {
+            double low = own[t + half][0], high = own[t + half][1];
+            if (!(low >= own[t][0])) own[t][0] = low;
+            if (!(high <= own[t][1]) && own[t][1] == own[t][1]) own[t][1] = high;
+        }
+        __syncthreads();
+    }
+    if (t < 2) found[2 * (long long)blockIdx.x + t] = own[0][t];
 }
 
 // The two columns to begin with, a sum and an alternating one; or with first ≥ 0 columns `first`

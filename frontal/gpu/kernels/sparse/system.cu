@@ -56,9 +56,17 @@ extern "C" __global__ void __launch_bounds__(threads) system_enter(int n, const 
     }
 }
 
-// x = before + scale·y out of the order `place`; `before` may be null. A thread owns entries.
-extern "C" __global__ void __launch_bounds__(threads) system_leave(int n, const int *place,
-    const double *scale, int conjugate, int width, int shift, const T *y, const V *before, V *x) {
+// Norms of `count` systems of `order` unknowns each, the blocks of a block diagonal matrix: number q
+// of column c of system s is norms[(5c + q)·count + s], zero at first, and one more of each system
+// follows those of all columns. A plane of blocks takes systems, gridDim.z at a time.
+
+// x = before + scale·y out of the order `place`; `before` may be null. Of one system number q = 1 of
+// its first column, the largest |x|, comes to norms, which may be null. A thread owns entries of one
+// column. Static shared memory: a norm.
+extern "C" __global__ void __launch_bounds__(threads)
+    system_leave(int n, const int *place, const double *scale, int conjugate, int width, int shift,
+        const T *y, const V *before, V *x, Bits *norms) {
+    decltype(bits(R())) best[1] = {};
 #pragma unroll 1
     for (long long e = (long long)blockIdx.x * threads + threadIdx.x; e < (long long)n << shift;
         e += (long long)gridDim.x * threads) {
@@ -66,56 +74,69 @@ extern "C" __global__ void __launch_bounds__(threads) system_leave(int n, const 
         if (j >= width) continue;
         T t = conjugate ? conj(y[e]) : y[e];
         V v = scale ? times<V>(scale[i], t) : as<V>(t);
-        x[j * n + i] = before ? before[j * n + i] + v : v;
+        v = before ? before[j * n + i] + v : v;
+        x[j * n + i] = v;
+        if (norms && j == 0) best[0] = max(best[0], bits(modulus(v)));
+    }
+    if (norms) collect(best, norms, [](int) { return 1; });
+}
+
+// q = 1, the largest |x|. Tile map: a row of blocks takes a column, a thread entries of it. Static
+// shared memory: a norm.
+extern "C" __global__ void __launch_bounds__(threads)
+    system_peak(int order, int count, const V *x, Bits *norms) {
+    for (int s = blockIdx.z; s < count; s += gridDim.z) {
+        decltype(bits(R())) best[1] = {};
+        const V *column = x + ((long long)blockIdx.y * count + s) * order;
+        for (long long i = (long long)blockIdx.x * threads + threadIdx.x; i < order;
+            i += (long long)gridDim.x * threads)
+            best[0] = max(best[0], bits(modulus(column[i])));
+        long long place = (5ll * blockIdx.y + 1) * count + s;
+        collect(best, norms, [=](int) { return place; });
     }
 }
 
-// In norms[c], zero at first, the largest |x| of column c. Tile map: a row of blocks takes a column,
-// a thread entries of it. Static shared memory: a norm.
-extern "C" __global__ void __launch_bounds__(threads) system_peak(int n, const V *x, Bits *norms) {
-    decltype(bits(R())) best[1] = {};
-    const V *column = x + (long long)blockIdx.y * n;
-    for (long long i = (long long)blockIdx.x * threads + threadIdx.x; i < n;
-        i += (long long)gridDim.x * threads)
-        best[0] = max(best[0], bits(modulus(column[i])));
-    int c = blockIdx.y;
-    collect(best, norms, [=](int) { return c; });
-}
-
-// r = b - op(A) x and, for column c of `width`, in norms[c + width·q], zero at first, the maxima
-// over rows of q = 0: |r|, 2: |b|, 3: |r| / (|op(A)||x| + |b|), 4: rowwise errors; in norms[5·width]
-// that of the sums of |A|. q = 1 is |x| already, see system_peak.
+// r = b - op(A) x, and maxima over rows of q = 0: |r|, 2: |b|, 3: |r| / (|op(A)||x| + |b|), 4:
+// rowwise errors, and of the sums of |op(A)|, which come to `sums` unless it is null. q = 1 is |x|
+// already, see system_peak.
 //
-// Tile map: a team of threads takes a row of op(A) and C columns from C·blockIdx.y on, so that A is
-// read once for them. The sums of a row have an order of their own, whatever the grid.
+// Tile map: a team of threads takes a row of op(A) and C columns of `width` from C·blockIdx.y on, so
+// that A is read once for them. The sums of a row have an order of their own, whatever the grid.
 // Static shared memory: 4C + 1 norms.
 template <int C, bool MIRROR>
-__device__ __forceinline__ void residual_of(int flags, int n, int width, int lanes,
-    const Position *pointer, const int *index, const Position *position, const T *values,
-    const V *x, const V *b, V *r, Bits *norms) {
-    int first = C * blockIdx.y, count = min_(C, width - first);
+__device__ __forceinline__ void residual_of(int s, int flags, int order, int count, int width,
+    int lanes, const Position *pointer, const int *index, const Position *position, const T *values,
+    const V *x, const V *b, V *r, double *sums, Bits *norms) {
+    int first = C * blockIdx.y, columns = min_(C, width - first);
+    long long n = (long long)order * count;
+    auto place = [=](int c, int q) { return (5ll * (first + c) + q) * count + s; };
     Bits best[4 * C + 1] = {};
+    R largest[C];
+#pragma unroll
+    for (int c = 0; c < C; ++c)
+        largest[c] = c < columns ? (R)__longlong_as_double((long long)norms[place(c, 1)]) : 0;
     Teams team(lanes);
-    for (long long round = 0; round < team.rounds(n); ++round, team.row += team.step) {
-        bool there = team.row < n;
-        long long begin = there ? pointer[team.row] : 0, end = there ? pointer[team.row + 1] : 0;
+    for (long long round = 0; round < team.rounds(order); ++round, team.row += team.step) {
+        bool there = team.row < order;
+        long long row = (long long)s * order + team.row;
+        long long begin = there ? pointer[row] : 0, end = there ? pointer[row + 1] : 0;
         V sum[C];
         R size[C], norm = 0;
 #pragma unroll
         for (int c = 0; c < C; ++c) sum[c] = zero<V>(), size[c] = 0;
         for (long long p = begin + team.lane; p < end; p += lanes) {
-            long long place = p;
-            if (MIRROR) place = mirrored_place(pointer, index, (int)team.row, begin, p);
-            else if (position) place = position[p];
-            V a = as<V>(values[place]);
+            long long at = p;
+            if (MIRROR) at = mirrored_place(pointer, index, (int)row, begin, p);
+            else if (position) at = position[p];
+            V a = as<V>(values[at]);
             if (flags & CONJUGATED) a = conj(a);
             R magnitude = modulus(a);
             norm += magnitude;
-            const V *entry = x + (long long)first * n + index[p];
+            const V *entry = x + first * n + index[p];
 #pragma unroll
             for (int c = 0; c < C; ++c)
-                if (c < count) {
-                    V other = entry[(long long)c * n];
+                if (c < columns) {
+                    V other = entry[c * n];
                     sum[c] = fma_(a, other, sum[c]);
                     size[c] = fma_(magnitude, modulus(other), size[c]);
                 }
@@ -126,17 +147,17 @@ __device__ __forceinline__ void residual_of(int flags, int n, int width, int lan
             sum[c] = sum_of_team(sum[c], lanes), size[c] = sum_of_team(size[c], lanes);
         if (!there || team.lane) continue;
         best[4 * C] = max(best[4 * C], wide(bits(norm)));
+        if (sums && first == 0) sums[row] = norm;
 #pragma unroll
         for (int c = 0; c < C; ++c) {
-            if (c >= count) continue;
-            long long i = (long long)(first + c) * n + team.row;
+            if (c >= columns) continue;
+            long long i = (first + c) * n + row;
             V rest = b[i] - sum[c];
             R left = modulus(rest), given = modulus(b[i]);
             r[i] = rest;
-            double largest = __longlong_as_double((long long)norms[width + first + c]);
             double scale = (double)size[c] + given, component = left == 0 ? 0 : left / scale;
             double error =
-                row_error<V>(component, left, scale, given, norm, largest, end - begin, n);
+                row_error<V>(component, left, scale, given, norm, largest[c], end - begin, order);
             best[c] = max(best[c], wide(bits(left)));
             best[C + c] = max(best[C + c], wide(bits(given)));
             best[2 * C + c] = max(best[2 * C + c], bits(component));
@@ -144,27 +165,30 @@ __device__ __forceinline__ void residual_of(int flags, int n, int width, int lan
         }
     }
     collect(best, norms, [=](int i) {
-        if (i == 4 * C) return 5 * width;
+        if (i == 4 * C) return 5ll * width * count + s;
         int c = i % C, q = i / C;
-        return c < count ? (q ? q + 1 : 0) * width + first + c : -1;
+        return c < columns ? place(c, q ? q + 1 : 0) : -1ll;
     });
 }
 
 template <int C, class... Given>
-__device__ __forceinline__ void residual(int flags, Given... given) {
-    if (flags & MIRRORED) residual_of<C, true>(flags, given...);
-    else residual_of<C, false>(flags, given...);
+__device__ __forceinline__ void residual(int flags, int order, int count, Given... given) {
+    for (int s = blockIdx.z; s < count; s += gridDim.z)
+        if (flags & MIRRORED) residual_of<C, true>(s, flags, order, count, given...);
+        else residual_of<C, false>(s, flags, order, count, given...);
 }
 
-extern "C" __global__ void __launch_bounds__(threads, 2) system_residual_1(int n, int width,
-    int lanes, const Position *pointer, const int *index, const Position *position, int flags,
-    const T *values, const V *x, const V *b, V *r, Bits *norms) {
-    residual<1>(flags, n, width, lanes, pointer, index, position, values, x, b, r, norms);
+extern "C" __global__ void __launch_bounds__(threads, 2) system_residual_1(int order, int count,
+    int width, int lanes, const Position *pointer, const int *index, const Position *position,
+    int flags, const T *values, const V *x, const V *b, V *r, double *sums, Bits *norms) {
+    residual<1>(
+        flags, order, count, width, lanes, pointer, index, position, values, x, b, r, sums, norms);
 }
-extern "C" __global__ void __launch_bounds__(threads, 2) system_residual_4(int n, int width,
-    int lanes, const Position *pointer, const int *index, const Position *position, int flags,
-    const T *values, const V *x, const V *b, V *r, Bits *norms) {
-    residual<4>(flags, n, width, lanes, pointer, index, position, values, x, b, r, norms);
+extern "C" __global__ void __launch_bounds__(threads, 2) system_residual_4(int order, int count,
+    int width, int lanes, const Position *pointer, const int *index, const Position *position,
+    int flags, const T *values, const V *x, const V *b, V *r, double *sums, Bits *norms) {
+    residual<4>(
+        flags, order, count, width, lanes, pointer, index, position, values, x, b, r, sums, norms);
 }
 
 // What f(modulus of the value, column) is called with for all entries of a team's row.

@@ -13,7 +13,7 @@ from .solves import (
     solve_width,
     trees_ld,
 )
-from .system import SYSTEM_THREADS, probing_blocks, row_lanes, system_blocks
+from .system import SYSTEM_THREADS, planes, probing_blocks, row_lanes, system_blocks
 
 __all__ = [
     "FEWEST_BLOCKS",
@@ -28,6 +28,7 @@ __all__ = [
     "front_solve_small",
     "front_tiles",
     "front_trees",
+    "planes",
     "probing_blocks",
     "row_lanes",
     "small_fronts",

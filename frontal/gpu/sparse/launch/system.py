@@ -6,12 +6,18 @@ from ...runtime.limits import Limits
 from ..structs import SYSTEM_THREADS
 
 _RESIDENTS, _FEW = 8, 2  # blocks of a multiprocessor, and where each has something to tell
+_PLANES = 65535  # of any grid
 _LONG_ROW = 512  # entries for each thread of a team that ask for a larger team
 
 
 def system_blocks(work: int, limits: Limits) -> int:
     """Blocks for so many threads, or as many as loop over them."""
     return max(1, min(-(-work // SYSTEM_THREADS), _RESIDENTS * limits.multiprocessors))
+
+
+def planes(count: int) -> int:
+    """Planes of blocks for so many systems, which loop over them where a grid has no more."""
+    return max(1, min(count, _PLANES))
 
 
 def probing_blocks(n: int, limits: Limits) -> int:

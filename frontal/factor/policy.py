@@ -74,6 +74,10 @@ class WeakPivots(Exception):  # noqa: N818 - not an error where columns can go e
         self.columns = self.rows if factor.symbolic.method.one_triangle else factor.failed
 
 
+class Unmatched(Exception):  # noqa: N818 - not an error where values can be matched anew
+    """Pivots are tiny by a matching of other values."""
+
+
 class Vanished(Exception):  # noqa: N818 - not an error where another scaling has pivots
     """Pivots are null in a scaling that may be why."""
 
@@ -98,6 +102,7 @@ def factorize(
       pivots for them;
     - all columns with tiny diagonal entries paired, where too many columns go to other fronts;
     - pivots replaced where they still do, and LU with rows moved where that is not accurate;
+    - a matching of these very values, where one of others leaves it open that A is singular;
     - the CPU with an order of its own, where a GPU was not insisted on and has too little memory,
       for segments too, or found no accurate pivots.
 
@@ -144,6 +149,7 @@ def factorize(
     if not looked_at and isinstance(given, Canonical):
         given.refuse_non_finite()
     course = _Course(given, analysis, memory, mixed)
+    course.renewed, course.matched = previous is not None, before.matched
     while True:
         try:
             return _tried(course, progress, previous, before)
@@ -157,6 +163,8 @@ def factorize(
             course.move(failure)
         except Vanished:
             course.plain = True
+        except Unmatched:
+            course.match_anew()
         except DelayFailure:
             course.pair_or_replace()
         except MemoryError as error:
@@ -180,6 +188,7 @@ def _tried(
     solver.examine(before)
     course.refuse_vanished(solver)
     course.refuse_unfixed(solver)
+    course.refuse_unmatched(solver)
     return course.settled(factor), solver
 
 
@@ -197,6 +206,10 @@ class _Course:
         singular where large entries are few.
     regular : bool
         See `Verdict`.
+    renewed : bool
+        The analysis is of other values.
+    matched : bool
+        See `Verdict`.
     """
 
     def __init__(
@@ -206,7 +219,7 @@ class _Course:
         self._precision: dict[str, Any] = {"dtype": single(given.dtype)} if mixed else {}
         self._planned = analysis  # before columns moved to other fronts
         self.delaying, self.plain, self._rounds = True, False, 0
-        self.regular = False
+        self.regular = self.renewed = self.matched = False
 
     def options(self, progress: Progress | None, previous: NumericFactor | None) -> dict[str, Any]:
         """What a backend is told."""
@@ -235,6 +248,15 @@ class _Course:
             column = smallest_pivot_column(solver.factor)
             detail, dtype = "solutions are of null vectors alone", solver.factor.matrix_dtype
             raise SingularMatrixError.numerical(column, detail, dtype=dtype)
+
+    def refuse_unmatched(self, solver: Solver) -> None:
+        """Raise where tiny pivots, by a matching of other values, leave doubts."""
+        verdict, matching = solver.verdict, self.analysis.matching
+        if matching is None or not verdict.is_doubtful(solver.factor):
+            return
+        if self.renewed and not self.matched:
+            raise Unmatched
+        verdict.matched = self.matched
 
     def _other_scaling(self) -> Scaling | None:
         """That by largest entries alone, if it has not been tried."""
@@ -301,6 +323,12 @@ class _Course:
             raise error
         warn(f"the GPU is too small, the CPU takes over: {error}", PerformanceWarning)
         self._begin(self.analysis.analyzed_for(fallback, self._on_host()))
+
+    def match_anew(self) -> None:
+        """Analyze these very values."""
+        log.info("tiny pivots by a matching of other values: analyzing these")
+        self.matched, analysis = True, self._planned
+        self._begin(analysis.analyzed_for(analysis.backend, self._on_host()))
 
     def no_pivots(self, error: SingularMatrixError) -> None:
         """Look for pivots otherwise, unless it is proved that there are none."""

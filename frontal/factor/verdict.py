@@ -67,6 +67,10 @@ class Verdict:
         A scaling has shown that A is not singular, whatever pivots are.
     weighed : dict
         As `conditions`: the last solution's own condition number that was estimated.
+    sure : bool, optional
+        See `condition.sure`; None until that is asked.
+    matched : bool
+        A matching of these or of earlier values was sought, and pivots were as small by it.
     """
 
     singular: str = "raise"
@@ -78,6 +82,8 @@ class Verdict:
     nulls: dict[str, NullSpace | None] = field(default_factory=dict)
     regular: bool = False
     weighed: dict[tuple[bool, float], Weighed] = field(default_factory=dict)
+    sure: bool | None = None
+    matched: bool = False
 
     def __post_init__(self) -> None:
         require_singular(self.singular)
@@ -141,6 +147,11 @@ class Verdict:
         """
         condition = self.condition(factor, "N", factor.matrix_dtype)
         return not condition.value * eps_of(factor.dtype) <= THRESHOLDS.suspected
+
+    def is_doubtful(self, factor: NumericFactor) -> bool:
+        """Whether pivots leave it open that A is singular, though it seems regular."""
+        seems = self.hidden and self.found is None and not is_mixed(factor)
+        return seems and self._may_be_singular(factor, eps_of(factor.dtype))
 
     def seek_nulls(self, factor: NumericFactor) -> None:
         """Find the null space of A; raise or warn, as `singular` says, if there is one."""
@@ -313,8 +324,11 @@ class Verdict:
 
     def _may_be_singular(self, factor: NumericFactor, eps: float) -> bool:
         """Whether pivots are so small that an estimate may not see how near to singular A is."""
-        small = bool(factor.nulls.size) or self.pivot_ratio < NOISE * eps
-        return small and not sure(factor)
+        if not (factor.nulls.size or self.pivot_ratio < NOISE * eps):
+            return False
+        if self.sure is None:
+            self.sure = sure(factor)
+        return not self.sure
 
 
 def _key(factor: NumericFactor, trans: str, dtype: np.dtype) -> tuple[bool, float]:

@@ -12,8 +12,10 @@ import scipy.sparse as sp
 
 import frontal
 from frontal import linalg
+from frontal.factor.analyzed import Analyzed
+from frontal.factor.verdict import Verdict
 
-from ..sequences import DOUBTFUL, HARMLESS, sequence
+from ..sequences import DOUBTFUL, HARMLESS, chain, sequence
 
 SAID = {"nothing": 0, "warned": 1, "raised": 2}
 DTYPES = ["f8", "c16", "f4", "c8"]
@@ -170,3 +172,45 @@ def test_certificate_bounds_condition_of_diagonally_dominant_matrices():
         assert certificate(*turned, True, sums, z) == pytest.approx(found, rel=1e-12)
         assert found >= exact * (1 - 1e-12)
         assert (found < np.inf) == bool((z > 0).all()), seed
+
+
+def in_other_units(rng):
+    """A chain of stiff springs with free ends, which a constraint holds: A, b and x = 1 / units."""
+    n = 8
+    D = np.zeros((n, n))
+    D[: n - 1, : n - 1] = 2.0**20 * chain(np.ones(n - 2))
+    D[0, n - 1] = D[n - 1, 0] = 1
+    rows, columns = np.nonzero((D != 0) | np.eye(n, dtype=bool))
+    p, q = 2.0 ** rng.integers(-20, 20, (2, n))
+    values = (p[:, None] * D * q)[rows, columns]
+    return sp.csc_array((values, (rows, columns)), shape=D.shape), p * D.sum(axis=1), 1 / q
+
+
+def test_values_are_matched_anew_where_a_pivot_leaves_doubts():
+    """By a matching of values in other units a pivot is next to nothing, though A is regular."""
+    rng = np.random.default_rng(103)
+    (first, _, _), (A, b, x) = (in_other_units(rng) for _ in range(2))
+    factor = frontal.factorize(first, kind="general", backend="cpu")
+    said, found = judged(lambda: factor.refactorize(A).solve(b))
+    assert said == "nothing"
+    assert np.abs(found - x).max() <= 1e-9 * np.abs(x).max()
+
+
+def test_a_matching_that_helps_nothing_is_not_sought_again(monkeypatch):
+    matched, analyze = [], Analyzed.of.__func__
+
+    def of(*given, **more):
+        matched.append(given)
+        return analyze(*given, **more)
+
+    monkeypatch.setattr(Verdict, "is_doubtful", lambda *_: True)
+    monkeypatch.setattr(Analyzed, "of", classmethod(of))
+    rng = np.random.default_rng(103)
+    first = in_other_units(rng)[0]
+    factor = frontal.factorize(first, kind="general", backend="cpu", memory=2**30)
+    for _ in range(3):
+        A, b, x = in_other_units(rng)
+        with warnings.catch_warnings(record=True):
+            found = factor.refactorize(A).solve(b)
+        np.testing.assert_allclose(found, x, rtol=1e-6)
+        assert len(matched) == 2

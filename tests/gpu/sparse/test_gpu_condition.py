@@ -171,12 +171,18 @@ def test_sweeps_between_leave_no_trace(device, kind):
     system = factor.system("N", np.dtype("f8"))
     B = factor.upload(np.ones((81, 1), order="F"))
     X, R, errors = system.solved(B, probing=True)
-    of = X, B, errors.solution, 1e-3, 0, np.inf
-    wanted = system.estimated(*of)
-    X, R, _ = system.solved(B, probing=True)
-    system.corrected(X, R)
-    assert system.estimated(*of) == wanted
-    assert system.estimated(*of) == wanted
+    of = X, B, errors.solution, 1e-3
+    limits = [(0, np.inf), (np.inf, np.inf)]
+    wanted = system.bounded(0), [system.estimated(*of, *both) for both in limits]
+    for _ in range(2):
+        X, R, _ = system.solved(B, probing=True)
+        system.corrected(X, R)
+        assert system.bounded(0) == wanted[0]
+        for both, estimate in zip(limits, wanted[1], strict=True):
+            X, R, _ = system.solved(B, probing=True)
+            system.corrected(X, R)
+            assert system.estimated(*of, *both) == estimate
+    assert system.estimated(*of, *limits[0]) == wanted[1][0]
 
 
 def test_what_is_no_number_is_no_estimate(device):

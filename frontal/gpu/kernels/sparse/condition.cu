@@ -81,18 +81,15 @@ extern "C" __global__ void __launch_bounds__(threads)
     for (long long i = (long long)blockIdx.x * threads + threadIdx.x; i < n;
         i += (long long)gridDim.x * threads) {
         double ratio = w[i] / other[i];
-        if (!(ratio >= least)) least = ratio;
-        if (!(ratio <= most)) most = ratio;
-        if (ratio != ratio) break;  // and both are
+        least = -larger(-least, -ratio), most = larger(most, ratio);
     }
     int t = threadIdx.x;
     own[t][0] = least, own[t][1] = most;
     __syncthreads();
     for (int half = threads / 2; half > 0; half /= 2) {
         if (t < half) {
-            double low = own[t + half][0], high = own[t + half][1];
-            if (!(low >= own[t][0])) own[t][0] = low;
-            if (!(high <= own[t][1]) && own[t][1] == own[t][1]) own[t][1] = high;
+            own[t][0] = -larger(-own[t][0], -own[t + half][0]);
+            own[t][1] = larger(own[t][1], own[t + half][1]);
         }
         __syncthreads();
     }

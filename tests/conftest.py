@@ -21,7 +21,8 @@ import scipy.sparse as sp
 from frontal import api, gpu, machine
 from frontal.thread_group import ThreadGroup
 
-from .emulation.device import COMPILER, EmulatedDevice
+from .emulation.compiling import COMPILER
+from .emulation.device import EmulatedDevice
 
 os.environ.setdefault("FRONTAL_HELPERS", "0")  # tests count processes, and take memory
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "matrices"

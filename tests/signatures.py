@@ -27,8 +27,9 @@ from frontal.gpu.runtime import device as devices
 from frontal.gpu.runtime.staging import LEAST, Staging
 from frontal.signatures import Item, Table, UnknownTypeError, known, write
 
+from .emulation.compiling import COMPILER
 from .emulation.copies import FakeCuda
-from .emulation.device import COMPILER, EmulatedDevice
+from .emulation.device import EmulatedDevice
 
 DTYPES = ("float64", "complex128", "float32", "complex64")
 TASKS = {task.name: task for task in (*warm.ORDERINGS, *warm.tasks(DTYPES, ["cpu", "gpu"]))}

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..accuracy import Errors, System, Vectors, eps_of
-from ..advice import double_precision, listed, named_columns
-from ..errors import IllConditionedWarning, SingularMatrixError, warn
+from ..errors import SingularMatrixError
 from ..numeric.backward_error import limits_of
 from ..numeric.condition import Condition
 from ..numeric.thresholds import THRESHOLDS
@@ -26,6 +25,7 @@ from .compared import Weighed, compare
 from .condition import Estimate, Solution, factor_condition, hides, solution_condition, sure
 from .mixed import ImpreciseError, is_mixed
 from .nullspace import NOISE, NullSpace, null_space
+from .warned import warn_of_condition, warn_of_error, warn_of_rank
 
 SINGULAR = ("raise", "warn", "allow")
 _CONSISTENT = 1000  # roundings; a larger part of b outside of the range of A is meant
@@ -163,11 +163,7 @@ class Verdict:
         columns, n = self.found.columns, factor.symbolic.n
         if self.singular == "raise":
             raise SingularMatrixError.of_rank(n, columns)
-        warn(
-            f"the matrix is singular to working precision, of rank {n - columns.size} of {n}: "
-            "solutions are zero in Factor.null_columns where b is in its range, and else huge",
-            IllConditionedWarning,
-        )
+        warn_of_rank(n, columns.size)
 
     # --- of solutions ------------------------------------------------------------------------
 
@@ -225,11 +221,11 @@ class Verdict:
         if found is not None or not errors.fine:
             self._require_digits(factor, errors, limited)
             if found is None and errors.insufficient(limits_of(factor.dtype, dtype)):
-                _warn_of_error(factor, errors, limited)
+                warn_of_error(factor, errors, limited)
                 return
         if found is None and estimate is not None and self.singular != "allow":
             precision = max(errors.worst_normwise, eps_of(dtype))
-            _warn_of_condition(estimate, precision, factor.matrix_dtype)
+            warn_of_condition(estimate, precision, factor.matrix_dtype)
 
     def _require_digits(self, factor: NumericFactor, errors: Errors, limited: bool) -> None:
         worst, eps = errors.worst_normwise, eps_of(factor.matrix_dtype)
@@ -368,32 +364,6 @@ def _require_condition(estimate: Estimate, eps: float) -> None:
     """Leave what has to be warned of to a factor in double."""
     if not estimate.condition * eps <= THRESHOLDS.warned:
         raise ImpreciseError(f"the condition number is about {estimate.condition:.0e}")
-
-
-def _warn_of_error(factor: NumericFactor, errors: Errors, limited: bool) -> None:
-    remedies = ["scale the matrix", *double_precision(factor.matrix_dtype)]
-    remedies = ["allow more refinement"] if limited else remedies
-    warn(
-        f"the backward error of the solution stays at {errors.worst:.1e}. Try: {listed(remedies)}",
-        IllConditionedWarning,
-    )
-
-
-def _warn_of_condition(estimate: Estimate, precision: float, matrix_dtype: np.dtype) -> None:
-    if estimate.condition * precision <= THRESHOLDS.warned:
-        return
-    columns, most = estimate.columns, ""
-    if len(columns):
-        most = " A nearly dependent combination of columns has its largest weights in "
-        most += f"{named_columns(columns)}."
-    remedies = ["other equations for these unknowns", "singular='allow' if that is intended"]
-    warn(
-        f"the matrix is nearly singular for this right-hand side: the condition number of the "
-        f"solution is about {estimate.condition:.0e}, so that its relative error may be "
-        f"{min(estimate.condition * precision, 1.0):.0e} though its residual is small."
-        f"{most} Try: {listed([*double_precision(matrix_dtype), *remedies])}",
-        IllConditionedWarning,
-    )
 
 
 def smallest_pivot_column(factor: NumericFactor) -> int:

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from .device import COMPILER, LIMITS, SANITIZE, EmulatedDevice, build
+from .compiling import COMPILER, SANITIZE, build
+from .device import LIMITS, EmulatedDevice
 
 POLICIES = ("random", "youngest", "lazy")  # of interleave.hpp
 _MOST = 8  # blocks together, in races.cpp

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .device import COMPILER
+from .compiling import COMPILER
 
 _RUNTIMES = ("libasan.so", "libubsan.so")
 _OPTIONS = {

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from ..emulation import sanitize
-from ..emulation.device import COMPILER, EmulatedDevice, EmulationError
+from ..emulation.compiling import COMPILER, EmulationError
+from ..emulation.device import EmulatedDevice
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler to emulate kernels with")
 

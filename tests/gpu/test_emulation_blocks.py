@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from ..emulation.device import SANITIZE, EmulatedDevice, EmulationError
+from ..emulation.compiling import SANITIZE, EmulationError
+from ..emulation.device import EmulatedDevice
 from ..emulation.interleaved import POLICIES, InterleavedDevice, available, garbage, own_variables
 
 pytestmark = pytest.mark.skipif(not available(), reason="no C++ compiler that tells of accesses")

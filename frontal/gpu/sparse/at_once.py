@@ -20,8 +20,9 @@ from ...numeric.condition import CERTIFIED, ESTIMATED, enough
 from ..runtime.array import Array, Staged
 from ..runtime.graph import Replayed
 from .probing import Weighed
+from .rows import Resident
 from .substitute import Sweeps
-from .system import LESS, DeviceSystem, Resident, bound_of
+from .system import LESS, DeviceSystem, bound_of
 
 MOST = 1 << 15  # unknowns; of more what is saved is no matter, and vectors are kept for it
 

@@ -8,7 +8,7 @@ from ..runtime.array import NULL, Array, Value
 from ..runtime.graph import Launch
 from . import health, launch
 from .pattern import Pattern
-from .system import Rows
+from .rows import Rows
 
 
 class Looks:

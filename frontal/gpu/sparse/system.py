@@ -5,7 +5,7 @@ The kernels are those of system.cu. One check of a solution is one small downloa
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -16,53 +16,15 @@ from ..runtime.array import NULL, Array, Value
 from ..runtime.graph import Launch
 from . import health, launch
 from .condition import DeviceProbes, ratios, row_sums, weights
-from .entries import Entries
-from .equilibration import Scales
-from .prepared import Prepared
-from .probing import Ends, Order, Probing, Weighed
+from .probing import Probing, Weighed
+from .rows import Resident, ends_of, rows_of
 from .substitute import Block, Solver, Sweeps
 
 _LARGEST_BLOCK = 1 << 24  # entries of right-hand sides that are solved together,
 _LEAST_WIDTH = 32  # or so many of them if they are long
 LESS = 1 / 16  # of what silences solutions with an error of eps: most err by less than 16
 _FORMED = 4  # orders up to which the host forms the inverse, where others are estimated
-CONJUGATED, MIRRORED = 1, 2  # how rows are read, as in rows.cuh
 _KERNELS = "enter", "leave", "peak", "residual_1", "residual_4", "row_sums", "certificate"
-
-
-class Resident(Protocol):
-    """A matrix that stays on the device with its factor.
-
-    Attributes
-    ----------
-    values : device array (nnz,)
-        By columns.
-    scales : two device arrays (n,), or None
-        Of rows and columns.
-    hermitian : bool
-        A is known to be exactly Hermitian: its rows are then read as columns.
-    """
-
-    entries: Entries
-    values: Array
-    scales: Scales
-    hermitian: bool
-    storage: Prepared
-
-
-def _ends(resident: Resident, trans: str) -> Ends:
-    """What is around sweeps that solve with op(A).
-
-    Of Hermitian A only A X = B is solved by the factor: A^T is the conjugate of A; of complex
-    symmetric A, A^H is.
-    """
-    entries, method = resident.entries, resident.entries.pattern.method
-    conjugated = "T" if method.transpose_is_conjugate else "H"
-    conjugate = np.int32(resident.values.dtype.kind == "c" and trans == conjugated)
-    rows = Order(entries.row_perm, resident.scales[0], conjugate)
-    columns = Order(entries.perm, resident.scales[1], conjugate)
-    enter, leave = (rows, columns) if trans == "N" else (columns, rows)
-    return Ends(enter, leave, trans != "N" and not method.one_triangle)
 
 
 def bound_of(largest: float, most: float) -> float:
@@ -74,37 +36,6 @@ def bound_of(largest: float, most: float) -> float:
 def widest(n: int) -> int:
     """Right-hand sides of this length that are solved for together."""
     return max(_LARGEST_BLOCK // max(n, 1), _LEAST_WIDTH)
-
-
-class Rows(NamedTuple):
-    """The rows of op(A): see rows.cuh.
-
-    Attributes
-    ----------
-    number : int32
-    lanes : int
-        Threads of each.
-    pointer, column : device arrays
-    position : device array, or None
-        Of entries among the values; None: they are in that order.
-    flags : int32
-        `CONJUGATED` values, `MIRRORED` ones.
-    values : device array
-    """
-
-    number: np.int32
-    lanes: int
-    pointer: Array
-    column: Array
-    position: Array | None
-    flags: np.int32
-    values: Array
-
-    @property
-    def arguments(self) -> tuple[Value, ...]:
-        """As kernels take them."""
-        position = NULL if self.position is None else self.position
-        return self.pointer, self.column, position, self.flags, self.values
 
 
 def _columns(a: Array, part: slice) -> Array:
@@ -136,11 +67,10 @@ class DeviceSystem:
             name: self._kernel(name, of.dtype)
             for name, of in zip(_KERNELS, (panels, panels, *[values] * 5), strict=True)
         }
-        self.ends = _ends(resident, trans)
+        self.ends = ends_of(resident, trans)
         sides = "NH" if trans == "N" else "HN"  # with op(A), but for conjugates, and its adjoint
-        self._sides = tuple(_ends(resident, one) for one in sides)
-        complex_ = values.dtype.kind == "c"
-        self.rows = self._rows_of(resident, trans, complex_)
+        self._sides = tuple(ends_of(resident, one) for one in sides)
+        self.rows = rows_of(resident, trans)
         self._begun: Weighed | None = None  # for the factor's condition number
 
     def _kernel(self, name: str, of: np.dtype) -> Any:
@@ -148,19 +78,6 @@ class DeviceSystem:
         wide, entries = self.dtype.itemsize > of.itemsize, self._entries
         constants = health.constants(entries.pattern, WIDE=wide, LONG=entries.long)
         return entries.device.kernel("system.cu", f"system_{name}", of, **constants)
-
-    def _rows_of(self, resident: Resident, trans: str, complex_: bool) -> Rows:
-        """The rows of op(A) for the kernels that read it."""
-        entries, n = self._entries, np.int32(self._entries.n)
-        if trans == "N" and not resident.hermitian:
-            if not entries.mirrors(self._values.dtype):
-                pointer, index, position, lanes = entries.by_rows(self._values.dtype)
-                return Rows(n, lanes, pointer, index, position, np.int32(0), self._values)
-            flags = MIRRORED
-        else:
-            flags = CONJUGATED if complex_ and trans != "T" else 0
-        of = entries.pointer, entries.index, None, np.int32(flags), self._values
-        return Rows(n, entries.lanes, *of)
 
     def empty(self, n: int, k: int) -> Array:
         """See `System`."""

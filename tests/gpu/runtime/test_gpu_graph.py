@@ -7,7 +7,8 @@ import pytest
 
 from frontal.gpu.runtime.graph import Launch, Replayed
 
-from ...emulation.device import COMPILER, EmulatedDevice
+from ...emulation.compiling import COMPILER
+from ...emulation.device import EmulatedDevice
 
 
 class Recorder:

@@ -12,7 +12,8 @@ from frontal.gpu.runtime import jit
 from frontal.gpu.runtime.structs import Header, Struct, filled
 from frontal.gpu.sparse import structs as sparse
 
-from ...emulation.device import COMPILER, EmulatedDevice, EmulationError
+from ...emulation.compiling import COMPILER, EmulationError
+from ...emulation.device import EmulatedDevice
 from ...structs import HEADERS
 
 headers = pytest.mark.parametrize("header", HEADERS, ids=lambda header: header.path)

@@ -12,8 +12,9 @@ from frontal.gpu.runtime import device as devices
 from frontal.gpu.sparse import fronts, pattern
 from frontal.method import CHOLESKY
 
+from ...emulation.compiling import COMPILER
 from ...emulation.counting import CountingDevice
-from ...emulation.device import COMPILER, EmulatedDevice
+from ...emulation.device import EmulatedDevice
 from .test_gpu_system import matrix
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler to emulate kernels with")

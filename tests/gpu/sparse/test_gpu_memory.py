@@ -18,8 +18,8 @@ from frontal.gpu.sparse.lists import index_bytes
 from frontal.gpu.sparse.packing import NO_ROOM
 from frontal.gpu.sparse.pattern import Pattern
 
+from ...emulation.compiling import COMPILER
 from ...emulation.counting import CountingDevice
-from ...emulation.device import COMPILER
 from .test_gpu_system import chosen, matrix, put  # noqa: F401
 
 KINDS = ("spd", "symmetric", "general")

@@ -14,8 +14,8 @@ from frontal.gpu.sparse.pattern import Pattern
 from frontal.gpu.sparse.streamed.pattern import StreamedPattern
 from frontal.gpu.sparse.streamed.segments import segmentations
 
+from ...emulation.compiling import COMPILER
 from ...emulation.counting import CountingDevice
-from ...emulation.device import COMPILER
 from .streamed_tools import KINDS, analyzed, choosing, emulated, least_of, matrix, numeric  # noqa: F401
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler to emulate kernels with")

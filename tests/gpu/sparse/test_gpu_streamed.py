@@ -13,7 +13,7 @@ import frontal.gpu.runtime.device
 from frontal import problems
 
 from ...conftest import fronts_cost
-from ...emulation.device import COMPILER
+from ...emulation.compiling import COMPILER
 from ...factor.test_pivots import weak_pivots
 from .streamed_tools import KINDS, LATE, analyzed, choosing, emulated, least_of, matrix, numeric  # noqa: F401
 from .test_gpu_singular import paths

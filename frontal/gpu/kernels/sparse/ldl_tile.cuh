@@ -262,7 +262,7 @@ template <class T> struct LdlTile {
             else below = max(below, found);
         }
     };
-    Candidates best[2][4];
+    alignas(16) Candidates best[2][4];  // so that wide loads of one turn touch none of the other
 
     // Tell those of this thread; after a barrier take those of all. Columns take turns.
     __device__ void tell(Candidates own, int turn) {

@@ -235,6 +235,10 @@ class NumericFactor(Protocol):
         """
         ...
 
+    def expect(self, trans: str) -> None:
+        """Take note of a solution that needed no refinement: `at_once` tries the next ones."""
+        ...
+
     def condition_at_once(self, trans: str, how: int) -> tuple[float, bool] | None:
         """Return the condition number that `at_once` finds, and whether it is a bound; or None."""
         ...

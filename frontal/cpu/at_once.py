@@ -113,7 +113,9 @@ class AtOnce:
     Attributes
     ----------
     hopeful : bool
-        No solution was worse than rounding makes it.
+        Solutions are tried.
+    failed : bool
+        One was worse than rounding makes it.
     """
 
     def __init__(
@@ -126,7 +128,7 @@ class AtOnce:
     ) -> None:
         self.table, self._kept, self._wide = table, kept, _WIDE[dtype.kind]
         self._dtype, self._shape, self._calls_blas = dtype, (n,), calls_blas
-        self.hopeful = True
+        self.hopeful, self.failed = True, False
 
     @classmethod
     def of(cls, solver: Substitution, matrix: tuple[Any, ...]) -> AtOnce:
@@ -166,7 +168,7 @@ class AtOnce:
         x = np.empty(b.size, self._dtype)
         found = self._solve(b, x, how)
         if not found[0] >= 0:
-            self.hopeful = False
+            self.hopeful, self.failed = False, True
             return None
         return Found(x, *found)
 

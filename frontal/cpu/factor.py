@@ -160,10 +160,16 @@ class CpuFactor:
         solve = self._solver_at_once(trans) if _often() else None
         if solve is None:
             return None
-        hopeful, found = solve.hopeful, solve(b, how)
-        if self.maker is not None and solve.hopeful != hopeful:
+        failed, found = solve.failed, solve(b, how)
+        if self.maker is not None and solve.failed != failed:
             self.maker.hopes.failed()
         return found
+
+    def expect(self, trans: str) -> None:
+        """See `NumericFactor`."""
+        made = self._at_once.get(trans)
+        if made is not None:
+            made.hopeful = not made.failed
 
     def condition_at_once(self, trans: str, how: int) -> tuple[float, bool] | None:
         """See `NumericFactor`."""

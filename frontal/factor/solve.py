@@ -164,6 +164,8 @@ class Solver:
         system = self.factor.system(trans, B.dtype)
         X, errors, taken = refine.solve(system, B, steps, judged, probing)
         if errors is None or errors.fine:
+            if errors is not None and not taken:
+                self.factor.expect(trans)
             return Solved(X, errors, taken)
         with np.errstate(all="ignore"):  # of what is not finite, the errors tell
             if steps is None and errors.insufficient(system.limits):

@@ -267,7 +267,7 @@ def test_a_solution_that_needs_refinement_is_refined():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_next_factors_are_passed_over_after_a_failure(monkeypatch, kind):
-    """Fifteen of them, as those of one matrix often all need refinement; then they are tried."""
+    """More of them after each, up to fifteen, as those of one matrix often all need refinement."""
     (A, b), tried, fails = system(40, kind, np.float64, 6), [], True
     real = at_once_of_all._solve_at_once
 
@@ -277,13 +277,26 @@ def test_next_factors_are_passed_over_after_a_failure(monkeypatch, kind):
 
     monkeypatch.setattr(at_once_of_all, "_solve_at_once", solve_at_once)
     factor = frontal.factorize(A, kind=kind, backend="cpu")
-    for k in range(40):
-        fails = k < 20
+    for k in range(70):
+        fails = k < 40 or k == 65
         wanted = np.linalg.solve(A.toarray() * (k + 1), b)
         tried.clear()
         x = factor.refactorize(A * (k + 1)).solve(b)
-        assert bool(tried) == (k in (0, 16) or k >= 32)
         np.testing.assert_allclose(x, wanted, rtol=1e-11)
+        assert bool(tried) == (k in (0, 2, 6, 14, 30) or k in range(46, 66) or k > 66)
+
+
+def test_good_solutions_of_a_factor_that_was_passed_over_are_followed_by_others(at_once):
+    (A, b) = system(40, "general", np.float64, 6)
+    factor = frontal.factorize(A, backend="cpu")
+    numeric = factor._numbers.factor
+    factor.solve(b)
+    numeric._at_once["N"].hopeful = False
+    at_once.clear()
+    x = factor.solve(b)
+    assert not any(at_once)
+    np.testing.assert_array_equal(factor.solve(b), x)
+    assert any(at_once)
 
 
 def test_factors_in_single_of_a_matrix_in_double_are_left_alone(at_once):

@@ -291,12 +291,29 @@ OF_HOSTS = (
         "tests/factor/test_factor_at_once.py::test_factors_are_those_of_all_factorizations",
     ),
     Row(
-        "factor_at_once_never_tried_again",
+        "hopes_never_tried_again",
         "frontal/numeric/hopes.py",
-        "        self._left -= 1\n",
+        "            self._left -= 1\n",
         "",
         "after a solution that needed refinement none is tried at once",
         "tests/factor/test_at_once.py::test_next_factors_are_passed_over_after_a_failure",
+    ),
+    Row(
+        "hopes_of_one_failure_as_of_many",
+        "frontal/numeric/hopes.py",
+        "            self._passed = 0\n",
+        "            pass\n",
+        "one failure among good solutions passes over fifteen factors",
+        "tests/factor/test_at_once.py::test_next_factors_are_passed_over_after_a_failure",
+    ),
+    Row(
+        "hopes_not_of_the_last_solution",
+        "frontal/cpu/factor.py",
+        "            made.hopeful = not made.failed\n",
+        "            pass\n",
+        "a factor that was passed over is never tried, however good its solutions",
+        "tests/factor/test_at_once.py::"
+        "test_good_solutions_of_a_factor_that_was_passed_over_are_followed_by_others",
     ),
     Row(
         "rows_of_the_largest_error_taken_for_short",

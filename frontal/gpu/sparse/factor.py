@@ -57,6 +57,7 @@ class GpuFactor:
         self.device, self.dtype = matrix.entries.device.name, np.dtype(storage.panels.dtype)
         self._systems: dict[tuple[str, np.dtype], DeviceSystem] = {}
         self._hopeful: bool | None = None  # nothing is known
+        self._failed = False  # a solution was worse than rounding makes it
         self._at_once: dict[str, AtOnce | None] = {}
 
     def learn(self, outcome: Outcome, examined: bool = True) -> None:
@@ -294,9 +295,13 @@ class GpuFactor:
             made = self._at_once[trans] = AtOnce.of(self, trans)
         found = None if made is None else made(b, how, self)
         if found is not None and not found.error >= 0:
-            self._hopeful, found = False, None
+            self._hopeful, self._failed, found = False, True, None
             self.storage.hopes.failed()
         return found
+
+    def expect(self, trans: str) -> None:
+        """See `NumericFactor`."""
+        self._hopeful = not self._failed
 
     def condition_at_once(self, trans: str, how: int) -> None:
         """See `NumericFactor`: it comes with solutions alone."""

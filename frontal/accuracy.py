@@ -275,17 +275,20 @@ class Probes(Protocol):
 
     Attributes
     ----------
+    n : int
+        Order.
     width : int
         Columns that products with M are better made for together.
     complete : bool
         The block to begin with is the unit matrix.
     """
 
+    n: int
     width: int
     complete: bool
 
     def first(self) -> Vectors:
-        """A sum of the columns of the unit matrix, and an alternating one."""
+        """Two sums of the columns of the unit matrix; see `numeric.condition.BOUND`."""
         ...
 
     def units(self, first: int, second: int) -> Vectors:

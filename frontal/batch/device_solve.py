@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..accuracy import eps_of
+from ..cpu.probes import begin
 from ..gpu.runtime.array import Array
 from ..gpu.runtime.graph import Launch
 from ..gpu.sparse.factor import GpuFactor
@@ -180,9 +181,8 @@ class _Forest:
         """The vectors that estimates begin with, (2, batch * n); made once."""
         made, n = self._solving.probes, self._order
         if self.dtype not in made:
-            j = np.arange(n)
-            growing = (1 + j / max(n - 1, 1)) / (1.5 * n)
-            first = np.stack([np.full(n, 1 / n), np.where(j % 2, -growing, growing)])
+            first = np.empty((2, n))
+            begin(first)
             block = np.tile(first[:, None], (1, self.count, 1)).reshape(2, -1)
             made[self.dtype] = self.device.upload(block.astype(self.dtype))
         return made[self.dtype]

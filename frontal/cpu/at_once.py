@@ -15,7 +15,7 @@ import numpy as np
 from .._jit import allocating, brief, inlined, jit, view
 from ..native import array_of, write_addresses
 from ..numeric.backward_error import row_sums
-from ..numeric.condition import CERTIFIED, KNOWN, certificate, enough
+from ..numeric.condition import BOUND, CERTIFIED, KNOWN, LESS, certificate, enough
 from .blas_limit import single_threaded_blas
 from .borrowed import borrow
 from .probes import FORMED, begin, gains, signs
@@ -345,7 +345,8 @@ def substitute_by(of, transposed, conjugated, B, X):
 def weighted_norm(of, flip, w, enough, wide):
     """Return the 1-norm of W op(A)^-H, as `factor.one_norm` has it; infinite if it is no number.
 
-    No better one is sought of a norm that is less than `enough`.
+    No better one is sought of a norm that is less than `enough`, and a bound of it will do that is
+    less by `LESS`.
     """
     n, found = w.size, -1.0
     complete = n <= FORMED
@@ -364,6 +365,10 @@ def weighted_norm(of, flip, w, enough, wide):
         if sums[j] < found:
             break
         found = sums[j]
+        if turn == 0 and not complete:
+            bound = BOUND * n * found
+            if bound <= LESS * enough:
+                return bound
         if turn == TURNS - 1 or complete or not np.isfinite(found):
             break
         substitute_by(of, flip, flip, S, Y)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .._jit import brief
+from .._jit import brief, inner
 from ..accuracy import Gains
 from .residual import as_rows
 
+_1, _GOLDEN, _OTHER = (np.uint64(i) for i in (1, 0x9E3779B97F4A7C15, 0xD1B54A32D192ED03))
 FORMED = 4  # orders up to which all columns are formed
 
 
@@ -61,11 +62,26 @@ class HostProbes:
 
 @brief
 def begin(X):
-    """The mean of all columns of the unit matrix, and a growing, alternating sum of them."""
+    """A positive sum of columns of the unit matrix, and one with signs of no order.
+
+    Nor have sizes any order. See `numeric.condition.BOUND`.
+    """
     n = X.shape[1]
     for i in range(n):
-        growing = (1 + i / (n - 1)) / (1.5 * n)
-        X[0, i], X[1, i] = 1 / n, -growing if i % 2 else growing
+        X[0, i] = _size(0, i, n)[0]
+        size, positive = _size(1, i, n)
+        X[1, i] = size if positive else -size
+
+
+@inner
+def _size(c, i, n):
+    """Entry i of vector c, from 1/(3n) to 1/n, and whether it is positive: splitmix64's numbers."""
+    h = (np.uint64(i) + _1) * _GOLDEN + np.uint64(c) * _OTHER
+    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    h = h ^ (h >> np.uint64(31))
+    part = np.float64(h >> np.uint64(11)) * 2.0**-53
+    return (0.5 + part) / (1.5 * n), (h & _1) == 0
 
 
 @brief

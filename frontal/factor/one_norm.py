@@ -2,7 +2,7 @@
 
 N. J. Higham and F. Tisseur, "A block algorithm for matrix 1-norm estimation, with an application to
 1-norm pseudospectra" (2000), with two vectors, after W. W. Hager, "Condition estimates" (1984). It
-begins with one sum and one alternating sum of columns, and no random numbers.
+begins with sums of columns that have no order, which bound the norm, too.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..accuracy import Probes, Vectors
+from ..numeric.condition import BOUND, LESS
 
 _TURNS = 3  # at most 5 blocks of products are formed
 
@@ -37,7 +38,8 @@ def one_norm(probes: Probes, product: Product, adjoint: Product, enough: float =
     product, adjoint : callable
         M X and M^H X for (n, k) blocks X.
     enough : float
-        No better estimate is sought of a norm that seems to be less.
+        No better estimate is sought of a norm that seems to be less, and a bound of it will do that
+        is less by `numeric.condition.LESS`.
     """
     X, found = probes.first(), Norm(-1.0, None)
     for turn in range(_TURNS):
@@ -46,6 +48,10 @@ def one_norm(probes: Probes, product: Product, adjoint: Product, enough: float =
         if sums[j] < found.value:
             break
         found = Norm(float(sums[j]), S[:, j : j + 1])
+        if turn == 0 and not probes.complete:
+            bound = BOUND * probes.n * found.value
+            if bound <= LESS * enough:
+                return found._replace(value=bound)
         if turn == _TURNS - 1 or probes.complete or not math.isfinite(found.value):
             break
         gains = probes.gains(adjoint(S), X)

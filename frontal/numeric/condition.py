@@ -21,6 +21,13 @@ from .thresholds import THRESHOLDS, margin_of
 SILENT = THRESHOLDS.warned / THRESHOLDS.weights  # counted condition number times error
 SMALL_ERROR = THRESHOLDS.warned / THRESHOLDS.margin  # of a solution, far from what is warned of
 _LEAST_PART = THRESHOLDS.certificate
+# So many times n times || W A^-H x ||_1, the largest of some vectors x, is smaller than the norm
+# || W A^-H ||_1 with next to no probability: less than delta times the norm with one of delta for
+# each vector, whatever the matrix, where entries of x are independent and evenly distributed from
+# 1/(3n) to 1/n, but for signs. It may be larger by the order (cf. Dixon, "Estimating extremal
+# eigenvalues and condition numbers of matrices", 1983).
+BOUND = 3
+LESS = 1 / 16  # of what silences solutions with an error of eps: most err by less than 16
 KNOWN, ESTIMATED, CERTIFIED = 0, 1, 2  # how a condition number is found: not, or a bound at first
 
 

@@ -18,7 +18,7 @@ from frontal.factor import verdict
 from frontal.factor.condition import hides, sure
 from frontal.factor.one_norm import one_norm
 from frontal.factor.verdict import Verdict
-from frontal.numeric.condition import Condition
+from frontal.numeric.condition import ESTIMATED, Condition
 
 from .test_pivots import of_condition, orthogonal, told
 
@@ -64,9 +64,30 @@ def test_condition_is_estimated_once_for_each_factor():
         factor.refactorize((1 + 0.1 * i) * A)
     turned = sp.diags_array([-2.0, 1.0, 2.0], offsets=[-1, 0, 1], shape=(400, 400)).tocsc()
     factor = frontal.factorize(turned, kind="general", backend="cpu")
-    for solves in 4, 3:  # no certificate, nor one that is tried again
+    for solves in 3, 2:  # no certificate, nor one that is tried again; a bound is enough
         assert estimates(lambda: factor.solve(b)) == solves
         factor.refactorize(1.5 * turned)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_passes_for_a_bound_is_one(seed):
+    """Of all that is known of A^-1, two products with it."""
+    rng, n = np.random.default_rng(seed), 60
+    D = rng.standard_normal((n, n)) * (rng.random((n, n)) < 0.1) + np.diag(
+        10.0 ** rng.uniform(-3, 3, n)
+    )
+    D[:, rng.integers(n)] *= 10.0 ** rng.uniform(-3, 3)
+    A = sp.csc_array(D + np.diag(np.full(n - 1, 1e-2), 1))
+    factor = frontal.factorize(A, kind="general", backend="cpu")
+    verdict = factor._numbers.solver.verdict
+    verdict.certifies = False
+    for trans, op in (("N", A.toarray()), ("T", A.toarray().T)):
+        factor.solve(A @ np.ones(n), trans, refine=1)
+        true = (np.abs(np.linalg.inv(op)) @ np.abs(op).sum(axis=1)).max()
+        numeric = factor._numbers.factor
+        known = verdict.condition_known(numeric, trans, np.dtype("f8")).value
+        for value in known, numeric._solver_at_once(trans).condition(ESTIMATED)[0]:
+            assert true <= value <= 3 * n * n * true
 
 
 def test_transposed_systems_have_conditions_of_their_own():

@@ -103,6 +103,22 @@ OF_VERDICTS = (
         f"{_OF_VERDICT}::test_small_pivots_leave_no_estimate_below_one_over_eps",
     ),
     Row(
+        "at_once_bound_without_the_order",
+        "frontal/cpu/at_once.py",
+        "            bound = BOUND * n * found\n",
+        "            bound = BOUND * found\n",
+        "a product with few vectors passes for a bound of the norm",
+        f"{_OF_VERDICT}::test_what_passes_for_a_bound_is_one",
+    ),
+    Row(
+        "one_norm_bound_without_the_order",
+        "frontal/factor/one_norm.py",
+        "            bound = BOUND * probes.n * found.value\n",
+        "            bound = BOUND * found.value\n",
+        "the same where no compiled call estimates",
+        f"{_OF_VERDICT}::test_what_passes_for_a_bound_is_one",
+    ),
+    Row(
         "policy_values_are_never_matched_anew",
         "frontal/factor/policy.py",
         "        if self.renewed and not self.matched:\n            raise Unmatched\n",

@@ -16,13 +16,13 @@ from ..._typing import Untyped
 from ...accuracy import eps_of
 from ...cached import cached_property
 from ...numeric.backward_error import limits_of, summary_of
-from ...numeric.condition import CERTIFIED, ESTIMATED, enough
+from ...numeric.condition import CERTIFIED, ESTIMATED, LESS, enough
 from ..runtime.array import Array, Staged
 from ..runtime.graph import Replayed
 from .probing import Weighed
 from .rows import Resident
 from .substitute import Sweeps
-from .system import LESS, DeviceSystem, bound_of
+from .system import DeviceSystem, bound_of
 
 MOST = 1 << 15  # unknowns; of more what is saved is no matter, and vectors are kept for it
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...numeric.condition import BOUND
 from ..runtime.array import NULL, Array, Value
 from ..runtime.graph import Launch
 from . import launch
@@ -18,7 +19,6 @@ from .structs import PROBES
 from .substitute import Solver, Sweeps
 
 WIDTH = 1 + PROBES  # right-hand sides of sweeps
-_LEAST = 3  # of a vector to begin with, 1/n is up to so many times an entry
 
 
 class Order(NamedTuple):
@@ -181,13 +181,8 @@ class Weighed:
         return self.bound_by(self._of.device.download(self.first))
 
     def bound_by(self, first: np.ndarray) -> float:
-        """A number that is smaller than the norm with a probability that is next to none.
-
-        It is less than δ times the norm with one of δ^3, whatever the matrix, and may be larger
-        than it by the order (cf. Dixon, "Estimating extremal eigenvalues and condition numbers of
-        matrices", 1983).
-        """
-        return _LEAST * self._of.n * float(self._sums(first).max())
+        """See `numeric.condition.BOUND`, of which there are `PROBES` vectors."""
+        return BOUND * self._of.n * float(self._sums(first).max())
 
     def quick(self, enough: float) -> float:
         """A bound that is no more than `enough`, or what `norm` finds; waits."""

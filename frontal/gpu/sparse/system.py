@@ -12,6 +12,7 @@ import numpy as np
 from ...accuracy import Errors
 from ...cached import cached_property
 from ...numeric.backward_error import limits_of, summary_of
+from ...numeric.condition import LESS
 from ..runtime.array import NULL, Array, Value
 from ..runtime.graph import Launch
 from . import health, launch
@@ -22,7 +23,6 @@ from .substitute import Block, Solver, Sweeps
 
 _LARGEST_BLOCK = 1 << 24  # entries of right-hand sides that are solved together,
 _LEAST_WIDTH = 32  # or so many of them if they are long
-LESS = 1 / 16  # of what silences solutions with an error of eps: most err by less than 16
 _FORMED = 4  # orders up to which the host forms the inverse, where others are estimated
 _KERNELS = "enter", "leave", "peak", "residual_1", "residual_4", "row_sums", "certificate"
 

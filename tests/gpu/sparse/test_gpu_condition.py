@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 import frontal
 import frontal.gpu.runtime.device
+from frontal.cpu.probes import begin
 from frontal.factor import condition
 
 from ...emulation.borders import DTYPES, eps, random
@@ -110,9 +111,16 @@ def first_vectors(n):
         h = (h ^ h >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
         h ^= h >> np.uint64(31)
         size = (0.5 + (h >> np.uint64(11)) * 2.0**-53) / (1.5 * n)
-        negative = (i & np.uint64(1), h & np.uint64(1))[c - 1] if c else np.zeros(n)
+        negative = (h & np.uint64(1), i & np.uint64(1))[c - 1] if c else np.zeros(n)
         out[:, c] = np.where(negative != 0, -size, size)
     return out
+
+
+@pytest.mark.parametrize("n", [5, 6, 1000])
+def test_the_host_begins_with_the_first_two(n):
+    X = np.empty((2, n))
+    begin(X)
+    np.testing.assert_array_equal(X.T, first_vectors(n)[:, :2])
 
 
 def in_two_turns(M):

@@ -96,16 +96,28 @@ extern "C" __global__ void __launch_bounds__(threads)
     if (t < 2) found[2 * (long long)blockIdx.x + t] = own[0][t];
 }
 
-// The two columns to begin with, a sum and an alternating one; or with first ≥ 0 columns `first`
-// and `second` of the unit matrix. A thread owns rows.
+// Entry i of the c-th vector to begin with, of order n: c = 0 is positive, c = 1 has signs of no
+// order, and c = 2 alternating ones; sizes have no order either, from 1/(3n) to 1/n. Of any vector,
+// such a product is no small part of what it could be, but by chance: a third of a part less than δ
+// of the largest entry has probability δ. As cpu/probes.py.
+__device__ inline double first_entry(int c, int i, int n) {
+    unsigned long long h = (i + 1) * 0x9e3779b97f4a7c15ull + c * 0xd1b54a32d192ed03ull;
+    h = (h ^ h >> 30) * 0xbf58476d1ce4e5b9ull;
+    h = (h ^ h >> 27) * 0x94d049bb133111ebull;
+    h ^= h >> 31;
+    double size = (0.5 + (double)(h >> 11) * 0x1p-53) / (1.5 * n);
+    return (c == 2 ? i & 1 : c == 1 ? h & 1 : 0) ? -size : size;
+}
+
+// The first two columns to begin with; or with first ≥ 0 columns `first` and `second` of the unit
+// matrix. A thread owns rows.
 extern "C" __global__ void __launch_bounds__(threads)
     condition_vectors(int n, int first, int second, V *x) {
     for (long long i = (long long)blockIdx.x * threads + threadIdx.x; i < n;
         i += (long long)gridDim.x * threads) {
-        double size = (1 + (double)i / (n - 1)) / (1.5 * n);
-        double even = first < 0 ? 1.0 / n : i == first;
-        double odd = first < 0 ? (i & 1 ? -size : size) : i == second;
-        x[i] = from_real<V>((R)even), x[n + i] = from_real<V>((R)odd);
+        double one = first < 0 ? first_entry(0, i, n) : i == first;
+        double other = first < 0 ? first_entry(1, i, n) : i == second;
+        x[i] = from_real<V>((R)one), x[n + i] = from_real<V>((R)other);
     }
 }
 
@@ -215,18 +227,6 @@ extern "C" __global__ void __launch_bounds__(threads)
 // thread owns rows.
 
 constexpr int beside = 1 + PROBES;
-
-// Entry i of the c-th vector to begin with: positive ones, alternating ones, and ones with signs of
-// no order, whose sizes have none either. Of any vector, such a product is no small part of what it
-// could be, but by chance: a third of a part less than δ of the largest entry has probability δ.
-__device__ inline double first_entry(int c, int i, int n) {
-    unsigned long long h = (i + 1) * 0x9e3779b97f4a7c15ull + c * 0xd1b54a32d192ed03ull;
-    h = (h ^ h >> 30) * 0xbf58476d1ce4e5b9ull;
-    h = (h ^ h >> 27) * 0x94d049bb133111ebull;
-    h ^= h >> 31;
-    double size = (0.5 + (double)(h >> 11) * 0x1p-53) / (1.5 * n);
-    return (c == 1 ? i & 1 : c == 2 ? h & 1 : 0) ? -size : size;
-}
 
 // The vectors to begin with; alone they have a column of zeros before them.
 extern "C" __global__ void __launch_bounds__(threads)

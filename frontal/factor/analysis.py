@@ -111,11 +111,11 @@ class Analysis(Analyzed):
         there = self._values_there(A) if plain else None
         if there is not None:  # what is to be looked at is looked at there
             values = ValuesThere(there[0], check_finite, there[1])
-            return Factor(values, self, progress, singular, memory=memory)
+            return Factor(values, self, progress, singular, memory=memory, renewed=True)
         given = partial(whole, A, triangle, kind="general", adjoint=self.adjoint)
         matrix = given(check_finite=check_finite, ordered=True)
         of = self.matching_pattern(matrix), self, progress
-        return Factor(*of, singular, precision, memory)
+        return Factor(*of, singular, precision, memory, renewed=True)
 
     def _values_there(self, A: Untyped) -> tuple[Untyped, StoredOrder] | None:
         try:

@@ -47,13 +47,14 @@ class Factor(Versioned):
         singular: str = "raise",
         precision: str = "full",
         memory: str | float = "auto",
+        renewed: bool = False,
     ) -> None:
         if precision == "mixed":
             require_double(given.dtype)
         self._order = given.order  # None: by columns
         self._numbers = Numbers(analysis, None, singular, precision, required_memory(memory))
         kept = analysis.kept(given) if isinstance(given, Canonical) else given
-        self._numbers.factorize(kept, progress)
+        self._numbers.factorize(kept, progress, renewed=renewed)
 
     def solve(
         self, b: Any, trans: str = "N", *, refine: int | None = None, return_info: bool = False

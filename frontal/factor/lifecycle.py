@@ -122,7 +122,7 @@ class Numbers:
                 last.factor.begin(given.array, wanted_scaling(last.analysis))
             self.analysis = last.analysis.for_new_values()
             looked_at = not (check_finite and isinstance(given, Canonical))
-            self.factorize(given, None, last.factor, last.verdict, looked_at)
+            self.factorize(given, None, last.factor, last.verdict, looked_at, renewed=True)
         except BaseException:
             self._solver, self.analysis, self._missing = None, last.analysis, "failed"
             raise
@@ -135,10 +135,12 @@ class Numbers:
         previous: NumericFactor | None = None,
         before: Verdict | None = None,
         looked_at: bool = True,
+        renewed: bool = False,
     ) -> None:
         """Factorize by what `analysis` says, or by what takes over from it.
 
-        Values that were not `looked_at` are refused if one is no number.
+        Values that were not `looked_at` are refused if one is no number. It is `renewed` if others
+        were analyzed, or may have been.
         """
         began, before = time.perf_counter(), before or self._new
         of = given, self.analysis, progress
@@ -150,7 +152,7 @@ class Numbers:
             except ImpreciseError as reason:
                 log.info("%s in single precision: going on in double", reason)
             previous, before = None, Verdict(before.singular)
-        options = {"memory": self.memory, "looked_at": looked_at}
+        options = {"memory": self.memory, "looked_at": looked_at, "renewed": renewed}
         self._take(factorize(*of, previous, before, **options), began)
         self._single = False
 

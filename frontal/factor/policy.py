@@ -92,6 +92,7 @@ def factorize(
     memory: Memory = "auto",
     mixed: bool = False,
     looked_at: bool = True,
+    renewed: bool = False,
 ) -> tuple[Analyzed, Solver]:
     """Factorize, by the first of these that can:
 
@@ -122,6 +123,8 @@ def factorize(
         In single precision, values of double.
     looked_at : bool
         Values of a canonical matrix are known to be finite, or shall not be looked at.
+    renewed : bool
+        The analysis may be of other values.
 
     Returns
     -------
@@ -149,7 +152,7 @@ def factorize(
     if not looked_at and isinstance(given, Canonical):
         given.refuse_non_finite()
     course = _Course(given, analysis, memory, mixed)
-    course.renewed, course.matched = previous is not None, before.matched
+    course.renewed, course.matched = renewed, before.matched
     while True:
         try:
             return _tried(course, progress, previous, before)

@@ -129,8 +129,8 @@ OF_VERDICTS = (
     Row(
         "policy_values_are_matched_each_time",
         "frontal/factor/policy.py",
-        "course.renewed, course.matched = previous is not None, before.matched",
-        "course.renewed, course.matched = previous is not None, False",
+        "course.renewed, course.matched = renewed, before.matched",
+        "course.renewed, course.matched = renewed, False",
         "an analysis that did not help is made again for all values",
         "tests/factor/test_sequences.py::test_a_matching_that_helps_nothing_is_not_sought_again",
     ),

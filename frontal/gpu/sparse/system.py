@@ -214,8 +214,9 @@ class DeviceSystem:
     def _errors(self, norms: Array) -> Errors:
         """Errors of one system's solutions; waits."""
         found = self._entries.device.download(norms)[:, 0]
-        found[np.isnan(found)] = np.inf
         of_columns, norm = found[:-1].reshape(-1, 5), float(found[-1])
+        by_rows = of_columns[:, 3:]
+        by_rows[np.isnan(by_rows)] = np.inf
         residual, solution, rhs, component, row = of_columns.T
         errors = Errors(residual, solution, rhs, norm, component, row, self._by_component)
         if len(of_columns) == 1:

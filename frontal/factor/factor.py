@@ -30,10 +30,9 @@ if TYPE_CHECKING:
 class Factor(Versioned):
     """A factorized matrix: A = L L^H, P D A D P^T = L D L^H, or P_r D_r A D_c P_c = L U.
 
-    Made by `frontal.factorize` or `Analysis.factorize`. It keeps the values of A, with which
-    residuals are computed: later changes of A are not seen. On a GPU factor and values stay there,
-    and so do right-hand sides and solutions that are there. Pickles hold everything on the host,
-    and are for the version that made them; load none that others made.
+    Made by `frontal.factorize` or `Analysis.factorize`. It keeps the values of A for residuals:
+    later changes of A are not seen. On a GPU factor and values stay there, and so do right-hand
+    sides and solutions. Pickles are on the host, for the version that made them; load no others'.
 
     With ``precision="mixed"`` the factors are in single, L, U, D and `diag` too, until something
     needs them in double: then they are computed anew, once. Determinants and inertia do.
@@ -53,8 +52,8 @@ class Factor(Versioned):
             require_double(given.dtype)
         self._order = given.order  # None: by columns
         self._numbers = Numbers(analysis, None, singular, precision, required_memory(memory))
-        kept = analysis.kept(given) if isinstance(given, Canonical) else given
-        self._numbers.factorize(kept, progress, renewed=renewed)
+        given = analysis.kept(given) if isinstance(given, Canonical) else given
+        self._numbers.factorize(given, progress, renewed=renewed)
 
     def solve(
         self, b: Any, trans: str = "N", *, refine: int | None = None, return_info: bool = False

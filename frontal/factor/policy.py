@@ -330,8 +330,8 @@ class _Course:
     def match_anew(self) -> None:
         """Analyze these very values."""
         log.info("tiny pivots by a matching of other values: analyzing these")
-        self.matched, analysis = True, self._planned
-        self._begin(analysis.analyzed_for(analysis.backend, self._on_host()))
+        self.matched = True
+        self._begin(self.analysis.analyzed_for(self.analysis.backend, self._on_host()))
 
     def no_pivots(self, error: SingularMatrixError) -> None:
         """Look for pivots otherwise, unless it is proved that there are none."""

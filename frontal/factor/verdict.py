@@ -68,7 +68,8 @@ class Verdict:
     weighed : dict
         As `conditions`: the last solution's own condition number that was estimated.
     sure : bool, optional
-        See `condition.sure`; None until that is asked.
+        Whether rounding errors leave no doubt that A is regular (`condition.sure`); None before
+        that is computed.
     matched : bool
         A matching of these or of earlier values was sought, and pivots were as small by it.
     """

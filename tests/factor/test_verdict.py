@@ -71,7 +71,7 @@ def test_condition_is_estimated_once_for_each_factor():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_what_passes_for_a_bound_is_one(seed):
-    """Of all that is known of A^-1, two products with it."""
+    """Two products with A^-H bound the condition number."""
     rng, n = np.random.default_rng(seed), 60
     D = rng.standard_normal((n, n)) * (rng.random((n, n)) < 0.1) + np.diag(
         10.0 ** rng.uniform(-3, 3, n)

@@ -176,17 +176,16 @@ class Weighed:
         """Take note of the first turn, if somebody else enqueues it."""
         self._of.gives(self)
 
-    def bound(self) -> float:
-        """See `bound_by`; waits."""
-        return self.bound_by(self._of.device.download(self.first))
-
     def bound_by(self, first: np.ndarray) -> float:
         """See `numeric.condition.BOUND`, of which there are `PROBES` vectors."""
         return BOUND * self._of.n * float(self._sums(first).max())
 
-    def quick(self, enough: float) -> float:
-        """A bound that is no more than `enough`, or what `norm` finds; waits."""
-        found = self.bound()
+    def quick(self, enough: float, first: np.ndarray | None = None) -> float:
+        """A bound that is no more than `enough`, or what `norm` finds; waits.
+
+        A caller that has `first` on the host already gives it.
+        """
+        found = self.bound_by(self._of.device.download(self.first) if first is None else first)
         return found if found <= enough else self.norm()
 
     def norm(self) -> float:

@@ -317,7 +317,8 @@ def _by_gmres(
 ) -> Callable[[np.ndarray, np.ndarray, Errors], np.ndarray]:
     def mend(X: np.ndarray, B: np.ndarray, errors: Errors) -> np.ndarray:
         X, error, _ = refine.rescue(system, X, B, errors.rowwise)
-        good = (error <= system.limits[1]) | (errors.normwise <= system.limits[0])
+        normwise = system.measure(X, B)[1].normwise
+        good = (error <= system.limits[1]) | (normwise <= system.limits[0])
         if failure is not None and not good.all():
             raise failure
         return X

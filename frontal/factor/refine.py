@@ -9,6 +9,7 @@ from ..cpu.system import HostSystem
 from ..numeric.thresholds import THRESHOLDS
 
 _MOST_STEPS = THRESHOLDS.corrections
+_FIRST = 2.0**200  # more than any ratio of errors but infinite ones
 _GMRES_CYCLES = 20
 _GMRES_SIZE = 40
 
@@ -92,14 +93,14 @@ def _refined(
 def _improved(
     system: System, X: Vectors, B: Vectors, steps: int | None, R: Vectors, errors: Errors
 ) -> tuple[Vectors, Errors, int]:
-    merit = errors.merit(system.limits)
+    merit = _merit(errors, system.limits)
     taken = 0
     for _ in range(_MOST_STEPS if steps is None else steps):
         if not np.any(merit > (1 if steps is None else 0)):
             break
         trial = system.corrected(X, R)
         trial_R, trial_errors = system.measure(trial, B)
-        trial_merit = trial_errors.merit(system.limits)
+        trial_merit = _merit(trial_errors, system.limits)
         better = trial_merit < merit
         if not better.any():
             break
@@ -111,6 +112,15 @@ def _improved(
         if steps is None and not halved:
             break
     return X, errors, taken
+
+
+def _merit(errors: Errors, limits: np.ndarray) -> np.ndarray:
+    """`Errors.merit`, where a normwise error that needs a correction counts before all others.
+
+    The first corrections by a factor in single precision may make rows of small numbers worse.
+    """
+    normwise = errors.normwise / limits[0]
+    return np.where(normwise > 1, _FIRST * normwise, errors.merit(limits))
 
 
 def rescue(

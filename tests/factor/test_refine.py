@@ -38,3 +38,14 @@ def test_nothing_is_done_to_good_solutions():
     assert taken == 0
     np.testing.assert_array_equal(found, B)
     assert not errors.normwise.any()
+
+
+def test_norms_are_corrected_before_small_rows():
+    """A first correction gains five digits of the norm, and makes a small component worse."""
+    B = np.array([[1.0], [1e-3]])
+    left = iter([np.array([[1e-9], [1.1e-6]]), np.zeros((2, 1))])
+    identity = HostSystem.of(sp.csc_array(np.eye(2)), 1.0, lambda R: R - next(left))
+    found, errors, taken = refine(identity, B - [[1e-3], [0.5e-6]], B, None)
+    assert taken == 2
+    assert errors.worst == 0
+    np.testing.assert_array_equal(found, B)

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._jit import allocating, inner, jit
+from .._jit import allocating, forced, inner, jit
 from ..numeric.backward_error import componentwise, is_long, rowwise
-
-_1, _2, _3, _4 = np.arange(1, 5, dtype=np.uint64)
 
 
 def as_rows(M: np.ndarray) -> np.ndarray:
@@ -26,44 +24,47 @@ def as_rows(M: np.ndarray) -> np.ndarray:
     return np.array(rows, order="C")
 
 
+@forced
+def _larger(a, b):
+    """The larger of two numbers; NaN if one is that."""
+    return b if b > a or b != b else a
+
+
 @inner
-def _residual_and_scale(indptr, indices, data, flipped, x, b, r, y):
-    """r = b - A x and y = |A| |x| + |b| in one pass over A."""
-    for i in range(x.size):
-        r[i], y[i] = 0, np.abs(b[i])
-    for j in range(x.size):
-        total, scale, own = r[j], y[j], x[j]
-        for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
-            i = np.uint32(indices[p])
-            product = data[p] * (x[i] if flipped else own)
-            if flipped:
-                total += product
-                scale += np.abs(product)
-            else:
+def _residual(indptr, indices, data, flipped, x, b, r, y, least):
+    """r = b - A x and y = |A||x| + |b|; returns largest moduli of r, x, b and |r| / (y + least).
+
+    Each array is read once where rows are given, and one time more where columns are.
+    """
+    if not flipped:
+        for i in range(x.size):
+            r[i], y[i] = 0, 0
+        for j in range(x.size):
+            own = x[j]
+            for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
+                i = np.uint32(indices[p])
+                product = data[p] * own
                 r[i] += product
                 y[i] += np.abs(product)
+    residual = solution = rhs = np.abs(b[0]) * 0
+    ratio = 0.0
+    for j in range(x.size):
         if flipped:
-            r[j], y[j] = total, scale
-    for i in range(x.size):
-        r[i] = b[i] - r[i]
-
-
-@inner
-def _largest(x):
-    """Largest modulus; NaN if there is one."""
-    a = b = c = d = np.abs(x[0])  # four that do not wait for each other
-    bad, n = False, np.uint64(x.size)
-    for i in range(np.uint64(0), n - n % _4, _4):
-        p, q, r, s = np.abs(x[i]), np.abs(x[i + _1]), np.abs(x[i + _2]), np.abs(x[i + _3])
-        a, b = p if p > a else a, q if q > b else b
-        c, d = r if r > c else c, s if s > d else d
-        bad |= (p != p) | (q != q) | (r != r) | (s != s)
-    for i in range(n - n % _4, n):
-        p = np.abs(x[i])
-        a = p if p > a else a
-        bad |= p != p
-    found = max(max(a, b), max(c, d))
-    return found * np.nan if bad else found
+            r[j] = 0
+            total, scale = r[j], np.abs(b[j])
+            for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
+                product = data[p] * x[np.uint32(indices[p])]
+                total += product
+                scale += np.abs(product)
+        else:
+            total, scale = r[j], y[j] + np.abs(b[j])
+        r[j], y[j] = b[j] - total, scale
+        size, of = np.float64(np.abs(r[j])), np.float64(scale) + least
+        if not size <= ratio * of:
+            ratio = size / of
+        residual, solution = _larger(residual, np.abs(r[j])), _larger(solution, np.abs(x[j]))
+        rhs = _larger(rhs, np.abs(b[j]))
+    return residual, solution, rhs, ratio
 
 
 @inner
@@ -118,13 +119,15 @@ def measure(indptr, indices, data, flipped, by_component, norm, limits, X, B, R,
         All columns are within the limits.
     """
     worst, fine = 0.0, True
-    scale = np.empty(X.shape[1], sizes.dtype)
+    scale, least = np.empty(X.shape[1], sizes.dtype), limits[8] / limits[7]  # no denormal number
     for c in range(X.shape[0]):
         x, b, r = X[c], B[c], R[c]
-        _residual_and_scale(indptr, indices, data, flipped, x, b, r, scale)
-        sizes[0, c], sizes[1, c], sizes[2, c] = _largest(r), _largest(x), _largest(b)
+        found = _residual(indptr, indices, data, flipped, x, b, r, scale, least)
+        sizes[0, c], sizes[1, c], sizes[2, c], error = found
         solution, rhs = np.float64(sizes[1, c]), np.float64(sizes[2, c])
-        error, certain, row = componentwise(r, scale, norm * solution, limits)
+        certain, row = error <= limits[3] and np.isfinite(sizes[0, c]), -1
+        if not certain:
+            error, certain, row = componentwise(r, scale, norm * solution, limits)
         sizes[3, c] = error
         if not (certain or (row >= 0 and not is_long(indptr, indices, flipped, row))):
             error = rowwise(indptr, indices, data, flipped, b, r, scale, solution, limits)
@@ -159,7 +162,7 @@ def weights(indptr, indices, data, flipped, X, B, solution, error, out):
         if not (size > 0 and np.isfinite(size)):
             continue
         x, b = X[c], B[c]
-        _residual_and_scale(indptr, indices, data, flipped, x, b, r, scale)
+        _residual(indptr, indices, data, flipped, x, b, r, scale, 1.0)
         for i in range(out.size):
             weight = (scale[i] + np.float64(np.abs(r[i])) / error) / size
             if weight > out[i] or weight != weight:

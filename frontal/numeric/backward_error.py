@@ -18,7 +18,6 @@ from .._jit import allocating, inner, jit
 from ..accuracy import Summary, borders, eps_of
 from .thresholds import THRESHOLDS
 
-_1, _2, _3, _4 = np.arange(1, 5, dtype=np.uint64)
 _LONG_ROW = THRESHOLDS.long_row
 _TINY_ROW, _TINY_ROW_LIMIT = THRESHOLDS.tiny_row, THRESHOLDS.tiny_row_limit
 
@@ -68,26 +67,6 @@ def summary_of(norms: Sequence[float], limits: Sequence[float], by_component: bo
 
 
 @inner
-def _largest_ratio(r, scale, least):
-    """Largest |r| / (scale + least); infinite if one is no number."""
-    a = b = c = d = 0.0  # four that do not wait for each other
-    bad, n = False, np.uint64(r.size)
-    for i in range(np.uint64(0), n - n % _4, _4):
-        p = np.float64(np.abs(r[i])) / (np.float64(scale[i]) + least)
-        q = np.float64(np.abs(r[i + _1])) / (np.float64(scale[i + _1]) + least)
-        s = np.float64(np.abs(r[i + _2])) / (np.float64(scale[i + _2]) + least)
-        t = np.float64(np.abs(r[i + _3])) / (np.float64(scale[i + _3]) + least)
-        a, b = p if p > a else a, q if q > b else b
-        c, d = s if s > c else c, t if t > d else d
-        bad |= (p != p) | (q != q) | (s != s) | (t != t)
-    for i in range(n - n % _4, n):
-        p = np.float64(np.abs(r[i])) / (np.float64(scale[i]) + least)
-        a = p if p > a else a
-        bad |= p != p
-    return np.inf if bad else max(max(a, b), max(c, d))
-
-
-@inner
 def componentwise(r, scale, largest, limits):
     """Largest |r| / scale over the rows, and what it tells of the rowwise error.
 
@@ -109,9 +88,6 @@ def componentwise(r, scale, largest, limits):
     row : int
         If that is not certain: where it is the same unless this row is long; or -1.
     """
-    error = _largest_ratio(r, scale, limits[8] / limits[7])  # as if no number were denormal
-    if error <= limits[3]:
-        return error, True, -1
     floor = 2 * min(_TINY_ROW * r.size * limits[7], _TINY_ROW_LIMIT) * largest
     floor = max(floor, np.sqrt(limits[8]))
     error, row = 0.0, -1

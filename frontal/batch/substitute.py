@@ -21,7 +21,7 @@ from ..cpu.team import INTERRUPT
 from ..cpu.triangular import SMALL
 from ..native import fetch_add
 from ..numeric.backward_error import limits_of
-from ..numeric.condition import CERTIFIED, ESTIMATED, SILENT, SMALL_ERROR, enough
+from ..numeric.condition import CERTIFIED, ESTIMATED, SILENT, enough
 from ..numeric.thresholds import THRESHOLDS, margin_of
 from ..phases import WORD
 from ..symbolic.symbolic import Symbolic
@@ -176,7 +176,7 @@ def _solve_each(
             clean = known.counted[side, i] * error <= SILENT
             if not clean:
                 weights(*matrix, x, b, sizes[1], error, w)
-                condition = weighted_norm(by, op[0], w, SMALL_ERROR / error, wide)
+                condition = weighted_norm(by, op[0], w, _WARNED / (margin * error), wide)
                 clean = condition * error <= _WARNED
             report.condition[i], report.clean[i] = condition, clean
         hold(factors)

@@ -226,7 +226,8 @@ class Verdict:
                 return
         if found is None and estimate is not None and self.singular != "allow":
             precision = max(errors.worst_normwise, eps_of(dtype))
-            warn_of_condition(estimate, precision, factor.matrix_dtype)
+            if not estimate.condition * precision <= THRESHOLDS.warned:
+                warn_of_condition(estimate, precision, factor.matrix_dtype)
 
     def _require_digits(self, factor: NumericFactor, errors: Errors, limited: bool) -> None:
         worst, eps = errors.worst_normwise, eps_of(factor.matrix_dtype)

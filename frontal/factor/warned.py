@@ -7,7 +7,6 @@ import numpy as np
 from ..accuracy import Errors
 from ..advice import double_precision, listed, named_columns
 from ..errors import IllConditionedWarning, warn
-from ..numeric.thresholds import THRESHOLDS
 from ..protocol import NumericFactor
 from .condition import Estimate
 
@@ -33,8 +32,6 @@ def warn_of_error(factor: NumericFactor, errors: Errors, limited: bool) -> None:
 
 def warn_of_condition(estimate: Estimate, precision: float, matrix_dtype: np.dtype) -> None:
     """Warn of solutions whose condition number times their precision is large."""
-    if estimate.condition * precision <= THRESHOLDS.warned:
-        return
     columns, most = estimate.columns, ""
     if len(columns):
         most = " A nearly dependent combination of columns has its largest weights in "

@@ -19,7 +19,6 @@ from .._jit import jit
 from .thresholds import THRESHOLDS, margin_of
 
 SILENT = THRESHOLDS.warned / THRESHOLDS.weights  # counted condition number times error
-SMALL_ERROR = THRESHOLDS.warned / THRESHOLDS.margin  # of a solution, far from what is warned of
 _LEAST_PART = THRESHOLDS.certificate
 # So many times n times || W A^-H x ||_1, the largest of some vectors x, is smaller than the norm
 # || W A^-H ||_1 with next to no probability: less than delta times the norm with one of delta for

@@ -28,17 +28,17 @@ os.environ.setdefault("FRONTAL_HELPERS", "0")  # tests count processes, and take
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "matrices"
 
 
+ALL_SCALARS = bool(os.environ.get("FRONTAL_ALL_SCALARS"))
+# single and double, real and complex are met in half of the time that compiling all four takes
+SCALARS = ("f4", "f8", "c8", "c16") if ALL_SCALARS else ("f8", "c8")
 # scalars of emulated kernels that are left out where a test is run for one of these
 _OTHERS = {"f4": ("c8", "f8"), "c16": ("f8", "c8"), "f": ("F", "d"), "D": ("d", "F")}
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    """Emulate kernels for float64 and complex64 alone, unless FRONTAL_ALL_SCALARS is set.
-
-    So single and double, real and complex are met in half of the time. A GPU runs all.
-    """
-    if os.environ.get("FRONTAL_ALL_SCALARS"):
+    """Emulate kernels for `SCALARS` alone; a GPU runs all."""
+    if ALL_SCALARS:
         return
     names, kept, left = {item.nodeid for item in items}, [], []
     for item in items:

@@ -29,7 +29,9 @@ from frontal.factor.condition import factor_condition
 from frontal.factor.solve import Solver
 from frontal.numeric.condition import ESTIMATED
 
-DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
+from ..conftest import SCALARS
+
+DTYPES = [np.dtype(scalar).type for scalar in SCALARS]
 KINDS = ["spd", "symmetric", "hermitian", "general"]
 
 

@@ -1,11 +1,11 @@
 """Every kernel file compiles for the GPUs that matter, in registers, with tensor cores in use.
 
 Registers are those of optimized code: for float64 on sm_90, where tiles are multiplied on sm_80
-too and for float32; and for complex128 on sm_90 those of fronts and of products. Of the rest
-only the first half of compiling is tried, which takes a tenth of the time: other scalars and
-architectures, and for GPUs that give a block 64 or 99 KB of shared memory all files, with each
-scalar for one of them, and what factorizations and solves take there, with the constants that their
-launches choose. One wrapper of three is compiled; all are tried for float64 on sm_90.
+too and for float32. Other cases take only the first half of compiling, a tenth of the time: other
+architectures, complex numbers (FRONTAL_ALL_SCALARS compiles products and fronts for complex128),
+and, for GPUs that give a block 64 or 99 KB of shared memory, all files, with each scalar for one
+of them, and the kernels of factorizations and solves with the constants that their launches choose.
+One wrapper of three is compiled; all are parsed for float64 on sm_90.
 """
 
 from pathlib import Path
@@ -20,6 +20,7 @@ from frontal.gpu.sparse.prepared import begin_kernels
 from frontal.method import CHOLESKY, LDLT, LU
 
 from .. import nvrtc
+from ..conftest import ALL_SCALARS
 
 pytestmark = pytest.mark.skipif(
     nvrtc.folder() is None, reason="NVRTC is not here: pip install 'nvidia-cuda-nvrtc~=13.0'"
@@ -105,15 +106,13 @@ CASES = [
     for arch in (80, 90)
     if arch == 90 or name.startswith(PRODUCTS)
 ]
-CASES += [(name, "c16", 90, ()) for name in FILES if name.startswith((*PRODUCTS, "front"))]
+if ALL_SCALARS:
+    CASES += [(name, "c16", 90, ()) for name in FILES if name.startswith((*PRODUCTS, "front"))]
 CASES += [(name, "f4", 90, ()) for name in FILES if name.startswith((*PRODUCTS, "gebrd"))]
 CASES += [
     (name, "f8", 90, tuple(constants.items())) for name in FILES for constants in MORE.get(name, ())
 ]
-CASES += [
-    (name, dtype, 90, (("LDL", 1), ("ADJOINT", adjoint), ("PERTURB", 1)))
-    for name, dtype, adjoint in (("front_small.cu", "c8", 0), ("front_tiles.cu", "c16", 1))
-]
+CASES += [("front_tiles.cu", "c16", 90, (("LDL", 1), ("ADJOINT", 1), ("PERTURB", 1)))]
 CASES += [  # with less shared memory, and before sm_80 without tensor cores
     ("front_tiles.cu", "f8", 75, (("OUTSIDE", 1),)),
     ("front_forward.cu", "c16", 89, (("IN_PLACE", 1), ("WIDTH", 4))),
@@ -139,6 +138,7 @@ PARSED += [
     for j, dtype in enumerate(("f4", "c8", "c16"))
 ]
 PARSED += [
+    ("front_small.cu", "c8", 90, (*LDL.items(), ("PERTURB", 1))),
     ("front_tiles.cu", "c16", 86, (*LDL.items(), ("OUTSIDE", 1), ("PERTURB", 1))),
     ("front_small.cu", "f4", 75, ()),
     ("getrf_block.cu", "f8", 75, ()),

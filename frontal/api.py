@@ -284,8 +284,7 @@ def _analyzed(
     if matrix.n > _SMALL or chosen or not isinstance(ordering, str) or ordering != "auto":
         waken(backend, matrix.method, matrix.dtype, matrix.n)
         return _analyze(matrix, kind, ordering, backend, reuse, progress)
-    fallback = kind == "auto" and matrix.method.one_triangle
-    return _analyses.of(matrix, "auto", fallback, backend)
+    return _analyses.of(matrix, "auto", _falls_back(kind, matrix), backend)
 
 
 def _analyze(
@@ -304,11 +303,16 @@ def _analyze(
             matrix,
             choices=Choices(ordering, perm, reuse),
             backend=backend,
-            fallback=kind == "auto" and matrix.method.one_triangle,
+            fallback=_falls_back(kind, matrix),
             progress=progress,
         )
     except MemoryError as error:
         raise FactorMemoryError.of(error) from None
+
+
+def _falls_back(kind: str, matrix: Canonical) -> bool:
+    """Return whether LDL^T or LDL^H replaces Cholesky if A is not positive definite."""
+    return kind == "auto" and matrix.method.one_triangle
 
 
 def _dtype_of(x: object) -> np.dtype:

@@ -20,7 +20,7 @@ from ..conftest import all_is_over, scaled_residual
 # --- NaN that nobody looked for --------------------------------------------------------------
 
 SMALL = sp.diags_array([-1.0, 3.0, -1.0], offsets=[-1, 0, 1], shape=(5, 5)).tocsc()
-DENSE = sp.csc_array(np.full((40, 40), 0.5) + 40 * np.eye(40))
+DENSE = sp.csc_array(np.full((200, 200), 0.5) + 200 * np.eye(200))
 PLACES = [(0, 0), (-1, -1), (1, 0)]  # the first and the last pivot, one that a product spoils
 
 
@@ -99,7 +99,7 @@ def test_the_column_that_fails_in_a_later_block_is_told(column):
 @pytest.mark.parametrize("kind", ["spd", "general"])
 def test_new_values_leave_nothing_of_the_old(kind):
     """Not their scalar type, and not the norms that errors are measured by."""
-    A, b = DENSE, np.cos(np.arange(40.0))
+    A, b = DENSE, np.cos(np.arange(200.0))
     factor = frontal.factorize(A.astype(np.float32), kind=kind, backend="cpu")
     growth = factor.growth
     _, first = factor.solve(b, return_info=True)

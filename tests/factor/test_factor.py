@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import frontal
+from frontal.cpu.system import direct
 from frontal.factor.determinant import permutation_sign
 
 from ..conftest import fronts_cost, scaled_residual
@@ -45,9 +46,9 @@ def method(request):
 
 @pytest.fixture(scope="module")
 def system(dtype, method):
-    """A matrix and its factor, with fronts that are small and many: merged, they would be one."""
+    """A matrix and its factor, with many fronts, most of several pivot columns."""
     A = random_system(dtype, method)
-    with fronts_cost():
+    with fronts_cost(3e-8):
         factor = frontal.factorize(A)
     assert factor.analysis.n_fronts >= 15
     return A, factor
@@ -113,6 +114,19 @@ def test_factors_multiply_to_the_matrix(system, method):
         assert (
             np.abs(L.toarray() - dense).max() <= 1e3 * np.finfo(A.dtype).eps * np.abs(dense).max()
         )
+
+
+@pytest.mark.parametrize("trans", "NTH")
+def test_direct_solution_of_each_op(dtype, method, trans):
+    A = random_system(dtype, method)
+    if method == "lu":  # scaled by rows and columns that differ
+        size = 2.0 ** np.random.default_rng(2).integers(-9, 9, A.shape[0])
+        A = sp.csc_array((sp.diags_array(size) @ A).astype(dtype))
+    factor, b = frontal.factorize(A, backend="cpu"), rhs(A, 2)
+    X = direct(factor._numbers.factor, b, trans)
+    op = {"N": A, "T": A.T, "H": A.conj().T}[trans]
+    for j in range(2):
+        assert scaled_residual(op, X[:, j], b[:, j]) <= 1e3 * np.finfo(A.dtype).eps
 
 
 def test_determinant(system):

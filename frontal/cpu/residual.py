@@ -32,9 +32,9 @@ def _larger(a, b):
 
 @inner
 def _residual(indptr, indices, data, flipped, x, b, r, y, least):
-    """r = b - A x and y = |A||x| + |b|; returns largest moduli of r, x, b and |r| / (y + least).
+    """Compute r = b - A x and y = |A||x| + |b|; return max |r|, |x|, |b| and |r| / (y + least).
 
-    Each array is read once where rows are given, and one time more where columns are.
+    One pass over A. Vectors are read once if A is given by rows, twice if by columns.
     """
     if not flipped:
         for i in range(x.size):

@@ -21,7 +21,7 @@ from ..numeric.thresholds import THRESHOLDS, margin_of
 from ..protocol import NumericFactor
 from ..symbolic.scaling import shifted
 from . import refine
-from .exponent import ZERO, Scaled, exponents, near_border
+from .exponent import ZERO, Scaled, exponents, near_border, scaling_exponents
 from .mixed import ImpreciseError, is_mixed
 from .one_norm import Norm, Product, one_norm
 
@@ -146,7 +146,8 @@ def _as_it_is(of: Solution, enough: float) -> _Found | None:
         return None
 
     def near_null() -> np.ndarray:  # whose largest entries alone are looked at
-        column = Scaled.of(factor).sides(trans)[1]
+        row, column = scaling_exponents(factor)
+        column = column if trans == "N" else row
         return shifted(factor.download(systems[0].solve(signs))[:, 0], -column)
 
     return norm, near_null

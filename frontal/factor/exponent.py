@@ -173,15 +173,9 @@ class Scaled(NamedTuple):
     @classmethod
     def of(cls, factor: NumericFactor) -> Scaled:
         """The matrix of a factor, as that was scaled or to a diagonal of about 1."""
-        matrix, scaling = factor.matrix, factor.scaling
-        left = right = np.zeros((1, 1), np.int64)
-        if scaling is None:
-            size = np.abs(matrix.A.diagonal()).astype(np.float64)
-            row = column = -np.round(np.log2(np.where(size > 0, size, 1.0)) / 2).astype(np.int64)
-            left = right = row[:, None]
-        else:
-            row, column = (np.log2(a).astype(np.int64) for a in (scaling.row, scaling.column))
-        return cls(*_scaled_by(matrix.A, row, column), row, column, left, right)
+        row, column = scaling_exponents(factor)
+        left = right = row[:, None] if factor.scaling is None else np.zeros((1, 1), np.int64)
+        return cls(*_scaled_by(factor.matrix.A, row, column), row, column, left, right)
 
     def rescaled(self, row: np.ndarray, column: np.ndarray) -> Scaled:
         """The same for other exponents of the scalings of the matrix's rows and columns."""
@@ -220,6 +214,16 @@ class Scaled(NamedTuple):
     def sides(self, trans: str) -> tuple[np.ndarray, np.ndarray]:
         """Exponents of the scalings of op(A)'s rows and columns."""
         return (self.row, self.column) if trans == "N" else (self.column, self.row)
+
+
+def scaling_exponents(factor: NumericFactor) -> tuple[np.ndarray, np.ndarray]:
+    """Return the exponents of D_r and D_c, (n,) int64: see `Scaled`."""
+    scaling = factor.scaling
+    if scaling is not None:
+        return np.log2(scaling.row).astype(np.int64), np.log2(scaling.column).astype(np.int64)
+    size = np.abs(factor.matrix.A.diagonal()).astype(np.float64)
+    both = -np.round(np.log2(np.where(size > 0, size, 1.0)) / 2).astype(np.int64)
+    return both, both
 
 
 def _scaled_by(

@@ -1,12 +1,13 @@
 """When a solution needs no warning, by one condition number of a factor for all right-hand sides.
 
 The relative error of x is at most cond(x) times its componentwise backward error, for cond(x) =
-|| |A^-1| w || and weights w = (|A||x| + |b| + |b - A x| / error) / |x|_max (Skeel 1979). These are
-at most c = `Thresholds.weights` times the row sums of |A| for the rowwise error of x, since |x| <=
-|x|_max, |b - A x| <= error (|A||x| + |b|) and |b| <= |A||x| + |b - A x|; for a normwise error, too,
-which may be three times larger. So K = || |A^-1| |A| e || gives
-cond(x) <= c K, whatever b is. A factor has one K for A and one for its transpose; nothing of it is
-taken from other values of the pattern.
+|| |A^-1| w || and weights w = (|A||x| + |b| + |b - A x| / error) / |x|_max (Skeel 1979).
+
+The weights are at most c = `Thresholds.weights` times the row sums of |A|, because |x| <= |x|_max,
+|b - A x| <= error (|A||x| + |b|) and |b| <= |A||x| + |b - A x| for the rowwise error of x; its
+normwise error may be three times larger, which c covers. Hence cond(x) <= c K for every b, with
+K = || |A^-1| |A| e ||. A factor has one K for A and one for its transpose, and takes nothing of it
+from other values of the pattern.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from .thresholds import THRESHOLDS, margin_of
 
 SILENT = THRESHOLDS.warned / THRESHOLDS.weights  # counted condition number times error
 _LEAST_PART = THRESHOLDS.certificate
-# So many times n times || W A^-H x ||_1, the largest of some vectors x, is smaller than the norm
-# || W A^-H ||_1 with next to no probability: less than delta times the norm with one of delta for
-# each vector, whatever the matrix, where entries of x are independent and evenly distributed from
-# 1/(3n) to 1/n, but for signs. It may be larger by the order (cf. Dixon, "Estimating extremal
-# eigenvalues and condition numbers of matrices", 1983).
+# Factor of a probable bound: BOUND n max_x || W A^-H x ||_1 >= || W A^-H ||_1 for random vectors x
+# whose entries have random signs and independent moduli, uniform from 1/(3n) to 1/n. For each
+# vector the left side is below delta times the norm with probability delta at most, for any A
+# (after J. D. Dixon, "Estimating extremal eigenvalues and condition numbers of matrices", 1983).
+# It may exceed the norm by a factor of 3n.
 BOUND = 3
-LESS = 1 / 16  # of what silences solutions with an error of eps: most err by less than 16
-KNOWN, ESTIMATED, CERTIFIED = 0, 1, 2  # how a condition number is found: not, or a bound at first
+LESS = 1 / 16  # part of `enough` that a probable bound may have: errors of 16 eps are silent too
+KNOWN, ESTIMATED, CERTIFIED = 0, 1, 2  # condition number: not wanted; estimated; certified first
 
 
 class Condition(NamedTuple):

@@ -1,30 +1,30 @@
-"""Which factors of a pattern are tried for solutions that need no refinement."""
+"""Which factors of a pattern try the fast path, whose solutions are not refined."""
 
-_MOST = 15  # factors that are passed over at once
+_MAX_SKIPPED = 15  # factors in a row that do not try, however many failed
 
 
 class Hopes:
-    """Whether a factor's solutions are likely good without refinement, by those of the last ones.
+    """Exponential backoff of the fast path over the factors of one pattern.
 
-    A try that fails costs a solution, and values of one pattern are mostly alike: after one failure
-    the next factor is passed over, after two in a row the next three, and so on.
+    A failed try costs a solution, and factors of one pattern mostly behave alike. After 1, 2, 3, 4
+    failures in a row the next 1, 3, 7, 15 factors do not try.
     """
 
     def __init__(self) -> None:
-        self._left = self._passed = 0
-        self._tried = False  # the last one, and nothing is known of a failure
+        self._left = self._skipped = 0
+        self._tried = False  # the last factor tried, and has not failed
 
     def next(self) -> bool:
-        """Whether the next factor is to be tried."""
+        """Return whether the next factor tries."""
         if self._left:
             self._left -= 1
             return False
         if self._tried:
-            self._passed = 0
+            self._skipped = 0
         self._tried = True
         return True
 
     def failed(self) -> None:
-        """Take note of a solution that needed refinement."""
+        """Record a solution that needed refinement."""
         self._tried = False
-        self._left = self._passed = min(2 * self._passed + 1, _MOST)
+        self._left = self._skipped = min(2 * self._skipped + 1, _MAX_SKIPPED)

@@ -301,7 +301,7 @@ OF_HOSTS = (
     Row(
         "hopes_of_one_failure_as_of_many",
         "frontal/numeric/hopes.py",
-        "            self._passed = 0\n",
+        "            self._skipped = 0\n",
         "            pass\n",
         "one failure among good solutions passes over fifteen factors",
         "tests/factor/test_at_once.py::test_next_factors_are_passed_over_after_a_failure",

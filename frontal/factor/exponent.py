@@ -173,7 +173,7 @@ class Scaled(NamedTuple):
     @classmethod
     def of(cls, factor: NumericFactor) -> Scaled:
         """The matrix of a factor, as that was scaled or to a diagonal of about 1."""
-        row, column = scaling_exponents(factor)
+        row, column = scaling_exponents(factor, "N")
         left = right = row[:, None] if factor.scaling is None else np.zeros((1, 1), np.int64)
         return cls(*_scaled_by(factor.matrix.A, row, column), row, column, left, right)
 
@@ -213,17 +213,23 @@ class Scaled(NamedTuple):
 
     def sides(self, trans: str) -> tuple[np.ndarray, np.ndarray]:
         """Exponents of the scalings of op(A)'s rows and columns."""
-        return (self.row, self.column) if trans == "N" else (self.column, self.row)
+        return _sides(self.row, self.column, trans)
 
 
-def scaling_exponents(factor: NumericFactor) -> tuple[np.ndarray, np.ndarray]:
-    """Return the exponents of D_r and D_c, (n,) int64: see `Scaled`."""
+def scaling_exponents(factor: NumericFactor, trans: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return `Scaled.sides`, (n,) int64 each, without scaling the matrix."""
     scaling = factor.scaling
     if scaling is not None:
-        return np.log2(scaling.row).astype(np.int64), np.log2(scaling.column).astype(np.int64)
+        row, column = (np.log2(a).astype(np.int64) for a in (scaling.row, scaling.column))
+        return _sides(row, column, trans)
     size = np.abs(factor.matrix.A.diagonal()).astype(np.float64)
     both = -np.round(np.log2(np.where(size > 0, size, 1.0)) / 2).astype(np.int64)
     return both, both
+
+
+def _sides(row: np.ndarray, column: np.ndarray, trans: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return what belongs to the rows and to the columns of op(A)."""
+    return (row, column) if trans == "N" else (column, row)
 
 
 def _scaled_by(

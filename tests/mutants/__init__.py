@@ -1,1 +1,1 @@
-"""Plausible bugs as patches, each with the test that must find it."""
+"""Plausible bugs in tables, each with the test that must fail with it."""

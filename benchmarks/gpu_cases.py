@@ -169,15 +169,15 @@ class Operand:
     @cached_property
     def batch(self) -> Any:
         """The matrices as this package's drivers take them."""
-        from frontal.gpu.dense.operands import Batch
+        from frontal.gpu.dense.operands import MatrixBatch
         from frontal.gpu.runtime.device import device_of
 
         device = device_of(self.flat)
         if self.shape in ("uniform", "gaussian"):
             sizes = (self.m, self.n, self.ld)
-            return Batch.of_sizes(device, self.flat.dtype, self.addresses, *sizes)
+            return MatrixBatch.of_sizes(device, self.flat.dtype, self.addresses, *sizes)
         stack = self.flat.reshape(len(self.m), int(self.n[0]), int(self.m[0])).transpose(0, 2, 1)
-        return Batch.of(device, stack[0] if self.shape == "native" else stack)
+        return MatrixBatch.of(device, stack[0] if self.shape == "native" else stack)
 
     def get(self, i: int) -> np.ndarray:
         """Matrix i on the host."""

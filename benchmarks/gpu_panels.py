@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from frontal.gpu.dense import blas3
-from frontal.gpu.dense.operands import Batch, Part
+from frontal.gpu.dense.operands import MatrixBatch, Submatrix
 from frontal.gpu.dense.potrf import potrf as factor
 
 KERNEL = (Path(__file__).resolve().parent / "kernels" / "potrf_panels.cu").as_posix()
@@ -34,7 +34,7 @@ VARIANTS: dict[str, dict[str, int]] = {
 }
 
 
-def potrf(a: Batch, info: Any, uplo: str, variant: str) -> None:
+def potrf(a: MatrixBatch, info: Any, uplo: str, variant: str) -> None:
     """Factor by a variant of ``VARIANTS``; arguments as ``frontal.gpu.dense.potrf.potrf`` has them.
 
     Raises
@@ -61,7 +61,7 @@ def potrf(a: Batch, info: Any, uplo: str, variant: str) -> None:
     return None
 
 
-def _separate(a: Batch, info: Any, uplo: str) -> None:
+def _separate(a: MatrixBatch, info: Any, uplo: str) -> None:
     xp, lower = a.device.xp, uplo == "L"
     found = xp.zeros(a.count, xp.int32)
     info[...] = 0
@@ -69,16 +69,16 @@ def _separate(a: Batch, info: Any, uplo: str) -> None:
         after = j + SEPARATE
         factor(_diagonal(a, j), found, uplo)
         xp.copyto(info, found + j, where=(info == 0) & (found > 0))
-        diagonal = Part(a, j, j, SEPARATE, SEPARATE)
-        rest, corner = Part(a, after, j, n=SEPARATE), Part(a, after, after)
+        diagonal = Submatrix(a, j, j, SEPARATE, SEPARATE)
+        rest, corner = Submatrix(a, after, j, n=SEPARATE), Submatrix(a, after, after)
         if not lower:
-            rest = Part(a, j, after, m=SEPARATE)
+            rest = Submatrix(a, j, after, m=SEPARATE)
         if after < a.max_n:
             blas3.trsm("R" if lower else "L", uplo, "C", "N", 1.0, diagonal, rest)
             blas3.herk(uplo, "N" if lower else "C", -1.0, rest, 1.0, corner)
 
 
-def _diagonal(a: Batch, j: int) -> Batch:
+def _diagonal(a: MatrixBatch, j: int) -> MatrixBatch:
     """The blocks of SEPARATE columns from (j, j) on."""
     n = np.clip(a.n - j, 0, SEPARATE).astype(np.int32)
     locator, keep, size = a.locator.copy(), a.keep, a.dtype.itemsize

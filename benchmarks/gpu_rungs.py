@@ -57,17 +57,17 @@ class Pivots:
 
     def batch(self, problem: Problem) -> Any:
         """The pivots as the LU drivers take them: one column for each matrix."""
-        from frontal.gpu.dense.operands import Batch
+        from frontal.gpu.dense.operands import MatrixBatch
         from frontal.gpu.runtime.device import device_of
 
         device, case = device_of(self.flat), problem.case
         if case.shape in ("uniform", "gaussian"):
             one = np.ones_like(self.n)
-            return Batch.of_sizes(
+            return MatrixBatch.of_sizes(
                 device, np.int32, self.addresses, self.n, one, np.maximum(self.n, 1)
             )
         stack = self.flat.reshape(len(self.n), case.n, 1)
-        return Batch.of(device, stack[0] if case.shape == "native" else stack)
+        return MatrixBatch.of(device, stack[0] if case.shape == "native" else stack)
 
 
 def ours(problem: Problem) -> Run:

@@ -282,7 +282,7 @@ def machine() -> str:
     model = platform.machine()
     with contextlib.suppress(OSError), open("/proc/cpuinfo") as lines:
         model = next((x.split(":")[1].strip() for x in lines if x.startswith("model name")), model)
-    from frontal.machine import thread_count
+    from frontal.machine.resources import thread_count
 
     threads = thread_count()
     return f"{model}, {threads} thread{'s' * (threads > 1)}"

@@ -9,20 +9,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._typing import MatrixLike
-from .backends import waken
+from .analysis_cache import AnalysisCache
+from .backend.choose import prewarm
+from .backend.protocol import Progress
 from .errors import FactorMemoryError, SingularMatrixError
 from .factor.analysis import Analysis
 from .factor.factor import Factor
 from .factor.mixed import require_refinement
-from .matrix import Canonical
-from .protocol import Progress
-from .reuse import Analyses
-from .symbolic.symbolic import Choices
-from .whole import whole
+from .matrix.canonical import Canonical
+from .matrix.complete import to_canonical
+from .symbolic.phase import SymbolicOptions
 
-_SMALL = 2000  # columns, up to which an analysis takes as long as all else together
+_MAX_CACHED_COLUMNS = 2000  # columns, up to which an analysis takes as long as all else together
 _KEPT = "auto", "cpu"  # backends of which analyses are kept
-_analyses = Analyses(most_bytes=1 << 22)  # of the last small patterns; of values nothing is kept
+_analyses = AnalysisCache(
+    most_bytes=1 << 22
+)  # of the last small patterns; of values nothing is kept
 
 
 def solve(
@@ -108,7 +110,7 @@ def solve(
         dtype = np.finfo(dtype).dtype  # a real factor solves for real and imaginary parts
     known = _known(A, kind, ordering, backend, triangle) if dtype == _dtype_of(A) else None
     if known is None:
-        matrix = whole(A, triangle, kind=kind, check_finite=check_finite, dtype=dtype)
+        matrix = to_canonical(A, triangle, kind=kind, check_finite=check_finite, dtype=dtype)
         known = matrix, _analyzed(matrix, kind, ordering, backend, 1, None)
     factor = Factor(*known, None, singular, precision, memory)
     return factor.solve(b, refine=refine, return_info=return_info)
@@ -159,7 +161,7 @@ def analyze(
     >>> analysis.method, analysis.n
     ('cholesky', 512)
     """
-    matrix = whole(A, triangle, kind=kind, check_finite=check_finite)
+    matrix = to_canonical(A, triangle, kind=kind, check_finite=check_finite)
     of = kind, ordering, backend, reuse, progress
     try:
         return _analyze(matrix, *of)
@@ -250,7 +252,7 @@ def factorize(
         return analysis.factorize(A, triangle=triangle, **options)
     known = _known(A, kind, ordering, backend, triangle, reuse, progress)
     if known is None:
-        matrix = whole(A, triangle, kind=kind, check_finite=check_finite, ordered=True)
+        matrix = to_canonical(A, triangle, kind=kind, check_finite=check_finite, ordered=True)
         known = matrix, _analyzed(matrix, kind, ordering, backend, reuse, progress)
     return Factor(*known, progress, singular, precision, memory)
 
@@ -264,7 +266,7 @@ def _known(
     reuse: int = 1,
     progress: Progress | None = None,
 ) -> tuple[Canonical, Analysis] | None:
-    """A in canonical form and its analysis, where its pattern comes again; see `Analyses.again`."""
+    """Return canonical A and a cached analysis of its pattern, or None; see `AnalysisCache`."""
     chosen = (kind, triangle, reuse, progress) != ("auto", None, 1, None)
     if chosen or backend not in _KEPT or not isinstance(ordering, str) or ordering != "auto":
         return None
@@ -281,8 +283,13 @@ def _analyzed(
 ) -> Analysis:
     """The analysis of a matrix, from before for a small one about which nothing was chosen."""
     chosen = backend not in _KEPT or (reuse, progress) != (1, None)
-    if matrix.n > _SMALL or chosen or not isinstance(ordering, str) or ordering != "auto":
-        waken(backend, matrix.method, matrix.dtype, matrix.n)
+    if (
+        matrix.n > _MAX_CACHED_COLUMNS
+        or chosen
+        or not isinstance(ordering, str)
+        or ordering != "auto"
+    ):
+        prewarm(backend, matrix.method, matrix.dtype, matrix.n)
         return _analyze(matrix, kind, ordering, backend, reuse, progress)
     return _analyses.of(matrix, "auto", _falls_back(kind, matrix), backend)
 
@@ -301,7 +308,7 @@ def _analyze(
     try:
         return Analysis.of(
             matrix,
-            choices=Choices(ordering, perm, reuse),
+            choices=SymbolicOptions(ordering, perm, reuse),
             backend=backend,
             fallback=_falls_back(kind, matrix),
             progress=progress,

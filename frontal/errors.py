@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from .advice import double_precision, listed, named_columns
-from .machine import available_memory
+from .machine.resources import available_memory
+from .messages import double_precision, listed, named_columns
 
 _PACKAGE = str(Path(__file__).parent)
 

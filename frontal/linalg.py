@@ -23,19 +23,19 @@ from scipy.sparse import SparseEfficiencyWarning
 from scipy.sparse.linalg import MatrixRankWarning
 
 from ._typing import MatrixLike, Sparse, for_scipy, is_sparse
+from .analysis_cache import AnalysisCache
 from .api import factorize
-from .cached import cached_property
-from .checked import checked
 from .errors import NonFiniteInputError, SingularMatrixError, warn
-from .exact import refuse_inexact, refuse_masked
 from .factor.factor import Factor
-from .patching import replaced
-from .reuse import Analyses
-from .whole import whole
+from .linalg_patching import replaced
+from .machine.lockfree_property import cached_property
+from .matrix.complete import to_canonical
+from .matrix.exact import refuse_inexact, refuse_masked
+from .matrix.validate import checked
 
 __all__ = ["SparseLU", "analyses", "factorized", "patched", "splu", "spsolve"]
 
-analyses = Analyses()  # `analyses.clear()` gives their memory back
+analyses = AnalysisCache()  # `analyses.clear()` gives their memory back
 
 # SuperLU's orderings by name and by number. All but NATURAL mean: reduce the fill.
 _ORDERINGS = {
@@ -349,7 +349,7 @@ def _ordering(permc_spec: object) -> str:
 
 def _factor(A: Sparse, ordering: str, singular: str) -> Factor:
     """As `frontal.factorize`, with the analysis of an earlier call if there is one."""
-    matrix = whole(A, None, ordered=True)
+    matrix = to_canonical(A, None, ordered=True)
     return Factor(matrix, analyses.of(matrix, ordering), None, singular)
 
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from numpy.typing import ArrayLike
 
 from ._typing import MatrixLike, Untyped, for_scipy, is_on_cupy, is_sparse
+from .analysis_cache import same_bits
 from .api import analyze
-from .exact import refuse_masked
+from .backend.memory_limit import required_memory
 from .factor.analysis import Analysis
+from .factor.diagnosis import require_singular
 from .factor.factor import Factor
 from .factor.mixed import require_precision, require_refinement
-from .factor.verdict import require_singular
-from .matrix import canonical, require_kind
-from .memory import required_memory
-from .reuse import same_bits
+from .matrix.canonical import canonical, require_kind
+from .matrix.exact import refuse_masked
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -57,7 +57,7 @@ class _Stored(NamedTuple):
         return self.about == other.about and all(same_bits(*pair) for pair in pairs)
 
 
-class _Known(NamedTuple):
+class _AnalyzedPattern(NamedTuple):
     """A pattern, in copies, and its analysis."""
 
     stored: _Stored
@@ -65,7 +65,7 @@ class _Known(NamedTuple):
 
 
 @dataclass
-class _Held:
+class _HeldFactor:
     """A factor, what it is of, and how many threads solve with it at this moment."""
 
     factor: Factor
@@ -207,10 +207,10 @@ class Solver:
     def free(self) -> None:
         """Give the memory of analysis and factor back, as soon as no thread solves any more."""
         with self._lock:
-            self._known: _Known | None = None
-            self._held: _Held | None = None
+            self._known: _AnalyzedPattern | None = None
+            self._held: _HeldFactor | None = None
 
-    def _entered(self, A: MatrixLike) -> _Held:
+    def _entered(self, A: MatrixLike) -> _HeldFactor:
         """The factor of A, with one more user."""
         A = _plain(A)
         stored = _Stored.by(A)
@@ -223,22 +223,22 @@ class Solver:
             held.users += 1
             return held
 
-    def _analyze(self, A: Untyped, stored: _Stored) -> _Known:
+    def _analyze(self, A: Untyped, stored: _Stored) -> _AnalyzedPattern:
         """What is to be known of another pattern; what was before is forgotten."""
         first, second = (x.copy() for x in stored.pattern)
         analysis = analyze(A, **self._analyzed, **self._given)
-        self._known = _Known(_Stored(stored.about, (first, second), None), analysis)
+        self._known = _AnalyzedPattern(_Stored(stored.about, (first, second), None), analysis)
         self._held = None
         self.analyses += 1
         return self._known
 
     def _renewed(
-        self, A: Untyped, values: Untyped, analysis: Analysis, held: _Held | None
-    ) -> _Held:
+        self, A: Untyped, values: Untyped, analysis: Analysis, held: _HeldFactor | None
+    ) -> _HeldFactor:
         """A factor of other values: in the memory of the last one if nobody solves with that."""
         if held is None or held.users:
             factor = analysis.factorize(A, **self._factorized, **self._given)
-            held = self._held = _Held(factor, None)
+            held = self._held = _HeldFactor(factor, None)
         else:
             held.values = None
             held.factor.refactorize(A, **self._given)

@@ -18,8 +18,9 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
-from frontal import api, gpu, machine
-from frontal.thread_group import ThreadGroup
+from frontal import api, gpu
+from frontal.machine import resources
+from frontal.machine.thread_group import ThreadGroup
 
 from .emulation.compiling import COMPILER
 from .emulation.device import EmulatedDevice
@@ -142,9 +143,9 @@ def interruptible():
 
 def fronts_cost(front: float = 0.0):
     """Machines on which a front costs so many seconds, inside ``with``; of free ones none merge."""
-    fronts = machine.FrontCost(front, 0.0, 3e10, 0.0)
-    changed = {name: replace(one, fronts=fronts) for name, one in machine.MACHINES.items()}
-    return mock.patch.dict(machine.MACHINES, changed)
+    fronts = resources.FrontCost(front, 0.0, 3e10, 0.0)
+    changed = {name: replace(one, fronts=fronts) for name, one in resources.MACHINES.items()}
+    return mock.patch.dict(resources.MACHINES, changed)
 
 
 def scaled_residual(A, x, b) -> float:
@@ -158,4 +159,4 @@ def scaled_residual(A, x, b) -> float:
 @pytest.fixture(autouse=True)
 def by_the_way_of_all(monkeypatch):
     """However many calls a process has made: code for those who call often has its own tests."""
-    monkeypatch.setattr("frontal.cpu.often.LEAST", 1 << 60)
+    monkeypatch.setattr("frontal.cpu.small.warmup.MIN_CALLS", 1 << 60)

@@ -1,4 +1,4 @@
-"""What systems of each kind compile: ``python -m tests.signatures`` writes `signatures.json`.
+"""What systems of each kind compile: ``python -m tests.signatures`` writes `manifest.json`.
 
 Each kind has a process with an empty cache: some minutes in all, and some more where kernels of a
 GPU are emulated.
@@ -21,11 +21,11 @@ from numba.core.dispatcher import Dispatcher
 
 import frontal
 from frontal import gpu
-from frontal._disk_cache import DiskCache
 from frontal.cli import warm
+from frontal.compile.cache import DiskCache
+from frontal.compile.manifest import Item, Table, UnknownTypeError, known, write
 from frontal.gpu.runtime import device as devices
-from frontal.gpu.runtime.staging import LEAST, Staging
-from frontal.signatures import Item, Table, UnknownTypeError, known, write
+from frontal.gpu.runtime.staging import MIN_STAGED_BYTES, Staging
 
 from .emulation.compiling import COMPILER
 from .emulation.copies import FakeCuda
@@ -42,7 +42,7 @@ def solve(task: warm.Task) -> None:
         warm.run(task)
         return
     if task.backend == "gpu":  # what large systems need besides
-        cuda, array = FakeCuda(), np.zeros(LEAST)
+        cuda, array = FakeCuda(), np.zeros(MIN_STAGED_BYTES)
         copies = Staging(cuda, 0, cuda.calls)
         copies.send([array], [array.ctypes.data], cuda.free)
         copies.fetch(array.ctypes.data, array, cuda.free)

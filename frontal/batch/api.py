@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..api import analyze
-from ..backends import resolved
+from ..backend.choose import resolved
 from ..errors import FrontalError, NonFiniteInputError, SingularMatrixError
 from ..factor.analyzed import Analyzed
 from ..factor.factor import Factor
-from ..matrix import Canonical
-from ..values import StoredOrder
-from ..whole import whole
-from .device import DeviceSystems
+from ..matrix.canonical import Canonical
+from ..matrix.complete import to_canonical
+from ..matrix.value_map import ValueMap
+from .device.systems import DeviceSystems
 from .factors import BatchFactor, Group
 from .host import HostSystems
 from .input import Given, arranged_values
@@ -84,8 +84,8 @@ def factorize_batch(
         if not isinstance(A, list | tuple):
             raise TypeError("A is one matrix: give `values` (batch, nnz), or a list of matrices")
         return _checked(_of_list(A, **choices), check)
-    matrix = whole(A, None, kind=kind, ordered=True)
-    order = matrix.order or StoredOrder.by_columns(matrix.indices.size)
+    matrix = to_canonical(A, None, kind=kind, ordered=True)
+    order = matrix.order or ValueMap.by_columns(matrix.indices.size)
     analysis = _analyzed(matrix, **choices)
     there = _engine(analysis, len(values)).on_device
     systems = _systems(analysis, arranged_values(values, order, analysis.symbolic, there))
@@ -148,7 +148,7 @@ def _of_list(
 ) -> BatchFactor:
     """Factors of matrices with patterns of their own."""
     options = {"kind": kind, "check_finite": False, "ordered": True}
-    found = [whole(A, None, **options) for A in matrices]
+    found = [to_canonical(A, None, **options) for A in matrices]
     alike: dict[object, list[int]] = {}
     for i, one in enumerate(found):
         key = one.n, one.method, one.dtype, one.indptr.tobytes(), one.indices.tobytes()
@@ -164,7 +164,7 @@ def _of_list(
             lost |= dict.fromkeys(places, error)
             continue
         values = np.stack([one.data for one in members])
-        orders = [one.order or StoredOrder.by_columns(one.indices.size) for one in members]
+        orders = [one.order or ValueMap.by_columns(one.indices.size) for one in members]
         groups.append(Group(_systems(analysis, values), np.array(places, np.int64), orders))
     return BatchFactor(groups, len(found), True, lost)
 

@@ -12,25 +12,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import phases
-from .._jit import allocating, jit
-from ..cpu import ldl
-from ..cpu.assembly import Delays, Work
+from ..compile import tile_queue
+from ..compile.atomics import fetch_add
+from ..compile.jit import allocating, jit
+from ..cpu.assembly import Delays, HostWorkspace
 from ..cpu.blas import routines
 from ..cpu.blas_limit import single_threaded_blas
-from ..cpu.borrowed import borrow
-from ..cpu.layout import Layout
-from ..cpu.single import Pattern, System, factorize_one
-from ..cpu.team import INTERRUPT
+from ..cpu.by_reference import reference
+from ..cpu.layout import HostLayout
+from ..cpu.ldl import front as ldl
+from ..cpu.shared_state import INTERRUPT
+from ..cpu.small.one_system import EntryPattern, SystemArrays, factorize_system
 from ..cpu.threads import run_team
-from ..machine import CPU, thread_count
-from ..method import CHOLESKY, LDLH, LDLT, LU, Method
-from ..native import fetch_add
+from ..machine.resources import CPU, thread_count
+from ..numeric.method import CHOLESKY, LDLH, LDLT, LU, Method
+from ..symbolic.phase import Symbolic
 from ..symbolic.plan import front_flops
-from ..symbolic.symbolic import Symbolic
 
 
-class Numbers(NamedTuple):
+class BatchArrays(NamedTuple):
     """The numbers of all systems, each a row of these arrays.
 
     Attributes
@@ -51,7 +51,7 @@ class Numbers(NamedTuple):
     values: np.ndarray
     panels: np.ndarray
     pivots: np.ndarray
-    coupling: np.ndarray
+    subdiagonal: np.ndarray
     row: np.ndarray
     column: np.ndarray
     outcome: np.ndarray
@@ -66,17 +66,17 @@ def _factorize_each(method, rest, top, pattern, numbers, systems, ticket):
     scaled = np.empty(pattern.indices.size * method.pivots, numbers.values.dtype)
     null = np.empty(n, np.bool_)
     while ticket[INTERRUPT] == 0:
-        t = fetch_add(ticket, phases.WORD, 1)
+        t = fetch_add(ticket, tile_queue.WORD, 1)
         if t >= systems.size:
             break
         i = systems[t]
-        values, coupling = numbers.values[i], numbers.coupling[i]
+        values, coupling = numbers.values[i], numbers.subdiagonal[i]
         given = scaled if method.pivots else values
         own = rest[0], rest[1], given, numbers.panels[i], numbers.pivots[i]
-        work = Work(method, *(own + rest[5:]))
-        system = System(values, coupling, numbers.row[i], numbers.column[i], told)
-        of = borrow(work), borrow(pattern), borrow(system), top, True, null, info
-        numbers.outcome[i] = factorize_one(*of)
+        work = HostWorkspace(method, *(own + rest[5:]))
+        system = SystemArrays(values, coupling, numbers.row[i], numbers.column[i], told)
+        of = reference(work), reference(pattern), reference(system), top, True, null, info
+        numbers.outcome[i] = factorize_system(*of)
         numbers.ratio[i], numbers.norms[i, 0], numbers.norms[i, 1] = told[0], told[1], told[2]
 
 
@@ -110,7 +110,7 @@ _RUN: dict[Method, Callable[..., None]] = {
 
 def on_threads(run: Callable[[np.ndarray], None], systems: int, flops: float) -> None:
     """Work of so many operations on systems: ``run(ticket)`` on each of some threads."""
-    ticket = np.zeros(phases.STATE_SIZE, np.int64)
+    ticket = np.zeros(tile_queue.STATE_SIZE, np.int64)
 
     def member(_: int) -> None:
         with single_threaded_blas():
@@ -124,17 +124,21 @@ def on_threads(run: Callable[[np.ndarray], None], systems: int, flops: float) ->
 
 
 def factorize(
-    symbolic: Symbolic, layout: Layout, pattern: Pattern, numbers: Numbers, systems: np.ndarray
+    symbolic: Symbolic,
+    layout: HostLayout,
+    pattern: EntryPattern,
+    numbers: BatchArrays,
+    systems: np.ndarray,
 ) -> None:
     """Factorize the systems of these numbers: panels, pivots, scaling and outcome.
 
     Parameters
     ----------
     symbolic : Symbolic
-    layout : Layout
+    layout : HostLayout
         For one thread.
-    pattern : Pattern
-    numbers : Numbers
+    pattern : EntryPattern
+    numbers : BatchArrays
     systems : int64 array
     """
     plan, method = symbolic.plan, symbolic.method
@@ -147,13 +151,13 @@ def factorize(
     on_threads(run, systems.size, flops)
 
 
-def _work(symbolic: Symbolic, layout: Layout, numbers: Numbers) -> Work:
+def _work(symbolic: Symbolic, layout: HostLayout, numbers: BatchArrays) -> HostWorkspace:
     """What a thread factorizes systems in; their own numbers take the places of three arrays."""
     plan, method, dtype = symbolic.plan, symbolic.method, numbers.panels.dtype
     fronts = plan.parent.size * method.pivots
-    scratch = ldl.ROOM if method.indefinite else 0
+    scratch = ldl.SCRATCH_ENTRIES if method.indefinite else 0
     nobody = np.empty(0, np.int32)
-    return Work(
+    return HostWorkspace(
         method=method,
         plan=plan,
         routines=routines(dtype),
@@ -176,5 +180,5 @@ def _work(symbolic: Symbolic, layout: Layout, numbers: Numbers) -> Work:
             names=nobody,
             allowed=True,
         ),
-        state=np.zeros(phases.STATE_SIZE, np.int64),
+        state=np.zeros(tile_queue.STATE_SIZE, np.int64),
     )

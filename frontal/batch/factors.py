@@ -10,10 +10,10 @@ import numpy as np
 
 from .._typing import is_on_cupy
 from ..errors import BatchError
-from ..exact import refuse_masked
 from ..factor.factor import Factor
-from ..values import StoredOrder
-from .input import Block, Given, arranged_values, module_of, on_host, rhs_block, rhs_list
+from ..matrix.exact import refuse_masked
+from ..matrix.value_map import ValueMap
+from .input import Given, RhsBlock, arranged_values, module_of, on_host, rhs_block, rhs_list
 from .substitute import Report
 from .systems import Systems, column_of
 
@@ -41,7 +41,7 @@ class Group(NamedTuple):
 
     systems: Systems
     members: np.ndarray
-    orders: list[StoredOrder]
+    orders: list[ValueMap]
 
 
 class BatchFactor:
@@ -278,7 +278,7 @@ class BatchFactor:
             rows.append(arranged_values(one, group.orders[i], symbolic))
         return systems, np.concatenate([on_host(row) for row in rows])
 
-    def _blocks(self, b: Given) -> tuple[bool, list[Block]]:
+    def _blocks(self, b: Given) -> tuple[bool, list[RhsBlock]]:
         """Whether b was on a device, and right-hand sides for each group."""
         refuse_masked(b, "b")
         groups = [(group.members, group.systems) for group in self._groups]
@@ -296,7 +296,7 @@ class BatchFactor:
         b = np.asarray(on_host(b))
         if len({one.n for _, one in groups}) != 1 or self._lost:
             raise ValueError("matrices differ in order, or have no factor: give b as a list")
-        blocks: list[Block] = []
+        blocks: list[RhsBlock] = []
         n = groups[0][1].n
         own = b.ndim == 3 or (b.ndim == 2 and b.shape == (self._count, n))
         for members, one in groups:
@@ -329,7 +329,7 @@ class BatchFactor:
 
 
 def _solve(
-    systems: Systems, trans: str, block: Block
+    systems: Systems, trans: str, block: RhsBlock
 ) -> tuple[Given, Callable[[], Report], dict[int, Exception]]:
     """Solutions of a group; real and imaginary parts by a real factor."""
     B = block.values

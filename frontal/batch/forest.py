@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..symbolic.phase import Symbolic
 from ..symbolic.plan import Plan
-from ..symbolic.symbolic import Symbolic
 
 
 def joined(plans: Sequence[Plan], entries: Sequence[int]) -> Plan:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..backend.protocol import HostFactor
 from ..cpu.factor import CpuFactor
-from ..cpu.layout import Layout
-from ..cpu.settle import Place
-from ..cpu.single import UNSURE, pattern_of
+from ..cpu.finalize import FactorPlan
+from ..cpu.layout import HostLayout
+from ..cpu.small.one_system import UNSURE, pattern_of
 from ..errors import FactorMemoryError
 from ..factor.analyzed import Analyzed
-from ..machine import available_memory
-from ..protocol import HostFactor
+from ..machine.resources import available_memory
+from ..matrix.symmetry import is_hermitian
 from ..symbolic.scaling import Scaling
-from ..symmetry import is_hermitian
 from . import substitute
-from .each import slogdets
-from .factorize import Numbers, factorize
-from .substitute import Known
+from .factorize import BatchArrays, factorize
+from .per_system import slogdets
+from .substitute import BatchConditions
 from .systems import Answer
 
 
@@ -37,23 +37,23 @@ class HostSystems:
         self.values = values
         self.analysis, self.symbolic = analysis, analysis.symbolic
         plan, method = self.symbolic.plan, self.symbolic.method
-        self._layout = Layout.of(plan, method, 1)
+        self._layout = HostLayout.of(plan, method, 1)
         self._pattern = pattern_of(self.symbolic, analysis.matching, self._layout.panel)
-        self._place = Place(self.symbolic, self._layout.panel, "batch")
+        self._place = FactorPlan(self.symbolic, self._layout.panel, "batch")
         count, n, size = values.shape[0], self.symbolic.n, int(self._layout.panel[-1])
         _require_memory(count * size * values.dtype.itemsize)
-        self.numbers = Numbers(
+        self.numbers = BatchArrays(
             values=values,
             panels=np.empty((count, max(1, size)), values.dtype),
             pivots=np.empty((count, n * method.pivots), np.int32),
-            coupling=np.empty((count, n * method.indefinite), values.dtype),
+            subdiagonal=np.empty((count, n * method.indefinite), values.dtype),
             row=np.empty((count, n * method.scaling)),
             column=np.empty((count, n * method.scaling)),
             outcome=np.full(count, UNSURE, np.int64),
             ratio=np.full(count, np.nan),
             norms=np.empty((count, 2)),
         )
-        self._known, self._vectors = Known.nothing(count), values.dtype
+        self._known, self._vectors = BatchConditions.nothing(count), values.dtype
 
     def renew(self, systems: np.ndarray, values: np.ndarray) -> None:
         """See `systems.Engine`."""
@@ -69,7 +69,7 @@ class HostSystems:
     def solve(self, trans: str, B: np.ndarray, systems: np.ndarray) -> Answer:
         """See `systems.Engine`."""
         if B.dtype != self._vectors:  # condition numbers are of one precision
-            self._known, self._vectors = Known.nothing(len(self.values)), B.dtype
+            self._known, self._vectors = BatchConditions.nothing(len(self.values)), B.dtype
         of = self.symbolic, self._layout.panel, self._pattern, self.numbers, self._known
         X, report = substitute.solve(*of, trans, B, systems)
         return Answer(X, systems[~report.clean[systems]], lambda: report)
@@ -87,7 +87,7 @@ class HostSystems:
         values = numbers.values[i]
         hermitian = is_hermitian(symbolic.indptr, symbolic.indices, values)
         of = numbers.panels[i, : int(self._layout.panel[-1])], numbers.pivots[i], 0
-        host = HostFactor(*of, numbers.coupling[i], nothing)
+        host = HostFactor(*of, numbers.subdiagonal[i], nothing)
         scaling = None
         if symbolic.method.scaling:
             scaling = Scaling(numbers.row[i], numbers.column[i])

@@ -10,17 +10,17 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._typing import is_on_cupy
-from ..accuracy import Vectors
 from ..errors import NonFiniteInputError
-from ..exact import refuse_inexact, refuse_masked
-from ..matrix import working_dtype
-from ..symbolic.symbolic import Symbolic
-from ..values import StoredOrder
+from ..matrix.canonical import working_dtype
+from ..matrix.exact import refuse_inexact, refuse_masked
+from ..matrix.value_map import ValueMap
+from ..numeric.linear_system import Vectors
+from ..symbolic.phase import Symbolic
 
 Given: TypeAlias = Vectors  # what users have: arrays of NumPy or CuPy, lists, matrices
 
 
-class Block(NamedTuple):
+class RhsBlock(NamedTuple):
     """Right-hand sides (batch or 1, k, n), and what gives solutions (batch, k, n) the shape of b.
 
     Attributes
@@ -56,7 +56,7 @@ def module_of(x: Given, there: bool) -> Given:
 
 def arranged_values(
     values: Given,
-    order: StoredOrder,
+    order: ValueMap,
     symbolic: Symbolic,
     there: bool = False,
     *,
@@ -68,7 +68,7 @@ def arranged_values(
     ----------
     values : (batch, ...) array
         In each row what ``A.data`` is of a matrix in this order.
-    order : StoredOrder
+    order : ValueMap
     symbolic : Symbolic
         With the pattern.
     there : bool
@@ -110,8 +110,8 @@ def arranged_values(
     return out
 
 
-def rhs_block(b: Given, count: int, n: int, dtype: np.dtype) -> Block:
-    """Right-hand sides as a `Block`.
+def rhs_block(b: Given, count: int, n: int, dtype: np.dtype) -> RhsBlock:
+    """Right-hand sides as a `RhsBlock`.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def rhs_block(b: Given, count: int, n: int, dtype: np.dtype) -> Block:
     if xp is np:
         B = np.require(B, requirements=["C", "W"])
     for_each = values.ndim == 3 or (values.ndim == 2 and restore is _first)
-    return Block(B, restore, for_each)
+    return RhsBlock(B, restore, for_each)
 
 
 def _first(X: Given) -> Given:
@@ -154,7 +154,7 @@ def _turned(X: Given) -> Given:
     return X.transpose(0, 2, 1)
 
 
-def rhs_list(b: Sequence[Given], members: np.ndarray, n: int, dtype: np.dtype) -> Block:
+def rhs_list(b: Sequence[Given], members: np.ndarray, n: int, dtype: np.dtype) -> RhsBlock:
     """As `rhs_block`, for some items of a list of right-hand sides (n,) or (n, k)."""
     parts = [np.asarray(on_host(b[i])) for i in members.tolist()]
     if len({part.shape for part in parts}) > 1:

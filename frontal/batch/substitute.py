@@ -10,26 +10,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._jit import allocating, inner, jit
-from ..accuracy import eps_of
-from ..cpu.at_once import Factors, condition_of, substitute_by, weighted_norm
+from ..compile.atomics import fetch_add
+from ..compile.jit import allocating, inner, jit
+from ..compile.tile_queue import WORD
 from ..cpu.blas import routines
-from ..cpu.borrowed import borrow, hold
+from ..cpu.by_reference import keep_alive, reference
 from ..cpu.residual import measure, merit, normwise, weights
-from ..cpu.single import Pattern
-from ..cpu.team import INTERRUPT
-from ..cpu.triangular import SMALL
-from ..native import fetch_add
+from ..cpu.shared_state import INTERRUPT
+from ..cpu.small.one_system import EntryPattern
+from ..cpu.small.solve import Factors, condition_of, substitute_by, weighted_norm
+from ..cpu.sweeps import MAX_LOOP_PANEL_ENTRIES
 from ..numeric.backward_error import limits_of
-from ..numeric.condition import CERTIFIED, ESTIMATED, SILENT, enough
+from ..numeric.condition import CERTIFIED, ESTIMATED, MAX_SILENT_PRODUCT, enough
+from ..numeric.linear_system import eps_of
 from ..numeric.thresholds import THRESHOLDS, margin_of
-from ..phases import WORD
-from ..symbolic.symbolic import Symbolic
-from .factorize import Numbers, on_threads
+from ..symbolic.phase import Symbolic
+from .factorize import BatchArrays, on_threads
 
 _STEPS, _WARNED = THRESHOLDS.corrections, THRESHOLDS.warned
 _WIDTH = 32  # right-hand sides solved together by BLAS,
-_MANY = 16  # by which so many are solved in small fronts too
+_MIN_LOOP_RHS = 16  # by which so many are solved in small fronts too
 
 
 class Report(NamedTuple):
@@ -59,7 +59,7 @@ class Report(NamedTuple):
         return cls(error, np.zeros(count, np.int64), condition, np.zeros(count, np.bool_))
 
 
-class Known(NamedTuple):
+class BatchConditions(NamedTuple):
     """Condition numbers of the factors as they are, (2, batch): of A, and of A^T or A^H.
 
     Attributes
@@ -72,7 +72,7 @@ class Known(NamedTuple):
     counted: np.ndarray
 
     @classmethod
-    def nothing(cls, count: int) -> Known:
+    def nothing(cls, count: int) -> BatchConditions:
         """Return that of new factors."""
         return cls(*np.full((2, 2, count), np.nan))
 
@@ -130,7 +130,7 @@ def _refine(of, op, matrix, by_component, norm, limits, B, X, R, sizes):
 def _factors(of, numbers, i, sides):
     """What solves with one system; `sides` are of the rows and columns of A."""
     start, pointer, rows, panel, place, routine, kind, widest, most = of
-    panels, coupling = numbers.panels[i], numbers.coupling[i]
+    panels, coupling = numbers.panels[i], numbers.subdiagonal[i]
     return Factors(
         start, pointer, rows, panel, panels, numbers.pivots[i],
         panels[place] if kind[2] else coupling, coupling,
@@ -156,7 +156,7 @@ def _solve_each(
         b, x = B[i if B.shape[0] > 1 else 0], X[i]
         norm = numbers.norms[i, 1 if op[0] else 0]
         factors = _factors(of, numbers, i, sides)
-        by, matrix = borrow(factors), (pattern.indptr, pattern.indices, data[i], op[0])
+        by, matrix = reference(factors), (pattern.indptr, pattern.indices, data[i], op[0])
         substitute_by(by, op[0], op[1], b, x)
         how_measured, taken = (by_component, norm, limits), 0
         error, fine = measure(*matrix, *how_measured, x, b, R, sizes)
@@ -173,21 +173,21 @@ def _solve_each(
                 if not certified and value > most:
                     known.counted[side, i] = np.inf
             error, condition = max(error, limits[7]), known.condition[side, i]
-            clean = known.counted[side, i] * error <= SILENT
+            clean = known.counted[side, i] * error <= MAX_SILENT_PRODUCT
             if not clean:
                 weights(*matrix, x, b, sizes[1], error, w)
                 condition = weighted_norm(by, op[0], w, _WARNED / (margin * error), wide)
                 clean = condition * error <= _WARNED
             report.condition[i], report.clean[i] = condition, clean
-        hold(factors)
+        keep_alive(factors)
 
 
 def solve(
     symbolic: Symbolic,
     panel: np.ndarray,
-    pattern: Pattern,
-    numbers: Numbers,
-    known: Known,
+    pattern: EntryPattern,
+    numbers: BatchArrays,
+    known: BatchConditions,
     trans: str,
     B: np.ndarray,
     systems: np.ndarray,
@@ -201,7 +201,7 @@ def solve(
         Where the panels of each front begin.
     pattern, numbers
         As they were factorized.
-    known : Known
+    known : BatchConditions
         Changed.
     trans : {"N", "T", "H"}
     B : (batch, k, n) or (1, k, n) array
@@ -225,7 +225,7 @@ def solve(
     of = (
         *(plan.start, plan.pointer, plan.rows, panel, pattern.place, tuple(routines(dtype))),
         (method.one_triangle, method.pivots, method.indefinite, conjugate),
-        *(max(1, widest), _WIDTH if largest > SMALL or k >= _MANY else 1),
+        *(max(1, widest), _WIDTH if largest > MAX_LOOP_PANEL_ENTRIES or k >= _MIN_LOOP_RHS else 1),
     )
     data = numbers.values.astype(B.dtype, copy=False)
     data = data.conj() if trans == "H" else data

@@ -12,7 +12,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ..cpu.single import NOT_FINITE, SOUND
+from ..backend.protocol import NumericFactor
+from ..cpu.small.one_system import NOT_FINITE, SOUND
 from ..errors import (
     FactorInvalidError,
     FrontalError,
@@ -22,14 +23,13 @@ from ..errors import (
     warn,
 )
 from ..factor.analyzed import Analyzed
+from ..factor.diagnosis import Diagnosis
 from ..factor.factor import Factor
-from ..factor.lifecycle import Numbers
-from ..factor.solve import Solver
-from ..factor.verdict import Verdict
-from ..matrix import Canonical
-from ..protocol import NumericFactor
-from ..symmetry import is_hermitian
-from ..values import StoredOrder
+from ..factor.solve import FactorSolver
+from ..factor.state import FactorState
+from ..matrix.canonical import Canonical
+from ..matrix.symmetry import is_hermitian
+from ..matrix.value_map import ValueMap
 from .input import Given, module_of, on_host
 from .substitute import Report
 
@@ -73,7 +73,7 @@ class Engine(Protocol):
         ...
 
     def factorize(self, systems: np.ndarray) -> np.ndarray:
-        """Factorize these systems; `Numbers.outcome` of each."""
+        """Factorize these systems; `FactorState.outcome` of each."""
         ...
 
     def solve(self, trans: str, B: Given, systems: np.ndarray) -> Answer:
@@ -263,11 +263,11 @@ class Systems:
             return self.singles[i]
         if not self.sound[i]:
             raise FactorInvalidError
-        solver = Solver(self._engine.numeric(i), Verdict())
-        solver.examine(Verdict())
+        solver = FactorSolver(self._engine.numeric(i), Diagnosis())
+        solver.examine(Diagnosis())
         made = object.__new__(Factor)
-        numbers = Numbers(self.analysis, solver)
-        made.__dict__.update(_numbers=numbers, _order=StoredOrder.by_columns(self.values.shape[1]))
+        numbers = FactorState(self.analysis, solver)
+        made.__dict__.update(_numbers=numbers, _order=ValueMap.by_columns(self.values.shape[1]))
         return made
 
     def slogdet(self) -> tuple[np.ndarray, np.ndarray]:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..machine import thread_count
+from ..machine.resources import thread_count
 from . import draw, peers, show
 
 if TYPE_CHECKING:
     from .._typing import Sparse
+    from ..backend.protocol import Progress
     from ..factor.analysis import Analysis
-    from ..gpu.sparse.profile import FactorProfile
-    from ..protocol import Progress
+    from ..gpu.sparse.factorize.profile import FactorProfile
 
 PHASES = ("first", "refactorize", "solve")  # of which the first has the analysis with it
 _HEADER = ("", "fronts", "ms", "waiting", "flops", "floor ms", "floor by", "share of it")

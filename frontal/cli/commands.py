@@ -327,7 +327,7 @@ def _info(options: argparse.Namespace) -> None:
     from threadpoolctl import threadpool_info
 
     from .. import __version__, gpu
-    from ..machine import thread_count
+    from ..machine.resources import thread_count
     from .speed import speed
 
     versions = {"frontal": __version__, "python": platform.python_version()}

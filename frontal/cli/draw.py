@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..machine import CPU
+from ..machine.resources import CPU
 from ..symbolic.plan import Plan, front_flops
 from . import show
 from .output import require_folder

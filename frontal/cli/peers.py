@@ -157,7 +157,7 @@ class CuDSS:
         return x.get()
 
 
-class _Known(NamedTuple):
+class _PeerEntry(NamedTuple):
     """How a peer is made, the modules that it needs, and the kinds that it takes."""
 
     make: Callable[[sp.csc_array, np.ndarray, str], Peer]
@@ -166,11 +166,11 @@ class _Known(NamedTuple):
 
 
 PEERS = {
-    "superlu": _Known(SuperLU, ("scipy",)),
-    "cholmod": _Known(Cholmod, ("sksparse",), ("spd",)),
-    "pardiso": _Known(Pardiso, ("pypardiso",)),
-    "mumps": _Known(Mumps, ("mumps",)),
-    "cudss": _Known(CuDSS, ("nvmath", "cupy")),
+    "superlu": _PeerEntry(SuperLU, ("scipy",)),
+    "cholmod": _PeerEntry(Cholmod, ("sksparse",), ("spd",)),
+    "pardiso": _PeerEntry(Pardiso, ("pypardiso",)),
+    "mumps": _PeerEntry(Mumps, ("mumps",)),
+    "cudss": _PeerEntry(CuDSS, ("nvmath", "cupy")),
 }
 
 

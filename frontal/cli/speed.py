@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..backends import slow_gpu
+from ..backend.choose import slow_gpu
 from ..gpu import Speed
 
 

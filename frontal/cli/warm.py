@@ -21,17 +21,19 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from .. import _jit, gpu, helpers
-from .._replacing import replacing
+from .. import gpu
 from ..api import analyze, factorize
-from ..cpu import often
+from ..backend.protocol import Progress
+from ..compile import jit, workers
+from ..cpu.small import warmup
 from ..factor.analysis import Analysis
+from ..files.atomic_write import replacing
 from ..io import read_matrix, write_matrix
-from ..machine import available_memory, thread_count
-from ..method import CHOLESKY, LDLH, LDLT, LU
+from ..machine.resources import available_memory, thread_count
+from ..numeric.method import CHOLESKY, LDLH, LDLT, LU
 from ..ordering import metis, order
 from ..ordering.components import Components, hanging
-from ..ordering.dissection.dissect import Run
+from ..ordering.dissection.dissect import NestedDissection
 from ..ordering.graph import adjacency
 from ..problems import (
     convdiff3d,
@@ -43,7 +45,6 @@ from ..problems import (
     turned,
     zero_diagonal,
 )
-from ..protocol import Progress
 from . import show
 
 _SIZE = 9  # of a cube whose largest front is no small one to a GPU
@@ -52,7 +53,7 @@ _SHARED = 44  # of a cube whose graph several threads dissect together
 _PLANE, _THREADS = 260, 4  # of a square that many threads analyze in parts
 _WIDTHS = (1, 2, 4, 8)  # numbers of right-hand sides for which kernels differ
 _BYTES = 8 * 10**8  # of memory that a process takes
-_LONGEST = (LDLH, LDLT, LU, CHOLESKY)  # to compile first
+_SLOWEST_FIRST = (LDLH, LDLT, LU, CHOLESKY)  # to compile first
 
 
 class Task(NamedTuple):
@@ -83,7 +84,7 @@ def tasks(dtypes: Sequence[str], backends: Sequence[str]) -> list[Task]:
     return [
         Task(backend, method.name, dtype)
         for backend in sorted(backends, reverse=True)
-        for method in _LONGEST
+        for method in _SLOWEST_FIRST
         for dtype in dtypes
         if method != LDLH or np.dtype(dtype).kind == "c"
     ]
@@ -138,11 +139,11 @@ def warm(
         progress("compiling", 0, count)
     kinds = [task.name for task in (*ORDERINGS, *later)]
     if processes > 1:
-        helpers.compile_all(kinds, processes)
+        workers.compile_all(kinds, processes)
     (_one_by_one if processes == 1 else _side_by_side)(later, processes, done)
-    helpers.mark(kinds)
-    files = [path.stat().st_size for path in _jit._FOLDER.glob("*.nbc")]
-    report = {"folder": str(_jit._FOLDER), "files": len(files), "bytes": sum(files)}
+    workers.mark(kinds)
+    files = [path.stat().st_size for path in jit._FOLDER.glob("*.nbc")]
+    report = {"folder": str(jit._FOLDER), "files": len(files), "bytes": sum(files)}
     report |= {"devices": devices, "processes": processes, "tasks": seconds}
     return {**report, "seconds": time.perf_counter() - began}
 
@@ -150,13 +151,13 @@ def warm(
 def _check_folder() -> None:
     """Refuse to compile what cannot be kept."""
     try:
-        _jit._FOLDER.mkdir(parents=True, exist_ok=True)
-        with replacing(_jit._FOLDER / "warm") as stream:
+        jit._FOLDER.mkdir(parents=True, exist_ok=True)
+        with replacing(jit._FOLDER / "warm") as stream:
             stream.write(b"")
-        (_jit._FOLDER / "warm").unlink(missing_ok=True)
+        (jit._FOLDER / "warm").unlink(missing_ok=True)
     except OSError as error:
         raise OSError(
-            f"compiled code cannot be kept in {_jit._FOLDER}: {error}; set FRONTAL_CACHE_DIR to a "
+            f"compiled code cannot be kept in {jit._FOLDER}: {error}; set FRONTAL_CACHE_DIR to a "
             "folder that can be written now, and read later"
         ) from error
 
@@ -217,7 +218,7 @@ def _dissections() -> None:
     """Dissect by one thread, as an ordering, by layers, and by a team; peel a path."""
     order(poisson3d(_SIZE), "dissection")
     order(poisson3d(_CUT), "layers")
-    with Run(Components(adjacency(poisson3d(_SHARED))), threads=2) as run:
+    with NestedDissection(Components(adjacency(poisson3d(_SHARED))), threads=2) as run:
         run.result()
     hanging(adjacency(sp.eye_array(9, k=1)))
 
@@ -270,7 +271,7 @@ def _systems(task: Task) -> None:
     A = _matrix(task)
     analysis = analyze(A, kind=kind, backend=task.backend)
     b = np.ones((A.shape[0], max(_WIDTHS)), A.dtype)
-    with often.never():
+    with warmup.never():
         factor = analysis.factorize(A)
         for trans in "NTH":
             for width in _WIDTHS:
@@ -280,7 +281,7 @@ def _systems(task: Task) -> None:
             moved = permuted(convdiff3d(4), symmetric=False)  # scaled by a matching
             factorize(moved.astype(task.dtype), backend=task.backend)
     if task.backend == "cpu":
-        for _ in range(often.LEAST + 1):  # then by the code for those who do so often
+        for _ in range(warmup.MIN_CALLS + 1):  # then by the code for those who do so often
             factor.refactorize(A).solve(b[:, 0].copy())
     factor.slogdet()
     factor.rcond()

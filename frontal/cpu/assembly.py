@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._jit import inner
-from ..method import Method
+from ..compile.jit import inner
+from ..numeric.method import Method
 from ..symbolic.plan import Plan
+from .axpy import add, add_row, add_scattered, clear
 from .blas import Routines
-from .columns import add, add_row, add_scattered, clear
 
 
 class Delays(NamedTuple):
@@ -27,7 +27,7 @@ class Delays(NamedTuple):
     listed : (f,) int64 array
         Where the names of the columns of a front begin in `names`, and behind them those of its
         rows for LU; -1 for a front that keeps all of its columns and no others, in their order but
-        for the interchanges in `Work.pivots`.
+        for the interchanges in `HostWorkspace.pivots`.
     names : int32 array
         ~name where the pivot is null.
     allowed : bool
@@ -41,7 +41,7 @@ class Delays(NamedTuple):
     allowed: bool
 
 
-class Work(NamedTuple):
+class HostWorkspace(NamedTuple):
     """Everything that a factorization reads and writes.
 
     Attributes

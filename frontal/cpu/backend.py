@@ -6,13 +6,9 @@ import sys
 
 import numpy as np
 
-from .. import helpers, phases
 from .._typing import Untyped
-from ..errors import FactorMemoryError
-from ..machine import CPU, available_memory, thread_count
-from ..matrix import Canonical
-from ..memory import Memory, limit_of
-from ..protocol import (
+from ..backend.memory_limit import Memory, byte_limit
+from ..backend.protocol import (
     DelayFailure,
     HostFactor,
     NumericFactor,
@@ -20,31 +16,44 @@ from ..protocol import (
     Progress,
     panel_offsets,
 )
+from ..compile import tile_queue, workers
+from ..errors import FactorMemoryError
+from ..machine.resources import CPU, available_memory, thread_count
+from ..matrix.canonical import Canonical
 from ..symbolic.matching import Matching
+from ..symbolic.phase import Symbolic
 from ..symbolic.plan import front_flops
-from ..symbolic.scaling import Scaling, Wanted, scaled, scaling_of
-from ..symbolic.symbolic import Symbolic
-from . import ldl, team
-from .assembly import Delays, Work
+from ..symbolic.scaling import Scaling, ScalingRequest, scaled, scaling_of
+from . import shared_state
+from .assembly import Delays, HostWorkspace
 from .blas import routines
 from .blas_limit import single_threaded_blas
 from .factor import CpuFactor
-from .factor_at_once import MOST, FactorAtOnce
 from .factorize import run
-from .layout import Layout, footprint, refuse_beyond
-from .often import Often
-from .settle import Place, settle
+from .finalize import FactorPlan, finalize
+from .layout import HostLayout, footprint, refuse_beyond
+from .ldl import front as ldl
+from .small.factorize import MAX_SMALL_COLUMNS, SmallFactorizer
+from .small.warmup import CallCounter
 from .threads import run_team
 
 _INLINE_FLOPS = CPU.least_flops
-_ROOM = 2  # times the panels, for those of fronts that take columns over; more is better avoided
-_LEAST_ROOM = 1 << 16  # entries, and names, for columns that are delayed: untouched, it is free
+_DELAYED_PANELS_RATIO = (
+    2  # times the panels, for those of fronts that take columns over; more is better avoided
+)
+_MIN_DELAYED_ENTRIES = (
+    1 << 16
+)  # entries, and names, for columns that are delayed: untouched, it is free
 _UNCHECKED_BYTES = 1 << 24  # so little is taken without a look at the system's memory
 _NOBODY = np.empty(0, np.int32)
-_often = Often()  # small systems are factorized
+_often = CallCounter()  # small systems are factorized
 _NO_DELAYS = Delays(_NOBODY, _NOBODY, np.empty(0, np.int64), _NOBODY, True)
-_BEGINNING = np.zeros(phases.STATE_SIZE, np.int64)  # of the words of a team
-_BEGINNING[[team.FAILURE, team.WEAK, phases.WORD]] = team.NO_FAILURE, team.SOUND, phases.CLOSED
+_BEGINNING = np.zeros(tile_queue.STATE_SIZE, np.int64)  # of the words of a team
+_BEGINNING[[shared_state.FAILURE, shared_state.WEAK, tile_queue.WORD]] = (
+    shared_state.NO_FAILURE,
+    shared_state.NO_UNSTABLE_PIVOT,
+    tile_queue.CLOSED,
+)
 
 
 class CpuBackend:
@@ -66,21 +75,21 @@ class CpuBackend:
         plan = symbolic.plan
         self.panel = panel_offsets(plan, symbolic.method)
         self._flops = float(front_flops(plan.start, plan.pointer).sum())
-        self._layouts: dict[int, Layout] = {}
-        self._small = 0 < symbolic.n <= MOST and self._flops <= _INLINE_FLOPS
-        self._at_once: dict[np.dtype, FactorAtOnce] = {}
+        self._layouts: dict[int, HostLayout] = {}
+        self._small = 0 < symbolic.n <= MAX_SMALL_COLUMNS and self._flops <= _INLINE_FLOPS
+        self._at_once: dict[np.dtype, SmallFactorizer] = {}
 
-    def layout(self, threads: int) -> Layout:
+    def layout(self, threads: int) -> HostLayout:
         """Where everything lies for so many threads."""
         if threads not in self._layouts:
             plan, method = self.symbolic.plan, self.symbolic.method
-            self._layouts[threads] = Layout.of(plan, method, threads)
+            self._layouts[threads] = HostLayout.of(plan, method, threads)
         return self._layouts[threads]
 
     def factorize(
         self,
         values: np.ndarray,
-        scaling: Scaling | Wanted | None,
+        scaling: Scaling | ScalingRequest | None,
         *,
         there: bool = False,
         hermitian: bool = False,
@@ -93,11 +102,11 @@ class CpuBackend:
         """See `protocol.Backend`; by the memory that is estimated."""
         symbolic, given, alone = self.symbolic, values, self._flops <= _INLINE_FLOPS
         threads = 1 if alone else self.threads
-        if limit_of(memory) is not None:
+        if byte_limit(memory) is not None:
             of = symbolic, np.dtype(dtype or values.dtype), values.dtype, threads
             refuse_beyond(footprint(*of)["total"], memory)
-        helpers.compile_for("cpu", symbolic.method.name, dtype or values.dtype)
-        if isinstance(scaling, Wanted):
+        workers.compile_for("cpu", symbolic.method.name, dtype or values.dtype)
+        if isinstance(scaling, ScalingRequest):
             matrix = symbolic.with_values(given, hermitian)
             scaling = scaling_of(matrix, scaling, symbolic.method.one_triangle)
         if scaling is not None:
@@ -117,11 +126,11 @@ class CpuBackend:
                 run(work, *cut, True, 0, np.zeros(1, np.int32))
         else:
             run_team(member, threads, state, symbolic.plan.parent.size, progress)
-        if state[team.FAILURE] == team.CRAMPED:
+        if state[shared_state.FAILURE] == shared_state.CRAMPED:
             raise DelayFailure
-        if state[team.FAILURE] != team.NO_FAILURE:
-            raise PivotFailure(int(state[team.FAILURE]) - 1)
-        place, found = settle(Place(symbolic, self.panel, self.device), work)
+        if state[shared_state.FAILURE] != shared_state.NO_FAILURE:
+            raise PivotFailure(int(state[shared_state.FAILURE]) - 1)
+        place, found = finalize(FactorPlan(symbolic, self.panel, self.device), work)
         factor = CpuFactor(symbolic.with_values(given, hermitian), found, scaling, place)
         if place.symbolic is symbolic:
             factor.storage, factor.arena = work.panels, work.arena if previous else None
@@ -135,29 +144,29 @@ class CpuBackend:
             return None
         made = self._at_once.get(matrix.dtype)
         if made is None or made.matching is not matching:
-            helpers.compile_for("cpu", self.symbolic.method.name, matrix.dtype)
-            place = Place(self.symbolic, self.panel, self.device)
-            made = FactorAtOnce(place, self.layout(1), matching, matrix.dtype)
+            workers.compile_for("cpu", self.symbolic.method.name, matrix.dtype)
+            place = FactorPlan(self.symbolic, self.panel, self.device)
+            made = SmallFactorizer(place, self.layout(1), matching, matrix.dtype)
             self._at_once[matrix.dtype] = made
         return made(matrix, previous.storage if isinstance(previous, CpuFactor) else None)
 
     def _work(
         self,
         values: np.ndarray,
-        layout: Layout,
+        layout: HostLayout,
         threads: int,
         delaying: bool,
         previous: NumericFactor | None,
-    ) -> Work:
+    ) -> HostWorkspace:
         """All that a factorization reads and writes."""
         plan, method, dtype = self.symbolic.plan, self.symbolic.method, values.dtype
         size, fronts, n = int(layout.panel[-1]), plan.parent.size, self.symbolic.n
-        least = min(_LEAST_ROOM, 2 * n * n * fronts)  # more is never taken
-        room = _ROOM * size + least if method.pivots else 0
+        least = min(_MIN_DELAYED_ENTRIES, 2 * n * n * fronts)  # more is never taken
+        room = _DELAYED_PANELS_RATIO * size + least if method.pivots else 0
         blocks = layout.shared + threads * layout.own
         panels, arena = _storage(size, room, blocks, dtype, previous)
         state = _BEGINNING.copy()
-        state[team.ROOM] = size
+        state[shared_state.ROOM] = size
         some, delays = method.pivots, _NO_DELAYS
         if some:
             delays = Delays(
@@ -167,8 +176,8 @@ class CpuBackend:
                 names=np.empty(3 * n + least, np.int32),
                 allowed=delaying,
             )
-        scratch = ldl.ROOM if method.indefinite else 0
-        return Work(
+        scratch = ldl.SCRATCH_ENTRIES if method.indefinite else 0
+        return HostWorkspace(
             method=method,
             plan=plan,
             routines=routines(dtype),
@@ -192,12 +201,16 @@ class CpuBackend:
         """See `protocol.Backend`."""
         return values
 
-    def values_there(self, A: Untyped) -> None:
+    def device_values(self, A: Untyped) -> None:
         """See `protocol.Backend`: nothing is there."""
 
-    def restored(self, factor: HostFactor, matrix: Canonical, scaling: Scaling | None) -> CpuFactor:
+    def from_host(
+        self, factor: HostFactor, matrix: Canonical, scaling: Scaling | None
+    ) -> CpuFactor:
         """See `protocol.Backend`."""
-        return CpuFactor(matrix, factor, scaling, Place(self.symbolic, self.panel, self.device))
+        return CpuFactor(
+            matrix, factor, scaling, FactorPlan(self.symbolic, self.panel, self.device)
+        )
 
 
 def _own(values: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numba.extending import get_cython_function_address
 
-from .._jit import inner
-from ..native import call, yield_address
+from ..compile.atomics import call, yield_address
+from ..compile.jit import inner
 
 # NumPy integers, since Numba compiles a function anew for each plain integer passed to it.
 ONE, MINUS, ZERO = np.arange(3)  # positions in Routines.scalars

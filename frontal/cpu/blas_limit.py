@@ -18,7 +18,7 @@ from scipy.linalg import cython_blas
 from threadpoolctl import ThreadpoolController
 
 from ..errors import FactorMemoryError
-from ..machine import address_space
+from ..machine.resources import address_space
 
 _VERBS = ("get_num_threads", "set_num_threads", "get_parallel")
 _OPENMP = 2  # what openblas_get_parallel answers

@@ -19,7 +19,7 @@ from numba.extending import (
 )
 
 from .._typing import Untyped
-from ..method import Method
+from ..numeric.method import Method
 
 
 class MethodType(types.Opaque):
@@ -60,7 +60,7 @@ def by_method(**functions: Callable[..., Untyped]) -> Callable[..., Untyped]:
     Parameters
     ----------
     **functions : compiled functions
-        By the method's name. The first argument of each is `Borrowed`, with an attribute
+        By the method's name. The first argument of each is `Reference`, with an attribute
         ``method``; no other method's code is compiled with it.
     """
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._jit import inner, view
-from ..native import fetch_add
+from ..compile.atomics import fetch_add
+from ..compile.jit import inner, view
 from .assembly import add_column, shape, taken_over
-from .team import NAMES, ROOM
+from .shared_state import NAMES, ROOM
 
 _LISTS = 3  # of LU: columns, rows, and the interchanges of these
 

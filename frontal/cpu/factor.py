@@ -9,33 +9,33 @@ from typing import Any, Protocol
 import numpy as np
 
 from .._typing import Untyped
-from ..accuracy import System
-from ..matrix import Canonical
+from ..backend.protocol import Health, HostFactor
+from ..matrix.canonical import Canonical
+from ..matrix.norms import least
+from ..matrix.value_map import ValueMap
 from ..numeric.hopes import Hopes
-from ..protocol import Health, HostFactor
-from ..sizes import least
+from ..numeric.linear_system import LinearSystem
 from ..symbolic.matching import Matching
-from ..symbolic.pivot_sizes import relative_pivots
-from ..symbolic.scaling import Scaling, Wanted
-from ..symbolic.symbolic import Symbolic
-from ..values import StoredOrder
-from .at_once import MOST, AtOnce, Found
-from .often import Often
-from .settle import Place
-from .substitution import Side, Substitution
-from .system import host_system, matrix_of
-from .triangular import diagonal_of_panels
+from ..symbolic.phase import Symbolic
+from ..symbolic.relative_pivots import relative_pivots
+from ..symbolic.scaling import Scaling, ScalingRequest
+from .finalize import FactorPlan
+from .host_system import host_system, matrix_of
+from .small.solve import MAX_SMALL_UNKNOWNS, SmallSolution, SmallSolver
+from .small.warmup import CallCounter
+from .substitution import ScaledPermutation, Substitution
+from .sweeps import diagonal_of_panels
 
-_often = Often()
+_often = CallCounter()
 
 
-class Maker(Protocol):
+class FactorBuilder(Protocol):
     """What makes factors at once, and has the `first` of them that solved describe the others.
 
     Of its factors some are to be `hopeful`.
     """
 
-    first: AtOnce | None
+    first: SmallSolver | None
     hopes: Hopes
 
     def is_for(self, symbolic: Symbolic, matching: Matching | None) -> bool:
@@ -54,7 +54,7 @@ class CpuFactor:
     failed = np.empty(0, np.int32)  # columns went where they have pivots
 
     def __init__(
-        self, matrix: Canonical, host: HostFactor, scaling: Scaling | None, place: Place
+        self, matrix: Canonical, host: HostFactor, scaling: Scaling | None, place: FactorPlan
     ) -> None:
         self.matrix, self.scaling = matrix, scaling
         self.symbolic, self.panel, self.device = place
@@ -62,9 +62,9 @@ class CpuFactor:
         self.dtype, self.matrix_dtype = self.panels.dtype, matrix.dtype
         self._diagonal: np.ndarray | None = None
         self.known: Health | None = None
-        self._systems: dict[tuple[str, np.dtype], System] = {}
-        self._at_once: dict[str, AtOnce | None] = {}
-        self.maker: Maker | None = None  # if it was made so, and of what solves at once
+        self._systems: dict[tuple[str, np.dtype], LinearSystem] = {}
+        self._at_once: dict[str, SmallSolver | None] = {}
+        self.maker: FactorBuilder | None = None  # if it was made so, and of what solves at once
         self.table: np.ndarray | None = None
         # what the factors were computed in, kept by those who factorize again and again
         self.storage: np.ndarray | None = None
@@ -82,7 +82,7 @@ class CpuFactor:
     def health(self) -> Health:
         """See `NumericFactor`; values were looked at on the host."""
         if self.known is None:
-            of = self.matrix, self.symbolic, self.scaling, self.coupling()
+            of = self.matrix, self.symbolic, self.scaling, self.subdiagonal()
             self.known = Health(least(relative_pivots(self.diagonal(), *of)))
         return self.known
 
@@ -90,7 +90,7 @@ class CpuFactor:
         """See `NumericFactor`."""
         return self.matrix.suits(self.symbolic.method)
 
-    def bears(self, few: int, growth: float) -> bool:
+    def growth_acceptable(self, few: int, growth: float) -> bool:
         """See `NumericFactor`."""
         return True
 
@@ -108,7 +108,7 @@ class CpuFactor:
             self._diagonal = diagonal_of_panels(self.symbolic.plan, self.panel, self.panels)
         return self._diagonal
 
-    def coupling(self) -> np.ndarray:
+    def subdiagonal(self) -> np.ndarray:
         """See `NumericFactor`."""
         return self._coupling
 
@@ -119,7 +119,7 @@ class CpuFactor:
     def copy(self) -> CpuFactor:
         """See `NumericFactor`."""
         host = self.to_host()._replace(panels=self.panels.copy(), pivots=self.pivots.copy())
-        place = Place(self.symbolic, self.panel, self.device)
+        place = FactorPlan(self.symbolic, self.panel, self.device)
         return CpuFactor(self.matrix, host, self.scaling, place)
 
     def free(self) -> None:
@@ -146,7 +146,7 @@ class CpuFactor:
         """See `NumericFactor`."""
         return X
 
-    def system(self, trans: str, dtype: np.dtype) -> System:
+    def system(self, trans: str, dtype: np.dtype) -> LinearSystem:
         """See `NumericFactor`; made once."""
         trans = self._least(trans)
         system = self._systems.get((trans, dtype))
@@ -155,7 +155,7 @@ class CpuFactor:
             self._systems[trans, dtype] = system
         return system
 
-    def at_once(self, b: object, trans: str, how: int) -> Found | None:
+    def at_once(self, b: object, trans: str, how: int) -> SmallSolution | None:
         """See `NumericFactor`."""
         solve = self._solver_at_once(trans) if _often() else None
         if solve is None:
@@ -176,12 +176,12 @@ class CpuFactor:
         solve = self._solver_at_once(trans) if _often() else None
         return None if solve is None else solve.condition(how)
 
-    def _solver_at_once(self, trans: str) -> AtOnce | None:
+    def _solver_at_once(self, trans: str) -> SmallSolver | None:
         if trans not in self._at_once:
             self._at_once[trans] = self._made_at_once(self._least(trans))
         return self._at_once[trans]
 
-    def _made_at_once(self, trans: str) -> AtOnce | None:
+    def _made_at_once(self, trans: str) -> SmallSolver | None:
         maker = self.maker if trans == "N" else None
         if maker is not None and maker.first is not None and self.table is not None:
             own = self.storage, self.pivots, self.matrix, self.scaling
@@ -195,16 +195,16 @@ class CpuFactor:
                 maker.first = made.without_numbers()
         return made
 
-    def _described(self, trans: str) -> AtOnce | None:
+    def _described(self, trans: str) -> SmallSolver | None:
         dtype = self.dtype
-        if dtype != self.matrix_dtype or not 0 < self.symbolic.n <= MOST:
+        if dtype != self.matrix_dtype or not 0 < self.symbolic.n <= MAX_SMALL_UNKNOWNS:
             return None
         indptr, indices, data, flipped, *others = matrix_of(self, trans, dtype)
         if not flipped:  # the same sums of the same terms, that wait for no memory
             indptr, indices, place = self.symbolic.by_rows
             data = data[place]
         of = indptr, indices, data, True, *others
-        return AtOnce.of(self._substitution(trans), of)
+        return SmallSolver.of(self._substitution(trans), of)
 
     def _least(self, trans: str) -> str:
         """``"N"`` where op(A) is A, to the factor too."""
@@ -221,10 +221,10 @@ class CpuFactor:
         """Solutions by the factors alone, of the matrix as it is."""
         symbolic, scaling = self.symbolic, self.scaling
         if scaling is None:
-            rows, columns = Side(symbolic.row_perm), Side(symbolic.perm)
+            rows, columns = ScaledPermutation(symbolic.row_perm), ScaledPermutation(symbolic.perm)
         else:
-            rows = Side(symbolic.row_perm, scaling.row)
-            columns = Side(symbolic.perm, scaling.column)
+            rows = ScaledPermutation(symbolic.row_perm, scaling.row)
+            columns = ScaledPermutation(symbolic.perm, scaling.column)
         sides = (rows, columns) if trans == "N" else (columns, rows)
         return Substitution(self.symbolic, self.panel, self._numbers(), trans, *sides)
 
@@ -234,7 +234,7 @@ class CpuFactor:
 
     def sweep(self, x: np.ndarray, transposed: bool) -> None:
         """See `NumericFactor`."""
-        here = Side(np.arange(self.symbolic.n, dtype=np.int32))
+        here = ScaledPermutation(np.arange(self.symbolic.n, dtype=np.int32))
         trans = "T" if transposed else "N"
         x[...] = Substitution(self.symbolic, self.panel, self._numbers(), trans, here, here)(x)
 
@@ -249,8 +249,8 @@ class CpuFactor:
             return None
         return partial(maker, storage=self.storage)
 
-    def begin(self, values: Untyped, scaling: Wanted | None) -> None:
+    def begin(self, values: Untyped, scaling: ScalingRequest | None) -> None:
         """See `NumericFactor`: no values are there."""
 
-    def values_there(self, A: Any, order: StoredOrder) -> None:
+    def device_values(self, A: Any, order: ValueMap) -> None:
         """See `NumericFactor`: nothing is there."""

@@ -1,8 +1,7 @@
 """The numeric factorization: every front assembled and factorized, children before parents.
 
 The leader walks the assembly tree: subtrees first, as tiles of one phase, then the fronts above
-them in order, each large one as phases of tiles. Tiles depend on sizes alone, never on the number
-of threads, so any number of threads gives the same bits.
+in order, large ones as phases of tiles. Tiles depend on sizes alone, and so does each bit.
 """
 
 from __future__ import annotations
@@ -11,29 +10,45 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .._jit import inner, jit
-from ..method import CHOLESKY, LDLH, LDLT, LU, Method
-from ..native import fetch_add, fetch_min, load, store
-from ..phases import DONE, FRONT, KIND, QUIT, STEP, claim, close_phase, finish_tile, open_phase
-from . import cholesky, ldl, ldl_restore, ldl_threshold, ldl_windows, lu, lu_threshold
-from .assembly import Work, add_entries, shape, taken_over
+from ..compile.atomics import fetch_add, fetch_min, load, store
+from ..compile.jit import inner, jit
+from ..compile.tile_queue import (
+    DONE,
+    FRONT,
+    KIND,
+    QUIT,
+    STEP,
+    claim,
+    close_phase,
+    finish_tile,
+    open_phase,
+)
+from ..numeric.method import CHOLESKY, LDLH, LDLT, LU, Method
+from .assembly import HostWorkspace, add_entries, shape, taken_over
 from .blas import yield_thread
-from .borrowed import borrow
+from .by_reference import reference
+from .cholesky import front as cholesky
 from .constants import by_method
 from .delays import add_delayed, make_list, order_of, receive
-from .team import (
+from .ldl import front as ldl
+from .ldl import restore as ldl_restore
+from .ldl import threshold as ldl_threshold
+from .ldl import windows as ldl_windows
+from .lu import front as lu
+from .lu import threshold as lu_threshold
+from .shared_state import (
     ASSEMBLE,
     BLOCK,
     CRAMPED,
     FAILURE,
     INTERRUPT,
     NO_FAILURE,
+    NO_UNSTABLE_PIVOT,
     PANEL,
     PERTURBED,
     PROGRESS,
     RESTORE,
     SOLVE,
-    SOUND,
     SUBTREES,
     UPDATE,
     UPPER_PANEL,
@@ -41,10 +56,9 @@ from .team import (
 )
 
 _NO_STEP = np.int64(0)
-_ALONE, _TOGETHER = np.array([False, True])
-_LOOSE, _FIRM = _ALONE, _TOGETHER
+_LOOSE, _FIRM = _ALONE, _TOGETHER = np.array([False, True])
 _TILE = np.int64(256)  # rows and columns of a tile of a large front
-_LARGE = 640  # fronts of this order and above are tiled
+_MIN_TILED_ORDER = 640  # fronts of this order and above are tiled
 _REPLACED = 0.75  # the power of eps below which, for their columns, pivots are replaced at last
 
 _run_tile = by_method(
@@ -82,7 +96,7 @@ _factor_small = by_method(
 def _tile_size(work, s):
     """Rows and columns of a tile of front s: all of a small one."""
     k, m = shape(work, s)
-    return _TILE if k + m >= _LARGE else k + m
+    return _TILE if k + m >= _MIN_TILED_ORDER else k + m
 
 
 @inner
@@ -95,7 +109,7 @@ def _tiles(work, order, size):
 @inner
 def _run_phase(work, kind, s, step, tiles, size, rank, shared):
     """All tiles of a phase, with the team's help if `shared`; returns the least of `_run_tile`."""
-    good = SOUND
+    good = NO_UNSTABLE_PIVOT
     if not shared or tiles <= 1:
         for tile in range(tiles):
             good = min(good, _run_tile(work, kind, s, step, tile, size, rank))
@@ -112,7 +126,7 @@ def _run_phase(work, kind, s, step, tiles, size, rank, shared):
         yield_thread(work.routines)
     close_phase(state)
     weak = load(state, WEAK)
-    store(state, WEAK, SOUND)
+    store(state, WEAK, NO_UNSTABLE_PIVOT)
     return min(good, weak)
 
 
@@ -129,10 +143,10 @@ def _assemble_front(work, s, rank, shared):
 
 @inner
 def _eliminate(work, s, rank, shared, info, width):
-    """Factor the first k columns of front s, L21 included, by blocks of `width` columns.
+    """Factor the pivot columns of front s, L21 included, by blocks of `width` columns.
 
-    Returns False if that fails: for Cholesky info[0] then is the column, from 1, whose pivot is not
-    positive; for LU a pivot is null or too small for its column.
+    Return False if a pivot of Cholesky is not positive (info[0] is its column, from 1), or if one
+    of LU is null or too small for its column.
     """
     k, m = shape(work, s)
     size = _tile_size(work, s)
@@ -145,7 +159,7 @@ def _eliminate(work, s, rank, shared, info, width):
             _run_phase(work, SOLVE, s, step, tiles, size, rank, shared)
             _run_phase(work, UPDATE, s, step, _tiles(work, order, size), size, rank, shared)
     tiles = (m + size - 1) // size
-    return _run_phase(work, PANEL, s, _NO_STEP, tiles, size, rank, shared) == SOUND
+    return _run_phase(work, PANEL, s, _NO_STEP, tiles, size, rank, shared) == NO_UNSTABLE_PIVOT
 
 
 @inner
@@ -159,7 +173,7 @@ def _eliminate_lu(work, s, rank, shared, info):
     """The pivot columns of front s that have sound pivots; returns whether there was room."""
     k, m = shape(work, s)
     done = k
-    if k + m <= lu_threshold.SMALL:
+    if k + m <= lu_threshold.MAX_THRESHOLD_ROWS:
         good = lu_threshold.eliminate_by_threshold(work, s, _FIRM) == k
     else:
         good = _eliminate(work, s, rank, shared, info, lu.BLOCK)
@@ -174,7 +188,7 @@ def _eliminate_lu(work, s, rank, shared, info):
             done = k
     work.delays.eliminated[s] = done
     if work.delays.listed[s] >= 0:
-        lu_threshold.name_rows(work, s, done)
+        lu_threshold.label_rows(work, s, done)
     return True
 
 
@@ -201,7 +215,7 @@ def _eliminate_ldl(work, s, rank, shared, info):
             order[j] = j
     done = np.int64(0)
     _own_columns_first(work, s)
-    if k + m > ldl_windows.LARGEST:
+    if k + m > ldl_windows.MAX_WINDOWED_ROWS:
         done = _eliminate_blocks(work, s, rank, shared)
     elif k > ldl_windows.WIDTH:
         done = ldl_windows.eliminate_windows(work, s, rank)
@@ -216,10 +230,7 @@ def _eliminate_ldl(work, s, rank, shared, info):
 
 @inner
 def _own_columns_first(work, s):
-    """Put what front s takes over behind its own columns, which may yet make pivots of it.
-
-    Before them each column would fail once more, and a block of others would be undone for it.
-    """
+    """Move delayed columns behind the columns of front s, after which they may become pivots."""
     k, _ = shape(work, s)
     behind = taken_over(work, s)
     count = min(behind, k - behind)
@@ -273,10 +284,10 @@ def _factor_front(work, s, rank, shared, info):
         return False
     k, m = shape(work, s)
     size = _tile_size(work, s)
-    shared = shared and k + m >= _LARGE
+    shared = shared and k + m >= _MIN_TILED_ORDER
     _assemble_front(work, s, rank, shared)
     fetch_add(work.state, PROGRESS, 1)
-    if not work.method.pivots and k + m <= cholesky.SMALL:
+    if not work.method.pivots and k + m <= cholesky.MAX_LOOP_ROWS:
         info[0] = _factor_small(work, s, rank)
         return info[0] == 0
     if not _eliminate_front(work, s, rank, shared, info):
@@ -319,7 +330,7 @@ def take_part(work, low, root, top, leader, rank, info):
         else:
             kind, s, step = state[KIND], state[FRONT], state[STEP]
             good = _run_tile(work, kind, s, step, tile, _TILE, rank)
-            if good < SOUND:
+            if good < NO_UNSTABLE_PIVOT:
                 fetch_min(state, WEAK, good)
         finish_tile(state)
     if not leader:
@@ -338,38 +349,34 @@ def take_part(work, low, root, top, leader, rank, info):
 
 @jit
 def _run_cholesky(rest, low, root, top, leader, rank, info):
-    work = Work(CHOLESKY, *rest)
-    take_part(borrow(work), low, root, top, leader, rank, info)
+    work = HostWorkspace(CHOLESKY, *rest)
+    take_part(reference(work), low, root, top, leader, rank, info)
 
 
 @jit
 def _run_lu(rest, low, root, top, leader, rank, info):
-    work = Work(LU, *rest)
-    take_part(borrow(work), low, root, top, leader, rank, info)
+    work = HostWorkspace(LU, *rest)
+    take_part(reference(work), low, root, top, leader, rank, info)
 
 
 @jit
 def _run_ldlt(rest, low, root, top, leader, rank, info):
-    work = Work(LDLT, *rest)
-    take_part(borrow(work), low, root, top, leader, rank, info)
+    work = HostWorkspace(LDLT, *rest)
+    take_part(reference(work), low, root, top, leader, rank, info)
 
 
 @jit
 def _run_ldlh(rest, low, root, top, leader, rank, info):
-    work = Work(LDLH, *rest)
-    take_part(borrow(work), low, root, top, leader, rank, info)
+    work = HostWorkspace(LDLH, *rest)
+    take_part(reference(work), low, root, top, leader, rank, info)
 
 
-_RUN: dict[Method, Callable[..., None]] = {
-    CHOLESKY: _run_cholesky,
-    LU: _run_lu,
-    LDLT: _run_ldlt,
-    LDLH: _run_ldlh,
-}
+_RUN: dict[Method, Callable[..., None]]
+_RUN = {CHOLESKY: _run_cholesky, LU: _run_lu, LDLT: _run_ldlt, LDLH: _run_ldlh}
 
 
 def run(
-    work: Work,
+    work: HostWorkspace,
     low: np.ndarray,
     root: np.ndarray,
     top: np.ndarray,
@@ -381,14 +388,13 @@ def run(
 
     Parameters
     ----------
-    work : Work
+    work : HostWorkspace
     low, root, top : int32 arrays
         The cut of `split_subtrees`.
     leader : bool
         Exactly one thread leads. Helpers may join at any time, and end with the leader.
     rank : int
-        Number of this thread; 0 leads.
+        Of this thread; 0 leads.
     info : (1,) int32 array
-        For LAPACK.
     """
     _RUN[work.method](work[1:], low, root, top, leader, rank, info)

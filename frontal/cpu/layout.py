@@ -11,20 +11,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._jit import inner, jit
+from ..backend.memory_limit import Memory, byte_limit
+from ..backend.protocol import panel_offsets
+from ..compile.jit import inner, jit
 from ..errors import FactorMemoryError
-from ..memory import Memory, limit_of
-from ..method import Method
-from ..protocol import panel_offsets
+from ..numeric.method import Method
+from ..symbolic.phase import Symbolic
 from ..symbolic.plan import Plan, front_flops
 from ..symbolic.subtrees import split_subtrees
-from ..symbolic.symbolic import Symbolic
 
 _SUBTREES_PER_THREAD = 8
 
 
 @dataclass(frozen=True)
-class Layout:
+class HostLayout:
     """Places of panels and contribution blocks for a method and a number of threads.
 
     Attributes
@@ -51,7 +51,7 @@ class Layout:
     own: int
 
     @classmethod
-    def of(cls, plan: Plan, method: Method, threads: int) -> Layout:
+    def of(cls, plan: Plan, method: Method, threads: int) -> HostLayout:
         """Cut the tree for `threads` and place every panel and contribution block.
 
         One thread needs no cut: the whole tree is one sequence in postorder, which takes least
@@ -85,7 +85,7 @@ def footprint(
         factorization, ``"index"``, and ``"total"``, their sum.
     """
     plan, method, n = symbolic.plan, symbolic.method, symbolic.n
-    layout, nnz, item = Layout.of(plan, method, threads), symbolic.indices.size, dtype.itemsize
+    layout, nnz, item = HostLayout.of(plan, method, threads), symbolic.indices.size, dtype.itemsize
     vectors = n * (item + 4 * method.pivots + 16 * method.scaling)  # diagonal, rows, scales
     changed = nnz * item * (method.scaling or dtype != values)  # values as they are factorized
     lists = 20 * plan.parent.size * method.pivots  # of columns that go to other fronts
@@ -108,7 +108,7 @@ def refuse_beyond(required: int, memory: Memory) -> None:
     ------
     FactorMemoryError
     """
-    limit = limit_of(memory)
+    limit = byte_limit(memory)
     if limit is not None and required > limit:
         raise FactorMemoryError(required, limit)
 

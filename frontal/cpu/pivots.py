@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from .._jit import inner
-from ..method import LARGEST as _LARGEST
-from ..method import NULL
+from ..compile.jit import inner
+from ..numeric.method import MAX_MULTIPLIER as _MAX_MULTIPLIER
+from ..numeric.method import NULL
 
-LARGEST = float(_LARGEST)
+MAX_MULTIPLIER = float(_MAX_MULTIPLIER)
 
 
 @inner

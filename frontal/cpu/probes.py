@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .._jit import brief, inner
-from ..accuracy import Gains
+from ..compile.jit import brief, inner
+from ..numeric.linear_system import Gains
 from .residual import as_rows
 
 _1, _GOLDEN, _OTHER = (np.uint64(i) for i in (1, 0x9E3779B97F4A7C15, 0xD1B54A32D192ED03))
@@ -47,7 +47,7 @@ class HostProbes:
         """See `Probes`."""
         rows = as_rows(Y)
         S, sums = np.empty(rows.shape, self._dtype_of(rows)), np.empty(rows.shape[0])
-        signs(self._weights, rows, S, sums)
+        sign_block(self._weights, rows, S, sums)
         return sums, S.T
 
     def _dtype_of(self, Y: np.ndarray) -> np.dtype:
@@ -56,7 +56,7 @@ class HostProbes:
     def gains(self, Z: np.ndarray, X: np.ndarray) -> Gains:
         """See `Probes`."""
         own = np.empty(X.shape[1])
-        largest, first, second = gains(as_rows(Z), as_rows(X), own)
+        largest, first, second = row_maxima(as_rows(Z), as_rows(X), own)
         return Gains(largest, (first, second), own)
 
 
@@ -85,7 +85,7 @@ def _size(c, i, n):
 
 
 @brief
-def signs(weights, Y, S, sums):
+def sign_block(weights, Y, S, sums):
     """S = W sign(Y), and the 1-norms of the rows of Y W."""
     least = np.finfo(sums.dtype).tiny  # so that 1 / size is a number
     for c in range(Y.shape[0]):
@@ -99,7 +99,7 @@ def signs(weights, Y, S, sums):
 
 
 @brief
-def gains(Z, X, own):
+def row_maxima(Z, X, own):
     """See `Gains`: the largest modulus of the columns of Z, and those of the largest two."""
     n, largest, other, first, second = Z.shape[1], -1.0, -1.0, 0, 0
     for i in range(n):

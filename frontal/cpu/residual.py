@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._jit import allocating, forced, inner, jit
+from ..compile.jit import allocating, forced, inner, jit
 from ..numeric.backward_error import componentwise, is_long, rowwise
 
 

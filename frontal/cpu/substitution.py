@@ -8,21 +8,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._jit import jit
-from ..symbolic.symbolic import Symbolic
+from ..compile.jit import jit
+from ..symbolic.phase import Symbolic
 from .blas import routines
 from .blas_limit import single_threaded_blas
 from .residual import as_rows, measure
-from .triangular import SMALL, substitute
+from .sweeps import MAX_LOOP_PANEL_ENTRIES, substitute
 
 WIDTH = 32  # right-hand sides solved together by BLAS,
-_MANY = 16  # by which so many are solved in small fronts too
+_MIN_LOOP_RHS = 16  # by which so many are solved in small fronts too
 _NO_FACTORS = np.empty(0)
 _NO_MATRIX = np.zeros(1, np.int64), np.zeros(0, np.int32)
 _NO_LIMITS = np.zeros(9)
 
 
-class Side(NamedTuple):
+class ScaledPermutation(NamedTuple):
     """Where the elimination order finds its rows in a vector, and their factors; none if empty."""
 
     place: np.ndarray
@@ -40,7 +40,7 @@ class Substitution:
     panels, pivots, diagonal, coupling : arrays
         As `HostFactor` has them, and the diagonal of D.
     trans : {"N", "T", "H"}
-    given, found : Side
+    given, found : ScaledPermutation
         Of B and of X.
 
     Attributes
@@ -59,14 +59,14 @@ class Substitution:
         panel: np.ndarray,
         numbers: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
         trans: str,
-        given: Side,
-        found: Side,
+        given: ScaledPermutation,
+        found: ScaledPermutation,
     ) -> None:
         plan, method = symbolic.plan, symbolic.method
         panels, pivots, diagonal, coupling = numbers
         self.n, self.dtype = symbolic.n, panels.dtype
         widest, largest = symbolic.largest
-        self.calls_blas = largest > SMALL
+        self.calls_blas = largest > MAX_LOOP_PANEL_ENTRIES
         conjugate = method.one_triangle and method.adjoint and panels.dtype.kind == "c"
         self.bound = (
             *(plan.start, plan.pointer, plan.rows, panel, panels, pivots),
@@ -103,7 +103,7 @@ class Substitution:
     def _solve(
         self, measured: bool, of: tuple[object, ...], given: np.ndarray, *found: np.ndarray
     ) -> tuple[float, bool]:
-        if self.calls_blas or given.shape[0] >= _MANY:
+        if self.calls_blas or given.shape[0] >= _MIN_LOOP_RHS:
             with single_threaded_blas():
                 return _substitute(*self.bound, WIDTH, measured, *of, given, *found)
         return _substitute(*self.bound, 1, measured, *of, given, *found)

@@ -11,10 +11,10 @@ from functools import partial
 
 import numpy as np
 
-from .. import phases
-from ..protocol import Progress
-from ..thread_group import ThreadGroup, run_with_threads
-from . import team
+from ..backend.protocol import Progress
+from ..compile import tile_queue
+from ..machine.thread_group import ThreadGroup, run_with_threads
+from . import shared_state
 from .blas_limit import BlasMemoryError
 
 _POLL_SECONDS = 0.1
@@ -39,7 +39,7 @@ def run_team(
     failures: list[BaseException] = []
 
     def stop() -> None:
-        state[phases.QUIT] = state[team.INTERRUPT] = 1
+        state[tile_queue.QUIT] = state[shared_state.INTERRUPT] = 1
 
     def guarded(rank: int) -> None:
         try:
@@ -54,7 +54,7 @@ def run_team(
 
     def report() -> None:
         if progress:
-            progress("factorization", float(state[team.PROGRESS]), float(fronts))
+            progress("factorization", float(state[shared_state.PROGRESS]), float(fronts))
 
     def run(group: ThreadGroup) -> None:
         begun = group.begin_each(partial(guarded, rank) for rank in range(threads))

@@ -7,14 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .._typing import Untyped
-from ..protocol import Progress
-from ..values import StoredOrder
-from ..whole import whole
+from ..backend.protocol import Progress
+from ..matrix.complete import to_canonical
+from ..matrix.value_map import ValueMap
 from . import analysis_file
 from .analyzed import Analyzed
+from .diagnosis import require_singular
 from .factor import Factor
-from .policy import ValuesThere
-from .verdict import require_singular
+from .policy import DeviceValues
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -110,16 +110,16 @@ class Analysis(Analyzed):
         plain = triangle is None and precision == "full" and memory in ("auto", "device")
         there = self._values_there(A) if plain else None
         if there is not None:  # what is to be looked at is looked at there
-            values = ValuesThere(there[0], check_finite, there[1])
+            values = DeviceValues(there[0], check_finite, there[1])
             return Factor(values, self, progress, singular, memory=memory, renewed=True)
-        given = partial(whole, A, triangle, kind="general", adjoint=self.adjoint)
+        given = partial(to_canonical, A, triangle, kind="general", adjoint=self.adjoint)
         matrix = given(check_finite=check_finite, ordered=True)
         of = self.matching_pattern(matrix), self, progress
         return Factor(*of, singular, precision, memory, renewed=True)
 
-    def _values_there(self, A: Untyped) -> tuple[Untyped, StoredOrder] | None:
+    def _values_there(self, A: Untyped) -> tuple[Untyped, ValueMap] | None:
         try:
-            return self.engine.values_there(A)
+            return self.engine.device_values(A)
         except MemoryError:  # which the factorization answers for
             return None
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
 import numpy as np
 
 from .. import __version__
-from ..archive import Archive, Header, write
-from ..file_sizes import named
+from ..files.archive import Archive, Header, write
+from ..files.declared_sizes import named
 from ..ordering import METHODS
-from ..symbolic.sound import check_permutation
-from ..symbolic.stored import (
+from ..symbolic.phase import SymbolicOptions, SymbolicOutcome
+from ..symbolic.serialize import (
     FORMAT,
     check_header,
     found_in,
@@ -25,12 +25,12 @@ from ..symbolic.stored import (
     record_fronts,
     whole,
 )
-from ..symbolic.symbolic import Choices, Found
+from ..symbolic.validate import check_permutation
 from .analyzed import Analyzed
 
 if TYPE_CHECKING:
-    from ..symbolic.matched import Pairs
-    from ..symbolic.stored import Test
+    from ..symbolic.preprocess import Pairs
+    from ..symbolic.serialize import Test
 
 KIND = "frontal analysis"
 _FIRST = "first_"  # arrays of the analysis before its amendments
@@ -56,7 +56,7 @@ _HEADER: dict[str, Test] = {
 }
 
 
-class _Fields(TypedDict):
+class _AnalysisHeader(TypedDict):
     """The header, once it has been checked."""
 
     dtype: str
@@ -73,7 +73,7 @@ class _Fields(TypedDict):
 def save(analysis: Analyzed, path: str | os.PathLike[str]) -> None:
     """Write an analysis to a file; see `Analysis.save`."""
     choices, first = analysis.choices, analysis.first
-    header, arrays = record(_found(analysis))
+    header, arrays = record(_parsed_header(analysis))
     more: Header = {
         "kind": KIND,
         "format": FORMAT,
@@ -124,7 +124,7 @@ def _opened(path: Path) -> Archive:
 
 def _analysis(cls: type[Kept], archive: Archive) -> Kept:
     check_header(archive.header, _HEADER)
-    header = cast(_Fields, archive.header)
+    header = cast(_AnalysisHeader, archive.header)
     found = found_in(archive)
     analysis = cls(
         symbolic=found.symbolic,
@@ -150,14 +150,14 @@ def _analysis(cls: type[Kept], archive: Archive) -> Kept:
     return replace(analysis, first=before, amendments=header["amendments"])
 
 
-def _choices(archive: Archive, header: _Fields, found: Found) -> Choices:
+def _choices(archive: Archive, header: _AnalysisHeader, found: SymbolicOutcome) -> SymbolicOptions:
     perm = None
     if header["chosen"] == "given":
         perm = archive.vector("chosen_perm", np.int64)
         check_permutation("chosen_perm", perm, found.symbolic.n)
-    return Choices(header["chosen"], perm, header["reuse"], header["pairs"])
+    return SymbolicOptions(header["chosen"], perm, header["reuse"], header["pairs"])
 
 
-def _found(analysis: Analyzed) -> Found:
+def _parsed_header(analysis: Analyzed) -> SymbolicOutcome:
     of = analysis.symbolic, analysis.ordering, analysis.matching
-    return Found(*of, analysis.paired, analysis.tiny)
+    return SymbolicOutcome(*of, analysis.paired, analysis.tiny)

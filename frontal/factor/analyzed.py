@@ -8,24 +8,32 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import helpers
-from ..backends import chooser, engine, expect, least_flops, lookahead, memory_on_device, resolved
-from ..cached import cached_property
+from ..backend.choose import (
+    attach_early_setup,
+    backend_for,
+    chooser,
+    least_flops,
+    lookahead,
+    memory_on_device,
+    resolved,
+)
+from ..backend.memory_limit import required_memory
+from ..backend.protocol import Backend
+from ..compile import workers
 from ..cpu.layout import footprint, refuse_beyond
 from ..errors import FactorMemoryError
-from ..machine import thread_count
-from ..matrix import Canonical
-from ..memory import required_memory
-from ..method import LU, Method, symmetric_method
+from ..files.versioned_pickle import Versioned
+from ..machine.lockfree_property import cached_property
+from ..machine.resources import thread_count
+from ..machine.threads import copied, equal
+from ..matrix.canonical import Canonical
+from ..numeric.method import LU, Method, symmetric_method
 from ..ordering import Ordering
 from ..ordering.etree import depths
-from ..parts import copied, equal
-from ..protocol import Backend
-from ..symbolic.kept import kept_phase
+from ..symbolic.disk_cache import cached_symbolic_phase
 from ..symbolic.matching import Matching
+from ..symbolic.phase import Progress, StageTimer, Symbolic, SymbolicOptions
 from ..symbolic.plan import Plan, front_flops
-from ..symbolic.symbolic import Choices, Clock, Progress, Symbolic
-from ..versioned import Versioned
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -54,7 +62,7 @@ class Analyzed(Versioned):
         Backend that factorizations use, ``"auto"``, ``"cpu"`` or ``"gpu"``.
     seconds : dict of str to float
         Time of each stage.
-    choices : Choices
+    choices : SymbolicOptions
         What was asked for.
     paired : bool
         Columns with tiny diagonal entries were paired, rather than rows moved.
@@ -75,7 +83,7 @@ class Analyzed(Versioned):
     matching: Matching | None = field(repr=False)
     backend: str
     seconds: dict[str, float]
-    choices: Choices = field(repr=False)
+    choices: SymbolicOptions = field(repr=False)
     paired: bool = False
     tiny: int = 0
     fallback: bool = field(default=False, repr=False)
@@ -87,12 +95,12 @@ class Analyzed(Versioned):
         cls,
         matrix: Canonical,
         method: Method | None = None,
-        choices: Choices = Choices(),  # noqa: B008 - immutable
+        choices: SymbolicOptions = SymbolicOptions(),  # noqa: B008 - immutable
         *,
         backend: str = "auto",
         fallback: bool = False,
         progress: Progress | None = None,
-        asked: Choices | None = None,
+        asked: SymbolicOptions | None = None,
     ) -> Self:
         """Analyze the pattern of a matrix.
 
@@ -101,12 +109,12 @@ class Analyzed(Versioned):
         matrix : Canonical
         method : Method, optional
             In place of the matrix's own.
-        choices : Choices
+        choices : SymbolicOptions
         backend : str
         fallback : bool
             Fall back to LDL^T or LDL^H if Cholesky finds that the matrix is not positive definite.
         progress : callable, optional
-        asked : Choices, optional
+        asked : SymbolicOptions, optional
             What the user chose, where that differs.
 
         Raises
@@ -114,12 +122,12 @@ class Analyzed(Versioned):
         SingularMatrixError
             If a matching is needed, and no matching of nonzero entries has all columns.
         """
-        clock, method = Clock(progress), method or matrix.method
+        clock, method = StageTimer(progress), method or matrix.method
         chosen = chooser(backend, matrix.dtype)
-        helpers.compile_for(chosen(least_flops(matrix.n)), method.name, matrix.dtype)
+        workers.compile_for(chosen(least_flops(matrix.n)), method.name, matrix.dtype)
         ahead = lookahead(backend, matrix.dtype)
         begin = None if ahead is None else ahead.fronts
-        found = kept_phase(matrix, method, choices, chosen, clock, begin)
+        found = cached_symbolic_phase(matrix, method, choices, chosen, clock, begin)
         made = cls(
             symbolic=found.symbolic,
             dtype=matrix.dtype,
@@ -133,7 +141,7 @@ class Analyzed(Versioned):
             fallback=fallback,
         )
         if ahead is not None and chosen(made.flops) == "gpu":
-            expect(made, found.symbolic, ahead)
+            attach_early_setup(made, found.symbolic, ahead)
         return made
 
     @property
@@ -262,7 +270,7 @@ class Analyzed(Versioned):
     @property
     def engine(self) -> Backend:
         """The backend that factorizes matrices of this pattern, with the indices that it needs."""
-        return engine(self, self.symbolic, resolved(self.backend, self.flops, self.dtype))
+        return backend_for(self, self.symbolic, resolved(self.backend, self.flops, self.dtype))
 
     # --- the same pattern otherwise ----------------------------------------------------------
 
@@ -277,7 +285,7 @@ class Analyzed(Versioned):
 
     def as_general(self, matrix: Canonical) -> Self:
         """The analysis of the same pattern, in the same order, for LU."""
-        given = Choices("given", self.perm)
+        given = SymbolicOptions("given", self.perm)
         return self.of(matrix, LU, given, backend=self.backend, asked=self.choices)
 
     def as_indefinite(self) -> Self:
@@ -303,12 +311,12 @@ class Analyzed(Versioned):
         log.info("no sound pivots in this order: each tiny diagonal entry gets a partner")
         method = self.symbolic.method
         more = {"backend": self.backend, "fallback": self.fallback}
-        return self.of(matrix, method, Choices(pairs="all"), **more)
+        return self.of(matrix, method, SymbolicOptions(pairs="all"), **more)
 
     def unpaired(self, matrix: Canonical) -> Self:
         """The analysis of the same pattern with rows moved, where pairs were not enough."""
         log.info("pairs of columns give no sound pivots: moving rows instead")
-        return self.of(matrix, LU, Choices(pairs="none"), backend=self.backend)
+        return self.of(matrix, LU, SymbolicOptions(pairs="none"), backend=self.backend)
 
     def kept(self, matrix: Canonical) -> Canonical:
         """A matrix of this pattern with values of its own: the user may go on to change A."""

@@ -13,17 +13,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..accuracy import Errors, Probes, System, Vectors, eps_of
+from ..backend.protocol import NumericFactor
+from ..cpu.host_system import HostSystem
 from ..cpu.probes import HostProbes
-from ..cpu.system import HostSystem
 from ..numeric.condition import CERTIFIED, ESTIMATED, Condition, enough
+from ..numeric.linear_system import BackwardErrors, LinearSystem, Probes, Vectors, eps_of
+from ..numeric.one_norm import Norm, Product, one_norm
 from ..numeric.thresholds import THRESHOLDS, margin_of
-from ..protocol import NumericFactor
 from ..symbolic.scaling import shifted
 from . import refine
-from .exponent import ZERO, Scaled, exponents, near_border, scaling_exponents
+from .extreme_scales import ZERO, Scaled, exponents, near_border, scaling_exponents
 from .mixed import ImpreciseError, is_mixed
-from .one_norm import Norm, Product, one_norm
 
 _SHOWN = 4
 _SURE = 0.1  # of 1, where A may be singular though the factors are not
@@ -35,7 +35,7 @@ class _UnsureError(Exception):
     """Solutions where the factor is are not good enough."""
 
 
-class Estimate(NamedTuple):
+class ConditionEstimate(NamedTuple):
     """A condition number, and what it comes from.
 
     Attributes
@@ -51,7 +51,7 @@ class Estimate(NamedTuple):
     columns: tuple[int, ...]
 
 
-def solution_condition(of: Solution, *, roughly: bool = False) -> Estimate:
+def solution_condition(of: Solution, *, roughly: bool = False) -> ConditionEstimate:
     """By how much the relative error of solutions may exceed their precision, infinity norms.
 
     One estimate for all columns: of || |op(A)^-1| w ||, where each w_i is the largest of all
@@ -72,11 +72,11 @@ def solution_condition(of: Solution, *, roughly: bool = False) -> Estimate:
         certain = not hidden and not _near_border(of)
         quick = _quickly(of, enough, harmless) if certain else None
         if quick is not None:
-            return Estimate(quick, ())
+            return ConditionEstimate(quick, ())
         found = _as_it_is(of, enough) if certain else None
         norm, near_null = found or _scaled(of, enough, hidden)
     norm = norm if math.isfinite(norm) else math.inf
-    return Estimate(norm, () if norm <= harmless else _dependent(near_null()))
+    return ConditionEstimate(norm, () if norm <= harmless else _dependent(near_null()))
 
 
 class Solution(NamedTuple):
@@ -89,7 +89,7 @@ class Solution(NamedTuple):
         op(A).
     X, B : (n, k) arrays, with the factor
         Solutions and right-hand sides.
-    errors : Errors
+    errors : BackwardErrors
         Of X.
     """
 
@@ -97,7 +97,7 @@ class Solution(NamedTuple):
     trans: str
     X: Vectors
     B: Vectors
-    errors: Errors
+    errors: BackwardErrors
 
     @property
     def error(self) -> float:
@@ -105,7 +105,7 @@ class Solution(NamedTuple):
         return max(self.errors.worst_normwise, eps_of(self.X.dtype))
 
     @property
-    def system(self) -> System:
+    def system(self) -> LinearSystem:
         """op(A) X = B, where the factor is."""
         return self.factor.system(self.trans, self.X.dtype)
 
@@ -152,7 +152,7 @@ def _as_it_is(of: Solution, enough: float) -> _Found | None:
     return norm, near_null
 
 
-def _norm_there(probes: Probes, systems: list[System], refining: bool, enough: float) -> Norm:
+def _norm_there(probes: Probes, systems: list[LinearSystem], refining: bool, enough: float) -> Norm:
     """Return || |op(A)^-1| w ||, for the weights w of the probes, estimated where the factor is."""
     solve, adjoint = (_solver_there(one, probes.width, refining) for one in systems)
     return one_norm(probes, adjoint, solve, enough)
@@ -314,8 +314,8 @@ def _solvers(
 
 def _by_gmres(
     system: HostSystem, failure: Exception | None
-) -> Callable[[np.ndarray, np.ndarray, Errors], np.ndarray]:
-    def mend(X: np.ndarray, B: np.ndarray, errors: Errors) -> np.ndarray:
+) -> Callable[[np.ndarray, np.ndarray, BackwardErrors], np.ndarray]:
+    def mend(X: np.ndarray, B: np.ndarray, errors: BackwardErrors) -> np.ndarray:
         X, error, _ = refine.rescue(system, X, B, errors.rowwise)
         if failure is not None:
             normwise = system.measure(X, B)[1].normwise
@@ -327,7 +327,7 @@ def _by_gmres(
     return mend
 
 
-def _solver_there(system: System, width: int, mixed: bool) -> Product:
+def _solver_there(system: LinearSystem, width: int, mixed: bool) -> Product:
     """The same where the factor is, for no more columns at once than it is prepared for."""
 
     def unsure(*_: object) -> Vectors:
@@ -347,7 +347,9 @@ def _solver_there(system: System, width: int, mixed: bool) -> Product:
     return solve
 
 
-def _refined(system: System, otherwise: Callable[[Vectors, Vectors, Errors], Vectors]) -> Product:
+def _refined(
+    system: LinearSystem, otherwise: Callable[[Vectors, Vectors, BackwardErrors], Vectors]
+) -> Product:
     """Refined solutions, and what else there is for those that are not good enough."""
 
     def solve(B: Vectors) -> Vectors:

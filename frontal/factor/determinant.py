@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._jit import jit
-from ..protocol import NumericFactor
+from ..backend.protocol import NumericFactor
+from ..compile.jit import jit
 from .extract import column_positions, row_positions
 
 
@@ -33,7 +33,7 @@ def slogdet(factor: NumericFactor) -> tuple[np.number, float]:
 
 def _pivots(factor: NumericFactor) -> np.ndarray:
     """Diagonal of L, U or D; of a 2x2 pivot the determinant over a number, and that number."""
-    pivots, coupling = factor.diagonal(), factor.coupling()
+    pivots, coupling = factor.diagonal(), factor.subdiagonal()
     first = np.flatnonzero(coupling)
     if first.size:
         pivots = pivots.copy()

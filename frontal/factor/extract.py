@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from .._jit import jit
-from ..protocol import NumericFactor, panel_offsets
+from ..backend.protocol import NumericFactor, panel_offsets
+from ..compile.jit import jit
 
 
 @jit
@@ -111,7 +111,7 @@ def upper_factor(factor: NumericFactor) -> sp.csc_array:
     """
     scaling, method = factor.scaling, factor.symbolic.method
     if method.indefinite:
-        if factor.coupling().any():
+        if factor.subdiagonal().any():
             raise ValueError(
                 "U = D L^H is not triangular, since D has 2x2 blocks. Try: L and D, or LU by "
                 "kind='general'"
@@ -134,7 +134,7 @@ def block_diagonal(factor: NumericFactor) -> sp.csc_array:
     method, n = factor.symbolic.method, factor.symbolic.n
     if not method.indefinite:
         raise ValueError(f"the factors of {method.name} have no D: take L and U")
-    diagonal, coupling = factor.diagonal(), factor.coupling()
+    diagonal, coupling = factor.diagonal(), factor.subdiagonal()
     coupling = coupling[:-1] if coupling.size else np.zeros(max(0, n - 1), factor.dtype)
     above = coupling.conj() if method.adjoint else coupling
     D = sp.diags_array([coupling, diagonal, above], offsets=[-1, 0, 1], shape=(n, n))

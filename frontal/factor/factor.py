@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..matrix import Canonical
-from ..memory import required_memory
-from ..protocol import Progress
-from ..values import StoredOrder
-from ..versioned import Versioned
+from ..backend.memory_limit import required_memory
+from ..backend.protocol import Progress
+from ..files.versioned_pickle import Versioned
+from ..matrix.canonical import Canonical
+from ..matrix.value_map import ValueMap
 from . import determinant, extract
 from .analyzed import Analyzed
 from .condition import reciprocal_condition
 from .inertia import Inertia, inertia
-from .lifecycle import Numbers
 from .mixed import require_double, require_refinement
-from .policy import ValuesThere
-from .renewal import new_values
+from .new_values import resolve_values
+from .policy import DeviceValues
+from .state import FactorState
 
 if TYPE_CHECKING:
     from scipy.sparse.linalg import LinearOperator
@@ -40,7 +40,7 @@ class Factor(Versioned):
 
     def __init__(
         self,
-        given: Canonical | ValuesThere,
+        given: Canonical | DeviceValues,
         analysis: Analyzed,
         progress: Progress | None = None,
         singular: str = "raise",
@@ -51,7 +51,7 @@ class Factor(Versioned):
         if precision == "mixed":
             require_double(given.dtype)
         self._order = given.order  # None: by columns
-        self._numbers = Numbers(analysis, None, singular, precision, required_memory(memory))
+        self._numbers = FactorState(analysis, None, singular, precision, required_memory(memory))
         given = analysis.kept(given) if isinstance(given, Canonical) else given
         self._numbers.factorize(given, progress, renewed=renewed)
 
@@ -156,8 +156,8 @@ class Factor(Versioned):
         True
         """
         last = self._numbers.last()
-        order = self._order or StoredOrder.by_columns(last.analysis.symbolic.indices.size)
-        given, order = new_values(A, last, order, check_finite, triangle)
+        order = self._order or ValueMap.by_columns(last.analysis.symbolic.indices.size)
+        given, order = resolve_values(A, last, order, check_finite, triangle)
         if self._numbers.precision == "mixed":
             require_double(given.dtype)
         self._order = order
@@ -312,7 +312,7 @@ class Factor(Versioned):
     @property
     def has_pairs(self) -> bool:
         """Whether D has 2x2 blocks."""
-        return bool(self._numbers.factor.coupling().any())
+        return bool(self._numbers.factor.subdiagonal().any())
 
     def as_linear_operator(self, *, refine: int | None = None) -> LinearOperator:
         """The inverse of A as an operator, for Krylov methods and eigensolvers.
@@ -385,7 +385,7 @@ class Factor(Versioned):
         """
         self._numbers.free()
 
-    def _with(self, numbers: Numbers) -> Self:
+    def _with(self, numbers: FactorState) -> Self:
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__, _numbers=numbers)
         return twin

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..backend.protocol import NumericFactor
 from ..errors import InertiaUncertainError
-from ..protocol import NumericFactor
 from .condition import sure
 from .nullspace import nearly_null
 
@@ -47,7 +47,7 @@ def inertia(factor: NumericFactor) -> Inertia:
 
 def eigenvalues_of_pivots(factor: NumericFactor) -> np.ndarray:
     """(n,) eigenvalues of the 1x1 and 2x2 blocks of D, of the matrix as it was scaled."""
-    value, coupling = np.real(factor.diagonal()).astype(np.float64), factor.coupling()
+    value, coupling = np.real(factor.diagonal()).astype(np.float64), factor.subdiagonal()
     first = np.flatnonzero(coupling)
     a, b, e = value[first], value[first + 1], np.abs(coupling[first]).astype(np.float64)
     middle, radius = (a + b) / 2, np.hypot((a - b) / 2, e)

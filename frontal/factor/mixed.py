@@ -13,7 +13,7 @@ import numbers
 
 import numpy as np
 
-from ..protocol import NumericFactor
+from ..backend.protocol import NumericFactor
 
 PRECISIONS = ("full", "mixed")
 _SINGLE = {np.dtype(np.float64): np.float32, np.dtype(np.complex128): np.complex64}

@@ -13,19 +13,19 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from ..protocol import NumericFactor
-from ..symbolic.pivot_sizes import relative_pivots
+from ..backend.protocol import NumericFactor
+from ..numeric.one_norm import Product
+from ..symbolic.relative_pivots import relative_pivots
 from ..symbolic.scaling import shifted
-from .exponent import Scaled
-from .one_norm import Product
+from .extreme_scales import Scaled
 from .other_scalings import other_scalings
 
 NOISE = 100  # roundings up to which a pivot may be what rounding has left of another
 _ROUNDINGS = 4  # a vector that is less than so many makes A singular
-_MORE = 8  # others are counted then, if they are less than so many
+_MAX_UNCOUNTED_PIVOTS = 8  # others are counted then, if they are less than so many
 _CORRECTIONS = 4
 _SLIGHT = 0.01  # corrections to which vectors of norm 1 need no orthonormalization
-_MOST = 64  # vectors that are sought, unless as many pivots are small
+_MAX_NULL_VECTORS = 64  # vectors that are sought, unless as many pivots are small
 
 
 class NullSpace(NamedTuple):
@@ -81,12 +81,12 @@ def nearly_null(factor: NumericFactor) -> int:
     """How many singular values of A' are so small that rounding of a factorization may matter."""
     scaled = Scaled.of(factor)
     norm, _ = _norm_of_moduli(scaled.magnitude)
-    V, _ = _near_null(*_Side.both(factor, scaled, "N"), norm, factor)
+    V, _ = _near_null(*_NullOperator.both(factor, scaled, "N"), norm, factor)
     n, p = V.shape
     return p if 0 < p < min(n, _most(factor)) else n
 
 
-class _Side(NamedTuple):
+class _NullOperator(NamedTuple):
     """op(A') or its adjoint, in long double where there is one, and solutions by its factors.
 
     In working precision rounding in A' V would count as a part of it.
@@ -96,7 +96,9 @@ class _Side(NamedTuple):
     solve: Product
 
     @classmethod
-    def both(cls, factor: NumericFactor, scaled: Scaled, trans: str) -> tuple[_Side, _Side]:
+    def both(
+        cls, factor: NumericFactor, scaled: Scaled, trans: str
+    ) -> tuple[_NullOperator, _NullOperator]:
         """That of op(A') and that of its adjoint."""
         A = scaled.op(trans)[0]
         A = A.astype(np.result_type(A.dtype, np.longdouble))
@@ -120,12 +122,12 @@ class _Null(NamedTuple):
     @classmethod
     def of(cls, factor: NumericFactor, scaled: Scaled, trans: str) -> _Null:
         """Those that solutions with the factor lead to."""
-        sides = _Side.both(factor, scaled, trans)
+        sides = _NullOperator.both(factor, scaled, trans)
         norm, cancelled = _norm_of_moduli(scaled.op(trans)[1])
         small = float(np.finfo(factor.dtype).eps) * norm / cancelled
         return cls(*_near_null(*sides, norm, factor)).corrected(*sides, small)
 
-    def corrected(self, of: _Side, adjoint: _Side, small: float) -> _Null:
+    def corrected(self, of: _NullOperator, adjoint: _NullOperator, small: float) -> _Null:
         """Those among these that are null, corrected by solutions."""
         V, U = self
         (V, one), (U, other) = _corrected(of, V, U), _corrected(adjoint, U, V)
@@ -135,7 +137,7 @@ class _Null(NamedTuple):
     @np.errstate(all="ignore")
     def in_scaling(self, factor: NumericFactor, own: Scaled, other: Scaled, trans: str) -> _Null:
         """Those that these are in another scaling, where solutions may find none any more."""
-        sides = _Side.both(factor, other, trans)
+        sides = _NullOperator.both(factor, other, trans)
         norm, cancelled = _norm_of_moduli(other.op(trans)[1])
         row, column = (a - b for a, b in zip(own.sides(trans), other.sides(trans), strict=True))
         V, U = shifted(self.V, column[:, None]), shifted(self.U, row[:, None])
@@ -153,7 +155,7 @@ class _Null(NamedTuple):
 def _count(size: np.ndarray, small: float) -> int:
     """How many vectors are null, by the norms of their images in ascending order."""
     certain = size.size > 0 and size[0] <= _ROUNDINGS * small
-    return int((size <= _MORE * small).sum()) if certain else 0
+    return int((size <= _MAX_UNCOUNTED_PIVOTS * small).sum()) if certain else 0
 
 
 def _in_all_scalings(found: _Null, factor: NumericFactor, scaled: Scaled, trans: str) -> bool:
@@ -228,7 +230,7 @@ def _norm_of_moduli(A: sp.sparray) -> tuple[float, float]:
 
 @np.errstate(all="ignore")
 def _near_null(
-    of: _Side, adjoint: _Side, norm: float, factor: NumericFactor
+    of: _NullOperator, adjoint: _NullOperator, norm: float, factor: NumericFactor
 ) -> tuple[np.ndarray, np.ndarray]:
     """Orthonormal vectors V that the factorized matrix Ã makes small, and U that its adjoint does.
 
@@ -254,10 +256,10 @@ def _near_null(
 
 def _most(factor: NumericFactor) -> int:
     """Vectors that are sought: a few, or as many as pivots are rounding or were replaced."""
-    of = factor.matrix, factor.symbolic, factor.scaling, factor.coupling()
+    of = factor.matrix, factor.symbolic, factor.scaling, factor.subdiagonal()
     size = relative_pivots(factor.diagonal(), *of)
     small = int((size <= NOISE * np.finfo(factor.dtype).eps).sum())
-    return max(_MOST, small + factor.perturbed)
+    return max(_MAX_NULL_VECTORS, small + factor.perturbed)
 
 
 def _deflated(solve: Product, B: np.ndarray, U: np.ndarray, V: np.ndarray) -> np.ndarray:
@@ -267,7 +269,7 @@ def _deflated(solve: Product, B: np.ndarray, U: np.ndarray, V: np.ndarray) -> np
 
 
 @np.errstate(all="ignore")
-def _corrected(of: _Side, V: np.ndarray, U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _corrected(of: _NullOperator, V: np.ndarray, U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Null vectors of A' = Ã - E from those of Ã, and the norms of A' V, in ascending order.
 
     E may be a replaced pivot. V - Ã^-1 A' V = Ã^-1 E V is no larger than V, where neither holds
@@ -285,7 +287,7 @@ def _corrected(of: _Side, V: np.ndarray, U: np.ndarray) -> tuple[np.ndarray, np.
 
 @np.errstate(all="ignore")
 def _polished(
-    of: _Side, V: np.ndarray, size: np.ndarray, U: np.ndarray
+    of: _NullOperator, V: np.ndarray, size: np.ndarray, U: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same without what rounding in an orthonormalization and a rotation has left in V.
 
@@ -300,7 +302,7 @@ def _polished(
     return np.where(better, trial, V)[:, order], size[order]
 
 
-def _correction(of: _Side, V: np.ndarray, U: np.ndarray) -> np.ndarray:
+def _correction(of: _NullOperator, V: np.ndarray, U: np.ndarray) -> np.ndarray:
     """Ã^-1 A' V, without V."""
     return _deflated(of.solve, (of.A @ V).astype(V.dtype), U, V)
 

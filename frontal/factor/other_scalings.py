@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..matrix import Canonical
+from ..matrix.canonical import Canonical
 from ..symbolic.matching import maximum_product_matching
 from ..symbolic.scaling import equilibrate
 
@@ -42,7 +42,7 @@ def other_scalings(matrix: Canonical, row: np.ndarray, column: np.ndarray) -> It
     row, column : (n,) int arrays
         Exponents of the scaling that is known already.
     """
-    entries = _Entries.of(matrix)
+    entries = _LogEntries.of(matrix)
     seen = [Exponents(row, column)]
     for make in (entries.by_turns, entries.rows_first, entries.balanced, entries.matched):
         found = make()
@@ -56,7 +56,7 @@ def _is_multiple(one: Exponents, other: Exponents) -> bool:
     return all(np.unique(a - b).size <= 1 for a, b in zip(one, other, strict=True))
 
 
-class _Entries(NamedTuple):
+class _LogEntries(NamedTuple):
     """Rows, columns and logarithms to base 2 of the entries that are not zero."""
 
     matrix: Canonical
@@ -65,7 +65,7 @@ class _Entries(NamedTuple):
     size: np.ndarray
 
     @classmethod
-    def of(cls, matrix: Canonical) -> _Entries:
+    def of(cls, matrix: Canonical) -> _LogEntries:
         n = matrix.shape[0]
         there = matrix.data != 0
         column = np.repeat(np.arange(n), np.diff(matrix.indptr))[there]

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._typing import Untyped
-from ..accuracy import eps_of
-from ..backends import requested
+from ..backend.choose import requested
+from ..backend.memory_limit import Memory, byte_limit
+from ..backend.protocol import DelayFailure, NumericFactor, PivotFailure, Progress
 from ..errors import (
     FactorMemoryError,
     NotPositiveDefiniteError,
@@ -17,28 +18,27 @@ from ..errors import (
     SingularMatrixError,
     warn,
 )
-from ..matrix import Canonical
-from ..memory import Memory, limit_of
-from ..method import LU
-from ..protocol import DelayFailure, NumericFactor, PivotFailure, Progress
-from ..symbolic.amended import moved_up, taken_over_last
-from ..symbolic.scaling import Scaling, Wanted, scaling_of
-from ..symmetry import check_promise
-from ..values import StoredOrder
+from ..matrix.canonical import Canonical
+from ..matrix.symmetry import check_promise
+from ..matrix.value_map import ValueMap
+from ..numeric.linear_system import eps_of
+from ..numeric.method import LU
+from ..symbolic.delayed_plan import delay_to_parent, taken_over_last
+from ..symbolic.scaling import Scaling, ScalingRequest, scaling_of
 from .analyzed import Analyzed
+from .diagnosis import Diagnosis, smallest_pivot_column
 from .extract import row_at
 from .mixed import ImpreciseError, require_range, single
-from .solve import Solver
-from .verdict import Verdict, smallest_pivot_column
+from .solve import FactorSolver
 
 log = logging.getLogger("frontal")
 
-_MOST = 5  # rounds in which failed columns of a GPU's factor move up
-_ON_CPU = 3  # the one in which the CPU looks for pivots
-_FEW = 40  # failed columns that refinement answers for, if L is not much larger for them
+_MAX_RESTARTS = 5  # rounds in which failed columns of a GPU's factor move up
+_ON_CPU = 3  # round in which the CPU looks for pivots
+_MAX_UNSTABLE_PIVOTS = 40  # of a factor that refinement corrects, if growth is moderate
 
 
-class ValuesThere(NamedTuple):
+class DeviceValues(NamedTuple):
     """New values of a pattern, where its factor is.
 
     Attributes
@@ -47,13 +47,13 @@ class ValuesThere(NamedTuple):
         By columns.
     check_finite : bool
         Refuse NaN and infinity.
-    order : StoredOrder, optional
+    order : ValueMap, optional
         In which they were given.
     """
 
     array: Untyped
     check_finite: bool
-    order: StoredOrder | None = None
+    order: ValueMap | None = None
 
     @property
     def dtype(self) -> np.dtype:
@@ -65,7 +65,7 @@ class SymmetryFailure(Exception):  # noqa: N818 - not an error where LU can go o
     """A method that reads one triangle was given a matrix that has two."""
 
 
-class WeakPivots(Exception):  # noqa: N818 - not an error where columns can go elsewhere
+class LargeGrowth(Exception):  # noqa: N818 - not an error where columns can go elsewhere
     """Pivots bear their columns badly: positions of these in the plan, and of rows they lie in."""
 
     def __init__(self, factor: NumericFactor) -> None:
@@ -74,71 +74,67 @@ class WeakPivots(Exception):  # noqa: N818 - not an error where columns can go e
         self.columns = self.rows if factor.symbolic.method.one_triangle else factor.failed
 
 
-class Unmatched(Exception):  # noqa: N818 - not an error where values can be matched anew
+class OutdatedMatching(Exception):  # noqa: N818 - not an error where values can be matched anew
     """Pivots are tiny by a matching of other values."""
 
 
-class Vanished(Exception):  # noqa: N818 - not an error where another scaling has pivots
+class NullPivotsUnproven(Exception):  # noqa: N818 - not an error where another scaling has pivots
     """Pivots are null in a scaling that may be why."""
 
 
 def factorize(
-    given: Canonical | ValuesThere,
+    given: Canonical | DeviceValues,
     analysis: Analyzed,
     progress: Progress | None = None,
     previous: NumericFactor | None = None,
-    before: Verdict = Verdict(),  # noqa: B008 - only read
+    before: Diagnosis = Diagnosis(),  # noqa: B008 - only read
     *,
     memory: Memory = "auto",
     mixed: bool = False,
     looked_at: bool = True,
     renewed: bool = False,
-) -> tuple[Analyzed, Solver]:
-    """Factorize, by the first of these that can:
+) -> tuple[Analyzed, FactorSolver]:
+    """Factorize by the first of these attempts that succeeds:
 
     - the method and the backend of the analysis;
-    - LDL^H in the same analysis, where Cholesky was a guess and A is not positive definite;
-    - LU in the same order, where new values have not the symmetry that was a guess;
-    - a GPU with the columns that failed in other places, at last in the fronts where the CPU finds
-      pivots for them;
-    - all columns with tiny diagonal entries paired, where too many columns go to other fronts;
-    - pivots replaced where they still do, and LU with rows moved where that is not accurate;
-    - a matching of these very values, where one of others leaves it open that A is singular;
-    - the CPU with an order of its own, where a GPU was not insisted on and has too little memory,
-      for segments too, or found no accurate pivots.
+    - LDL^H in the same analysis, if Cholesky was a guess and A is not positive definite;
+    - LU in the same order, if the symmetry was a guess that new values do not have;
+    - a GPU with unstable columns moved, in the end to the fronts where the CPU eliminates them;
+    - columns with tiny diagonal entries paired, if too many columns are delayed;
+    - pivots replaced, if too many still are; LU with a matching, if that is inaccurate;
+    - a matching of these values, if the cached one leaves open whether A is singular;
+    - the CPU, if an optional GPU has too little memory or finds no stable pivots.
 
     Parameters
     ----------
-    given : Canonical or ValuesThere
+    given : Canonical or DeviceValues
         The canonical matrix is kept, not copied.
     analysis : Analyzed
     progress : callable, optional
     previous : NumericFactor, optional
-        Its memory is used again; it is then no factor any more.
-    before : Verdict
-        On the values before, and what is done about a singular matrix.
+        Its memory is reused, and the factor becomes invalid.
+    before : Diagnosis
+        Of the previous values; also what to do with a singular matrix.
     memory : str or int
         See `frontal.factorize`.
     mixed : bool
         In single precision, values of double.
     looked_at : bool
-        Values of a canonical matrix are known to be finite, or shall not be looked at.
+        Skip the check for non-finite values.
     renewed : bool
         The analysis may be of other values.
 
     Returns
     -------
-    analysis : Analyzed
-        That of the method and the backend that could.
-    solver : Solver
-        With the factor, which is fit for use.
+    analysis, solver
+        Of the attempt that succeeded.
 
     Raises
     ------
     ImpreciseError
         If a factor in single precision tells that one in double has to decide.
     """
-    if isinstance(given, Canonical) and not mixed and limit_of(memory) is None:
+    if isinstance(given, Canonical) and not mixed and byte_limit(memory) is None:
         matching = analysis.matching
         again = None if previous is None else previous.again(analysis.symbolic, matching)
         if again is not None:  # where it is need not be asked
@@ -146,12 +142,12 @@ def factorize(
         else:
             found = analysis.engine.at_once(given, matching, previous)
         if found is not None:
-            solver = Solver(found, Verdict(before.singular))
+            solver = FactorSolver(found, Diagnosis(before.singular))
             solver.examine(before)
             return analysis, solver
     if not looked_at and isinstance(given, Canonical):
         given.refuse_non_finite()
-    course = _Course(given, analysis, memory, mixed)
+    course = _FallbackPlan(given, analysis, memory, mixed)
     course.renewed, course.matched = renewed, before.matched
     while True:
         try:
@@ -162,11 +158,11 @@ def factorize(
             course.not_definite(failure.position)
         except SymmetryFailure:
             course.not_symmetric()
-        except WeakPivots as failure:
+        except LargeGrowth as failure:
             course.move(failure)
-        except Vanished:
+        except NullPivotsUnproven:
             course.plain = True
-        except Unmatched:
+        except OutdatedMatching:
             course.match_anew()
         except DelayFailure:
             course.pair_or_replace()
@@ -180,14 +176,17 @@ def factorize(
 
 
 def _tried(
-    course: _Course, progress: Progress | None, previous: NumericFactor | None, before: Verdict
-) -> tuple[Analyzed, Solver]:
+    course: _FallbackPlan,
+    progress: Progress | None,
+    previous: NumericFactor | None,
+    before: Diagnosis,
+) -> tuple[Analyzed, FactorSolver]:
     """What comes of one attempt; a factor that will not do is gone before another one is made."""
-    verdict = Verdict(before.singular, regular=course.regular)  # a device may be at work
+    verdict = Diagnosis(before.singular, regular=course.regular)  # a device may be at work
     of = course.given, course.analysis, course.plain
     factor = _attempt(*of, course.options(progress, previous))
     course.refuse_weak(factor)
-    solver = Solver(factor, verdict)
+    solver = FactorSolver(factor, verdict)
     solver.examine(before)
     course.refuse_vanished(solver)
     course.refuse_unfixed(solver)
@@ -195,7 +194,7 @@ def _tried(
     return course.settled(factor), solver
 
 
-class _Course:
+class _FallbackPlan:
     """What is factorized and how, and what else to try where that fails.
 
     Attributes
@@ -208,15 +207,15 @@ class _Course:
         Scale by the largest entries alone, and not by a matching, which can make a regular matrix
         singular where large entries are few.
     regular : bool
-        See `Verdict`.
+        See `Diagnosis`.
     renewed : bool
         The analysis is of other values.
     matched : bool
-        See `Verdict`.
+        See `Diagnosis`.
     """
 
     def __init__(
-        self, given: Canonical | ValuesThere, analysis: Analyzed, memory: Memory, mixed: bool
+        self, given: Canonical | DeviceValues, analysis: Analyzed, memory: Memory, mixed: bool
     ) -> None:
         self.given, self.analysis, self._memory = given, analysis, memory
         self._precision: dict[str, Any] = {"dtype": single(given.dtype)} if mixed else {}
@@ -232,18 +231,20 @@ class _Course:
     def refuse_weak(self, factor: NumericFactor) -> None:
         """Raise where pivots do not bear their columns, and these can still go elsewhere."""
         enough = eps_of(factor.dtype) ** -0.5
-        if self._rounds < _MOST and not factor.bears(_FEW, enough):
-            raise WeakPivots(factor)
+        if self._rounds < _MAX_RESTARTS and not factor.growth_acceptable(
+            _MAX_UNSTABLE_PIVOTS, enough
+        ):
+            raise LargeGrowth(factor)
 
-    def refuse_vanished(self, solver: Solver) -> None:
+    def refuse_vanished(self, solver: FactorSolver) -> None:
         """Raise where pivots are null without evidence for it, and another scaling is left."""
         factor = solver.factor
         unsure = factor.nulls.size and solver.verdict.found is None
         if unsure and self._other_scaling() not in (None, factor.scaling):
             self.regular = solver.verdict.regular
-            raise Vanished
+            raise NullPivotsUnproven
 
-    def refuse_unfixed(self, solver: Solver) -> None:
+    def refuse_unfixed(self, solver: FactorSolver) -> None:
         """Raise where null columns are left to a backend whose factor cannot bear them all."""
         if solver.verdict.found is None:
             return
@@ -252,13 +253,13 @@ class _Course:
             detail, dtype = "solutions are of null vectors alone", solver.factor.matrix_dtype
             raise SingularMatrixError.numerical(column, detail, dtype=dtype)
 
-    def refuse_unmatched(self, solver: Solver) -> None:
+    def refuse_unmatched(self, solver: FactorSolver) -> None:
         """Raise where tiny pivots, by a matching of other values, leave doubts."""
         verdict, matching = solver.verdict, self.analysis.matching
         if matching is None or not verdict.is_doubtful(solver.factor):
             return
         if self.renewed and not self.matched:
-            raise Unmatched
+            raise OutdatedMatching
         verdict.matched = self.matched
 
     def _other_scaling(self) -> Scaling | None:
@@ -292,12 +293,12 @@ class _Course:
         log.info("not symmetric: going on with LU")
         self._begin(self.analysis.as_general(given))
 
-    def move(self, failed: WeakPivots) -> None:
+    def move(self, failed: LargeGrowth) -> None:
         """Give columns without sound pivots to other fronts."""
         self._rounds += 1
         symbolic = self.analysis.symbolic
         if self._rounds != _ON_CPU:
-            symbolic = moved_up(symbolic, failed.columns, failed.rows)
+            symbolic = delay_to_parent(symbolic, failed.columns, failed.rows)
         else:
             of = self._on_host(), self._planned.on("cpu"), self.plain
             try:
@@ -369,7 +370,7 @@ class _Course:
 
 
 def _attempt(
-    given: Canonical | ValuesThere, analysis: Analyzed, plain: bool, options: dict[str, Any]
+    given: Canonical | DeviceValues, analysis: Analyzed, plain: bool, options: dict[str, Any]
 ) -> NumericFactor:
     """A factor by the method of an analysis and its backend."""
     method, engine = analysis.symbolic.method, analysis.engine
@@ -390,9 +391,9 @@ def _attempt(
     return factor
 
 
-def wanted_scaling(analysis: Analyzed, plain: bool = False) -> Wanted | None:
+def wanted_scaling(analysis: Analyzed, plain: bool = False) -> ScalingRequest | None:
     """The scaling for the method of an analysis; by largest entries alone if `plain`."""
-    return Wanted(analysis.matching, plain) if analysis.symbolic.method.scaling else None
+    return ScalingRequest(analysis.matching, plain) if analysis.symbolic.method.scaling else None
 
 
 def _check_promise(matrix: Canonical, analysis: Analyzed) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..accuracy import Errors, System, Vectors
-from ..cpu.system import HostSystem
+from ..cpu.host_system import HostSystem
+from ..numeric.linear_system import BackwardErrors, LinearSystem, Vectors
 from ..numeric.thresholds import THRESHOLDS
 
 _MOST_STEPS = THRESHOLDS.corrections
@@ -15,25 +15,25 @@ _GMRES_SIZE = 40
 
 
 def solve(
-    system: System, B: Vectors, steps: int | None, judged: bool, probing: bool = False
-) -> tuple[Vectors, Errors | None, int]:
+    system: LinearSystem, B: Vectors, steps: int | None, judged: bool, probing: bool = False
+) -> tuple[Vectors, BackwardErrors | None, int]:
     """Solve op(A) X = B and improve X, in blocks of right-hand sides.
 
     Parameters
     ----------
-    system : System
+    system : LinearSystem
     B : (n, k) array
     steps : int, optional
         As for `refine`.
     judged : bool
         Whether errors are wanted; with ``steps=0`` and without them nothing waits for a device.
     probing : bool
-        See `System.solved`.
+        See `LinearSystem.solved`.
 
     Returns
     -------
     X : (n, k) array
-    errors : Errors or None
+    errors : BackwardErrors or None
         None if not judged.
     taken : int
         Corrections kept.
@@ -41,7 +41,7 @@ def solve(
     n, k = B.shape
     if n == 0 or k == 0:
         nothing = np.zeros(k)
-        return B.copy(), Errors(nothing, nothing, nothing, 0.0, nothing, nothing), 0
+        return B.copy(), BackwardErrors(nothing, nothing, nothing, 0.0, nothing, nothing), 0
     if k <= system.most:
         if steps == 0 and not judged:
             return system.solve(B), None, 0
@@ -53,17 +53,17 @@ def solve(
         if found is not None:
             errors.append(found)
         taken = max(taken, count)
-    return X, Errors.joined(errors) if errors else None, taken
+    return X, BackwardErrors.joined(errors) if errors else None, taken
 
 
 def refine(
-    system: System, X: Vectors, B: Vectors, steps: int | None
-) -> tuple[Vectors, Errors, int]:
+    system: LinearSystem, X: Vectors, B: Vectors, steps: int | None
+) -> tuple[Vectors, BackwardErrors, int]:
     """Improve X by corrections A D = R until that stops helping.
 
     Parameters
     ----------
-    system : System
+    system : LinearSystem
     X, B : (n, k) arrays
         First solution, which may be overwritten, and right-hand sides.
     steps : int, optional
@@ -72,7 +72,7 @@ def refine(
     Returns
     -------
     X : (n, k) array
-    errors : Errors
+    errors : BackwardErrors
         Of X.
     taken : int
         Corrections kept.
@@ -81,8 +81,13 @@ def refine(
 
 
 def _refined(
-    system: System, B: Vectors, steps: int | None, X: Vectors, R: Vectors, errors: Errors
-) -> tuple[Vectors, Errors, int]:
+    system: LinearSystem,
+    B: Vectors,
+    steps: int | None,
+    X: Vectors,
+    R: Vectors,
+    errors: BackwardErrors,
+) -> tuple[Vectors, BackwardErrors, int]:
     """See `refine`; R and `errors` are of the first solution."""
     if steps is None and errors.fine:
         return X, errors, 0
@@ -91,8 +96,13 @@ def _refined(
 
 
 def _improved(
-    system: System, X: Vectors, B: Vectors, steps: int | None, R: Vectors, errors: Errors
-) -> tuple[Vectors, Errors, int]:
+    system: LinearSystem,
+    X: Vectors,
+    B: Vectors,
+    steps: int | None,
+    R: Vectors,
+    errors: BackwardErrors,
+) -> tuple[Vectors, BackwardErrors, int]:
     merit = _merit(errors, system.limits)
     taken = 0
     for _ in range(_MOST_STEPS if steps is None else steps):
@@ -114,8 +124,9 @@ def _improved(
     return X, errors, taken
 
 
-def _merit(errors: Errors, limits: np.ndarray) -> np.ndarray:
-    """`Errors.merit`, where a normwise error that needs a correction counts before all others.
+def _merit(errors: BackwardErrors, limits: np.ndarray) -> np.ndarray:
+    """`BackwardErrors.merit`, where a normwise error that needs a correction counts before all
+    others.
 
     The first corrections by a factor in single precision may make rows of small numbers worse.
     """

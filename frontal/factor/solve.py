@@ -8,33 +8,33 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..accuracy import Errors, Vectors, eps_of
-from ..cached import cached_property
-from ..cpu.system import HostSystem, host_system
+from ..backend.protocol import NumericFactor
+from ..cpu.host_system import HostSystem, host_system
 from ..info import SolveInfo
-from ..matrix import check_finite_rhs, prepare_rhs
+from ..machine.lockfree_property import cached_property
+from ..matrix.canonical import check_finite_rhs, prepare_rhs
 from ..numeric.backward_error import limits_of
 from ..numeric.condition import CERTIFIED, ESTIMATED, KNOWN, Condition
+from ..numeric.linear_system import BackwardErrors, Vectors, eps_of
 from ..numeric.thresholds import THRESHOLDS
-from ..protocol import NumericFactor
-from . import exponent, refine
-from .condition import Estimate
+from . import extreme_scales, refine
+from .condition import ConditionEstimate
+from .diagnosis import Diagnosis
 from .mixed import ImpreciseError, is_mixed
-from .verdict import Verdict
 
 _STEPS_BEFORE_WARNING = 2  # corrections of a solution that was accepted without any
 
 
-class Solved(NamedTuple):
+class SolvedBlock(NamedTuple):
     """Solutions where the factor is; their errors, if judged; corrections; what they may err by."""
 
     X: Vectors
-    errors: Errors | None
+    errors: BackwardErrors | None
     taken: int
-    estimate: Estimate | None = None
+    estimate: ConditionEstimate | None = None
 
 
-class Solver:
+class FactorSolver:
     """Solves systems with one factor.
 
     Attributes
@@ -42,14 +42,14 @@ class Solver:
     factor : NumericFactor
     dtype : numpy.dtype
         Scalar type of the factors.
-    verdict : Verdict
+    verdict : Diagnosis
         What is known of how near to singular the matrix is.
     mixed : bool
         The factors are of a lower precision than the matrix. Methods raise `ImpreciseError` then,
         where solutions by such a factor are not certain.
     """
 
-    def __init__(self, factor: NumericFactor, verdict: Verdict) -> None:
+    def __init__(self, factor: NumericFactor, verdict: Diagnosis) -> None:
         self.factor, self.dtype, self.verdict = factor, factor.dtype, verdict
         self.mixed = is_mixed(factor)
 
@@ -118,19 +118,19 @@ class Solver:
             return x, None
         left = errors
         if errors.lost is not None:
-            exponent.refuse_overflow(errors, X.dtype)
-            left = exponent.warned_of_underflow(errors, X.dtype) if steps != 0 else errors
+            extreme_scales.refuse_overflow(errors, X.dtype)
+            left = extreme_scales.warned_of_underflow(errors, X.dtype) if steps != 0 else errors
         if steps != 0:
             self.verdict.judge(factor, left, estimate, X.dtype, steps is not None)
         if about is None:
             return x, None
         seconds = time.perf_counter() - began
-        solved = Solved(X, errors, taken, estimate)
+        solved = SolvedBlock(X, errors, taken, estimate)
         return x, self._report(about(), solved, steps != 0, seconds)
 
     def _solve_block(
         self, B: Vectors, trans: str, steps: int | None, judged: bool, reported: bool
-    ) -> Solved:
+    ) -> SolvedBlock:
         """Solutions for an array that is with the factor; `reported` ones are estimated anew."""
         if _is_split(B, self.dtype):
             k = B.shape[1]
@@ -155,27 +155,29 @@ class Solver:
                 estimate = self.verdict.estimated(factor, errors, X, B, trans, reported)
         if self.verdict.found is not None:
             X, errors = self.verdict.fixed(factor, X, B, trans, errors)
-        return Solved(X, errors, taken, estimate)
+        return SolvedBlock(X, errors, taken, estimate)
 
     def _refined(
         self, B: Vectors, trans: str, steps: int | None, judged: bool, probing: bool = False
-    ) -> Solved:
+    ) -> SolvedBlock:
         """Solutions by the factor, by refinement and by what helps where that does not."""
         system = self.factor.system(trans, B.dtype)
         X, errors, taken = refine.solve(system, B, steps, judged, probing)
         if errors is None or errors.fine:
             if errors is not None and not taken:
                 self.factor.expect(trans)
-            return Solved(X, errors, taken)
+            return SolvedBlock(X, errors, taken)
         with np.errstate(all="ignore"):  # of what is not finite, the errors tell
             if steps is None and errors.insufficient(system.limits):
                 X, errors, more = self._rescued(X, B, trans, errors)
                 taken += more
-            return Solved(*exponent.mended(self.factor, X, B, trans, steps, errors, taken))
+            return SolvedBlock(
+                *extreme_scales.mended(self.factor, X, B, trans, steps, errors, taken)
+            )
 
     def _rescued(
-        self, X: Vectors, B: Vectors, trans: str, errors: Errors
-    ) -> tuple[Vectors, Errors, int]:
+        self, X: Vectors, B: Vectors, trans: str, errors: BackwardErrors
+    ) -> tuple[Vectors, BackwardErrors, int]:
         """What `refine.rescue`, on the host, makes of solutions that are not good enough."""
         factor = self.factor
         host = factor.download(X), factor.download(B)
@@ -187,8 +189,8 @@ class Solver:
         """op(A) X = B for vectors on the host."""
         return host_system(self.factor, trans, dtype)
 
-    def examine(self, before: Verdict) -> None:
-        """Look for evidence that A is singular, where pivots are small; see `Verdict.examine`."""
+    def examine(self, before: Diagnosis) -> None:
+        """Look for evidence that A is singular, where pivots are small; see `Diagnosis.examine`."""
 
         def backward_error(B: np.ndarray) -> float:
             errors = self._refined(self.factor.upload(B), "N", None, True).errors
@@ -209,7 +211,7 @@ class Solver:
         return bool((found[null.columns] == 0).all())
 
     def _report(
-        self, about: dict[str, Any], solved: Solved, refined: bool, seconds: float
+        self, about: dict[str, Any], solved: SolvedBlock, refined: bool, seconds: float
     ) -> SolveInfo:
         X, errors, taken, estimate = solved
         if errors is None:
@@ -229,7 +231,9 @@ class Solver:
         )
 
 
-def _may_improve(estimate: Estimate | None, errors: Errors, limits: np.ndarray) -> bool:
+def _may_improve(
+    estimate: ConditionEstimate | None, errors: BackwardErrors, limits: np.ndarray
+) -> bool:
     """Return whether a warning is due only to an error that refinement would reduce."""
     if estimate is None or errors.lost is not None:  # solved again in other units
         return False
@@ -238,7 +242,7 @@ def _may_improve(estimate: Estimate | None, errors: Errors, limits: np.ndarray) 
     return estimate.condition * max(errors.worst_normwise, limits[7]) > THRESHOLDS.warned
 
 
-def _require_solutions(errors: Errors, steps: int | None, limits: np.ndarray) -> None:
+def _require_solutions(errors: BackwardErrors, steps: int | None, limits: np.ndarray) -> None:
     """Leave to a factor in double what one in single does not solve, unless b is no number."""
     enough = np.isfinite(errors.normwise).all()
     if steps is None:

@@ -13,10 +13,10 @@ import scipy.io
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from .._replacing import replacing
 from .._typing import Sparse
-from ..checked import checked
-from ..file_sizes import EMPTY, PACKED, SPARSEST, named
+from ..files.atomic_write import replacing
+from ..files.declared_sizes import EMPTY, PACKED, SPARSEST, named
+from ..matrix.validate import checked
 from .harwell_boeing import read_harwell_boeing
 from .matrix_market import read_matrix_market
 from .npz import read_npy, read_npz

@@ -5,7 +5,7 @@ from __future__ import annotations
 from io import BufferedIOBase
 from typing import NamedTuple
 
-from ..file_sizes import HEADER, check_entries, check_shape
+from ..files.declared_sizes import HEADER, check_entries, check_shape
 
 FORMATS = ("coordinate", "array")
 FIELDS = ("real", "integer", "unsigned-integer", "complex", "pattern")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._jit import forced, inner, jit
+from ..compile.jit import forced, inner, jit
 from .instructions import byte, eight_bytes, trailing_zeros
 from .numbers import (
     EIGHT,
@@ -36,7 +36,7 @@ _COMMENT = ord("%")
 _BLANKS = 1 << SPACE | 1 << TAB | 1 << RETURN  # a bit for each character
 
 
-class Layout(NamedTuple):
+class EntryLayout(NamedTuple):
     """What a file declares: `indices` per line (0 to 2), field, symmetry, shape and entries."""
 
     indices: int
@@ -193,7 +193,7 @@ def read_entries(text, extent, layout, at, coordinates, reals, integers, hard, r
         Whole lines, each with its end.
     extent : pair of int
         First byte of the chunk, and the first one behind it.
-    layout : Layout
+    layout : EntryLayout
     at : int
         Entries before the chunk.
     coordinates : (2, nnz) int32 or int64 array

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from .._jit import inner, jit
+from ..compile.jit import inner, jit
 from . import numbers
 from .fortran_format import Format
 from .instructions import byte

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from ..checked import checked
-from ..file_sizes import check_entries, check_shape, unpacked
+from ..files.declared_sizes import check_entries, check_shape, unpacked
+from ..matrix.validate import checked
 from .fields import Lines
 from .fortran_format import Format, parse_format
 from .triangles import check_triangle, complete
@@ -29,7 +29,7 @@ _WIDTH = 14  # columns of a number in the header
 _LENGTHS = "pointers", "row indices", "values", "right-hand sides"
 
 
-class _Header(NamedTuple):
+class _Declaration(NamedTuple):
     """What the first four lines declare.
 
     Attributes
@@ -79,7 +79,7 @@ def read_harwell_boeing(path: Path) -> sp.csc_array:
     return _matrix(header, *sections)
 
 
-def _header(lines: Lines) -> _Header:
+def _header(lines: Lines) -> _Declaration:
     if len(lines) < 4:
         raise ValueError("the header has less than four lines")
     counts = _integers(lines, 1, 0, 5)
@@ -94,7 +94,9 @@ def _header(lines: Lines) -> _Header:
     if kind[1] in "SHZ" and rows != columns:
         raise ValueError(f"line 3: a matrix of type {kind!r} is square, not {rows} by {columns}")
     line = lines[3]
-    return _Header(kind, rows, columns, entries, counts[1:], [line[:16], line[16:32], line[32:52]])
+    return _Declaration(
+        kind, rows, columns, entries, counts[1:], [line[:16], line[16:32], line[32:52]]
+    )
 
 
 def _integers(lines: Lines, k: int, first: int, last: int) -> list[int]:
@@ -107,7 +109,7 @@ def _integers(lines: Lines, k: int, first: int, last: int) -> list[int]:
     return [int(word or 0) for word in words]
 
 
-def _format(header: _Header, k: int) -> Format:
+def _format(header: _Declaration, k: int) -> Format:
     format_ = parse_format(header.formats[k])
     if k < 2 and not all(field.is_integer for line in format_.lines for field in line):
         shown = header.formats[k].strip()
@@ -125,7 +127,7 @@ def _check_rest(lines: Lines, first: int) -> None:
 
 
 def _matrix(
-    header: _Header, pointers: np.ndarray, rows: np.ndarray, values: np.ndarray
+    header: _Declaration, pointers: np.ndarray, rows: np.ndarray, values: np.ndarray
 ) -> sp.csc_array:
     indptr, indices = pointers.astype(np.int64) - 1, rows.astype(np.int64) - 1
     data = values.view(np.complex128) if header.kind[0] == "C" else values

@@ -5,7 +5,7 @@ from __future__ import annotations
 from llvmlite import ir
 from numba import types  # type: ignore[attr-defined]
 
-from .._jit import intrinsic
+from ..compile.jit import intrinsic
 
 _BYTE, _WORD, _WIDE = ir.IntType(8), ir.IntType(64), ir.IntType(128)
 

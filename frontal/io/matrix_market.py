@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from ..file_sizes import most_bytes, unpacked
-from ..parts import in_parts
+from ..files.declared_sizes import most_bytes, unpacked
+from ..machine.threads import parallel_for
 from .banner import FIELDS, SYMMETRIES, Banner, read_banner
-from .entries import CODE, FIRST, HARDS, LOWER, UPPER, Layout, count_entries, read_entries
+from .entries import CODE, FIRST, HARDS, LOWER, UPPER, EntryLayout, count_entries, read_entries
 from .line_errors import raise_line_error, raise_triangles
 from .numbers import LINE_END, OK, decimal
 from .triangles import complete, complete_dense
@@ -55,7 +55,7 @@ class _Body:
     def __init__(self, banner: Banner) -> None:
         self.banner, count = banner, banner.entries
         indices = 0 if banner.is_dense else 1 if banner.is_vector else 2
-        self.layout = Layout(
+        self.layout = EntryLayout(
             indices=indices,
             field=FIELDS.index(banner.field),
             symmetry=SYMMETRIES.index(banner.symmetry),
@@ -123,9 +123,9 @@ class _Body:
             for k in range(first, last):
                 self._read_chunk(text, extents[k], self.done + before[k], none, reports[k])
 
-        in_parts(count, starts)
+        parallel_for(count, starts)
         before = np.cumsum(counts[:, 0]) - counts[:, 0]
-        in_parts(read, starts)
+        parallel_for(read, starts)
         for k in np.flatnonzero(reports[:, HARDS]):
             self._round(text, extents[k], self.done + before[k], reports[k])
         self._check(text, reports)

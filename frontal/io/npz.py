@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._typing import Sparse
-from ..checked import checked
-from ..file_sizes import check_npy, check_npz, check_shape
+from ..files.declared_sizes import check_npy, check_npz, check_shape
+from ..matrix.validate import checked
 
 _INDICES = {
     **dict.fromkeys(("csc", "csr", "bsr"), ("indices", "indptr")),

@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 
-from .._jit import forced, inner
+from ..compile.jit import forced, inner
 from .instructions import byte, eight_bytes, float_of, high_product, leading_zeros, trailing_zeros
 
 OK, NOT_A_NUMBER, TOO_LARGE, HARD = range(4)  # what `parse_number` returns beside a number

@@ -14,8 +14,8 @@ from functools import cache
 
 import numpy as np
 
-from .._jit import allocating, inner, jit
-from ..accuracy import Summary, borders, eps_of
+from ..compile.jit import allocating, inner, jit
+from .linear_system import ErrorSummary, borders, eps_of
 from .thresholds import THRESHOLDS
 
 _LONG_ROW = THRESHOLDS.long_row
@@ -40,7 +40,7 @@ def limits_of(factor: np.dtype, vectors: np.dtype) -> np.ndarray:
     return np.array((*(eps * x for x in errors), *borders(factor, vectors), eps, smallest))
 
 
-def summary_of(norms: Sequence[float], limits: Sequence[float], by_component: bool) -> Summary:
+def summary_of(norms: Sequence[float], limits: Sequence[float], by_component: bool) -> ErrorSummary:
     """Return what the errors of one solution come to.
 
     Parameters
@@ -51,7 +51,7 @@ def summary_of(norms: Sequence[float], limits: Sequence[float], by_component: bo
     limits : sequence of float
         See `limits_of`.
     by_component : bool
-        See `Errors`.
+        See `BackwardErrors`.
     """
     residual, solution, rhs, component, rowwise, norm = norms
     scale = norm * solution + rhs
@@ -63,7 +63,7 @@ def summary_of(norms: Sequence[float], limits: Sequence[float], by_component: bo
     if rhs != 0:
         inside = low <= norm <= high and low <= rhs <= high and low <= solution <= high
         fine = fine and inside and norm * solution <= most
-    return Summary(rowwise, fine)
+    return ErrorSummary(rowwise, fine)
 
 
 @inner

@@ -16,18 +16,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._jit import jit
+from ..compile.jit import jit
 from .thresholds import THRESHOLDS, margin_of
 
-SILENT = THRESHOLDS.warned / THRESHOLDS.weights  # counted condition number times error
-_LEAST_PART = THRESHOLDS.certificate
+MAX_SILENT_PRODUCT = THRESHOLDS.warned / THRESHOLDS.weights  # counted condition number times error
+_MIN_CERTIFIED_FRACTION = THRESHOLDS.certificate
 # Factor of a probable bound: BOUND n max_x || W A^-H x ||_1 >= || W A^-H ||_1 for random vectors x
 # whose entries have random signs and independent moduli, uniform from 1/(3n) to 1/n. For each
 # vector the left side is below delta times the norm with probability delta at most, for any A
 # (after J. D. Dixon, "Estimating extremal eigenvalues and condition numbers of matrices", 1983).
 # It may exceed the norm by a factor of 3n.
 BOUND = 3
-LESS = 1 / 16  # part of `enough` that a probable bound may have: errors of 16 eps are silent too
+PROBABLE_FRACTION = (
+    1 / 16
+)  # part of `enough` that a probable bound may have: errors of 16 eps are silent too
 KNOWN, ESTIMATED, CERTIFIED = 0, 1, 2  # condition number: not wanted; estimated; certified first
 
 
@@ -58,12 +60,12 @@ class Condition(NamedTuple):
 
     def is_silent(self, error: float) -> bool:
         """Return whether solutions with such a componentwise error need no further look."""
-        return self.counted * error <= SILENT
+        return self.counted * error <= MAX_SILENT_PRODUCT
 
 
 def enough(dtype: np.dtype) -> float:
     """Return the largest estimate of K that silences solutions with an error of eps."""
-    return SILENT / (margin_of(dtype) * float(np.finfo(dtype).eps))
+    return MAX_SILENT_PRODUCT / (margin_of(dtype) * float(np.finfo(dtype).eps))
 
 
 @jit
@@ -98,7 +100,7 @@ def certificate(indptr, indices, data, flipped, sums, z):
     largest, part = 0.0, np.inf
     for i in range(n):
         size = np.float64(np.abs(z[i]))
-        if not np.isfinite(size) or not image[i] > _LEAST_PART * sums[i]:
+        if not np.isfinite(size) or not image[i] > _MIN_CERTIFIED_FRACTION * sums[i]:
             return np.inf
         largest, part = max(largest, size), min(part, image[i] / sums[i])
     return largest / part

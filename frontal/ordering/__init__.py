@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._typing import Sparse
-from ..machine import CPU, thread_count
+from ..machine.resources import CPU, thread_count
 from . import auto, band, dissection, metis
 from .candidates import Candidates
 from .components import Components
 from .etree import Cost, EliminationTree
 from .graph import Graph, adjacency
 from .metis import MetisNotFoundError
-from .model import Model
+from .model import CostModel
 
 __all__ = ["METHODS", "Graph", "MetisNotFoundError", "Ordering", "adjacency", "order"]
 
@@ -95,8 +95,8 @@ def order(
     room : float
         Bytes of factor, 16 an entry, from which on ``"auto"`` dissects whatever it takes.
     threads : int, optional
-        How many threads dissect; default `frontal.machine.thread_count`. The order is the same
-        for any number.
+        How many threads dissect; default `frontal.machine.resources.thread_count`. The order is
+        the same for any number.
 
     Returns
     -------
@@ -129,20 +129,20 @@ def order(
         raise ValueError("perm must come with the ordering 'given', and with no other")
     if not isinstance(graph, Graph):
         graph = adjacency(graph)
-    found = Candidates(graph, Model(reuse, rate, bandwidth, room))
+    found = Candidates(graph, CostModel(reuse, rate, bandwidth, room))
     if method == "auto":
         auto.choose(found, time_limit, threads)
     elif method == "amd":
         found.add_amd()
     elif method == "dissection":
         parts = Components(graph, found.merged, looked=True)
-        with dissection.Run(parts, 1, threads or thread_count()) as run:
+        with dissection.NestedDissection(parts, 1, threads or thread_count()) as run:
             found.add(method, run.result(time_limit))
     elif method == "layers":
         if not found.add_layers(threads or thread_count(), time_limit):
             found.add_amd()
     elif method in ("metis", "nesdis"):
-        with metis.Run(Components(graph, found.merged, looked=True)) as run:
+        with metis.MetisRun(Components(graph, found.merged, looked=True)) as run:
             found.add("metis", run.result(time_limit))
         if method == "nesdis":
             found.add_constrained()

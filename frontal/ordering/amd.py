@@ -16,8 +16,8 @@ import math
 
 import numpy as np
 
-from .._jit import jit
-from .assembly import assembly_order, column_tree
+from ..compile.jit import jit
+from .amd_tree import assembly_order, column_tree
 from .graph import are_nodes, weighted_degree
 from .quotient import (
     NODE,

@@ -7,16 +7,16 @@ import time
 
 import numpy as np
 
-from ..cached import cached_property
 from ..errors import OrderingTimeout
-from ..machine import thread_count
+from ..machine.lockfree_property import cached_property
+from ..machine.resources import thread_count
 from . import dissection, metis
 from .candidates import Candidates
 from .components import Components
 from .model import dissected, dissection_seconds, metis_seconds
 
 FLOOR = 1e8  # flops of minimum degree below which nothing else is worth a look
-FEWEST = 2000  # nodes from which dissection may win
+MIN_DISSECTION_NODES = 2000  # nodes from which dissection may win
 BESIDE_THREADS = 4  # from which on a dissection begins beside minimum degree
 BESIDE_NODES = 20_000  # that take minimum degree 20 milliseconds
 LAYERS_PLANE = 60_000  # nodes of plane grids, that take minimum degree 20 milliseconds
@@ -31,7 +31,9 @@ METIS_GAIN = 0.08  # of the flops, on meshes
 TREE_NODE = 1.8e-7  # and of the tree of another order, which minimum degree tells
 SLOWED = 0.5  # of a dissection's time, by which minimum degree beside it may be slowed down
 MESH = 3.0  # times n^(2/3): mean height of the columns of meshes at most, seen by an entry
-TALL = 5.0  # times sqrt(n): mean height of columns from which on hubs may leave separators
+MIN_HUB_TREE_HEIGHT = (
+    5.0  # times sqrt(n): mean height of columns from which on hubs may leave separators
+)
 HARD = 2.0  # times the flops that were hoped for: an expander, or hubs
 HARD_GAIN = 0.35  # of the flops, by METIS on these
 CONSTRAINED_GAIN = 0.02  # of the flops, by constrained minimum degree
@@ -46,7 +48,7 @@ def choose(found: Candidates, time_limit: float | None, threads: int | None) -> 
     A dissection that is sooner done on many threads comes first, and often alone. One that fails or
     is not done in time is given up: minimum degree is there.
     """
-    if found.graph.n < FEWEST:
+    if found.graph.n < MIN_DISSECTION_NODES:
         found.add_amd()
         return
     deadline = np.inf if time_limit is None else time.monotonic() + time_limit
@@ -100,7 +102,7 @@ class _Dissections:
 
     def __init__(self, found: Candidates, components: Components, threads: int) -> None:
         self.found, self.components, self.threads = found, components, threads
-        self.run: dissection.Run | None = None
+        self.run: dissection.NestedDissection | None = None
         self.since = time.monotonic()
         self._dense = found.graph.nnz > PLANE * found.graph.n
         self._beside = threads >= BESIDE_THREADS
@@ -118,7 +120,7 @@ class _Dissections:
         if sooner and (self._beside or found.is_solid):
             return True
         if self._beside and (found.saving > SLOWED * price or found.model.crowded(found.likely)):
-            self.run = dissection.Run(self.components, 1, self.threads - 1)
+            self.run = dissection.NestedDissection(self.components, 1, self.threads - 1)
         return False
 
     def find_separators(self) -> bool:
@@ -130,7 +132,7 @@ class _Dissections:
         if self.found.is_mesh:
             return True
         cost, n = self.found.cost, self.found.graph.n
-        return cost.flops > TALL * cost.nnz * n**0.5
+        return cost.flops > MIN_HUB_TREE_HEIGHT * cost.nnz * n**0.5
 
     def suffice(self) -> bool:
         """Whether minimum degree is not worth its time any more: separators are those of a mesh."""
@@ -175,7 +177,7 @@ class _Dissections:
             hoped = np.inf  # METIS has one thread
         for seed in range(1, SEEDS + 1):
             run, self.run = self.run, None
-            with run or dissection.Run(self.components, seed, self.threads) as running:
+            with run or dissection.NestedDissection(self.components, seed, self.threads) as running:
                 perm = running.result(deadline - time.monotonic())
             found.add("dissection", perm, f"dissection {seed}" if seed > 1 else "")
             if SEED_GAIN * found.seconds < self.price:
@@ -195,7 +197,7 @@ def _try_metis(found: Candidates, components: Components, gain: float, deadline:
     price = metis_seconds(components)
     if gain * found.seconds < price:
         return
-    with metis.Run(components) as run:
+    with metis.MetisRun(components) as run:
         found.add("metis", run.result(deadline - time.monotonic()))
     if found.method == "metis" and CONSTRAINED_GAIN * found.seconds > CONSTRAINED_SHARE * price:
         found.add_constrained()

@@ -6,17 +6,19 @@ import logging
 
 import numpy as np
 
-from ..cached import cached_property
+from ..machine.lockfree_property import cached_property
 from . import dissection
 from .amd import amd_tree
 from .components import CompressedGraph, compressed
 from .etree import Cost, EliminationTree, inverse
 from .graph import Graph, dense_limit
-from .model import Model, dissected
+from .model import CostModel, dissected
 from .nested_dissection import constrained_amd
 from .shape import dimension, regularity
 
-MANY = 8  # neighbours of a node, in the mean, from which on some may have the same
+MIN_MEAN_DEGREE_TO_COMPRESS = (
+    8  # neighbours of a node, in the mean, from which on some may have the same
+)
 SOLID_DIMENSIONS = 2.2, 3.6  # of graphs that grow like solid meshes, around each of some nodes
 PLANE_DIMENSIONS = 1.6, 2.4  # and like plane ones
 HIGHEST_DIMENSION = 5.0  # of what has separators that a dissection finds
@@ -33,7 +35,7 @@ class Candidates:
     cost: Cost
     tree: EliminationTree
 
-    def __init__(self, graph: Graph, model: Model) -> None:
+    def __init__(self, graph: Graph, model: CostModel) -> None:
         self.graph = graph
         self.model = model
         self.merged = _merged(graph)
@@ -157,7 +159,7 @@ class Candidates:
 
 def _merged(graph: Graph) -> CompressedGraph | None:
     """The graph with equal nodes merged, if there may be many and are."""
-    if graph.nnz < MANY * graph.n:
+    if graph.nnz < MIN_MEAN_DEGREE_TO_COMPRESS * graph.n:
         return None
     merged = compressed(graph, np.arange(graph.n, dtype=np.int32))
     return None if merged.graph is graph else merged

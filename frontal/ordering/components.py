@@ -10,12 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._jit import jit
-from ..cached import cached_property
+from ..compile.jit import jit
+from ..machine.lockfree_property import cached_property
 from .amd import amd
 from .graph import Graph, components, dense_limit, indistinguishable, induced
 
-SMALL = 200  # nodes of a component that is left to AMD: METIS would not dissect it far
+MAX_AMD_COMPONENT_NODES = (
+    200  # nodes of a component that is left to AMD: METIS would not dissect it far
+)
 WORTH_MERGING = 0.85  # distinct nodes among all, below which they are merged (METIS's own rule)
 WORTH_PEELING = 0.1  # nodes of one neighbour among all, from which on hanging trees come first
 
@@ -150,7 +152,11 @@ class Components:
     @cached_property
     def whole(self) -> CompressedGraph | None:
         """What METIS is to order if all is connected; None if some are to come first or last."""
-        if self.dense.size or self.hanging.size or (self._merged is None and self.graph.n <= SMALL):
+        if (
+            self.dense.size
+            or self.hanging.size
+            or (self._merged is None and self.graph.n <= MAX_AMD_COMPONENT_NODES)
+        ):
             return None
         if self._merged is not None:
             return self._merged
@@ -171,14 +177,14 @@ class Components:
             found = components(whole)
         count, label = found
         sizes = np.bincount(label, minlength=count)
-        large = np.flatnonzero(sizes > SMALL)
+        large = np.flatnonzero(sizes > MAX_AMD_COMPONENT_NODES)
         if count == 1 and large.size == 1:
             return nodes[:0], [compressed(whole, nodes)]
         by_component = np.argsort(label, kind="stable")
         end = np.cumsum(sizes)
         inside = [by_component[end[c] - sizes[c] : end[c]] for c in large]
         return (
-            nodes[sizes[label] <= SMALL],
+            nodes[sizes[label] <= MAX_AMD_COMPONENT_NODES],
             [compressed(induced(whole, part), nodes[part]) for part in inside],
         )
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .._jit import allocating, brief, jit
-from ..parts import in_parts, is_short
-from .tree_parts import column_counts, elimination_tree
+from ..compile.jit import allocating, brief, jit
+from ..machine.threads import is_short, parallel_for
+from .parallel_tree import column_counts, elimination_tree
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -91,7 +91,7 @@ def inverse(perm: np.ndarray) -> np.ndarray:
     if is_short(perm.size):
         return _inverse(perm)
     iperm = np.empty_like(perm)
-    in_parts(lambda *part: _invert(perm, iperm, *part), perm.size)
+    parallel_for(lambda *part: _invert(perm, iperm, *part), perm.size)
     return iperm
 
 
@@ -114,10 +114,10 @@ def _permute(indptr, indices, perm, iperm, pointer, rows, first, last):
 def _permuted(graph: Graph, perm: np.ndarray, iperm: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Neighbours in elimination order: extents of the columns, and rows, which are not sorted."""
     pointer, rows = np.zeros(graph.n + 1, np.int64), np.empty(graph.nnz, np.int32)
-    in_parts(lambda *part: _degrees(graph.indptr, perm, pointer, *part), graph.indptr)
+    parallel_for(lambda *part: _degrees(graph.indptr, perm, pointer, *part), graph.indptr)
     np.cumsum(pointer, out=pointer)
     of = graph.indptr, graph.indices, perm, iperm, pointer, rows
-    in_parts(lambda *part: _permute(*of, *part), pointer)
+    parallel_for(lambda *part: _permute(*of, *part), pointer)
     return pointer, rows
 
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._jit import allocating, brief, jit
 from .._typing import Sparse
-from ..cached import cached_property
-from ..checked import checked
-from ..compressed import SORTED, inspect
-from ..parts import in_parts
-from ..symmetry import compare_triangles
+from ..compile.jit import allocating, brief, jit
+from ..machine.lockfree_property import cached_property
+from ..machine.threads import parallel_for
+from ..matrix.csc import SORTED, inspect
+from ..matrix.symmetry import compare_triangles
+from ..matrix.validate import checked
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ def graph_of(indptr: np.ndarray, indices: np.ndarray) -> Graph:
 
 def without_diagonal(indptr: np.ndarray, indices: np.ndarray) -> Graph:
     """The graph of a symmetric pattern, its rows sorted and without duplicates."""
-    own = in_parts(lambda *part: (_diagonal_entries(indptr, indices, *part), *part), indptr)
+    own = parallel_for(lambda *part: (_diagonal_entries(indptr, indices, *part), *part), indptr)
     before, total = {}, 0
     for count, first, _ in own:
         before[first], total = total, total + int(count)
@@ -99,7 +99,7 @@ def without_diagonal(indptr: np.ndarray, indices: np.ndarray) -> Graph:
     def work(first: int, last: int) -> None:
         _copy_neighbours(indptr, indices, kept, neighbours, before[first], first, last)
 
-    in_parts(work, indptr)
+    parallel_for(work, indptr)
     return Graph(kept, neighbours, indptr.size - 1)
 
 
@@ -196,10 +196,10 @@ def induced(graph: Graph, nodes: np.ndarray) -> Graph:
     of = graph.indptr, graph.indices, nodes, label
     ends = np.append(0, np.cumsum(graph.degree[nodes]))
     indptr = np.zeros(nodes.size + 1, np.int64)
-    in_parts(lambda *part: count_inside(*of, indptr, *part), ends)
+    parallel_for(lambda *part: count_inside(*of, indptr, *part), ends)
     np.cumsum(indptr, out=indptr)
     indices = np.empty(int(indptr[-1]), np.int32)
-    in_parts(lambda *part: copy_inside(*of, indptr, indices, *part), ends)
+    parallel_for(lambda *part: copy_inside(*of, indptr, indices, *part), ends)
     return Graph(indptr, indices, nodes.size)
 
 
@@ -252,8 +252,8 @@ def indistinguishable(graph: Graph) -> np.ndarray:
     key = np.random.default_rng(0).integers(info.min, info.max, graph.n, np.int64)
     closed, equal = np.empty(graph.n, np.int64), np.empty(graph.n, np.int32)
     of = graph.indptr, graph.indices
-    in_parts(lambda *part: _sum_keys(*of, key, closed, *part), graph.indptr)
-    in_parts(lambda *part: _find_equal(*of, closed, equal, *part), graph.indptr)
+    parallel_for(lambda *part: _sum_keys(*of, key, closed, *part), graph.indptr)
+    parallel_for(lambda *part: _find_equal(*of, closed, equal, *part), graph.indptr)
     return equal
 
 

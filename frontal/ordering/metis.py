@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import FrontalError, OrderingTimeout
-from ..parts import Ahead
-from .components import SMALL, Components, CompressedGraph
+from ..machine.threads import BackgroundTask
+from .components import MAX_AMD_COMPONENT_NODES, Components, CompressedGraph
 
 SCRIPT = Path(__file__).with_name("_metis_worker.py")
 
@@ -147,7 +147,7 @@ if hasattr(os, "register_at_fork"):
 atexit.register(_at_exit)
 
 
-class Run:
+class MetisRun:
     """METIS at work on a graph; as a context manager, it is ended on leaving if it is not done.
 
     Parameters
@@ -173,12 +173,16 @@ class Run:
         worker = _take()
         self._worker: _Worker | None = worker  # None once it is done or cancelled
         self._lock = threading.Lock()
-        self._found = Ahead(partial(self._work, worker, components, imbalance), stop=self.cancel)
+        self._found = BackgroundTask(
+            partial(self._work, worker, components, imbalance), stop=self.cancel
+        )
 
     def _work(self, worker: _Worker, components: Components, imbalance: int) -> np.ndarray:
         try:
             perms = [
-                worker.order(part, imbalance) if part.graph.n > SMALL else part.order()
+                worker.order(part, imbalance)
+                if part.graph.n > MAX_AMD_COMPONENT_NODES
+                else part.order()
                 for part in components.compressed
             ]
         except BaseException:
@@ -225,7 +229,7 @@ class Run:
         if worker is not None:
             worker.kill()  # the thread that uses it then frees its pipes
 
-    def __enter__(self) -> Run:
+    def __enter__(self) -> MetisRun:
         return self
 
     def __exit__(self, *exception: object) -> None:

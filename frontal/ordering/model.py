@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..machine import CPU, DISSECTION, MACHINES, METIS, DissectionCost
+from ..machine.resources import CPU, DISSECTION, MACHINES, METIS, DissectionCost
 from .components import Components
-from .dissection.dissect import SHARE
+from .dissection.dissect import MIN_EDGES_PER_THREAD
 from .dissection.split import leaf_of
 from .etree import Cost
 from .graph import Graph
@@ -24,7 +24,7 @@ METIS_COARSEST = 60.0  # nodes at which the levels of METIS end
 
 
 @dataclass(frozen=True)
-class Model:
+class CostModel:
     """Seconds of a number of factorizations with one solve each.
 
     Attributes
@@ -96,7 +96,8 @@ def metis_seconds(components: Components) -> float:
 
 
 def dissection_seconds(of: Components | Graph, threads: int) -> float:
-    """Expected time of `dissection.Run`; all parts of one depth together take near-equal time.
+    """Expected time of `dissection.NestedDissection`; all parts of one depth together take
+    near-equal time.
 
     Of a graph it is the time that it would take if it were connected.
 
@@ -106,7 +107,9 @@ def dissection_seconds(of: Components | Graph, threads: int) -> float:
     graphs = [of] if isinstance(of, Graph) else _graphs(of)
     total, level = _levels_seconds(graphs, DISSECTION, leaf_of)
     chain = min(total, CHAIN * level)
-    shared = threads > 1 and max((graph.nnz for graph in graphs), default=0) >= 2 * SHARE
+    shared = (
+        threads > 1 and max((graph.nnz for graph in graphs), default=0) >= 2 * MIN_EDGES_PER_THREAD
+    )
     start = TEAM_START if shared else DISSECTION.start
     return start + float(chain + (total - chain) / threads)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._jit import jit
+from ..compile.jit import jit
 from .amd import amd
 from .etree import EliminationTree
 from .graph import Graph, dense_limit

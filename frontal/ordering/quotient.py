@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from .._jit import inner
+from ..compile.jit import inner
 
 NONE = np.int32(-1)
 # What a step reads of a node lies together: one record is less than a cache line.

@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 
-from .._jit import brief, jit
+from ..compile.jit import brief, jit
 from .graph import Graph
 
 BALL = 250  # times the neighbours of a node: nodes around one that tell the dimension of a mesh
-MOST = 256  # neighbours that are counted apart
+MAX_COUNTED_DEGREE = 256  # neighbours that are counted apart
 SAMPLES = 100  # nodes that are looked at for triangles
-FEW = 16  # neighbours, at most, of nodes of grids without
+MAX_GRID_DEGREE = 16  # neighbours, at most, of nodes of grids without
 
 
 @jit
@@ -64,9 +64,9 @@ def dimension(graph: Graph, node: int) -> float:
 @brief
 def _frequencies(indptr):
     """How many nodes have 0, 1, 2, ... neighbours."""
-    count = np.zeros(MOST, np.int64)
+    count = np.zeros(MAX_COUNTED_DEGREE, np.int64)
     for i in range(indptr.size - 1):
-        count[min(indptr[i + 1] - indptr[i], MOST - 1)] += 1
+        count[min(indptr[i + 1] - indptr[i], MAX_COUNTED_DEGREE - 1)] += 1
     return count
 
 
@@ -90,7 +90,7 @@ def _has_no_triangles(indptr, indices):
     for k in range(min(SAMPLES, n)):
         v = k * n // min(SAMPLES, n)
         near = indices[indptr[v] : indptr[v + 1]]
-        if near.size > FEW:
+        if near.size > MAX_GRID_DEGREE:
             return False
         for u in near:
             for p in range(indptr[u], indptr[u + 1]):

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from .._jit import brief, jit
-from ..parts import in_parts, is_short
-from ..symmetry import compare_triangles
+from ..compile.jit import brief, jit
+from ..machine.threads import is_short, parallel_for
+from ..matrix.symmetry import compare_triangles
 from .matching import by_columns
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def _tiny_diagonal(indptr, indices, size):
 
 def _stands_out(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> bool:
     """Whether no diagonal entry is tiny beside any entry at all, which is seen in passing."""
-    found = in_parts(lambda *part: _extremes(indptr, indices, data, *part), indptr)
+    found = parallel_for(lambda *part: _extremes(indptr, indices, data, *part), indptr)
     least, largest = min(one for one, _ in found), max(other for _, other in found)
     return bool(0 < TINY_DIAGONAL * largest <= least)
 
@@ -113,7 +113,7 @@ def _stranded(indptr, indices, data, tiny, place, start):
     return early, stranded
 
 
-def stranded(
+def columns_without_pivot(
     A: sp.csc_array, tiny: NDArray[np.bool_], place: NDArray[np.int32], start: NDArray[np.int32]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Columns with tiny diagonal entries that elimination leaves as they are.

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._jit import brief, inner, jit
+from ..compile.jit import brief, inner, jit
 
-LARGEST = 1022  # exponent of a power of two whose inverse is a normal number, too
+MAX_EXPONENT = 1022  # exponent of a power of two whose inverse is a normal number, too
 SWEEPS = 10  # each halves the decades between a row's largest entry and 1,
-_NEAR = 0.5  # and one by less than this power of two is the last: they are rounded to whole ones
+_CONVERGED_BELOW = (
+    0.5  # and one by less than this power of two is the last: they are rounded to whole ones
+)
 _ZERO = -(1 << 20)  # an exponent for zero, below all sums of others
 # bits of a double: the fraction, those of infinity, and the fraction of the root of 2
 _FRACTION, _ENDLESS, _ROOT = (1 << 52) - 1, 0x7FF << 52, 0x6A09E667F3BCD
@@ -73,7 +75,7 @@ def powers(exponent):
     """Powers of two, whose inverses are numbers too."""
     bits = np.empty(exponent.size, np.int64)
     for i in range(bits.size):
-        bits[i] = ONE + (min(max(np.int64(exponent[i]), -LARGEST), LARGEST) << 52)
+        bits[i] = ONE + (min(max(np.int64(exponent[i]), -MAX_EXPONENT), MAX_EXPONENT) << 52)
     return bits.view(np.float64)
 
 
@@ -106,7 +108,7 @@ def _take_over(row, column):
     for i in range(n):
         largest, least = max(largest, row[i]), min(least, row[i])
         highest, lowest = max(highest, column[i]), min(lowest, column[i])
-    if max(max(largest, -least), max(highest, -lowest)) > LARGEST:
+    if max(max(largest, -least), max(highest, -lowest)) > MAX_EXPONENT:
         shift = (largest + least - highest - lowest) // 4
         for i in range(n):
             row[i], column[i] = row[i] - shift, column[i] + shift
@@ -190,7 +192,7 @@ def equal_rows(indptr, indices, size, scale):
             far = max(far, abs(gain[j]))
         for j in range(n):
             scale[j] -= gain[j]
-        if far < _NEAR:
+        if far < _CONVERGED_BELOW:
             break
 
 

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from .._jit import inner, jit
 from .._typing import Sparse
-from ..checked import checked
-from .bids import bid
+from ..compile.jit import inner, jit
+from ..matrix.validate import checked
+from .row_reduction import augmenting_row_reduction
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -331,7 +331,7 @@ def maximum_product_matching(A: Sparse) -> Matching:
     entry, cols = np.full(n, -1, np.int64), np.full(n, -1, np.int32)
     _cheap_assignment(indptr, indices, cost, u, v, entry, cols)
     if (entry < 0).any():
-        bid(indptr, indices, cost, u, v, entry, cols)
+        augmenting_row_reduction(indptr, indices, cost, u, v, entry, cols)
     if (entry < 0).any():
         group, row_group = np.full(n, n, np.int32), np.full(n, n, np.int32)
         failures = _augment(indptr, indices, cost, u, v, entry, cols, group, row_group)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from .._jit import jit
+from ..compile.jit import jit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._jit import brief, jit
-from ..parts import bounds_of, in_parts
-from .arranged import children_of
+from ..compile.jit import brief, jit
+from ..machine.threads import bounds_of, parallel_for
+from .postorder import children_of
 
 
 class Plan(NamedTuple):
@@ -117,7 +117,7 @@ def _entries_below(indptr, indices, perm, row_rank, start, pointer, rows):
         count, total = np.zeros(start.size, np.int64), int(indptr[-1])
     else:
         below = np.zeros(n + 1, np.int64)
-        in_parts(lambda *part: _count_below(*of, below, *part), indptr)
+        parallel_for(lambda *part: _count_below(*of, below, *part), indptr)
         count = np.cumsum(below)[start]
         total = int(count[-1])
     source, (row, column) = np.empty(total, np.int64), np.empty((2, total), np.int32)
@@ -130,7 +130,7 @@ def _entries_below(indptr, indices, perm, row_rank, start, pointer, rows):
     if alone:
         work(0, start.size - 1)
     else:
-        in_parts(work, count)
+        parallel_for(work, count)
     end = int(count[-1])  # no page behind is ever touched
     return count, source[:end], row[:end], column[:end]
 
@@ -182,17 +182,17 @@ def _entry_maps(indptr, indices, perm, row_rank, start, pointer, rows):
     def part_of(first: int) -> np.ndarray:
         return cursor[np.searchsorted(bounds, first)]
 
-    in_parts(lambda *part: _count_fronts(*of, part_of(part[0]), *part), indptr)
+    parallel_for(lambda *part: _count_fronts(*of, part_of(part[0]), *part), indptr)
     count = np.append(0, np.cumsum(cursor.sum(axis=0)))
     cursor[:] = np.cumsum(cursor, axis=0) - cursor + count[:-1]
     source, (row, column) = np.empty(count[-1], np.int64), np.empty((2, count[-1]), np.int32)
-    in_parts(lambda *part: _send(*of, part_of(part[0]), source, row, column, *part), indptr)
+    parallel_for(lambda *part: _send(*of, part_of(part[0]), source, row, column, *part), indptr)
 
     def number(first: int, last: int) -> None:
         local = np.empty(n, np.int32)
         _number(start, pointer, rows, count, row, column, local, first, last)
 
-    in_parts(number, count)
+    parallel_for(number, count)
     return count, source, row, column
 
 
@@ -200,7 +200,7 @@ def _relative(start, parent, pointer, rows):
     """Position of each update row among the rows of the parent front."""
     relative = np.empty(rows.size, np.int32)
     of_fronts = start, parent, pointer, rows, relative
-    in_parts(lambda *part: _relative_rows(*of_fronts, *part), pointer)
+    parallel_for(lambda *part: _relative_rows(*of_fronts, *part), pointer)
     return relative
 
 

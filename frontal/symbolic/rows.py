@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._jit import allocating, brief, inner, jit
-from ..parts import in_parts, is_short
+from ..compile.jit import allocating, brief, inner, jit
+from ..machine.threads import is_short, parallel_for
 
 NONE = -1
 
@@ -33,7 +33,7 @@ FRONT = np.dtype(
 )
 
 
-class _Rows(NamedTuple):
+class _FrontRows(NamedTuple):
     """Fronts, and their rows as far as they are known.
 
     Attributes
@@ -79,10 +79,10 @@ def front_rows(
         return _front_rows(indptr, indices, perm, iperm, start, parent, updates)
     at = np.empty(perm.size, np.int32)
     pointer, rows, relative, front = _begin(start, parent, updates)
-    of = _Rows(indptr, indices, perm, iperm, at, start, parent, pointer, rows, relative, front)
-    in_parts(lambda *part: _name_part(perm, start, at, *part), pointer + start)
+    of = _FrontRows(indptr, indices, perm, iperm, at, start, parent, pointer, rows, relative, front)
+    parallel_for(lambda *part: _name_part(perm, start, at, *part), pointer + start)
     around = indices.size // max(perm.size, 1)  # neighbours of a column, which are looked at, too
-    rest = in_parts(lambda *part: _find_rows(of, *part), pointer + start * np.int64(1 + around))
+    rest = parallel_for(lambda *part: _find_rows(of, *part), pointer + start * np.int64(1 + around))
     if any(part.size for part in rest):
         _find_rest(of, np.concatenate(rest))
     return pointer, rows, relative
@@ -93,7 +93,7 @@ def _front_rows(indptr, indices, perm, iperm, start, parent, updates):
     """As `front_rows`, at once."""
     at, fronts = np.empty(perm.size, np.int32), parent.size
     pointer, rows, relative, front = _begun(start, parent, updates)
-    of = _Rows(indptr, indices, perm, iperm, at, start, parent, pointer, rows, relative, front)
+    of = _FrontRows(indptr, indices, perm, iperm, at, start, parent, pointer, rows, relative, front)
     _name(perm, start, at, 0, fronts)
     none = np.empty(0, np.int32)
     _find(of, 0, fronts, none, none, none)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .._jit import brief, jit
+from ..compile.jit import brief, jit
 from .equilibrate import (
-    LARGEST,
+    MAX_EXPONENT,
     ONE,
     equal,
     equal_rows,
@@ -29,9 +29,9 @@ from .equilibrate import (
 from .matching import Matching, maximum_product_matching
 
 if TYPE_CHECKING:
-    from ..matrix import Canonical
+    from ..matrix.canonical import Canonical
 
-FAR = 2.0**-10  # entries below it make a scaling uneven,
+UNEVEN_BELOW = 2.0**-10  # entries below it make a scaling uneven,
 UNEVEN = 0.01  # if they are more than this share of all
 
 
@@ -50,7 +50,7 @@ class Scaling:
     __hash__ = None  # type: ignore[assignment]
 
 
-class Wanted(NamedTuple):
+class ScalingRequest(NamedTuple):
     """What a scaling is to come from.
 
     Attributes
@@ -72,7 +72,7 @@ class Equilibrated(NamedTuple):
     even: bool
 
 
-def scaling_of(matrix: Canonical, wanted: Wanted, symmetric: bool) -> Scaling:
+def scaling_of(matrix: Canonical, wanted: ScalingRequest, symmetric: bool) -> Scaling:
     """Scaling of a matrix for a method that seeks pivots.
 
     Where rows and columns both differ much in size, to make the largest entry of each row and then
@@ -82,7 +82,7 @@ def scaling_of(matrix: Canonical, wanted: Wanted, symmetric: bool) -> Scaling:
     Parameters
     ----------
     matrix : Canonical
-    wanted : Wanted
+    wanted : ScalingRequest
     symmetric : bool
         Rows and columns are scaled alike, by one array.
     """
@@ -133,7 +133,7 @@ def _far_below(indptr, indices, size, row, column):
     for j in range(indptr.size - 1):
         for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
             product = np.float64(size[p]) * row[np.uint32(indices[p])] * column[j]
-            far += (size[p] > 0) & (product < FAR)
+            far += (size[p] > 0) & (product < UNEVEN_BELOW)
     return far
 
 
@@ -166,7 +166,7 @@ def extreme(row, column):
     for x in column.view(np.int64):
         highest, lowest = max(highest, x), min(lowest, x)
     ends = np.array([least, lowest, largest, highest]).view(np.float64)
-    return ends[0] * ends[1] < 2.0**-LARGEST or ends[2] * ends[3] > 2.0**LARGEST
+    return ends[0] * ends[1] < 2.0**-MAX_EXPONENT or ends[2] * ends[3] > 2.0**MAX_EXPONENT
 
 
 def shifted(M: np.ndarray, exponent: np.ndarray) -> np.ndarray:

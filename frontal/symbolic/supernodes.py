@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._jit import brief, inner, jit
-from ..machine import FrontCost
-from ..parts import in_parts, is_short
+from ..compile.jit import brief, inner, jit
+from ..machine.resources import FrontCost
+from ..machine.threads import is_short, parallel_for
 
 TILE = 64  # rows of fronts that a GPU takes whole, and of the tiles of larger ones
 
@@ -70,7 +70,7 @@ class Merged(NamedTuple):
         k and m of each supernode that stays.
     cut : (s,) bool array
         Supernodes whose subtrees begin in another part than they end, of the parts that threads
-        have; see `in_parts` of `first`.
+        have; see `parallel_for` of `first`.
     """
 
     into: np.ndarray
@@ -104,12 +104,12 @@ def amalgamate(
     owner, size = np.empty(parent.size, np.int32), first.size - 1
     into, above, columns, updates = np.empty((4, size), np.int32)
     seconds, cut = np.empty(size), np.zeros(size, np.bool_)
-    in_parts(lambda begin, end: _own_part(first, owner, begin, end), first)
+    parallel_for(lambda begin, end: _own_part(first, owner, begin, end), first)
     of = first, parent, count, owner, into, above, columns, updates, seconds, model
-    for beyond in in_parts(lambda begin, end: _begin_part(*of, begin, end), first):
+    for beyond in parallel_for(lambda begin, end: _begin_part(*of, begin, end), first):
         cut[beyond] = True
     found = first, tie, into, above, columns, updates, cut, seconds, model
-    waiting = in_parts(lambda begin, end: _settle_part(*found, begin, end), first)
+    waiting = parallel_for(lambda begin, end: _settle_part(*found, begin, end), first)
     if any(part.size for part in waiting):
         _settle_rest(*found, np.concatenate(waiting))
     return Merged(into, above, columns, updates, cut)

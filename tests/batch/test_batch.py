@@ -9,10 +9,10 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
-from frontal.batch.each import pivot_ratios
+from frontal.batch.per_system import pivot_ratios
 from frontal.errors import BatchError, NonFiniteInputError, PerformanceWarning
-from frontal.machine import CPU
-from frontal.method import LDLH, LDLT
+from frontal.machine.resources import CPU
+from frontal.numeric.method import LDLH, LDLT
 from frontal.problems import convdiff2d, poisson2d
 
 CASES = {

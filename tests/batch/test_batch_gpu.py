@@ -7,16 +7,16 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
-from frontal.batch.device_scaling import Equilibration
-from frontal.batch.device_solve import _Forest
+from frontal.backend.protocol import panel_offsets
+from frontal.batch.device.scaling import BatchEquilibration
+from frontal.batch.device.solve import _ForestSystem
 from frontal.batch.forest import forest
 from frontal.batch.systems import Systems
-from frontal.cpu.single import pattern_of
-from frontal.cpu.system import HostSystem
+from frontal.cpu.host_system import HostSystem
+from frontal.cpu.small.one_system import pattern_of
 from frontal.errors import BatchError, NonFiniteInputError, PerformanceWarning
-from frontal.method import LU
+from frontal.numeric.method import LU
 from frontal.problems import convdiff2d, poisson2d
-from frontal.protocol import panel_offsets
 
 from .test_batch import matrix, values_of
 
@@ -60,7 +60,7 @@ def test_scalings_on_a_device(device, alike):
     given = np.stack(given)
     analysis = frontal.analyze(A, kind="symmetric" if alike else "general", backend="cpu")
     pattern = pattern_of(analysis.symbolic, analysis.matching, panel_offsets(analysis.plan, LU))
-    made = Equilibration(pattern, alike, device)
+    made = BatchEquilibration(pattern, alike, device)
     assert made.fits
     row, column = (device.download(x) for x in made(device.upload(given)))
     for i in range(3):
@@ -143,7 +143,7 @@ def test_a_warp_solves_a_whole_system(device, kind, dtype, of, monkeypatch):
         for few in (slice(0, 1), slice(0, 3)) if trans == "N" else (slice(0, 3),):
             found = []
             for least in (0, 1 << 20):
-                monkeypatch.setattr("frontal.gpu.sparse.trees.FEWEST", least)
+                monkeypatch.setattr("frontal.gpu.sparse.batch.small_trees.MIN_SYSTEMS", least)
                 found.append(factors.solve(b[..., few], trans, return_info=True))
             (x, info), (y, other) = found
             eps = np.finfo(dtype).eps
@@ -160,11 +160,11 @@ def test_a_team_solves_as_a_warp_does(device, kind, monkeypatch):
     A = A - 2.7 * sp.eye_array(121, format="csc") if kind == "symmetric" else A
     values, rng = values_of(A, 3), np.random.default_rng(3)
     b = rng.standard_normal((3, 121, 3))
-    monkeypatch.setattr("frontal.gpu.sparse.trees.FEWEST", 0)
-    monkeypatch.setattr("frontal.gpu.sparse.trees._FRONTS", 1)
+    monkeypatch.setattr("frontal.gpu.sparse.batch.small_trees.MIN_SYSTEMS", 0)
+    monkeypatch.setattr("frontal.gpu.sparse.batch.small_trees._FRONTS", 1)
     one = None
     for team in (1, 2) if kind == "symmetric" else (1, 3):
-        monkeypatch.setattr("frontal.gpu.sparse.trees._TEAMS", (team,))
+        monkeypatch.setattr("frontal.gpu.sparse.batch.small_trees._TEAMS", (team,))
         factors = frontal.factorize_batch(A, values, kind=kind, backend="gpu")
         for trans in "NT" if kind == "general" else "N":
             x, info = factors.solve(b, trans, return_info=True)
@@ -180,7 +180,7 @@ def test_a_team_solves_as_a_warp_does(device, kind, monkeypatch):
 @pytest.mark.parametrize("backend", ["cpu", "gpu"])
 @pytest.mark.parametrize("least", [0, 1 << 20])
 def test_right_hand_sides_that_are_no_numbers_are_named(backend, least, monkeypatch):
-    monkeypatch.setattr("frontal.gpu.sparse.trees.FEWEST", least)
+    monkeypatch.setattr("frontal.gpu.sparse.batch.small_trees.MIN_SYSTEMS", least)
     A = CASES["spd"].tocsc()
     factors = frontal.factorize_batch(A, values_of(A, 4), kind="spd", backend=backend)
     for shape, index in (
@@ -200,7 +200,7 @@ def test_right_hand_sides_that_are_no_numbers_are_named(backend, least, monkeypa
 @pytest.fixture
 def least(request, monkeypatch):
     """From how many systems on each is solved by a warp: always, or never."""
-    monkeypatch.setattr("frontal.gpu.sparse.trees.FEWEST", request.param)
+    monkeypatch.setattr("frontal.gpu.sparse.batch.small_trees.MIN_SYSTEMS", request.param)
 
 
 def engine_of(factors):
@@ -275,8 +275,8 @@ def test_errors_of_sweeps_are_those_of_trees(device, monkeypatch):
     b += 1e-18 * rng.standard_normal((2, 245))
     (X, B, zero), found = (device.upload(V).T for V in (x, b, 0 * b)), []
     for least in (0, 1 << 20):
-        monkeypatch.setattr("frontal.gpu.sparse.trees.FEWEST", least)
-        of = _Forest(part.factor, part._solving, "N", np.dtype(float), None)
+        monkeypatch.setattr("frontal.gpu.sparse.batch.small_trees.MIN_SYSTEMS", least)
+        of = _ForestSystem(part.factor, part._solving, "N", np.dtype(float), None)
         found.append(device.download(of.solved(zero, X, B).sizes))
     trees, sweeps = found
     np.testing.assert_allclose(trees[:, :4], sweeps[:, :4], rtol=1e-9)
@@ -307,7 +307,7 @@ def test_unsymmetric_entry_beside_a_penalty_on_a_device(warned):
 
 @pytest.mark.parametrize("kind", CASES)
 def test_nothing_of_sound_systems_comes_to_the_host(device, kind, monkeypatch):
-    monkeypatch.setattr("frontal.gpu.sparse.trees.FEWEST", 0)
+    monkeypatch.setattr("frontal.gpu.sparse.batch.small_trees.MIN_SYSTEMS", 0)
     A = CASES[kind].tocsc()
     values, b = values_of(A, 5), device.upload(np.ones((5, 49)))
     factors = frontal.factorize_batch(A, values, backend="gpu")
@@ -366,7 +366,7 @@ def test_a_batch_in_parts_on_a_device(monkeypatch):
     x, info = frontal.factorize_batch(A, values, backend="gpu").solve(b, return_info=True)
     analysis = frontal.analyze(A, backend="gpu", reuse=100)
     size = int(panel_offsets(analysis.plan, analysis.symbolic.method)[-1])
-    monkeypatch.setattr("frontal.batch.device._MOST", 2 * size)
+    monkeypatch.setattr("frontal.batch.device.systems._MAX_FOREST_ENTRIES", 2 * size)
     values[2] = np.nan
     factors = frontal.factorize_batch(A, values, backend="gpu", check=False)
     assert engine_of(factors)._ends.tolist() == [0, 2, 3, 5]

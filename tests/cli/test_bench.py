@@ -65,7 +65,7 @@ def test_unknown_peers_are_named(capsys):
     ("made", "told"), [(Broken, "ZeroDivisionError: phase 22"), (Quiet, "without an answer")]
 )
 def test_a_peer_that_fails_is_a_row(made, told, monkeypatch):
-    monkeypatch.setitem(peers.PEERS, "superlu", peers._Known(made, ()))
+    monkeypatch.setitem(peers.PEERS, "superlu", peers._PeerEntry(made, ()))
     here, there = multiprocessing.Pipe(duplex=False)
     A = from_name("poisson2d:3")
     try:

@@ -17,7 +17,7 @@ from frontal import gpu
 from frontal.cli import commands as cli
 from frontal.cli import show
 from frontal.io import read_vector, write_matrix, write_vector
-from frontal.matrix import KINDS
+from frontal.matrix.canonical import KINDS
 from frontal.ordering import order
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,8 +9,9 @@ import sys
 import numpy as np
 import pytest
 
-from frontal import _jit, gpu, helpers
+from frontal import gpu
 from frontal.cli import commands, warm
+from frontal.compile import jit, workers
 
 from .test_cli import ROOT, run
 
@@ -73,7 +74,7 @@ def test_processes_beside_each_other():
         "cpu analysis", "cpu dissection", "cpu layers",
         *(f"cpu {m} float64" for m in ("ldlt", "lu", "cholesky")),
     }  # fmt: skip
-    assert report["folder"] == str(_jit._FOLDER)
+    assert report["folder"] == str(jit._FOLDER)
     assert report["files"] > 100
     assert (report["processes"], report["devices"]) == (2, [])
 
@@ -84,7 +85,7 @@ def test_one_process_and_kernels(monkeypatch, capsys):
     monkeypatch.setattr(warm, "run", lambda task: ran.append(task.name) or 0.5)
     monkeypatch.setattr(gpu, "devices", lambda: ["A GPU"])
     marked = []
-    monkeypatch.setattr(helpers, "mark", marked.append)
+    monkeypatch.setattr(workers, "mark", marked.append)
     report = warm.warm(["complex64"], jobs=1, progress=lambda *of: told.append(of))
     methods = [f"{m} complex64" for m in ("ldlh", "ldlt", "lu", "cholesky")]
     there = [f"{backend} {m}" for backend in ("gpu", "cpu") for m in methods]
@@ -117,6 +118,6 @@ def test_what_cannot_be_done(monkeypatch, tmp_path, capsys):
         assert commands.main(["warm", "--backend", "gpu"]) == 1
         assert "CuPy" in capsys.readouterr().err
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr(_jit, "_FOLDER", tmp_path / "file" / "inside")
+    monkeypatch.setattr(jit, "_FOLDER", tmp_path / "file" / "inside")
     assert commands.main(["warm"]) == 1
     assert "set FRONTAL_CACHE_DIR to a folder that can be written" in capsys.readouterr().err

@@ -15,10 +15,10 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import frontal
 from frontal import problems
-from frontal.cached import cached_property
 from frontal.cpu import backend as cpu
 from frontal.cpu import blas_limit, substitution
 from frontal.cpu.blas_limit import SharedPool, single_threaded_blas
+from frontal.machine.lockfree_property import cached_property
 
 MANY = 3
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")

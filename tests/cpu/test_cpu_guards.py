@@ -9,10 +9,12 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
-from frontal import backends, phases, problems
+from frontal import problems
+from frontal.backend import choose
+from frontal.compile import tile_queue
 from frontal.cpu import backend as cpu
 from frontal.cpu import factorize as factorization
-from frontal.cpu import team
+from frontal.cpu import shared_state
 from frontal.cpu.threads import run_team
 
 from ..conftest import all_is_over, scaled_residual
@@ -67,13 +69,13 @@ def test_tiles_of_large_fronts_give_the_same_bits(monkeypatch, kind):
     b = np.cos(np.arange(A.shape[0]))
     analysis = frontal.analyze(A, kind=kind, ordering="natural", backend="cpu")
     k, m = analysis.front_sizes()
-    shared = (k + m >= factorization._LARGE) & (k > 256) & (m > 256)
+    shared = (k + m >= factorization._MIN_TILED_ORDER) & (k > 256) & (m > 256)
     below = np.bincount(analysis.plan.parent + 1, minlength=k.size + 1)[1:]
     assert sorted(below[shared] > 0) == [False, True]
     found = []
     for threads in (1, 2, 3):
         monkeypatch.setenv("FRONTAL_NUM_THREADS", str(threads))
-        backends._engines.pop(analysis, None)
+        choose._engines.pop(analysis, None)
         factor = analysis.factorize(A)
         assert factor.analysis is analysis
         x = factor.solve(b, refine=0)
@@ -131,7 +133,7 @@ def test_backward_errors_are_those_of_the_system_solved(trans):
 
 def crew(member, threads=3, progress=None):
     """Run a team that is told to end; its state, and the error that came of it."""
-    state = np.zeros(phases.STATE_SIZE, np.int64)
+    state = np.zeros(tile_queue.STATE_SIZE, np.int64)
     error = None
     try:
         run_team(lambda rank: member(rank, state), threads, state, 7, progress)
@@ -140,7 +142,7 @@ def crew(member, threads=3, progress=None):
     return state, error
 
 
-def told(state, word=phases.QUIT, seconds=5.0) -> bool:
+def told(state, word=tile_queue.QUIT, seconds=5.0) -> bool:
     """Wait until a member is told to end; whether it was."""
     end = time.monotonic() + seconds
     while not state[word] and time.monotonic() < end:
@@ -161,7 +163,7 @@ def test_a_member_that_raises_ends_the_others(culprit):
         state, error = crew(member)
     assert isinstance(error, MemoryError)
     assert str(error) == "no scratch"
-    assert state[team.INTERRUPT]
+    assert state[shared_state.INTERRUPT]
     assert ended == [True, True]
 
 
@@ -180,7 +182,7 @@ def test_progress_that_raises_ends_the_team():
     ended = []
 
     def member(rank, state):
-        assert told(state, team.INTERRUPT)
+        assert told(state, shared_state.INTERRUPT)
         time.sleep(0.05)
         ended.append(rank)
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 import frontal
 from frontal import problems
 from frontal.cpu import factorize as numeric
-from frontal.cpu import ldl
-from frontal.cpu.system import direct
-from frontal.method import LDLH, LDLT, LU
-from frontal.symbolic.amended import moved_up
+from frontal.cpu.host_system import direct
+from frontal.cpu.ldl import front as ldl
+from frontal.numeric.method import LDLH, LDLT, LU
+from frontal.symbolic.delayed_plan import delay_to_parent
 
 from ..conftest import fronts_cost, scaled_residual
 
@@ -125,11 +125,11 @@ def test_what_fails_in_a_block_is_undone(monkeypatch, k, m, distance, threads):
     with fronts_cost(APART):
         analysis = frontal.analyze(A, kind="symmetric", ordering="natural", backend="cpu")
     factor = analysis.factorize(A)
-    assert factor.growth <= ldl.LARGEST
+    assert factor.growth <= ldl.MAX_MULTIPLIER
     assert max(residuals(factor, A, refine=0)) <= 1e-14
     signs = np.sign(scipy.linalg.eigvalsh(A.toarray()))
     numbers = factor._numbers.factor
-    d, e = numbers.diagonal(), numbers.coupling()
+    d, e = numbers.diagonal(), numbers.subdiagonal()
     j = np.flatnonzero(e)
     alone = np.setdiff1d(np.arange(d.size), np.append(j, j + 1))
     assert (d[alone] > 0).sum() + j.size == (signs > 0).sum()
@@ -150,7 +150,7 @@ def test_plans_are_amended(seed, method):
         first = np.searchsorted(start, failed, "right") - 1  # of LU, with the next rows
         first, last = start[first], start[first + 1]
         rows = first + (failed - first + 1) % (last - first) if method is LU else failed
-        symbolic = moved_up(symbolic, failed, rows)
+        symbolic = delay_to_parent(symbolic, failed, rows)
         plan = symbolic.plan
         assert plan.start[-1] == 49
         assert np.all(np.diff(plan.start) > 0)

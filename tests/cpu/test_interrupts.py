@@ -20,11 +20,12 @@ import numpy as np
 import pytest
 
 import frontal
-from frontal import parts, problems, thread_group
+from frontal import problems
 from frontal.cpu import backend as cpu
 from frontal.cpu import threads as team_threads
+from frontal.machine import thread_group, threads
+from frontal.machine.thread_group import Job, ThreadGroup, run_each, run_with_threads
 from frontal.ordering.dissection import dissect, team
-from frontal.thread_group import Job, ThreadGroup, run_each, run_with_threads
 
 PACKAGE = str(Path(frontal.__file__).parent)
 THREADS = {module.__file__ for module in (thread_group, team_threads)}
@@ -88,8 +89,8 @@ def groups(monkeypatch):
     monkeypatch.setattr(ThreadGroup, "start", noted)
     monkeypatch.setattr(cpu, "run", slow)
     monkeypatch.setattr(cpu, "_INLINE_FLOPS", 0)
-    monkeypatch.setattr(parts, "LEAST", 64)
-    monkeypatch.setattr(dissect, "SHARE", 64)
+    monkeypatch.setattr(threads, "MIN_PARALLEL_ENTRIES", 64)
+    monkeypatch.setattr(dissect, "MIN_EDGES_PER_THREAD", 64)
     monkeypatch.setattr(dissect, "GRAIN", 64)
     monkeypatch.setattr(team, "RANGE", 64)
     return made
@@ -292,7 +293,7 @@ def test_run_with_threads_interrupted_twice_waits():
 
 
 def test_ahead_interrupted_while_it_begins_is_over():
-    interrupted_anywhere(parts.Ahead)
+    interrupted_anywhere(threads.BackgroundTask)
 
 
 def test_a_closed_group_runs_no_job():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import frontal
-from frontal import backends
+from frontal.backend import choose
 from frontal.cpu import backend as cpu
 
 from .test_cpu_guards import tiled
@@ -56,7 +56,7 @@ def test_tiles_of_slow_helpers_are_waited_for(monkeypatch, kind):
     factors = []
     for threads in (1, 3):
         monkeypatch.setenv("FRONTAL_NUM_THREADS", str(threads))
-        backends._engines.pop(analysis, None)
+        choose._engines.pop(analysis, None)
         with monkeypatch.context() as patch:
             helpers = SlowHelpers(patch, threads)
             factors.append(analysis.factorize(A))

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import frontal
-from frontal import backends, phases, problems
+from frontal import problems
+from frontal.backend import choose
+from frontal.compile import tile_queue
 from frontal.cpu import backend as cpu
-from frontal.machine import thread_count
+from frontal.machine.resources import thread_count
 
 
 @pytest.fixture
@@ -30,7 +32,7 @@ def test_any_number_of_threads_gives_the_same_bits(monkeypatch, always_threads, 
     solutions = []
     for threads in (1, 2, 3):
         monkeypatch.setenv("FRONTAL_NUM_THREADS", str(threads))
-        backends._engines.pop(analysis, None)
+        choose._engines.pop(analysis, None)
         factor = analysis.factorize(problem)
         solutions.append((factor.solve(b), factor.L.data))
     for x, L in solutions[1:]:
@@ -72,18 +74,18 @@ def test_thread_count(monkeypatch):
 
 
 def test_a_tile_is_claimed_once():
-    state = np.zeros(phases.STATE_SIZE, np.int64)
+    state = np.zeros(tile_queue.STATE_SIZE, np.int64)
     assert frontal_claims(state) == [[], [0, 1, 2], []]
 
 
 def frontal_claims(state):
-    from frontal._jit import jit
+    from frontal.compile.jit import jit
 
     @jit
     def claims(state, out):
         count = 0
         while True:
-            tile = phases.claim(state)
+            tile = tile_queue.claim(state)
             if tile < 0:
                 return count
             out[count] = tile
@@ -91,10 +93,10 @@ def frontal_claims(state):
 
     @jit
     def opened(state):
-        phases.open_phase(state, np.int64(1), np.int64(0), np.int64(0), np.int64(3))
+        tile_queue.open_phase(state, np.int64(1), np.int64(0), np.int64(0), np.int64(3))
 
     out = np.zeros(8, np.int64)
-    state[phases.WORD] = phases.CLOSED
+    state[tile_queue.WORD] = tile_queue.CLOSED
     before = out[: claims(state, out)].tolist()
     opened(state)
     during = out[: claims(state, out)].tolist()

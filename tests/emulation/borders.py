@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from frontal.gpu.dense.operands import Batch
+from frontal.gpu.dense.operands import MatrixBatch
 
 SIZES = (0, 1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 48, 64, 65, 129)
 DTYPES = ("f4", "f8", "c8", "c16")
@@ -36,7 +36,7 @@ class Frame:
 
     Attributes
     ----------
-    batch : Batch
+    batch : MatrixBatch
         What kernels take.
     arrays : list of device arrays, column-major views
     """
@@ -78,21 +78,23 @@ class Frame:
             for start, ld, (m, n) in zip(self._starts, self._ld, self._shapes, strict=True)
         ]
 
-    def _batch(self, wrapper: str, dtype: np.dtype, stride: int) -> Batch:
+    def _batch(self, wrapper: str, dtype: np.dtype, stride: int) -> MatrixBatch:
         start, size = self.device.pointer(self._buffer), dtype.itemsize
         pointers = np.array([start + size * int(s) for s in self._starts], np.uint64)
         m, n = (np.array([s[axis] for s in self._shapes], np.int32) for axis in (0, 1))
         if wrapper == "vbatched":
-            batch = Batch.of_sizes(self.device, dtype, pointers, m, n, np.array(self._ld, np.int32))
+            batch = MatrixBatch.of_sizes(
+                self.device, dtype, pointers, m, n, np.array(self._ld, np.int32)
+            )
         elif wrapper == "pointers":
-            batch = Batch.of_pointers(
+            batch = MatrixBatch.of_pointers(
                 self.device, dtype, self.device.upload(pointers), int(m[0]), int(n[0]), self._ld[0]
             )
         elif wrapper == "native":
-            batch = Batch.of(self.device, self.arrays[0])
+            batch = MatrixBatch.of(self.device, self.arrays[0])
             batch.locator["ld"] = self._ld[0]
         else:
-            batch = Batch.of(self.device, self._stack(stride))
+            batch = MatrixBatch.of(self.device, self._stack(stride))
             batch.locator["ld"] = self._ld[0]
         return batch
 

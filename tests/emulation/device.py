@@ -18,8 +18,8 @@ import numpy as np
 
 from frontal.gpu.runtime import jit
 from frontal.gpu.runtime.limits import H200, Limits
-from frontal.gpu.runtime.piece import Kind, Piece, kinds_of
-from frontal.parts import Ahead
+from frontal.gpu.runtime.slab import Kind, Slab, kinds_of
+from frontal.machine.threads import BackgroundTask
 
 from .compiling import EmulationError, build
 
@@ -92,12 +92,12 @@ class EmulatedDevice:
         """Copy a host array."""
         return self.uploads([array])[0]
 
-    def uploads(self, arrays: Sequence[np.ndarray], piece: Piece | None = None) -> list[np.ndarray]:
+    def uploads(self, arrays: Sequence[np.ndarray], piece: Slab | None = None) -> list[np.ndarray]:
         """Copy host arrays."""
         return self.later(arrays, piece)()
 
     def later(
-        self, arrays: Sequence[np.ndarray], piece: Piece | None = None
+        self, arrays: Sequence[np.ndarray], piece: Slab | None = None
     ) -> Callable[[], list[np.ndarray]]:
         """Copy host arrays when that is asked for."""
         there: Any = piece and piece.arrays(kinds_of(arrays))
@@ -123,9 +123,9 @@ class EmulatedDevice:
         """Memory of an array."""
         return array.view(np.uint8)
 
-    def ahead(self, work: Any) -> Ahead[Any]:
+    def ahead(self, work: Any) -> BackgroundTask[Any]:
         """Begin work on a thread."""
-        return Ahead(work)
+        return BackgroundTask(work)
 
     def holds(self, array: Any) -> bool:
         """Whether a test says that an array is on a device."""

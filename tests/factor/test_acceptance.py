@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import frontal
 from frontal import problems
-from frontal.cpu.system import HostSystem
+from frontal.cpu.host_system import HostSystem
 from frontal.numeric.backward_error import limits_of
 from frontal.numeric.condition import Condition
 from frontal.numeric.thresholds import margin_of

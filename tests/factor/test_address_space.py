@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import frontal
-from frontal import parts
 from frontal.cpu import blas_limit
 from frontal.errors import FactorMemoryError
-from frontal.machine import available_memory
+from frontal.machine import threads
+from frontal.machine.resources import available_memory
 
 resource = pytest.importorskip("resource")
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,7 +25,7 @@ import resource, sys, threading
 import numpy as np
 import frontal
 from frontal.cpu import backend
-from frontal.machine import address_space
+from frontal.machine.resources import address_space
 from frontal.problems import convdiff2d, poisson2d
 
 make = poisson2d if sys.argv[1] == "cholesky" else convdiff2d
@@ -97,10 +97,10 @@ def test_threads_that_never_begin_are_not_waited_for(monkeypatch):
     """As those that find no memory for their first steps; who begins late has nothing to do."""
     late, did = [], []
     monkeypatch.setattr(_thread, "start_new_thread", lambda *given: late.append(given))
-    monkeypatch.setattr("frontal.thread_group._START_SECONDS", 0.01)
+    monkeypatch.setattr("frontal.machine.thread_group._START_SECONDS", 0.01)
     monkeypatch.setenv("FRONTAL_NUM_THREADS", "3")
     monkeypatch.setattr("frontal.cpu.backend._INLINE_FLOPS", 0)
-    with parts.Ahead(lambda: did.append(1)):
+    with threads.BackgroundTask(lambda: did.append(1)):
         assert did == [1]
     A = frontal.problems.poisson2d(30)
     x = frontal.solve(A, np.ones(900), backend="cpu")
@@ -112,12 +112,12 @@ def test_threads_that_never_begin_are_not_waited_for(monkeypatch):
 
 
 def test_parts_without_threads(monkeypatch, no_threads):
-    monkeypatch.setattr(parts, "LEAST", 10)
-    monkeypatch.setattr(parts, "thread_count", lambda: 4)
+    monkeypatch.setattr(threads, "MIN_PARALLEL_ENTRIES", 10)
+    monkeypatch.setattr(threads, "thread_count", lambda: 4)
     no_threads(0)
-    found = parts.in_parts(lambda first, last: (first, last), 1000)
+    found = threads.parallel_for(lambda first, last: (first, last), 1000)
     assert found == [(0, 250), (250, 500), (500, 750), (750, 1000)]
-    with parts.Ahead(lambda: 42) as work:
+    with threads.BackgroundTask(lambda: 42) as work:
         assert work.result() == 42
 
 

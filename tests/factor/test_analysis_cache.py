@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import frontal
-from frontal import _replacing, problems
-from frontal.symbolic import kept
+from frontal import problems
+from frontal.files import atomic_write
+from frontal.symbolic import disk_cache
 
 from .test_analysis_files import POISSON, assert_same
 
@@ -19,7 +20,7 @@ from .test_analysis_files import POISSON, assert_same
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("FRONTAL_ANALYSIS_CACHE", str(tmp_path / "kept"))
-    monkeypatch.setattr(kept, "LEAST", 30)
+    monkeypatch.setattr(disk_cache, "MIN_CACHED_COLUMNS", 30)
     return tmp_path / "kept"
 
 
@@ -69,7 +70,7 @@ def test_values_that_a_matching_looks_at(folder, monkeypatch):
     assert np.any(found(A)[0].matching.rows != found(B)[0].matching.rows)
     monkeypatch.setenv("FRONTAL_NUM_THREADS", "17")  # by which dissections are chosen
     assert not found(A)[1]
-    monkeypatch.setattr(kept, "SOURCES", "of another version")
+    monkeypatch.setattr(disk_cache, "SOURCES", "of another version")
     assert not found(A)[1]
 
 
@@ -102,7 +103,10 @@ def test_those_used_longest_ago_go_first(folder, monkeypatch):
         os.utime(newest, (k, k))
     assert found(POISSON, ordering=orders[0])[1]  # used just now
     size = sum(p.stat().st_size for p in files(folder))
-    unfinished, fresh = folder / f"a{_replacing.UNFINISHED}", folder / f"b{_replacing.UNFINISHED}"
+    unfinished, fresh = (
+        folder / f"a{atomic_write.UNFINISHED}",
+        folder / f"b{atomic_write.UNFINISHED}",
+    )
     for path in (unfinished, fresh):
         path.write_bytes(b"")
     os.utime(unfinished, (0, 0))

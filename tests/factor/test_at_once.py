@@ -14,11 +14,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import frontal
-from frontal._jit import jit
-from frontal.cpu import at_once as at_once_of_all
-from frontal.cpu import often, turns
-from frontal.cpu.at_once import MOST
+from frontal.compile.jit import jit
 from frontal.cpu.blas import routines
+from frontal.cpu.small import gil_handoff, warmup
+from frontal.cpu.small import solve as at_once_of_all
+from frontal.cpu.small.solve import MAX_SMALL_UNKNOWNS
 from frontal.errors import (
     FactorFreedError,
     FactorInvalidError,
@@ -26,7 +26,7 @@ from frontal.errors import (
     NonFiniteInputError,
 )
 from frontal.factor.condition import factor_condition
-from frontal.factor.solve import Solver
+from frontal.factor.solve import FactorSolver
 from frontal.numeric.condition import ESTIMATED
 
 from ..conftest import SCALARS
@@ -38,7 +38,7 @@ KINDS = ["spd", "symmetric", "hermitian", "general"]
 @pytest.fixture(autouse=True)
 def from_the_first_call(monkeypatch):
     """What is done at once is, however few calls there were."""
-    monkeypatch.setattr("frontal.cpu.often.LEAST", 0)
+    monkeypatch.setattr("frontal.cpu.small.warmup.MIN_CALLS", 0)
 
 
 def system(n, kind, dtype, seed):
@@ -66,14 +66,14 @@ def by_the_way_of_all(factor, b, trans):
 def at_once(monkeypatch):
     """How many solutions were found at once."""
     found = []
-    original = Solver.at_once
+    original = FactorSolver.at_once
 
     def watched(self, b, trans):
         x = original(self, b, trans)
         found.append(x is not None)
         return x
 
-    monkeypatch.setattr(Solver, "at_once", watched)
+    monkeypatch.setattr(FactorSolver, "at_once", watched)
     return found
 
 
@@ -146,7 +146,7 @@ def test_estimates_are_those_of_all_factors(monkeypatch, dtype, kind, trans):
 
 def test_fronts_that_call_blas_too(at_once):
     A = frontal.problems.poisson2d(60)
-    assert A.shape[0] <= MOST
+    assert A.shape[0] <= MAX_SMALL_UNKNOWNS
     factor, b = frontal.factorize(A, backend="cpu"), np.arange(A.shape[0], dtype=float)
     x = [factor.solve(b) for _ in range(2)]
     assert at_once == [True, True]
@@ -318,7 +318,7 @@ def test_arrays_are_of_the_types_they_are_read_as(monkeypatch, dtype, kind):
     monkeypatch.setattr(at_once_of_all, "_solve_at_once", lambda *of: (-1.0, -1.0, False))
     A, b = system(9, kind, dtype, 1)
     factors = [frontal.factorize(A, kind=kind)]
-    with often.never():
+    with warmup.never():
         factors.append(frontal.factorize(A, kind=kind))
     for factor in factors:
         for trans in "NTH":
@@ -371,7 +371,7 @@ def test_factors_of_a_plan_are_described_as_the_first_that_solved(monkeypatch, d
 @jit
 def _come_back(turn, others_run):
     turn[0] = 1
-    turns.enter_python(turn, others_run)
+    gil_handoff.enter_python(turn, others_run)
 
 
 def test_threads_that_left_make_others_wait_once_and_not_for_long():
@@ -380,11 +380,11 @@ def test_threads_that_left_make_others_wait_once_and_not_for_long():
     b = np.ones(300)
     factor = frontal.factorize(A)
     wanted = [factor.solve(b) for _ in range(40)][-1]
-    turns.TURN[0] = 1  # of a thread that has ended
+    gil_handoff.TURN[0] = 1  # of a thread that has ended
     with ThreadPoolExecutor(4) as pool:
         for x in pool.map(lambda _: factor.solve(b), range(200)):
             np.testing.assert_array_equal(x, wanted)
-    _come_back(turns.TURN, routines(A.dtype).table[8])  # while that one holds the turn
-    turns.TURN[0] = 1
+    _come_back(gil_handoff.TURN, routines(A.dtype).table[8])  # while that one holds the turn
+    gil_handoff.TURN[0] = 1
     values = [factor.refactorize(A.data).solve(b) for _ in range(40)]
     np.testing.assert_array_equal(values[-1], wanted)

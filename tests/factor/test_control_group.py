@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from frontal import machine
-from frontal.control_group import group_memory
+from frontal.machine import resources
+from frontal.machine.cgroup import group_memory
 
 VERSION_1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 UNIFIED = ("memory.max", "memory.current", "inactive_file")
@@ -67,5 +67,5 @@ def test_no_group_no_limit(tmp_path, text):
 
 
 def test_memory_of_the_process_is_bounded_by_it(monkeypatch):
-    monkeypatch.setattr(machine, "group_memory", lambda: 12345)
-    assert machine.available_memory() == 12345
+    monkeypatch.setattr(resources, "group_memory", lambda: 12345)
+    assert resources.available_memory() == 12345

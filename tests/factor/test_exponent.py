@@ -9,8 +9,8 @@ import scipy.sparse as sp
 import frontal
 import frontal.gpu.runtime.device
 from frontal import problems
-from frontal.factor import exponent
-from frontal.factor.refine import Errors
+from frontal.factor import extreme_scales
+from frontal.factor.refine import BackwardErrors
 from frontal.symbolic.scaling import equilibrate, extreme, scaled
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -168,7 +168,7 @@ def test_columns_away_from_the_borders_are_left_alone(monkeypatch):
     def fails(*_):
         pytest.fail("a column far from the borders")
 
-    monkeypatch.setattr(exponent, "_solve_scaled", fails)
+    monkeypatch.setattr(extreme_scales, "_solve_scaled", fails)
     for kind in KINDS:
         for dtype, sizes in (("f4", (1e-12, 1e20)), ("f8", (1e-250, 1e250))):
             for size in sizes:
@@ -179,8 +179,8 @@ def test_columns_away_from_the_borders_are_left_alone(monkeypatch):
 def test_what_is_near_a_border():
     def near(rhs, solution, norm, residual=0.0, factor="f4", vectors="f8"):
         parts = [np.array([float(a)]) for a in (residual, solution, rhs)]
-        errors = Errors(*parts, norm, parts[0], parts[0])
-        return exponent.near_border(errors, np.dtype(factor), np.dtype(vectors))[0]
+        errors = BackwardErrors(*parts, norm, parts[0], parts[0])
+        return extreme_scales.near_border(errors, np.dtype(factor), np.dtype(vectors))[0]
 
     assert not near(1, 1, 1)
     assert near(1e30, 1, 1)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import frontal
-from frontal.cpu.system import direct
+from frontal.cpu.host_system import direct
 from frontal.factor.determinant import permutation_sign
 
 from ..conftest import fronts_cost, scaled_residual
@@ -192,7 +192,7 @@ def test_pickles_of_other_versions_are_refused(monkeypatch):
         for cut in (0, 1, 100, len(here) // 2, len(here) - 1):
             with pytest.raises((EOFError, pickle.UnpicklingError)):
                 pickle.loads(here[:cut])
-        monkeypatch.setattr("frontal.versioned.__version__", "0.0.9")
+        monkeypatch.setattr("frontal.files.versioned_pickle.__version__", "0.0.9")
         there = pickle.dumps(made)
         with pytest.raises(pickle.UnpicklingError, match=r"and frontal 0\.0\.9 is installed"):
             pickle.loads(here)

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import frontal
 from frontal.cpu.backend import CpuBackend
 from frontal.cpu.factor import CpuFactor
-from frontal.cpu.often import Often
+from frontal.cpu.small.warmup import CallCounter
 from frontal.errors import (
     FactorInvalidError,
     NonFiniteInputError,
@@ -26,7 +26,7 @@ from .test_at_once import DTYPES, KINDS, system
 @pytest.fixture(autouse=True)
 def from_the_first_call(monkeypatch):
     """What is done at once is, however few calls there were."""
-    monkeypatch.setattr("frontal.cpu.often.LEAST", 0)
+    monkeypatch.setattr("frontal.cpu.small.warmup.MIN_CALLS", 0)
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def assert_alike(factor, other):
     one, two = factor._numbers.factor, other._numbers.factor
     for a, b in (
         (one.pivots, two.pivots),
-        (one.coupling(), two.coupling()),
+        (one.subdiagonal(), two.subdiagonal()),
         (factor.L.data, other.L.data),
         (one.nulls, two.nulls),
         (one.matrix.data, two.matrix.data),
@@ -237,8 +237,8 @@ def test_threads_with_one_analysis(kind):
 
 
 def test_code_of_its_own_is_for_those_who_call_often(monkeypatch, at_once):
-    monkeypatch.setattr("frontal.cpu.often.LEAST", 3)
-    monkeypatch.setattr("frontal.cpu.backend._often", Often())
+    monkeypatch.setattr("frontal.cpu.small.warmup.MIN_CALLS", 3)
+    monkeypatch.setattr("frontal.cpu.backend._often", CallCounter())
     A, b = system(30, "spd", np.float64, 5)
     factor = frontal.factorize(A, backend="cpu")
     x = [factor.refactorize(A.data).solve(b) for _ in range(4)]

@@ -11,9 +11,9 @@ import scipy.sparse as sp
 
 import frontal
 import frontal.gpu.runtime.device
-from frontal import backends as backend
 from frontal import errors, problems
-from frontal.factor.solve import Solver
+from frontal.backend import choose as backend
+from frontal.factor.solve import FactorSolver
 from frontal.gpu.sparse.backend import GpuBackend
 from frontal.gpu.sparse.factor import GpuFactor
 
@@ -240,7 +240,7 @@ def test_arrays_of_a_device_and_a_factor_on_the_host(device):
 
 
 def test_the_cpu_takes_over_where_the_pivots_of_the_gpu_do_not_do(monkeypatch):
-    examine, judged = Solver.examine, []
+    examine, judged = FactorSolver.examine, []
 
     def first_time(solver, before):
         judged.append(solver.factor.backend == "gpu")
@@ -248,7 +248,7 @@ def test_the_cpu_takes_over_where_the_pivots_of_the_gpu_do_not_do(monkeypatch):
             raise frontal.SingularMatrixError("tiny pivots")
         examine(solver, before)
 
-    monkeypatch.setattr(Solver, "examine", first_time)
+    monkeypatch.setattr(FactorSolver, "examine", first_time)
     a = matrix("general", "f8")
     with pytest.warns(errors.PerformanceWarning, match="the CPU takes over"):
         factor = frontal.factorize(a, kind="general", backend="gpu")

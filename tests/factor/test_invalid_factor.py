@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import frontal
 from frontal import errors
 from frontal.cpu import backend as cpu
-from frontal.factor.solve import Solver
+from frontal.factor.solve import FactorSolver
 from frontal.gpu.sparse.backend import GpuBackend
 
 from ..gpu.sparse.test_gpu_system import chosen, matrix, put  # noqa: F401
@@ -129,7 +129,7 @@ def test_an_interrupt_while_the_factor_is_judged(device, monkeypatch, where):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Solver, "examine", interrupted)
+        patch.setattr(FactorSolver, "examine", interrupted)
         with pytest.raises(KeyboardInterrupt):
             factor.refactorize(2 * a)
     refuses(factor, device)
@@ -173,7 +173,7 @@ def test_the_method_is_that_of_before(device, where):
 @both
 @pytest.mark.parametrize("least", [1 << 60, 0], ids=["as_always", "at_once"])
 def test_memory_is_given_back_and_used_again(device, where, least, monkeypatch):
-    monkeypatch.setattr("frontal.cpu.often.LEAST", least)
+    monkeypatch.setattr("frontal.cpu.small.warmup.MIN_CALLS", least)
     a = matrix("spd", "f8")
     factor = frontal.factorize(a, kind="spd", backend=where)
     numeric: Any = factor._numbers.factor

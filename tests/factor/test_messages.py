@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 import frontal
 from frontal import errors, problems
-from frontal.factor import lifecycle
+from frontal.factor import state
 
 SIZES = {"f4": 5, "c8": 5, "f8": 12, "c16": 12}  # of Hilbert matrices that are ill-conditioned
 
@@ -76,7 +76,7 @@ def test_indefinite_matrix_is_advised_to_use_ldl():
 def test_factor_in_use_by_a_refactorize_says_so(monkeypatch):
     """What another thread sees meanwhile."""
     A = problems.poisson2d(6)
-    factor, seen, true = frontal.factorize(A), [], lifecycle.factorize
+    factor, seen, true = frontal.factorize(A), [], state.factorize
 
     def interrupted(*args, **options):
         with pytest.raises(frontal.FactorInvalidError) as caught:
@@ -84,7 +84,7 @@ def test_factor_in_use_by_a_refactorize_says_so(monkeypatch):
         seen.extend((caught.value.state, str(caught.value), repr(factor)))
         return true(*args, **options)
 
-    monkeypatch.setattr(lifecycle, "factorize", interrupted)
+    monkeypatch.setattr(state, "factorize", interrupted)
     factor.refactorize(2 * A.data)
     assert seen[0] == "running"
     assert seen[1].startswith("the factor is being refactorized by another thread")

@@ -11,9 +11,9 @@ import frontal
 import frontal.gpu.runtime.device
 from frontal import errors, problems
 from frontal.cpu.backend import CpuBackend
-from frontal.factor.condition import Estimate, factor_condition
+from frontal.factor.condition import ConditionEstimate, factor_condition
+from frontal.factor.diagnosis import ImpreciseError, _demand_condition, _require_condition
 from frontal.factor.mixed import require_range, require_refinement
-from frontal.factor.verdict import ImpreciseError, _demand_condition, _require_condition
 
 EPS = np.finfo(float).eps
 
@@ -202,8 +202,16 @@ def test_factor_in_single_estimates_no_large_condition():
     [
         (require_range, ([2.0**60, 2.0**-60],), ([2.0**61],)),
         (require_range, ([],), ([1.0, 2.0**-61],)),
-        (_require_condition, (Estimate(0.01 / EPS, ()), EPS), (Estimate(0.02 / EPS, ()), EPS)),
-        (_require_condition, (Estimate(1.0, ()), EPS), (Estimate(np.nan, ()), EPS)),
+        (
+            _require_condition,
+            (ConditionEstimate(0.01 / EPS, ()), EPS),
+            (ConditionEstimate(0.02 / EPS, ()), EPS),
+        ),
+        (
+            _require_condition,
+            (ConditionEstimate(1.0, ()), EPS),
+            (ConditionEstimate(np.nan, ()), EPS),
+        ),
     ],
 )
 def test_limits_of_a_factor_in_single_are_kept(check, good, bad):

@@ -8,16 +8,16 @@ import scipy.linalg
 import scipy.sparse as sp
 
 import frontal
+from frontal.backend.protocol import HostFactor
 from frontal.factor.analyzed import Analyzed
+from frontal.factor.diagnosis import Diagnosis
 from frontal.factor.factor import Factor
-from frontal.factor.lifecycle import Numbers
-from frontal.factor.solve import Solver
-from frontal.factor.verdict import Verdict
-from frontal.matrix import canonical
-from frontal.method import LDLH, LDLT
-from frontal.protocol import HostFactor
+from frontal.factor.solve import FactorSolver
+from frontal.factor.state import FactorState
+from frontal.matrix.canonical import canonical
+from frontal.numeric.method import LDLH, LDLT
+from frontal.symbolic.phase import SymbolicOptions
 from frontal.symbolic.scaling import Scaling
-from frontal.symbolic.symbolic import Choices
 
 N = 12
 
@@ -36,7 +36,7 @@ def factor_of(A, kind, scale=None, **more):
     n = A.shape[0]
     method = LDLH if kind == "hermitian" else LDLT
     matrix = canonical(sp.csc_array(A), kind="general")
-    analysis = Analyzed.of(matrix, method, Choices("natural"), backend="cpu")
+    analysis = Analyzed.of(matrix, method, SymbolicOptions("natural"), backend="cpu")
     assert analysis.n_fronts == 1
     perm, scale = analysis.perm, np.ones(n) if scale is None else scale
     M = (A * scale[:, None] * scale)[np.ix_(perm, perm)]
@@ -49,9 +49,9 @@ def factor_of(A, kind, scale=None, **more):
     coupling = np.append(np.diag(D, -1), 0).astype(M.dtype)
     host = HostFactor(panel.ravel("F").astype(M.dtype), pivots, 0, coupling)._replace(**more)
     kept = analysis.kept(matrix)
-    numeric = analysis.engine.restored(host, kept, Scaling(scale, scale))
+    numeric = analysis.engine.from_host(host, kept, Scaling(scale, scale))
     factor = object.__new__(Factor)
-    factor._numbers = Numbers(analysis, Solver(numeric, Verdict()))
+    factor._numbers = FactorState(analysis, FactorSolver(numeric, Diagnosis()))
     return factor
 
 

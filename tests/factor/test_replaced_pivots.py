@@ -13,11 +13,11 @@ import scipy.sparse as sp
 
 import frontal
 import frontal.gpu.runtime.device
+from frontal.backend.protocol import DelayFailure
 from frontal.cpu.backend import CpuBackend
 from frontal.gpu.sparse import backend as gpu_backend
-from frontal.gpu.sparse.pattern import Pattern
-from frontal.matrix import canonical
-from frontal.protocol import DelayFailure
+from frontal.gpu.sparse.pattern import DevicePattern
+from frontal.matrix.canonical import canonical
 
 from ..conftest import fronts_cost, scaled_residual
 
@@ -92,7 +92,9 @@ def on_device(device, monkeypatch):
 
     def choose(small):
         monkeypatch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
-        monkeypatch.setattr(gpu_backend, "Pattern", partial(Pattern, small=small, fewest=1))
+        monkeypatch.setattr(
+            gpu_backend, "DevicePattern", partial(DevicePattern, small=small, fewest=1)
+        )
 
     return choose
 

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from frontal.errors import NonFiniteInputError
-from frontal.matrix import prepare_rhs, working_dtype
+from frontal.matrix.canonical import prepare_rhs, working_dtype
 
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
 

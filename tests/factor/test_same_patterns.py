@@ -7,10 +7,10 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
+from frontal.analysis_cache import AnalysisCache
 from frontal.errors import NonFiniteInputError
-from frontal.machine import thread_count
-from frontal.reuse import Analyses
-from frontal.whole import whole
+from frontal.machine.resources import thread_count
+from frontal.matrix.complete import to_canonical
 
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
 N = 30
@@ -19,7 +19,7 @@ N = 30
 @pytest.fixture(autouse=True)
 def from_the_first_call(monkeypatch):
     """What is done at once is, however few calls there were."""
-    monkeypatch.setattr("frontal.cpu.often.LEAST", 0)
+    monkeypatch.setattr("frontal.cpu.small.warmup.MIN_CALLS", 0)
 
 
 def matrix(structure, dtype):
@@ -40,7 +40,7 @@ def matrix(structure, dtype):
 
 def as_looked_at(cache, A):
     """What `again` has to say, by a look at everything."""
-    found = whole(A, None)
+    found = to_canonical(A, None)
     return found, cache.of(found)
 
 
@@ -80,7 +80,7 @@ def variants(A):
 def test_a_pattern_that_comes_again_is_what_a_look_at_everything_finds(dtype, structure):
     A, taken = matrix(structure, dtype), 0
     for other in variants(A):
-        cache = Analyses()
+        cache = AnalysisCache()
         as_looked_at(cache, A)
         with np.errstate(all="ignore"):
             found = cache.again(other)
@@ -99,15 +99,15 @@ def test_a_pattern_that_comes_again_is_what_a_look_at_everything_finds(dtype, st
 def test_a_pattern_that_comes_again_is_not_looked_at(monkeypatch):
     A = matrix("general", np.float64)
     frontal.factorize(A)
-    monkeypatch.setattr("frontal.api.whole", lambda *_, **__: pytest.fail("it was"))
+    monkeypatch.setattr("frontal.api.to_canonical", lambda *_, **__: pytest.fail("it was"))
     b = np.ones(N)
     np.testing.assert_allclose(A @ frontal.factorize(A).solve(b), b)
     np.testing.assert_allclose(A @ frontal.solve(2 * A, 2 * b), b)
 
 
 def test_analysis_serves_only_what_was_asked_for(monkeypatch):
-    A = whole(matrix("hermitian", np.float64), None, kind="symmetric")
-    cache = Analyses()
+    A = to_canonical(matrix("hermitian", np.float64), None, kind="symmetric")
+    cache = AnalysisCache()
     for fallback in (True, False, True):
         assert cache.of(A, fallback=fallback).fallback == fallback
     assert (cache.hits, cache.misses) == (1, 2)

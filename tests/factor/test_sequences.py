@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import frontal
 from frontal import linalg
 from frontal.factor.analyzed import Analyzed
-from frontal.factor.verdict import Verdict
+from frontal.factor.diagnosis import Diagnosis
 
 from ..sequences import DOUBTFUL, HARMLESS, chain, sequence
 
@@ -207,7 +207,7 @@ def test_a_matching_that_helps_nothing_is_not_sought_again(monkeypatch):
         matched.append(given)
         return analyze(*given, **more)
 
-    monkeypatch.setattr(Verdict, "is_doubtful", lambda *_: True)
+    monkeypatch.setattr(Diagnosis, "is_doubtful", lambda *_: True)
     monkeypatch.setattr(Analyzed, "of", classmethod(of))
     rng = np.random.default_rng(103)
     first = in_other_units(rng)[0]

@@ -9,14 +9,14 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
-from frontal.cpu import factor_at_once
 from frontal.cpu.blas_limit import single_threaded_blas
+from frontal.cpu.small import factorize
 
 
 @pytest.fixture(autouse=True)
 def from_the_first_call(monkeypatch):
     """What is done at once is, however few calls there were."""
-    monkeypatch.setattr("frontal.cpu.often.LEAST", 0)
+    monkeypatch.setattr("frontal.cpu.small.warmup.MIN_CALLS", 0)
 
 
 def counts(monkeypatch, run):
@@ -86,8 +86,8 @@ def noting(routines, called):
 def test_blas_is_called_only_where_it_has_a_limit(monkeypatch, above):
     """Bands, full ones among them: fronts of sizes around those whose products are loops."""
     called, limited = [], []
-    original = factor_at_once.routines
-    monkeypatch.setattr(factor_at_once, "routines", lambda dtype: noting(original(dtype), called))
+    original = factorize.routines
+    monkeypatch.setattr(factorize, "routines", lambda dtype: noting(original(dtype), called))
     for n in (*range(1, 30), 60, 200):
         for width in (1, 2, 3, 5, n):
             below = (np.tri(n, k=-1) - np.tri(n, k=-1 - width)) / width

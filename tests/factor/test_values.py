@@ -11,9 +11,9 @@ import scipy.sparse as sp
 import frontal
 import frontal.gpu.runtime.device
 from frontal import problems
-from frontal.matrix import canonical
-from frontal.symmetry import is_hermitian
-from frontal.values import StoredOrder, of_pattern
+from frontal.matrix.canonical import canonical
+from frontal.matrix.symmetry import is_hermitian
+from frontal.matrix.value_map import ValueMap, of_pattern
 
 from ..gpu.sparse.test_gpu_system import Sparse, chosen, forget, put, traffic  # noqa: F401
 
@@ -245,7 +245,7 @@ def test_symmetry_of_values_by_places(dtype):
     unknown.data[[5, 6]] = np.nan
     ones = sp.csc_array((np.ones(one.nnz), one.indices, one.indptr))  # its pattern is not symmetric
     for a in (alike, other, unknown, one, ones):
-        order = StoredOrder.by_columns(a.nnz)
+        order = ValueMap.by_columns(a.nnz)
         for _ in range(2):  # the second time by what the first has found
             found = order.hermitian(a.data, a.indptr, a.indices)
             assert found == is_hermitian(a.indptr, a.indices, a.data) == (a is alike)
@@ -269,6 +269,6 @@ def test_values_of_a_known_pattern():
 
 def test_symmetry_of_values_takes_nan_for_nan():
     A = sp.csc_array([[1.0, np.nan], [np.nan, 2.0]])
-    order = StoredOrder.by_columns(4)
+    order = ValueMap.by_columns(4)
     assert order.hermitian(A.data, A.indptr, A.indices)
     assert not order.hermitian(np.array([1.0, np.nan, 3.0, 2.0]), A.indptr, A.indices)

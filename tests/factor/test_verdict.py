@@ -11,14 +11,14 @@ import scipy.sparse as sp
 
 import frontal
 from frontal import problems
-from frontal.accuracy import Errors
 from frontal.cpu.probes import HostProbes
 from frontal.cpu.substitution import Substitution
-from frontal.factor import verdict
+from frontal.factor import diagnosis
 from frontal.factor.condition import hides, sure
-from frontal.factor.one_norm import one_norm
-from frontal.factor.verdict import Verdict
+from frontal.factor.diagnosis import Diagnosis
 from frontal.numeric.condition import ESTIMATED, Condition
+from frontal.numeric.linear_system import BackwardErrors
+from frontal.numeric.one_norm import one_norm
 
 from .test_pivots import of_condition, orthogonal, told
 
@@ -243,9 +243,9 @@ def test_weights_of_one_solution_say_nothing_of_others(order, trans):
 
 def test_alike_solutions_need_one_estimate(monkeypatch):
     A, harmless, doubtful = beside_a_nearly_singular_pair()
-    factor, asked, real = frontal.factorize(A, backend="cpu"), [], verdict.solution_condition
+    factor, asked, real = frontal.factorize(A, backend="cpu"), [], diagnosis.solution_condition
     monkeypatch.setattr(
-        verdict, "solution_condition", lambda of, **more: asked.append(0) or real(of, **more)
+        diagnosis, "solution_condition", lambda of, **more: asked.append(0) or real(of, **more)
     )
     for _ in range(2):
         for x, doubt in ((harmless, False), (doubtful, True)):
@@ -256,11 +256,11 @@ def test_alike_solutions_need_one_estimate(monkeypatch):
 
 def test_row_sums_silence_solutions_by_their_largest_weight(monkeypatch):
     """A certified condition number, 2^45: the largest weight is 2/3 of a row sum, or twice it."""
-    n, asked, real = 44, [], verdict.solution_condition
+    n, asked, real = 44, [], diagnosis.solution_condition
     A = sp.csc_array(sp.eye_array(n) - 2 * sp.eye_array(n, k=1))
     factor = frontal.factorize(A, backend="cpu")
     monkeypatch.setattr(
-        verdict, "solution_condition", lambda of, **more: asked.append(0) or real(of, **more)
+        diagnosis, "solution_condition", lambda of, **more: asked.append(0) or real(of, **more)
     )
     turning = np.resize([1.0, -1.0], n)
     turning[5:7] = 0
@@ -326,6 +326,6 @@ def test_column_without_digits_is_refused_at_any_place(order):
     """A column whose normwise error is 1 beside an exact one."""
     factor = frontal.factorize(problems.poisson2d(3), backend="cpu")._numbers.factor
     error = np.array([0.0, np.inf])[order]
-    errors = Errors(error, error, error, 0.0, error, error)
+    errors = BackwardErrors(error, error, error, 0.0, error, error)
     with pytest.raises(frontal.SingularMatrixError, match="backward error stays at inf"):
-        Verdict().judge(factor, errors, None, np.dtype("f8"), False)
+        Diagnosis().judge(factor, errors, None, np.dtype("f8"), False)

@@ -16,8 +16,8 @@ import pytest
 
 from frontal.gpu.runtime import jit
 from frontal.gpu.runtime.limits import Limits
-from frontal.gpu.sparse.prepared import begin_kernels
-from frontal.method import CHOLESKY, LDLT, LU
+from frontal.gpu.sparse.workspace import begin_kernels
+from frontal.numeric.method import CHOLESKY, LDLT, LU
 
 from .. import nvrtc
 from ..conftest import ALL_SCALARS
@@ -35,7 +35,7 @@ MORE = {  # constants beside the defaults of a file
     "front_backward_small.cu": [{"RESIDENTS": 4}, {"RESIDENTS": 4, "LU": 1}, {"WIDTH": 8}],
     "front_forward_small.cu": [{"RESIDENTS": 4}, {"RESIDENTS": 4, "LU": 1}, {"WIDTH": 8}],
     "front_small.cu": [{"LU": 1, "PERTURB": 1}],
-    "front_looks.cu": [{"LU": 1}],
+    "batch_statistics.cu": [{"LU": 1}],
     "front_trees.cu": [
         {"RESIDENTS": 3},
         {"RESIDENTS": 8, "TEAM": 3},

@@ -23,10 +23,10 @@ from numba.core.types import Dispatcher
 from numba.core.types.functions import BaseFunction
 from numba.core.untyped_passes import InlineClosureLikes
 
-from frontal import _disk_cache, _jit, _library
+from frontal.compile import cache, jit, linking
 
 SOURCE = """
-    import frontal._jit as _jit
+    import frontal.compile.jit as _jit
 
     @_jit.jit
     def twice(x):
@@ -51,7 +51,7 @@ COMPILED, FOUND = (4, 5.0, 0, 2), (4, 5.0, 2, 0)
 @pytest.fixture
 def start(tmp_path, monkeypatch):
     """Start anew: a module with a compiled function is loaded and its function called."""
-    monkeypatch.setattr(_jit, "_FOLDER", tmp_path / "cache")
+    monkeypatch.setattr(jit, "_FOLDER", tmp_path / "cache")
     monkeypatch.syspath_prepend(tmp_path)
     source = tmp_path / "doubled.py"
     source.write_text(textwrap.dedent(SOURCE))
@@ -120,7 +120,7 @@ def test_a_folder_that_cannot_be_written(start, tmp_path, monkeypatch):
         assert start() == (4, 5.0, 1, 1)
         assert files(tmp_path) == kept
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr(_jit, "_FOLDER", tmp_path / "file" / "inside")
+    monkeypatch.setattr(jit, "_FOLDER", tmp_path / "file" / "inside")
     assert start() == COMPILED
 
 
@@ -135,7 +135,7 @@ def test_a_file_that_cannot_be_read(start, tmp_path):
 def test_writers_at_once(start, tmp_path):
     source = tmp_path / "doubled.py"
     code = (
-        "import sys, pathlib, frontal._jit as _jit\n"
+        "import sys, pathlib, frontal.compile.jit as _jit\n"
         f"_jit._FOLDER = pathlib.Path({str(tmp_path / 'cache')!r})\n"
         f"sys.path.insert(0, {str(source.parent)!r})\n"
         "import doubled\n"
@@ -147,7 +147,7 @@ def test_writers_at_once(start, tmp_path):
 
 
 PARTS = """
-    import frontal._jit as _jit
+    import frontal.compile.jit as _jit
 
     @_jit.inner
     def more(x):
@@ -174,15 +174,15 @@ PARTS = """
 @pytest.fixture
 def parts(start, tmp_path):
     """Start anew with functions that only compiled code calls."""
-    if "pipeline_class" not in _jit._INNER:
+    if "pipeline_class" not in jit._INNER:
         pytest.skip("no parts with this version of Numba")
-    source = tmp_path / "parts.py"
+    source = tmp_path / "machine/threads.py"
     source.write_text(textwrap.dedent(PARTS))
 
     def run(name):
         names = {"__name__": "parts"}
         exec(compile(source.read_text(), str(source), "exec"), names)
-        _disk_cache._parts.clear()
+        cache._parts.clear()
         return names["results"](name)
 
     return run
@@ -208,14 +208,14 @@ def test_a_part_whose_callee_has_been_compiled_since(parts, tmp_path):
 
 
 def test_callers_are_put_together_before_what_they_call():
-    top, middle, bottom = (object.__new__(_library.Part) for _ in range(3))
+    top, middle, bottom = (object.__new__(linking.BitcodeUnit) for _ in range(3))
     top._linking_libraries, middle._linking_libraries = [bottom, middle], [bottom]
     bottom._linking_libraries = []
-    assert _library.reached(top) == [top, middle, bottom]
+    assert linking.reached(top) == [top, middle, bottom]
 
 
 def test_numba_is_left_as_it_was(parts):
-    @_jit.jit
+    @jit.jit
     def wrong(x):
         return x.nothing
 
@@ -232,7 +232,7 @@ def test_numba_is_left_as_it_was(parts):
 
 
 SHARED = """
-    import frontal._jit as _jit
+    import frontal.compile.jit as _jit
     import numba
     import numpy as np
 
@@ -262,7 +262,7 @@ def test_functions_of_numba_are_shared_with_others(tmp_path, first):
 FOUND_AGAIN = """
     import sys
 
-    import frontal._jit as _jit
+    import frontal.compile.jit as _jit
     import numpy as np
 
     @_jit.jit

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
-from frontal.exact import refuse_inexact
+from frontal.matrix.exact import refuse_inexact
 
 A = sp.csc_array(np.array([[4.0, 1.0, 0.0], [1.0, 5.0, 2.0], [0.0, 2.0, 6.0]]))
 MASKED = np.ma.masked_invalid([1.0, np.nan, 3.0])

@@ -16,12 +16,16 @@ import pytest
 from numba import types
 from numba.core.dispatcher import Dispatcher
 
-from frontal import _claims, _jit, helpers, signatures
-from frontal.machine import available_memory
+from frontal.compile import jit, locks, manifest, workers
+from frontal.machine.resources import available_memory
 
 DOUBLE = np.dtype("f8")
 ROOT = Path(__file__).resolve().parents[2]
-SMALL = ("frontal.sizes:least", "frontal.ordering.etree:_inverse", "frontal.protocol:_offsets")
+SMALL = (
+    "frontal.matrix.norms:least",
+    "frontal.ordering.etree:_inverse",
+    "frontal.backend.protocol:_offsets",
+)
 COUNT = """
 import json, sys
 import numpy as np
@@ -46,30 +50,30 @@ print(json.dumps([len(used), sorted(f for f, s in used - known)]))
 def folder(tmp_path, monkeypatch):
     """An empty cache, of which this process knows nothing yet."""
     monkeypatch.setenv("FRONTAL_HELPERS", "1")
-    monkeypatch.setattr(_jit, "_FOLDER", tmp_path / "cache")
-    monkeypatch.setattr(helpers, "_asked", set())
-    monkeypatch.setattr(helpers, "_crews", [])
-    monkeypatch.setattr(_claims, "shared", [])
+    monkeypatch.setattr(jit, "_FOLDER", tmp_path / "cache")
+    monkeypatch.setattr(workers, "_asked", set())
+    monkeypatch.setattr(workers, "_crews", [])
+    monkeypatch.setattr(locks, "shared", [])
     yield tmp_path / "cache"
-    for crew in helpers._crews:
+    for crew in workers._crews:
         crew.end()
 
 
 @pytest.fixture
 def short_list(tmp_path, monkeypatch):
     """A list of functions that are compiled soon; helpers read it too."""
-    table, items = signatures.known()
+    table, items = manifest.known()
     kind = "cpu cholesky float64"
     few = [item for item in items if item.function in SMALL and not item.needs]
     few = [item._replace(kinds=(kind,)) for item in few if kind in item.kinds]
     unknown = set(SMALL) - {item.function for item in few}
     assert not unknown, f"SMALL names functions that are not in the list of {kind}: {unknown}"
-    monkeypatch.setattr(signatures, "FILE", tmp_path / "signatures.json")
-    signatures.write(table, few)
-    code = f"""; from frontal import signatures, _helper; from pathlib import Path; {""}"""
-    code += f"signatures.FILE = Path({str(tmp_path / 'signatures.json')!r}); _helper._LISTEN = 0.1"
-    begin, end = helpers._CODE.split("; from frontal import _helper;")
-    monkeypatch.setattr(helpers, "_CODE", f"{begin}{code};{end}")
+    monkeypatch.setattr(manifest, "FILE", tmp_path / "signatures.json")
+    manifest.write(table, few)
+    code = f"""; from frontal.compile import manifest, worker; from pathlib import Path; {""}"""
+    code += f"manifest.FILE = Path({str(tmp_path / 'signatures.json')!r}); worker._LISTEN = 0.1"
+    begin, end = workers._CODE.split("; from frontal.compile import worker;")
+    monkeypatch.setattr(workers, "_CODE", f"{begin}{code};{end}")
     return few
 
 
@@ -78,65 +82,65 @@ def codes(folder):
 
 
 def test_what_helpers_compile_is_found(folder, short_list):
-    helpers.compile_for("cpu", "cholesky", DOUBLE)
-    (crew,) = helpers._crews
+    workers.compile_for("cpu", "cholesky", DOUBLE)
+    (crew,) = workers._crews
     crew.wait()
     assert codes(folder) == sorted(item.function.replace(":", ".") for item in short_list)
-    assert _claims.mark_of(folder, "cpu cholesky float64").read_bytes() == _claims.DONE
+    assert locks.mark_of(folder, "cpu cholesky float64").read_bytes() == locks.DONE
     assert [process.returncode for process in crew._crew] == [0]  # no zombie
     assert not crew._folder.exists()
-    assert not _claims.shared
+    assert not locks.shared
     for item in short_list:  # a process that needs it compiles nothing
-        function = numba.njit(nogil=False, error_model="numpy")(signatures.dispatcher(item).py_func)
-        function._cache = _jit.DiskCache(function.py_func, folder)
-        function.compile(signatures.signature(signatures.known()[0], item))
+        function = numba.njit(nogil=False, error_model="numpy")(manifest.dispatcher(item).py_func)
+        function._cache = jit.DiskCache(function.py_func, folder)
+        function.compile(manifest.signature(manifest.known()[0], item))
         hits, misses = function.stats.cache_hits, function.stats.cache_misses
         assert (sum(hits.values()), sum(misses.values())) == (1, 0)
 
 
 def test_one_crew_for_each_kind(folder, monkeypatch):
     begun = []
-    monkeypatch.setattr(helpers, "_start", lambda number, *kinds: begun.append(kinds))
+    monkeypatch.setattr(workers, "_start", lambda number, *kinds: begun.append(kinds))
     for method in ("cholesky", "cholesky", "lu"):
-        helpers.compile_for("cpu", method, DOUBLE)
-    helpers._asked.clear()  # as another process
-    helpers.compile_for("cpu", "lu", DOUBLE)
+        workers.compile_for("cpu", method, DOUBLE)
+    workers._asked.clear()  # as another process
+    workers.compile_for("cpu", "lu", DOUBLE)
     assert begun == [("cpu cholesky float64",), ("cpu lu float64",)]
     os.utime(
-        _claims.mark_of(folder, "cpu lu float64"), (0, 0)
+        locks.mark_of(folder, "cpu lu float64"), (0, 0)
     )  # one that has ended before it was done
-    helpers._asked.clear()
-    helpers.compile_for("cpu", "lu", DOUBLE)
-    helpers._asked.clear()
-    helpers.compile_for("cpu", "lu", DOUBLE)
+    workers._asked.clear()
+    workers.compile_for("cpu", "lu", DOUBLE)
+    workers._asked.clear()
+    workers.compile_for("cpu", "lu", DOUBLE)
     assert begun[2:] == [("cpu lu float64",)]
 
 
 def test_none(folder, monkeypatch):
-    monkeypatch.setattr(helpers, "_start", None)  # nobody calls it
-    monkeypatch.setattr(helpers, "_first", True)
+    monkeypatch.setattr(workers, "_start", None)  # nobody calls it
+    monkeypatch.setattr(workers, "_first", True)
     monkeypatch.setenv("FRONTAL_HELPERS", "0")
-    helpers.begin()
-    helpers.compile_for("cpu", "lu", DOUBLE)
-    helpers.compile_all(["cpu lu float64"], 2)
+    workers.begin()
+    workers.compile_for("cpu", "lu", DOUBLE)
+    workers.compile_all(["cpu lu float64"], 2)
     assert not folder.exists()
     monkeypatch.delenv("FRONTAL_HELPERS")
     monkeypatch.setenv("FRONTAL_NUM_THREADS", "1")
-    assert helpers.count() == 0
+    assert workers.count() == 0
     monkeypatch.setenv("FRONTAL_NUM_THREADS", "64")
-    assert helpers.count() == helpers.MOST or available_memory() < 10**10
+    assert workers.count() == workers.MAX_PROCESSES or available_memory() < 10**10
     folder.write_text("no folder")
-    monkeypatch.setattr(helpers, "_first", True)
-    helpers._asked.clear()
-    helpers.begin()
-    helpers.compile_for("cpu", "lu", DOUBLE)
+    monkeypatch.setattr(workers, "_first", True)
+    workers._asked.clear()
+    workers.begin()
+    workers.compile_for("cpu", "lu", DOUBLE)
 
 
 @pytest.mark.parametrize("how", ["dies", "hangs"])
 def test_who_does_not_answer_is_not_waited_for(folder, monkeypatch, how):
-    monkeypatch.setattr(helpers, "_CODE", "import time; time.sleep(60)")
-    monkeypatch.setattr(_claims, "LONGEST", 0.2)
-    crew = helpers._start(1)
+    monkeypatch.setattr(workers, "_CODE", "import time; time.sleep(60)")
+    monkeypatch.setattr(locks, "MAX_WAIT_SECONDS", 0.2)
+    crew = workers._start(1)
     (crew._folder / "f").write_text("0")
     if how == "dies":
         crew._crew[0].kill()
@@ -150,7 +154,7 @@ def test_who_does_not_answer_is_not_waited_for(folder, monkeypatch, how):
 
 def test_helpers_end_with_their_parent(folder):
     code = (
-        "import os, time; from frontal import helpers; crew = helpers._start(1)\n"
+        "import os, time; from frontal.compile import workers; crew = workers._start(1)\n"
         "print(crew._crew[0].pid, crew._folder, flush=True); time.sleep(60)"
     )
     parent = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE)
@@ -174,7 +178,7 @@ def _runs(pid: int) -> bool:
 
 
 def test_an_interrupt_ends_them(folder):
-    crew = helpers._start(1)
+    crew = workers._start(1)
     helper, until = crew._crew[0], time.monotonic() + 10
     while helper.poll() is None and time.monotonic() < until:  # imports may swallow one
         time.sleep(0.1)
@@ -185,30 +189,30 @@ def test_an_interrupt_ends_them(folder):
 
 def test_the_chain_of_callers_decides():
     items = [
-        signatures.Item(name, (), seconds, needs, ())
+        manifest.Item(name, (), seconds, needs, ())
         for name, seconds, needs in (("a", 1, ()), ("b", 1, ()), ("c", 5, (1,)), ("d", 0, (0, 2)))
     ]
-    assert signatures.levels(items) == [1, 6, 5, 0]
+    assert manifest.levels(items) == [1, 6, 5, 0]
 
 
 def test_types_are_written_and_read():
-    table = signatures.Table()
+    table = manifest.Table()
     for kind in (types.boolean, types.none, types.float32[::1], types.literal(3),
                  types.Array(types.int8, 1, "A", readonly=True)):  # fmt: skip
         assert table.type(table.place(kind)) == kind
-    with pytest.raises(signatures.UnknownTypeError):
+    with pytest.raises(manifest.UnknownTypeError):
         table.place(types.unicode_type)
 
 
 def test_the_list_is_sound():
     """Functions are there, and types can be made; `python -m tests.signatures` renews it."""
-    table, items = signatures.known()
+    table, items = manifest.known()
     assert len(items) > 100
     for place, item in enumerate(items):
-        assert isinstance(signatures.dispatcher(item), Dispatcher)
+        assert isinstance(manifest.dispatcher(item), Dispatcher)
         assert max(item.needs, default=-1) < place
     for place, row in enumerate(table.rows):
-        assert table.rows[signatures.Table(table.rows).place(table.type(place))] == row
+        assert table.rows[manifest.Table(table.rows).place(table.type(place))] == row
 
 
 @pytest.mark.parametrize(("problem", "size", "kind"), [

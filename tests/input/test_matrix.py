@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frontal.errors import NonFiniteInputError
-from frontal.matrix import KINDS, canonical, working_dtype
-from frontal.method import CHOLESKY, LDLH, LDLT, LU
+from frontal.matrix.canonical import KINDS, canonical, working_dtype
+from frontal.numeric.method import CHOLESKY, LDLH, LDLT, LU
 
 FORMATS = ["csr", "csc", "coo", "dia", "lil", "dok", "bsr"]
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]

@@ -13,8 +13,8 @@ import scipy.sparse.linalg as theirs
 from scipy.integrate import solve_ivp
 
 from frontal import linalg as ours
+from frontal.analysis_cache import AnalysisCache
 from frontal.problems import convdiff2d, poisson2d
-from frontal.reuse import Analyses
 
 A = sp.csc_array([[4.0, 1.0], [2.0, 3.0]])
 SCIPYS = {name: getattr(theirs, name) for name in ("spsolve", "splu", "factorized")}
@@ -128,45 +128,45 @@ def test_patterns_are_analyzed_once_and_factors_are_their_own():
 
 def test_analyses_are_those_that_would_be_made_now():
     """Other values, types, orderings and methods of a pattern do not share one."""
-    cache, made = Analyses(), []
+    cache, made = AnalysisCache(), []
     B = sp.csc_array(convdiff2d(8))
     B.data[:] = np.random.default_rng(0).random(B.nnz) + 1
     symmetric = (B + B.T).tocsc()
     positive = (symmetric + 10 * sp.eye_array(64)).tocsc()
     symmetric.setdiag(-symmetric.diagonal())
     for matrix in (B, symmetric, positive, positive.astype(np.float32)):
-        made.append(cache.of(ours.whole(matrix, None)))
-    made.append(cache.of(ours.whole(B, None), "natural"))
+        made.append(cache.of(ours.to_canonical(matrix, None)))
+    made.append(cache.of(ours.to_canonical(B, None), "natural"))
     assert [one.method for one in made] == ["lu", "ldlt", "cholesky", "cholesky", "lu"]
     assert (cache.hits, cache.misses) == (0, 5)
     moved = B.copy()
     moved.data[:] = 1e-30  # needs a matching, which is of these values
     moved.data[B.indptr[:-1]] = 1.0
-    assert cache.of(ours.whole(moved, None)) is not cache.of(ours.whole(moved, None))
+    assert cache.of(ours.to_canonical(moved, None)) is not cache.of(ours.to_canonical(moved, None))
     changed = B.copy()
-    found = cache.of(ours.whole(changed, None))
+    found = cache.of(ours.to_canonical(changed, None))
     assert found is made[0]
     changed.indices[[0, 1]], changed.indices[-1] = [0, 2], 62
-    assert cache.of(ours.whole(changed, None, check_finite=False)) is not found
+    assert cache.of(ours.to_canonical(changed, None, check_finite=False)) is not found
 
 
 def test_few_analyses_are_kept():
-    cache = Analyses(most=2)
-    matrices = [ours.whole(poisson2d(k), None) for k in (3, 4, 5)]
+    cache = AnalysisCache(most=2)
+    matrices = [ours.to_canonical(poisson2d(k), None) for k in (3, 4, 5)]
     first, second, third = (cache.of(matrix) for matrix in matrices)
     assert cache.of(matrices[1]) is second
     assert cache.of(matrices[2]) is third
     assert len(cache) == 2
     assert cache.of(matrices[0]) is not first
-    assert len(Analyses(most_bytes=1000)._kept) == 0
-    small = Analyses(most_bytes=1000)
+    assert len(AnalysisCache(most_bytes=1000)._kept) == 0
+    small = AnalysisCache(most_bytes=1000)
     small.of(matrices[2])
     assert len(small) == 0
 
 
 def test_threads_share_the_analyses():
-    cache = Analyses(most=3)
-    matrices = [ours.whole(poisson2d(k), None) for k in range(3, 8)]
+    cache = AnalysisCache(most=3)
+    matrices = [ours.to_canonical(poisson2d(k), None) for k in range(3, 8)]
     wrong = []
 
     def work(seed):

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import frontal
 from frontal import problems
-from frontal.triangle import completed
+from frontal.matrix.half_storage import completed
 
 DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
 PARTS = {"lower": sp.tril, "upper": sp.triu}

@@ -133,7 +133,7 @@ class Tree:
 
     def cache_folder(self) -> Path:
         """Return the folder of machine code of the present sources."""
-        command = [sys.executable, "-c", "from frontal._jit import _FOLDER; print(_FOLDER)"]
+        command = [sys.executable, "-c", "from frontal.compile.jit import _FOLDER; print(_FOLDER)"]
         output = subprocess.check_output(command, cwd=self.root, env=self.environment, text=True)
         return Path(output.strip())
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from frontal.errors import OrderingTimeout
 from frontal.ordering import adjacency, order
 from frontal.ordering.components import Components
-from frontal.ordering.dissection import Run
+from frontal.ordering.dissection import NestedDissection
 from frontal.ordering.dissection.bisect import with_levels
 from frontal.ordering.dissection.graph import SEPARATOR, Levels, Weighted, level
 from frontal.ordering.dissection.split import LEAF, split
@@ -125,7 +125,7 @@ def check_threads(graph: Graph, seed: int) -> None:
         patch.setattr(team, "RANGE", 40)
         patch.setattr(levels, "LEAST", 100)
         patch.setattr(levels, "TILE", 20)
-        runs = [Run(Components(graph), seed, threads) for threads in (1, 2, 7)]
+        runs = [NestedDissection(Components(graph), seed, threads) for threads in (1, 2, 7)]
         found = [run.result() for run in runs]
     assert is_permutation(found[0], graph.n)
     assert np.array_equal(found[0], found[1])

@@ -59,7 +59,7 @@ class TestProcess:
 
         monkeypatch.setattr(metis._Worker, "order", together)
         parts = Components(adjacency(stencil(40, 40)))
-        with metis.Run(parts) as first, metis.Run(parts) as second:
+        with metis.MetisRun(parts) as first, metis.MetisRun(parts) as second:
             assert np.array_equal(first.result(), second.result())
         assert len(set(pids)) == 2
         assert len(metis._idle) == 1
@@ -87,7 +87,7 @@ class TestProcess:
 
     def test_death_is_an_error_and_no_end(self, graph, monkeypatch):
         pids = self.started(monkeypatch)
-        with metis.Run(Components(graph)) as run:
+        with metis.MetisRun(Components(graph)) as run:
             os.kill(pids[0], signal.SIGKILL)
             with pytest.raises(RuntimeError, match="ended"):
                 run.result()

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from frontal.errors import FrontalError
 from frontal.ordering import METHODS, MetisNotFoundError, adjacency, auto, candidates, metis, order
 from frontal.ordering.candidates import Candidates
-from frontal.ordering.components import SMALL, Components
+from frontal.ordering.components import MAX_AMD_COMPONENT_NODES, Components
 from frontal.ordering.etree import Cost, EliminationTree
 from frontal.ordering.graph import components, dense_limit, indistinguishable, induced
-from frontal.ordering.model import Model, dissected, dissection_seconds, metis_seconds, pace_of
+from frontal.ordering.model import CostModel, dissected, dissection_seconds, metis_seconds, pace_of
 from frontal.ordering.nested_dissection import separator_classes
 from frontal.problems import circuit
 
@@ -36,7 +36,7 @@ def patterns(draw) -> sp.csc_array:
     """Blocks of random graphs, with isolated nodes, twins and a few dense rows."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     sizes = draw(st.lists(st.integers(0, 90), max_size=4))
-    large = draw(st.sampled_from([0, SMALL + 60]))
+    large = draw(st.sampled_from([0, MAX_AMD_COMPONENT_NODES + 60]))
     parts = [sp.random_array((k, k), density=3 / max(k, 3), random_state=rng) for k in sizes]
     parts += [stencil(large // 13, 13, unknowns=draw(st.integers(1, 2)))] if large else []
     A = sp.block_diag([*parts, sp.csc_array((1, 1))], format="csc")
@@ -104,7 +104,7 @@ def test_induced_subgraph(A, seed):
 
 
 def assert_best(found, **pace):
-    seconds = Model(**pace).seconds  # what costs least by the model is taken
+    seconds = CostModel(**pace).seconds  # what costs least by the model is taken
     assert seconds(found.cost) == min(map(seconds, found.tried.values()))
 
 
@@ -274,7 +274,7 @@ def test_separator_classes_end_in_the_top_separator():
 
 
 def test_model_takes_dissection_where_it_pays():
-    model = Model(rate=4e10)
+    model = CostModel(rate=4e10)
     plane, solid = adjacency(stencil(60, 60)), adjacency(stencil(16, 16, 16))
     assert metis_seconds(Components(solid)) > metis_seconds(Components(plane)) > 0
     one, two, many = (dissection_seconds(Components(solid), p) for p in (1, 2, 1000))
@@ -284,11 +284,11 @@ def test_model_takes_dissection_where_it_pays():
     assert 1.2 < 1.82e10 / flat.flops < 1.6
     assert 2.0 < 1.76e11 / deep.flops < 4.5
     assert model.seconds(deep) == pytest.approx(deep.flops / 4e10 + deep.nnz * 16e-9)
-    assert Model(reuse=3.0).seconds(deep) == pytest.approx(3 * model.seconds(deep))
+    assert CostModel(reuse=3.0).seconds(deep) == pytest.approx(3 * model.seconds(deep))
 
 
 def test_the_best_order_is_kept():
-    found = Candidates(adjacency(stencil(20, 20)), Model())
+    found = Candidates(adjacency(stencil(20, 20)), CostModel())
     found.add_amd()
     found.add("natural", np.arange(400, dtype=np.int32))
     assert (found.method, list(found.tried)) == ("amd", ["amd", "natural"])
@@ -324,7 +324,7 @@ def test_auto_dissects_a_mesh_with_hubs(monkeypatch):
     mesh = thinned(stencil(14, 14, 14, box=True))
     hubs = sp.random_array((5, mesh.shape[0]), density=0.1, random_state=np.random.default_rng(0))
     graph = adjacency(sp.block_array([[mesh, hubs.T], [hubs, None]]))
-    assert not candidates.Candidates(graph, Model()).is_mesh
+    assert not candidates.Candidates(graph, CostModel()).is_mesh
     found = order(graph, reuse=1e4, threads=1)
     assert "dissection" in found.tried
     assert found.cost.flops < 0.9 * found.tried["amd"].flops

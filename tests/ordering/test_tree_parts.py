@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frontal import parts
+from frontal.machine import threads as parallel
 from frontal.ordering import order
 from frontal.ordering.amd import amd
 from frontal.ordering.etree import EliminationTree
@@ -24,7 +24,7 @@ THREADS = (1, 2, 3, 7)
 def tree(graph: Graph, perm: np.ndarray, threads: int, least: int = 1) -> EliminationTree:
     """The tree of an order, by as many parts as there are threads."""
     setting = mock.patch.dict(os.environ, FRONTAL_NUM_THREADS=str(threads))
-    with setting, mock.patch.object(parts, "LEAST", least):
+    with setting, mock.patch.object(parallel, "MIN_PARALLEL_ENTRIES", least):
         return EliminationTree.of(graph, perm)
 
 
@@ -86,7 +86,10 @@ def test_shapes_and_orders(shape, method):
 def test_groups_of_equal_nodes_count_by_their_weights():
     A = sp.csc_array(sp.kron(poisson2d(9), np.ones((3, 3))))
     graph = adjacency(A)
-    with mock.patch.object(parts, "LEAST", 1), mock.patch.dict(os.environ, FRONTAL_NUM_THREADS="5"):
+    with (
+        mock.patch.object(parallel, "MIN_PARALLEL_ENTRIES", 1),
+        mock.patch.dict(os.environ, FRONTAL_NUM_THREADS="5"),
+    ):
         found = order(graph, "dissection")
     whole = tree(graph, found.perm, 1, 1 << 20)
     assert found.cost.nnz == whole.counts.sum()

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import frontal
-from frontal import errors, gpu, helpers
+from frontal import errors, gpu
 from frontal.cli import commands as cli
-from frontal.method import CHOLESKY, LDLH, LDLT, LU
+from frontal.compile import workers
+from frontal.numeric.method import CHOLESKY, LDLH, LDLT, LU
 from frontal.ordering import metis
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -127,9 +128,9 @@ def test_seconds_of_a_first_call_are_those_measured(readme):
 
 
 def test_numbers_of_the_guide_are_those_of_the_code():
-    assert f"at most {helpers.MOST} and" in section("Environment variables", GUIDE)
+    assert f"at most {workers.MAX_PROCESSES} and" in section("Environment variables", GUIDE)
     many = (ROOT / "docs" / "guide" / "many.md").read_text(encoding="utf-8")
-    assert f"up to {helpers.MOST} processes compile" in " ".join(many.split())
+    assert f"up to {workers.MAX_PROCESSES} processes compile" in " ".join(many.split())
 
 
 def test_kinds_and_methods_are_listed_whole():

@@ -9,11 +9,11 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
-from frontal import parts
-from frontal.matrix import canonical
+from frontal.machine import threads
+from frontal.matrix.canonical import canonical
+from frontal.matrix.symmetry import compare_triangles
 from frontal.problems import convdiff2d, poisson2d
 from frontal.symbolic.diagonal import tiny_diagonal
-from frontal.symmetry import compare_triangles
 
 
 @pytest.fixture(params=[2, 5])
@@ -21,7 +21,7 @@ def cut(request, monkeypatch):
     """Parts of few entries."""
 
     def cut():
-        monkeypatch.setattr(parts, "LEAST", 16)
+        monkeypatch.setattr(threads, "MIN_PARALLEL_ENTRIES", 16)
         monkeypatch.setenv("FRONTAL_NUM_THREADS", str(request.param))
 
     return cut
@@ -40,7 +40,7 @@ def hub(A):
 def test_an_analysis_is_the_same(A, cut, ordering):
     whole = frontal.analyze(A, backend="cpu", ordering=ordering)
     cut()
-    assert parts.bounds_of(A.indptr).size > 2
+    assert threads.bounds_of(A.indptr).size > 2
     found = frontal.analyze(A, backend="cpu", ordering=ordering)
     for name, array in whole.plan._asdict().items():
         other = getattr(found.plan, name)
@@ -80,7 +80,7 @@ def test_one_entry_without_its_mirror_is_found(place, cut):
 def test_an_error_of_any_part_arrives(cut):
     cut()
     pointer, done = np.arange(1000), []
-    last = parts.bounds_of(pointer)[1:-1].tolist()
+    last = threads.bounds_of(pointer)[1:-1].tolist()
 
     def work(first, end):
         if end in last:
@@ -88,7 +88,7 @@ def test_an_error_of_any_part_arrives(cut):
         done.append(end)
 
     with pytest.raises(MemoryError, match=str(last[0])):
-        parts.in_parts(work, pointer)
+        threads.parallel_for(work, pointer)
     assert done == [999]
 
 
@@ -106,7 +106,7 @@ def test_work_that_was_begun_is_over_on_leaving():
             threading.Timer(0.05, go.set).start()
             raise KeyboardInterrupt
 
-    waiting = parts.Ahead(work)
+    waiting = threads.BackgroundTask(work)
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert waiting._job.over.is_set

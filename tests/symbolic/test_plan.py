@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 import frontal
 from frontal import problems
-from frontal.cpu.layout import Layout
+from frontal.backend.protocol import panel_offsets
+from frontal.cpu.layout import HostLayout
 from frontal.ordering import order
 from frontal.ordering.graph import adjacency
 from frontal.ordering.model import pace_of
-from frontal.protocol import panel_offsets
 from frontal.symbolic.plan import front_flops
 from frontal.symbolic.subtrees import split_subtrees
 
@@ -118,7 +118,7 @@ def test_contribution_blocks_never_overlap(threads):
     A = frontal.problems.poisson3d(9)
     analysis = frontal.analyze(A)
     plan = analysis.plan
-    layout = Layout.of(plan, analysis.symbolic.method, threads)
+    layout = HostLayout.of(plan, analysis.symbolic.method, threads)
     m = np.diff(plan.pointer)
     visits = [(np.arange(a, b), True) for a, b in zip(layout.low, layout.root, strict=True)]
     visits.append((np.r_[layout.root, layout.top], False))
@@ -194,7 +194,7 @@ def test_the_pace_is_that_of_the_backend(monkeypatch):
         seen.append(options)
         return order(graph, method, **options)
 
-    monkeypatch.setattr(frontal.symbolic.matched, "order", noted)
+    monkeypatch.setattr(frontal.symbolic.preprocess, "order", noted)
     for backend, kind, work in (("cpu", "spd", 1), ("gpu", "spd", 1), ("gpu", "general", 2)):
         frontal.analyze(frontal.problems.poisson2d(5), kind=kind, backend=backend)
         options = seen.pop()
@@ -203,6 +203,8 @@ def test_the_pace_is_that_of_the_backend(monkeypatch):
 
 
 def test_a_small_analysis_does_not_look_for_a_gpu(monkeypatch):
-    monkeypatch.setattr(frontal.backends, "_gpu_found", lambda: pytest.fail("looked for a GPU"))
+    monkeypatch.setattr(
+        frontal.backend.choose, "_gpu_found", lambda: pytest.fail("looked for a GPU")
+    )
     analysis = frontal.analyze(frontal.problems.poisson2d(20))
-    assert analysis.flops < frontal.backends.GPU_FLOPS
+    assert analysis.flops < frontal.backend.choose.GPU_FLOPS

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from frontal import problems
 from frontal.factor.analysis import Analysis
-from frontal.matrix import canonical
-from frontal.method import LDLH, LDLT, LU
+from frontal.matrix.canonical import canonical
+from frontal.numeric.method import LDLH, LDLT, LU
 from frontal.ordering import order
 from frontal.ordering.etree import inverse
-from frontal.symbolic.diagonal import stranded, tiny_diagonal
+from frontal.symbolic.diagonal import columns_without_pivot, tiny_diagonal
 from frontal.symbolic.equilibrate import modulus
 from frontal.symbolic.matching import maximum_product_matching
-from frontal.symbolic.scaling import Wanted, equilibrate_symmetric, scaling_of
-from frontal.symbolic.symbolic import Choices
+from frontal.symbolic.phase import SymbolicOptions
+from frontal.symbolic.scaling import ScalingRequest, equilibrate_symmetric, scaling_of
 
 from ..conftest import fronts_cost
 
@@ -42,7 +42,7 @@ def test_against_elimination(n, fronts, seed):
     A = sp.csc_array(dense)
     tiny = tiny_diagonal(A)
     assert np.array_equal(tiny, dense.diagonal() == 0)
-    early, alone = stranded(A, tiny, place, start)
+    early, alone = columns_without_pivot(A, tiny, place, start)
     turn = np.argsort(place)
     filled = dense[np.ix_(turn, turn)] != 0
     front = np.searchsorted(start, np.arange(n), "right") - 1
@@ -60,7 +60,7 @@ def test_stored_zeros_are_no_neighbours():
     one = np.zeros(3, np.bool_)
     one[0] = True
     order_of_fronts = np.arange(3, dtype=np.int32), np.array([0, 3], np.int32)
-    assert stranded(A, one, *order_of_fronts)[1].tolist() == [True, False, False]
+    assert columns_without_pivot(A, one, *order_of_fronts)[1].tolist() == [True, False, False]
 
 
 @pytest.mark.parametrize("method", [LU, LDLT, LDLH], ids=lambda method: method.name)
@@ -87,9 +87,9 @@ def test_stranded_columns_are_tied_to_their_partners(leaves, few):
     A = problems.tensor.csc(sp.block_array([[program, B.T], [B, None]]))
     leaf = 1200 + first
     with fronts_cost():
-        plain = Analysis.of(canonical(A), LDLT, Choices("given", order(A, "amd").perm))
-        analysis = Analysis.of(canonical(A), LDLT, Choices("amd"))
-        every = Analysis.of(canonical(A), LDLT, Choices("amd", pairs="all"))
+        plain = Analysis.of(canonical(A), LDLT, SymbolicOptions("given", order(A, "amd").perm))
+        analysis = Analysis.of(canonical(A), LDLT, SymbolicOptions("amd"))
+        every = Analysis.of(canonical(A), LDLT, SymbolicOptions("amd", pairs="all"))
     assert alone(A, plain)[leaf].mean() > 0.5
     assert not plain.paired
     assert analysis.paired
@@ -103,7 +103,7 @@ def test_stranded_columns_are_tied_to_their_partners(leaves, few):
 def alone(A, analysis):
     """Whether each column of A is stranded in the fronts of an analysis."""
     tiny, place = tiny_diagonal(A), inverse(analysis.perm)
-    return stranded(A, tiny, place, analysis.plan.start)[1]
+    return columns_without_pivot(A, tiny, place, analysis.plan.start)[1]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
@@ -117,8 +117,12 @@ def test_symmetric_scaling(dtype):
     A = A * np.exp(1j * (phase + phase.T)) if np.dtype(dtype).kind == "c" else A
     matrix = canonical(sp.csc_array(A.astype(dtype)), kind="general")
     for scaling in (
-        scaling_of(matrix, Wanted(), True),
-        scaling_of(matrix, Wanted(Analysis.of(matrix, LDLT, Choices(pairs="all")).matching), True),
+        scaling_of(matrix, ScalingRequest(), True),
+        scaling_of(
+            matrix,
+            ScalingRequest(Analysis.of(matrix, LDLT, SymbolicOptions(pairs="all")).matching),
+            True,
+        ),
     ):
         assert scaling.row is scaling.column
         assert np.array_equal(np.frexp(scaling.row)[0], np.full(300, 0.5))
@@ -135,7 +139,7 @@ def test_symmetric_scaling_is_that_of_the_matching():
         sp.csc_array(sp.diags_array(size) @ problems.kkt(300, spread=6) @ sp.diags_array(size))
     )
     matching = maximum_product_matching(A.A)
-    scale = scaling_of(A, Wanted(matching), True).row
+    scale = scaling_of(A, ScalingRequest(matching), True).row
     matched = abs(A.A.toarray()[matching.rows, np.arange(300)]) * scale[matching.rows] * scale
     assert matched.min() >= 0.25
     assert matched.max() <= 2.0

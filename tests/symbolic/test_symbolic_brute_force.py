@@ -13,20 +13,20 @@ from hypothesis import strategies as st
 import frontal
 from frontal import problems
 from frontal.cpu import backend as cpu
-from frontal.cpu.layout import Layout
+from frontal.cpu.layout import HostLayout
 from frontal.factor.analysis import Analysis
-from frontal.matrix import canonical
-from frontal.method import LU
+from frontal.matrix.canonical import canonical
+from frontal.numeric.method import LU
 from frontal.ordering import order
 from frontal.ordering.components import Components
 from frontal.ordering.etree import EliminationTree
 from frontal.ordering.graph import adjacency
-from frontal.symbolic.arranged import arrange_fronts
-from frontal.symbolic.matched import match_rows
 from frontal.symbolic.matching import Matching
 from frontal.symbolic.pairs import symmetric_pairs
+from frontal.symbolic.phase import SymbolicOptions
+from frontal.symbolic.postorder import arrange_fronts
+from frontal.symbolic.preprocess import match_rows
 from frontal.symbolic.supernodes import Merged
-from frontal.symbolic.symbolic import Choices
 
 from ..conftest import fronts_cost
 
@@ -83,7 +83,7 @@ def test_the_arena_of_one_thread_is_the_peak_of_the_stack():
     analysis = frontal.analyze(problems.poisson2d(40), ordering="amd")
     plan = analysis.plan
     peak = stack_peak(plan.parent, np.diff(plan.pointer), range(plan.parent.size))
-    assert peak <= Layout.of(plan, analysis.symbolic.method, 1).shared <= 1.35 * peak
+    assert peak <= HostLayout.of(plan, analysis.symbolic.method, 1).shared <= 1.35 * peak
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -103,7 +103,9 @@ def test_memory_is_what_a_factorization_takes(monkeypatch, threads, kind, dtype)
     monkeypatch.setenv("FRONTAL_NUM_THREADS", str(threads))
     A = problems.poisson2d(60).astype(dtype)
     analysis = frontal.analyze(A, kind=kind, backend="cpu")
-    assert (Layout.of(analysis.plan, analysis.symbolic.method, threads).own > 0) == (threads > 1)
+    assert (HostLayout.of(analysis.plan, analysis.symbolic.method, threads).own > 0) == (
+        threads > 1
+    )
     with pytest.raises(EnoughError):
         analysis.factorize(A)
     panels, arena = taken
@@ -116,7 +118,7 @@ def test_memory_is_what_a_factorization_takes(monkeypatch, threads, kind, dtype)
     changed = lu * (A.data.nbytes + 20 * analysis.n_fronts)
     assert memory["contribution"] == arena.nbytes + changed
     index = (*analysis.plan, analysis.symbolic.indptr, analysis.symbolic.indices)
-    places = Layout.of(analysis.plan, analysis.symbolic.method, threads)
+    places = HostLayout.of(analysis.plan, analysis.symbolic.method, threads)
     index += tuple(x for x in vars(places).values() if isinstance(x, np.ndarray))
     others = places.panel.nbytes + 12 * n  # of the backend, and orders of columns and rows
     assert memory["index"] == sum(array.nbytes for array in index) + others
@@ -220,7 +222,7 @@ def longest_path(parent):
 def test_pairs_cost_little_fill(A):
     """A pair is a node of the graph that is ordered, and its columns are of one front."""
     with fronts_cost():
-        analysis = Analysis.of(canonical(A), LU, Choices("amd", pairs="all"), backend="cpu")
+        analysis = Analysis.of(canonical(A), LU, SymbolicOptions("amd", pairs="all"), backend="cpu")
     assert analysis.paired
     plain = order(A, "amd").cost
     assert analysis.ordering.cost.nnz <= 2 * plain.nnz

@@ -18,7 +18,7 @@ from ..runtime.jit import SCALARS
 from .copies import copied
 from .lists import Batch as Listed
 from .lists import Form, Held, described
-from .operands import Batch, Matrices, leading_dimension
+from .operands import Matrices, MatrixBatch, leading_dimension
 from .overlap import refuse_overlap
 
 M = TypeVar("M", bound=Matrices)  # the kind in which a user passes matrices and gets them back
@@ -40,7 +40,7 @@ class Argument:
 
     kind: str
     arrays: Any
-    batch: Batch
+    batch: MatrixBatch
     vectors: bool = False
 
     @classmethod
@@ -75,7 +75,7 @@ class Argument:
             return Argument.of_list(Listed.new(form, device, zero), device)
         make = device.xp.zeros if zero else device.xp.empty
         made = make((*self.arrays.shape[:-2], int(n), int(m)), dtype).swapaxes(-1, -2)
-        return Argument(self.kind, made, Batch.of(device, made), vectors)
+        return Argument(self.kind, made, MatrixBatch.of(device, made), vectors)
 
 
 def argument(
@@ -118,7 +118,7 @@ def argument(
         given = copied(given, device)
     if isinstance(given, Listed):
         return Argument.of_list(given, device)
-    return Argument(kind, given, Batch.of(device, given), are_vectors)
+    return Argument(kind, given, MatrixBatch.of(device, given), are_vectors)
 
 
 def factor_of_product(

@@ -3,12 +3,12 @@
 Every routine takes one matrix (2-D), a stack of one size (3-D) or a list of matrices of different
 sizes, as CuPy arrays of float32, float64, complex64 or complex128 in any memory order, and gives
 back the same kind, with contiguous columns where nothing else is said. What comes back for a list
-is a `Batch`: a sequence that makes its arrays when they are asked for, and that the next call takes
-as it is. Subnormal float32 numbers are flushed to zero, but for QR and SVD.
+is a `MatrixBatch`: a sequence that makes its arrays when they are asked for, and that the next
+call takes as it is. Subnormal float32 numbers are flushed to zero, but for QR and SVD.
 
 The first two calls with stacks of a shape, memory order and type, or with lists of such, take
 longer than those that come after: these launch what was launched then, but for lists that are to be
-overwritten. A `Batch` in the place of a list spares them to look at each array, too.
+overwritten. A `MatrixBatch` in the place of a list spares them to look at each array, too.
 
 Work is queued on CuPy's current stream. Only ``check=True`` waits for it: then matrices that have
 no factor or inverse raise `frontal.errors.BatchError`, which keeps the results of the others.
@@ -29,7 +29,6 @@ from ..runtime.device import Device
 from . import blas3
 from . import getrf as lu
 from . import potrf as chol
-from .again import again
 from .arguments import (
     Argument,
     M,
@@ -43,8 +42,9 @@ from .arguments import (
     transposition,
 )
 from .batched_products import gemm, gemv, herk
+from .call_cache import cached_call
 from .lists import Held
-from .operands import Batch, Given, Matrices
+from .operands import Given, Matrices, MatrixBatch
 from .outcome import outcome
 from .overlap import refuse_alias
 from .pivots import Pivots
@@ -102,7 +102,7 @@ def cholesky(
            [[3., 0.],
             [1., 1.]]])
     """
-    c, info = again(run_cholesky, ("a",), (a,), (lower,), overwrite_a)
+    c, info = cached_call(run_cholesky, ("a",), (a,), (lower,), overwrite_a)
     return _checked("cholesky", c, info, check)
 
 
@@ -141,7 +141,7 @@ def cho_solve(c_and_lower: tuple[M, bool], b: M, overwrite_b: bool = False) -> M
     array([1., 2.])
     """
     c, lower = c_and_lower
-    (x,) = again(run_cho_solve, ("c", "b"), (c, b), (lower,), overwrite_b)
+    (x,) = cached_call(run_cho_solve, ("c", "b"), (c, b), (lower,), overwrite_b)
     return x
 
 
@@ -188,7 +188,7 @@ def lu_factor(a: Matrices, overwrite_a: bool = False, check: bool = True) -> Any
     >>> list(piv)
     [array([1, 1], dtype=int32), array([0], dtype=int32)]
     """
-    factors, piv, info = again(run_lu_factor, ("a",), (a,), (), overwrite_a)
+    factors, piv, info = cached_call(run_lu_factor, ("a",), (a,), (), overwrite_a)
     return _checked("lu_factor", (factors, piv), info, check)
 
 
@@ -228,7 +228,7 @@ def lu_solve(lu_and_piv: tuple[M, M], b: M, trans: int | str = 0, overwrite_b: b
     [array([1., 1.]), array([0.5])]
     """
     factors, piv = lu_and_piv
-    (x,) = again(run_lu_solve, ("lu", "piv", "b"), (factors, piv, b), (trans,), overwrite_b)
+    (x,) = cached_call(run_lu_solve, ("lu", "piv", "b"), (factors, piv, b), (trans,), overwrite_b)
     return x
 
 
@@ -272,7 +272,7 @@ def inv(a: Matrices, overwrite_a: bool = False, check: bool = True) -> Any:
     array([[0.5 , 0.  ],
            [0.  , 0.25]])
     """
-    inverses, info = again(_inv, ("a",), (a,), (), overwrite_a)
+    inverses, info = cached_call(_inv, ("a",), (a,), (), overwrite_a)
     return _checked("inv", inverses, info, check)
 
 
@@ -324,7 +324,7 @@ def solve_triangular(
     array([1., 2.])
     """
     options = trans, bool(lower), bool(unit_diagonal)
-    (x,) = again(_solve_triangular, ("a", "b"), (a, b), options, overwrite_b)
+    (x,) = cached_call(_solve_triangular, ("a", "b"), (a, b), options, overwrite_b)
     return x
 
 
@@ -352,7 +352,7 @@ def _solve_triangular(
 
 
 def _lu_input(
-    device: Device, a: Held, overwrite: bool, elsewhere: Callable[[Batch], bool]
+    device: Device, a: Held, overwrite: bool, elsewhere: Callable[[MatrixBatch], bool]
 ) -> tuple[Argument, Given | None]:
     """Where the factors or inverses go, and where the matrices are, unless that is the same."""
     held, turned = source("a", a, device)

@@ -8,7 +8,6 @@ from ..._typing import Untyped
 from ..runtime.device import Device
 from . import blas3
 from . import gemv as vector
-from .again import again
 from .arguments import (
     Argument,
     M,
@@ -18,6 +17,7 @@ from .arguments import (
     require_sizes,
     transposition,
 )
+from .call_cache import cached_call
 from .lists import Held, transposed
 from .overlap import refuse_alias
 
@@ -65,7 +65,7 @@ def gemm(
     array([[11.]])
     """
     options = alpha, beta, trans_a, trans_b
-    (out,) = again(_gemm, ("a", "b", "c"), (a, b, c), options, overwrite_c)
+    (out,) = cached_call(_gemm, ("a", "b", "c"), (a, b, c), options, overwrite_c)
     return out
 
 
@@ -134,7 +134,7 @@ def herk(
            [2., 4.]])
     """
     options = alpha, beta, trans, bool(lower)
-    (out,) = again(_herk, ("a", "c"), (a, c), options, overwrite_c)
+    (out,) = cached_call(_herk, ("a", "c"), (a, c), options, overwrite_c)
     return out
 
 
@@ -201,7 +201,7 @@ def gemv(
     >>> list(batched.gemv(1.0, a, [cp.array([1.0, 1.0]), cp.array([2.0])]))
     [array([3.]), array([6.])]
     """
-    (out,) = again(_gemv, ("a", "x", "y"), (a, x, y), (alpha, beta, trans), overwrite_y)
+    (out,) = cached_call(_gemv, ("a", "x", "y"), (a, x, y), (alpha, beta, trans), overwrite_y)
     return out
 
 

@@ -8,8 +8,8 @@ from ..runtime import device as devices
 from ..runtime.array import Array
 from ..runtime.device import Device
 from . import batched
-from .again import again
 from .arguments import M
+from .call_cache import cached_call
 from .lists import Held
 from .outcome import outcome
 
@@ -63,9 +63,9 @@ def solve(
         raise ValueError(f"assume_a must be 'gen' or 'pos', not {assume_a!r}")
     overwrite = bool(overwrite_a) + 2 * bool(overwrite_b)
     if assume_a == "pos":
-        x, info = again(_by_cholesky, ("a", "b"), (a, b), (bool(lower),), overwrite)
+        x, info = cached_call(_by_cholesky, ("a", "b"), (a, b), (bool(lower),), overwrite)
         return outcome("cholesky", devices.device_of(info), x, info, check)
-    x, info = again(_by_lu, ("a", "b"), (a, b), (), overwrite)
+    x, info = cached_call(_by_lu, ("a", "b"), (a, b), (), overwrite)
     return outcome("lu_factor", devices.device_of(info), x, info, check)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..runtime.device import Device
-from .again import again
 from .arguments import argument
+from .call_cache import cached_call
 from .decompose import bidiagonal, decompose
 from .geqrf import copy_upper, geqrf, rescale
 from .lists import Held, device_for, transposed
@@ -50,7 +50,7 @@ def qr(a: Matrices, mode: str = "full", overwrite_a: bool = False) -> Any:
     """
     if mode not in ("full", "economic", "r"):
         raise ValueError(f"mode must be 'full', 'economic' or 'r', not {mode!r}")
-    found = again(_qr, ("a",), (a,), (mode,), overwrite_a)
+    found = cached_call(_qr, ("a",), (a,), (mode,), overwrite_a)
     return found[0] if mode == "r" else found
 
 
@@ -108,7 +108,7 @@ def bidiagonalize(a: Matrices, check: bool = True) -> Any:
            [4., 0.],
            [0., 0.]])
     """
-    *result, info = again(bidiagonal, ("a",), (a,), ())
+    *result, info = cached_call(bidiagonal, ("a",), (a,), ())
     return outcome("bidiagonalize", device_for(a), tuple(result), info, check)
 
 
@@ -158,7 +158,7 @@ def svd(
     """
     if not compute_uv:
         return svdvals(a, check)
-    *result, info = again(_svd, ("a",), (a,), (bool(full_matrices),))
+    *result, info = cached_call(_svd, ("a",), (a,), (bool(full_matrices),))
     return outcome("svd", device_for(a), tuple(result), info, check)
 
 
@@ -197,7 +197,7 @@ def svdvals(a: Matrices, check: bool = True) -> Any:
     >>> list(batched.svdvals([cp.array([[0.0, 2.0], [1.0, 0.0]]), cp.array([[3.0], [4.0]])]))
     [array([2., 1.]), array([5.])]
     """
-    s, info = again(_svdvals, ("a",), (a,), ())
+    s, info = cached_call(_svdvals, ("a",), (a,), ())
     return outcome("svd", device_for(a), s, info, check)
 
 

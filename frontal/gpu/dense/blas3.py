@@ -1,8 +1,8 @@
 """Products and triangular solves of many matrices: gemm, herk, syrk, trsm on batches.
 
-An operand is a ``Batch``, or a ``Part`` of one: the same window of each of its matrices, trimmed to
-what a matrix has. Operands of one call may be of different kinds: one matrix serves all of a batch.
-Nothing here waits for the device.
+An operand is a ``Batch``, or a ``Submatrix`` of one: the same window of each of its matrices,
+trimmed to what a matrix has. Operands of one call may be of different kinds: one matrix serves all
+of a batch. Nothing here waits for the device.
 """
 
 from __future__ import annotations
@@ -16,7 +16,16 @@ from ..runtime.array import NULL, Array, Kernel, Value
 from ..runtime.device import Device
 from . import launch
 from .launch import Tile, TrsmPlan
-from .operands import ALL, Given, Operand, Part, op_sizes, operands, require, without_depth
+from .operands import (
+    ALL_ROWS,
+    Given,
+    Operand,
+    Submatrix,
+    op_sizes,
+    operands,
+    require,
+    without_depth,
+)
 from .structs import INVERSES, TRIANGLE
 from .trsm_tiny import is_tiny, trsm_tiny
 from .vendor import vendor_of
@@ -43,7 +52,7 @@ def gemm(
     Parameters
     ----------
     trans_a, trans_b : {"N", "T", "C"}
-    a, b, c : Batch or Part
+    a, b, c : MatrixBatch or Submatrix
     tile : {0, 1, 2, 3, 4}, optional
         Tile of the kernel, from tiny to large; by size if not given.
     stacked : bool
@@ -101,7 +110,7 @@ def herk(
         The triangle of C that is read and written.
     trans : {"N", "T", "C"}
     alpha, beta : real scalar; any scalar where not ``conjugate``
-    a, c : Batch or Part
+    a, c : MatrixBatch or Submatrix
     tile : {0, 1, 2, 3, 4}, optional
         Tile of the kernel, from tiny to large; by size if not given.
     conjugate : bool
@@ -171,7 +180,7 @@ def trsm(
     trans : {"N", "T", "C"}
     diag : {"N", "U"}
         "U" takes the diagonal as ones and does not read it.
-    a, b : Batch or Part
+    a, b : MatrixBatch or Submatrix
     width : {16, 32, 64}, optional
         Right-hand sides of a block; by their number if not given.
     inverses : Inverses, optional
@@ -204,7 +213,7 @@ def trsm(
     for i in starts if forward else reversed(starts):
         done = plan.fused
         _solve_step((side, uplo, trans, diag), alpha, a.at(i, i, done, done), b, i, plan, inverses)
-        rest, size = (i + done, ALL) if forward else (0, i)
+        rest, size = (i + done, ALL_ROWS) if forward else (0, i)
         if rest < n and size > 0:
             e = a.at(rest, i, size, done) if left == (trans == "N") else a.at(i, rest, done, size)
             if left:
@@ -219,8 +228,8 @@ def trsm(
 def _solve_step(
     about: tuple[str, str, str, str],
     alpha: complex,
-    a: Part,
-    b: Part,
+    a: Submatrix,
+    b: Submatrix,
     i: int,
     plan: TrsmPlan,
     inverses: Inverses | None,
@@ -232,7 +241,7 @@ def _solve_step(
     rights = np.where(a.rows > 0, b.cols if left else b.rows, 0).astype(np.int32)
     x = b.at(i, 0, plan.fused) if left else b.at(0, i, n=plan.fused)
     work, period, count = work_list(
-        device, rights, np.ones_like(rights), a.rows, (plan.width, 1), None, ALL
+        device, rights, np.ones_like(rights), a.rows, (plan.width, 1), None, ALL_ROWS
     )
     if count == 0:
         return
@@ -300,10 +309,10 @@ def _triangles(device: Device, rows: bytes) -> tuple[Value, int, int, Array | No
     return work, len(work), int(blocks.sum()), first
 
 
-def _scale(beta: complex, c: Part) -> None:
+def _scale(beta: complex, c: Submatrix) -> None:
     """C = beta C, as a product of no depth."""
     none = c.at(0, 0, n=0)
-    gemm("N", "N", 0.0, none, Part(c.batch, c.i, c.j, 0, c.n), beta, c)
+    gemm("N", "N", 0.0, none, Submatrix(c.batch, c.i, c.j, 0, c.n), beta, c)
 
 
 # --- launches ------------------------------------------------------------------------------------
@@ -317,7 +326,7 @@ def _launch(
     kernel((grid,), (tile.threads,), (*arguments, np.int32(count)), tile.shared(dtype))
 
 
-def _product_tile(routine: str, c: Part, share: float, tile: int | None) -> Tile:
+def _product_tile(routine: str, c: Submatrix, share: float, tile: int | None) -> Tile:
     device, dtype, rows, cols = c.batch.device, c.batch.dtype, c.rows, c.cols
     if tile is not None:
         return launch.tiles(dtype)[tile]

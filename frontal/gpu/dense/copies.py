@@ -10,7 +10,7 @@ from ..runtime.jit import SCALARS
 from . import launch
 from .lists import Batch as Listed
 from .lists import Form, Held
-from .operands import Batch
+from .operands import MatrixBatch
 from .worklists import uploaded
 
 
@@ -35,7 +35,7 @@ def _copy_stack(arrays: Array, target: Array, device: Device) -> None:
     count, m, n = arrays.shape
     down, across = -(-m // launch.COPY_TILE), -(-n // launch.COPY_TILE)
     strides = (np.int64(s // arrays.itemsize) for s in arrays.strides)
-    arguments = (arrays, *strides, Batch.of(device, target).locator)
+    arguments = (arrays, *strides, MatrixBatch.of(device, target).locator)
     kernel = device.kernel("copy.cu", "copy_stack", arrays.dtype)
     tiles_each = np.int32(down), np.int32(down * across)
     kernel((count * down * across,), launch.copy_strided(), (*arguments, *tiles_each))

@@ -14,7 +14,7 @@ from .geqrf import copy_upper, rescale
 from .gesvd import JACOBI, Svd, gesvd, paths
 from .lists import Batch as Listed
 from .lists import Form, Held, described, transposed
-from .operands import put, subset
+from .operands import subset, upload_table
 from .workspace import real_type
 
 
@@ -110,7 +110,7 @@ def decompose(device: Device, a: Held, full: bool, vectors: bool) -> Decompositi
         members = np.flatnonzero(ways == way)
         u, v = (x and subset(x, members) for x in (out.u, out.v))
         there = Svd(subset(out.s, members), u, v)
-        put(device, gesvd(subset(held.batch, members), there, int(way)), members, info)
+        upload_table(device, gesvd(subset(held.batch, members), there, int(way)), members, info)
     return Decomposition(s, sides, info)
 
 

@@ -14,7 +14,7 @@ from . import launch
 from .blas3 import gemm
 from .geqrf import Reflectors
 from .launch import PANEL
-from .operands import Batch, Part
+from .operands import MatrixBatch, Submatrix
 from .workspace import real_type, workspace
 
 
@@ -24,7 +24,7 @@ class Bidiagonal:
 
     Attributes
     ----------
-    d, e : Batch of 1×n matrices, real
+    d, e : MatrixBatch of 1×n matrices, real
         Diagonal, and what is right of it; the last entry of e means nothing.
     q : Reflectors
         Q.
@@ -32,30 +32,30 @@ class Bidiagonal:
         The conjugate of P.
     """
 
-    d: Batch
-    e: Batch
+    d: MatrixBatch
+    e: MatrixBatch
     q: Reflectors
     p: Reflectors
 
     @classmethod
-    def empty(cls, a: Batch) -> Bidiagonal:
+    def empty(cls, a: MatrixBatch) -> Bidiagonal:
         """Allocate what matrices of a batch will be reduced to."""
         below = np.maximum(a.n - 1, 0)
         d, e = (workspace(a, 1, a.n, real_type(a.dtype)) for _ in "de")
         return cls(d, e, Reflectors.empty(a, a.m, a.n), Reflectors.empty(a, below, below, 1))
 
     @property
-    def batches(self) -> tuple[Batch, ...]:
+    def batches(self) -> tuple[MatrixBatch, ...]:
         """What kernels take."""
         return self.d, self.e, self.q.tau, self.p.tau, self.q.v, self.p.v
 
 
-def gebrd(a: Batch, panels: bool = False, factors: bool = True) -> Bidiagonal:
+def gebrd(a: MatrixBatch, panels: bool = False, factors: bool = True) -> Bidiagonal:
     """Reduce matrices of at least as many rows as columns; they are lost.
 
     Parameters
     ----------
-    a : Batch of m×n matrices, m ≥ n
+    a : MatrixBatch of m×n matrices, m ≥ n
         So scaled that squares of entries are representable.
     panels : bool
         Take panels of what would fit in shared memory, too.
@@ -63,7 +63,7 @@ def gebrd(a: Batch, panels: bool = False, factors: bool = True) -> Bidiagonal:
         Compute the factors of blocks of reflectors, without which Q and P are not applied.
     """
     made = Bidiagonal.empty(a)
-    panels_of: dict[bool, tuple[Batch, Batch]] = {}
+    panels_of: dict[bool, tuple[MatrixBatch, MatrixBatch]] = {}
     for j in range(0, a.max_n, PANEL):
         m, n = (np.maximum(x - j, 0) for x in (a.m, a.n))
         plan = launch.gebd2(m, n, a.dtype, a.device.limits)
@@ -76,26 +76,28 @@ def gebrd(a: Batch, panels: bool = False, factors: bool = True) -> Bidiagonal:
         left, right = panels_of[bool(once)]
         if once:
             _once(a, j, (*made.batches, left, right), once)
-            parts = Part(left, j + PANEL), Part(right, 0, j + PANEL)
-            gemm("N", "N", -1.0, *parts, 1.0, Part(a, j + PANEL, j + PANEL))
+            parts = Submatrix(left, j + PANEL), Submatrix(right, 0, j + PANEL)
+            gemm("N", "N", -1.0, *parts, 1.0, Submatrix(a, j + PANEL, j + PANEL))
             continue
         block, shared = launch.labrd(a.count, a.device.limits)
         _launch(a, "labrd", j, (*made.batches, left, right), block, shared)
-        parts = Part(left, j + PANEL), Part(right, j + PANEL)
-        gemm("N", "C", -1.0, *parts, 1.0, Part(a, j + PANEL, j + PANEL))
+        parts = Submatrix(left, j + PANEL), Submatrix(right, j + PANEL)
+        gemm("N", "C", -1.0, *parts, 1.0, Submatrix(a, j + PANEL, j + PANEL))
     if factors:
         made.q.factor()
         made.p.factor()
     return made
 
 
-def _panel(a: Batch, by_rows: bool) -> tuple[Batch, Batch]:
+def _panel(a: MatrixBatch, by_rows: bool) -> tuple[MatrixBatch, MatrixBatch]:
     """Workspace for V beside X, and for Y beside U or, `by_rows`, their adjoints."""
     left = workspace(a, a.m, 2 * PANEL)
     return left, workspace(a, 2 * PANEL, a.n) if by_rows else workspace(a, a.n, 2 * PANEL)
 
 
-def _once(a: Batch, j: int, batches: tuple[Batch, ...], plan: tuple[int, int, int]) -> None:
+def _once(
+    a: MatrixBatch, j: int, batches: tuple[MatrixBatch, ...], plan: tuple[int, int, int]
+) -> None:
     """A panel that reads the rest of the matrices from row and column j on once."""
     if a.count:
         threads, shared, rows = plan
@@ -105,7 +107,12 @@ def _once(a: Batch, j: int, batches: tuple[Batch, ...], plan: tuple[int, int, in
 
 
 def _launch(
-    a: Batch, name: str, j: int, batches: tuple[Batch, ...], block: tuple[int, ...], shared: int
+    a: MatrixBatch,
+    name: str,
+    j: int,
+    batches: tuple[MatrixBatch, ...],
+    block: tuple[int, ...],
+    shared: int,
 ) -> None:
     """Launch an entry of gebrd.cu on the parts of matrices from row and column j on."""
     if a.count:

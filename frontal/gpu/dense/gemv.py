@@ -15,11 +15,11 @@ import numpy as np
 from ..runtime.array import NULL, Value
 from ..runtime.device import Device
 from . import launch
-from .operands import Batch
+from .operands import MatrixBatch
 
 
 @dataclass(frozen=True)
-class _Work:
+class _TileList:
     """Tiles on the device: one list for ``period`` of ``count`` items, and sums over tiles.
 
     No list where each matrix is one tile.
@@ -36,10 +36,10 @@ class _Work:
 def gemv(
     trans: str,
     alpha: complex,
-    a: Batch,
-    x: Batch,
+    a: MatrixBatch,
+    x: MatrixBatch,
     beta: complex,
-    y: Batch,
+    y: MatrixBatch,
     variant: str | None = None,
 ) -> None:
     """Compute y = alpha op(A) x + beta y for every matrix of a batch.
@@ -48,8 +48,8 @@ def gemv(
     ----------
     trans : {"N", "T", "C"}
         Whether op is nothing, the transpose, or the conjugate transpose.
-    a : Batch of m×n matrices
-    x, y : Batch of matrices of one column, by the same wrapper
+    a : MatrixBatch of m×n matrices
+    x, y : MatrixBatch of matrices of one column, by the same wrapper
         With n and m rows; m and n where op transposes. y must not overlap a or x. It is not read
         for beta = 0, and a not for alpha = 0.
     variant : {"big-tile", "classic"}, optional
@@ -80,7 +80,7 @@ def gemv(
         total((work.sum_count,), (plan.sum_threads,), arguments)
 
 
-def _check(trans: str, a: Batch, x: Batch, y: Batch) -> None:
+def _check(trans: str, a: MatrixBatch, x: MatrixBatch, y: MatrixBatch) -> None:
     if trans not in ("N", "T", "C"):
         raise ValueError(f"trans must be 'N', 'T' or 'C', not {trans!r}")
     m, n = (a.m, a.n) if trans == "N" else (a.n, a.m)
@@ -93,13 +93,13 @@ def _check(trans: str, a: Batch, x: Batch, y: Batch) -> None:
             raise ValueError(f"{name} must have one column, of as many rows as op(A) needs")
 
 
-def _sizes(a: Batch) -> tuple[bytes, bytes, int]:
+def _sizes(a: MatrixBatch) -> tuple[bytes, bytes, int]:
     """Sizes that name a work list; of matrices of one size those of the first."""
     one = a.wrapper != "vbatched"
     return (a.m[:1] if one else a.m).tobytes(), (a.n[:1] if one else a.n).tobytes(), a.count
 
 
-def _plan(trans: str, a: Batch, variant: str | None) -> launch.GemvPlan:
+def _plan(trans: str, a: MatrixBatch, variant: str | None) -> launch.GemvPlan:
     """Choose the launch by the sizes that most of the entries are in."""
     m, n = a.m.astype(np.int64), a.n.astype(np.int64)
     entries = max(int(m @ n), 1)
@@ -118,7 +118,7 @@ def _work(
     n: bytes,
     count: int,
     plan: launch.GemvPlan,
-) -> _Work:
+) -> _TileList:
     """Make the work lists: largest matrices first, parts of a sum one after the other."""
     rows, columns = (np.frombuffer(size, np.int32).astype(np.int64) for size in (m, n))
     outputs, terms = (rows, columns) if by_rows else (columns, rows)
@@ -140,12 +140,14 @@ def _work(
     items[:, 2 if by_rows else 1] = part * _ranks(repeats)
     total = len(items) if split or wrapper == "vbatched" else len(items) * count
     if wrapper != "vbatched" and total == count:
-        return _Work(NULL, 1, count)
+        return _TileList(NULL, 1, count)
     if not split or not total:
-        return _Work(device.upload(items), max(len(items), 1), total)
+        return _TileList(device.upload(items), max(len(items), 1), total)
     start = np.cumsum(repeats) - repeats
     sums = np.stack([matrix, first, start, repeats], axis=1).astype(np.int32)
-    return _Work(device.upload(items), total, total, device.upload(sums), len(sums), total * tile)
+    return _TileList(
+        device.upload(items), total, total, device.upload(sums), len(sums), total * tile
+    )
 
 
 def _ranks(counts: np.ndarray) -> np.ndarray:

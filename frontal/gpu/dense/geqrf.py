@@ -15,7 +15,7 @@ from ..runtime.array import Array
 from . import launch
 from .blas3 import gemm
 from .launch import PANEL, QR_THREADS
-from .operands import Batch, Part
+from .operands import MatrixBatch, Submatrix
 from .workspace import with_rows, workspace
 
 
@@ -25,22 +25,22 @@ class Reflectors:
 
     Attributes
     ----------
-    v : Batch of m×k matrices
+    v : MatrixBatch of m×k matrices
         Vectors.
-    tau : Batch of k×1 matrices
-    t : Batch of k×k matrices
+    tau : MatrixBatch of k×1 matrices
+    t : MatrixBatch of k×k matrices
         Factors T of blocks of PANEL reflectors, on the diagonal.
     first : int
         Rows of what Q is applied to that it leaves alone; so it does those after the last of v.
     """
 
-    v: Batch
-    tau: Batch
-    t: Batch
+    v: MatrixBatch
+    tau: MatrixBatch
+    t: MatrixBatch
     first: int = 0
 
     @classmethod
-    def empty(cls, like: Batch, m: np.ndarray, k: np.ndarray, first: int = 0) -> Reflectors:
+    def empty(cls, like: MatrixBatch, m: np.ndarray, k: np.ndarray, first: int = 0) -> Reflectors:
         """Allocate k reflectors of m entries for each matrix of a batch; none are there yet."""
         return cls(workspace(like, m, k), workspace(like, k, 1), workspace(like, k, k), first)
 
@@ -52,36 +52,38 @@ class Reflectors:
             arguments = (self.v.locator, self.tau.locator, self.t.locator, np.int32(first))
             kernel((self.v.count, panels), (QR_THREADS,), arguments)
 
-    def apply(self, c: Batch, adjoint: bool = False) -> None:
+    def apply(self, c: MatrixBatch, adjoint: bool = False) -> None:
         """C = Q·C, or Qᴴ·C."""
         panels = range(-(-self.v.max_n // PANEL))
-        target = Part(with_rows(c, self.first + self.v.m), self.first, 0)
+        target = Submatrix(with_rows(c, self.first + self.v.m), self.first, 0)
         work = workspace(c, self.v.n, c.n), workspace(c, self.v.n, c.n)
         for p in panels if adjoint else reversed(panels):
             self.apply_panel(p, target, adjoint, work)
 
-    def form(self, q: Batch) -> None:
+    def form(self, q: MatrixBatch) -> None:
         """Write Q out, or as many of its columns as there are."""
         set_identity(q)
         self.apply(q)
 
-    def apply_panel(self, p: int, c: Part, adjoint: bool, work: tuple[Batch, Batch]) -> None:
+    def apply_panel(
+        self, p: int, c: Submatrix, adjoint: bool, work: tuple[MatrixBatch, MatrixBatch]
+    ) -> None:
         """C = (I − V·T·Vᴴ)·C of one panel, or its adjoint; `work` has a row for each reflector."""
         j = p * PANEL
-        v, t = Part(self.v, j, j, n=PANEL), Part(self.t, j, j, PANEL, PANEL)
-        products = [Part(w, j, c.j, PANEL) for w in work]
+        v, t = Submatrix(self.v, j, j, n=PANEL), Submatrix(self.t, j, j, PANEL, PANEL)
+        products = [Submatrix(w, j, c.j, PANEL) for w in work]
         rows = c.at(j, 0)
         gemm("C", "N", 1.0, v, rows, 0.0, products[0])
         gemm("C" if adjoint else "N", "N", 1.0, t, products[0], 0.0, products[1])
         gemm("N", "N", -1.0, v, products[1], 1.0, rows)
 
 
-def geqrf(a: Batch) -> Reflectors:
+def geqrf(a: MatrixBatch) -> Reflectors:
     """QR factorization in place: R on and above the diagonal, what is below it is lost.
 
     Parameters
     ----------
-    a : Batch of m×n matrices
+    a : MatrixBatch of m×n matrices
         So scaled that squares of entries are representable.
     """
     least = np.minimum(a.m, a.n)
@@ -92,20 +94,20 @@ def geqrf(a: Batch) -> Reflectors:
     largest = int(entries.argmax())
     staged = launch.staged(int(a.m[largest]), int(a.n[largest]), a.dtype, a.device.limits)
     if staged:
-        _columns(a, Part(a), q, staged)
+        _columns(a, Submatrix(a), q, staged)
         q.factor()
         return q
     staged = launch.staged(a.max_m, PANEL, a.dtype, a.device.limits)
     work = workspace(a, least, a.n), workspace(a, least, a.n)
     for j in range(0, int(least.max()), PANEL):
-        _columns(a, Part(a, j, j, n=PANEL), q, staged)
+        _columns(a, Submatrix(a, j, j, n=PANEL), q, staged)
         q.factor(j // PANEL, 1)
         if j + PANEL < a.max_n:
-            q.apply_panel(j // PANEL, Part(a, 0, j + PANEL), True, work)
+            q.apply_panel(j // PANEL, Submatrix(a, 0, j + PANEL), True, work)
     return q
 
 
-def _columns(a: Batch, part: Part, q: Reflectors, staged: int) -> None:
+def _columns(a: MatrixBatch, part: Submatrix, q: Reflectors, staged: int) -> None:
     """Factor a part of each matrix by one block, in shared memory where there is room."""
     kernel = a.device.kernel("qr.cu", f"geqrf_{a.wrapper}", a.dtype)
     arguments = (a.locator, part.window, q.v.locator, q.tau.locator, np.int32(staged > 0))
@@ -115,7 +117,7 @@ def _columns(a: Batch, part: Part, q: Reflectors, staged: int) -> None:
 # --- what goes with it ---------------------------------------------------------------------------
 
 
-def rescale(a: Batch) -> tuple[Array, Array]:
+def rescale(a: MatrixBatch) -> tuple[Array, Array]:
     """Multiply each matrix by a power of two, so that squares of entries are representable.
 
     Returns
@@ -133,27 +135,27 @@ def rescale(a: Batch) -> tuple[Array, Array]:
     return exponents, info
 
 
-def set_identity(a: Batch) -> None:
+def set_identity(a: MatrixBatch) -> None:
     """Make matrices the identity, or as much of it as there is."""
     if a.count:
         kernel = a.device.kernel("qr.cu", f"identity_{a.wrapper}", a.dtype)
         kernel((a.count,), (QR_THREADS,), (a.locator,))
 
 
-def copy_upper(a: Batch, target: Batch, exponents: Array | np.generic) -> None:
+def copy_upper(a: MatrixBatch, target: MatrixBatch, exponents: Array | np.generic) -> None:
     """Copy upper triangles, divided by powers of two if exponents are given; zeros below."""
     if a.count:
         kernel = a.device.kernel("qr.cu", f"upper_{a.wrapper}", a.dtype)
         kernel((a.count,), (QR_THREADS,), (a.locator, target.locator, exponents))
 
 
-def divide(v: Batch, s: Batch, relative: np.ndarray) -> Array:
+def divide(v: MatrixBatch, s: MatrixBatch, relative: np.ndarray) -> Array:
     """Conjugate V and divide its columns by singular values; those that do not count become zero.
 
     Parameters
     ----------
-    v : Batch of n×k matrices
-    s : Batch of k×1 matrices, real
+    v : MatrixBatch of n×k matrices
+    s : MatrixBatch of k×1 matrices, real
         Falling.
     relative : (count,) array of the real type, on the host
         Values of at most so many times the largest of a matrix do not count.

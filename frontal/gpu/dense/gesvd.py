@@ -16,7 +16,7 @@ from ..runtime.limits import Limits
 from . import launch
 from .gebrd import Bidiagonal, gebrd
 from .geqrf import copy_upper, geqrf, rescale, set_identity
-from .operands import Batch
+from .operands import MatrixBatch
 from .worklists import uploaded
 from .workspace import workspace
 
@@ -27,15 +27,15 @@ class Svd:
 
     Attributes
     ----------
-    s : Batch of n×1 matrices
+    s : MatrixBatch of n×1 matrices
         Singular values, real, falling.
-    u : Batch of m×n or m×m matrices; None without vectors
-    v : Batch of n×n matrices; None without vectors
+    u : MatrixBatch of m×n or m×m matrices; None without vectors
+    v : MatrixBatch of n×n matrices; None without vectors
     """
 
-    s: Batch
-    u: Batch | None = None
-    v: Batch | None = None
+    s: MatrixBatch
+    u: MatrixBatch | None = None
+    v: MatrixBatch | None = None
 
 
 JACOBI, QR_JACOBI, BIDIAGONAL, QR_BIDIAGONAL = range(4)
@@ -47,11 +47,11 @@ def paths(m: np.ndarray, n: np.ndarray, dtype: npt.DTypeLike, limits: Limits) ->
     `JACOBI` alone leaves the matrix as it is.
     """
     most = launch.jacobi_most(dtype, limits)
-    large = np.where(m >= launch.TALL * n, QR_BIDIAGONAL, BIDIAGONAL)
+    large = np.where(m >= launch.MIN_QR_ASPECT * n, QR_BIDIAGONAL, BIDIAGONAL)
     return np.where(n > most, large, np.where(m > most, QR_JACOBI, JACOBI))
 
 
-def gesvd(a: Batch, out: Svd, path: int) -> Array:
+def gesvd(a: MatrixBatch, out: Svd, path: int) -> Array:
     """Compute the SVD of matrices that take a path; they are lost, but for `JACOBI`.
 
     Returns
@@ -81,7 +81,7 @@ def gesvd(a: Batch, out: Svd, path: int) -> Array:
     return info
 
 
-def _bidiagonal(a: Batch, out: Svd, exponents: Array, info: Array) -> None:
+def _bidiagonal(a: MatrixBatch, out: Svd, exponents: Array, info: Array) -> None:
     """SVD by way of a bidiagonal matrix, of scaled matrices; u has rows of the identity below."""
     found = gebrd(a, factors=out.u is not None)
     bdsqr(found, out, exponents, info)
@@ -105,7 +105,7 @@ def bdsqr(of: Bidiagonal, out: Svd, exponents: Array, info: Array) -> None:
         return
     real, n = d.dtype, d.n.astype(np.int64)
     threads, shared, level = launch.bdsqr(d.max_n, real, vectors, d.device.limits)
-    room = workspace(d, launch.BDSQR_ROOM * n, 1) if level == 0 else d
+    room = workspace(d, launch.BDSQR_REALS_PER_ROW * n, 1) if level == 0 else d
     sides = [workspace(d, n, n) if vectors and level < 2 else d for _ in "uv"]
     left, right = (d, d) if out.u is None or out.v is None else (out.u, out.v)
     operands = (d, of.e, out.s, room, *sides, left, right)
@@ -115,7 +115,7 @@ def bdsqr(of: Bidiagonal, out: Svd, exponents: Array, info: Array) -> None:
     kernel((d.count,), (threads,), arguments, shared)
 
 
-def _jacobi(a: Batch, out: Svd, info: Array, exponents: Value = NULL) -> None:
+def _jacobi(a: MatrixBatch, out: Svd, info: Array, exponents: Value = NULL) -> None:
     """Jacobi on matrices, or on the triangles R of matrices that were scaled."""
     upper, vectors = exponents is not NULL, out.u is not None
     rows = np.maximum(a.n if upper else a.m, 1)

@@ -20,13 +20,13 @@ from . import blas3, launch
 from .getrf_panels import Rule, by_panels
 from .getrs import interchange, solve_in_registers
 from .launch import GetrfTuning, RowsPlan
-from .operands import Batch, Given, operands, order_list, put, subset
+from .operands import Given, MatrixBatch, operands, order_list, subset, upload_table
 from .vendor import vendor_of
 
 
 def getrf(
-    a: Batch,
-    pivots: Batch,
+    a: MatrixBatch,
+    pivots: MatrixBatch,
     info: Array,
     variant: str | None = None,
     tiny: float = 0.0,
@@ -37,8 +37,8 @@ def getrf(
 
     Parameters
     ----------
-    a : Batch
-    pivots : Batch of int32
+    a : MatrixBatch
+    pivots : MatrixBatch of int32
         A column of min(m, n) entries for each matrix: row i was interchanged with row pivots[i].
     info : (count,) int32 device array
         Gets 0, or the first column without a pivot, from 1; with `tiny`, how many were replaced.
@@ -70,7 +70,7 @@ def getrf(
     return None
 
 
-def reads_elsewhere(a: Batch) -> bool:
+def reads_elsewhere(a: MatrixBatch) -> bool:
     """Whether `getrf` takes such matrices, or their transposes, from elsewhere."""
     side, numbers = max(a.max_m, a.max_n), launch.tuning("getrf", a.device.name)
     if a.wrapper == "native" and side >= numbers.vendor:
@@ -78,12 +78,14 @@ def reads_elsewhere(a: Batch) -> bool:
     return launch.getrf_left(side, a.dtype, a.device.limits, numbers) is not None
 
 
-def inverse(a: Batch, info: Array, variant: str | None = None, given: Given | None = None) -> None:
+def inverse(
+    a: MatrixBatch, info: Array, variant: str | None = None, given: Given | None = None
+) -> None:
     """Invert square matrices in place; one without an inverse is lost.
 
     Parameters
     ----------
-    a : Batch
+    a : MatrixBatch
     info : (count,) int32 device array
         Gets 0, or the first column without a pivot, from 1.
     variant : {"tiny", "solve"}, optional
@@ -105,18 +107,18 @@ def inverse(a: Batch, info: Array, variant: str | None = None, given: Given | No
     found = info if not small.any() else a.device.xp.zeros(large.count, np.int32)
     _invert_by_solving(large, found)
     if found is not info:
-        put(a.device, found, np.flatnonzero(sizes), info)
+        upload_table(a.device, found, np.flatnonzero(sizes), info)
     return None
 
 
-def inverts_elsewhere(a: Batch) -> bool:
+def inverts_elsewhere(a: MatrixBatch) -> bool:
     """Whether `inverse` takes such matrices, or their transposes, from elsewhere."""
     if a.max_n <= RowsPlan.most:
         return True
     return a.wrapper == "batched" and reads_elsewhere(a)
 
 
-def _invert_elsewhere(a: Batch, info: Array, given: Given) -> None:
+def _invert_elsewhere(a: MatrixBatch, info: Array, given: Given) -> None:
     """Factors in a workspace, solutions with the identity where the inverses go."""
     grid, threads = launch.inverse_copies(a.count, a.max_n)
     pivots, factors = workspace(a, np.int32, 1), workspace(a, a.dtype)
@@ -126,7 +128,7 @@ def _invert_elsewhere(a: Batch, info: Array, given: Given) -> None:
     getrs(factors, pivots, a)
 
 
-def _invert_by_solving(a: Batch, info: Array) -> None:
+def _invert_by_solving(a: MatrixBatch, info: Array) -> None:
     device = a.device
     grid, threads = launch.inverse_copies(a.count, a.max_n)
     pivots, x = workspace(a, np.int32, 1), workspace(a, a.dtype)
@@ -139,9 +141,9 @@ def _invert_by_solving(a: Batch, info: Array) -> None:
 
 
 def getrs(
-    a: Batch,
-    pivots: Batch,
-    b: Batch,
+    a: MatrixBatch,
+    pivots: MatrixBatch,
+    b: MatrixBatch,
     trans: str = "N",
     variant: str | None = None,
     first: int = 1,
@@ -150,9 +152,9 @@ def getrs(
 
     Parameters
     ----------
-    a, pivots : Batch
+    a, pivots : MatrixBatch
         What ``getrf`` made of square matrices.
-    b : Batch
+    b : MatrixBatch
     trans : {"N", "T", "C"}
     variant : {"tiny", "blocked"}, optional
         One launch, in registers, up to 32×32; or triangular solves. By size if not given.
@@ -219,19 +221,21 @@ def _group(
     return "panel", (m - 1).bit_length()
 
 
-def workspace(a: Batch, dtype: npt.DTypeLike, columns: int | None = None) -> Batch:
+def workspace(a: MatrixBatch, dtype: npt.DTypeLike, columns: int | None = None) -> MatrixBatch:
     """New matrices with the rows of a batch, and its columns or ``columns``, by its wrapper."""
     device, m = a.device, np.maximum(a.m, 1).astype(np.int64)
     n = a.n.astype(np.int32) if columns is None else np.full(a.count, columns, np.int32)
     size = m * n
     memory = device.xp.empty(int(size.sum()), dtype)
     if a.wrapper == "vbatched":
-        return Batch.following(device, memory, a.m, n)
+        return MatrixBatch.following(device, memory, a.m, n)
     stack = memory.reshape(a.count, int(n[0]), int(m[0])).swapaxes(-1, -2)
-    return Batch.of(device, stack[0] if a.wrapper == "native" else stack)
+    return MatrixBatch.of(device, stack[0] if a.wrapper == "native" else stack)
 
 
-def _source(a: Batch, given: Given | None) -> tuple[tuple[np.ndarray, np.ndarray], dict[str, int]]:
+def _source(
+    a: MatrixBatch, given: Given | None
+) -> tuple[tuple[np.ndarray, np.ndarray], dict[str, int]]:
     """Locators of what is read and of what is written, and INTO of common/matrix.cuh."""
     if given is None:
         return (a.locator, a.locator), {}
@@ -242,8 +246,8 @@ def _source(a: Batch, given: Given | None) -> tuple[tuple[np.ndarray, np.ndarray
 
 
 def _tiny(
-    a: Batch,
-    pivots: Batch,
+    a: MatrixBatch,
+    pivots: MatrixBatch,
     info: Array,
     members: np.ndarray,
     rule: Rule,
@@ -256,7 +260,7 @@ def _tiny(
 
 def _in_registers(
     name: str,
-    a: Batch,
+    a: MatrixBatch,
     results: tuple[Value, ...],
     members: np.ndarray,
     more: tuple[np.ndarray, ...] = (),
@@ -308,8 +312,8 @@ def _blocks_of(device: Device, sides: bytes, dtype: np.dtype) -> tuple[Value, in
 
 
 def _block(
-    a: Batch,
-    pivots: Batch,
+    a: MatrixBatch,
+    pivots: MatrixBatch,
     info: Array,
     members: np.ndarray,
     rule: Rule,
@@ -333,8 +337,8 @@ def _block(
 
 
 def _left(
-    a: Batch,
-    pivots: Batch,
+    a: MatrixBatch,
+    pivots: MatrixBatch,
     info: Array,
     members: np.ndarray,
     rule: Rule,

@@ -9,7 +9,7 @@ import numpy as np
 from ..runtime.array import Array, Kernel, Value
 from . import blas3, launch
 from .launch import PanelPlan
-from .operands import ALL, Batch, Part, order_list, put, subset
+from .operands import ALL_ROWS, MatrixBatch, Submatrix, order_list, subset, upload_table
 from .worklists import work_list
 
 
@@ -27,7 +27,9 @@ class Rule(NamedTuple):
         return constants, np.dtype(dtype.char.lower()).type(self.tiny)
 
 
-def by_panels(a: Batch, pivots: Batch, info: Array, members: np.ndarray, rule: Rule) -> None:
+def by_panels(
+    a: MatrixBatch, pivots: MatrixBatch, info: Array, members: np.ndarray, rule: Rule
+) -> None:
     """Factor by panels; each is followed by what it does to the other columns."""
     device = a.device
     numbers, rows = launch.tuning("getrf", device.name), int(a.m[members].max())
@@ -41,7 +43,7 @@ def by_panels(a: Batch, pivots: Batch, info: Array, members: np.ndarray, rule: R
         part, p = subset(a, members), subset(pivots, members)
         found = device.xp.zeros(part.count, np.int32)
         Panels(part, p, found, np.arange(part.count), plan, rule).by_products(numbers.outer)
-        put(device, found, members, info)
+        upload_table(device, found, members, info)
 
 
 class Panels:
@@ -49,8 +51,8 @@ class Panels:
 
     def __init__(
         self,
-        a: Batch,
-        pivots: Batch,
+        a: MatrixBatch,
+        pivots: MatrixBatch,
         info: Array,
         members: np.ndarray,
         plan: PanelPlan,
@@ -84,7 +86,7 @@ class Panels:
                 self._factor(j)
                 self._eliminate(j, min(j + self.plan.columns, end), end)
             self._interchange_within(begin, end)
-            self._eliminate(begin, end, ALL)
+            self._eliminate(begin, end, ALL_ROWS)
         self._interchange_left(outer)
 
     def _kernel(self, file: str, name: str, **constants: int) -> Kernel:
@@ -131,7 +133,7 @@ class Panels:
     def _strips(self, rights: np.ndarray, rows: np.ndarray, width: int) -> tuple[Value, int, int]:
         """Strips of ``width`` columns of each matrix: list, its length, number of strips."""
         ones = np.ones_like(rights)
-        return work_list(self.a.device, rights, ones, rows, (width, 1), None, ALL)
+        return work_list(self.a.device, rights, ones, rows, (width, 1), None, ALL_ROWS)
 
     def _update(self, j: int) -> None:
         """Bring the columns right of panel j up to date."""
@@ -141,7 +143,7 @@ class Panels:
         work, period, count = self._strips(rights, self.a.m - j, plan.columns)
         if count:
             kernel = self._kernel("getrf_update.cu", "getrf_update")
-            arguments = (np.int32(j), np.int32(ALL), *self._lists, work, np.int32(period))
+            arguments = (np.int32(j), np.int32(ALL_ROWS), *self._lists, work, np.int32(period))
             kernel((count,), (plan.threads,), (self.a.locator, *arguments), plan.shared)
 
     def _eliminate(self, begin: int, end: int, last: int) -> None:
@@ -156,11 +158,11 @@ class Panels:
         kernel = self._kernel("laswp.cu", "laswp")
         arguments = (a.locator, *bounds, *self._lists, work, np.int32(period))
         kernel((count,), (plan.threads,), arguments)
-        size, wide = end - begin, last - end if last < ALL else ALL
-        u = Part(a, begin, end, size, wide)
-        blas3.trsm("L", "L", "N", "U", 1.0, Part(a, begin, begin, size, size), u)
-        below = Part(a, end, begin, n=size)
-        blas3.gemm("N", "N", -1.0, below, u, 1.0, Part(a, end, end, n=wide))
+        size, wide = end - begin, last - end if last < ALL_ROWS else ALL_ROWS
+        u = Submatrix(a, begin, end, size, wide)
+        blas3.trsm("L", "L", "N", "U", 1.0, Submatrix(a, begin, begin, size, size), u)
+        below = Submatrix(a, end, begin, n=size)
+        blas3.gemm("N", "N", -1.0, below, u, 1.0, Submatrix(a, end, end, n=wide))
 
     def _interchange_within(self, begin: int, end: int) -> None:
         """Move rows of columns [begin, end) as the later panels of these columns did."""
@@ -191,5 +193,5 @@ class Panels:
             kernel((count,), (plan.threads,), (a.locator, np.int32(group), *more), shared)
         else:
             kernel = self._kernel("laswp.cu", "laswp", LEFT=1)
-            bounds = (np.int32(x) for x in (0, ALL, group))
+            bounds = (np.int32(x) for x in (0, ALL_ROWS, group))
             kernel((count,), (plan.threads,), (a.locator, *bounds, *more[:2], *more[3:]))

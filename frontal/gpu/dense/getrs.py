@@ -7,11 +7,13 @@ import numpy as np
 from . import launch
 from .getrf_panels import Rule
 from .launch import RowsPlan
-from .operands import ALL, Batch, order_list
+from .operands import ALL_ROWS, MatrixBatch, order_list
 from .worklists import work_list
 
 
-def solve_in_registers(a: Batch, pivots: Batch, b: Batch, trans: str, first: int) -> None:
+def solve_in_registers(
+    a: MatrixBatch, pivots: MatrixBatch, b: MatrixBatch, trans: str, first: int
+) -> None:
     numbers = launch.tuning("getrs", a.device.name)
     plan, columns = RowsPlan.of(a.max_n), b.max_n
     if a.count == 0 or a.max_n == 0 or columns == 0:
@@ -27,13 +29,15 @@ def solve_in_registers(a: Batch, pivots: Batch, b: Batch, trans: str, first: int
     kernel(grid, (plan.threads,), (*sources, order, np.int32(a.count), np.int32(share)))
 
 
-def interchange(pivots: Batch, b: Batch, back: bool, first: int = 1) -> None:
+def interchange(pivots: MatrixBatch, b: MatrixBatch, back: bool, first: int = 1) -> None:
     """Interchange rows of B as P does, or back."""
     device = b.device
     rights = np.where(b.m > 0, b.n, 0).astype(np.int32)
     plan = launch.laswp()
     strips = (plan.columns, 1)
-    work, period, count = work_list(device, rights, np.ones_like(rights), b.m, strips, None, ALL)
+    work, period, count = work_list(
+        device, rights, np.ones_like(rights), b.m, strips, None, ALL_ROWS
+    )
     if count == 0:
         return
     columns, shared = launch.laswp_through_shared(b.max_m, b.dtype, device.limits)
@@ -45,5 +49,5 @@ def interchange(pivots: Batch, b: Batch, back: bool, first: int = 1) -> None:
     kernel((count,), (plan.threads,), arguments, shared)
 
 
-def _most_rows(b: Batch) -> int:
+def _most_rows(b: MatrixBatch) -> int:
     return b.device.limits.shared_block // (b.dtype.itemsize + 4)

@@ -235,7 +235,7 @@ class Batch(Sequence[Array]):
         """The transposes, in the same memory."""
         return self.seen_as(self.form.turned)
 
-    def described(self, device: Device) -> operands.Batch:
+    def described(self, device: Device) -> operands.MatrixBatch:
         """What drivers take; columns must be contiguous."""
         form, ld = self.form, self.form.ld
         assert ld is not None
@@ -244,7 +244,7 @@ class Batch(Sequence[Array]):
         if places is None:
             places = device.pointer(self._flat) + form.offsets
         about = self.pointers, table, (form.m, form.n, ld), (self,), places
-        return operands.Batch.at(device, form.dtype, *about)
+        return operands.MatrixBatch.at(device, form.dtype, *about)
 
     def __len__(self) -> int:
         return self.form.count
@@ -285,11 +285,11 @@ def transposed(arrays: Held) -> Held:
     return arrays.swapaxes(-1, -2)
 
 
-def described(arrays: Held, device: Device) -> operands.Batch:
+def described(arrays: Held, device: Device) -> operands.MatrixBatch:
     """Return what drivers take; columns must be contiguous."""
     if isinstance(arrays, Batch):
         return arrays.described(device)
-    return operands.Batch.of(device, arrays)
+    return operands.MatrixBatch.of(device, arrays)
 
 
 def device_for(arrays: Untyped, name: str = "a") -> Device:

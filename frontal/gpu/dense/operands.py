@@ -20,14 +20,14 @@ from . import launch
 from .structs import BATCHED, NATIVE, VBATCHED, WINDOW
 from .worklists import uploaded
 
-ALL = 1 << 30  # rows or columns: as many as there are
+ALL_ROWS = 1 << 30  # rows or columns: as many as there are
 
 
 Matrices = Array | Sequence[Array]  # one (2-D), a stack (3-D), or many sizes
 
 
 @dataclass(frozen=True)
-class Batch:
+class MatrixBatch:
     """Where the matrices of a batch lie, on the host and as the locator struct of the kernels.
 
     Attributes
@@ -66,7 +66,7 @@ class Batch:
         return int(self.n.max(initial=0))
 
     @classmethod
-    def of(cls, device: Device, arrays: Array) -> Batch:
+    def of(cls, device: Device, arrays: Array) -> MatrixBatch:
         """Describe one 2-D array or one 3-D array, with contiguous columns."""
         if arrays.ndim == 2:
             (m, n), ld = arrays.shape, leading_dimension(arrays)
@@ -80,7 +80,7 @@ class Batch:
     @classmethod
     def of_pointers(
         cls, device: Device, dtype: npt.DTypeLike, pointers: Array, m: int, n: int, ld: int
-    ) -> Batch:
+    ) -> MatrixBatch:
         """Describe matrices of one size by a device array of their addresses (uint64)."""
         locator = np.array((0, device.pointer(pointers), 0, m, n, ld), dtype=BATCHED.dtype)
         sizes = (np.full(len(pointers), size, np.int32) for size in (m, n, ld))
@@ -95,14 +95,14 @@ class Batch:
         m: np.ndarray,
         n: np.ndarray,
         ld: np.ndarray,
-    ) -> Batch:
+    ) -> MatrixBatch:
         """Describe matrices of different sizes by host arrays of addresses and sizes."""
         sizes = tuple(np.asarray(size, np.int32) for size in (m, n, ld))
         addresses = device.upload(np.asarray(pointers, np.uint64))
         return cls.at(device, dtype, addresses, table_of(device, *sizes), sizes)
 
     @classmethod
-    def following(cls, device: Device, flat: Array, m: np.ndarray, n: np.ndarray) -> Batch:
+    def following(cls, device: Device, flat: Array, m: np.ndarray, n: np.ndarray) -> MatrixBatch:
         """Describe matrices of different sizes that follow each other in memory."""
         sizes = tuple(np.asarray(size, np.int32) for size in (m, n, np.maximum(m, 1)))
         each = np.multiply(sizes[0], sizes[1], dtype=np.int64) * flat.itemsize
@@ -119,7 +119,7 @@ class Batch:
         sizes: tuple[np.ndarray, ...],
         keep: tuple = (),
         places: np.ndarray | None = None,
-    ) -> Batch:
+    ) -> MatrixBatch:
         """Describe matrices by arrays of the device, and m, n, ld (int32) of the host as well."""
         start, step = device.pointer(table), table.itemsize * len(sizes[0])
         where = device.pointer(addresses), start, start + step, start + 2 * step
@@ -135,7 +135,7 @@ class Batch:
         locator: np.ndarray,
         count: int,
         size: tuple,
-    ) -> Batch:
+    ) -> MatrixBatch:
         sizes = (np.full(count, value, np.int32) for value in size)
         return cls(device, array.dtype, wrapper, locator, *sizes, keep=(array,))
 
@@ -152,7 +152,7 @@ def placed(device: Device, flat: Array, offsets: np.ndarray) -> Array:
     return _by_entries(device, "list_places", flat, offsets.astype(np.int64), to)
 
 
-def put(device: Device, found: Array, members: np.ndarray, to: Array) -> None:
+def upload_table(device: Device, found: Array, members: np.ndarray, to: Array) -> None:
     """Let to[members] = found, int32 both."""
     _by_entries(device, "list_put", found, members.astype(np.int32), to)
 
@@ -190,14 +190,14 @@ def leading_dimension(array: Array) -> int:
 
 
 @dataclass(frozen=True)
-class Part:
+class Submatrix:
     """Rows i… and columns j… of each matrix of a batch, at most m×n of them."""
 
-    batch: Batch
+    batch: MatrixBatch
     i: int = 0
     j: int = 0
-    m: int = ALL
-    n: int = ALL
+    m: int = ALL_ROWS
+    n: int = ALL_ROWS
 
     @cached_property
     def rows(self) -> np.ndarray:
@@ -219,27 +219,27 @@ class Part:
         """The struct ``Window`` of common/structs.cuh."""
         return np.array((self.i, self.j, self.m, self.n), dtype=WINDOW.dtype)
 
-    def at(self, i: int, j: int, m: int = ALL, n: int = ALL) -> Part:
+    def at(self, i: int, j: int, m: int = ALL_ROWS, n: int = ALL_ROWS) -> Submatrix:
         """Return the part of this part from (i, j) on."""
-        return Part(self.batch, self.i + i, self.j + j, min(m, self.m - i), min(n, self.n - j))
+        return Submatrix(self.batch, self.i + i, self.j + j, min(m, self.m - i), min(n, self.n - j))
 
 
-Operand = Batch | Part
+Operand = MatrixBatch | Submatrix
 
 
 class Given(NamedTuple):
     """Matrices that are read and stay as they are; ``turned``: their transposes are meant."""
 
-    batch: Batch
+    batch: MatrixBatch
     turned: bool = False
 
 
-def op_sizes(part: Part, trans: str) -> tuple[np.ndarray, np.ndarray]:
+def op_sizes(part: Submatrix, trans: str) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns of op(A)."""
     return (part.rows, part.cols) if trans == "N" else (part.cols, part.rows)
 
 
-def without_depth(part: Part, trans: str, axis: int) -> Part:
+def without_depth(part: Submatrix, trans: str, axis: int) -> Submatrix:
     """Trim op(A) to no columns (axis 1) or no rows (axis 0)."""
     return replace(part, n=0) if (axis == 1) == (trans == "N") else replace(part, m=0)
 
@@ -255,9 +255,9 @@ def require(names: str, *pairs: tuple[np.ndarray, np.ndarray]) -> None:
             )
 
 
-def operands(*given: Operand) -> list[Part]:
+def operands(*given: Operand) -> list[Submatrix]:
     """Make all operands parts of batches of one kind and one length."""
-    parts = [x if isinstance(x, Part) else Part(x) for x in given]
+    parts = [x if isinstance(x, Submatrix) else Submatrix(x) for x in given]
     kinds = {part.batch.wrapper for part in parts}
     count = max(part.batch.count for part in parts)
     if len(kinds) == 1 and all(part.batch.count == count for part in parts):
@@ -266,7 +266,7 @@ def operands(*given: Operand) -> list[Part]:
     return [replace(part, batch=_converted(part.batch, wrapper, count)) for part in parts]
 
 
-def _converted(batch: Batch, wrapper: str, count: int) -> Batch:
+def _converted(batch: MatrixBatch, wrapper: str, count: int) -> MatrixBatch:
     """Describe a batch as a more general kind; a single matrix is repeated ``count`` times."""
     if batch.wrapper == wrapper and batch.count == count:
         return batch
@@ -280,18 +280,18 @@ def _converted(batch: Batch, wrapper: str, count: int) -> Batch:
     if wrapper == "vbatched":
         first, step = int(old["a"]), stride * batch.dtype.itemsize
         pointers = first + step * np.arange(count, dtype=np.uint64)
-        made = Batch.of_sizes(batch.device, batch.dtype, pointers, *sizes)
+        made = MatrixBatch.of_sizes(batch.device, batch.dtype, pointers, *sizes)
     else:
         locator = np.array((old["a"], 0, stride, *(x[0] for x in sizes)), dtype=BATCHED.dtype)
         m, n, ld = sizes
-        made = Batch(batch.device, batch.dtype, "batched", locator, m, n, ld)
+        made = MatrixBatch(batch.device, batch.dtype, "batched", locator, m, n, ld)
     return replace(made, keep=(*made.keep, *batch.keep))
 
 
 # --- some matrices of a batch --------------------------------------------------------------------
 
 
-def subset(a: Batch, members: np.ndarray) -> Batch:
+def subset(a: MatrixBatch, members: np.ndarray) -> MatrixBatch:
     """Some matrices of a batch of different sizes, in their order."""
     device = a.device
     sizes = (np.ascontiguousarray(s[members]) for s in (a.m, a.n, a.ld))
@@ -300,10 +300,10 @@ def subset(a: Batch, members: np.ndarray) -> Batch:
     to = device.xp.empty(len(chosen), np.uint64)
     addresses = _by_entries(device, "list_take", a.keep[0], chosen, to)
     table = table_of(device, m, n, ld)
-    return Batch.at(device, a.dtype, addresses, table, (m, n, ld), a.keep)
+    return MatrixBatch.at(device, a.dtype, addresses, table, (m, n, ld), a.keep)
 
 
-def order_list(a: Batch, members: np.ndarray) -> Value:
+def order_list(a: MatrixBatch, members: np.ndarray) -> Value:
     """The order in which blocks take matrices: an array on the device; 0, a null, for their own."""
     if a.wrapper != "vbatched":
         return NULL

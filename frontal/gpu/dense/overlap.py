@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from .operands import Batch
+from .operands import MatrixBatch
 
 
-def _extent(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+def _extent(batch: MatrixBatch) -> tuple[np.ndarray, np.ndarray]:
     """First byte of each matrix, and the byte past its last entry."""
     start = _addresses(batch)
     size = ((batch.n.astype(np.int64) - 1) * batch.ld + batch.m) * batch.dtype.itemsize
     return start, start + np.where((batch.m > 0) & (batch.n > 0), size, 0)
 
 
-def _addresses(batch: Batch) -> np.ndarray:
+def _addresses(batch: MatrixBatch) -> np.ndarray:
     """Address of each matrix, on the host."""
     if batch.places is not None:
         return batch.places.astype(np.int64)
@@ -23,7 +23,7 @@ def _addresses(batch: Batch) -> np.ndarray:
     return base + np.arange(batch.count, dtype=np.int64) * stride * batch.dtype.itemsize
 
 
-def refuse_overlap(name: str, batch: Batch) -> None:
+def refuse_overlap(name: str, batch: MatrixBatch) -> None:
     """Raise ValueError where two matrices to be written share an entry."""
     begin, end = _extent(batch)
     used = np.flatnonzero(end > begin)
@@ -39,7 +39,7 @@ def refuse_overlap(name: str, batch: Batch) -> None:
                 )
 
 
-def refuse_alias(name: str, written: Batch, others: dict[str, Batch]) -> None:
+def refuse_alias(name: str, written: MatrixBatch, others: dict[str, MatrixBatch]) -> None:
     """Raise ValueError where an output shares an entry with an input of the same call."""
     begin, end = _extent(written)
     for other, held in others.items():
@@ -56,7 +56,9 @@ def refuse_alias(name: str, written: Batch, others: dict[str, Batch]) -> None:
                     )
 
 
-def _place(batch: Batch, begin: np.ndarray, i: int | np.integer) -> tuple[int, int, int, int, int]:
+def _place(
+    batch: MatrixBatch, begin: np.ndarray, i: int | np.integer
+) -> tuple[int, int, int, int, int]:
     """Address, rows, columns, leading dimension and scalar size of a matrix."""
     m, n, ld = (int(x[i]) for x in (batch.m, batch.n, batch.ld))
     return int(begin[i]), m, n, ld, batch.dtype.itemsize

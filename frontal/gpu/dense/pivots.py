@@ -12,7 +12,7 @@ from .arguments import Argument
 from .copies import copied
 from .lists import Batch as Listed
 from .lists import Held
-from .operands import Batch
+from .operands import MatrixBatch
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Pivots:
     """
 
     arrays: Held
-    batch: Batch
+    batch: MatrixBatch
 
     @classmethod
     def empty(cls, held: Argument) -> Pivots:
@@ -60,4 +60,4 @@ class Pivots:
     @classmethod
     def _of(cls, piv: Array, device: Device) -> Pivots:
         held = piv.ravel().reshape(*piv.shape)
-        return cls(held, Batch.of(device, held[..., None]))
+        return cls(held, MatrixBatch.of(device, held[..., None]))

@@ -16,31 +16,31 @@ from ..runtime.array import NULL, Array, Kernel, Value
 from ..runtime.device import Device
 from . import blas3, launch
 from .launch import PotrfPart, PotrfTuning
-from .operands import Batch
+from .operands import MatrixBatch
 
 _UPLO = {"L": 0, "U": 1}
 
 
 def potrf(
-    a: Batch,
+    a: MatrixBatch,
     info: Array,
     uplo: str = "L",
     variant: str | None = None,
-    into: Batch | None = None,
+    into: MatrixBatch | None = None,
     turned: bool = False,
 ) -> None:
     """Factor Hermitian matrices, A = L·Lᴴ or A = Uᴴ·U; in place the other triangle is left alone.
 
     Parameters
     ----------
-    a : Batch
+    a : MatrixBatch
         Square matrices.
     info : (count,) int32 device array
         Gets 0, or the first column without a positive pivot, counted from 1.
     uplo : {"L", "U"}
     variant : {"tiny", "shared", "tiles", "tasks"}, optional
         One kernel for all matrices; by size if not given.
-    into : Batch, optional
+    into : MatrixBatch, optional
         Gets the factors, with zeros in the other triangle; ``a`` itself, perhaps.
     turned : bool
         The matrices of ``a`` are the transposes; with another ``into`` only.
@@ -57,12 +57,12 @@ def potrf(
         _RUN[part.kind](_Where.of(a, into, turned), info, _UPLO[uplo], part, lists)
 
 
-def potrs(a: Batch, b: Batch, uplo: str = "L") -> None:
+def potrs(a: MatrixBatch, b: MatrixBatch, uplo: str = "L") -> None:
     """Solve A·X = B by the factor that ``potrf`` left in A; X takes the place of B.
 
     Parameters
     ----------
-    a, b : Batch
+    a, b : MatrixBatch
         Factors, and right-hand sides.
     uplo : {"L", "U"}
     """
@@ -74,12 +74,12 @@ def potrs(a: Batch, b: Batch, uplo: str = "L") -> None:
 class _Where(NamedTuple):
     """The matrices, where their factors go, and INTO of common/matrix.cuh."""
 
-    a: Batch
-    to: Batch
+    a: MatrixBatch
+    to: MatrixBatch
     into: int
 
     @classmethod
-    def of(cls, a: Batch, into: Batch | None, turned: bool) -> _Where:
+    def of(cls, a: MatrixBatch, into: MatrixBatch | None, turned: bool) -> _Where:
         return cls(a, a if into is None else into, 0 if into is None else 1 + turned)
 
     @property

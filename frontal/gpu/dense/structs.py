@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..runtime.structs import Header, Struct
+from ..runtime.structs import Struct, StructHeader
 
 TRIANGLE = 32
 COPY_TILE, COPY_ROWS = 32, 8
@@ -45,7 +45,7 @@ INVERSES = Struct(
     {},
 )
 
-HEADER = Header(
+HEADER = StructHeader(
     "common/structs.cuh",
     "dense/structs.py",
     "Structs and constants about batches of matrices that the host fills and knows.",

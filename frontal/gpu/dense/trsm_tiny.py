@@ -6,20 +6,24 @@ import numpy as np
 
 from . import launch
 from .launch import TrsmTinyPlan
-from .operands import Batch, Given, Part
+from .operands import Given, MatrixBatch, Submatrix
 
 _SIDE, _UPLO, _TRANS, _DIAG = {"L": 0, "R": 1}, {"L": 0, "U": 1}, "NTC", {"N": 0, "U": 1}
 
 
-def is_tiny(a: Batch | Part) -> bool:
+def is_tiny(a: MatrixBatch | Submatrix) -> bool:
     """Whether triangles of these orders are solved with in registers."""
-    part = a if isinstance(a, Part) else Part(a)
+    part = a if isinstance(a, Submatrix) else Submatrix(a)
     most = launch.tuning("trsm", part.batch.device.name).tiny
     return int(part.rows.max(initial=0)) <= min(most, TrsmTinyPlan.most)
 
 
 def trsm_tiny(
-    about: tuple[str, str, str, str], alpha: complex, a: Part, b: Part, given: Given | None = None
+    about: tuple[str, str, str, str],
+    alpha: complex,
+    a: Submatrix,
+    b: Submatrix,
+    given: Given | None = None,
 ) -> None:
     """Solve op(A) X = alpha B or X op(A) = alpha B by one launch; orders up to 32.
 
@@ -27,7 +31,7 @@ def trsm_tiny(
     ----------
     about : (str, str, str, str)
         ``side``, ``uplo``, ``trans`` and ``diag`` of ``trsm``.
-    a, b : Part
+    a, b : Submatrix
     given : Given, optional
         Where B is; ``b`` gets X all the same, and is a whole batch then.
     """
@@ -38,7 +42,7 @@ def trsm_tiny(
         return
     plan = launch.trsm_tiny(order, most, dtype, device.limits)
     strips = -(-most // plan.lanes)
-    source, turned = (b, False) if given is None else (Part(given.batch), given.turned)
+    source, turned = (b, False) if given is None else (Submatrix(given.batch), given.turned)
     numbers = (_SIDE[about[0]], _UPLO[about[1]], _TRANS.index(about[2]), _DIAG[about[3]])
     arguments = (
         *(np.int32(x) for x in numbers),

@@ -23,7 +23,7 @@ from ..runtime import tuned
 from ..runtime.array import Array
 from ..runtime.device import Device
 from . import blas3, gemv, getrf, launch, potrf
-from .operands import Batch
+from .operands import MatrixBatch
 
 log = logging.getLogger("frontal")
 Timer = Callable[[Callable[[], None], Callable[[], None]], float]
@@ -63,16 +63,16 @@ class Change:
     gain: float
 
 
-SMALL = (Case("fixed", 16, 4000), Case("fixed", 32, 4000), Case("fixed", 64, 2000))
+SMALL_CASES = (Case("fixed", 16, 4000), Case("fixed", 32, 4000), Case("fixed", 64, 2000))
 MEDIUM = (Case("fixed", 128, 1000), Case("fixed", 256, 500), Case("uniform", 128, 1500))
-LARGE = (Case("fixed", 512, 100), Case("uniform", 512, 500), Case("native", 4096, 1))
+LARGE_CASES = (Case("fixed", 512, 100), Case("uniform", 512, 500), Case("native", 4096, 1))
 CASES: dict[str, tuple[Case, ...]] = {
-    "potrf": (*SMALL, *MEDIUM, *LARGE, Case("native", 1024, 1)),
-    "getrf": (*SMALL, *MEDIUM, *LARGE[:2], Case("native", 2048, 1)),
-    "gemm": (*SMALL[1:], *MEDIUM, *LARGE),
-    "herk": (*SMALL[1:], *MEDIUM, *LARGE),
-    "trsm": (*SMALL[1:], *MEDIUM, *LARGE[:2], Case("native", 2048, 1)),
-    "gemv": (*SMALL[1:], *MEDIUM, *LARGE),
+    "potrf": (*SMALL_CASES, *MEDIUM, *LARGE_CASES, Case("native", 1024, 1)),
+    "getrf": (*SMALL_CASES, *MEDIUM, *LARGE_CASES[:2], Case("native", 2048, 1)),
+    "gemm": (*SMALL_CASES[1:], *MEDIUM, *LARGE_CASES),
+    "herk": (*SMALL_CASES[1:], *MEDIUM, *LARGE_CASES),
+    "trsm": (*SMALL_CASES[1:], *MEDIUM, *LARGE_CASES[:2], Case("native", 2048, 1)),
+    "gemv": (*SMALL_CASES[1:], *MEDIUM, *LARGE_CASES),
 }
 
 
@@ -251,7 +251,9 @@ class Probe:
         self.info = device.xp.zeros(len(sizes), np.int32)
         self.call = _driver(routine, [batch for _, batch in self.held], self.info)
 
-    def _operand(self, case: Case, m: np.ndarray, n: np.ndarray, seed: int) -> tuple[Array, Batch]:
+    def _operand(
+        self, case: Case, m: np.ndarray, n: np.ndarray, seed: int
+    ) -> tuple[Array, MatrixBatch]:
         """Random matrices, one after the other; the first operand's are diagonally dominant."""
         rng = np.random.default_rng(seed)
         start = np.concatenate([[0], np.cumsum(m * n)])
@@ -262,10 +264,10 @@ class Probe:
         flat = self.device.upload(host)
         if case.shape == "uniform":
             pointers = self.device.pointer(flat) + 8 * start[:-1].astype(np.uint64)
-            batch = Batch.of_sizes(self.device, flat.dtype, pointers, m, n, np.maximum(m, 1))
+            batch = MatrixBatch.of_sizes(self.device, flat.dtype, pointers, m, n, np.maximum(m, 1))
             return flat, batch
         stack = flat.reshape(case.count, int(n[0]), int(m[0])).transpose(0, 2, 1)
-        return flat, Batch.of(self.device, stack if case.shape == "fixed" else stack[0])
+        return flat, MatrixBatch.of(self.device, stack if case.shape == "fixed" else stack[0])
 
     def restore(self) -> None:
         """Put the inputs back that a run overwrites."""
@@ -286,7 +288,7 @@ class Probe:
         return bool(error <= _SAME * xp.maximum(size, 1.0))
 
 
-def _driver(routine: str, operands: list[Batch], info: Array) -> Callable[[], None]:
+def _driver(routine: str, operands: list[MatrixBatch], info: Array) -> Callable[[], None]:
     """The host driver of a routine as a call without arguments."""
     first, *others = operands
     if routine == "getrf":

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..runtime.array import Array
 from ..runtime.device import Device
-from .operands import Batch, Part, op_sizes
+from .operands import MatrixBatch, Submatrix, op_sizes
 
 _OPERATION = {"N": 0, "T": 1, "C": 2}  # cublasOperation_t
 _FILL = {"L": 0, "U": 1}  # cublasFillMode_t
@@ -34,10 +34,10 @@ class Vendor:
         self,
         trans: tuple[str, str],
         alpha: complex,
-        a: Part,
-        b: Part,
+        a: Submatrix,
+        b: Submatrix,
         beta: complex,
-        c: Part,
+        c: Submatrix,
         least: int,
     ) -> bool:
         """C = alpha op(A) op(B) + beta C, if m·n·k is at least ``least`` cubed."""
@@ -56,10 +56,10 @@ class Vendor:
         self,
         trans: tuple[str, str],
         alpha: complex,
-        a: Part,
-        b: Part,
+        a: Submatrix,
+        b: Submatrix,
         beta: complex,
-        c: Part,
+        c: Submatrix,
         least: int,
         together: int,
         tile: tuple[int, int],
@@ -93,7 +93,14 @@ class Vendor:
         return True
 
     def syrk(
-        self, uplo: str, trans: str, alpha: complex, a: Part, beta: complex, c: Part, least: int
+        self,
+        uplo: str,
+        trans: str,
+        alpha: complex,
+        a: Submatrix,
+        beta: complex,
+        c: Submatrix,
+        least: int,
     ) -> bool:
         """C = alpha A Aᵀ + beta C or alpha Aᵀ A + beta C, if n·n·k is at least ``least`` cubed."""
         depth = int(op_sizes(a, trans)[1][0]) if c.batch.count else 0
@@ -107,7 +114,7 @@ class Vendor:
         getattr(self._cublas, name)(handle, *about, *sizes, *sources, *_place(c))
         return True
 
-    def getrf(self, a: Batch, pivots: Batch, info: Array, least: int) -> bool:
+    def getrf(self, a: MatrixBatch, pivots: MatrixBatch, info: Array, least: int) -> bool:
         """P·A = L·U in place if A has at least ``least`` rows and columns; info as cuSOLVER's."""
         if a.wrapper != "native" or min(a.max_m, a.max_n) < least:
             return False
@@ -131,21 +138,21 @@ def _vendor() -> Vendor:
     return Vendor()
 
 
-def _is_large(c: Part, depth: int, least: int) -> bool:
+def _is_large(c: Submatrix, depth: int, least: int) -> bool:
     return c.batch.wrapper == "native" and depth > 0 and _work(c, depth) >= least**3
 
 
-def _work(c: Part, depth: int) -> int:
+def _work(c: Submatrix, depth: int) -> int:
     """m·n·k of the product for the first C."""
     return int(c.rows[0]) * int(c.cols[0]) * depth if c.batch.count else 0
 
 
-def _place(part: Part) -> tuple[int, int]:
+def _place(part: Submatrix) -> tuple[int, int]:
     """Address and leading dimension of the part of a single matrix."""
     batch, ld = part.batch, int(part.batch.ld[0])
     return int(batch.locator["a"]) + (part.i + part.j * ld) * batch.dtype.itemsize, ld
 
 
-def _places(part: Part) -> tuple[int, int, int]:
+def _places(part: Submatrix) -> tuple[int, int, int]:
     """The same of the first matrix of a stack, and the stride to the next."""
     return (*_place(part), int(part.batch.locator["stride"]))

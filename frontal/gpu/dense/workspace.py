@@ -7,21 +7,21 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from .operands import Batch, table_of
+from .operands import MatrixBatch, table_of
 
 
 def workspace(
-    like: Batch,
+    like: MatrixBatch,
     m: np.ndarray | int,
     n: np.ndarray | int,
     dtype: npt.DTypeLike | None = None,
     zero: bool = False,
-) -> Batch:
+) -> MatrixBatch:
     """Return new matrices of m×n entries, as many as those of a batch, by the same wrapper.
 
     Parameters
     ----------
-    like : Batch
+    like : MatrixBatch
     m, n : int, or int arrays with a number for each matrix
     dtype : dtype, optional
         That of ``like`` if not given.
@@ -35,11 +35,11 @@ def workspace(
     if like.wrapper != "vbatched":
         one = int(rows[0]) if like.count else 0, int(columns[0]) if like.count else 0
         stack = flat.reshape(like.count, one[1], one[0]).transpose(0, 2, 1)
-        return Batch.of(device, stack[0] if like.wrapper == "native" else stack)
-    return Batch.following(device, flat, rows, columns)
+        return MatrixBatch.of(device, stack[0] if like.wrapper == "native" else stack)
+    return MatrixBatch.following(device, flat, rows, columns)
 
 
-def with_rows(batch: Batch, m: np.ndarray) -> Batch:
+def with_rows(batch: MatrixBatch, m: np.ndarray) -> MatrixBatch:
     """Describe the first m rows of each matrix of a batch."""
     if np.array_equal(batch.m, m):
         return batch
@@ -50,7 +50,7 @@ def with_rows(batch: Batch, m: np.ndarray) -> Batch:
     sizes = np.asarray(m, np.int32), batch.n, batch.ld
     table = table_of(batch.device, *sizes)
     addresses, _, *keep = batch.keep
-    return Batch.at(batch.device, batch.dtype, addresses, table, sizes, tuple(keep))
+    return MatrixBatch.at(batch.device, batch.dtype, addresses, table, sizes, tuple(keep))
 
 
 def real_type(dtype: npt.DTypeLike) -> np.dtype:

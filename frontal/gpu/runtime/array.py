@@ -52,16 +52,16 @@ Value = Array | np.ndarray | np.generic  # an array by its address; a struct or 
 NULL = np.uint64(0)  # in the place of an array
 
 
-class Memory(Protocol):
+class DeviceMemory(Protocol):
     """Memory of a device that was taken without a type, or a place in it."""
 
     @property
     def ptr(self) -> int: ...
-    def __add__(self, offset: int, /) -> Memory: ...
+    def __add__(self, offset: int, /) -> DeviceMemory: ...
     def memset_async(self, value: int, size: int, /) -> None: ...
 
 
-class Fence(Protocol):
+class Event(Protocol):
     """A place in the work on a stream."""
 
     def record(self) -> object:
@@ -73,7 +73,7 @@ class Fence(Protocol):
         ...
 
 
-class Staged(Protocol):
+class PinnedMirror(Protocol):
     """An array of a device, with memory on the host for what is in it.
 
     Attributes
@@ -93,7 +93,7 @@ class Staged(Protocol):
         ...
 
 
-class Lane(Protocol):
+class CopyStream(Protocol):
     """Copies between host and device, one after another, beside the work on the current stream.
 
     Arrays of both kinds are contiguous, and those on the host are `Device.pinned`.
@@ -111,11 +111,11 @@ class Lane(Protocol):
         """Enqueue a copy to the device."""
         ...
 
-    def mark(self) -> Fence:
+    def mark(self) -> Event:
         """The place behind all copies so far."""
         ...
 
-    def join(self, mark: Fence) -> None:
+    def join(self, mark: Event) -> None:
         """Let the current stream go on when copies have come to a place."""
         ...
 

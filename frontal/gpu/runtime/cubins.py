@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
-from ..._replacing import replacing
+from ...files.atomic_write import replacing
 
 log = logging.getLogger("frontal")
 

@@ -16,14 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._typing import Untyped
-from ...parts import Ahead
+from ...machine.threads import BackgroundTask
 from .. import require
-from .array import Array, Fence, Kernel, Lane, Memory, Staged
+from .array import Array, CopyStream, DeviceMemory, Event, Kernel, PinnedMirror
 from .kernel import CudaKernel
 from .limits import Limits
 from .modules import Modules, Source
-from .piece import Kind, Piece, arrays_in, bytes_of, kinds_of
-from .staging import LEAST, Staging
+from .slab import Kind, Slab, arrays_in, bytes_of, kinds_of
+from .staging import MIN_STAGED_BYTES, Staging
 
 Result = TypeVar("Result")
 _ADDRESS = attrgetter("data.ptr")
@@ -96,12 +96,12 @@ class Device:
         """Copy a host array to the device."""
         return self.uploads([array])[0]
 
-    def uploads(self, arrays: Sequence[np.ndarray], piece: Piece | None = None) -> list[Array]:
+    def uploads(self, arrays: Sequence[np.ndarray], piece: Slab | None = None) -> list[Array]:
         """Copy host arrays to the device, all at once; into a piece of memory, if it has room."""
         return self.later(arrays, piece)()
 
     def later(
-        self, arrays: Sequence[np.ndarray], piece: Piece | None = None
+        self, arrays: Sequence[np.ndarray], piece: Slab | None = None
     ) -> Callable[[], list[Array]]:
         """Take memory for host arrays, and return what copies them there.
 
@@ -110,7 +110,7 @@ class Device:
         arrays = [np.ascontiguousarray(array) for array in arrays]
         kinds = kinds_of(arrays)
         there = (piece and piece.arrays(kinds)) or self.empties(kinds)
-        large = sum(array.nbytes for array in arrays) >= LEAST
+        large = sum(array.nbytes for array in arrays) >= MIN_STAGED_BYTES
         free = self._now() if large else None
 
         def send() -> list[Array]:
@@ -143,11 +143,11 @@ class Device:
         """Call what enqueues work of a library, on the current stream, at some addresses."""
         function(*addresses)
 
-    def memory_of(self, array: Array) -> Memory:
+    def memory_of(self, array: Array) -> DeviceMemory:
         """Memory of an array, for `view`."""
         return _cupy(array).data
 
-    def ahead(self, work: Callable[[], Result]) -> Ahead[Result]:
+    def ahead(self, work: Callable[[], Result]) -> BackgroundTask[Result]:
         """Begin work on a thread, on the current stream; what it enqueues is done at its end."""
         stream = self.xp.cuda.get_current_stream()
 
@@ -157,17 +157,17 @@ class Device:
                 stream.synchronize()
                 return found
 
-        return Ahead(on_device, now=stream.ptr == _PER_THREAD)
+        return BackgroundTask(on_device, now=stream.ptr == _PER_THREAD)
 
     def holds(self, array: object) -> bool:
         """Whether an array is one of those that this device computes with."""
         return type(array) is self.xp.ndarray
 
-    def staged(self, array: Array) -> Staged:
+    def staged(self, array: Array) -> PinnedMirror:
         """Take memory on the host that an array is copied to and from."""
         return _Pinned(_cupy(array).data, array, self.xp.cuda.alloc_pinned_memory(array.nbytes))
 
-    def fence(self) -> Fence:
+    def fence(self) -> Event:
         """Return what waits for a part of the work on a stream."""
         return self.xp.cuda.Event(disable_timing=True)
 
@@ -187,7 +187,7 @@ class Device:
             raise MemoryError(f"{size * dtype.itemsize} bytes for copies: {error}") from error
         return np.ndarray(size, dtype, PinnedMemoryPointer(memory, 0))
 
-    def lane(self) -> Lane:
+    def lane(self) -> CopyStream:
         """Return what copies beside the work on the current stream."""
         return _Copies(self.xp)
 
@@ -197,7 +197,7 @@ class Device:
 
     def download(self, array: Array) -> np.ndarray:
         """Copy a device array to the host, after all work on the current stream."""
-        if array.nbytes >= LEAST and _cupy(array).flags.c_contiguous:
+        if array.nbytes >= MIN_STAGED_BYTES and _cupy(array).flags.c_contiguous:
             here = np.empty(array.shape, array.dtype)
             if self._staging.fetch(self.pointer(array), here, self._now()):
                 return here
@@ -239,21 +239,21 @@ class Device:
 
         return replay
 
-    def take(self, size: int) -> Memory:
+    def take(self, size: int) -> DeviceMemory:
         """Take memory of so many bytes, for the next three."""
         return self.xp.cuda.alloc(size)
 
-    def address(self, memory: Memory) -> int:
+    def address(self, memory: DeviceMemory) -> int:
         """Address of memory that was taken."""
         return int(memory.ptr)
 
-    def zero(self, memory: Memory, first: int, size: int) -> None:
+    def zero(self, memory: DeviceMemory, first: int, size: int) -> None:
         """Clear bytes of memory that was taken."""
         (memory + first).memset_async(0, size)
 
     def view(
         self,
-        memory: Memory,
+        memory: DeviceMemory,
         first: int,
         shape: Sequence[int],
         dtype: np.dtype,
@@ -264,7 +264,7 @@ class Device:
 
     def views(
         self,
-        memory: Memory,
+        memory: DeviceMemory,
         firsts: Sequence[int],
         shapes: Sequence[tuple[int, ...]],
         dtype: np.dtype,
@@ -308,7 +308,7 @@ def _same_bytes(source: Array, target: Array) -> bool:
 
 
 class _Pinned:
-    """See `Staged`: pages that stay where they are, so that a graph can copy to them."""
+    """See `PinnedMirror`: pages that stay where they are, so that a graph can copy to them."""
 
     def __init__(self, there: Untyped, array: Array, memory: Untyped) -> None:
         self.host = np.ndarray(array.shape, array.dtype, memory)
@@ -326,7 +326,7 @@ class _Pinned:
 
 
 class _Copies:
-    """See `Lane`: a stream of its own."""
+    """See `CopyStream`: a stream of its own."""
 
     def __init__(self, cupy: Untyped) -> None:
         self._cuda, self._stream = cupy.cuda, cupy.cuda.Stream(non_blocking=True)

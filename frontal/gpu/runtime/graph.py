@@ -25,7 +25,7 @@ class Launch(NamedTuple):
         self.kernel(grid, (self.threads,), self.arguments, self.shared)
 
 
-class Replayed:
+class CapturedLaunches:
     """Launches that become a graph, with what makes ready for them.
 
     The first call enqueues them, the second records them as a graph, and later ones replay it.

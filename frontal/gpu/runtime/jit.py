@@ -106,7 +106,7 @@ def nvrtc_options(dtype: np.dtype, constants: Mapping[str, int] | None = None) -
 # they scale what they read, or read A and b as they were given, so that subnormal numbers count
 _ANY_SIZE = frozenset(
     {"qr.cu", "jacobi.cu", "bdsqr.cu"}
-    | {"equilibrate.cu", "system.cu", "condition.cu", "front_looks.cu", "front_trees.cu"}
+    | {"equilibrate.cu", "system.cu", "condition.cu", "batch_statistics.cu", "front_trees.cu"}
 )
 
 

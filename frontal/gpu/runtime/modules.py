@@ -15,9 +15,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ... import _jit
-from ...machine import thread_count
-from ...thread_group import Job, ThreadGroup
+from ...compile import jit as host_jit
+from ...machine.resources import thread_count
+from ...machine.thread_group import Job, ThreadGroup
 from . import jit
 from .cubins import Cubins, digest
 
@@ -42,7 +42,7 @@ class Source(NamedTuple):
 
 @cache
 def _kept(architecture: str) -> Cubins:
-    return Cubins(_jit._FOLDER / f"kernels-sm_{architecture}.cubins")
+    return Cubins(host_jit._FOLDER / f"kernels-sm_{architecture}.cubins")
 
 
 class Compilers:

@@ -15,14 +15,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ... import parts
-from ..._jit import jit
 from ..._typing import Untyped
-from ...native import call, fetch_add, status
+from ...compile.atomics import call, fetch_add, status
+from ...compile.jit import jit
+from ...machine import threads
 
 log = logging.getLogger("frontal")
 
-LEAST = 2 << 20  # bytes: fewer are there before a thread has begun
+MIN_STAGED_BYTES = 2 << 20  # bytes: fewer are there before a thread has begun
 _PIECE, _SHARE, _LANES = 1 << 20, 4 << 20, 8  # bytes of a piece, and for a thread; most threads
 
 
@@ -55,7 +55,7 @@ def calls_of_driver() -> Calls:
     return Calls(*map(address_of, (ctypes.memmove, *copies, *waits)))
 
 
-class _Lane:
+class _StagingStream:
     """A stream with two pieces of memory, of which one is filled while the other one is copied."""
 
     def __init__(self, cuda: Untyped) -> None:
@@ -82,7 +82,7 @@ class Staging:
     ) -> None:
         self._cuda, self._index, self._find, self._lock = cuda, index, calls, Lock()
         self._calls: Calls | None = None
-        self._lanes: list[_Lane] = []
+        self._lanes: list[_StagingStream] = []
         self._failed = False
 
     def send(self, sources: Sequence[np.ndarray], targets: Sequence[int], after: Untyped) -> bool:
@@ -136,23 +136,25 @@ class Staging:
         try:
             self._calls = self._calls or self._find()
             while len(self._lanes) < count:
-                self._lanes.append(_Lane(self._cuda))
+                self._lanes.append(_StagingStream(self._cuda))
         except (OSError, AttributeError, self._cuda.runtime.CUDARuntimeError) as error:
             log.info("copies from and to the device are the driver's alone: %s", error)
             self._failed = True
         return not self._failed
 
-    def _run(self, lanes: list[_Lane], pieces: np.ndarray, work: Callable[..., Untyped]) -> None:
+    def _run(
+        self, lanes: list[_StagingStream], pieces: np.ndarray, work: Callable[..., Untyped]
+    ) -> None:
         taken = np.zeros(1, np.int64)
 
         def share(first: int, last: int) -> int:
             """Who comes late finds less to do."""
             self._cuda.runtime.setDevice(self._index)
-            lane = lanes[first // parts.LEAST]
+            lane = lanes[first // threads.MIN_PARALLEL_ENTRIES]
             return int(work(pieces, taken, _PIECE, *lane.handles, self._calls))
 
         try:
-            errors = parts.in_parts(share, len(lanes) * parts.LEAST)
+            errors = threads.parallel_for(share, len(lanes) * threads.MIN_PARALLEL_ENTRIES)
         finally:  # who gets the memory next waits, whatever has happened
             current = self._cuda.get_current_stream()
             for lane in lanes:

@@ -1,8 +1,9 @@
 """Structs and constants that kernels share with the host, described once for C++ and for NumPy.
 
-A `Header` is a file of ``kernels/`` that ``python -m tests.structs`` writes of its description: a
-reader of a kernel finds a definition by its name, as any other, and a test compares. Every kernel
-that includes it asserts, when it is compiled, that sizes and offsets are those that NumPy has.
+A `StructHeader` is a file of ``kernels/`` that ``python -m tests.structs`` writes of its
+description: a reader of a kernel finds a definition by its name, as any other, and a test
+compares. Every kernel that includes it asserts, when it is compiled, that sizes and offsets are
+those that NumPy has.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ class Struct:
 
 
 @dataclass(frozen=True)
-class Header:
+class StructHeader:
     """A file of structs and constants.
 
     Attributes

@@ -10,33 +10,33 @@ from typing import Any
 import numpy as np
 
 from ..._typing import Untyped
+from ...backend.memory_limit import Memory
+from ...backend.protocol import HostFactor, NumericFactor, PivotFailure, Progress
 from ...errors import FactorMemoryError
-from ...matrix import Canonical
-from ...memory import Memory
-from ...method import tiny_pivot
-from ...parts import Ahead
-from ...protocol import HostFactor, NumericFactor, PivotFailure, Progress
+from ...machine.threads import BackgroundTask
+from ...matrix.canonical import Canonical
+from ...matrix.value_map import ValueMap
+from ...numeric.method import tiny_pivot
 from ...symbolic.matching import Matching
-from ...symbolic.scaling import Scaling, Wanted, scaling_of
-from ...symbolic.symbolic import Symbolic
-from ...values import StoredOrder
+from ...symbolic.phase import Symbolic
+from ...symbolic.scaling import Scaling, ScalingRequest, scaling_of
 from ..runtime import device as devices
 from ..runtime.array import Array
 from ..runtime.device import Device
 from ..runtime.jit import SCALARS
 from . import storage
-from .entries import Entries
+from .device_matrix import DeviceMatrix
 from .factor import GpuFactor
-from .factorize import Examination
+from .factorize.entries import PatternEntries
+from .factorize.launches import Examination
 from .footprint import footprint
-from .fronts import Fronts
-from .matrix import DeviceMatrix
-from .pattern import Pattern
-from .prepared import Prepared, begin_kernels
-from .streamed import storage as streamed
-from .streamed.factor import StreamedFactor
-from .streamed.pattern import StreamedPattern
-from .within import told, within
+from .layout.panels import Fronts
+from .memory_choice import memory_report, resident_or_streamed
+from .out_of_core import storage as streamed
+from .out_of_core.factor import StreamedFactor
+from .out_of_core.pattern import StreamedPattern
+from .pattern import DevicePattern
+from .workspace import FactorWorkspace, begin_kernels
 
 
 class GpuBackend:
@@ -50,7 +50,7 @@ class GpuBackend:
 
     Attributes
     ----------
-    expected : Ahead, optional
+    expected : BackgroundTask, optional
         What makes the pattern, before it is asked for.
     """
 
@@ -59,19 +59,19 @@ class GpuBackend:
     def __init__(self, symbolic: Symbolic, device: Device | None = None) -> None:
         self._device = devices.device_of() if device is None else device
         self.symbolic, self.device = symbolic, self._device.name
-        self.expected: Ahead[Pattern] | None = None
+        self.expected: BackgroundTask[DevicePattern] | None = None
         self._streamed: dict[np.dtype, StreamedPattern] = {}  # the last of each scalar type
         self._room_for: tuple[np.dtype, np.dtype] | None = None  # while that is being taken
 
     @cached_property
-    def pattern(self) -> Pattern:
+    def pattern(self) -> DevicePattern:
         """The fronts on the device."""
         expected, self.expected = self.expected, None
         return self.new_pattern() if expected is None else expected.result()
 
-    def new_pattern(self, of: Fronts | None = None) -> Pattern:
+    def new_pattern(self, of: Fronts | None = None) -> DevicePattern:
         """The same, after what is known `of` them."""
-        return Pattern(self._device, self.symbolic.plan, self.symbolic.method, of=of)
+        return DevicePattern(self._device, self.symbolic.plan, self.symbolic.method, of=of)
 
     @property
     def is_here(self) -> bool:
@@ -79,14 +79,14 @@ class GpuBackend:
         return self._device is devices.device_of()
 
     @cached_property
-    def entries(self) -> Entries:
+    def entries(self) -> PatternEntries:
         """The pattern of A on the device."""
-        return Entries(self.symbolic, self.pattern)
+        return PatternEntries(self.symbolic, self.pattern)
 
     def factorize(
         self,
         values: Any,
-        scaling: Scaling | Wanted | None,
+        scaling: Scaling | ScalingRequest | None,
         *,
         there: bool = False,
         hermitian: bool = False,
@@ -135,20 +135,20 @@ class GpuBackend:
                 raise FactorMemoryError(needed, self._device.free_memory()) from error
             raise
 
-    def _begin(self, dtype: np.dtype, values: np.dtype, memory: Memory) -> Pattern:
+    def _begin(self, dtype: np.dtype, values: np.dtype, memory: Memory) -> DevicePattern:
         """Begin the lists of tasks and kernels, if there is memory for the factor."""
         pattern = self._within(dtype, values, memory)
         begin_kernels(self._device, pattern.method, dtype, bool(pattern.schedule.small.any()))
         pattern.begin(dtype)
         return pattern
 
-    def _within(self, dtype: np.dtype, values: np.dtype, memory: Memory) -> Pattern:
+    def _within(self, dtype: np.dtype, values: np.dtype, memory: Memory) -> DevicePattern:
         """The fronts as they fit into a given memory; raise if they do not, before any is taken."""
         if self._room_for == (dtype, values) and memory in ("auto", "device"):
             self._room_for = None
             return self.pattern
         of = self.symbolic, self.pattern, dtype, values
-        found = within(*of, memory, *self._state_of_device())
+        found = resident_or_streamed(*of, memory, *self._state_of_device())
         if isinstance(found, StreamedPattern):
             streamed.require_host(found, dtype)
             made = self._streamed.get(dtype)
@@ -159,7 +159,7 @@ class GpuBackend:
 
     def _compute(
         self,
-        given: Callable[[Entries], DeviceMatrix],
+        given: Callable[[PatternEntries], DeviceMatrix],
         dtype: np.dtype,
         values: np.dtype,
         tiny: float,
@@ -190,17 +190,19 @@ class GpuBackend:
     def _matched(self, factor: GpuFactor, tiny: float) -> GpuFactor:
         """The factor of the same values in the scaling of a matching, which the host makes."""
         place = factor.place
-        matrix, wanted = place.host, place.wanted or Wanted()
+        matrix, wanted = place.host, place.wanted or ScalingRequest()
         scaling = scaling_of(matrix, wanted, self.symbolic.method.one_triangle)
         of = {"values": place.values, "scaling": scaling, "there": True}
         given = partial(DeviceMatrix, **of, hermitian=place.hermitian)
         return self._compute(given, factor.dtype, place.values.dtype, tiny, factor)
 
-    def _allocated(self, pattern: Pattern, matrix: DeviceMatrix, dtype: np.dtype) -> Prepared:
+    def _allocated(
+        self, pattern: DevicePattern, matrix: DeviceMatrix, dtype: np.dtype
+    ) -> FactorWorkspace:
         apart = matrix.apart(dtype)
         if isinstance(pattern, StreamedPattern):
             return streamed.allocate(pattern, dtype, apart)
-        return Prepared(**vars(storage.allocate(pattern, dtype, apart)))
+        return FactorWorkspace(**vars(storage.allocate(pattern, dtype, apart)))
 
     def _with_memory(self, before: GpuFactor | None, dtype: np.dtype) -> GpuFactor | None:
         """A factor, if it has the memory for another one."""
@@ -216,9 +218,9 @@ class GpuBackend:
     def memory(
         self, dtype: np.dtype, values: np.dtype, rhs: int, memory: Memory = "device"
     ) -> dict[str, int]:
-        """Bytes that a factor takes; see `told`."""
+        """Bytes that a factor takes; see `memory_report`."""
         of = self.symbolic, self.pattern, dtype, values
-        return told(*of, rhs, memory, *self._state_of_device())
+        return memory_report(*of, rhs, memory, *self._state_of_device())
 
     def _state_of_device(self) -> tuple[int, bool]:
         """Bytes that it has left, and whether it has the index arrays already."""
@@ -233,27 +235,27 @@ class GpuBackend:
         """See `protocol.Backend`."""
         return self._device.download(values)
 
-    def values_there(self, A: Untyped) -> tuple[Array, StoredOrder] | None:
+    def device_values(self, A: Untyped) -> tuple[Array, ValueMap] | None:
         """See `protocol.Backend`."""
         if not hasattr(A, "format") or A.dtype not in SCALARS:
             return None
         dtype = np.dtype(A.dtype)
         with self._telling(dtype, dtype):
             self._begin(dtype, dtype, "device")  # before any memory is taken
-            order = StoredOrder.by_columns(self.symbolic.indices.size)
+            order = ValueMap.by_columns(self.symbolic.indices.size)
             found = self.entries.values_of(A, order)
             self._room_for = None if found is None else (dtype, dtype)
             return found
 
-    def restored(
+    def from_host(
         self, factor: HostFactor, matrix: Canonical, scaling: Scaling | None
     ) -> NumericFactor:
         """See `protocol.Backend`: only hosts take factors that were computed elsewhere."""
         raise TypeError("a factor goes from a GPU to the host, and not back")
 
 
-def factor_of(matrix: DeviceMatrix, own: Prepared) -> GpuFactor:
+def factor_of(matrix: DeviceMatrix, own: FactorWorkspace) -> GpuFactor:
     """The factor in some memory."""
-    if isinstance(own, streamed.Streamed):
+    if isinstance(own, streamed.StreamedWorkspace):
         return StreamedFactor(matrix, own)
     return GpuFactor(matrix, own)

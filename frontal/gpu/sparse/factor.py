@@ -6,27 +6,27 @@ from typing import Any
 
 import numpy as np
 
-from ...exact import refuse_inexact
-from ...matrix import Canonical, on_device, working_dtype
-from ...method import tiny_pivot
-from ...protocol import Health, HostFactor
-from ...symbolic.amended import movable
+from ...backend.protocol import Health, HostFactor
+from ...matrix.canonical import Canonical, on_device, working_dtype
+from ...matrix.exact import refuse_inexact
+from ...matrix.value_map import ValueMap
+from ...numeric.method import tiny_pivot
+from ...symbolic.delayed_plan import movable
 from ...symbolic.matching import Matching
-from ...symbolic.scaling import Scaling, Wanted
-from ...symbolic.symbolic import Symbolic
-from ...values import StoredOrder
+from ...symbolic.phase import Symbolic
+from ...symbolic.scaling import Scaling, ScalingRequest
 from ..runtime.array import Array
-from . import health
-from .at_once import AtOnce, Found
-from .matrix import DeviceMatrix
-from .prepared import Begun, Prepared
-from .profile import FactorProfile, profile
-from .storage import Outcome
+from .device_matrix import DeviceMatrix
+from .factorize import pivot_statistics
+from .factorize.profile import FactorProfile, profile
+from .solve.one_vector import DeviceSolution, VectorSolver
+from .solve.system import DeviceSystem, widest
+from .storage import FactorizationOutcome
 from .structs import LIMIT
-from .system import DeviceSystem, widest
+from .workspace import FactorWorkspace, PendingFactorization
 
 _NONE = np.empty(0, np.int32)
-_SMALL = 0.1  # pivots, for the largest entry of the matrix
+_SMALL_PIVOT = 0.1  # pivots, for the largest entry of the matrix
 
 
 class GpuFactor:
@@ -35,21 +35,21 @@ class GpuFactor:
     Parameters
     ----------
     matrix : DeviceMatrix
-    storage : Prepared
+    storage : FactorWorkspace
         The factors, of which more is known when it has come to `learn`.
 
     Attributes
     ----------
-    outcome : Outcome
+    outcome : FactorizationOutcome
         What was found when the factor was looked at.
     """
 
     backend, asynchronous = "gpu", True
 
-    outcome: Outcome
+    outcome: FactorizationOutcome
     perturbed: int
 
-    def __init__(self, matrix: DeviceMatrix, storage: Prepared) -> None:
+    def __init__(self, matrix: DeviceMatrix, storage: FactorWorkspace) -> None:
         self.place, self.storage = matrix, storage
         self.entries, self.values, self.hermitian = matrix.entries, matrix.values, matrix.hermitian
         self.scales = matrix.scales
@@ -58,14 +58,18 @@ class GpuFactor:
         self._systems: dict[tuple[str, np.dtype], DeviceSystem] = {}
         self._hopeful: bool | None = None  # nothing is known
         self._failed = False  # a solution was worse than rounding makes it
-        self._at_once: dict[str, AtOnce | None] = {}
+        self._at_once: dict[str, VectorSolver | None] = {}
 
-    def learn(self, outcome: Outcome, examined: bool = True) -> None:
+    def learn(self, outcome: FactorizationOutcome, examined: bool = True) -> None:
         """Take note of what was found; of an outcome that was not `examined` it is not all."""
         self.outcome, self.perturbed, found = outcome, outcome.replaced, outcome.examined
         self._examined, method = found, self.symbolic.method
-        self._health = health.health_of(method, self.dtype, found)
-        if examined and self.place.there and health.exactly_hermitian(method, self.dtype, found):
+        self._health = pivot_statistics.health_of(method, self.dtype, found)
+        if (
+            examined
+            and self.place.there
+            and pivot_statistics.exactly_hermitian(method, self.dtype, found)
+        ):
             self.hermitian = self.place.hermitian = self.entries.nnz > 0
 
     @property
@@ -100,12 +104,12 @@ class GpuFactor:
         """See `NumericFactor`."""
         return _NONE
 
-    def coupling(self) -> np.ndarray:
+    def subdiagonal(self) -> np.ndarray:
         """See `NumericFactor`."""
         blocks = self.storage.blocks
         if blocks is None:
             return np.empty(0, self.dtype)
-        return self.pattern.device.download(blocks.coupling)
+        return self.pattern.device.download(blocks.subdiagonal)
 
     @property
     def largest_multiplier(self) -> float:
@@ -115,7 +119,7 @@ class GpuFactor:
         """
         return float(self._examined[4])
 
-    def bears(self, few: int, growth: float) -> bool:
+    def growth_acceptable(self, few: int, growth: float) -> bool:
         """See `NumericFactor`; by what was found at once, if that is enough."""
         if not self.outcome.beyond:
             return True
@@ -145,7 +149,7 @@ class GpuFactor:
         largest = self.pattern.device.download(self.storage.largest)
         failed = np.flatnonzero(~(largest <= LIMIT)).astype(np.int32)
         if self.storage.blocks is None:
-            small = np.abs(self.diagonal()[failed]) <= _SMALL * self._examined[2]
+            small = np.abs(self.diagonal()[failed]) <= _SMALL_PIVOT * self._examined[2]
             failed = failed[small] if small.any() else failed
         return failed
 
@@ -157,7 +161,7 @@ class GpuFactor:
         """See `NumericFactor`; on the device."""
         entries = self.entries
         of = entries.pointer, entries.index, self.values, entries.lanes
-        return health.is_symmetric(self.pattern, *of)
+        return pivot_statistics.is_symmetric(self.pattern, *of)
 
     def growth(self) -> float:
         """See `NumericFactor`."""
@@ -166,19 +170,19 @@ class GpuFactor:
         if values.dtype != self.dtype:
             values = values.astype(self.dtype)
         of = entries.pointer, values, entries.lanes
-        largest, norm = health.growth(self.pattern, self.storage, *of)
+        largest, norm = pivot_statistics.growth(self.pattern, self.storage, *of)
         size = norm if self.scales[0] is None else 1.0
         return largest / size if size else 0.0
 
     def diagonal(self) -> np.ndarray:
         """See `NumericFactor`."""
-        return health.diagonal(self.pattern, self.storage.panels)
+        return pivot_statistics.diagonal(self.pattern, self.storage.panels)
 
     def to_host(self) -> HostFactor:
         """See `NumericFactor`."""
         end = self.pattern.layout(self.dtype).places.panels
         panels = self.pattern.to_host(self.pattern.device.download(self.storage.panels[:end]))
-        return HostFactor(panels, self.pivots, self.perturbed, self.coupling(), self.nulls)
+        return HostFactor(panels, self.pivots, self.perturbed, self.subdiagonal(), self.nulls)
 
     def copy(self) -> GpuFactor:
         """See `NumericFactor`."""
@@ -190,14 +194,14 @@ class GpuFactor:
     def free(self) -> None:
         """See `NumericFactor`: the memory goes to the pool of the device."""
         gone: Any = None
-        self.storage = Prepared(gone, gone)
+        self.storage = FactorWorkspace(gone, gone)
         self._systems.clear()
         self._at_once.clear()
 
     def again(self, symbolic: Symbolic, matching: Matching | None) -> None:
         """See `NumericFactor`: none was made so."""
 
-    def begin(self, values: Array, scaling: Wanted | None) -> None:
+    def begin(self, values: Array, scaling: ScalingRequest | None) -> None:
         """See `NumericFactor`: where all that is launched was prepared for such values."""
         storage, made = self.storage, self.storage.factorization
         there, storage.begun = storage.values, None
@@ -209,9 +213,11 @@ class GpuFactor:
             storage.renew_solver()
         except MemoryError:
             return  # the factorization tries again, and tells what it needs
-        storage.begun = Begun(values, matrix, made.tiny, state)
+        storage.begun = PendingFactorization(values, matrix, made.tiny, state)
 
-    def begun(self, values: Array, scaling: Scaling | Wanted | None, tiny: float) -> Begun | None:
+    def begun(
+        self, values: Array, scaling: Scaling | ScalingRequest | None, tiny: float
+    ) -> PendingFactorization | None:
         """What has begun, if it is the factorization of these values; no more than once."""
         begun, self.storage.begun = self.storage.begun, None
         if begun is None or begun.values is not values or begun.tiny != tiny:
@@ -283,7 +289,7 @@ class GpuFactor:
             self._systems[key] = DeviceSystem(self, trans, dtype)
         return self._systems[key]
 
-    def at_once(self, b: object, trans: str, how: int) -> Found | None:
+    def at_once(self, b: object, trans: str, how: int) -> DeviceSolution | None:
         """See `NumericFactor`."""
         alone = getattr(b, "shape", None) == (self.entries.n,)  # others need no vectors for it
         if self._hopeful is None:
@@ -292,7 +298,7 @@ class GpuFactor:
             return None
         made = self._at_once.get(trans)
         if made is None or not made.alive:
-            made = self._at_once[trans] = AtOnce.of(self, trans)
+            made = self._at_once[trans] = VectorSolver.of(self, trans)
         found = None if made is None else made(b, how, self)
         if found is not None and not found.error >= 0:
             self._hopeful, self._failed, found = False, True, None
@@ -325,13 +331,13 @@ class GpuFactor:
 
     # --- new values --------------------------------------------------------------------------
 
-    def values_there(self, A: Any, order: StoredOrder) -> tuple[Array, StoredOrder] | None:
+    def device_values(self, A: Any, order: ValueMap) -> tuple[Array, ValueMap] | None:
         """See `NumericFactor`."""
         return self.entries.values_of(A, order)
 
 
-def _same(one: Wanted | None, other: Scaling | Wanted | None) -> bool:
+def _same(one: ScalingRequest | None, other: Scaling | ScalingRequest | None) -> bool:
     """Whether one scaling is wanted, or none."""
-    if one is None or not isinstance(other, Wanted):
+    if one is None or not isinstance(other, ScalingRequest):
         return one is other
     return one.matching is other.matching and one.plain == other.plain

@@ -10,19 +10,19 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from ...symbolic.diagonal import mirrored_share
-from ...symbolic.symbolic import Symbolic
+from ...symbolic.phase import Symbolic
 from ..runtime.device import Device
 from ..runtime.limits import Limits
 from . import launch
-from .at_once import MOST
-from .entries import columns_are_short, position_type
-from .fitted import fitted
-from .fronts import Fronts
-from .lists import index_bytes
-from .messages import LAUNCHES, lends, message_sizes
-from .probing import WIDTH
-from .solve_tasks import counted_rows
+from .factorize.entries import columns_are_short, position_type
+from .layout.panels import Fronts
+from .layout.subset_packing import packed_subset
+from .solve.condition_estimate import WIDTH
+from .solve.messages import LAUNCHES, lends, message_sizes
+from .solve.one_vector import MAX_GRAPH_UNKNOWNS
 from .storage import counter_sizes, more, required
+from .tasks.list_bytes import index_bytes
+from .tasks.solves import counted_rows
 
 _VECTORS = 3  # beside messages: right-hand sides, solutions, and residuals,
 _REFINED = 2  # and another solution and its residual where pivots ask for it,
@@ -32,7 +32,7 @@ _WEIGHTS = 1  # unless messages have room for these: then weights alone
 
 
 def _searched(symbolic: Symbolic) -> bool:
-    """Whether transposed entries have no list; see `Entries.mirrors`."""
+    """Whether transposed entries have no list; see `PatternEntries.mirrors`."""
     pattern = symbolic.indptr, symbolic.indices
     return columns_are_short(symbolic) and mirrored_share(*pattern) == 1
 
@@ -101,7 +101,7 @@ def _solve_bytes(
     launches = LAUNCHES * (1 if segments is None else int(segments[-1]) + 1)
     sizes = message_sizes(tree.once(counted_rows), width, dtype, launches)
     sizes = sizes if own == width else sizes[:3]
-    places, end = fitted(sizes, spare)
+    places, end = packed_subset(sizes, spare)
     beyond = sum(size for size, place in zip(sizes, places, strict=True) if place is None)
     if own < width:  # they come later
         size = own * n * dtype.itemsize
@@ -110,7 +110,7 @@ def _solve_bytes(
     all_of = _VECTORS + _REFINED * tree.method.indefinite
     probes = _WEIGHTS if beside else _PROBES
     vectors = n * max(all_of * rhs, (_VECTORS - 1) * rhs + probes)
-    kept = _VECTORS * n * (beside and rhs == 1 and n <= MOST)
+    kept = _VECTORS * n * (beside and rhs == 1 and n <= MAX_GRAPH_UNKNOWNS)
     return beyond + (kept + max(vectors, nnz)) * values.itemsize
 
 

@@ -9,23 +9,23 @@ from typing import TypeVar, cast
 import numpy as np
 
 from ..._typing import Untyped
-from ...parts import Ahead
+from ...machine.threads import BackgroundTask
 from ..runtime.array import Array
-from ..runtime.piece import APART, Piece, bytes_of, kinds_of
-from .fronts import Fronts, Layout, arrays_of, there
-from .lists import placed_bytes, small_bytes
-from .small_tasks import SmallTasks, small_tasks
-from .solve_tasks import SolveTasks, all_tasks, solve_tasks
-from .tile_tasks import Tasks, tile_tasks
+from ..runtime.slab import APART, Slab, bytes_of, kinds_of
+from .layout.panels import DeviceLayout, Fronts, arrays_of, on_device
+from .tasks.list_bytes import placed_bytes, small_bytes
+from .tasks.small_fronts import SmallTasks, small_tasks
+from .tasks.solves import SolveTasks, all_tasks, solve_tasks
+from .tasks.tiles import Tasks, tile_tasks
 
 Made = TypeVar("Made")
 Name = str | tuple[str, np.dtype]  # of a list, and the scalar type that it is for
 
-_LARGE = 1 << 21  # bytes of lists, from which on they have a piece of memory together,
+_MIN_SLAB_BYTES = 1 << 21  # bytes of lists, from which on they have a piece of memory together,
 _LISTS = 32  # and there are fewer of them
 
 
-class Pattern(Fronts):
+class DevicePattern(Fronts):
     """Fronts, and the lists of their tasks, each made when it is first asked for, or begun."""
 
     @cached_property
@@ -70,22 +70,22 @@ class Pattern(Fronts):
             self._all_tasks[dtype] = self.device.upload(all_tasks(self, dtype))
         return self._all_tasks[dtype]
 
-    def layout(self, dtype: np.dtype) -> Layout:
+    def layout(self, dtype: np.dtype) -> DeviceLayout:
         """See `Fronts`."""
         begun = self._listed.get(("layout", dtype))
-        return super().layout(dtype) if begun is None else cast(Layout, begun.result())
+        return super().layout(dtype) if begun is None else cast(DeviceLayout, begun.result())
 
     @cached_property
-    def _listed(self) -> dict[Name, Ahead]:
+    def _listed(self) -> dict[Name, BackgroundTask]:
         """What is at work, or was, on the host."""
         return {}
 
     @cached_property
-    def _moving(self) -> dict[Name, Ahead]:
+    def _moving(self) -> dict[Name, BackgroundTask]:
         """The same with its way to the device."""
         return {}
 
-    def begin(self, dtype: np.dtype, layout: Ahead[Layout] | None = None) -> None:
+    def begin(self, dtype: np.dtype, layout: BackgroundTask[DeviceLayout] | None = None) -> None:
         """Begin all lists that are not there yet on threads, for panels of this scalar type.
 
         They stay on the host until they are asked for: threads that move them would but take turns
@@ -93,7 +93,7 @@ class Pattern(Fronts):
 
         Parameters
         ----------
-        layout : Ahead, optional
+        layout : BackgroundTask, optional
             What finds their places, if it is at work.
         """
         if layout is not None:
@@ -102,7 +102,7 @@ class Pattern(Fronts):
             if name not in self._listed and name not in self._moving:
                 # one that is for later leaves cores and Python's lock to others
                 after = list(self._listed.values()) if name[0] == "solve" else []
-                self._listed[name] = Ahead(partial(_after, after, partial(make, self)))
+                self._listed[name] = BackgroundTask(partial(_after, after, partial(make, self)))
 
     def begin_solves(self, dtype: np.dtype) -> None:
         """Begin to move the lists of solves, while the device factorizes."""
@@ -124,8 +124,8 @@ class Pattern(Fronts):
             here = [x for name, make in wanted for x in arrays_of(self._here(name, make)).values()]
             others = self.once(small_bytes) + placed_bytes(self)
             size = bytes_of(kinds_of(here)) + others + more + _LISTS * APART
-            if size >= _LARGE:
-                self.piece = Piece(self.device.xp.empty(size, np.uint8))
+            if size >= _MIN_SLAB_BYTES:
+                self.piece = Slab(self.device.xp.empty(size, np.uint8))
         _ = self.arrays, self.tasks
 
     def _wanted(self, dtype: np.dtype) -> Iterator[tuple[Name, Callable[[Fronts], object]]]:
@@ -154,16 +154,16 @@ class Pattern(Fronts):
         """A list on the device."""
         made = self._here(name, make)
         self._listed.pop(name, None)
-        return there(self.device, made, self.piece)
+        return on_device(self.device, made, self.piece)
 
     def _here(self, name: Name, make: Callable[[Fronts], object]) -> Untyped:
         """A list on the host, once it is made."""
         if name not in self._listed:
-            self._listed[name] = Ahead(partial(make, self), now=True)
+            self._listed[name] = BackgroundTask(partial(make, self), now=True)
         return self._listed[name].result()
 
 
-def _after(others: Iterable[Ahead[object]], work: Callable[[], Made]) -> Made:
+def _after(others: Iterable[BackgroundTask[object]], work: Callable[[], Made]) -> Made:
     """What comes of work that begins when other work is over."""
     for other in others:
         other.join()

@@ -9,19 +9,19 @@ import numpy as np
 
 from ...errors import FactorMemoryError
 from ..runtime.array import Array
-from ..runtime.piece import Kind
+from ..runtime.slab import Kind
 from . import launch, structs
-from .fitted import worth_having
-from .fronts import Fronts
-from .messages import message_sizes
-from .pattern import Pattern
-from .solve_tasks import counted_rows
+from .layout.panels import Fronts
+from .layout.subset_packing import worth_having
+from .pattern import DevicePattern
+from .solve.messages import message_sizes
+from .tasks.solves import counted_rows
 
-_WIDE = 8  # right-hand sides of solves that have room in the memory of factorizations,
-_MORE = 64  # of which so small a part may be added for them
+_WIDE_RHS = 8  # right-hand sides of solves that have room in the memory of factorizations,
+_WIDE_RHS_FRACTION = 64  # of which so small a part may be added for them
 
 
-class Blocks(NamedTuple):
+class PivotBlocks(NamedTuple):
     """D of L D L^H.
 
     Attributes
@@ -31,10 +31,10 @@ class Blocks(NamedTuple):
     """
 
     diagonal: Array
-    coupling: Array
+    subdiagonal: Array
 
 
-class Spare(NamedTuple):
+class SpareMemory(NamedTuple):
     """The memory behind the panels: for factorizations, and between them for solves.
 
     Attributes
@@ -53,7 +53,7 @@ class Spare(NamedTuple):
     values: Array
 
     @classmethod
-    def of(cls, memory: Array, pattern: Pattern, apart: int) -> Spare:
+    def of(cls, memory: Array, pattern: DevicePattern, apart: int) -> SpareMemory:
         """What is no panel in the memory that all of them share."""
         places = pattern.layout(memory.dtype).places
         rest, last = memory[places.panels :], places.entries
@@ -76,13 +76,13 @@ class Storage:
         As `fronts.Layout` has them; while they are computed, contribution blocks among them.
     pivots : device array or None
         LAPACK's row interchanges of each front, from 1.
-    blocks : Blocks or None
+    blocks : PivotBlocks or None
         Of L D L^H.
     largest : device array (n,) of float32, or None
         With pivots: largest entry of each column of L below its diagonal tile, in small fronts of
         all of it; LU tells of those alone that are larger than LIMIT. Infinite where a pivot was
         replaced.
-    spare : Spare or None
+    spare : SpareMemory or None
         Memory that a factorization needs besides, and nobody between two of them.
     counters : device array of int32, or None
         See `State`.
@@ -92,9 +92,9 @@ class Storage:
 
     panels: Array
     pivots: Array | None
-    blocks: Blocks | None = None
+    blocks: PivotBlocks | None = None
     largest: Array | None = None
-    spare: Spare | None = None
+    spare: SpareMemory | None = None
     counters: Array | None = None
     values: Array | None = None
 
@@ -129,9 +129,9 @@ def more(pattern: Fronts, dtype: np.dtype, apart: int) -> int:
     if pattern.segment is not None:
         return 0
     places, item = pattern.layout(dtype).places, dtype.itemsize
-    sizes = message_sizes(pattern.once(counted_rows), launch.solve_width(dtype, _WIDE), dtype)
+    sizes = message_sizes(pattern.once(counted_rows), launch.solve_width(dtype, _WIDE_RHS), dtype)
     room = (places.entries - places.panels + apart) * item
-    return -(-worth_having(sizes, room, places.entries * item // _MORE) // item)
+    return -(-worth_having(sizes, room, places.entries * item // _WIDE_RHS_FRACTION) // item)
 
 
 def working(pattern: Fronts, dtype: np.dtype) -> int:
@@ -140,7 +140,7 @@ def working(pattern: Fronts, dtype: np.dtype) -> int:
     return plan.workspace * plan.blocks
 
 
-def allocate(pattern: Pattern, dtype: np.dtype, apart: int = 0) -> Storage:
+def allocate(pattern: DevicePattern, dtype: np.dtype, apart: int = 0) -> Storage:
     """Take the memory of a factor; raise before any is taken if it does not fit.
 
     Parameters
@@ -161,12 +161,12 @@ def allocate(pattern: Pattern, dtype: np.dtype, apart: int = 0) -> Storage:
     pivots, largest = others[:2] if method.pivots else (None, None)
     if largest is not None:
         device.clear(largest)
-    blocks = Blocks(*others[2:]) if method.indefinite else None
-    spare = Spare.of(memory, pattern, apart)
+    blocks = PivotBlocks(*others[2:]) if method.indefinite else None
+    spare = SpareMemory.of(memory, pattern, apart)
     return Storage(memory[: max(panels, 1)], pivots, blocks, largest, spare, counters)
 
 
-class Outcome(NamedTuple):
+class FactorizationOutcome(NamedTuple):
     """What is known after a factorization.
 
     Attributes
@@ -176,7 +176,7 @@ class Outcome(NamedTuple):
     replaced : int
         Pivots that were tiny.
     examined : (6,) float64 array
-        What `health.examination` found, zeros if it did not look.
+        What `pivot_statistics.examination` found, zeros if it did not look.
     beyond : bool
         It has found entries of L beyond `structs.LIMIT`.
     """
@@ -201,12 +201,12 @@ class State:
     outcome : device array of int32
         See sparse/front.cuh; then how many pivots were replaced.
     examined : device array (6,) of float64
-        For `health.examination`.
+        For `pivot_statistics.examination`.
     sent : device array
-        Of the storage; see `Spare`.
+        Of the storage; see `SpareMemory`.
     """
 
-    def __init__(self, pattern: Pattern, storage: Storage) -> None:
+    def __init__(self, pattern: DevicePattern, storage: Storage) -> None:
         if storage.spare is None or storage.counters is None:
             raise ValueError("a storage without memory for messages")
         self._device, self.all, self.sent = pattern.device, storage.counters, storage.spare.sent
@@ -233,10 +233,12 @@ class State:
         """Say that all of it is enqueued, and need not wait for what is enqueued from now on."""
         self._end.record()
 
-    def read(self) -> Outcome:
+    def read(self) -> FactorizationOutcome:
         """Understand the outcome that was fetched; waits."""
         self._end.synchronize()
         found = self._told.host.copy()
         failure, replaced, *_, low, high = found.tolist()
         position = structs.NO_POSITION - failure if failure else None
-        return Outcome(position, replaced, found[2:].view(np.float64), bool(low or high))
+        return FactorizationOutcome(
+            position, replaced, found[2:].view(np.float64), bool(low or high)
+        )

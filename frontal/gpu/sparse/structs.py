@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from ...method import LARGEST
+from ...numeric.method import MAX_MULTIPLIER
 from ...numeric.thresholds import THRESHOLDS
 from ...symbolic.supernodes import TILE
-from ..runtime.structs import Header, Struct
+from ..runtime.structs import Struct, StructHeader
 
 FRONT_TILE = TILE
 NO_POSITION = 0x7FFFFFFF
 PART_BIT = 1 << 30
 TILE_THREADS, PIVOT_COLUMNS = 128, 128
-LIMIT = LARGEST
+LIMIT = MAX_MULTIPLIER
 SMALL_THREADS, SMALL_PANEL, SMALL_CHILDREN, MAP_BYTES = 64, 16, 4, 64
 ENTRY_BITS = 6
 SOLVE_WARPS, SMALL_ROWS, SMALL_LD = 8, 128, 132
@@ -20,7 +20,9 @@ PROBES = 3
 
 
 _D = "LDL: D(j,j), and D(j+1,j) of 2×2 pivots, zero elsewhere."
-_LARGEST = "Of columns of L, below their tiles and beyond LIMIT; with LDL of small fronts of all."
+_LARGEST_ENTRY_DOC = (
+    "Of columns of L, below their tiles and beyond LIMIT; with LDL of small fronts of all."
+)
 
 
 def _same(kind: str, *names: str) -> dict[str, str]:
@@ -109,7 +111,7 @@ OUTPUTS = Struct(
     },
     {
         "diagonal": _D,
-        "largest": _LARGEST,
+        "largest": _LARGEST_ENTRY_DOC,
         "outcome": "See report_failure; then how many pivots were replaced.",
     },
 )
@@ -158,7 +160,7 @@ TILE_TASKS = Struct(
         "first_sent": "Number of each front's first of them, and how many.",
         "products": "LDL: L·D of fronts at work, and where that of each front lies.",
         "diagonal": _D,
-        "largest": _LARGEST,
+        "largest": _LARGEST_ENTRY_DOC,
         "outcome": "See report_failure; then how many pivots were replaced.",
         "trace": "With TRACE: when each task began, was assembled, was summed, and ended.",
     },
@@ -254,7 +256,7 @@ TREES = Struct(
     },
 )
 
-HEADER = Header(
+HEADER = StructHeader(
     "sparse/structs.cuh",
     "sparse/structs.py",
     "Structs and constants of the kernels of fronts that the host fills and knows.",

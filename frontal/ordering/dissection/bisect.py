@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import allocating, jit
+from ...compile.jit import allocating, jit
 from .coarsen import coarser
 from .graph import Levels, Weighted, level, scrambled
 from .improve import make_work, refine

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import allocating, inner, jit
+from ...compile.jit import allocating, inner, jit
 from .graph import Weighted, edge_hash
 
 ROUNDS = 6  # of proposals; later ones match few

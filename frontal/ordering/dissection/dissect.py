@@ -6,17 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...parts import Ahead
+from ...machine.threads import BackgroundTask
 from ..components import Components, CompressedGraph
 from .bisect import with_levels
 from .graph import Levels, Weighted, scrambled
 from .leaves import order_inside
 from .levels import team_levels
-from .running import Running, work_off
 from .split import dissect_to_leaves, leaf_of, split
+from .task_pool import TaskPool, work_off
 from .team import RANGE, Team
 
-SHARE = 20_000  # edges of a component for each thread that coarsens it, at least
+MIN_EDGES_PER_THREAD = 20_000  # edges of a component for each thread that coarsens it, at least
 GRAIN = 5_000  # nodes of a part that one thread dissects to the end
 
 
@@ -41,19 +41,19 @@ class Component:
         self.leaf = leaf_of(compressed.graph.n)
         self._labels: list[np.ndarray] = []  # room for threads; append and pop are atomic
 
-    def whole(self, seed: int, threads: int) -> Part:
+    def whole(self, seed: int, threads: int) -> DissectionPart:
         """All nodes as a part, whose coarser graphs are made by so many threads."""
         given = self.compressed.graph
         weights = self.compressed.weights.astype(np.int32)
         edges = np.ones(given.nnz, np.int32)
         graph = Weighted(given.indptr, given.indices, edges, weights)
-        team = min(threads, given.nnz // SHARE)
+        team = min(threads, given.nnz // MIN_EDGES_PER_THREAD)
         levels = (
             team_levels(graph, seed, team, self.stop)
             if team > 1
             else with_levels(graph, 0, seed, self.stop)
         )
-        return Part(self, levels, np.arange(given.n, dtype=np.int32), 0, seed)
+        return DissectionPart(self, levels, np.arange(given.n, dtype=np.int32), 0, seed)
 
     def order_inside(self, names: np.ndarray, class_of: np.ndarray) -> np.ndarray:
         """Order of some nodes, class by class."""
@@ -64,7 +64,7 @@ class Component:
         return order
 
 
-class Part(NamedTuple):
+class DissectionPart(NamedTuple):
     """A part of a component: its own levels, and the names of its nodes in the component.
 
     Its nodes are eliminated one after the other from the place `first` on. Its `seed` depends on
@@ -77,7 +77,7 @@ class Part(NamedTuple):
     first: int
     seed: int
 
-    def work(self, threads: int) -> list[Part]:
+    def work(self, threads: int) -> list[DissectionPart]:
         """Order the part, or what separates two smaller ones, which are returned.
 
         A large part takes its share of the `threads` that all parts have.
@@ -98,8 +98,8 @@ class Part(NamedTuple):
             if max(zero_names.size, one_names.size) < n:
                 component.perm[last : first + n] = separator
                 return [
-                    Part(component, zero, zero_names, first, int(scrambled(seed, 0))),
-                    Part(component, one, one_names, middle, int(scrambled(seed, 1))),
+                    DissectionPart(component, zero, zero_names, first, int(scrambled(seed, 0))),
+                    DissectionPart(component, one, one_names, middle, int(scrambled(seed, 1))),
                 ]
         class_of = dissect_to_leaves(levels, names, component.leaf, seed, component.stop)
         if not component.stop[0]:
@@ -107,7 +107,7 @@ class Part(NamedTuple):
         return []
 
 
-class Run(Running[np.ndarray]):
+class NestedDissection(TaskPool[np.ndarray]):
     """Nested dissection at work on a graph; as a context manager, it is ended on leaving.
 
     Separators are found by multilevel bisection, parts of some hundred nodes and the separators
@@ -148,15 +148,15 @@ class Run(Running[np.ndarray]):
         work_off(parts, lambda part: part.work(threads), threads)
         return self._components.assemble([part.component.perm for part in parts])
 
-    def _begin(self) -> list[Part]:
+    def _begin(self) -> list[DissectionPart]:
         """All components as parts. A graph is coarsened as one until it is known not to be."""
         whole, of = self._components.whole, (self._seed, self._threads)
         if whole is not None and self._threads > 1:
-            with Ahead(lambda: self._components.compressed) as known:
+            with BackgroundTask(lambda: self._components.compressed) as known:
                 guessed = Component(whole, self._stop).whole(*of)
             if known.result() == [whole]:
                 return [guessed]
         return [Component(one, self._stop).whole(*of) for one in self._components.compressed]
 
-    def __enter__(self) -> Run:
+    def __enter__(self) -> NestedDissection:
         return self

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._jit import inner, jit
+from ...compile.jit import inner, jit
 
 SEPARATOR = 2  # beside 0 and 1, the sides of a bisection
 

@@ -16,23 +16,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._jit import allocating, inner
+from ...compile.jit import allocating, inner
 from .graph import SEPARATOR
 
 PASSES = 3  # at most
 PATIENCE = 100  # moves without a better state that end a pass
 ABSENT = -1
 
-# Columns of `Work.state`. What a move reads of a node lies together, in half a cache line.
+# Columns of `RefinementWorkspace.state`. What a move reads of a node lies together, in half a
+# cache line.
 INSIDE = 0  # and 1: weight of its neighbours on either side
 PLACE = 2  # and 3: where it is in the heap of either side
 WEIGHT, RANK, MOVED = 4, 5, 6
 COLUMNS = 8
-# Entries of `Work.sizes`, after the lengths of both heaps.
+# Entries of `RefinementWorkspace.sizes`, after the lengths of both heaps.
 MEMBERS, PULLED, MOVES, PASS = 2, 3, 4, 5
 
 
-class Work(NamedTuple):
+class RefinementWorkspace(NamedTuple):
     """Room for the refinement of graphs up to n nodes.
 
     Attributes
@@ -61,7 +62,7 @@ class Work(NamedTuple):
 @allocating
 def make_work(n):
     """Room for graphs of up to n nodes."""
-    return Work(
+    return RefinementWorkspace(
         np.zeros((n, COLUMNS), np.int32),
         np.empty((2, n), np.int32),
         np.empty(n, np.int32),

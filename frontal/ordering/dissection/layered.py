@@ -8,13 +8,13 @@ import numpy as np
 
 from ..graph import Graph, dense_limit
 from ..shape import has_no_triangles
-from .grafted import graft
 from .layers import LIGHTER, cut, sort_dense
 from .leaves import Leaf, leaf_of, room
-from .running import Running, work_off
+from .merged_trees import graft
+from .task_pool import TaskPool, work_off
 
 PARTS = 64  # at least, of a large graph
-LEAST = 400  # nodes of a part that is cut
+MIN_CUT_NODES = 400  # nodes of a part that is cut
 SECTION = 0.8  # times n^(2/3): of a grid, through the middle of its diagonal, and no more
 
 Ordered = tuple[np.ndarray, np.ndarray, np.ndarray]  # nodes; parent and count of each column
@@ -37,11 +37,11 @@ class _Common:
         self.mark, self.place = np.empty((2, n), np.int32)
         self.leaves: dict[int, Leaf] = {}
         self.separators: dict[int, np.ndarray] = {}
-        self.leaf = max(n // PARTS, LEAST)
+        self.leaf = max(n // PARTS, MIN_CUT_NODES)
         self.uncut, self.size = False, n
         self._labels: list[np.ndarray] = []  # room for threads; append and pop are atomic
 
-    def first(self) -> Part:
+    def first(self) -> LayeredPart:
         """All nodes but those with very many neighbours, which come last.
 
         The layers of a grid without triangles are as light from any corner.
@@ -51,8 +51,10 @@ class _Common:
         self.size = size
         self.separate(size, names[size:])
         if has_no_triangles(self.graph):
-            return Part(self, names[:size], 0, corner, int(SECTION * size ** (2 / 3) / LIGHTER))
-        return Part(self, names[:size], 0, 0, 0)
+            return LayeredPart(
+                self, names[:size], 0, corner, int(SECTION * size ** (2 / 3) / LIGHTER)
+            )
+        return LayeredPart(self, names[:size], 0, 0, 0)
 
     def order(self, first: int, names: np.ndarray) -> None:
         """Order some nodes, which come to a place, by minimum degree."""
@@ -73,7 +75,7 @@ class _Common:
         return graft(self.graph, self.weights, leaves, others)
 
 
-class Part(NamedTuple):
+class LayeredPart(NamedTuple):
     """A part of a graph, eliminated from the place `first` on.
 
     Its search begins at ``names[start]``; the separator that has made it weighs `above`.
@@ -85,7 +87,7 @@ class Part(NamedTuple):
     start: int
     above: int
 
-    def work(self) -> list[Part]:
+    def work(self) -> list[LayeredPart]:
         """Order the part, or what separates two smaller ones, which are returned."""
         of, names, first = self.common, self.names, self.first
         if of.stop[0] or not names.size:
@@ -99,8 +101,8 @@ class Part(NamedTuple):
             if zero:
                 of.separate(first + zero + one, names[zero + one :])
                 return [  # where the layers end that were cut apart, there is a rim
-                    Part(of, names[:zero], first, -1, weight),
-                    Part(of, names[zero : zero + one], first + zero, 0, weight),
+                    LayeredPart(of, names[:zero], first, -1, weight),
+                    LayeredPart(of, names[zero : zero + one], first + zero, 0, weight),
                 ]
             of.uncut = of.uncut or names.size == of.size
         if not (of.uncut or of.stop[0]):
@@ -108,7 +110,7 @@ class Part(NamedTuple):
         return []
 
 
-class Layers(Running[Ordered | None]):
+class Layers(TaskPool[Ordered | None]):
     """Dissection by layers at work on a graph; as a context manager, it is ended on leaving.
 
     It costs about what minimum degree does, and is done by many threads. The order depends on the
@@ -143,7 +145,7 @@ class Layers(Running[Ordered | None]):
     def _order(self) -> Ordered | None:
         """Order and tree; None where the graph has no light separator, and is no mesh."""
         common = _Common(self._graph, self._weights, self._stop)
-        work_off([common.first()], Part.work, self._threads)
+        work_off([common.first()], LayeredPart.work, self._threads)
         return None if common.uncut or self._stop[0] else common.whole()
 
     def __enter__(self) -> Layers:

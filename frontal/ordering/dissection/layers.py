@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import allocating, inner, jit
+from ...compile.jit import allocating, inner, jit
 from .bisect import LARGEST_SIDE
 from .graph import SEPARATOR, Weighted
 from .improve import make_work, refine
@@ -20,7 +20,7 @@ from .start import ALL
 SEARCHES = 3  # at most
 BAND = 3  # layers on either side to which a separator may move
 MARKS = SEARCHES + 1  # numbers that a part has for its nodes
-LEAST_SIDE = 0.1  # of the weight
+MIN_SIDE_WEIGHT = 0.1  # of the weight
 HEAVY = 4.0  # times n^(2/3): a separator of no mesh
 LIGHT = 1.05  # times sqrt(n): one that is as light as in a plane square
 LIGHTER = 0.5  # of the one above: another search would find none that is much lighter
@@ -94,7 +94,7 @@ def _best_layer(below, count):
     for k in range(1, count):
         side = min(below[k], below[count] - below[k + 1])
         share = (below[k + 1] - below[k] + 1) / max(side, 1)
-        if side > LEAST_SIDE * below[count] and share < least:
+        if side > MIN_SIDE_WEIGHT * below[count] and share < least:
             best, least = k, share
     return best, least
 

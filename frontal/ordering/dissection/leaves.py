@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._jit import allocating, jit
-from ..amd_inside import amd_inside, amd_of_part
+from ...compile.jit import allocating, jit
 from ..graph import Graph
+from ..halo_amd import amd_inside, amd_of_part
 
 
 class Leaf(NamedTuple):

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._jit import jit
-from ...native import call, load, yield_address
-from ...phases import (
+from ...compile.atomics import call, load, yield_address
+from ...compile.jit import jit
+from ...compile.tile_queue import (
     DONE,
     FRONT,
     KIND,
@@ -24,7 +24,7 @@ from ...phases import (
     finish_tile,
     open_phase,
 )
-from ...thread_group import Job, ThreadGroup, run_with_threads
+from ...machine.thread_group import Job, ThreadGroup, run_with_threads
 from .bisect import KEPT, STALLED, with_levels
 from .coarsen import (
     LEFT_OVER,
@@ -40,18 +40,18 @@ from .coarsen import (
 )
 from .graph import Levels, Weighted, level, scrambled
 
-LEAST = 50_000  # edges of a level that is shared
+MIN_SHARED_EDGES = 50_000  # edges of a level that is shared
 TILE = 10_000  # edges of a tile, at least
-MORE = 3  # tiles for each thread
-ROOM = 3  # times the nodes and the entries of a graph that its levels may have
+TILES_PER_THREAD = 3  # tiles for each thread
+LEVELS_SIZE_RATIO = 3  # times the nodes and the entries of a graph that its levels may have
 MOST_LEVELS = 64
 COPY, FREE, PROPOSE, ACCEPT, ALONE, PAIR, NUMBER, CONTRACT, JOIN = np.arange(9)
-# Columns of `Shared.tally`, by tile: nodes that may be matched, and are not; pairs before those of
-# the tile; room for their entries from here on, how many there are, and where they go.
+# Columns of `SharedLevels.tally`, by tile: nodes that may be matched, and are not; pairs before
+# those of the tile; room for their entries from here on, how many there are, and where they go.
 OPEN, LEFT, PAIRS, BEGIN, USED, PLACE = np.arange(6)
 
 
-class Shared(NamedTuple):
+class SharedLevels(NamedTuple):
     """What the threads of a team have in common.
 
     Attributes
@@ -89,9 +89,9 @@ class Shared(NamedTuple):
     pause: int
 
 
-def _shared(given: Weighted, tiles: int) -> Shared:
+def _shared(given: Weighted, tiles: int) -> SharedLevels:
     n, nnz = given.weight.size, given.near.size
-    nodes, entries = ROOM * n + 1, ROOM * nnz
+    nodes, entries = LEVELS_SIZE_RATIO * n + 1, LEVELS_SIZE_RATIO * nnz
     graph = Weighted(
         np.zeros(nodes + 1, np.int64),
         np.empty(entries, np.int32),
@@ -100,7 +100,7 @@ def _shared(given: Weighted, tiles: int) -> Shared:
     )
     first = np.zeros(MOST_LEVELS + 2, np.int64)
     first[1] = n
-    return Shared(
+    return SharedLevels(
         given,
         Levels(graph, np.empty(nodes, np.int32), first),
         np.empty(n, np.int32),
@@ -110,7 +110,7 @@ def _shared(given: Weighted, tiles: int) -> Shared:
         np.empty(nnz, np.int32),
         np.empty(nnz, np.int32),
         np.zeros((tiles + 1, 6), np.int64),
-        np.array([0, 0, LEAST, TILE]),
+        np.array([0, 0, MIN_SHARED_EDGES, TILE]),
         np.zeros(STATE_SIZE, np.int64),
         yield_address(),
     )
@@ -250,11 +250,11 @@ def _lead(shared, size, seed, stop):
     least, tile = shared.numbers[2], shared.numbers[3]
     shared.numbers[0] = heaviest_node(shared.given.weight.astype(np.int64).sum())
     entries = shared.given.near.size
-    if not _phase(shared, COPY, 0, size * MORE):
+    if not _phase(shared, COPY, 0, size * TILES_PER_THREAD):
         return k
     while levels.first[k + 1] - levels.first[k] > KEPT and entries > least and stop[0] == 0:
         shared.numbers[1] = scrambled(seed, k + 1)
-        tiles = max(min(size * MORE, entries // tile), 1)
+        tiles = max(min(size * TILES_PER_THREAD, entries // tile), 1)
         if k == MOST_LEVELS or not _make_level(shared, k, tiles):
             break
         k += 1
@@ -295,7 +295,7 @@ def team_levels(graph: Weighted, seed: int, size: int, stop: np.ndarray) -> Leve
     stop : (1,) int32 array
         Not zero once nobody waits for the levels any more.
     """
-    shared = _shared(graph, size * MORE)
+    shared = _shared(graph, size * TILES_PER_THREAD)
 
     helpers: list[Job[None]] = []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import allocating, inner, jit
+from ...compile.jit import allocating, inner, jit
 from .bisect import KEPT, bisect
 from .graph import SEPARATOR, Levels, Weighted, scrambled
 

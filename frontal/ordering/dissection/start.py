@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._jit import allocating, inner
+from ...compile.jit import allocating, inner
 from .graph import SEPARATOR, scrambled
 from .improve import is_better, refine
 
@@ -17,7 +17,9 @@ CUT_PASSES = 4
 CUT_PATIENCE = 20  # moves without a better cut that end a pass
 HEAVY = 3  # times a separator is more than all weight, if it is heavy
 FAIR, ALL = 60, 100  # hundredths of what both sides have, that one may have then, and otherwise
-FEW = 400  # nodes up to which the edge cut is refined, by looking at all for each move
+MAX_EDGE_CUT_NODES = (
+    400  # nodes up to which the edge cut is refined, by looking at all for each move
+)
 
 
 @allocating
@@ -150,7 +152,7 @@ def first_separator(graph, total, most, work, seed, best, best_weight):
     lightest = total
     for turn in range(STARTS):
         grown = _grow(graph, total // 2, scrambled(seed, turn), where[turn])
-        if n <= FEW:
+        if n <= MAX_EDGE_CUT_NODES:
             _refine_cut(graph, where[turn], grown, total, most)
         _cover(graph, where[turn], weight[turn])
         lightest = min(lightest, weight[turn, SEPARATOR])

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ...thread_group import run_each
+from ...machine.thread_group import run_each
 from .bisect import bisect
 from .graph import SEPARATOR, Levels, Weighted
 from .split import cut_out, number_side

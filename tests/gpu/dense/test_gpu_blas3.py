@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from frontal.gpu.dense import blas3, launch
-from frontal.gpu.dense.operands import Batch, Part
+from frontal.gpu.dense.operands import MatrixBatch, Submatrix
 from frontal.gpu.dense.worklists import work_items
 
 from ...emulation.borders import DTYPES, SIZES, WRAPPERS, Frame, eps, random
@@ -140,8 +140,8 @@ def test_gemm_of_parts_and_of_one_matrix_for_all(device):
     many, old = ([random(rng, (n, n), "f8") for n in sizes] for _ in range(2))
     a, b = Frame(device, [one], "native"), Frame(device, many)
     c = Frame(device, old)
-    left, right = Part(a.batch, 4, 1, 2, 2), Part(b.batch, 1, 0, 2)
-    blas3.gemm("N", "N", 1.0, left, right, 1.0, Part(c.batch, 0, 0, 2))
+    left, right = Submatrix(a.batch, 4, 1, 2, 2), Submatrix(b.batch, 1, 0, 2)
+    blas3.gemm("N", "N", 1.0, left, right, 1.0, Submatrix(c.batch, 0, 0, 2))
     for x, before, new in zip(many, old, c.matrices(), strict=True):
         expected = before.copy()
         expected[:2] += one[4:6, 1:3] @ x[1:3]
@@ -159,7 +159,7 @@ def test_gemm_of_a_stack_and_a_list(device):
 
 
 def test_gemm_refuses_sizes_that_do_not_fit(device):
-    a, b, c = (Batch.of(device, device.xp.ones((3, n), order="F")) for n in (2, 2, 3))
+    a, b, c = (MatrixBatch.of(device, device.xp.ones((3, n), order="F")) for n in (2, 2, 3))
     with pytest.raises(ValueError, match=r"op\(A\), op\(B\) and C do not fit: .* in matrix 0"):
         blas3.gemm("N", "N", 1.0, a, b, 0.0, c)
 

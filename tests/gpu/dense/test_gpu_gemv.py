@@ -5,7 +5,7 @@ import pytest
 
 from frontal.gpu.dense import launch
 from frontal.gpu.dense.gemv import gemv
-from frontal.gpu.dense.operands import Batch
+from frontal.gpu.dense.operands import MatrixBatch
 
 from ...emulation.borders import DTYPES, SIZES, WRAPPERS, Frame, eps, mixed_sizes, random
 
@@ -155,7 +155,7 @@ def test_operands_that_do_not_fit_are_refused(device):
     other = Frame(device, [np.zeros((2, 1))], "vbatched").batch
     with pytest.raises(ValueError, match="x is vbatched"):
         gemv("N", 1, a, other, 0, y)
-    assert isinstance(a, Batch)
+    assert isinstance(a, MatrixBatch)
 
 
 @pytest.mark.parametrize("trans", [False, True])

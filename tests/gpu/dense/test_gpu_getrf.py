@@ -6,7 +6,7 @@ import scipy.linalg
 
 from frontal.gpu.dense import getrf as lu
 from frontal.gpu.dense import launch
-from frontal.gpu.dense.operands import Batch
+from frontal.gpu.dense.operands import MatrixBatch
 
 from ...emulation.borders import DTYPES, SIZES, WRAPPERS, Frame, eps, random
 
@@ -332,8 +332,8 @@ def test_choices():
 
 
 def test_no_matrices(device):
-    a = Batch.of(device, device.upload(np.zeros((0, 5, 5))).swapaxes(-1, -2))
-    pivots = Batch.of(device, device.upload(np.zeros((0, 1, 5), np.int32)).swapaxes(-1, -2))
+    a = MatrixBatch.of(device, device.upload(np.zeros((0, 5, 5))).swapaxes(-1, -2))
+    pivots = MatrixBatch.of(device, device.upload(np.zeros((0, 1, 5), np.int32)).swapaxes(-1, -2))
     info = device.upload(np.zeros(0, np.int32))
     lu.getrf(a, pivots, info)
     lu.inverse(a, info)

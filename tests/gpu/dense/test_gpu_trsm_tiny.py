@@ -8,7 +8,7 @@ import scipy.linalg
 
 from frontal.gpu.dense import blas3, launch
 from frontal.gpu.dense.lists import Batch as Listed
-from frontal.gpu.dense.operands import Batch, Given
+from frontal.gpu.dense.operands import Given, MatrixBatch
 
 from ...emulation.borders import DTYPES, WRAPPERS, random
 from .test_gpu_blas3 import ABOUTS, check_trsm, close, shapes, triangle
@@ -44,7 +44,7 @@ def test_b_stays_where_it_is_elsewhere(device, wrapper, turned, side):
         if wrapper == "vbatched":
             return Listed.given("a", [x.T for x in columns], device).described(device), columns
         stack = device.upload(np.stack([x.T for x in arrays])).swapaxes(-1, -2)
-        return Batch.of(device, stack[0] if wrapper == "native" else stack), stack
+        return MatrixBatch.of(device, stack[0] if wrapper == "native" else stack), stack
 
     held, out = (
         batch([x.T for x in b] if turned else b),
@@ -63,8 +63,11 @@ def test_b_stays_where_it_is_elsewhere(device, wrapper, turned, side):
 
 
 def test_a_zero_on_the_diagonal_is_infinite(device):
-    a, b = Batch.of(device, device.xp.zeros((1, 1), order="F")), device.xp.ones((1, 1), order="F")
-    blas3.trsm("L", "L", "N", "N", 1.0, a, Batch.of(device, b))
+    a, b = (
+        MatrixBatch.of(device, device.xp.zeros((1, 1), order="F")),
+        device.xp.ones((1, 1), order="F"),
+    )
+    blas3.trsm("L", "L", "N", "N", 1.0, a, MatrixBatch.of(device, b))
     assert np.isinf(device.download(b)).all()
 
 
@@ -73,7 +76,13 @@ def test_agrees_with_the_triangles_of_scipy(device):
     a, b = rng.uniform(1, 2, (11, 11)), rng.uniform(-1, 1, (11, 2))
     right = device.upload(b.T).T
     blas3.trsm(
-        "L", "U", "T", "N", 1.0, Batch.of(device, device.upload(a.T).T), Batch.of(device, right)
+        "L",
+        "U",
+        "T",
+        "N",
+        1.0,
+        MatrixBatch.of(device, device.upload(a.T).T),
+        MatrixBatch.of(device, right),
     )
     wanted = scipy.linalg.solve_triangular(a, b, trans=1)
     np.testing.assert_allclose(device.download(right), wanted, rtol=1e-9)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import frontal
-from frontal import backends, gpu
+from frontal import gpu
+from frontal.backend import choose
 
 
 def install(monkeypatch, count):
@@ -91,27 +92,27 @@ def test_slow_double_precision_leaves_the_cpu(monkeypatch, name):
     assert speed.single == pytest.approx(single * 1e12, rel=0.02)
     assert speed.double == pytest.approx(double * 1e12, rel=0.02)
     monkeypatch.delenv("FRONTAL_BACKEND", raising=False)
-    monkeypatch.setattr(backends, "_gpu_found", lambda: True)
-    monkeypatch.setattr(backends, "_speed", lambda: speed)
+    monkeypatch.setattr(choose, "_gpu_found", lambda: True)
+    monkeypatch.setattr(choose, "_speed", lambda: speed)
     for cores, slow in ((1, False), (12, double < 0.48), (1000, name not in ("H200", "A100"))):
-        monkeypatch.setattr(backends, "thread_count", lambda cores=cores: cores)
+        monkeypatch.setattr(choose, "thread_count", lambda cores=cores: cores)
         for dtype in ("f4", "f8", "c8", "c16"):
             wanted = "cpu" if slow and dtype in ("f8", "c16") else "gpu"
-            assert backends.resolved("auto", 1e12, np.dtype(dtype)) == wanted
-            assert backends.resolved("gpu", 1e12, np.dtype(dtype)) == "gpu"
-            assert backends.resolved("auto", 1e3, np.dtype(dtype)) == "cpu"
+            assert choose.resolved("auto", 1e12, np.dtype(dtype)) == wanted
+            assert choose.resolved("gpu", 1e12, np.dtype(dtype)) == "gpu"
+            assert choose.resolved("auto", 1e3, np.dtype(dtype)) == "cpu"
 
 
 def test_a_speed_that_is_not_told(monkeypatch):
     install(monkeypatch, 1)
     assert gpu.speed(0) is None
-    assert not backends.slow_gpu(np.dtype("f8"), None)
+    assert not choose.slow_gpu(np.dtype("f8"), None)
 
 
 def test_a_module_that_another_thread_imports_tells_of_no_gpu(monkeypatch):
     monkeypatch.setitem(sys.modules, "frontal.gpu.runtime.device", types.ModuleType("device"))
-    assert not backends._at_work()
-    assert backends.lookahead("auto", np.dtype("f8")) is None
+    assert not choose._at_work()
+    assert choose.lookahead("auto", np.dtype("f8")) is None
 
 
 def test_import_loads_no_cupy():

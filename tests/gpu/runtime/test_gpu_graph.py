@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from frontal.gpu.runtime.graph import Launch, Replayed
+from frontal.gpu.runtime.graph import CapturedLaunches, Launch
 
 from ...emulation.compiling import COMPILER
 from ...emulation.device import EmulatedDevice
@@ -53,7 +53,7 @@ def recorder():
 
 def replayed(recorder, *names):
     launches = [recorder.launch(name) for name in names]
-    return Replayed(recorder, lambda: recorder.events.append("begin"), launches)
+    return CapturedLaunches(recorder, lambda: recorder.events.append("begin"), launches)
 
 
 def enqueued(*names):
@@ -114,7 +114,7 @@ def test_an_emulated_device_captures_where_a_test_says_so():
     device = EmulatedDevice()
     assert not device.capturing()
     count = np.zeros(1)
-    run = Replayed(device, lambda: np.add(count, 1, out=count), [])
+    run = CapturedLaunches(device, lambda: np.add(count, 1, out=count), [])
     run()
     device.is_capturing = True
     run()

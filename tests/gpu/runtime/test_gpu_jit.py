@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from frontal.gpu.dense.lists import Batch as Listed
-from frontal.gpu.dense.operands import Batch, leading_dimension
+from frontal.gpu.dense.operands import MatrixBatch, leading_dimension
 from frontal.gpu.runtime import jit
 from frontal.gpu.runtime.kernel import CudaKernel
 from frontal.gpu.runtime.limits import H200, Limits
@@ -83,7 +83,10 @@ def test_options_name_the_scalar_and_the_constants(dtype, scalar):
 @pytest.mark.parametrize(
     ("name", "flushes"),
     [("front_tiles.cu", True), ("dense/gemm.cu", True), ("dense/qr.cu", False)]
-    + [(name, False) for name in ("equilibrate.cu", "system.cu", "condition.cu", "front_looks.cu")],
+    + [
+        (name, False)
+        for name in ("equilibrate.cu", "system.cu", "condition.cu", "batch_statistics.cu")
+    ],
 )
 def test_what_reads_numbers_of_any_size_keeps_subnormal_ones(name, flushes):
     chosen = jit.device_options(name, np.dtype(np.float32))
@@ -92,7 +95,7 @@ def test_what_reads_numbers_of_any_size_keeps_subnormal_ones(name, flushes):
 
 def test_one_matrix():
     a = np.empty((5, 3), order="F")
-    batch = Batch.of(HostDevice(), a)
+    batch = MatrixBatch.of(HostDevice(), a)
     assert batch.wrapper == "native"
     assert batch.locator.item() == (a.ctypes.data, 5, 3, 5)
     assert (batch.count, batch.max_m, batch.max_n) == (1, 5, 3)
@@ -100,7 +103,7 @@ def test_one_matrix():
 
 def test_one_size():
     a = np.empty((4, 8, 8)).transpose(0, 2, 1)[:, :5, :3]
-    batch = Batch.of(HostDevice(), a)
+    batch = MatrixBatch.of(HostDevice(), a)
     assert batch.wrapper == "batched"
     assert batch.locator.item() == (a.ctypes.data, 0, 64, 5, 3, 8)
 

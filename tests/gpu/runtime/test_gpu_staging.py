@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from frontal import parts
-from frontal.gpu.runtime.staging import LEAST, Calls, Staging
+from frontal.gpu.runtime.staging import MIN_STAGED_BYTES, Calls, Staging
+from frontal.machine import threads
 
 from ...emulation.copies import FakeCuda
 
@@ -16,7 +16,12 @@ def bytes_of(size):
 def test_all_bytes_arrive_and_the_stream_waits_for_them():
     cuda = FakeCuda()
     copies = Staging(cuda, 3, cuda.calls)
-    for sizes in (LEAST,), (3 * LEAST + 13, 5), (1, (21 << 20) + 1, LEAST, 0), (40 << 20,):
+    for sizes in (
+        (MIN_STAGED_BYTES,),
+        (3 * MIN_STAGED_BYTES + 13, 5),
+        (1, (21 << 20) + 1, MIN_STAGED_BYTES, 0),
+        (40 << 20,),
+    ):
         sources = [bytes_of(size) for size in sizes]
         targets = [np.zeros_like(source) for source in sources]
         assert copies.send(sources, [target.ctypes.data for target in targets], cuda.free)
@@ -31,7 +36,7 @@ def test_all_bytes_arrive_and_the_stream_waits_for_them():
     assert cuda.devices == {3}
 
 
-@pytest.mark.parametrize("size", [LEAST, 3 * LEAST + 13, (21 << 20) + 1])
+@pytest.mark.parametrize("size", [MIN_STAGED_BYTES, 3 * MIN_STAGED_BYTES + 13, (21 << 20) + 1])
 def test_all_bytes_come_back(size):
     cuda = FakeCuda()
     copies = Staging(cuda, 0, cuda.calls)
@@ -46,19 +51,19 @@ def test_all_bytes_come_back(size):
 def test_others_copy_meanwhile_as_the_driver_does(monkeypatch):
     cuda, found = FakeCuda(), []
     copies = Staging(cuda, 0, cuda.calls)
-    source, target = np.ones((2, LEAST // 8)), np.zeros((2, LEAST // 8))
+    source, target = np.ones((2, MIN_STAGED_BYTES // 8)), np.zeros((2, MIN_STAGED_BYTES // 8))
 
     def meanwhile(share, entries):
         found.append(copies.send([source], [target.ctypes.data], cuda.free))
         return [share(0, entries)]
 
-    monkeypatch.setattr(parts, "in_parts", meanwhile)
+    monkeypatch.setattr(threads, "parallel_for", meanwhile)
     assert copies.send([source], [target.ctypes.data], cuda.free)
     assert found == [False]
 
 
 def test_without_memory_or_functions_for_it_the_driver_copies():
-    source = np.ones(LEAST // 8)
+    source = np.ones(MIN_STAGED_BYTES // 8)
 
     def none():
         raise OSError("no such library")
@@ -71,7 +76,7 @@ def test_without_memory_or_functions_for_it_the_driver_copies():
 
 def test_errors_of_the_driver_are_raised():
     cuda = FakeCuda(code=700)
-    source, target = np.ones((2, LEAST // 8))
+    source, target = np.ones((2, MIN_STAGED_BYTES // 8))
     copies = Staging(cuda, 0, cuda.calls)
     with pytest.raises(RuntimeError, match="700"):
         copies.send([source], [target.ctypes.data], cuda.free)
@@ -80,7 +85,7 @@ def test_errors_of_the_driver_are_raised():
 
 
 def test_arrays_of_any_size_go_to_a_device_and_come_back(device):
-    sizes = 0, 7, LEAST - 1, LEAST, 5 * LEAST + 3
+    sizes = 0, 7, MIN_STAGED_BYTES - 1, MIN_STAGED_BYTES, 5 * MIN_STAGED_BYTES + 3
     arrays = [bytes_of(size) for size in sizes] + [np.asfortranarray(np.eye(700))]
     before = device.later(arrays)
     for there in device.uploads(arrays), before():

@@ -9,7 +9,7 @@ import pytest
 
 from frontal.gpu.dense import structs as dense
 from frontal.gpu.runtime import jit
-from frontal.gpu.runtime.structs import Header, Struct, filled
+from frontal.gpu.runtime.structs import Struct, StructHeader, filled
 from frontal.gpu.sparse import structs as sparse
 
 from ...emulation.compiling import COMPILER, EmulationError
@@ -49,7 +49,7 @@ def test_a_change_on_the_host_changes_the_header(header):
 
 
 def header_of(struct: Struct) -> str:
-    return Header("pair.cuh", "", "", ("common/scalar.cuh",), {}, (struct,)).text()
+    return StructHeader("pair.cuh", "", "", ("common/scalar.cuh",), {}, (struct,)).text()
 
 
 def kernel_of(text: str, scalar: str):

@@ -6,10 +6,10 @@ import numpy as np
 import scipy.sparse as sp
 
 import frontal
+from frontal.backend.protocol import panel_offsets
 from frontal.gpu.sparse.backend import GpuBackend
-from frontal.gpu.sparse.pattern import Pattern
-from frontal.method import LDLH, LDLT
-from frontal.protocol import panel_offsets
+from frontal.gpu.sparse.pattern import DevicePattern
+from frontal.numeric.method import LDLH, LDLT
 
 KINDS = [("f4", LDLT), ("f8", LDLT), ("c8", LDLT), ("c16", LDLT), ("c8", LDLH), ("c16", LDLH)]
 
@@ -44,7 +44,7 @@ def factored(device, a, method, ordering="auto", small=64, tiny=None):
     place = np.searchsorted(everywhere + given.indices, column * a.shape[0] + found.indices)
     given.data[place] = found.data
     backend = GpuBackend(symbolic, device)
-    backend.pattern = Pattern(device, symbolic.plan, method, small, 1)
+    backend.pattern = DevicePattern(device, symbolic.plan, method, small, 1)
     return backend.factorize(given.data, None, tiny=tiny)
 
 
@@ -58,7 +58,7 @@ def parts(factor):
         m = plan.pointer[s + 1] - plan.pointer[s]
         panel = host.panels[first[s] : first[s] + k * (k + m)].reshape(k, k + m).T
         lower = np.tril(panel, -1) + np.eye(k + m, k)
-        e = host.coupling[begin : begin + k]
+        e = host.subdiagonal[begin : begin + k]
         d = np.diag(np.diag(panel)) + np.diag(e[: k - 1], -1) + np.diag(mirrored(e[: k - 1]), 1)
         assert e[k - 1] == 0
         assert (lower[np.arange(1, k), np.arange(k - 1)][e[: k - 1] != 0] == 0).all()

@@ -10,9 +10,9 @@ import frontal
 import frontal.gpu.runtime.device
 from frontal import problems
 from frontal.gpu.sparse import backend as backends
-from frontal.gpu.sparse import schedule as schedules
-from frontal.gpu.sparse import solve_tasks
-from frontal.gpu.sparse.pattern import Pattern
+from frontal.gpu.sparse.layout import schedule as schedules
+from frontal.gpu.sparse.pattern import DevicePattern
+from frontal.gpu.sparse.tasks import solves
 
 from ...conftest import fronts_cost
 from ...emulation.lanes import LaneDevice
@@ -40,9 +40,9 @@ def choosing(devices, monkeypatch):
 
     monkeypatch.setattr(frontal.gpu, "available", lambda: True)
     monkeypatch.setattr(frontal.gpu.runtime.device, "at_work", lambda: False)  # else ahead of it
-    monkeypatch.setattr(backends, "Pattern", partial(Pattern, small=32, fewest=1))
-    monkeypatch.setattr(solve_tasks, "_WARPS", 0)  # small ones in solves, too
-    monkeypatch.setattr(solve_tasks, "_SMALL_ENTRIES", 600)
+    monkeypatch.setattr(backends, "DevicePattern", partial(DevicePattern, small=32, fewest=1))
+    monkeypatch.setattr(solves, "_WARPS", 0)  # small ones in solves, too
+    monkeypatch.setattr(solves, "_SMALL_ENTRIES", 600)
     monkeypatch.setattr(schedules, "_EPOCH", 2)
     monkeypatch.setattr(schedules, "_GROUP", 4)
     return chosen
@@ -52,9 +52,9 @@ def matrix(kind, dtype="f8", n=8):
     """A solid's, with fronts of every kind."""
     a = problems.convdiff3d(n) if kind == "general" else problems.poisson3d(n)
     if kind == "symmetric":
-        a = of_kind(a - 0.63 * sp.eye_array(n**3), dtype, frontal.method.LDLT)
+        a = of_kind(a - 0.63 * sp.eye_array(n**3), dtype, frontal.numeric.method.LDLT)
     elif kind == "spd":
-        a = of_kind(a, dtype, frontal.method.LDLH)
+        a = of_kind(a, dtype, frontal.numeric.method.LDLH)
     elif np.dtype(dtype).kind == "c":
         a = a * np.exp(0.2j) + 1j * sp.eye_array(n**3)
     return sp.csc_array(a).astype(dtype)

@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
-from frontal.gpu.sparse import at_once
-from frontal.gpu.sparse.messages import Messages
+from frontal.gpu.sparse.solve import one_vector
+from frontal.gpu.sparse.solve.messages import Messages
 from frontal.numeric.condition import ESTIMATED, KNOWN
 
 from ...emulation.borders import DTYPES, random
@@ -125,7 +125,7 @@ def test_what_is_unusual_goes_the_general_way(device, monkeypatch):
         factor.solve(bad)
     assert not numeric(factor)._hopeful
     np.testing.assert_array_equal(factor.solve(b), wanted)
-    monkeypatch.setattr(at_once, "MOST", 80)
+    monkeypatch.setattr(one_vector, "MAX_GRAPH_UNKNOWNS", 80)
     factor = prepared(a)
     factor.solve(b)
     assert made(factor) is None
@@ -207,14 +207,14 @@ def test_what_has_begun_is_of_its_values_alone(device, kind, monkeypatch):
     launched = []
     run = type(numeric(factor).storage.factorization).__call__
     monkeypatch.setattr(
-        "frontal.gpu.sparse.factorize.Factorization.__call__",
+        "frontal.gpu.sparse.factorize.launches.Factorization.__call__",
         lambda *of: launched.append(of) or run(*of),
     )
     factor.refactorize(put(device, 2 * a.data))
     assert len(launched) == 1
     np.testing.assert_allclose(2 * a @ factor.solve(b), b, rtol=1e-9)
     with monkeypatch.context() as patch:
-        patch.setattr("frontal.factor.lifecycle.factorize", None)
+        patch.setattr("frontal.factor.state.factorize", None)
         with pytest.raises(TypeError):
             factor.refactorize(put(device, 3 * a.data))
     assert len(launched) == 2

@@ -209,7 +209,7 @@ def test_what_is_no_number_is_no_estimate(device):
 @pytest.mark.parametrize("kind", ["spd", "general"])
 def test_without_memory_for_probes_there_are_none(device, kind, monkeypatch):
     """Solutions and their condition come by narrower sweeps."""
-    from frontal.gpu.sparse.messages import Messages
+    from frontal.gpu.sparse.solve.messages import Messages
 
     made = Messages.__init__
 

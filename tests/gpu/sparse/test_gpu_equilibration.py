@@ -9,14 +9,14 @@ import frontal.gpu.runtime.device
 from frontal import problems
 from frontal.factor.analyzed import Analyzed
 from frontal.factor.policy import wanted_scaling
-from frontal.gpu.sparse import equilibration
-from frontal.gpu.sparse.entries import Entries
-from frontal.gpu.sparse.pattern import Pattern
-from frontal.matrix import canonical
-from frontal.method import LDLH, LDLT, LU
+from frontal.gpu.sparse.factorize import equilibration
+from frontal.gpu.sparse.factorize.entries import PatternEntries
+from frontal.gpu.sparse.pattern import DevicePattern
+from frontal.matrix.canonical import canonical
+from frontal.numeric.method import LDLH, LDLT, LU
 from frontal.symbolic.matching import maximum_product_matching
-from frontal.symbolic.scaling import FAR, UNEVEN, Wanted, scaled, scaling_of
-from frontal.symbolic.symbolic import Choices
+from frontal.symbolic.phase import SymbolicOptions
+from frontal.symbolic.scaling import UNEVEN, UNEVEN_BELOW, ScalingRequest, scaled, scaling_of
 
 from ...emulation.borders import DTYPES
 from .test_gpu_system import chosen, forget, put, traffic  # noqa: F401
@@ -47,8 +47,8 @@ def random_matrix(method, dtype, spread, seed=0):
 
 
 def entries_of(device, a, method):
-    analysis = Analyzed.of(canonical(a, kind="general"), method, Choices("natural"))
-    return Entries(analysis.symbolic, Pattern(device, analysis.plan, method))
+    analysis = Analyzed.of(canonical(a, kind="general"), method, SymbolicOptions("natural"))
+    return PatternEntries(analysis.symbolic, DevicePattern(device, analysis.plan, method))
 
 
 @pytest.mark.parametrize("spread", [3, 40, 1000])
@@ -63,7 +63,7 @@ def test_scalings_and_values_are_those_of_the_host(device, dtype, method, matche
     if matched and spread == 1000:
         matching.row_scale[:9], matching.col_scale[5:30] = 2.0**-1020, 2.0**1000
     values, out = device.upload(matrix.data), device.upload(np.zeros_like(matrix.data))
-    wanted = Wanted(matching, plain=not matched)
+    wanted = ScalingRequest(matching, plain=not matched)
     made = equilibration.Equilibration(entries, wanted, values, out)
     other = matrix.data[::-1].copy() if method == LU else 2 * matrix.data
     for data in (matrix.data, other, matrix.data):  # at last it is a graph
@@ -79,7 +79,7 @@ def test_scalings_and_values_are_those_of_the_host(device, dtype, method, matche
             np.testing.assert_array_equal(device.download(out), scaled(*of))
     assert not made.uneven
     assert made.fits(wanted, values, out)
-    assert not made.fits(Wanted(matching, plain=matched), values, out)
+    assert not made.fits(ScalingRequest(matching, plain=matched), values, out)
     assert not made.fits(wanted, out, values)
 
 
@@ -103,9 +103,9 @@ def test_values_that_are_factorized_in_single(device, dtype):
     entries, matrix = entries_of(device, a, LU), canonical(a, kind="general")
     single = np.dtype("f4" if dtype == "f8" else "c8")
     values, out = device.upload(matrix.data), device.upload(np.zeros(a.nnz, single))
-    made = equilibration.Equilibration(entries, Wanted(plain=True), values, out)
+    made = equilibration.Equilibration(entries, ScalingRequest(plain=True), values, out)
     made()
-    scaling = scaling_of(matrix, Wanted(plain=True), False)
+    scaling = scaling_of(matrix, ScalingRequest(plain=True), False)
     of = matrix.indptr, matrix.indices, matrix.data, scaling.row, scaling.column
     np.testing.assert_array_equal(device.download(out), scaled(*of).astype(single))
 
@@ -129,14 +129,14 @@ def test_what_is_uneven_is_told(device, dtype):
             a = uneven(dtype, far)
             a[3, 3] *= tiny
             values, out = device.upload(a.data), device.upload(a.data)
-            made = equilibration.Equilibration(entries, Wanted(), values, out)
+            made = equilibration.Equilibration(entries, ScalingRequest(), values, out)
             made()
             row, column = (device.download(x) for x in made.scales)
             size = abs(sp.diags_array(row) @ a.astype("c16") @ sp.diags_array(column)).tocsc()
-            few = (size.data < FAR).sum() <= UNEVEN * a.nnz
+            few = (size.data < UNEVEN_BELOW).sum() <= UNEVEN * a.nnz
             least = size.diagonal().min()
             assert made.uneven == (not few and least < np.finfo(dtype).eps ** 0.5)
-            matched = scaling_of(canonical(a, kind="general"), Wanted(), False)
+            matched = scaling_of(canonical(a, kind="general"), ScalingRequest(), False)
             assert made.uneven == (not np.array_equal(row, matched.row))
             found.append(made.uneven)
     assert any(found[::2])
@@ -197,7 +197,7 @@ def test_uneven_values_get_the_scaling_of_a_matching(device, on_device):
         there.refactorize(put(device, b.data) if on_device else b.data)
         scaling = there._numbers.factor.scaling
         assert scaling == here._numbers.factor.scaling
-        plain = scaling_of(canonical(b, kind="general"), Wanted(plain=True), False)
+        plain = scaling_of(canonical(b, kind="general"), ScalingRequest(plain=True), False)
         assert (scaling == plain) == (not far)
         np.testing.assert_allclose(b @ there.solve(b @ np.ones(N)), b @ np.ones(N), atol=1e-11)
 

@@ -97,7 +97,7 @@ def test_what_has_another_pattern_or_kind_is_refused(device):
 @pytest.mark.parametrize("backend", ["gpu", "auto"])
 def test_memory_is_asked_for_before_any_is_taken(device, traffic, monkeypatch, backend):  # noqa: F811
     a = problems.poisson2d(20)
-    monkeypatch.setattr("frontal.backends._faster", lambda dtype, flops: "gpu")
+    monkeypatch.setattr("frontal.backend.choose._faster", lambda dtype, flops: "gpu")
     analysis = frontal.analyze(a, backend=backend)
     least = analysis.memory["total"]
     monkeypatch.setattr(device, "free_memory", lambda: least - 1)

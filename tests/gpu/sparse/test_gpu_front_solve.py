@@ -10,16 +10,17 @@ import scipy.sparse as sp
 
 import frontal
 from frontal import problems
+from frontal.backend.protocol import panel_offsets
 from frontal.cpu.backend import CpuBackend
 from frontal.gpu.runtime.limits import H200
-from frontal.gpu.sparse import launch, solve_tasks
-from frontal.gpu.sparse.messages import message_rows
-from frontal.gpu.sparse.pattern import Pattern
-from frontal.gpu.sparse.schedule import TILE
-from frontal.gpu.sparse.storage import Spare, Storage
-from frontal.gpu.sparse.substitute import Solver
-from frontal.method import CHOLESKY
-from frontal.protocol import panel_offsets
+from frontal.gpu.sparse import launch
+from frontal.gpu.sparse.layout.schedule import TILE
+from frontal.gpu.sparse.pattern import DevicePattern
+from frontal.gpu.sparse.solve.messages import message_rows
+from frontal.gpu.sparse.solve.sweeps import DeviceSolver
+from frontal.gpu.sparse.storage import SpareMemory, Storage
+from frontal.gpu.sparse.tasks import solves
+from frontal.numeric.method import CHOLESKY
 
 from ...emulation.borders import DTYPES, eps
 from .test_gpu_fronts import hermitian
@@ -100,17 +101,19 @@ def storage_of(pattern, cpu):
     upload = pattern.device.upload
     pivots = None if symmetric else upload(cpu.pivots + 1)
     none = upload(np.empty(0, panels.dtype))
-    spare = Spare(upload(np.full(20_000, 0x5A, np.uint8)), none, none)  # for some of the messages
+    spare = SpareMemory(
+        upload(np.full(20_000, 0x5A, np.uint8)), none, none
+    )  # for some of the messages
     return Storage(upload(panels), pivots, spare=spare)
 
 
 def factored(device, a, kind):
     analysis = frontal.analyze(a, kind=kind)
-    values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
+    values = analysis.matching_pattern(frontal.matrix.canonical.canonical(a)).data
     cpu = CpuBackend(analysis.symbolic).factorize(values, None)
     symbolic = cpu.symbolic  # columns may have gone to other fronts
-    pattern = Pattern(device, symbolic.plan, symbolic.method, fewest=0)
-    return cpu, pattern, Solver(pattern, storage_of(pattern, cpu))
+    pattern = DevicePattern(device, symbolic.plan, symbolic.method, fewest=0)
+    return cpu, pattern, DeviceSolver(pattern, storage_of(pattern, cpu))
 
 
 def matrix(name, dtype, kind):
@@ -146,8 +149,8 @@ def check(device, cpu, solver, width, transposed, dtype):
 def size(request, monkeypatch):
     """Small fronts by warps, or all of them by tiles."""
     if request.param == "tiles":
-        monkeypatch.setattr(solve_tasks, "_SMALL_ENTRIES", 0)
-        monkeypatch.setattr(solve_tasks, "_PART", 1)
+        monkeypatch.setattr(solves, "_SMALL_ENTRIES", 0)
+        monkeypatch.setattr(solves, "_PART", 1)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -170,7 +173,7 @@ def test_solutions_are_those_of_the_cpu(device, size, name, kind, dtype):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_fronts_of_many_tiles(device, monkeypatch, kind):
-    monkeypatch.setattr(solve_tasks, "_PART", 1)
+    monkeypatch.setattr(solves, "_PART", 1)
     a = problems.poisson3d(15)
     if kind == "general":
         size = np.random.default_rng(7).uniform(0.5, 1.0, a.nnz)
@@ -270,15 +273,15 @@ def test_nothing_to_solve(device):
 @pytest.mark.parametrize("small", [True, False])
 @pytest.mark.parametrize("name", MATRICES)
 def test_tasks_wait_for_earlier_ones_alone(device, monkeypatch, name, small):
-    monkeypatch.setattr(solve_tasks, "_PART", 1)
+    monkeypatch.setattr(solves, "_PART", 1)
     if not small:
-        monkeypatch.setattr(solve_tasks, "_SMALL_ENTRIES", 0)
+        monkeypatch.setattr(solves, "_SMALL_ENTRIES", 0)
     plan = frontal.analyze(MATRICES[name](), kind="spd").plan
-    pattern = Pattern(device, plan, CHOLESKY, fewest=0)
+    pattern = DevicePattern(device, plan, CHOLESKY, fewest=0)
     tasks = pattern.solve_tasks(np.dtype("f8"))
     assert pattern.solve_tasks(np.dtype("f8")) is tasks
     few, forward, backward = (
-        list(device.download(x).reshape(-1).view(solve_tasks.TASK))
+        list(device.download(x).reshape(-1).view(solves.TASK))
         for x in (tasks.small, tasks.forward, tasks.backward)
     )
     front = {int(p): s for s, p in enumerate(plan.start[:-1])}

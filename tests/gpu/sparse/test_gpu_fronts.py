@@ -10,18 +10,18 @@ import scipy.sparse as sp
 import frontal
 import frontal.gpu.runtime.device
 from frontal import problems
+from frontal.backend.protocol import PivotFailure, panel_offsets
 from frontal.cpu.backend import CpuBackend
 from frontal.errors import FactorMemoryError
 from frontal.gpu.runtime.limits import H200, Limits
-from frontal.gpu.sparse import factorize as front_factor
 from frontal.gpu.sparse import launch
-from frontal.gpu.sparse import schedule as schedules
-from frontal.gpu.sparse import tile_tasks as front_tasks
 from frontal.gpu.sparse.backend import GpuBackend
-from frontal.gpu.sparse.pattern import Pattern
-from frontal.gpu.sparse.tile_tasks import tile_tasks
-from frontal.method import CHOLESKY, LDLT, LU
-from frontal.protocol import PivotFailure, panel_offsets
+from frontal.gpu.sparse.factorize import launches as front_factor
+from frontal.gpu.sparse.layout import schedule as schedules
+from frontal.gpu.sparse.pattern import DevicePattern
+from frontal.gpu.sparse.tasks import tiles as front_tasks
+from frontal.gpu.sparse.tasks.tiles import tile_tasks
+from frontal.numeric.method import CHOLESKY, LDLT, LU
 
 from ...emulation.borders import DTYPES, eps
 
@@ -47,9 +47,9 @@ def hermitian(matrix, dtype):
 def factors(device, a, kind="spd", tiny=0.0, small=64, ordering="auto"):
     """The factor of both backends, of one analysis; fronts up to `small` rows are done whole."""
     analysis = frontal.analyze(a, kind=kind, ordering=ordering)
-    values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
+    values = analysis.matching_pattern(frontal.matrix.canonical.canonical(a)).data
     cpu, gpu = CpuBackend(analysis.symbolic), GpuBackend(analysis.symbolic, device)
-    gpu.pattern = Pattern(device, analysis.plan, analysis.symbolic.method, small, 1)
+    gpu.pattern = DevicePattern(device, analysis.plan, analysis.symbolic.method, small, 1)
     values = values.astype(a.dtype)
     return analysis, cpu.factorize(values, None), gpu.factorize(values, None, tiny=tiny)
 
@@ -113,7 +113,7 @@ def bordered(dtype, kind):
 def test_fronts_of_several_tiles(device, monkeypatch, kind, few, large, dtype):
     """In both orders of tasks; with last diagonal tiles that others follow, and without."""
     monkeypatch.setattr(front_tasks, "_LARGE", large)
-    monkeypatch.setattr(schedules, "_NARROW", few)
+    monkeypatch.setattr(schedules, "_MAX_FOLLOWED_FRONTS", few)
     a = bordered(dtype, kind)
     analysis, cpu, gpu = factors(device, a, kind, 1e-8, 0, "natural")
     assert np.diff(analysis.plan.start).max() > 128
@@ -153,7 +153,7 @@ def test_tasks_come_after_what_they_need(device, monkeypatch, large, method):
     monkeypatch.setattr(front_tasks, "_LARGE", large)
     for a, ordering in ((bordered("f8", kind), "natural"), (problems.poisson3d(14), "metis")):
         plan = frontal.analyze(a, kind=kind, ordering=ordering).plan
-        pattern = Pattern(device, plan, method, 0, 1)
+        pattern = DevicePattern(device, plan, method, 0, 1)
         tasks = device.download(pattern.tasks.list).reshape(-1, 4)
         level, part = tasks[:, 3] & ((1 << 30) - 1), tasks[:, 3] >> 30
         assert (np.diff(level) >= 0).all()
@@ -267,9 +267,9 @@ def test_inverses_one_after_the_other(device, monkeypatch):
 def test_interchanges_in_some_blocks_of_columns(device, n, dtype):
     a = swapped(n, dtype)
     plan = frontal.analyze(a, kind="general", ordering=np.arange(n))
-    values = plan.matching_pattern(frontal.matrix.canonical(a)).data
+    values = plan.matching_pattern(frontal.matrix.canonical.canonical(a)).data
     gpu = GpuBackend(plan.symbolic, device)
-    gpu.pattern = Pattern(device, plan.plan, LU, 0, 1)
+    gpu.pattern = DevicePattern(device, plan.plan, LU, 0, 1)
     factor = gpu.factorize(values, None, tiny=1e-8)
     assert factor.perturbed == 0
     assert (factor.pivots != np.arange(n)).any()
@@ -304,7 +304,7 @@ def test_the_first_failing_pivot(device):
     a[100, 100] = -1.0
     a = sp.csc_array(a)
     analysis = frontal.analyze(MATRICES["grid"](), kind="spd")
-    values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
+    values = analysis.matching_pattern(frontal.matrix.canonical.canonical(a)).data
     positions = []
     for backend in (CpuBackend(analysis.symbolic), GpuBackend(analysis.symbolic, device)):
         with pytest.raises(PivotFailure) as failure:
@@ -317,7 +317,7 @@ def test_numbers_with_all_bits_set_pass(device):
     """Such a NaN is what messages are before they are sent: nobody waits for it."""
     a = bordered("f8", "spd")
     analysis = frontal.analyze(a, kind="spd", ordering="natural")
-    values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
+    values = analysis.matching_pattern(frontal.matrix.canonical.canonical(a)).data
     values[analysis.plan.source[:: len(values) // 9]] = np.array(-1).view("f8")
     backend = GpuBackend(analysis.symbolic, device)
     with pytest.raises(PivotFailure):
@@ -327,7 +327,7 @@ def test_numbers_with_all_bits_set_pass(device):
 def test_copies_lie_on_the_host(device):
     _, cpu, gpu = factors(device, hermitian(MATRICES["cube"](), "f8"))
     place = CpuBackend(gpu.symbolic)
-    twin = place.restored(gpu.to_host(), gpu.matrix, None)
+    twin = place.from_host(gpu.to_host(), gpu.matrix, None)
     for one in (copy.deepcopy(twin), pickle.loads(pickle.dumps(twin)), twin):
         np.testing.assert_allclose(one.panels, gpu.to_host().panels)
         x, y = np.ones((2, 216, 1))
@@ -338,7 +338,7 @@ def test_copies_lie_on_the_host(device):
 def test_the_memory_of_the_factor_before_is_used_again(device):
     a = hermitian(MATRICES["cube"](), "f8")
     analysis = frontal.analyze(a, kind="spd")
-    values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
+    values = analysis.matching_pattern(frontal.matrix.canonical.canonical(a)).data
     backend = GpuBackend(analysis.symbolic, device)
     done = []
     first = backend.factorize(values, None, progress=lambda *step: done.append(step))
@@ -371,5 +371,5 @@ def test_too_little_memory_is_told_before_any_is_taken(device, monkeypatch):
     with pytest.raises(FactorMemoryError) as error:
         backend.factorize(np.ones(analysis.symbolic.indices.size), None)
     available = error.value.required
-    values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
+    values = analysis.matching_pattern(frontal.matrix.canonical.canonical(a)).data
     backend.factorize(values, None)

@@ -6,11 +6,11 @@ import scipy.sparse as sp
 
 from frontal import problems
 from frontal.cpu.backend import CpuBackend
-from frontal.gpu.sparse import factorize as front_factor
-from frontal.gpu.sparse import schedule as schedules
-from frontal.gpu.sparse import solve_tasks
-from frontal.gpu.sparse import tile_tasks as front_tasks
-from frontal.method import LDLH, LDLT
+from frontal.gpu.sparse.factorize import launches as front_factor
+from frontal.gpu.sparse.layout import schedule as schedules
+from frontal.gpu.sparse.tasks import solves
+from frontal.gpu.sparse.tasks import tiles as front_tasks
+from frontal.numeric.method import LDLH, LDLT
 
 from ...conftest import fronts_cost
 from ...emulation.borders import eps
@@ -65,7 +65,7 @@ def test_factors_and_solutions(device, name, small, dtype, method):
     host, x = factor.to_host(), np.ones((a.shape[0], 1), dtype)
     y = x.copy()
     factor.sweep(x, False)
-    CpuBackend(factor.symbolic).restored(host, factor.matrix, None).sweep(y, False)
+    CpuBackend(factor.symbolic).from_host(host, factor.matrix, None).sweep(y, False)
     np.testing.assert_allclose(y, x, rtol=0, atol=1e5 * eps(dtype) * np.abs(x).max())
     if method.adjoint:
         assert (factor.diagonal().imag == 0).all()
@@ -75,13 +75,13 @@ def test_factors_and_solutions(device, name, small, dtype, method):
 @pytest.mark.parametrize(("dtype", "method"), KINDS)
 def test_fronts_of_several_tiles(device, monkeypatch, dtype, method, large, few):
     monkeypatch.setattr(front_tasks, "_LARGE", large)
-    monkeypatch.setattr(solve_tasks, "_PART", few)
+    monkeypatch.setattr(solves, "_PART", few)
     a = coupled(dtype, method)
     factor = factored(device, a, method, "natural", 0)
     assert np.diff(factor.symbolic.plan.start).max() > 128
     assert error(factor, a) <= 20
     assert residual(factor, a, 3) <= 2000
-    pairs = np.flatnonzero(factor.coupling())
+    pairs = np.flatnonzero(factor.subdiagonal())
     row = np.concatenate([np.arange(k) for k in np.diff(factor.symbolic.plan.start)])
     assert (row[pairs] % 2 == 1).any() or dtype == "c16"  # which looks at 4 columns at once
     assert (row[pairs] % 64 != 63).all()
@@ -108,7 +108,7 @@ def test_no_search_where_pivots_are_good(device, monkeypatch):
         monkeypatch.setattr(front_factor, "_OF_LDL", multiplier)
         factor = factored(device, a, LDLT, "natural", 0)
         found.append(factor.to_host())
-        assert not found[-1].coupling.any()
+        assert not found[-1].subdiagonal.any()
         assert (factor.diagonal() < 0).all()
         assert factor.largest_multiplier <= 1
     np.testing.assert_array_equal(found[0].panels, found[1].panels)
@@ -120,7 +120,7 @@ def test_no_search_where_pivots_are_good(device, monkeypatch):
 )
 def test_columns_whose_pivots_are_too_small(device, monkeypatch, k, small, few, dtype, method):
     """Sound in their own block, but not for the rows below: the host hears which."""
-    monkeypatch.setattr(schedules, "_NARROW", few)
+    monkeypatch.setattr(schedules, "_MAX_FOLLOWED_FRONTS", few)
     rng, n = np.random.default_rng(4), k + 30
     a = np.zeros((n, n))
     a[:k, :k] = 1e-7 * (dense(k).toarray() + 3 * np.eye(k))
@@ -148,10 +148,10 @@ def test_columns_whose_pivots_are_too_small(device, monkeypatch, k, small, few, 
     assert factor.health().pivot_ratio < 1e-4
     grown, largest = factor.growth(), max(far.max(), *np.abs(factor.diagonal())) / abs(a).max()
     monkeypatch.setattr(device, "download", None)  # what was found is enough for a few
-    assert factor.bears(failed.size, 4 * largest)  # D by bounds, A by its parts
+    assert factor.growth_acceptable(failed.size, 4 * largest)  # D by bounds, A by its parts
     monkeypatch.undo()
-    assert not factor.bears(failed.size, 0.999 * grown)
-    assert not factor.bears(failed.size - 1, np.inf)
+    assert not factor.growth_acceptable(failed.size, 0.999 * grown)
+    assert not factor.growth_acceptable(failed.size - 1, np.inf)
     factor._examined[[1, 4]] = 0, 1e200  # D, and L
     assert factor._growth_at_most() >= 1e190
     for place in (1, 4):

@@ -14,14 +14,15 @@ import scipy.sparse as sp
 
 import frontal
 from frontal import problems
+from frontal.backend.protocol import PivotFailure
 from frontal.errors import FactorMemoryError
-from frontal.gpu.sparse import fronts, packing, solve_tasks
-from frontal.gpu.sparse import schedule as schedules
 from frontal.gpu.sparse.backend import GpuBackend
-from frontal.gpu.sparse.entries import Entries
-from frontal.gpu.sparse.pattern import Pattern
-from frontal.method import LDLT
-from frontal.protocol import PivotFailure
+from frontal.gpu.sparse.factorize.entries import PatternEntries
+from frontal.gpu.sparse.layout import interval_packing, panels
+from frontal.gpu.sparse.layout import schedule as schedules
+from frontal.gpu.sparse.pattern import DevicePattern
+from frontal.gpu.sparse.tasks import solves
+from frontal.numeric.method import LDLT
 
 from ...conftest import fronts_cost
 from ...emulation.device import EmulatedDevice
@@ -74,7 +75,7 @@ def case(name, kind):
             diagonal = np.full(a.shape[0], 2.0 * a.shape[0])
             diagonal[24::90] = 1e-3 - a.diagonal()[24::90]
             a += sp.diags_array(diagonal)
-        all_values.append(analysis.matching_pattern(frontal.matrix.canonical(a)).data)
+        all_values.append(analysis.matching_pattern(frontal.matrix.canonical.canonical(a)).data)
     if kind == "spd":
         all_values[1][analysis.plan.source[::7]] *= -1  # fails
     symbolic = analysis.symbolic
@@ -92,8 +93,8 @@ def run(device, name, kind, anew=False, least=False):
     for turn in (0, 1, 2) if kind == "spd" else (0, 2):
         if factor is None or anew:
             factor = None
-            backend.pattern = Pattern(device, plan, symbolic.method, CASES[name][1], 1)
-            backend.entries = Entries(symbolic, backend.pattern)
+            backend.pattern = DevicePattern(device, plan, symbolic.method, CASES[name][1], 1)
+            backend.entries = PatternEntries(symbolic, backend.pattern)
         memory = least_of(backend) if least else "device"
         given = {"tiny": TINY, "previous": factor, "memory": memory}
         try:
@@ -103,7 +104,7 @@ def run(device, name, kind, anew=False, least=False):
             told.append(np.array(failure.position))
             continue
         told += [factor.to_host().panels, factor.pivots, np.array(factor.perturbed)]
-        told += [factor.coupling(), factor.failed]
+        told += [factor.subdiagonal(), factor.failed]
         for transposed in (False, kind == "general"):
             x = rng.standard_normal((int(plan.start[-1]), 2))
             if anew:
@@ -130,8 +131,8 @@ def tight(monkeypatch):
     """Places are taken as early as ever."""
     monkeypatch.setattr(schedules, "_EPOCH", 1)
     monkeypatch.setattr(schedules, "_GROUP", 1)
-    monkeypatch.setattr(packing, "SLACK", 0)
-    monkeypatch.setattr(fronts, "_ROOM", packing.NO_ROOM)
+    monkeypatch.setattr(interval_packing, "SLACK", 0)
+    monkeypatch.setattr(panels, "_SLACK", interval_packing.NO_SLACK)
     reference.cache_clear()
 
 
@@ -158,15 +159,15 @@ def check(device, name, kind, schedule, *variant, least=False):
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("name", ["tree", "small"])
 def test_many_fronts(device, monkeypatch, name, schedule, kind):
-    monkeypatch.setattr(solve_tasks, "_SMALL_ENTRIES", CASES[name][2])
-    monkeypatch.setattr(solve_tasks, "_WARPS", 0)
+    monkeypatch.setattr(solves, "_SMALL_ENTRIES", CASES[name][2])
+    monkeypatch.setattr(solves, "_WARPS", 0)
     check(device, name, kind, schedule)
 
 
 def test_segments(device, monkeypatch):
     """One after another, with the same numbers as all at once."""
-    monkeypatch.setattr(solve_tasks, "_SMALL_ENTRIES", CASES["small"][2])
-    monkeypatch.setattr(solve_tasks, "_WARPS", 0)
+    monkeypatch.setattr(solves, "_SMALL_ENTRIES", CASES["small"][2])
+    monkeypatch.setattr(solves, "_WARPS", 0)
     check(device, "small", "indefinite", SCHEDULES[2], least=True)
 
 
@@ -177,6 +178,6 @@ def test_segments(device, monkeypatch):
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_fronts_of_several_tiles(device, monkeypatch, schedule, kind, few):
     """With last diagonal tiles that others follow, and without."""
-    monkeypatch.setattr(schedules, "_NARROW", few)
-    monkeypatch.setattr(solve_tasks, "_PART", 1)
+    monkeypatch.setattr(schedules, "_MAX_FOLLOWED_FRONTS", few)
+    monkeypatch.setattr(solves, "_PART", 1)
     check(device, "tiles", kind, schedule, few)

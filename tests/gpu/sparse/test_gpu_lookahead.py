@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 import frontal
-from frontal import backends, problems
+from frontal import problems
+from frontal.backend import choose
 from frontal.gpu.runtime import device as devices
-from frontal.gpu.sparse import fronts, pattern
-from frontal.method import CHOLESKY
+from frontal.gpu.sparse import pattern
+from frontal.gpu.sparse.layout import panels
+from frontal.numeric.method import CHOLESKY
 
 from ...emulation.compiling import COMPILER
 from ...emulation.counting import CountingDevice
@@ -38,8 +40,8 @@ def made(monkeypatch):
         make = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *a, **k: (names.append(name), make(*a, **k))[1])
 
-    counted(fronts, "make_schedule")
-    counted(fronts.Layout, "of")
+    counted(panels, "make_schedule")
+    counted(panels.DeviceLayout, "of")
     for name in ("tile_tasks", "small_tasks", "solve_tasks"):
         counted(pattern, name)
     return names
@@ -47,7 +49,7 @@ def made(monkeypatch):
 
 def finished(analysis):
     """Wait for what is at work."""
-    begun = backends._expected[analysis]
+    begun = choose._expected[analysis]
     begun.pattern.finish()
     return begun
 
@@ -65,7 +67,7 @@ def test_all_is_made_once_and_nothing_taken(current, made, kind):
     assert analysis.engine is begun
     np.testing.assert_allclose(factor.solve(np.ones(196)), plain, rtol=1e-9)
     assert len(made) == 4
-    assert analysis not in backends._expected
+    assert analysis not in choose._expected
 
 
 def test_on_another_device_nothing_of_it_is_taken(current):
@@ -90,29 +92,29 @@ def test_other_scalar_types_have_their_own(current):
 def test_who_does_not_factorize_there_begins_nothing(current, made, monkeypatch):
     a = matrix("spd", "f8")
     small = frontal.analyze(a)  # is for the CPU
-    assert frontal.analyze(a, backend="cpu") not in backends._expected
-    assert small not in backends._expected
+    assert frontal.analyze(a, backend="cpu") not in choose._expected
+    assert small not in choose._expected
     monkeypatch.setattr(devices, "at_work", lambda: False)
-    assert frontal.analyze(a, backend="gpu") not in backends._expected
+    assert frontal.analyze(a, backend="gpu") not in choose._expected
     monkeypatch.setattr(devices, "at_work", lambda: True)
 
     def broken(array=None):
         raise RuntimeError("a process that was forked")
 
     monkeypatch.setattr(devices, "device_of", broken)
-    assert frontal.analyze(a, backend="gpu") not in backends._expected
+    assert frontal.analyze(a, backend="gpu") not in choose._expected
     assert not made
 
 
 def test_a_device_is_wakened_for_who_factorizes_next(current, monkeypatch):
     began = []
     monkeypatch.setattr(current[0], "begin", lambda files, dtype: began.append((files, dtype)))
-    wakened = backends.waken("gpu", CHOLESKY, np.dtype("f4"), 100)
+    wakened = choose.prewarm("gpu", CHOLESKY, np.dtype("f4"), 100)
     assert wakened is None  # it is at work already
     monkeypatch.setattr(devices, "at_work", lambda: False)
-    assert backends.waken("auto", CHOLESKY, np.dtype("f4"), 100) is None
-    assert backends.waken("cpu", CHOLESKY, np.dtype("f4"), 100) is None
-    backends.waken("gpu", CHOLESKY, np.dtype("f4"), 100).result()
+    assert choose.prewarm("auto", CHOLESKY, np.dtype("f4"), 100) is None
+    assert choose.prewarm("cpu", CHOLESKY, np.dtype("f4"), 100) is None
+    choose.prewarm("gpu", CHOLESKY, np.dtype("f4"), 100).result()
     [(files, dtype)] = began
     assert ({"front_small.cu", "front_tiles.cu", "system.cu"} <= {*dict(files)}, dtype) == (
         True,
@@ -130,7 +132,7 @@ def test_what_was_begun_in_vain_goes_with_its_analysis(current):
 
 def test_a_phase_from_a_folder_begins_with_its_plan(current, tmp_path, monkeypatch):
     monkeypatch.setenv("FRONTAL_ANALYSIS_CACHE", str(tmp_path))
-    monkeypatch.setattr("frontal.symbolic.kept.LEAST", 10)
+    monkeypatch.setattr("frontal.symbolic.disk_cache.MIN_CACHED_COLUMNS", 10)
     a = matrix("spd", "f8")
     for _ in range(2):
         analysis = frontal.analyze(a, backend="gpu")

@@ -9,14 +9,18 @@ import pytest
 import scipy.sparse as sp
 
 import frontal
-from frontal import machine, problems
+from frontal import problems
 from frontal.gpu.runtime.limits import H200
-from frontal.gpu.sparse import entries, fronts, messages, pattern
-from frontal.gpu.sparse.entries import Entries
-from frontal.gpu.sparse.fitted import fitted, worth_having
-from frontal.gpu.sparse.lists import index_bytes
-from frontal.gpu.sparse.packing import NO_ROOM
-from frontal.gpu.sparse.pattern import Pattern
+from frontal.gpu.sparse import pattern
+from frontal.gpu.sparse.factorize import entries
+from frontal.gpu.sparse.factorize.entries import PatternEntries
+from frontal.gpu.sparse.layout import panels
+from frontal.gpu.sparse.layout.interval_packing import NO_SLACK
+from frontal.gpu.sparse.layout.subset_packing import packed_subset, worth_having
+from frontal.gpu.sparse.pattern import DevicePattern
+from frontal.gpu.sparse.solve import messages
+from frontal.gpu.sparse.tasks.list_bytes import index_bytes
+from frontal.machine import resources
 
 from ...emulation.compiling import COMPILER
 from ...emulation.counting import CountingDevice
@@ -94,7 +98,7 @@ def test_rows_of_a_pattern(device, symmetric):
     if not symmetric:
         a = sp.csc_array(a + sp.diags_array(np.ones(81 - 13), offsets=13))
     symbolic = frontal.analyze(a, kind="general").symbolic
-    there = Entries(symbolic, Pattern(device, symbolic.plan, symbolic.method))
+    there = PatternEntries(symbolic, DevicePattern(device, symbolic.plan, symbolic.method))
     *found, _ = there.by_rows(np.dtype("f8"))
     pointer, index, position = (device.download(x) for x in found)
     number = np.arange(symbolic.indices.size)
@@ -113,7 +117,7 @@ def test_places_of_entries_are_as_wide_as_they_must_be(device, symmetric, monkey
         a = sp.csc_array(a + sp.diags_array(np.ones(81 - 13), offsets=13))
     found = []
     for narrow, kind in ((1 << 20, np.int32), (0, np.int64)):
-        monkeypatch.setattr(entries, "_NARROW", narrow)
+        monkeypatch.setattr(entries, "_MAX_INT32_POSITION", narrow)
         factor = frontal.factorize(a, kind="general", backend="gpu")
         twice = sp.coo_array((np.repeat(a.data, 2) / 2, np.repeat(a.tocoo().coords, 2, axis=1)))
         factor.refactorize(put(device, a.data))
@@ -187,11 +191,11 @@ def test_vectors_of_narrow_solves_lie_behind_their_messages(device, monkeypatch)
 
 
 def test_what_fits():
-    assert fitted([], 100) == ([], 0)
-    assert fitted([300, 600, 100], 1023) == ([None, 0, None], 768)
-    assert fitted([300, 600, 100], 1024) == ([None, 0, 768], 1024)
-    assert fitted([300, 600, 100], 4096) == ([0, 512, 1280], 1536)
-    assert fitted([300, 600], 0) == ([None, None], 0)
+    assert packed_subset([], 100) == ([], 0)
+    assert packed_subset([300, 600, 100], 1023) == ([None, 0, None], 768)
+    assert packed_subset([300, 600, 100], 1024) == ([None, 0, 768], 1024)
+    assert packed_subset([300, 600, 100], 4096) == ([0, 512, 1280], 1536)
+    assert packed_subset([300, 600], 0) == ([None, None], 0)
 
 
 def test_a_little_more_where_much_more_fits():
@@ -209,7 +213,7 @@ def counted(kind, dtype, n, rhs, lent=1 << 23):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(messages, "_LENT", lent)
         patch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
-        patch.setattr(fronts, "_ROOM", NO_ROOM)  # of a large matrix
+        patch.setattr(panels, "_SLACK", NO_SLACK)  # of a large matrix
         a = MATRICES[kind](n).astype(dtype)
         analysis = frontal.analyze(a, kind=kind, backend="gpu")
         told = analysis.memory_for(dtype, rhs=rhs)
@@ -246,7 +250,7 @@ def test_the_estimate_is_what_is_taken(kind, rhs, lent):
 def test_lists_are_counted_without_being_made(device, kind, name):
     a = problems.poisson3d(9) if name == "cube" else problems.poisson2d(40)
     symbolic = frontal.analyze(a, kind=kind).symbolic
-    of, f8 = Pattern(device, symbolic.plan, symbolic.method), np.dtype("f8")
+    of, f8 = DevicePattern(device, symbolic.plan, symbolic.method), np.dtype("f8")
     found = list(of.arrays.values()) + list(of.placed(f8).values())
     small = [of.small_tasks(f8)] if of.schedule.small.any() else []
     for lists in (of.tasks, *small, of.solve_tasks(f8)):
@@ -259,7 +263,7 @@ def test_lists_lie_in_one_piece(device, kind, monkeypatch):
     """All that a factorization reads, which fill it, and the columns of the matrix."""
     a, b = problems.poisson3d(9), np.ones(729)
     apart = frontal.factorize(a, kind=kind, backend="gpu").solve(b)
-    monkeypatch.setattr(pattern, "_LARGE", 0)
+    monkeypatch.setattr(pattern, "_MIN_SLAB_BYTES", 0)
     factor = frontal.factorize(a, kind=kind, backend="gpu")
     np.testing.assert_array_equal(factor.solve(b), apart)
     of, f8 = numeric(factor).pattern, np.dtype("f8")
@@ -278,10 +282,10 @@ def test_lists_lie_in_one_piece(device, kind, monkeypatch):
 def test_a_price_of_memory_merges_fewer_fronts():
     """Fewer zeros are stored, and no more is computed."""
     a, found = problems.poisson2d(90), []
-    for price in (0.0, machine.H200.fronts.stored, 1e-9):
-        fronts = machine.H200.fronts._replace(stored=price)
-        changed = {"gpu": replace(machine.H200, fronts=fronts)}
-        with mock.patch.dict(machine.MACHINES, changed):
+    for price in (0.0, resources.H200.fronts.stored, 1e-9):
+        fronts = resources.H200.fronts._replace(stored=price)
+        changed = {"gpu": replace(resources.H200, fronts=fronts)}
+        with mock.patch.dict(resources.MACHINES, changed):
             found.append(frontal.analyze(a, backend="gpu", ordering="amd"))
     entries = [one.nnz_factor for one in found]
     assert entries[0] > entries[1] > entries[2]

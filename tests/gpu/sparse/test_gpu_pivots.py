@@ -12,8 +12,8 @@ import frontal
 import frontal.gpu.runtime.device
 from frontal import problems
 from frontal.gpu.sparse.backend import GpuBackend
-from frontal.gpu.sparse.pattern import Pattern
-from frontal.method import LU
+from frontal.gpu.sparse.pattern import DevicePattern
+from frontal.numeric.method import LU
 
 from ...conftest import fronts_cost
 from ...emulation.borders import DTYPES
@@ -215,7 +215,7 @@ def test_null_columns_are_replaced_and_told(device, n, small, dtype):
     pattern = sp.csc_array(np.ones((n, n), dtype))
     analysis = frontal.analyze(pattern, kind="general", ordering=np.arange(n))
     backend = GpuBackend(analysis.symbolic, device)
-    backend.pattern = Pattern(device, analysis.plan, LU, small, 1)
+    backend.pattern = DevicePattern(device, analysis.plan, LU, small, 1)
     factor = backend.factorize(a.T.ravel().astype(dtype), None)
     assert factor.perturbed == 3
     assert factor.largest_multiplier == np.inf

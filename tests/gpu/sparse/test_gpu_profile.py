@@ -5,8 +5,8 @@ import pytest
 
 import frontal
 from frontal import problems
-from frontal.gpu.sparse.pattern import Pattern
-from frontal.gpu.sparse.profile import profile
+from frontal.gpu.sparse.factorize.profile import profile
+from frontal.gpu.sparse.pattern import DevicePattern
 from frontal.symbolic.plan import front_flops
 
 
@@ -15,8 +15,8 @@ from frontal.symbolic.plan import front_flops
 def test_levels_and_classes_hold_every_front_once(device, kind, limit):
     a = problems.poisson3d(6)
     analysis = frontal.analyze(a, kind=kind)
-    values = analysis.matching_pattern(frontal.matrix.canonical(a)).data
-    pattern = Pattern(device, analysis.plan, analysis.symbolic.method, limit, 1)
+    values = analysis.matching_pattern(frontal.matrix.canonical.canonical(a)).data
+    pattern = DevicePattern(device, analysis.plan, analysis.symbolic.method, limit, 1)
     found = profile(pattern, device.upload(values), 1e-8)
     flops = front_flops(analysis.plan.start, analysis.plan.pointer).sum()
     for rows in (found.levels, found.classes):

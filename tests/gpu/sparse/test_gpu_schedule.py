@@ -7,19 +7,19 @@ import scipy.sparse as sp
 import frontal
 from frontal.gpu.runtime.graph import Launch
 from frontal.gpu.sparse import launch
-from frontal.gpu.sparse import packing as module
-from frontal.gpu.sparse import schedule as schedules
-from frontal.gpu.sparse.packing import Room
-from frontal.gpu.sparse.pattern import Pattern
-from frontal.gpu.sparse.places import Parts, place
-from frontal.gpu.sparse.schedule import (
+from frontal.gpu.sparse.layout import interval_packing as module
+from frontal.gpu.sparse.layout import schedule as schedules
+from frontal.gpu.sparse.layout.interval_packing import Slack
+from frontal.gpu.sparse.layout.offsets import Parts, place
+from frontal.gpu.sparse.layout.schedule import (
     Schedule,
     contribution_entries,
     followed_tiles,
     make_schedule,
     message_entries,
 )
-from frontal.method import CHOLESKY, LDLT, LU
+from frontal.gpu.sparse.pattern import DevicePattern
+from frontal.numeric.method import CHOLESKY, LDLT, LU
 from frontal.problems import poisson3d
 
 from .test_gpu_fronts import MATRICES
@@ -69,8 +69,10 @@ def check_owners(places, schedule, parent, sizes):
 @pytest.mark.parametrize("seed", [*range(12), 18, 24])
 def test_nothing_has_two_owners(seed, monkeypatch):
     monkeypatch.setattr(module, "SLACK", seed // 4)
-    monkeypatch.setattr(module, "_MANY", 10_000 * (seed % 3))
-    monkeypatch.setattr("frontal.gpu.sparse.places._PARTS", (256, 8)[seed % 2])  # of some fronts
+    monkeypatch.setattr(module, "_MAX_SEARCHED_INTERVALS", 10_000 * (seed % 3))
+    monkeypatch.setattr(
+        "frontal.gpu.sparse.layout.offsets._PARTS", (256, 8)[seed % 2]
+    )  # of some fronts
     rng, fronts = np.random.default_rng(seed), 60
     parent = np.append(np.minimum(np.arange(1, 60) + rng.geometric(0.3, 59), 59), -1)
     parent[rng.random(fronts) < 0.05] = -1
@@ -84,7 +86,7 @@ def test_nothing_has_two_owners(seed, monkeypatch):
     sizes.blocks[parent < 0] = 0
     sizes.products[(time < 3) | (seed % 3 == 0)] = 0
     sizes.messages[(time < 3) | (seed % 5 == 0)] = 0
-    places = place(schedule, parent, sizes, Room(1000 * (seed % 4), 3000 * (seed % 2)), 8)
+    places = place(schedule, parent, sizes, Slack(1000 * (seed % 4), 3000 * (seed % 2)), 8)
     assert places.panels % 8 == places.sent % 8 == places.entries % 8 == 0
     check_owners(places, schedule, parent, sizes)
     alive = [sum(sizes.blocks[(time <= t) & (time[parent] >= t)]) for t in range(time.max() + 1)]
@@ -96,7 +98,9 @@ def test_nothing_has_two_owners(seed, monkeypatch):
 def test_parts_of_fronts_have_one_owner(device, name, method, monkeypatch):
     monkeypatch.setattr(schedules, "_EPOCH", 1)
     monkeypatch.setattr(schedules, "_GROUP", 1)
-    pattern = Pattern(device, frontal.analyze(MATRICES[name](), kind="spd").plan, method, 20, 1)
+    pattern = DevicePattern(
+        device, frontal.analyze(MATRICES[name](), kind="spd").plan, method, 20, 1
+    )
     layout, small = pattern.layout(np.dtype("f4")), pattern.schedule.small
     blocks, products = contribution_entries(pattern.m, method), layout.size.copy()
     products[small | (not method.indefinite)] = 0
@@ -109,7 +113,7 @@ def test_parts_of_fronts_have_one_owner(device, name, method, monkeypatch):
 
 @pytest.mark.parametrize("depth", [0, 2, 3])
 def test_large_fronts_at_the_top_come_one_after_another(depth, monkeypatch):
-    monkeypatch.setattr(schedules, "_LARGE", 3)
+    monkeypatch.setattr(schedules, "_MIN_SOLO_TILES", 3)
     monkeypatch.setattr(schedules, "_DEPTHS", (depth,))
     monkeypatch.setattr(schedules, "_SAVES", 2.0)  # whatever it saves
     analysis = frontal.analyze(poisson3d(14), kind="spd", ordering="dissection")
@@ -140,12 +144,12 @@ def test_tops_of_trees_are_staggered_where_that_saves_memory(monkeypatch):
     none, taken = np.zeros_like(k), []
     sizes = Parts(k * (k + 2 * m), contribution_entries(m, LU), none, none)
     for large in (1000, 2):
-        monkeypatch.setattr(schedules, "_LARGE", large)
+        monkeypatch.setattr(schedules, "_MIN_SOLO_TILES", large)
         schedule = make_schedule(plan, LU, 20, 1)
         taken.append(place(schedule, plan.parent, sizes).entries)
         check_owners(place(schedule, plan.parent, sizes), schedule, plan.parent, sizes)
     assert taken[1] < 0.9 * taken[0]
-    monkeypatch.setattr(schedules, "_MOST", 2)  # as where many systems are one forest
+    monkeypatch.setattr(schedules, "_MAX_SOLO_FRONTS", 2)  # as where many systems are one forest
     assert make_schedule(plan, LU, 20, 1).levels < schedule.levels
 
 
@@ -169,7 +173,7 @@ def test_the_largest_are_placed_first_if_they_are_few(seed, monkeypatch):
     sizes = Parts(none + 1, (1000 * rng.random(fronts) ** 6).astype(int), none, none)
     found = []
     for many in (0, 1000):
-        monkeypatch.setattr(module, "_MANY", many)
+        monkeypatch.setattr(module, "_MAX_SEARCHED_INTERVALS", many)
         found.append(place(schedule, parent, sizes))
         check_owners(found[-1], schedule, parent, sizes)
     alive = [sizes.blocks[(time <= t) & (parent >= t)].sum() for t in time]
@@ -201,7 +205,7 @@ def test_deep_trees(device):
         column=np.empty(0, np.int32),
     )
     for method in (CHOLESKY, LU, LDLT):
-        pattern = Pattern(device, plan, method)
+        pattern = DevicePattern(device, plan, method)
         assert not pattern.schedule.small.any()
         places = pattern.layout(np.dtype("f8")).places
         assert places.entries - places.messages < 1.1 * places.panels
@@ -215,7 +219,7 @@ def test_rows_of_wide_fronts_are_interchanged_by_pieces(device):
     n, tile, rng = 1100, 64, np.random.default_rng(0)
     ones = sp.csc_array(np.ones((n, n)))
     plan = frontal.analyze(ones, kind="spd", ordering="natural").plan
-    pattern, dtype = Pattern(device, plan, LU, 0, 1), np.dtype(float)
+    pattern, dtype = DevicePattern(device, plan, LU, 0, 1), np.dtype(float)
     firsts = range(0, n, tile)
     given = [rng.permutation(min(tile, n - first)) for first in firsts]
     given[3] = np.arange(tile)

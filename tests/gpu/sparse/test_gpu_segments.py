@@ -8,11 +8,11 @@ import pytest
 import frontal
 import frontal.gpu.runtime.device
 from frontal import problems
-from frontal.gpu.sparse import fronts, packing
-from frontal.gpu.sparse.fronts import parts_of, shapes_of
-from frontal.gpu.sparse.pattern import Pattern
-from frontal.gpu.sparse.streamed.pattern import StreamedPattern
-from frontal.gpu.sparse.streamed.segments import segmentations
+from frontal.gpu.sparse.layout import interval_packing, panels
+from frontal.gpu.sparse.layout.panels import parts_of, shapes_of
+from frontal.gpu.sparse.out_of_core.pattern import StreamedPattern
+from frontal.gpu.sparse.out_of_core.segments import segmentations
+from frontal.gpu.sparse.pattern import DevicePattern
 
 from ...emulation.compiling import COMPILER
 from ...emulation.counting import CountingDevice
@@ -27,7 +27,7 @@ def taken(kind, share, rhs):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(frontal.gpu.runtime.device, "device_of", lambda array=None: device)
         patch.setattr(frontal.gpu, "available", lambda: True)
-        patch.setattr(fronts, "_ROOM", packing.NO_ROOM)
+        patch.setattr(panels, "_SLACK", interval_packing.NO_SLACK)
         a = matrix(kind, n=10)
         analysis = frontal.analyze(a, kind=kind, backend="gpu")
         limit, whole = least_of(analysis), analysis.memory_for("f8", memory="device")["total"]
@@ -91,9 +91,9 @@ def owners(pattern):
 def test_nothing_has_two_owners(use, monkeypatch, kind, slack):
     """In any order that launches, copies and waits allow."""
     device = use()
-    monkeypatch.setattr(packing, "SLACK", slack)
+    monkeypatch.setattr(interval_packing, "SLACK", slack)
     symbolic = analyzed(matrix(kind, n=10), kind).symbolic
-    whole = Pattern(device, symbolic.plan, symbolic.method, 32, 1)
+    whole = DevicePattern(device, symbolic.plan, symbolic.method, 32, 1)
     f8 = np.dtype("f8")
     parts = parts_of(whole, shapes_of(whole, f8)[-1], f8)
     for segment in segmentations(whole.plan, parts):
@@ -167,7 +167,7 @@ def test_where_a_factor_goes_by_itself(use):
     auto, b = analysis.on("auto"), np.ones(a.shape[0])
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FRONTAL_BACKEND", "auto")
-        patch.setattr("frontal.backends._faster", lambda dtype, flops: "gpu")
+        patch.setattr("frontal.backend.choose._faster", lambda dtype, flops: "gpu")
         with pytest.warns(frontal.PerformanceWarning, match="the CPU takes over"):
             assert auto.factorize(a).info["backend"] == "cpu"
         for memory in ("streamed", limit - 1):

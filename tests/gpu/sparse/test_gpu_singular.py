@@ -32,7 +32,7 @@ def paths(count, n):
 @pytest.mark.parametrize(("count", "n"), [(1, 90), (3, 20)])
 def test_null_spaces_and_solutions(device, monkeypatch, kind, count, n):
     """Of one body, and of more than are sought where no pivot says so."""
-    monkeypatch.setattr(nullspace, "_MOST", 2)
+    monkeypatch.setattr(nullspace, "_MAX_NULL_VECTORS", 2)
     A, rng = paths(count, n), np.random.default_rng(0)
     with pytest.raises(frontal.SingularMatrixError) as caught:
         frontal.factorize(A, kind=kind, backend="gpu")

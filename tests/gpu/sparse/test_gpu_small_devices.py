@@ -12,7 +12,7 @@ from frontal.gpu.dense import launch as dense_launch
 from frontal.gpu.dense.potrf import potrf
 from frontal.gpu.runtime.limits import Limits
 from frontal.gpu.sparse import launch
-from frontal.method import CHOLESKY, LDLH, LDLT, LU
+from frontal.numeric.method import CHOLESKY, LDLH, LDLT, LU
 
 from ...emulation.borders import DTYPES, eps
 from ..dense.test_gpu_potrf import run

@@ -6,14 +6,15 @@ import scipy.sparse as sp
 
 import frontal
 from frontal import problems
+from frontal.backend.protocol import panel_offsets
 from frontal.cpu.backend import CpuBackend
 from frontal.gpu.runtime.limits import H200
-from frontal.gpu.sparse import launch, small_fronts, structs
-from frontal.gpu.sparse.pattern import Pattern
-from frontal.gpu.sparse.small_tasks import small_tasks
+from frontal.gpu.sparse import launch, structs
+from frontal.gpu.sparse.factorize import small_fronts
+from frontal.gpu.sparse.pattern import DevicePattern
 from frontal.gpu.sparse.storage import State, allocate
-from frontal.method import CHOLESKY, LU
-from frontal.protocol import panel_offsets
+from frontal.gpu.sparse.tasks.small_fronts import small_tasks
+from frontal.numeric.method import CHOLESKY, LU
 
 from ...conftest import fronts_cost
 from ...emulation.borders import DTYPES, eps
@@ -66,11 +67,11 @@ class Factored:
         a = matrix_of(name, kind, dtype, np.random.default_rng(7))
         with fronts_cost(MATRICES[name][1]):
             analysis = frontal.analyze(a, kind=kind)
-        values = analysis.matching_pattern(frontal.matrix.canonical(a)).data.astype(dtype)
+        values = analysis.matching_pattern(frontal.matrix.canonical.canonical(a)).data.astype(dtype)
         tiny = 0.0 if kind == "spd" else TINY
         self.method, self.plan, self.device = analysis.symbolic.method, analysis.plan, device
         self.cpu = CpuBackend(analysis.symbolic).factorize(values, None)
-        self.pattern = Pattern(device, self.plan, self.method, limit, 1)
+        self.pattern = DevicePattern(device, self.plan, self.method, limit, 1)
         self.values, self.tiny, self.dtype = values, tiny, np.dtype(dtype)
         self.run()
 
@@ -208,7 +209,7 @@ def test_the_first_failing_pivot(device, name):
 
 def test_lists_hold_every_small_front_once(device):
     analysis = frontal.analyze(problems.poisson2d(40), kind="spd")
-    pattern = Pattern(device, analysis.plan, CHOLESKY, 64, 1)
+    pattern = DevicePattern(device, analysis.plan, CHOLESKY, 64, 1)
     tasks, schedule = small_tasks(pattern, np.dtype(float)), pattern.schedule
     items = device.download(tasks.fronts).view(structs.SMALL_FRONT.dtype)
     np.testing.assert_array_equal(np.sort(items["front"]), np.flatnonzero(schedule.small))

@@ -45,11 +45,11 @@ from .products import (
     trtri,
 )
 from .svd import (
-    BDSQR_ROOM,
+    BDSQR_REALS_PER_ROW,
     JACOBI_ORDERS,
+    MIN_QR_ASPECT,
     PANEL,
     QR_THREADS,
-    TALL,
     bdsqr,
     gebd2,
     jacobi,
@@ -62,13 +62,13 @@ from .svd import (
 from .vectors import GemvPlan, GemvTuning, gemv
 
 __all__ = [
-    "BDSQR_ROOM",
+    "BDSQR_REALS_PER_ROW",
     "COPY_TILE",
     "H200",
     "JACOBI_ORDERS",
+    "MIN_QR_ASPECT",
     "PANEL",
     "QR_THREADS",
-    "TALL",
     "BlockPlan",
     "GemmTuning",
     "GemvPlan",

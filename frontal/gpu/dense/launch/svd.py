@@ -10,7 +10,7 @@ from ...runtime.limits import Limits
 PANEL = 32  # reflectors of a block I - V T V^H
 QR_THREADS = 256
 JACOBI_ORDERS = (16, 32, 48, 64)
-TALL = 1.6  # rows a column from which a QR factorization comes first
+MIN_QR_ASPECT = 1.6  # rows a column from which a QR factorization comes first
 _LABRD_WARPS, _LANE = 8, 256  # of a block of labrd.cu; bytes of a column that a lane holds
 _RESERVED = 8 << 10  # bytes of static shared memory, at the most
 
@@ -71,7 +71,7 @@ def labrd_once(rows: int, dtype: npt.DTypeLike, limits: Limits) -> tuple[int, in
     return None
 
 
-BDSQR_ROOM = 2 + 8 * 4  # reals a row: d, e, rotations of two times four sweeps
+BDSQR_REALS_PER_ROW = 2 + 8 * 4  # reals a row: d, e, rotations of two times four sweeps
 
 
 def bdsqr(n: int, real: npt.DTypeLike, vectors: bool, limits: Limits) -> tuple[int, int, int]:
@@ -79,7 +79,7 @@ def bdsqr(n: int, real: npt.DTypeLike, vectors: bool, limits: Limits) -> tuple[i
     item, most = np.dtype(real).itemsize, limits.shared_block - _RESERVED
     passes = max(-(-2 * n // 480), 1)  # over the rows, by all warps but one
     threads = 32 + -(-2 * n // (32 * passes)) * 32 if vectors else 32
-    small, whole = BDSQR_ROOM * n * item, (BDSQR_ROOM + 2 * n) * n * item
+    small, whole = BDSQR_REALS_PER_ROW * n * item, (BDSQR_REALS_PER_ROW + 2 * n) * n * item
     if vectors and 3 * whole <= limits.shared_multiprocessor:  # else too few sweeps are under way
         return threads, whole, 2
     return (threads, small, 1) if small <= most else (threads, 0, 0)

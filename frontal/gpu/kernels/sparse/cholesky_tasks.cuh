@@ -1,8 +1,8 @@
 // How tasks of front_tiles.cu end for L·Lᴴ; a part of that file.
 #pragma once
-#include "sparse/rest_tasks.cuh"
+#include "sparse/tile_trailing.cuh"
 #include "sparse/tile_copies.cuh"
-#include "sparse/tile_follow.cuh"
+#include "sparse/tile_lookahead.cuh"
 #include "sparse/tile_square.cuh"
 
 // Those that do not follow wait for the inverses alone, so they go out before L. This function and

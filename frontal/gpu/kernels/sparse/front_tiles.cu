@@ -8,7 +8,7 @@
 //   i > j: L(i,j) = C·Vᴴ;   j a tile of update rows: C is a tile of the contribution block.
 // Without LU the task (i, i) sums up p < i-1 only and stores C; the task (i, i-1), when it has
 // L(i,i-1), subtracts the square of it and makes L(i,i), which all others wait for. Columns of
-// L(j,j) are sent as soon as they are known: L(i,j) follows (tile_follow.cuh) and does not wait for
+// L(j,j) are sent as soon as they are known: L(i,j) follows (tile_lookahead.cuh) and does not wait for
 // V, except where there would be too many messages. With D the second factor is L·D, kept beside L
 // while the front is worked on; where the diagonal tile needs pivots of order 2 L(i,j) waits for V,
 // and is C·Vᴴ·D⁻¹ with columns of C interchanged as those of the diagonal tile.
@@ -35,7 +35,7 @@
 #include "common/scheduler.cuh"
 #include "common/tile.cuh"
 #include "sparse/tile_copies.cuh"
-#include "sparse/tile_follow.cuh"
+#include "sparse/tile_lookahead.cuh"
 #include "sparse/tile_inverse.cuh"
 #include "sparse/tile_square.cuh"
 
@@ -225,7 +225,7 @@ __device__ inline bool follows(const Task &task) {
     return task.i > task.j && task.j < task.sent_tiles;
 }
 
-#include "sparse/rest_tasks.cuh"
+#include "sparse/tile_trailing.cuh"
 #if LDL
 #include "sparse/ldl_tasks.cuh"
 #elif LU

@@ -5,7 +5,7 @@
 // registers, from one broadcast read, so there is nothing to exchange between pivots; then thread r
 // solves for row r below it, and another for column r beside it. That stands if no entry of L is
 // larger than MULTIPLIER and no pivot too small (threshold pivoting; with MULTIPLIER 1 partial
-// pivoting), and these columns of L and rows of U are sent to those who follow (tile_follow.cuh).
+// pivoting), and these columns of L and rows of U are sent to those who follow (tile_lookahead.cuh).
 // Else nothing of it was written, nor is anything sent from then on, and one warp looks for the
 // largest pivots, two rows a lane in registers: between two pivots there is no barrier.
 // Pivots that are looked at when all is computed: Duff, Hogg, Lopez, "A new sparse LDLᵀ solver
@@ -14,7 +14,7 @@
 #pragma once
 #include "dense/getf2.cuh"
 #include "dense/potrf_tile.cuh"
-#include "sparse/tile_follow.cuh"
+#include "sparse/tile_lookahead.cuh"
 
 #ifndef MULTIPLIER
 #define MULTIPLIER 8

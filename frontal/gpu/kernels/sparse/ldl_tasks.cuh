@@ -2,9 +2,9 @@
 #pragma once
 #include "sparse/ldl_below.cuh"
 #include "sparse/ldl_tile.cuh"
-#include "sparse/rest_tasks.cuh"
+#include "sparse/tile_trailing.cuh"
 #include "sparse/tile_copies.cuh"
-#include "sparse/tile_follow.cuh"
+#include "sparse/tile_lookahead.cuh"
 #include "sparse/tile_square.cuh"
 
 // Where rows go is kept as for LU.

@@ -5,7 +5,7 @@
 // if no interchange were needed: every thread factors the block on the diagonal itself, in
 // registers, and solves for one row below it. That stands if no entry of L is larger than
 // MULTIPLIER and no pivot too small, and these columns of L are sent to those who follow
-// (tile_follow.cuh). Else nothing of it was written: the first column that failed changes places
+// (tile_lookahead.cuh). Else nothing of it was written: the first column that failed changes places
 // with the one of those behind it whose diagonal entry is the largest, and the block is tried once
 // more. A column that has failed comes back behind others, when their elimination has changed it.
 // After TRIES failures in a row, or with none left to change places with, nothing is sent from then
@@ -22,7 +22,7 @@
 #include "dense/getf2.cuh"
 #include "dense/potrf_tile.cuh"
 #include "sparse/tile_columns.cuh"
-#include "sparse/tile_follow.cuh"
+#include "sparse/tile_lookahead.cuh"
 
 #ifndef MULTIPLIER
 #define MULTIPLIER 8

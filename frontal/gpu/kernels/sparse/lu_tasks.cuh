@@ -5,7 +5,7 @@
 // host of columns with entries beyond LIMIT, which belong into the parent of the front.
 #pragma once
 #include "sparse/getf2_tile.cuh"
-#include "sparse/rest_tasks.cuh"
+#include "sparse/tile_trailing.cuh"
 #include "sparse/tile_copies.cuh"
 
 // Where rows go: pivots[start + …] holds the place of each row of a diagonal tile until all is done

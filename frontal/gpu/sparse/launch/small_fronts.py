@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ....method import Method
+from ....numeric.method import Method
 from ...dense.launch.cholesky import block_ld
 from ...runtime.limits import Limits
 from ..structs import SMALL_CHILDREN, SMALL_FRONT, SMALL_PANEL, SMALL_THREADS

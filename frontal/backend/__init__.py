@@ -1,0 +1,1 @@
+"""The protocol of backends, and the choice among them."""

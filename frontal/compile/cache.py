@@ -1,0 +1,243 @@
+"""Compiled code on disk: one file for each function and types of arguments, checked when read.
+
+Numba's own cache ends the process in a traceback where a file is damaged, demands a folder that
+can be written, and may serve code of other types after two processes have written at once. Here a
+file has a checksum and tells what it is for, so that whatever is wrong with it is compiled anew.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import logging
+import pickle
+import sys
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import llvmlite
+import numba
+from numba.core.caching import FunctionCache
+from numba.core.compiler import CompileResult
+from numba.core.environment import Environment, lookup_environment
+from numba.core.runtime.nrt import rtsys
+from numba.core.serialize import dumps
+
+from .._typing import Untyped
+from ..files.atomic_write import replacing
+from . import locks
+from .linking import PART, WHOLE, BitcodeUnit, LinkedUnit, Stamp
+
+if TYPE_CHECKING:
+    from numba.core.codegen import Codegen
+    from numba.core.cpu import CPUContext
+    from numba.core.typing.templates import Signature
+
+log = logging.getLogger("frontal")
+
+_CHECKSUM = 4  # bytes
+_parts: dict[Stamp, BitcodeUnit] = {}  # those that are on disk too
+
+
+@functools.cache
+def _digest_of_file(path: str) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+class _Named(NamedTuple):
+    """The environment of a function that is called, without the module whose names it sees.
+
+    Compiled code looks up no names, and modules of Numba are long to import.
+    """
+
+    module: str
+    consts: list[object]
+    name: str
+
+    @classmethod
+    def of(cls, environment: Untyped) -> _Named:
+        """What tells of an environment."""
+        module = environment.globals["__name__"]
+        return cls(module, environment.consts, environment.env_name)
+
+    def found(self) -> Untyped:
+        """The environment, made if it is not there."""
+        found: Untyped = lookup_environment(self.name)
+        if found is None:
+            module = sys.modules.get(self.module)
+            found = Environment({"__name__": self.module} if module is None else vars(module))
+            found.consts[:] = self.consts
+            found.env_name = self.name
+            Environment._memo[self.name] = found
+        return found
+
+
+class DiskCache(FunctionCache):
+    """What a dispatcher of Numba asks of a cache.
+
+    Parameters
+    ----------
+    function : callable
+        Not yet compiled.
+    folder : path
+        Made when something is written; it need not be writable.
+    lean : bool
+        Whether code is loaded without all that Numba can compile, which is long to import.
+    """
+
+    def __init__(self, function: Callable[..., object], folder: Path, lean: bool = False) -> None:
+        self._lean = lean
+        # That of Numba's class would look for a folder that it can write.
+        self._py_func = function
+        self._cache_path = str(folder)
+        self._folder = folder
+        self.enable()
+
+    def load_overload(self, sig: Signature, target_context: CPUContext) -> CompileResult | None:
+        """Compiled code for a signature, None if it must be compiled.
+
+        What another process is compiling is waited for, see `CompileLocks`.
+        """
+        self._prepare(target_context)
+        if not self._enabled:
+            return None
+        found = self._read(sig, target_context)
+        claims = locks.current()
+        if found is not None or claims is None:
+            return found
+        name = self.path(sig, target_context.codegen()).name
+        if not claims.take(name):
+            claims.wait(name)
+        found = self._read(sig, target_context)  # it may have come since
+        if found is not None:
+            claims.release(name)
+        return found
+
+    def _prepare(self, target_context: CPUContext) -> None:
+        """Have what loaded code calls; a compiler gets what it needs besides by itself."""
+        if self._lean:
+            rtsys.initialize(target_context)
+        else:
+            target_context.refresh()
+
+    def save_overload(self, sig: Signature, data: CompileResult) -> None:
+        """Keep compiled code, if it holds no addresses of this process and the disk allows it."""
+        if not self._enabled:
+            return
+        try:
+            if not data.library.has_dynamic_globals:
+                self._write(sig, data)
+        except OSError as error:
+            log.info("compiled code is not kept: %s", error)
+        finally:
+            claims = locks.current()
+            if claims is not None:
+                claims.release(self.path(sig, data.codegen).name)
+
+    def path(self, sig: Signature, codegen: Codegen) -> Path:
+        """Where the code for a signature is kept."""
+        return self._path(self._key(sig, codegen))
+
+    def _read(self, sig: Signature, target_context: CPUContext) -> CompileResult | None:
+        path = None
+        try:
+            key = self._key(sig, target_context.codegen())
+            path = self._path(key)
+            stored, code, stamp = self._stored(path)
+            if stored == key:
+                return self._rebuilt(target_context, code, stamp)
+        except FileNotFoundError:
+            pass
+        except Exception as error:  # of unpickling, whatever else a damaged file may cause
+            log.info("compiling anew what cannot be read from %s: %r", path, error)
+        return None
+
+    def _stored(self, path: Path) -> tuple[Untyped, list[Untyped], Stamp]:
+        content = path.read_bytes()
+        key, code = pickle.loads(_checked(content))
+        return key, [*code], Stamp(path.name, content[:_CHECKSUM])
+
+    def _rebuilt(self, context: CPUContext, code: list[Untyped], stamp: Stamp) -> CompileResult:
+        codegen, kind = context.codegen(), code[0][1]
+        code[-1] = [named.found() for named in code[-1]]
+        if kind == PART:
+            library = self._part(codegen, code[0], stamp)
+        elif kind == WHOLE:
+            library = LinkedUnit.read(codegen, code[0])
+        else:
+            return CompileResult._rebuild(context, *code)
+        ready = _PreparedContext(context)
+        return CompileResult._rebuild(ready, library, *code[1:])._replace(target_context=context)
+
+    def _part(self, codegen: Codegen, written: Untyped, stamp: Stamp) -> BitcodeUnit:
+        """A part and those that it calls, from their files."""
+        if stamp not in _parts:
+            name, _, (bitcode, stamps) = written
+            calls = [self._called(codegen, called) for called in stamps]
+            _parts[stamp] = BitcodeUnit.read(codegen, name, bitcode, calls)
+            _parts[stamp].stamp = stamp
+        return _parts[stamp]
+
+    def _called(self, codegen: Codegen, called: Stamp) -> BitcodeUnit:
+        if called in _parts:
+            return _parts[called]
+        _, code, stamp = self._stored(self._folder / called.name)
+        if stamp != called:
+            raise ValueError(f"{called.name} has been compiled anew since")
+        return self._part(codegen, code[0], stamp)
+
+    def _write(self, sig: Signature, data: CompileResult) -> None:
+        key = self._key(sig, data.codegen)
+        path = self._path(key)
+        *code, environments = data._reduce()
+        body = dumps((key, [*code, [_Named.of(one) for one in environments]]))
+        checksum = zlib.crc32(body).to_bytes(_CHECKSUM, "little")
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as stream:
+            stream.write(checksum + body)
+        if isinstance(data.library, BitcodeUnit):
+            data.library.stamp = Stamp(path.name, checksum)
+            _parts[data.library.stamp] = data.library
+
+    def flush(self) -> None:
+        """Nothing is ever stale here: names of files tell their sources."""
+
+    def _key(self, sig: Signature, codegen: Codegen) -> tuple[object, ...]:
+        """What the code depends on: versions, source file, types, processor, closure."""
+        code = self._py_func.__code__
+        source = _digest_of_file(code.co_filename), code.co_firstlineno
+        versions = numba.__version__, llvmlite.__version__
+        return (*versions, *source, *self._index_key(sig, codegen))
+
+    def _path(self, key: tuple[object, ...]) -> Path:
+        function = self._py_func
+        name = f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")
+        return self._folder / f"{name}-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.nbc"
+
+
+class _PreparedContext:
+    """A context of Numba to which libraries come as they are to be."""
+
+    def __init__(self, context: CPUContext) -> None:
+        self._context = context
+
+    def __getattr__(self, name: str) -> Untyped:
+        return getattr(self._context, name)
+
+    def codegen(self) -> _PreparedContext:
+        """What makes libraries of what is in files."""
+        return self
+
+    def unserialize_library(self, library: BitcodeUnit | LinkedUnit) -> BitcodeUnit | LinkedUnit:
+        """The same."""
+        return library
+
+
+def _checked(content: bytes) -> bytes:
+    """What a file holds behind its checksum."""
+    body = content[_CHECKSUM:]
+    if zlib.crc32(body).to_bytes(_CHECKSUM, "little") != content[:_CHECKSUM]:
+        raise ValueError("the checksum is wrong: the file was cut short or changed")
+    return body

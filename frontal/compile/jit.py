@@ -1,0 +1,123 @@
+"""The one way this package compiles Python: Numba, without the GIL, kept on disk.
+
+Numba's own cache watches only the file of the compiled function: after an edit of a callee in
+another file it would go on serving the old machine code. The cache folder here is named by the
+content of every source file of the package, so that no stale code can be found.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import numba
+import numba.extending
+
+from .cache import DiskCache
+
+log = logging.getLogger("frontal")
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def _digest_of_sources() -> str:
+    digest = hashlib.sha256()
+    package = Path(__file__).parents[1]
+    for path in sorted(package.rglob("*.py")):
+        digest.update(str(path.relative_to(package)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _cache_folder() -> Path:
+    """``FRONTAL_CACHE_DIR``, else ``NUMBA_CACHE_DIR``, else the user's cache folder."""
+    home = os.environ.get("FRONTAL_CACHE_DIR") or os.environ.get("NUMBA_CACHE_DIR")
+    if not home:
+        base = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
+        home = os.path.join(base or os.path.expanduser("~/.cache"), "frontal")
+    return Path(home) / SOURCES
+
+
+SOURCES = _digest_of_sources()  # another one for each version of this package
+
+_FOLDER = _cache_folder()
+_KNOWN = (0, 63), (0, 68)  # first and last version of Numba that `_compiler` was tried with
+_OUTER: dict[str, Any] = {"no_cfunc_wrapper": True}  # what Python calls
+_INNER: dict[str, Any] = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True}
+_TRIED = _KNOWN[0] <= numba.version_info.short <= _KNOWN[1]
+if _TRIED:
+    from .compiler import ForCallers, ForPython
+
+    _OUTER["pipeline_class"], _INNER["pipeline_class"] = ForPython, ForCallers
+else:
+    log.info("the first call takes longer: this version of Numba was not tried here")
+if not _FOLDER.is_dir():
+    log.info("compiling for the first time: some 10 seconds, then kept in %s", _FOLDER)
+
+
+def _compiled(
+    function: Callable[Parameters, Result], nogil: bool = True, **options: object
+) -> Callable[Parameters, Result]:
+    compile_: Any = numba.njit
+    options = _OUTER | options
+    dispatcher = compile_(nogil=nogil, error_model="numpy", **options)(function)
+    dispatcher._cache = DiskCache(function, _FOLDER, lean=_TRIED)
+    return dispatcher
+
+
+def jit(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Compile at first call for the argument types met, and keep the result on disk."""
+    return _compiled(function)
+
+
+def brief(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """As `jit` with the GIL, for one pass over some arrays.
+
+    Whoever lets it go waits for whoever takes it: that is longer than what a small system takes.
+    """
+    return _compiled(function, nogil=False)
+
+
+def inner(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """As `jit` in half the time, for functions that only compiled code calls.
+
+    Python must not call them: without the wrapper the process dies. They make no arrays, nor return
+    tuples with any: nothing in them counts references, which took a third of a factorization.
+    """
+    return _compiled(function, **_INNER, _nrt=False)
+
+
+def forced(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """As `inner`, for small functions of inner loops: LLVM puts their code into each caller."""
+    return _compiled(function, **_INNER, _nrt=False, forceinline=True)
+
+
+def view(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """As `inner`, for functions that return a part of an array: callers take in their code."""
+    return _compiled(function, **_INNER, _nrt=False, inline="always")
+
+
+def allocating(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """As `inner`, for functions that may make arrays and return them."""
+    return _compiled(function, **_INNER)
+
+
+def inlined(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """As `allocating`, for functions that callers take in their code: it is compiled once less."""
+    return _compiled(function, **_INNER, inline="always")
+
+
+def intrinsic(
+    function: Callable[Concatenate[object, Parameters], object],
+) -> Callable[Parameters, Any]:
+    """A function that writes its own LLVM code, see `numba.extending.intrinsic`.
+
+    It is called without the typing context, its first argument, and returns what that code does.
+    """
+    made: Any = numba.extending.intrinsic(function)
+    return made

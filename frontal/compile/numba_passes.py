@@ -1,0 +1,76 @@
+"""Passes of Numba that would find nothing to do: who looks is told by what a function has.
+
+Each of them lists where variables die, walks over all statements and lists once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import reduce
+
+from numba.core import ir, types
+from numba.core.ir_utils import fixup_var_define_in_scope
+from numba.core.typed_passes import NopythonRewrites
+from numba.core.untyped_passes import InlineClosureLikes
+
+from .._typing import Untyped
+
+_OF_ARRAYS = "unary", "binop", "inplace_binop", "call"
+_OF_CLOSURES = "make_function", "build_list", "build_tuple_unpack"
+
+Pass = Callable[[Untyped, Untyped], bool]
+IDLE: list[tuple[type, Callable[[Pass], Pass]]] = []  # passes, and what stands in their place
+
+
+def _idle(of: type) -> Callable[[Callable[[Untyped], bool]], Callable[[Untyped], bool]]:
+    """Have a pass run only for functions of which something is true."""
+
+    def registered(needed: Callable[[Untyped], bool]) -> Callable[[Untyped], bool]:
+        def instead(run: Pass) -> Pass:
+            def run_pass(self: Untyped, state: Untyped) -> bool:
+                if needed(state):
+                    return run(self, state)
+                fixup_var_define_in_scope(state.func_ir.blocks)
+                return False
+
+            return run_pass
+
+        IDLE.append((of, instead))
+        return needed
+
+    return registered
+
+
+def _assigned(state: Untyped) -> Iterator[tuple[ir.Var, Untyped]]:
+    for block in state.func_ir.blocks.values():
+        for one in block.body:
+            if type(one) is ir.Assign:
+                yield one.target, one.value
+
+
+@_idle(NopythonRewrites)
+def has_rewrites(state: Untyped) -> bool:
+    """Whether an operation or a call makes an array, or a field is named by a variable."""
+    kinds = state.typemap
+    if any(isinstance(kind, types.StringLiteral) for kind in kinds.values()):
+        return True
+    return any(
+        isinstance(value, ir.Expr)
+        and value.op in _OF_ARRAYS
+        and isinstance(kinds[target.name], types.Array)
+        for target, value in _assigned(state)
+    )
+
+
+@_idle(InlineClosureLikes)
+def has_closures(state: Untyped) -> bool:
+    """Whether functions or lists are made, or `reduce` or a stencil is named."""
+    for _, value in _assigned(state):
+        if isinstance(value, ir.Expr):
+            if value.op in _OF_CLOSURES:
+                return True
+        elif isinstance(value, ir.Global | ir.FreeVar):
+            named = value.value
+            if named is reduce or type(named).__name__ == "StencilFunc":
+                return True
+    return False

@@ -1,0 +1,246 @@
+"""Numba in haste: without what it does beside compiling, which takes a third of its time.
+
+What is put in place of functions of Numba is there while functions of this package are compiled,
+under Numba's one lock, and is gone afterwards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from numba.core import event, ir, types
+from numba.core.base import BaseContext
+from numba.core.compiler import Compiler, Flags
+from numba.core.postproc import PostProcessor, VariableLifetime
+from numba.core.targetconfig import ConfigStack
+from numba.core.transforms import canonicalize_cfg
+from numba.core.types.functions import BaseFunction
+
+from .._typing import Untyped
+from .linking import BitcodeUnit
+from .numba_passes import IDLE
+
+_LOCKS = "numba:compiler_lock", "numba:llvm_lock"
+_SIMPLE = types.Number, types.Boolean, types.Literal, types.Array, types.BaseTuple
+_resolved: dict[tuple[Untyped, ...], Untyped] = {}
+_seen: dict[Flags, Flags] = {}
+_sizes: dict[str, int] = {}
+_holders: dict[type, int] = {}
+_in_haste: list[bool] = []
+
+
+class Seen(Flags):
+    """Flags that do not change, and one object for the same values.
+
+    Numba looks up what it has compiled by them, all of which have one hash value, and compares
+    them option by option.
+    """
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    @classmethod
+    def of(cls, flags: Flags) -> Flags:
+        """The one that has these values."""
+        if isinstance(flags, cls):
+            return flags
+        return _seen.setdefault(flags, cls(flags))
+
+
+class _Instead(NamedTuple):
+    """What stands in place of an attribute."""
+
+    owner: Untyped
+    name: str
+    new: Untyped
+
+
+@contextlib.contextmanager
+def in_haste(is_ours: Callable[[Untyped], bool]) -> Iterator[None]:
+    """Have Numba compile without garbage collection, events of locks, and what is found twice.
+
+    Parameters
+    ----------
+    is_ours : callable
+        Tells of a dispatcher whether its function is one of this package.
+    """
+    if _in_haste:  # a function that another one calls
+        yield
+        return
+    instead = [
+        _Instead(event, "start_event", _without_locks(event.start_event)),
+        _Instead(event, "end_event", _without_locks(event.end_event)),
+        _Instead(PostProcessor, "run", _post_processed(PostProcessor.run)),
+        _Instead(ConfigStack, "enter", _with_seen(ConfigStack.enter)),
+        _Instead(Compiler, "_compile_bytecode", _as_part(Compiler._compile_bytecode)),
+        _Instead(BaseContext, "get_abi_sizeof", _sizes_kept(BaseContext.get_abi_sizeof)),
+        _Instead(ir.Inst, "_rec_list_vars", _variables),
+        _Instead(BaseFunction, "get_call_type", _remembered(BaseFunction.get_call_type)),
+        _Instead(
+            types.Dispatcher,
+            "get_call_type",
+            _without_values(types.Dispatcher.get_call_type, is_ours),
+        ),
+        *(_Instead(of, "run_pass", instead(of.run_pass)) for of, instead in IDLE),
+    ]
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        _in_haste.append(True)
+        with contextlib.ExitStack() as back:
+            for one in instead:
+                back.callback(_restore, one.owner, one.name, one.owner.__dict__.get(one.name))
+                setattr(one.owner, one.name, one.new)
+            yield
+    finally:
+        _in_haste.clear()
+        if collects:
+            _leave_young()
+            gc.enable()
+
+
+def _leave_young() -> None:
+    """Make all objects old ones, for which garbage collection comes later."""
+    if gc.get_freeze_count() == 0:
+        gc.freeze()
+        gc.unfreeze()
+
+
+def _restore(owner: Untyped, name: str, old: Untyped) -> None:
+    if old is None:
+        delattr(owner, name)
+    else:
+        setattr(owner, name, old)
+
+
+def _without_locks(tell: Callable[..., None]) -> Callable[..., None]:
+    def told(kind: str, *others: object, **named: object) -> None:
+        if kind not in _LOCKS:
+            tell(kind, *others, **named)
+
+    return told
+
+
+def _post_processed(run: Callable[..., None]) -> Callable[..., None]:
+    """As `run`, but the lives of variables are found only where they are asked for.
+
+    Numba finds them after each of its passes, and looks at them in the last one and in generators.
+    """
+
+    def processed(self: Untyped, emit_dels: bool = False, **named: object) -> None:
+        code = self.func_ir
+        if emit_dels or code.is_generator:
+            run(self, emit_dels, **named)
+            return
+        code.blocks = canonicalize_cfg(code.blocks)
+        code.variable_lifetime = VariableLifetime(code.blocks)
+        code.generator_info = None
+
+    return processed
+
+
+def _with_seen(enter: Callable[..., Untyped]) -> Callable[..., Untyped]:
+    def entered(self: Untyped, flags: Flags) -> Untyped:
+        return enter(self, Seen.of(flags))
+
+    return entered
+
+
+def _as_part(compile_: Callable[[Untyped], Untyped]) -> Callable[[Untyped], Untyped]:
+    """Numba's own functions that compiled code alone calls get no machine code of their own."""
+
+    def compiled(self: Untyped) -> Untyped:
+        state = self.state
+        if state.library is None and state.flags.no_cpython_wrapper:
+            state.library = BitcodeUnit(state.targetctx.codegen(), state.func_id.func_qualname)
+            state.library.enable_object_caching()
+        return light(self.state, compile_(self))
+
+    return compiled
+
+
+def light(state: Untyped, result: Untyped) -> Untyped:
+    """What was compiled, without its code as it was before that: a net of many small objects."""
+    for block in state.func_ir.blocks.values():
+        block.body.clear()
+        block.scope.localvars = None
+    return result._replace(type_annotation="") if hasattr(result, "type_annotation") else result
+
+
+def _sizes_kept(size: Callable[[Untyped, Untyped], int]) -> Callable[[Untyped, Untyped], int]:
+    """As `size`, for which llvmlite writes a module of each type, and has LLVM read it."""
+
+    def kept(self: Untyped, of: Untyped) -> int:
+        name = str(of)
+        if "%" in name:  # what it stands for is told elsewhere
+            return size(self, of)
+        if name not in _sizes:
+            _sizes[name] = size(self, of)
+        return _sizes[name]
+
+    return kept
+
+
+def _variables(self: Untyped, within: Untyped) -> list[Untyped]:
+    """As Numba's, which asks of each thing whether it is a variable, an instruction, a list..."""
+    found: list[Untyped] = []
+    _gather(within, found)
+    return found
+
+
+def _gather(within: Untyped, found: list[Untyped]) -> None:
+    """Add the variables in something, whose kind is looked up by its type."""
+    of = type(within)
+    kind = _holders.get(of)
+    if kind is None:
+        kinds = (ir.Var, ir.Inst, (list, tuple), dict, object)
+        kind = _holders[of] = next(k for k, base in enumerate(kinds) if issubclass(of, base))
+    if kind == 0:
+        found.append(within)
+    elif kind == 1:
+        found.extend(within.list_vars())
+    elif kind < 4:
+        for one in within if kind == 2 else within.values():
+            _gather(one, found)
+
+
+def _remembered(resolve: Callable[..., Untyped]) -> Callable[..., Untyped]:
+    """As `resolve`, which takes a function, a context and types, but for operators met before."""
+
+    def resolved(self: Untyped, context: Untyped, args: Untyped, kws: Untyped) -> Untyped:
+        if kws or not all(isinstance(one, _SIMPLE) for one in args):
+            return resolve(self, context, args, kws)
+        key = self, tuple(args)
+        found = _resolved.get(key)
+        if found is None:
+            found = resolve(self, context, args, kws)
+            operator = self.typing_key  # what Numba compiles anew depends on flags
+            if found is not None and self.get_impl_key(found) is operator:
+                _resolved[key] = found
+        return found
+
+    return resolved
+
+
+def _without_values(
+    resolve: Callable[..., Untyped], is_ours: Callable[[Untyped], bool]
+) -> Callable[..., Untyped]:
+    """As `resolve`, but that no code is made for constants, each a type of its own."""
+
+    def resolved(self: Untyped, context: Untyped, args: Untyped, kws: Untyped) -> Untyped:
+        if is_ours(self.dispatcher):
+            args = tuple(map(_without_value, args))
+        return resolve(self, context, args, kws)
+
+    return resolved
+
+
+def _without_value(kind: Untyped) -> Untyped:
+    constant = isinstance(kind, types.IntegerLiteral | types.BooleanLiteral)
+    return types.unliteral(kind) if constant else kind

@@ -1,0 +1,59 @@
+"""Phases of independent tiles for threads in compiled code: one leads, any number help.
+
+The leader opens a phase, works on its tiles and waits until it is done; helpers take tiles of
+whatever phase is open. A tile is claimed by compare-and-swap on a word that holds the phase's
+number and its next tile, so that nobody can take a tile of a phase that is over. The leader alone
+can finish any phase: helpers that start late, or never, cost nothing but time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .atomics import fetch_add, load, store, swap_if
+from .jit import inner
+
+# Entries of the shared int64 array; between these and the last one is room for more.
+WORD, TILES, DONE, KIND, FRONT, STEP, QUIT = np.arange(7)
+STATE_SIZE = 16
+CLOSED = -1
+_TILE = (1 << 32) - 1
+
+
+@inner
+def open_phase(state, kind, front, step, tiles):
+    """Publish a phase: helpers may take its tiles from now on."""
+    number = state[STATE_SIZE - 1] + 1
+    state[STATE_SIZE - 1] = number
+    state[TILES] = tiles
+    state[KIND] = kind
+    state[FRONT] = front
+    state[STEP] = step
+    store(state, DONE, 0)
+    store(state, WORD, number << 32)
+
+
+@inner
+def claim(state):
+    """Take a tile of the open phase: its number, -1 if none is left, -2 if no phase is open."""
+    while True:
+        word = load(state, WORD)
+        if word < 0:
+            return -2
+        tile = word & _TILE
+        if tile >= state[TILES]:
+            return -1
+        if swap_if(state, WORD, word, word + 1):
+            return tile
+
+
+@inner
+def finish_tile(state):
+    """Tell the leader that a claimed tile is done."""
+    fetch_add(state, DONE, 1)
+
+
+@inner
+def close_phase(state):
+    """Make the word unclaimable, so that the next phase's fields can be written."""
+    store(state, WORD, CLOSED)

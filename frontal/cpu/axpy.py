@@ -1,0 +1,120 @@
+"""Loops over parts of columns, each for vector instructions.
+
+Their indices are unsigned: Numba looks at each signed one for a count from the end of the array,
+and what does so is not vectorized.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..compile.jit import inner
+from .pivots import size_of
+
+MAX_LOOP_PRODUCT = 256  # multiplications that take as long as a call of BLAS
+
+
+@inner
+def subtract(a, out, b, at, count, factor):
+    """a[out + i] -= b[at + i] * factor for i < count."""
+    out, at = np.uint64(out), np.uint64(at)
+    for i in range(np.uint64(count)):
+        a[out + i] -= b[at + i] * factor
+
+
+@inner
+def is_small_product(rows, columns, k):
+    """Whether loops are done with a product before BLAS has begun."""
+    return rows * columns * k <= MAX_LOOP_PRODUCT
+
+
+@inner
+def subtract_product(c, out, ldc, rows, columns, a, left, lda, right, across, down, k, lower):
+    """C -= A B^H for a `is_small_product`, or the lower part of it.
+
+    C begins at c[out], A at a[left]; the entry of B^H in row p and column j is the conjugate of
+    a[right + p * down + j * across], or that itself unless `lower`.
+    """
+    for j in range(columns):
+        first = j if lower else np.int64(0)
+        for p in range(k):
+            factor = a[right + p * down + j * across]
+            factor = np.conj(factor) if lower else factor
+            subtract(c, out + first + j * ldc, a, left + first + p * lda, rows - first, factor)
+
+
+@inner
+def subtract_two(a, out, first, second, count, x, y):
+    """a[out + i] -= a[first + i] * x + a[second + i] * y for i < count."""
+    out, first, second = np.uint64(out), np.uint64(first), np.uint64(second)
+    for i in range(np.uint64(count)):
+        a[out + i] -= a[first + i] * x + a[second + i] * y
+
+
+@inner
+def add(a, out, b, at, count):
+    """a[out + i] += b[at + i] for i < count."""
+    out, at = np.uint64(out), np.uint64(at)
+    for i in range(np.uint64(count)):
+        a[out + i] += b[at + i]
+
+
+@inner
+def add_scattered(out, base, places, first, b, at):
+    """out[base + places[i]] += b[at + i] for i >= first."""
+    base, at = np.uint64(base), np.uint64(at)
+    for i in range(np.uint64(first), np.uint64(places.size)):
+        out[base + np.uint64(places[i])] += b[at + i]
+
+
+@inner
+def add_row(out, base, ld, places, count, b, at):
+    """out[base + places[i] * ld] += b[at + i] for i < count."""
+    base, ld, at = np.uint64(base), np.uint64(ld), np.uint64(at)
+    for i in range(np.uint64(count)):
+        out[base + np.uint64(places[i]) * ld] += b[at + i]
+
+
+@inner
+def multiply(a, at, count, factor):
+    """a[at + i] *= factor for i < count."""
+    at = np.uint64(at)
+    for i in range(np.uint64(count)):
+        a[at + i] *= factor
+
+
+@inner
+def copy_times(out, to, a, at, count, factor):
+    """out[to + i] = a[at + i] * factor for i < count."""
+    to, at = np.uint64(to), np.uint64(at)
+    for i in range(np.uint64(count)):
+        out[to + i] = a[at + i] * factor
+
+
+@inner
+def combine(out, to, other, a, first, second, count, d0, d1, b0, b1):
+    """out[to + i] = x d0 + y b0, out[other + i] = x b1 + y d1 for i < count.
+
+    x is a[first + i], y is a[second + i]; `out` may be `a`, and the places the same.
+    """
+    to, other, first, second = np.uint64(to), np.uint64(other), np.uint64(first), np.uint64(second)
+    for i in range(np.uint64(count)):
+        x, y = a[first + i], a[second + i]
+        out[to + i], out[other + i] = x * d0 + y * b0, x * b1 + y * d1
+
+
+@inner
+def clear(a, at, count):
+    """a[at + i] = 0 for i < count."""
+    at = np.uint64(at)
+    for i in range(np.uint64(count)):
+        a[at + i] = 0
+
+
+@inner
+def within(a, at, count, bound):
+    """Whether a[at + i], i < count, are no larger than `bound`; NaN is."""
+    at, good = np.uint64(at), True
+    for i in range(np.uint64(count)):
+        good &= size_of(a[at + i]) <= bound
+    return good

@@ -1,0 +1,1 @@
+"""Cholesky factorization of a front."""

@@ -1,0 +1,219 @@
+"""Cholesky factorization of one front, as tiles that threads may share.
+
+With the front [F11; F21 F22] assembled: L11 = chol(F11), L21 = F21 L11^-H, and the contribution
+block is F22 - L21 L21^H. Only lower triangles are read and written.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...compile.jit import inner
+from ..assembly import assemble, block_offset, shape
+from ..axpy import MAX_LOOP_PRODUCT, clear, is_small_product, multiply, subtract, subtract_product
+from ..blas import (
+    LOWER,
+    MINUS,
+    NO_TRANS,
+    NON_UNIT,
+    ONE,
+    RIGHT,
+    ZERO,
+    address,
+    gemm,
+    herk,
+    potrf,
+    trsm,
+)
+from ..shared_state import ASSEMBLE, NO_UNSTABLE_PIVOT, PANEL, SOLVE, UPDATE
+
+BLOCK = 256  # columns of a diagonal block factorized by one potrf
+MAX_LOOP_ROWS = 128  # rows of a front whose columns are eliminated one by one,
+_WINDOW = 16  # with so many between two updates
+_STRIP = 24  # columns of a product whose triangle above the diagonal is not needed
+
+
+@inner
+def triangle(tile):
+    """Row and column of a tile of the lower triangle, counted row by row."""
+    i = 0
+    while (i + 1) * (i + 2) // 2 <= tile:
+        i += 1
+    return i, tile - i * (i + 1) // 2
+
+
+@inner
+def _update_tile(routines, i, j, size, order, k, a, lda, beta, c, ldc, item):
+    """Tile (i, j) of C = beta C - A A^H, where A is order by k."""
+    rows = min(size, order - i * size)
+    left = a + i * size * item
+    out = c + (i + j * ldc) * size * item
+    if i == j:
+        herk(routines, rows, k, left, lda, beta, out, ldc)
+    else:
+        right = a + j * size * item
+        adjoint = routines.adjoint
+        gemm(
+            routines, NO_TRANS, adjoint, rows, size, k, MINUS, left, lda, right, lda, beta, out, ldc
+        )
+
+
+@inner
+def run_tile(work, kind, s, step, tile, size, rank):
+    """One tile of a phase of front s; SOUND always."""
+    if kind == ASSEMBLE:
+        assemble(work, s, tile, size, rank)
+        return NO_UNSTABLE_PIVOT
+    k, m = shape(work, s)
+    item = work.panels.itemsize
+    panel = address(work.panels) + work.panel[s] * item
+    if kind == SOLVE:
+        _solve_below(work.routines, panel, k + m, step, k, tile, size, item)
+    elif kind == UPDATE:
+        _update_below(work.routines, panel, k + m, step, k, tile, size, item)
+    elif kind == PANEL:
+        _solve_panel(work.routines, panel, k, m, tile, size, item)
+    else:
+        block = address(work.arena) + block_offset(work, s, rank) * item
+        beta = ONE if work.plan.child_pointer[s + 1] > work.plan.child_pointer[s] else ZERO
+        _update_block(work.routines, panel, k, m, tile, size, item, beta, block)
+    return NO_UNSTABLE_PIVOT
+
+
+@inner
+def factor_diagonal_block(work, s, step, info):
+    """Factor the diagonal block of front s at column `step`.
+
+    Returns False if a pivot is not positive; info[0] then is its column in the front, from 1.
+    """
+    k, m = shape(work, s)
+    item, origin, ld = work.panels.itemsize, work.panel[s], k + m
+    diagonal = address(work.panels) + (origin + step * (ld + 1)) * item
+    potrf(work.routines, min(BLOCK, k - step), diagonal, ld, info)
+    _refuse_nan(work.panels, origin, ld, step, k, info)
+    info[0] += step * (info[0] != 0)
+    return info[0] == 0
+
+
+@inner
+def _refuse_nan(a, origin, ld, step, k, info):
+    """Set info[0] where a pivot of that block is NaN: not every LAPACK does, and all later are."""
+    corner = origin + step * (ld + 1)
+    last = min(BLOCK, k - step) - 1
+    if info[0] == 0 and not a[corner + last * (ld + 1)].real > 0:
+        j = 0
+        while a[corner + j * (ld + 1)].real > 0:
+            j += 1
+        info[0] = j + 1
+
+
+@inner
+def _solve_below(routines, panel, ld, step, k, tile, size, item):
+    """Tile of F11's rows below the diagonal block at `step`, times its inverse adjoint."""
+    width = min(BLOCK, k - step)
+    row = step + width + tile * size
+    diagonal = panel + step * (ld + 1) * item
+    below = panel + (row + step * ld) * item
+    rows = min(size, k - row)
+    trsm(
+        routines,
+        RIGHT,
+        LOWER,
+        routines.adjoint,
+        NON_UNIT,
+        rows,
+        width,
+        diagonal,
+        ld,
+        below,
+        ld,
+    )
+
+
+@inner
+def _update_below(routines, panel, ld, step, k, tile, size, item):
+    """Tile of F11 behind the block column at `step`, less that block column's product."""
+    width = min(BLOCK, k - step)
+    first = step + width
+    i, j = triangle(tile)
+    a = panel + (first + step * ld) * item
+    c = panel + first * (ld + 1) * item
+    _update_tile(routines, i, j, size, k - first, width, a, ld, ONE, c, ld, item)
+
+
+@inner
+def _solve_panel(routines, panel, k, m, tile, size, item):
+    """Tile of L21 = F21 L11^-H."""
+    rows = min(size, m - tile * size)
+    ld = k + m
+    below = panel + (k + tile * size) * item
+    trsm(routines, RIGHT, LOWER, routines.adjoint, NON_UNIT, rows, k, panel, ld, below, ld)
+
+
+@inner
+def _update_block(routines, panel, k, m, tile, size, item, beta, block):
+    """Tile of the contribution block F22 - L21 L21^H."""
+    i, j = triangle(tile)
+    _update_tile(routines, i, j, size, m, k, panel + k * item, k + m, beta, block, m, item)
+
+
+@inner
+def factor_small(work, s, rank):
+    """Whole front of few rows; returns 0, or the column that fails from 1."""
+    a, panel, routines = work.panels, work.panel[s], work.routines
+    k, m = shape(work, s)
+    ld = k + m
+    for first in range(0, k, _WINDOW):
+        last = min(first + _WINDOW, k)
+        for j in range(first, last):
+            if not _eliminate_column(a, panel, ld, j, last):
+                return j + 1
+        left, out = panel + last + first * ld, panel + last * (ld + 1)
+        _subtract(routines, ld - last, k - last, last - first, a, left, ld, ONE, a, out, ld)
+    block = block_offset(work, s, rank)
+    beta = ONE if work.plan.child_pointer[s + 1] > work.plan.child_pointer[s] else ZERO
+    _subtract(routines, m, m, k, a, panel + k, ld, beta, work.arena, block, m)
+    return np.int64(0)
+
+
+@inner
+def _eliminate_column(a, panel, ld, j, last):
+    """Column j, and its product off those up to `last`; False if its pivot is not positive."""
+    column = panel + j * ld
+    clear(a, column, j)  # above the diagonal are products
+    pivot = a[column + j].real
+    if not pivot > 0:
+        return False
+    root = np.sqrt(pivot)
+    a[column + j] = root
+    multiply(a, column + j + 1, ld - j - 1, 1 / root)
+    for c in range(j + 1, last):
+        subtract(a, panel + c * ld + c, a, column + c, ld - c, np.conj(a[column + c]))
+    return True
+
+
+@inner
+def _subtract(routines, rows, columns, k, a, left, lda, beta, c, out, ldc):
+    """Lower part of C = beta C - A B^H, rows by columns, where B are the first rows of A.
+
+    A begins at a[left], C at c[out].
+    """
+    if is_small_product(rows, columns, k):
+        if beta == ZERO:
+            clear(c, out, ldc * columns)
+        subtract_product(c, out, ldc, rows, columns, a, left, lda, left, 1, lda, k, True)
+        return
+    item = a.itemsize
+    for j in range(0, columns, _STRIP):
+        begin, width = address(a) + (left + j) * item, min(_STRIP, columns - j)
+        gemm(
+            routines, NO_TRANS, routines.adjoint, rows - j, width, k, MINUS, begin, lda, begin, lda,
+            beta, address(c) + (out + j * (ldc + 1)) * item, ldc,
+        )  # fmt: skip
+
+
+def calls_blas(k: np.ndarray, m: np.ndarray) -> np.ndarray:
+    """Whether fronts of so many pivot columns and update rows take more than loops."""
+    rest = np.maximum(k - _WINDOW, 0)
+    largest = np.maximum((rest + m) * rest * _WINDOW, m * m * k)
+    return (largest > MAX_LOOP_PRODUCT) | (k + m > MAX_LOOP_ROWS)

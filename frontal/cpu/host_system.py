@@ -1,0 +1,282 @@
+"""Systems with vectors on the host: solutions by any backend's factor, residuals in one pass."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..machine.lockfree_property import cached_property
+from ..matrix.canonical import Canonical
+from ..numeric.backward_error import limits_of, row_sums
+from ..numeric.condition import certificate
+from ..numeric.linear_system import BackwardErrors, ErrorSummary, eps_of
+from ..symbolic.phase import Symbolic
+from ..symbolic.scaling import Scaling
+from .probes import HostProbes
+from .residual import as_rows, measured, weights
+from .substitution import Substitution
+
+# of more arguments than are written out
+_measure: Callable[..., tuple[float, bool]] = measured
+_REAL = {"f": np.float32, "d": np.float64, "F": np.float32, "D": np.float64}
+
+
+class HostSweeps(Protocol):
+    """What a factor on the host or on a device does for vectors on the host."""
+
+    symbolic: Symbolic
+
+    @property
+    def scaling(self) -> Scaling | None:
+        """See `NumericFactor`."""
+        ...
+
+    @property
+    def matrix(self) -> Canonical:
+        """The factorized matrix."""
+        ...
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Scalar type of the factor."""
+        ...
+
+    def sweep(self, x: np.ndarray, transposed: bool) -> None:
+        """See `NumericFactor`."""
+        ...
+
+
+def direct(factor: HostSweeps, B: np.ndarray, trans: str, *, scaled: bool = True) -> np.ndarray:
+    """One solution by the factors, no refinement; B is (n, k).
+
+    Unless `scaled`, that of the matrix as it was scaled.
+    """
+    if trans == "H":
+        return direct(factor, B.conj(), "T", scaled=scaled).conj()
+    dtype = np.result_type(B.dtype, factor.dtype)
+    scaling = factor.scaling if scaled else None
+    rows, columns = factor.symbolic.row_perm, factor.symbolic.perm
+    if trans == "T":
+        rows, columns = columns, rows
+    left = right = None
+    if scaling is not None:
+        left, right = scaling.row, scaling.column
+        if trans == "T":
+            left, right = right, left
+        B = B * left[:, None]
+    # the layout that the sweeps want, in the scalar type of the factor
+    y = np.ascontiguousarray(B[rows], factor.dtype)
+    factor.sweep(y, trans == "T")
+    X = np.empty(B.shape, dtype)
+    X[columns] = y
+    if right is not None:
+        X *= right[:, None]
+    return X
+
+
+@dataclass(eq=False)
+class HostSystem:
+    """A `System` of arrays on the host.
+
+    Attributes
+    ----------
+    indptr, indices, data : arrays
+        op(A), the matrix, its transpose or its adjoint, by columns; by rows if `flipped`.
+    flipped : bool
+    norm : float
+        Its infinity norm.
+    solver : callable
+        X for a given (n, k) right-hand side, by the factors.
+    by_component : bool
+        As of `BackwardErrors`.
+    limits : (9,) float64 array
+        See `backward_error.limits_of`.
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    data: np.ndarray
+    flipped: bool
+    norm: float
+    solver: Callable[[np.ndarray], np.ndarray]
+    by_component: bool
+    limits: np.ndarray
+    most: int = sys.maxsize
+
+    @classmethod
+    def of(
+        cls,
+        A: sp.sparray,
+        norm: float,
+        solver: Callable[[np.ndarray], np.ndarray],
+        factor: np.dtype | None = None,
+    ) -> HostSystem:
+        """Return that of a matrix in CSC or CSR; none of its solutions are `BackwardErrors.fine`.
+
+        `factor` is the scalar type of the factors that solve, by default that of the matrix.
+        """
+        indptr = A.indptr.astype(np.int64, copy=False)
+        indices = A.indices.astype(np.int32, copy=False)  # SciPy makes both of one type
+        limits = limits_of(A.dtype if factor is None else factor, A.dtype).copy()
+        limits[4] = np.inf  # the least size that is harmless
+        return cls(indptr, indices, A.data, A.format == "csr", norm, solver, True, limits)
+
+    @cached_property
+    def A(self) -> sp.sparray:
+        """op(A), sharing the arrays."""
+        n, form = self.indptr.size - 1, sp.csr_array if self.flipped else sp.csc_array
+        return form((self.data, self.indices, self.indptr), shape=(n, n))
+
+    @cached_property
+    def magnitude(self) -> sp.sparray:
+        """|op(A)|."""
+        return abs(self.A)
+
+    @property
+    def eps(self) -> float:
+        """Precision of X."""
+        return eps_of(self.data.dtype)
+
+    def solve(self, B: np.ndarray) -> np.ndarray:
+        """See `System`."""
+        return self.solver(B)
+
+    def empty(self, n: int, k: int) -> np.ndarray:
+        """See `System`."""
+        return np.empty((n, k), self.data.dtype, order="F")
+
+    def residual(self, X: np.ndarray, B: np.ndarray) -> np.ndarray:
+        """B - A X."""
+        return B - self.A @ X
+
+    def solved(
+        self, B: np.ndarray, probing: bool = False
+    ) -> tuple[np.ndarray, np.ndarray, BackwardErrors]:
+        """See `System`; what is estimated has steps of its own."""
+        if not isinstance(self.solver, Substitution):
+            X = self.solve(B)
+            return X, *self.measure(X, B)
+        sizes = np.empty((5, B.shape[1]), _REAL[B.dtype.char])
+        X, R, found = self.solver.measured(B, self.bound, sizes)
+        return X, R, self._errors(sizes, found)
+
+    def measure(self, X: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, BackwardErrors]:
+        """See `System`."""
+        x, b = as_rows(X), as_rows(B)
+        R, sizes = np.empty_like(x), np.empty((5, x.shape[0]), _REAL[x.dtype.char])
+        found = _measure(*self.bound, x, b, R, sizes)
+        return R.T, self._errors(sizes, found)
+
+    @cached_property
+    def bound(self) -> tuple[object, ...]:
+        """What `measure` is told of the system."""
+        of = self.indptr, self.indices, self.data, self.flipped
+        return *of, self.by_component, self.norm, self.limits
+
+    def _errors(self, sizes: np.ndarray, found: tuple[float, bool]) -> BackwardErrors:
+        residual, solution, rhs, component, row = sizes
+        errors = BackwardErrors(
+            residual, solution, rhs, self.norm, component, row, self.by_component
+        )
+        errors.summary = ErrorSummary(*found)
+        return errors
+
+    def corrected(self, X: np.ndarray, R: np.ndarray) -> np.ndarray:
+        """See `System`."""
+        with np.errstate(all="ignore"):
+            return X + self.solve(R)
+
+    def chosen(self, better: np.ndarray, trial: np.ndarray, X: np.ndarray) -> np.ndarray:
+        """See `System`."""
+        return np.where(better, trial, X)
+
+    def estimated(
+        self,
+        X: np.ndarray,
+        B: np.ndarray,
+        solution: np.ndarray,
+        error: float,
+        small: float,
+        limit: float,
+    ) -> float | None:
+        """See `System`: each column costs as much as another, and nothing waits."""
+        return None
+
+    @cached_property
+    def _row_sums(self) -> np.ndarray:
+        return row_sums(self.indptr, self.indices, self.data, self.flipped)
+
+    def certified(self) -> float:
+        """See `System`."""
+        sums, dtype = self._row_sums, self.data.dtype
+        with np.errstate(all="ignore"):
+            z = self.solve(sums.astype(dtype).reshape(-1, 1))[:, 0]
+        of = self.indptr, self.indices, self.data, self.flipped
+        return certificate(*of, sums, np.ascontiguousarray(z, dtype))
+
+    def bounded(self, enough: float) -> float | None:
+        """See `System`: each column costs as much as another, and nothing waits."""
+        return None
+
+    def row_probes(self) -> HostProbes | None:
+        """See `System`."""
+        return HostProbes(self._row_sums, np.complex128 if self.data.dtype.kind == "c" else float)
+
+    def probes(
+        self, X: np.ndarray, B: np.ndarray, solution: np.ndarray, error: float
+    ) -> HostProbes | None:
+        """See `System`."""
+        found = self.weights(X, B, solution, error)
+        if found is None:
+            return None
+        return HostProbes(found, np.complex128 if X.dtype.kind == "c" else np.float64)
+
+    def weights(
+        self, X: np.ndarray, B: np.ndarray, solution: np.ndarray, error: float
+    ) -> np.ndarray | None:
+        """See `System`."""
+        if not ((solution > 0) & np.isfinite(solution)).any():
+            return None
+        found = np.empty(X.shape[0])
+        of = self.indptr, self.indices, self.data, self.flipped
+        weights(*of, as_rows(X), as_rows(B), solution, error, found)
+        return found
+
+    def ratios(self, weights: np.ndarray, other: np.ndarray | None) -> tuple[float, float]:
+        """See `System`."""
+        with np.errstate(all="ignore"):
+            ratio = weights / (self._row_sums if other is None else other)
+        return float(ratio.min()), float(ratio.max())
+
+
+def host_system(
+    factor: HostSweeps,
+    trans: str,
+    dtype: np.dtype,
+    solver: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> HostSystem:
+    """op(A) X = B for vectors of a scalar type on the host, wherever the factor is.
+
+    Its sweeps solve, unless a `solver` does.
+    """
+    indptr, indices, data, flipped, scaled, norm, limits = matrix_of(factor, trans, dtype)
+    solver = solver or (lambda B: direct(factor, B, trans))
+    return HostSystem(indptr, indices, data, flipped, norm, solver, scaled, limits)
+
+
+def matrix_of(factor: HostSweeps, trans: str, dtype: np.dtype) -> tuple[Any, ...]:
+    """op(A) in a scalar type, as `residual.measure` takes it: its arrays, its norm and limits."""
+    matrix, complex_ = factor.matrix, dtype.kind == "c"
+    data = matrix.data if matrix.dtype == dtype else matrix.data.astype(dtype)
+    # sums over rows wait for no memory: they are taken where the rows of A are its columns
+    flipped = trans != "N" or (matrix.hermitian and not complex_)
+    return (
+        *(matrix.indptr, matrix.indices, data.conj() if trans == "H" and complex_ else data),
+        *(flipped, factor.scaling is not None, matrix.norms[0 if trans == "N" else 1]),
+        limits_of(factor.dtype, dtype),
+    )

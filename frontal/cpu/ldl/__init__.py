@@ -1,0 +1,1 @@
+"""LDL^T and LDL^H factorization of a front."""

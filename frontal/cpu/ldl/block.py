@@ -1,0 +1,256 @@
+"""LDL^H of a small block with complete symmetric storage, pivots of order 1 and 2 by rook pivoting.
+
+A pivot is taken where no entry of its row is much larger, which bounds L: |L| <= 2.79 inside the
+block (Ashcraft, Grimes and Lewis, "Accurate symmetric indefinite linear equation solvers", SIAM J.
+Matrix Anal. Appl. 20, 1998).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...compile.jit import inner
+from ..axpy import combine, copy_times, multiply, subtract, subtract_two, within
+from ..blas import MINUS, NO_TRANS, ONE, TRANS, address, gemm
+from ..pivots import size_of
+
+_STEP = 16  # columns that are taken off the others together
+_IN_ORDER = 8.0  # entries of L where no other pivot was sought
+ALPHA = (1 + np.sqrt(17.0)) / 8  # of the bounds of pivots of order 1 and 2, the best compromise
+
+
+@inner
+def conj_of(method, x):
+    """What stands at the mirrored place."""
+    return np.conj(x) if method.adjoint else x
+
+
+@inner
+def other_of(work):
+    """How BLAS is told of L^T or L^H."""
+    return work.routines.adjoint if work.method.adjoint else TRANS
+
+
+@inner
+def coupled_below(a, corner, ld, j, count):
+    """What D has below its diagonal at column j of the `count` of a block at a[corner]."""
+    return a[corner + j * (ld + 1) + ld] if j + 1 < count else 0 * a[corner]
+
+
+@inner
+def inverted(method, d0, d1, b):
+    """Entries (0, 0), (1, 1), (1, 0) and (0, 1) of the inverse of D = [d0 conj(b); b d1].
+
+    b is not small, so that nothing overflows.
+    """
+    other = conj_of(method, b)
+    a0, a1 = d0 / other, d1 / b
+    determinant = a0 * a1 - 1
+    first, second = 1 / (other * determinant), 1 / (b * determinant)
+    return a1 * first, a0 * second, -first, -second
+
+
+@inner
+def divide_two(method, a, first, second, count, d0, d1, b):
+    """Rows of the columns at a[first] and a[second] times the inverse of [d0 conj(b); b d1]."""
+    i0, i1, below, above = inverted(method, d0, d1, b)
+    combine(a, first, second, a, first, second, count, i0, i1, below, above)
+
+
+@inner
+def times_pivots(method, source, first, ld, rows, count, a, corner, diagonal_ld, out):
+    """out = L D, rows by count: L begins at source[first], D is that of the block at a[corner]."""
+    j = np.int64(0)
+    while j < count:
+        pivot, column = corner + j * (diagonal_ld + 1), first + j * ld
+        d, b = a[pivot], coupled_below(a, corner, diagonal_ld, j, count)
+        if b == 0:
+            copy_times(out, j * rows, source, column, rows, d)
+            j += 1
+        else:
+            last, other = a[pivot + diagonal_ld + 1], conj_of(method, b)
+            to, second = j * rows, column + ld
+            combine(out, to, to + rows, source, column, second, rows, d, last, b, other)
+            j += 2
+
+
+@inner
+def _largest(block, ld, width, p, first):
+    """Largest entry of column p off the diagonal, in rows from `first` on, and its row."""
+    best, row = 0.0 * abs(block[0].real), p
+    for i in range(first, width):
+        size = size_of(block[p * ld + i])
+        if i != p and not size <= best:
+            best, row = size, i
+            if size != size:  # NaN, which no other entry shall hide
+                break
+    return best, row
+
+
+@inner
+def _exchange(block, ld, width, turn, p, q):
+    """Exchange rows and columns p and q."""
+    if p == q:
+        return
+    for i in range(width):
+        block[p * ld + i], block[q * ld + i] = block[q * ld + i], block[p * ld + i]
+    for j in range(width):
+        block[j * ld + p], block[j * ld + q] = block[j * ld + q], block[j * ld + p]
+    turn[p], turn[q] = turn[q], turn[p]
+
+
+@inner
+def _find(block, ld, width, j, last, null):
+    """A pivot for column j among columns [j, last): its two places, the same for one of order 1.
+
+    -1 where column j is null.
+    """
+    p = j
+    size, r = _largest(block, ld, width, p, j)
+    own = size_of(block[p * ld + p])
+    if not (size > null or own > null) or size != size or own != own:
+        return -1, -1
+    for _ in range(width):
+        if own >= ALPHA * size:
+            return p, p
+        if r >= last:  # a column that was set aside
+            return -1, -1
+        other, next_row = _largest(block, ld, width, r, j)
+        its = size_of(block[r * ld + r])
+        if its >= ALPHA * other:
+            return r, r
+        if not other > size:  # both diagonal entries are small for the one between
+            return p, r
+        p, r, size, own = r, next_row, other, its
+    return -1, -1  # NaN
+
+
+@inner
+def _eliminate_one(method, block, ld, width, j):
+    column = j * ld
+    pivot = block[column + j]
+    if method.adjoint:
+        pivot = 0 * pivot + pivot.real
+        block[column + j] = pivot
+    for c in range(j + 1, width):
+        factor = conj_of(method, block[column + c] / pivot)
+        subtract(block, c * ld + j + 1, block, column + j + 1, width - j - 1, factor)
+    multiply(block, column + j + 1, width - j - 1, 1 / pivot)
+
+
+@inner
+def eliminate_two(method, a, origin, ld, j, last, rows, lower, d0, d1, b):
+    """Take a pivot of order 2, columns j and j + 1, off those up to `last`, and divide by it.
+
+    The columns begin at a[origin], and have so many `rows`; of the others those below the diagonal
+    alone are done if `lower`.
+    """
+    first, second, begin = origin + j * ld, origin + (j + 1) * ld, j + 2
+    i0, i1, below, above = inverted(method, d0, d1, b)
+    for c in range(begin, last):
+        x, y = a[first + c], a[second + c]
+        l0, l1 = conj_of(method, x * i0 + y * below), conj_of(method, x * above + y * i1)
+        top = c if lower else begin
+        out = origin + c * ld + top
+        subtract_two(a, out, first + top, second + top, rows - top, l0, l1)
+    divide_two(method, a, first + begin, second + begin, rows - begin, d0, d1, b)
+
+
+@inner
+def _eliminate_two(method, block, ld, width, j):
+    first, second = j * ld, (j + 1) * ld
+    d0, d1, b = block[first + j], block[second + j + 1], block[first + j + 1]
+    if method.adjoint:
+        d0, d1 = 0 * d0 + d0.real, 0 * d1 + d1.real
+    eliminate_two(method, block, 0 * ld, ld, j, width, width, False, d0, d1, b)
+    block[first + j], block[second + j + 1] = d0, d1
+
+
+@inner
+def factor_in_order(work, block, width, null, scaled):
+    """Factor the lower triangle of a block with pivots of order 1 as they come.
+
+    Returns whether that is sound; if not, the block is spoilt, and L is larger than `_IN_ORDER`.
+    """
+    first, item, begin = np.int64(0), block.itemsize, address(block)
+    while first < width:
+        last = min(first + _STEP, width)
+        if not _columns_in_order(work.method, block, width, first, last, null):
+            return False
+        for j in range(max(first, 1), last):
+            block[j * width + j - 1] = 0
+        rows, corner, below = width - last, first * (width + 1), first * width + last
+        if rows > 0:  # both triangles, of which one is not looked at
+            times_pivots(
+                work.method, block, below, width, rows, last - first, block, corner, width, scaled
+            )
+            gemm(
+                work.routines, NO_TRANS, other_of(work), rows, rows, last - first, MINUS,
+                begin + below * item, width, address(scaled), rows, ONE,
+                begin + last * (width + 1) * item, width,
+            )  # fmt: skip
+        first = last
+    return True
+
+
+@inner
+def _columns_in_order(method, block, width, first, last, null):
+    """Columns [first, last) of a block, of which those before are taken off."""
+    for j in range(first, last):
+        column = j * width
+        if method.adjoint:
+            block[column + j] = block[column + j].real
+        pivot = block[column + j]
+        size = size_of(pivot)
+        if not size > null:
+            return False
+        if not within(block, column + j + 1, width - j - 1, _IN_ORDER * size):
+            return False
+        inverse = 1 / pivot
+        for c in range(j + 1, last):
+            factor = conj_of(method, block[column + c] * inverse)
+            subtract(block, c * width + c, block, column + c, width - c, factor)
+        multiply(block, column + j + 1, width - j - 1, inverse)
+    return True
+
+
+@inner
+def factor_block(method, block, ld, width, turn, null):
+    """Factor a block in place, as far as it has pivots; returns how many columns are eliminated.
+
+    Parameters
+    ----------
+    block : array, of which the first `width` columns with leading dimension `ld` are the block
+        Both triangles. L and D in its lower triangle, above the diagonal, at (j, j + 1), what D has
+        below it: b of a pivot of order 2, else 0.
+    turn : int32 array
+        Gets the column that came to each place; those without a pivot come last.
+    null : float
+        Columns whose entries are all smaller have no pivot here.
+    """
+    for i in range(width):
+        turn[i] = i
+    j, last = 0, width
+    while j < last:
+        p, r = _find(block, ld, width, j, last, null)
+        if p < 0:
+            last -= 1
+            _exchange(block, ld, width, turn, j, last)
+        elif p == r:
+            _exchange(block, ld, width, turn, j, p)
+            _eliminate_one(method, block, ld, width, j)
+            j += 1
+        else:
+            _exchange(block, ld, width, turn, j, min(p, r))
+            _exchange(block, ld, width, turn, j + 1, max(p, r))
+            _eliminate_two(method, block, ld, width, j)
+            turn[j] = ~turn[j]  # marks it, until exchanges leave the other triangle alone
+            j += 2
+    for i in range(j):
+        above = (i + 1) * ld + i
+        if turn[i] < 0:
+            turn[i] = ~turn[i]
+            block[above], block[i * ld + i + 1] = block[i * ld + i + 1], 0
+        elif i + 1 < width:
+            block[above] = 0
+    return j

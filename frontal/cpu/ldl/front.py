@@ -1,0 +1,273 @@
+"""LDL^H factorization of one front, as tiles that threads may share.
+
+With the lower part of the front [F11; F21 F22] assembled, columns are eliminated in blocks. The
+diagonal block is factorized by itself, with pivots of order 1 and 2 from it; then the rows below,
+L21 = F21 L11^-H D^-1, tell from which column on an entry of L is larger than `MAX_MULTIPLIER`:
+there and behind, what was done is undone, the failing column goes behind the others, and the
+elimination goes on (a posteriori pivoting: Duff, Hogg and Lopez, "A new sparse LDL^T solver using
+a posteriori threshold pivoting", SIAM J. Sci. Comput. 42, 2020). Columns that failed are tried
+once more by `ldl_threshold`. The contribution block is F22 - L21 D L21^H.
+
+D(j, j) stands on the diagonal of L, whose ones are not stored. D(j + 1, j) stands at (j, j + 1),
+above it, until the factorization ends, and L has a zero in its place.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...compile.jit import inner, view
+from ..assembly import assemble, block_offset, shape
+from ..axpy import multiply, within
+from ..blas import LOWER, MINUS, NO_TRANS, ONE, RIGHT, UNIT, ZERO, address, gemm, trsm
+from ..cholesky.front import triangle
+from ..delays import order_of
+from ..pivots import MAX_MULTIPLIER, null_bound
+from ..shared_state import ASSEMBLE, NO_UNSTABLE_PIVOT, RESTORE, SOLVE, UPDATE
+from .block import (
+    conj_of,
+    coupled_below,
+    divide_two,
+    factor_block,
+    factor_in_order,
+    other_of,
+    times_pivots,
+)
+from .restore import restore_below
+
+BLOCK = 64  # columns factorized at once
+_STRIP = 64  # columns of a product whose triangle above the diagonal is not needed
+_NARROW, _FEW = 24, 128  # the same for products with so few columns
+_DEPTH = 256  # columns of L in one product
+SCRATCH_ENTRIES = _STRIP * _DEPTH  # of `Work.scratch` for each thread
+
+
+@inner
+def packed(done, found, width, good, shared):
+    """What a phase is told of a block as one number; see `unpacked`."""
+    return done + (found << 32) + (width << 40) + (good << 48) + (np.int64(shared) << 56)
+
+
+@inner
+def unpacked(step):
+    """Columns before the block, its eliminated and all columns, the good ones, and the sharing."""
+    return (
+        step & 0xFFFFFFFF, (step >> 32) & 0xFF, (step >> 40) & 0xFF, (step >> 48) & 0xFF, step >> 56
+    )  # fmt: skip
+
+
+@inner
+def run_tile(work, kind, s, step, tile, size, rank):
+    """One tile of a phase of front s; returns how many columns of its block are good, or SOUND."""
+    if kind == ASSEMBLE:
+        assemble(work, s, tile, size, rank)
+    elif kind == SOLVE:
+        return _solve_below(work, s, step, tile, size, rank)
+    elif kind == RESTORE:
+        restore_below(work, s, *unpacked(step), tile, size, rank)
+    elif kind == UPDATE:
+        _update_below(work, s, step, tile, size, rank)
+    else:
+        _update_block(work, s, step, tile, size, rank)
+    return NO_UNSTABLE_PIVOT
+
+
+@view
+def _turn(work, rank):
+    return work.turn[2 * rank * BLOCK : (2 * rank + 1) * BLOCK]
+
+
+@inner
+def factor_diagonal_block(work, s, done, width, rank):
+    """Factor the diagonal block of `width` columns behind `done`; returns how many have pivots.
+
+    They come first then, in the order of their elimination, and the others as they were.
+    """
+    a, method, null = work.panels, work.method, null_bound(work.routines)
+    k, m = shape(work, s)
+    ld, area, room = k + m, width * width, work.scratch[rank * work.room :]
+    corner = work.panel[s] + done * (ld + 1)
+    block, given, turn = room[:area], room[area : 2 * area], _turn(work, rank)
+    for j in range(width):
+        turn[j] = j
+        for i in range(j, width):
+            block[j * width + i] = a[corner + j * ld + i]
+    found = width
+    if not factor_in_order(work, block, width, null, room[2 * area :]):
+        for j in range(width):
+            for i in range(j, width):
+                x = a[corner + j * ld + i]
+                block[j * width + i] = given[j * width + i] = x
+                block[i * width + j] = given[i * width + j] = conj_of(method, x)
+        found = factor_block(method, block, width, width, turn, null)
+        _permute_before(work, s, done, width, turn, rank)
+    for j in range(width):
+        for i in range(j, width):
+            if j < found:
+                a[corner + j * ld + i] = block[j * width + i]
+            else:
+                a[corner + j * ld + i] = given[turn[j] * width + turn[i]]
+        if done + j + 1 < k:
+            mark = corner + (j + 1) * ld + j
+            a[mark] = block[(j + 1) * width + j] if j < found and j + 1 < width else 0
+    return found
+
+
+@inner
+def _permute_before(work, s, done, width, turn, rank):
+    """Rows of L left of a block, and the names of its columns, as the block was permuted."""
+    a, before = work.panels, work.scratch[rank * work.room + 2 * BLOCK * BLOCK :]
+    k, m = shape(work, s)
+    for j in range(done):
+        begin = work.panel[s] + j * (k + m) + done
+        for i in range(width):
+            before[i] = a[begin + i]
+        for i in range(width):
+            a[begin + i] = before[turn[i]]
+    order, names = order_of(work, s)[done:], work.turn[(2 * rank + 1) * BLOCK :]
+    for i in range(width):
+        names[i] = order[i]
+    for i in range(width):
+        order[i] = names[turn[i]]
+
+
+@inner
+def _turns(turn, width):
+    moved = False
+    for i in range(width):
+        moved |= turn[i] != i
+    return moved
+
+
+@inner
+def _solve_below(work, s, step, tile, size, rank):
+    """Tile of L below a diagonal block; returns how many of its columns are small enough."""
+    done, found, width, _, shared = unpacked(step)
+    a = work.panels
+    k, m = shape(work, s)
+    ld, row = k + m, done + width + tile * size
+    rows = min(size, ld - row)
+    begin = work.panel[s] + done * ld + row
+    corner = work.panel[s] + done * (ld + 1)
+    turn = _turn(work, 0 if shared else rank)
+    if _turns(turn, width):
+        _permute_columns(a, begin, ld, rows, width, turn, work.scratch[rank * work.room :])
+    block, below = address(a) + corner * a.itemsize, address(a) + begin * a.itemsize
+    trsm(work.routines, RIGHT, LOWER, other_of(work), UNIT, rows, found, block, ld, below, ld)
+    return _divide(work.method, a, begin, ld, rows, corner, found)
+
+
+@inner
+def _permute_columns(a, begin, ld, rows, width, turn, before):
+    for first in range(0, rows, BLOCK):
+        count = min(BLOCK, rows - first)
+        for j in range(width):
+            column = begin + j * ld + first
+            for i in range(count):
+                before[j * BLOCK + i] = a[column + i]
+        for j in range(width):
+            column = begin + j * ld + first
+            for i in range(count):
+                a[column + i] = before[turn[j] * BLOCK + i]
+
+
+@inner
+def _divide(method, a, begin, ld, rows, corner, found):
+    """Write X D^-1 over X; return the first column with an entry above `MAX_MULTIPLIER`."""
+    good, j = found, np.int64(0)
+    while j < found:
+        d, b = a[corner + j * (ld + 1)], coupled_below(a, corner, ld, j, found)
+        first = begin + j * ld
+        if b == 0:
+            multiply(a, first, rows, 1 / d)
+        else:
+            divide_two(method, a, first, first + ld, rows, d, a[corner + (j + 1) * (ld + 1)], b)
+        if not (
+            within(a, first, rows, MAX_MULTIPLIER)
+            and (b == 0 or within(a, first + ld, rows, MAX_MULTIPLIER))
+        ):
+            good = min(good, j)
+        j += 1 if b == 0 else 2
+    return good
+
+
+@inner
+def _update_below(work, s, step, tile, size, rank):
+    """Tile of the columns behind the good ones of a block, less the product of these."""
+    done, _, _, good, _ = unpacked(step)
+    k, m = shape(work, s)
+    ld, first = k + m, done + good
+    tiles, j = (ld - first + size - 1) // size, np.int64(0)
+    while tile >= tiles - j:
+        tile -= tiles - j
+        j += 1
+    row, column = first + (j + tile) * size, first + j * size
+    a = work.panels
+    target = address(a) + (work.panel[s] + row + column * ld) * a.itemsize
+    rows, columns = min(size, ld - row), min(size, k - column)
+    subtract_product(work, s, rank, row, rows, column, columns, done, first, target, ONE, ld)
+
+
+@inner
+def columns_of_pivot(work, s, done, good, found):
+    """Columns of the pivot behind the good ones of a block; 0 if all are good."""
+    k, m = shape(work, s)
+    if good == found:
+        return 0
+    mark = work.panel[s] + (done + good + 1) * (k + m) + done + good
+    return 2 if good + 1 < found and work.panels[mark] != 0 else 1
+
+
+@inner
+def tiles_below(work, s, first, size):
+    """Tiles of `_update_below`."""
+    k, m = shape(work, s)
+    rows, columns = (k + m - first + size - 1) // size, (k - first + size - 1) // size
+    return columns * rows - columns * (columns - 1) // 2
+
+
+@inner
+def _update_block(work, s, step, tile, size, rank):
+    """Tile of the contribution block F22 - L21 D L21^H."""
+    k, m = shape(work, s)
+    i, j = triangle(tile)
+    row, column = i * size, j * size
+    item = work.arena.itemsize
+    target = address(work.arena) + (block_offset(work, s, rank) + row + column * m) * item
+    beta = ONE if work.plan.child_pointer[s + 1] > work.plan.child_pointer[s] else ZERO
+    rows, columns = min(size, m - row), min(size, m - column)
+    last = np.int64(work.delays.eliminated[s])
+    row, column, none = row + k, column + k, np.int64(0)
+    subtract_product(work, s, rank, row, rows, column, columns, none, last, target, beta, m)
+
+
+@inner
+def subtract_product(work, s, rank, row, rows, column, columns, first, last, target, beta, ldc):
+    """C = beta C - L_i D L_j^H by columns [first, last) of L, with C at the address `target`.
+
+    L_i and L_j are rows of L from `row` and `column` on; where these are the same, of C the lower
+    triangle is wanted alone.
+    """
+    a, scaled = work.panels, work.scratch[rank * work.room :]
+    k, m = shape(work, s)
+    ld, item, panel, p = k + m, a.itemsize, work.panel[s], first
+    strips = _NARROW if row == column and columns <= _FEW else _STRIP
+    while True:
+        end = min(p + _DEPTH, last)
+        if end < last and a[panel + end * ld + end - 1] != 0:  # not between the columns of a pivot
+            end -= 1
+        for strip in range(0, columns, strips):
+            width = min(strips, columns - strip)
+            right = panel + column + strip + p * ld
+            times_pivots(
+                work.method, a, right, ld, width, end - p, a, panel + p * (ld + 1), ld, scaled
+            )
+            top = strip if row == column else 0
+            left = address(a) + (panel + row + top + p * ld) * item
+            gemm(
+                work.routines, NO_TRANS, other_of(work), rows - top, width, end - p, MINUS, left,
+                ld, address(scaled), width, beta, target + (top + strip * ldc) * item, ldc,
+            )  # fmt: skip
+        p, beta = end, ONE
+        if p >= last:
+            break

@@ -1,0 +1,235 @@
+"""LDL^H of the columns of a front that are left, one pivot after the other, by a threshold.
+
+A pivot is sound if it bears its whole columns, the rows of the contribution block included: with c
+the largest entries of its columns, |a| >= c / MAX_MULTIPLIER for one of order 1, and for one of
+order 2 an inverse with |D^-1| c <= MAX_MULTIPLIER. Small fronts are factorized by this alone.
+
+Reference: J. Hogg and J. Scott, "Pivoting strategies for tough sparse indefinite systems", ACM
+Trans. Math. Softw. 40 (2013), and the references there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...compile.jit import inner
+from ..assembly import shape
+from ..axpy import multiply, subtract, within
+from ..delays import order_of
+from ..pivots import MAX_MULTIPLIER, null_bound, size_of
+from .block import conj_of, eliminate_two
+
+_SINGULAR = 1e-2  # of a pivot of order 2: its determinant over its largest product
+
+
+@inner
+def _column(a, panel, ld, last, done, j):
+    """Largest entry of column j off the diagonal, the largest in rows up to `last`, and its row."""
+    best = 0 * abs(a[panel].real)
+    inside, row = best, np.int64(-1)
+    for i in range(done, j):
+        size = size_of(a[panel + i * ld + j])
+        if not size <= inside:
+            inside, row = size, i
+            if size != size:
+                break
+    for i in range(j + 1, last):
+        size = size_of(a[panel + j * ld + i])
+        if not size <= inside:
+            inside, row = size, i
+            if size != size:
+                break
+    best = inside
+    for i in range(last, ld):
+        size = size_of(a[panel + j * ld + i])
+        if not size <= best:
+            best = size
+            if size != size:
+                break
+    return best, inside, row
+
+
+@inner
+def _two_sound(method, a, panel, ld, p, q, cp, cq):
+    """Whether columns p < q, with largest entries cp and cq elsewhere, are a sound pivot."""
+    d0, d1, b = a[panel + p * (ld + 1)], a[panel + q * (ld + 1)], a[panel + p * ld + q]
+    if b == 0:
+        return False
+    other = conj_of(method, b)
+    a0, a1 = d0 / other, d1 / b
+    determinant = a0 * a1 - 1
+    if not size_of(determinant) >= _SINGULAR * max(1.0, size_of(a0 * a1)):
+        return False
+    size, scale = size_of(determinant), size_of(b)
+    first = (size_of(a1) * cp + cq) / (scale * size)
+    second = (cp + size_of(a0) * cq) / (scale * size)
+    return first <= MAX_MULTIPLIER and second <= MAX_MULTIPLIER
+
+
+@inner
+def exchange(work, s, p, q):
+    """Exchange columns p < q of front s, and their rows."""
+    if p == q:
+        return
+    a, panel, method = work.panels, work.panel[s], work.method
+    k, m = shape(work, s)
+    ld = k + m
+    for j in range(p):
+        x, y = panel + j * ld + p, panel + j * ld + q
+        a[x], a[y] = a[y], a[x]
+    x, y = panel + p * (ld + 1), panel + q * (ld + 1)
+    a[x], a[y] = a[y], a[x]
+    for i in range(p + 1, q):
+        x, y = panel + p * ld + i, panel + i * ld + q
+        a[x], a[y] = conj_of(method, a[y]), conj_of(method, a[x])
+    a[panel + p * ld + q] = conj_of(method, a[panel + p * ld + q])
+    for i in range(q + 1, ld):
+        x, y = panel + p * ld + i, panel + q * ld + i
+        a[x], a[y] = a[y], a[x]
+    order = order_of(work, s)
+    order[p], order[q] = order[q], order[p]
+
+
+@inner
+def _mark(work, s, j, b):
+    """Note what D has below its diagonal at column j, see `ldl`."""
+    k, m = shape(work, s)
+    if j + 1 < k:
+        work.panels[work.panel[s] + (j + 1) * (k + m) + j] = b
+
+
+@inner
+def _eliminate_one(work, s, j, last):
+    a, panel, method = work.panels, work.panel[s], work.method
+    k, m = shape(work, s)
+    ld = k + m
+    column = panel + j * ld
+    if method.adjoint:
+        a[column + j] = a[column + j].real
+    inverse = 1 / a[column + j]
+    for c in range(j + 1, last):
+        factor = conj_of(method, a[column + c] * inverse)
+        if factor != 0:
+            subtract(a, panel + c * ld + c, a, column + c, ld - c, factor)
+    multiply(a, column + j + 1, ld - j - 1, inverse)
+    _mark(work, s, j, 0 * inverse)
+
+
+@inner
+def _eliminate_two(work, s, j, last):
+    a, panel, method = work.panels, work.panel[s], work.method
+    k, m = shape(work, s)
+    ld = k + m
+    first, second = panel + j * ld, panel + (j + 1) * ld
+    if method.adjoint:
+        a[first + j], a[second + j + 1] = a[first + j].real, a[second + j + 1].real
+    d0, d1, b = a[first + j], a[second + j + 1], a[first + j + 1]
+    eliminate_two(method, a, panel, ld, j, last, ld, True, d0, d1, b)
+    a[first + j + 1] = 0
+    _mark(work, s, j, b)
+    _mark(work, s, j + 1, 0 * b)
+
+
+@inner
+def _drop(work, s, j):
+    """Take column j, all of which is null, as a pivot of the size of rounding."""
+    a = work.panels
+    k, m = shape(work, s)
+    column = work.panel[s] + j * (k + m)
+    replace_pivot(work, column + j, work.routines.reals[3])
+    a[column + j + 1 : column + k + m] = 0
+    order = order_of(work, s)
+    order[j] = ~order[j]
+    _mark(work, s, j, 0 * a[column])
+
+
+@inner
+def replace_pivot(work, place, least):
+    """Make a pivot at least so large, in its own direction."""
+    a = work.panels
+    x = a[place].real + 0 * a[place] if work.method.adjoint else a[place]
+    size = abs(x)
+    if size < least:
+        a[place] = x / size * least if size > 0 else least + 0 * x
+
+
+@inner
+def eliminate_rest(work, s, done, last):
+    """Eliminate what can be of columns [done, last) of front s; returns their number in all.
+
+    They are tried in turn, until none of those that are left has a sound pivot.
+    """
+    a, panel, method = work.panels, work.panel[s], work.method
+    k, m = shape(work, s)
+    ld, null, j, failed = k + m, null_bound(work.routines), done, np.int64(0)
+    while failed < last - done:
+        if j == done and _bears(a, panel + j * (ld + 1), ld - j, null):
+            _eliminate_one(work, s, j, last)
+            done, j, failed = done + 1, j + 1, np.int64(0)
+            continue
+        largest, inside, row = _column(a, panel, ld, last, done, j)
+        own = size_of(a[panel + j * (ld + 1)])
+        count = np.int64(0)
+        if largest <= null and own <= null:
+            exchange(work, s, done, j)
+            _drop(work, s, done)
+            count = np.int64(1)
+        elif own >= largest / MAX_MULTIPLIER and own > null:
+            exchange(work, s, done, j)
+            _eliminate_one(work, s, done, last)
+            count = np.int64(1)
+        elif row >= 0 and inside > null:
+            p, q = min(j, row), max(j, row)
+            cp, cq = _beside(a, panel, ld, done, p, q), _beside(a, panel, ld, done, q, p)
+            if _two_sound(method, a, panel, ld, p, q, cp, cq):
+                exchange(work, s, done, p)
+                exchange(work, s, done + 1, q)
+                _eliminate_two(work, s, done, last)
+                count = np.int64(2)
+        failed = np.int64(0) if count > 0 else failed + 1
+        done += count
+        j = max(j + 1, done)
+        if j >= last:
+            j = done
+    return done
+
+
+@inner
+def _bears(a, at, rows, null):
+    """Whether the first of so many entries is a pivot for those behind it."""
+    own = size_of(a[at])
+    return own > null and within(a, at + 1, rows - 1, own * MAX_MULTIPLIER)
+
+
+@inner
+def _beside(a, panel, ld, done, j, other):
+    """Largest entry of column j off the diagonal and outside row `other`."""
+    best = 0 * abs(a[panel].real)
+    for i in range(done, ld):
+        if i != j and i != other:
+            size = size_of(a[panel + j * ld + i] if i > j else a[panel + i * ld + j])
+            if not size <= best:
+                best = size
+                if size != size:
+                    break
+    return best
+
+
+@inner
+def replace_rest(work, s, done, least):
+    """Eliminate columns of front s from `done` on, and replace pivots below `least` of theirs.
+
+    Returns how many were replaced.
+    """
+    a, panel = work.panels, work.panel[s]
+    k, m = shape(work, s)
+    replaced = 0
+    for j in range(done, k):
+        largest, _, _ = _column(a, panel, k + m, k, j, j)
+        place = panel + j * (k + m + 1)
+        bound = max(least * largest, work.routines.reals[3])
+        if not size_of(a[place]) >= bound:
+            replace_pivot(work, place, bound)
+            replaced += 1
+        _eliminate_one(work, s, j, k)
+    return replaced

@@ -1,0 +1,1 @@
+"""LU factorization of a front."""

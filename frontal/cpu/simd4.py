@@ -1,0 +1,152 @@
+"""Four neighbours in an array as one value: what one vector instruction takes, written as such.
+
+LLVM makes vectors of loops, but the loops over a small front are over before that pays.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import models, register_model
+
+from .._typing import Untyped
+from ..compile.jit import intrinsic
+
+WIDTH = 4
+
+
+class Simd4(types.Type):
+    """Type of four entries of a scalar type; complex ones are computed with one by one."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
+        super().__init__(f"Four({dtype})")
+
+
+@register_model(Simd4)
+class _Simd4Model(models.PrimitiveModel):
+    def __init__(self, manager: Untyped, kind: Simd4) -> None:
+        entry = manager.lookup(kind.dtype).get_value_type()
+        made = ir.ArrayType if isinstance(kind.dtype, types.Complex) else ir.VectorType
+        super().__init__(manager, kind, made(entry, WIDTH))
+
+
+def _place(
+    context: Untyped, builder: Untyped, kind: Untyped, array: Untyped, at: Untyped
+) -> Untyped:
+    data = context.make_array(kind)(context, builder, array).data
+    return builder.gep(data, [at])
+
+
+def _taken(builder: Untyped, value: Untyped, i: int) -> Untyped:
+    """Entry i of a value."""
+    if isinstance(value.type, ir.ArrayType):
+        return builder.extract_value(value, i)
+    return builder.extract_element(value, ir.IntType(32)(i))
+
+
+def _made(context: Untyped, builder: Untyped, kind: Simd4, entries: Untyped) -> Untyped:
+    value = ir.Constant(context.get_value_type(kind), ir.Undefined)
+    for i, entry in enumerate(entries):
+        if isinstance(value.type, ir.ArrayType):
+            value = builder.insert_value(value, entry, i)
+        else:
+            value = builder.insert_element(value, entry, ir.IntType(32)(i))
+    return value
+
+
+def _each(name: str) -> Untyped:
+    """Code for an operation of two values, entry by entry."""
+
+    def codegen(context: Untyped, builder: Untyped, signature: Untyped, values: Untyped) -> Untyped:
+        kind = signature.return_type
+        if not isinstance(kind.dtype, types.Complex):
+            return getattr(builder, f"f{name}")(*values)
+        one = kind.dtype(kind.dtype, kind.dtype)
+        function = context.get_function(getattr(operator, name), one)
+        pairs = ([_taken(builder, value, i) for value in values] for i in range(WIDTH))
+        return _made(context, builder, kind, [function(builder, pair) for pair in pairs])
+
+    return codegen
+
+
+@intrinsic
+def simd_add(typingctx, v, w):
+    """Sums of the entries of two values."""
+    return v(v, v), _each("add")
+
+
+@intrinsic
+def simd_subtract(typingctx, v, w):
+    """Differences of the entries of two values."""
+    return v(v, v), _each("sub")
+
+
+@intrinsic
+def simd_multiply(typingctx, v, w):
+    """Products of the entries of two values."""
+    return v(v, v), _each("mul")
+
+
+@intrinsic
+def simd_broadcast(typingctx, x):
+    """Four times the same."""
+    kind = Simd4(x)
+
+    def codegen(context, builder, signature, values):
+        return _made(context, builder, kind, values * WIDTH)
+
+    return kind(x), codegen
+
+
+@intrinsic
+def load(typingctx, array, at):
+    """The entries of an array from one on."""
+    kind = Simd4(array.dtype)
+
+    def codegen(context, builder, signature, values):
+        where = _place(context, builder, signature.args[0], *values)
+        size = context.get_abi_sizeof(context.get_data_type(array.dtype))
+        if not isinstance(array.dtype, types.Complex):
+            whole = context.get_value_type(kind).as_pointer()
+            return builder.load(builder.bitcast(where, whole), align=size)
+        places = (builder.gep(where, [ir.IntType(64)(i)]) for i in range(WIDTH))
+        entries = [context.unpack_value(builder, array.dtype, place) for place in places]
+        return _made(context, builder, kind, entries)
+
+    return kind(array, types.uint64), codegen
+
+
+@intrinsic
+def store(typingctx, array, at, v):
+    """Put entries into an array, from one on."""
+
+    def codegen(context, builder, signature, values):
+        where = _place(context, builder, signature.args[0], *values[:2])
+        size = context.get_abi_sizeof(context.get_data_type(array.dtype))
+        if not isinstance(array.dtype, types.Complex):
+            builder.store(
+                values[2], builder.bitcast(where, values[2].type.as_pointer()), align=size
+            )
+        else:
+            for i in range(WIDTH):
+                place = builder.gep(where, [ir.IntType(64)(i)])
+                context.pack_value(builder, array.dtype, _taken(builder, values[2], i), place)
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64, v), codegen
+
+
+@intrinsic
+def simd_sum(typingctx, v):
+    """The sum of the four."""
+
+    def codegen(context, builder, signature, values):
+        a, b, c, d = (_taken(builder, values[0], i) for i in range(WIDTH))
+        add = context.get_function(operator.add, v.dtype(v.dtype, v.dtype))
+        return add(builder, (add(builder, (a, b)), add(builder, (c, d))))
+
+    return v.dtype(v), codegen

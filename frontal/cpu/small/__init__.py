@@ -1,0 +1,1 @@
+"""Small systems: factorized and solved in one compiled call each."""

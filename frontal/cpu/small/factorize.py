@@ -1,0 +1,256 @@
+"""The numeric factorization of a small system in one compiled call: values in, a sound factor out.
+
+What it costs is what is done around its arithmetic. Here is next to nothing around it: whatever is
+unusual is left to `CpuBackend.factorize` and to those who ask it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...backend.protocol import Health, HostFactor
+from ...compile import tile_queue
+from ...compile.atomics import array_of
+from ...compile.jit import inlined, jit, view
+from ...matrix.canonical import Canonical
+from ...numeric.hopes import Hopes
+from ...numeric.method import CHOLESKY, LDLH, LDLT, LU, Method
+from ...symbolic.matching import Matching
+from ...symbolic.phase import Symbolic
+from ...symbolic.plan import Plan
+from ...symbolic.scaling import Scaling
+from ..assembly import Delays, HostWorkspace
+from ..blas import Routines, routines
+from ..blas_limit import single_threaded_blas
+from ..by_reference import keep_alive, reference
+from ..cholesky import front as cholesky
+from ..factor import CpuFactor
+from ..finalize import FactorPlan
+from ..layout import HostLayout
+from ..ldl import front as ldl
+from ..lu import front as lu
+from .gil_handoff import TURN, enter_python, leave_python
+from .one_system import SOUND, EntryPattern, SystemArrays, factorize_system, pattern_of
+from .solve import SmallSolver, describe_other
+
+MAX_SMALL_COLUMNS = 4096  # columns; of more the little that is saved is no matter
+_ROOM, _TURN = ldl.SCRATCH_ENTRIES, 2 * ldl.BLOCK
+_STATE = tile_queue.STATE_SIZE
+_NUMBERS = 18  # place in the index of numbers, behind addresses and sizes of nine arrays
+_NO_TABLE = np.empty(0, np.int64)
+
+
+class SmallFactorizer:
+    """Factors of matrices of one pattern, by the same arithmetic as `CpuBackend.factorize`.
+
+    An array costs a compiled call as much as dozens of operations: what all factors share is handed
+    over as one, of addresses, and what the call works in it makes itself.
+
+    Parameters
+    ----------
+    place : FactorPlan
+        Of the analyzed plan.
+    layout : HostLayout
+        For one thread.
+    matching : Matching or None
+        Whose scaling is begun with.
+    dtype : numpy.dtype
+
+    Attributes
+    ----------
+    matching
+    first : SmallSolver or None
+        What has solved with a factor, by which later ones are described.
+    """
+
+    def __init__(
+        self, place: FactorPlan, layout: HostLayout, matching: Matching | None, dtype: np.dtype
+    ) -> None:
+        self.matching, self._dtype = matching, dtype
+        self.first: SmallSolver | None = None
+        self.hopes = Hopes()
+        method, n = place.symbolic.method, place.symbolic.n
+        self._place, self._method, self._run = place, method, _RUN[method]
+        by_rows = place.symbolic.by_rows[2]
+        self._size, self._half = max(1, int(layout.panel[-1])), n * method.scaling
+        # residuals sum over rows, which are the columns of a matrix that is symmetric
+        turned = by_rows.size * (method.panels == 2 or dtype.kind == "c")
+        self._room = self._size + turned
+        self._pivots, self._coupling = n * method.pivots, n * method.indefinite
+        self._none = np.empty(0), np.empty(0, np.int32), np.empty(0, dtype)
+        plan, of = place.symbolic.plan, pattern_of(place.symbolic, matching, layout.panel)
+        self._calls_blas = _calls_blas(method, plan)
+        narrow = (
+            *(plan.start, plan.parent, plan.rows, plan.relative, plan.children, plan.row),
+            *(plan.column, of.indices, layout.top),
+        )
+        wide = (
+            *(plan.pointer, plan.child_pointer, plan.entry_pointer, plan.source),
+            *(layout.panel, layout.block, of.indptr, of.own, by_rows, of.place),
+        )
+        ends = [np.cumsum([0, *(a.size for a in arrays)]) for arrays in (narrow, wide)]
+        begin = np.concatenate([of.row, of.column][: 2 * method.scaling] or [np.empty(0)])
+        calls = routines(dtype)
+        self._kept = (
+            *(np.concatenate(narrow, dtype=np.int32), np.concatenate(wide, dtype=np.int64)),
+            *(*ends, begin, *calls[:3], TURN),
+        )
+        places = [(a.ctypes.data, a.size) for a in self._kept]
+        blocks = max(1, layout.shared + layout.own)
+        numbers = blocks, self._size, calls.adjoint, matching is not None, turned > 0
+        self._index = np.array([*sum(places, ()), *numbers], np.int64)
+
+    def __call__(self, matrix: Canonical, storage: np.ndarray | None) -> CpuFactor | None:
+        """The factor of a matrix of the pattern; None if there is anything to be said of it.
+
+        Parameters
+        ----------
+        matrix : Canonical
+            Its values are kept, not copied.
+        storage : array or None
+            Memory for the panels, overwritten, if it is large enough.
+        """
+        values, dtype, half, first = matrix.data, self._dtype, self._half, self.first
+        if values.dtype != dtype or not values.flags.carray:
+            return None
+        if storage is None or storage.dtype != dtype or storage.size < self._room:
+            storage = np.empty(self._room, dtype)
+        scales, pivots, coupling = self._none
+        if self._pivots:
+            scales, pivots = np.empty(2 * half), np.empty(self._pivots, np.int32)
+        if self._coupling:
+            coupling = np.empty(self._coupling, dtype)
+        table = _NO_TABLE
+        if first is not None and (matrix.hermitian or self._method.panels == 2):
+            table = first.table.copy()
+        of = self._index, values, storage, pivots, coupling, scales, table
+        if self._calls_blas:
+            with single_threaded_blas():
+                outcome, ratio, infinity, one = self._run(*of)
+        else:
+            outcome, ratio, infinity, one = self._run(*of)
+        if outcome != SOUND:
+            return None
+        matrix = matrix.known(self._method, (infinity, one))
+        scaling = Scaling(scales[:half], scales[half:]) if half else None
+        host = HostFactor(storage[: self._size], pivots, 0, coupling)
+        factor = CpuFactor(matrix, host, scaling, self._place)
+        factor.storage, factor.known, factor.maker = storage, Health(ratio), self
+        factor.table = table if table.size else None
+        return factor
+
+    def is_for(self, symbolic: Symbolic, matching: Matching | None) -> bool:
+        """Whether it is of a pattern that was analyzed so."""
+        return symbolic is self._place.symbolic and matching is self.matching
+
+
+def _calls_blas(method: Method, plan: Plan) -> bool:
+    """Whether anything is more than loops."""
+    if method.indefinite:
+        return True
+    of = cholesky if method.one_triangle else lu
+    return bool(of.calls_blas(np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)).any())
+
+
+@view
+def _call_values(parts, ends, i):
+    return parts[ends[i] : ends[i + 1]]
+
+
+@inlined
+def _factorize(method, index, values, storage, pivots, coupling, scales, table):
+    """Return outcome, ratio of pivots and norms; `SmallFactorizer` describes the index."""
+    dtype, nobody = values.dtype, np.empty(0, np.int32)
+    turn = array_of(index, 8, np.int64)
+    leave_python(turn)
+    narrow, wide = array_of(index, 0, np.int32), array_of(index, 1, np.int64)
+    ends, far = array_of(index, 2, np.int64), array_of(index, 3, np.int64)
+    begin, calls = array_of(index, 4, np.float64), array_of(index, 5, np.int64)
+    scalars, reals = array_of(index, 6, dtype), array_of(index, 7, values.real.dtype)
+    numbers = index[_NUMBERS:]
+    blocks, size, adjoint = numbers[0], numbers[1], np.uint8(numbers[2])
+    matched, turned = numbers[3] != 0, numbers[4] != 0
+    blas, panels = Routines(calls, scalars, reals, adjoint), storage[:size]
+    plan = Plan(
+        _call_values(narrow, ends, 0), _call_values(narrow, ends, 1), _call_values(wide, far, 0),
+        _call_values(narrow, ends, 2), _call_values(narrow, ends, 3), _call_values(wide, far, 1),
+        _call_values(narrow, ends, 4), _call_values(wide, far, 2), _call_values(wide, far, 3),
+        _call_values(narrow, ends, 5), _call_values(narrow, ends, 6),
+    )  # fmt: skip
+    n, fronts, half = plan.start[-1], plan.parent.size, scales.size // 2
+    some, room = fronts * method.pivots, _ROOM * method.indefinite
+    delays = Delays(
+        np.empty(some, np.int32), np.empty(some, np.int32), np.empty(some, np.int64), nobody, True
+    )
+    given = np.empty(values.size, dtype) if method.pivots else values
+    work = HostWorkspace(
+        method, plan, blas, given, panels, pivots, np.empty(blocks, dtype), _call_values(wide, far,
+        4), _call_values(wide, far, 5), np.zeros(fronts, np.bool_), 0, 0,
+        np.empty(room, dtype), np.empty(_TURN * method.indefinite, np.int32), room, delays,
+        np.empty(_STATE, np.int64),
+    )  # fmt: skip
+    pattern = EntryPattern(
+        _call_values(wide, far, 6), _call_values(narrow, ends, 7), begin[:half], begin[half:],
+        _call_values(wide, far, 7), _call_values(wide, far, 8), _call_values(wide, far, 9),
+    )  # fmt: skip
+    told, null, info = np.empty(3), np.empty(n, np.bool_), np.zeros(1, np.int32)
+    system = SystemArrays(values, coupling, scales[:half], scales[half:], told)
+    of = (
+        reference(work),
+        reference(pattern),
+        reference(system),
+        _call_values(narrow, ends, 8),
+        matched,
+        null,
+        info,
+    )
+    outcome = factorize_system(*of)
+    keep_alive((work, pattern, system))
+    if outcome == SOUND and table.size > 0:
+        _describe(
+            table, panels, pivots, scales, values, storage[size:], pattern.mirror, turned, told
+        )
+    enter_python(turn, blas.table[8])
+    return outcome, told[0], told[1], told[2]
+
+
+@inlined
+def _describe(table, panels, pivots, scales, values, by_rows, place, turned, told):
+    """Write what solves with the factor, see `describe_other`."""
+    half, data = scales.size // 2, values
+    if turned:
+        data = by_rows[: values.size]
+        for p in range(values.size):
+            data[p] = values[place[p]]
+    describe_other(table, panels, pivots, scales[:half], scales[half:], data, told[1])
+
+
+@jit
+def _cholesky(index, values, storage, pivots, coupling, scales, table):
+    return _factorize(CHOLESKY, index, values, storage, pivots, coupling, scales, table)
+
+
+@jit
+def _lu(index, values, storage, pivots, coupling, scales, table):
+    return _factorize(LU, index, values, storage, pivots, coupling, scales, table)
+
+
+@jit
+def _ldlt(index, values, storage, pivots, coupling, scales, table):
+    return _factorize(LDLT, index, values, storage, pivots, coupling, scales, table)
+
+
+@jit
+def _ldlh(index, values, storage, pivots, coupling, scales, table):
+    return _factorize(LDLH, index, values, storage, pivots, coupling, scales, table)
+
+
+_RUN: dict[Method, Callable[..., tuple[Any, float, float, float]]] = {
+    CHOLESKY: _cholesky,
+    LU: _lu,
+    LDLT: _ldlt,
+    LDLH: _ldlh,
+}

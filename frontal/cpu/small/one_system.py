@@ -1,0 +1,282 @@
+"""The numeric factorization of one system, as long as nothing is unusual about it.
+
+There is no room for columns that find no pivot in their front, and no pivot is replaced: a system
+for which that would be needed is left to those who look closer.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...compile import tile_queue
+from ...compile.jit import allocating, inner
+from ...matrix.norms import norms
+from ...matrix.symmetry import slack_of
+from ...numeric.thresholds import THRESHOLDS
+from ...symbolic.matching import Matching
+from ...symbolic.phase import Symbolic
+from ...symbolic.plan import Plan
+from ...symbolic.scaling import UNEVEN, UNEVEN_BELOW, larger_part, scale_values
+from .. import shared_state
+from ..factorize import take_part
+from ..finalize import settle_alone
+from ..shared_state import CRAMPED, FAILURE, NO_FAILURE, PERTURBED
+
+_SYMMETRY = THRESHOLDS.symmetry
+# Outcomes: a failed column of Cholesky is its position in elimination order, from 1.
+SOUND, UNSURE, NOT_FINITE = 0, -1, -2
+
+
+class EntryPattern(NamedTuple):
+    """What a loop over systems knows of the entries of all of them.
+
+    Attributes
+    ----------
+    indptr, indices : arrays
+        By columns.
+    row, column : (n,) float64 arrays
+        Scalings to begin with.
+    own : (n,) int64 array
+        Place of the diagonal entry of each column among the values, in elimination order; -1 for
+        none.
+    mirror : (nnz,) int64 array
+        Place of the transposed entry, for a method of one triangle.
+    place : (n,) int64 array
+        Of the pivots in the panels.
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    row: np.ndarray
+    column: np.ndarray
+    own: np.ndarray
+    mirror: np.ndarray
+    place: np.ndarray
+
+
+class SystemArrays(NamedTuple):
+    """The numbers of one system.
+
+    Attributes
+    ----------
+    values : (nnz,) array
+    coupling : array
+        As of a `HostFactor`.
+    row, column : (n,) float64 arrays
+        Get the scaling; (0,) for a method without.
+    told : (3,) float64 array
+        Gets `Health.pivot_ratio`, the infinity norm and the 1-norm.
+    """
+
+    values: np.ndarray
+    subdiagonal: np.ndarray
+    row: np.ndarray
+    column: np.ndarray
+    told: np.ndarray
+
+
+@inner
+def _finite(values):
+    good = True
+    for p in range(values.size):
+        good &= np.isfinite(values[p])
+    return good
+
+
+@allocating
+def _suits(pattern, values, adjoint, roundings):
+    """Whether A is what a method of one triangle takes for granted, up to rounding of each row."""
+    mirror, exact = pattern.mirror, True
+    for p in range(values.size):
+        other = values[mirror[p]]
+        exact &= values[p] == (np.conj(other) if adjoint else other)
+    if exact:
+        return True
+    indptr, indices = pattern.indptr, pattern.indices
+    slack = slack_of(indptr, indices, values, roundings)
+    for j in range(slack.size):
+        for p in range(indptr[j], indptr[j + 1]):
+            other = values[mirror[p]]
+            gap = np.float64(np.abs(values[p] - (np.conj(other) if adjoint else other)))
+            if not gap <= min(slack[j], slack[indices[p]]):
+                return False
+    return True
+
+
+@inner
+def _is_even(own, scaled, eps):
+    """Whether few entries are far below 1, or no diagonal entry is tiny, as `scaling_of` has it."""
+    far, tiny = 0, False
+    for p in range(scaled.size):
+        far += 0 < larger_part(scaled[p]) < UNEVEN_BELOW
+    for j in range(own.size):
+        tiny |= own[j] < 0 or larger_part(scaled[own[j]]) < np.sqrt(eps)
+    return not tiny or far <= UNEVEN * scaled.size
+
+
+@inner
+def _squares(panels, place, own, values):
+    """Least square of a pivot of Cholesky over the entry that it came from."""
+    least = np.float64(1)
+    for j in range(place.size):
+        pivot = np.float64(np.abs(panels[place[j]]))
+        size = np.float64(np.abs(values[own[j]])) if own[j] >= 0 else np.float64(0)
+        ratio = pivot * pivot / size
+        least = ratio if not ratio >= least else least
+    return least
+
+
+@inner
+def _size_of_pair(d0, d1, b, adjoint):
+    """About the smaller singular value of a pivot of order 2."""
+    size = np.float64(max(np.abs(b), max(np.abs(d0), np.abs(d1))))
+    other = np.conj(b) if adjoint else b
+    return np.float64(np.abs(d0 / size * d1 - b / size * other))
+
+
+@inner
+def _over_largest(panels, place, coupling, adjoint):
+    """Least pivot over the largest one."""
+    least, largest, j = np.float64(np.inf), np.float64(0), 0
+    while j < place.size:
+        size = np.float64(np.abs(panels[place[j]]))
+        step = 1
+        if coupling.size and coupling[j] != 0:
+            of = panels[place[j]], panels[place[j + 1]], coupling[j]
+            size, step = _size_of_pair(*of, adjoint), 2
+        least = size if not size >= least else least
+        largest = size if size > largest else largest
+        j += step
+    return least / largest
+
+
+@inner
+def _renew(plan, delays, state, pivoting):
+    """Begin with another system."""
+    for i in range(state.size):
+        state[i] = 0
+    state[shared_state.FAILURE], state[shared_state.WEAK] = (
+        NO_FAILURE,
+        shared_state.NO_UNSTABLE_PIVOT,
+    )
+    state[tile_queue.WORD] = tile_queue.CLOSED
+    if pivoting:
+        for s in range(plan.parent.size):
+            delays.received[s], delays.listed[s] = 0, -1
+            delays.eliminated[s] = plan.start[s + 1] - plan.start[s]
+
+
+@inner
+def _moved(plan, delays):
+    """Whether a front has not eliminated its own columns, in their order."""
+    moved = False
+    for s in range(plan.parent.size):
+        own = plan.start[s + 1] - plan.start[s]
+        moved |= delays.eliminated[s] != own or delays.listed[s] >= 0
+    return moved
+
+
+@allocating
+def _outcome(work, pattern, system, null):
+    """What has become of a system whose fronts are done; see `factorize_system`."""
+    method, plan, delays, state = work.method, work.plan, work.delays, work.state
+    if state[FAILURE] != NO_FAILURE:
+        return np.int64(UNSURE) if state[FAILURE] == CRAMPED else state[FAILURE]
+    panels, coupling = work.panels, system.subdiagonal
+    if method.pivots and (state[PERTURBED] > 0 or _moved(plan, delays)):
+        return np.int64(UNSURE)
+    if method.indefinite:
+        for j in range(null.size):
+            null[j], coupling[j] = False, 0
+        settle_alone(plan, delays, work.panel, panels, work.pivots, coupling, null)
+        for j in range(null.size):
+            if null[j]:
+                return np.int64(UNSURE)
+    if method.pivots:
+        ratio = _over_largest(panels, pattern.place, coupling, method.adjoint)
+    else:
+        ratio = _squares(panels, pattern.place, pattern.own, system.values)
+    system.told[0] = ratio
+    return np.int64(SOUND if ratio >= np.sqrt(np.float64(work.routines.reals[3])) else UNSURE)
+
+
+@allocating
+def factorize_system(work, pattern, system, top, matched, null, info):
+    """Factorize a system.
+
+    Parameters
+    ----------
+    work : Work
+        Borrowed, as the next two; for a method that scales, with room for the scaled values.
+    pattern : EntryPattern
+    system : SystemArrays
+    top : int32 array
+        As in `Layout`, for one thread.
+    matched : bool
+        Else the scaling by largest entries has to be all that `scaling_of` would look at.
+    null, info : (n,) bool and (1,) int32 arrays
+        Scratch.
+
+    Returns
+    -------
+    int64
+        `SOUND`, `UNSURE`, `NOT_FINITE`, or the column of Cholesky that fails, from 1.
+    """
+    method, values, told = work.method, system.values, system.told
+    eps = np.float64(work.routines.reals[3])
+    if not _finite(values):
+        return np.int64(NOT_FINITE)
+    if method.one_triangle and not _suits(pattern, values, method.adjoint, _SYMMETRY * eps):
+        return np.int64(UNSURE)
+    told[1], told[2] = norms(pattern.indptr, pattern.indices, values)
+    if not np.isfinite(told[1] + told[2]):
+        return np.int64(UNSURE)
+    if method.pivots:
+        row, column, scaled = system.row, system.column, work.values
+        for j in range(row.size):
+            row[j], column[j] = pattern.row[j], pattern.column[j]
+        of = pattern.indptr, pattern.indices, values, row, column, method.one_triangle, scaled
+        if not scale_values(*of):
+            return np.int64(UNSURE)
+        if not (matched or _is_even(pattern.own, scaled, eps)):
+            return np.int64(UNSURE)
+    _renew(work.plan, work.delays, work.state, method.pivots)
+    work.state[shared_state.ROOM] = work.panels.size
+    take_part(work, top[:0], top[:0], top, True, np.int64(0), info)
+    return _outcome(work, pattern, system, null)
+
+
+def pattern_of(symbolic: Symbolic, matching: Matching | None, panel: np.ndarray) -> EntryPattern:
+    """What compiled code knows of the entries of a pattern, whose panels begin there."""
+    n, plan, method = symbolic.n, symbolic.plan, symbolic.method
+    row = column = np.ones(n)
+    if matching is not None:
+        row, column = (np.array(a, np.float64) for a in (matching.row_scale, matching.col_scale))
+    return EntryPattern(
+        symbolic.indptr,
+        symbolic.indices,
+        row,
+        column,
+        _diagonal(symbolic.indptr, symbolic.indices)[symbolic.perm],
+        symbolic.by_rows[2] if method.one_triangle else np.empty(0, np.int64),
+        _pivot_places(plan, panel),
+    )
+
+
+def _diagonal(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """Place of each diagonal entry, -1 for those that are not stored."""
+    n = indptr.size - 1
+    column = np.repeat(np.arange(n), np.diff(indptr))
+    where, found = np.flatnonzero(indices == column), np.full(n, -1, np.int64)
+    found[column[where]] = where
+    return found
+
+
+def _pivot_places(plan: Plan, panel: np.ndarray) -> np.ndarray:
+    """Places of the diagonals of all fronts in their panels."""
+    k, m = np.diff(plan.start), np.diff(plan.pointer)
+    front = np.repeat(np.arange(k.size), k)
+    column = np.arange(front.size) - plan.start[front]
+    return panel[front] + column * (k[front].astype(np.int64) + m[front] + 1)

@@ -1,0 +1,318 @@
+"""Substitution in fronts so small that a call of BLAS would take as long as their arithmetic.
+
+Two right-hand sides are taken through fronts of any size. For one right-hand side, and in blocks
+for two, four columns are taken together: what waits for what are then values in registers, rather
+than in memory. Indices are unsigned where `columns` tells why.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..compile.jit import inner, view
+from .axpy import subtract
+from .simd4 import load, simd_add, simd_broadcast, simd_multiply, simd_subtract, simd_sum, store
+
+_GROUP = 4  # columns that are taken together
+_1, _2, _3, _4 = np.arange(1, 5, dtype=np.uint64)
+
+
+@inner
+def _dots(a, at, e1, e2, e3, b, to, count):
+    """Sums of a[at + e + i] * b[to + i], i < count, for the four e that are 0, e1, e2 and e3."""
+    c0, c1, c2, c3 = np.uint64(at), np.uint64(at + e1), np.uint64(at + e2), np.uint64(at + e3)
+    to, count = np.uint64(to), np.uint64(count)
+    s = t = u = v = simd_broadcast(a.dtype.type(0))
+    for _ in range(count // _4):
+        y = load(b, to)
+        s, t = (
+            simd_add(s, simd_multiply(load(a, c0), y)),
+            simd_add(t, simd_multiply(load(a, c1), y)),
+        )
+        u, v = (
+            simd_add(u, simd_multiply(load(a, c2), y)),
+            simd_add(v, simd_multiply(load(a, c3), y)),
+        )
+        c0, c1, c2, c3, to = c0 + _4, c1 + _4, c2 + _4, c3 + _4, to + _4
+    s0, t0, u0, v0 = simd_sum(s), simd_sum(t), simd_sum(u), simd_sum(v)
+    for _ in range(count % _4):
+        y = b[to]
+        s0, t0, u0, v0 = s0 + a[c0] * y, t0 + a[c1] * y, u0 + a[c2] * y, v0 + a[c3] * y
+        c0, c1, c2, c3, to = c0 + _1, c1 + _1, c2 + _1, c3 + _1, to + _1
+    return s0, t0, u0, v0
+
+
+@inner
+def _take_off(x, to, a, at, e1, e2, e3, count, y0, y1, y2, y3):
+    """Take y0 a[at + i], y1 a[at + e1 + i] and so on off x[to + i], i < count."""
+    c0, c1, c2, c3 = np.uint64(at), np.uint64(at + e1), np.uint64(at + e2), np.uint64(at + e3)
+    to, count = np.uint64(to), np.uint64(count)
+    z0, z1, z2, z3 = simd_broadcast(y0), simd_broadcast(y1), simd_broadcast(y2), simd_broadcast(y3)
+    for _ in range(count // _4):
+        z = simd_subtract(load(x, to), simd_multiply(load(a, c0), z0))
+        z = simd_subtract(z, simd_multiply(load(a, c1), z1))
+        z = simd_subtract(z, simd_multiply(load(a, c2), z2))
+        store(x, to, simd_subtract(z, simd_multiply(load(a, c3), z3)))
+        c0, c1, c2, c3, to = c0 + _4, c1 + _4, c2 + _4, c3 + _4, to + _4
+    for _ in range(count % _4):
+        x[to] = x[to] - a[c0] * y0 - a[c1] * y1 - a[c2] * y2 - a[c3] * y3
+        c0, c1, c2, c3, to = c0 + _1, c1 + _1, c2 + _1, c3 + _1, to + _1
+
+
+@inner
+def _triangle(a, at, down, across, width, unit, y0, y1, y2, y3):
+    """Solve a triangular system of `width` unknowns, at most four.
+
+    Its entry in row i and column j is a[at + i * down + j * across], for i at least j. Of unknowns
+    beyond the width something is computed, of entries that are there.
+    """
+    e1, e2, e3 = min(1, width - 1), min(2, width - 1), min(3, width - 1)
+    step, one = down + across, a.dtype.type(1)
+    r0 = r1 = r2 = r3 = one
+    if not unit:  # four divisions that do not wait for each other
+        r0, r1 = one / a[np.uint64(at)], one / a[np.uint64(at + e1 * step)]
+        r2, r3 = one / a[np.uint64(at + e2 * step)], one / a[np.uint64(at + e3 * step)]
+    second, third = at + e1 * across, at + e2 * across
+    # products that wait for no unknown come first: each unknown then waits for two operations
+    a1, a2, a3 = (
+        a[np.uint64(at + e1 * down)],
+        a[np.uint64(at + e2 * down)],
+        a[np.uint64(at + e3 * down)],
+    )
+    b2, b3, c3 = (
+        a[np.uint64(second + e2 * down)],
+        a[np.uint64(second + e3 * down)],
+        a[np.uint64(third + e3 * down)],
+    )
+    y0, y1, y2, y3 = y0 * r0, y1 * r1, y2 * r2, y3 * r3
+    y1 = y1 - (a1 * r1) * y0
+    y2 = y2 - (a2 * r2) * y0 - (b2 * r2) * y1
+    y3 = y3 - (a3 * r3) * y0 - (b3 * r3) * y1 - (c3 * r3) * y2
+    return y0, y1, y2, y3
+
+
+@inner
+def _take_off_row(panels, at, ld, k, x, first, y):
+    """Take y times a row of the block below the diagonal off the rows of its front."""
+    at, to = np.uint64(at), np.uint64(first)
+    for _ in range(k):
+        x[to] -= panels[at] * y
+        at, to = at + np.uint64(ld), to + _1
+
+
+@inner
+def _product_of_row(panels, at, ld, k, x, first):
+    """The product of a row of the block below the diagonal and the rows of its front."""
+    at, to, ld = np.uint64(at), np.uint64(first), np.uint64(ld)
+    s = t = u = v = panels.dtype.type(0)
+    for _ in range(k // 4):
+        s, t = s + panels[at] * x[to], t + panels[at + ld] * x[to + _1]
+        u, v = u + panels[at + _2 * ld] * x[to + _2], v + panels[at + _3 * ld] * x[to + _3]
+        at, to = at + _4 * ld, to + _4
+    for _ in range(k % 4):
+        s += panels[at] * x[to]
+        at, to = at + ld, to + _1
+    return (s + t) + (u + v)
+
+
+@view
+def _solve_group(panels, diagonal, k, x, first, head, width, done, kind):
+    """Solve for `width` columns from `head` on, as `solve_front` numbers them, after `done` others.
+
+    Of columns that a group of fewer than four lacks, places are those of its last one.
+    """
+    unit, backward, gathers, full, down, across = kind
+    turn, own = -1 if backward else 1, first + head
+    e1, e2, e3 = turn * min(1, width - 1), turn * min(2, width - 1), turn * min(3, width - 1)
+    y0, y1 = x[np.uint64(own)], x[np.uint64(own + e1)]
+    y2, y3 = x[np.uint64(own + e2)], x[np.uint64(own + e3)]
+    column = diagonal + head * full
+    if gathers and done > 0:
+        low = head + 1 if backward else 0
+        of = panels, column + low, e1 * full, e2 * full, e3 * full
+        z0, z1, z2, z3 = _dots(*of, x, first + low, done)
+        y0, y1, y2, y3 = y0 - z0, y1 - z1, y2 - z2, y3 - z3
+    of = panels, column + head, down, across, width, unit
+    y0, y1, y2, y3 = _triangle(*of, y0, y1, y2, y3)
+    x[np.uint64(own)] = y0
+    if width > 1:
+        x[np.uint64(own + turn)] = y1
+    if width > 2:
+        x[np.uint64(own + 2 * turn)] = y2
+    if width > 3:
+        x[np.uint64(own + 3 * turn)] = y3
+    zero = panels.dtype.type(0)
+    y1, y2, y3 = y1 if width > 1 else zero, y2 if width > 2 else zero, y3 if width > 3 else zero
+    left = k - done - width
+    if not gathers and left > 0:
+        low = 0 if backward else head + width
+        of = panels, column + low, e1 * full, e2 * full, e3 * full
+        _take_off(x, first + low, *of, left, y0, y1, y2, y3)
+
+
+@inner
+def _solve_thin(panels, diagonal, block, ld, rows, k, x, first, lower, unit, backward):
+    """As `solve_front`, with next to no update rows: chains have such fronts.
+
+    Columns are taken by fours from the first one, or from the last one if `backward`. A group of
+    fewer than four comes where others have four rows, or eight, and so on, before or after them.
+    """
+    m = np.int64(rows.size)
+    if backward:
+        for i in range(m):
+            _take_off_row(panels, block + i, ld, k, x, first, x[rows[i]])
+    full, turn = k + m, -1 if backward else 1
+    gathers = lower == backward  # sums over rows before, else they are taken off those that follow
+    down, across = (turn * full, turn) if gathers else (turn, turn * full)
+    kind = unit, backward, gathers, full, down, across
+    odd, done = np.int64(k % _GROUP), np.int64(0)
+    while done < k:
+        width = odd if odd > 0 and not gathers and done == 0 else min(_GROUP, k - done)
+        head = k - 1 - done if backward else done
+        _solve_group(panels, diagonal, k, x, first, head, width, done, kind)
+        done += width
+    if not backward:
+        for i in range(m):
+            x[rows[i]] -= _product_of_row(panels, block + i, ld, k, x, first)
+
+
+@inner
+def _dot(a, at, b, to, count):
+    """Sum of a[at + i] * b[to + i] for i < count, by four sums at once."""
+    at, to, count = np.uint64(at), np.uint64(to), np.uint64(count)
+    one = np.uint64(1)
+    whole = count // np.uint64(4)
+    s0 = s1 = s2 = s3 = a.dtype.type(0)
+    for _ in range(whole):
+        s0 += a[at] * b[to]
+        s1 += a[at + one] * b[to + one]
+        s2 += a[at + np.uint64(2)] * b[to + np.uint64(2)]
+        s3 += a[at + np.uint64(3)] * b[to + np.uint64(3)]
+        at, to = at + np.uint64(4), to + np.uint64(4)
+    for _ in range(count - np.uint64(4) * whole):
+        s0 += a[at] * b[to]
+        at, to = at + one, to + one
+    return (s0 + s1) + (s2 + s3)
+
+
+@inner
+def solve_front(panels, diagonal, block, ld, rows, k, x, first, rest, lower, unit, backward):
+    """One front of a sweep, for one right-hand side; `rest` is scratch for its update rows."""
+    m = rows.size
+    if m < _GROUP <= k:
+        _solve_thin(panels, diagonal, block, ld, rows, k, x, first, lower, unit, backward)
+        return
+    for i in range(m):
+        rest[i] = x[rows[i]] if backward else 0
+    for step in range(k):
+        j = k - 1 - step if backward else step
+        inner_first, count = (j + 1, k - 1 - j) if lower else (np.int64(0), j)
+        column = diagonal + j * (k + m) + inner_first
+        y = x[first + j]
+        if backward and m > 0:
+            y -= _dot(panels, block + j * ld, rest, 0, m)
+        if lower == backward and count > 0:
+            y -= _dot(panels, column, x, first + inner_first, count)
+        if not unit:
+            y /= panels[diagonal + j * (k + m + 1)]
+        x[first + j] = y
+        if lower != backward:
+            subtract(x, first + inner_first, panels, column, count, y)
+        if not backward:
+            subtract(rest, 0, panels, block + j * ld, m, y)
+    if not backward:
+        for i in range(m):
+            x[rows[i]] += rest[i]
+
+
+@inner
+def _two_dots(a, at, b, to, count):
+    """Sums of a[at + i] * b[to + i, c], for both columns c of b, which is row-major."""
+    at, to = np.uint64(at), np.uint64(2 * to)
+    one, two = np.uint64(1), np.uint64(2)
+    s0 = s1 = t0 = t1 = a.dtype.type(0)
+    for _ in range(count // 2):
+        s0 += a[at] * b[to]
+        s1 += a[at] * b[to + one]
+        t0 += a[at + one] * b[to + two]
+        t1 += a[at + one] * b[to + np.uint64(3)]
+        at, to = at + two, to + np.uint64(4)
+    if count % 2:
+        s0 += a[at] * b[to]
+        s1 += a[at] * b[to + one]
+    return s0 + t0, s1 + t1
+
+
+@inner
+def _take_off_two(x, at, a, column, count, y0, y1):
+    """Take y0 and y1 times a column off the rows of x, of two entries each."""
+    at, column = np.uint64(2 * at), np.uint64(column)
+    for _ in range(count):
+        x[at] -= a[column] * y0
+        x[at + np.uint64(1)] -= a[column] * y1
+        at, column = at + np.uint64(2), column + np.uint64(1)
+
+
+@inner
+def _two_products(panels, block, ld, m, k, x, first, rest):
+    """Take the products of a block's columns and both vectors of `rest` off the rows of x."""
+    whole = k - k % _GROUP
+    for j in range(0, whole, _GROUP):
+        for c in range(2):
+            own = 2 * (first + j) + c
+            of = panels, block + j * ld, ld, 2 * ld, 3 * ld
+            y0, y1, y2, y3 = _dots(*of, rest, c * m, m)
+            x[own], x[own + 2] = x[own] - y0, x[own + 2] - y1
+            x[own + 4], x[own + 6] = x[own + 4] - y2, x[own + 6] - y3
+    for j in range(whole, k):
+        for c in range(2):
+            x[2 * (first + j) + c] -= _dot(panels, block + j * ld, rest, c * m, m)
+
+
+@inner
+def _take_two_products_off(panels, block, ld, m, k, x, first, rest):
+    """Take the products of a block and the rows of x off both vectors of `rest`."""
+    whole = k - k % _GROUP
+    for j in range(0, whole, _GROUP):
+        for c in range(2):
+            own = 2 * (first + j) + c
+            of = panels, block + j * ld, ld, 2 * ld, 3 * ld
+            _take_off(rest, c * m, *of, m, x[own], x[own + 2], x[own + 4], x[own + 6])
+    for j in range(whole, k):
+        for c in range(2):
+            subtract(rest, c * m, panels, block + j * ld, m, x[2 * (first + j) + c])
+
+
+@inner
+def solve_front_of_two(
+    panels, diagonal, block, ld, rows, k, x, first, rest, lower, unit, backward
+):  # fmt: skip
+    """As `solve_front`, for two right-hand sides; in `rest` they lie one after the other.
+
+    Four columns of the block are read for one of them, and again for the other from the cache.
+    """
+    m = np.int64(rows.size)
+    for i in range(m):
+        for c in range(2):
+            rest[c * m + i] = x[2 * np.int64(rows[i]) + c] if backward else 0
+    if backward and m > 0:
+        _two_products(panels, block, ld, m, k, x, first, rest)
+    for step in range(k):
+        j = k - 1 - step if backward else step
+        inner_first, count = (j + 1, k - 1 - j) if lower else (np.int64(0), j)
+        column, own = diagonal + j * (k + m) + inner_first, 2 * (first + j)
+        y0, y1 = x[own], x[own + 1]
+        if lower == backward and count > 0:
+            z0, z1 = _two_dots(panels, column, x, first + inner_first, count)
+            y0, y1 = y0 - z0, y1 - z1
+        if not unit:
+            pivot = panels[diagonal + j * (k + m + 1)]
+            y0, y1 = y0 / pivot, y1 / pivot
+        x[own], x[own + 1] = y0, y1
+        if lower != backward:
+            _take_off_two(x, first + inner_first, panels, column, count, y0, y1)
+    if not backward and m > 0:
+        _take_two_products_off(panels, block, ld, m, k, x, first, rest)
+        for i in range(m):
+            for c in range(2):
+                x[2 * np.int64(rows[i]) + c] += rest[c * m + i]

@@ -1,0 +1,283 @@
+"""Forward and backward substitution over the fronts, and all that a solution is made of by them.
+
+Right-hand sides are the rows of `x`, n by w and row-major in elimination order: to BLAS that is the
+w by n matrix X^T, column-major, in which the pivot rows of a front are consecutive columns. All
+triangular systems are written for X^T: L X = B is X^T = B^T L^-T. Small fronts need no BLAS, and
+two right-hand sides none at all: for so few it copies all panels, which takes twice as long.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..compile.jit import allocating, brief, inner
+from .blas import (
+    LOWER,
+    MINUS,
+    NO_TRANS,
+    NON_UNIT,
+    ONE,
+    RIGHT,
+    TRANS,
+    UNIT,
+    UPPER,
+    ZERO,
+    Routines,
+    address,
+    gemm,
+    gemv,
+    trsm,
+    trsv,
+)
+from .small_sweeps import solve_front, solve_front_of_two
+
+_ROWS = 64  # of right-hand sides that are turned over together, while they are in the cache
+MAX_LOOP_PANEL_ENTRIES = (
+    1024  # entries of a front's panel up to which a call of BLAS would take as long
+)
+
+
+@inner
+def _interchange(x, width, pivots, backward):
+    """Apply a front's row interchanges to its pivot rows, in reverse order if `backward`."""
+    k = pivots.size
+    for step in range(k):
+        j = k - 1 - step if backward else step
+        p = pivots[j]
+        if p != j:
+            for c in range(width):
+                x[j * width + c], x[p * width + c] = x[p * width + c], x[j * width + c]
+
+
+@inner
+def _solve_diagonal(routines, uplo, trans, diag, k, panel, ld, x, width):
+    """X1^T = X1^T op(T)^-1 with the triangle of a front's diagonal block."""
+    if width == 1:
+        flipped = NO_TRANS if trans == TRANS else TRANS
+        trsv(routines, uplo, flipped, diag, k, panel, ld, x)
+    else:
+        trsm(routines, RIGHT, uplo, trans, diag, width, k, panel, ld, x, width)
+
+
+@inner
+def _forward(routines, rows, k, block, ld, x1, width, x, buffer):
+    """Take the product of the block below the diagonal and x1 off the rows of ancestors."""
+    m = rows.size
+    update = address(buffer)
+    if width == 1:
+        gemv(routines, NO_TRANS, m, k, ONE, block, ld, x1, ZERO, update)
+        for i in range(m):
+            x[rows[i]] -= buffer[i]
+        return
+    gemm(
+        routines, NO_TRANS, TRANS, width, m, k, ONE, x1, width, block, ld, ZERO, update, width
+    )  # fmt: skip
+    for i in range(m):
+        row = np.int64(rows[i]) * width
+        for c in range(width):
+            x[row + c] -= buffer[i * width + c]
+
+
+@inner
+def _backward(routines, rows, k, block, ld, x1, width, x, buffer):
+    """Take the product of the transposed block and the rows of ancestors off x1."""
+    m = rows.size
+    gathered = address(buffer)
+    if width == 1:
+        for i in range(m):
+            buffer[i] = x[rows[i]]
+        gemv(routines, TRANS, m, k, MINUS, block, ld, gathered, ONE, x1)
+        return
+    for i in range(m):
+        row = np.int64(rows[i]) * width
+        for c in range(width):
+            buffer[i * width + c] = x[row + c]
+    gemm(
+        routines, NO_TRANS, NO_TRANS, width, k, m, MINUS, gathered, width, block, ld, ONE, x1, width
+    )  # fmt: skip
+
+
+@inner
+def _sweep(
+    start, pointer, all_rows, panel, routines, panels, pivots, x, width, buffer,
+    lower, unit, backward,
+):  # fmt: skip
+    """One substitution over all fronts, in place.
+
+    Parameters
+    ----------
+    start, pointer, all_rows
+        Of the plan.
+    panel : (f + 1,) int64 array
+        As in `Layout`.
+    routines : Routines
+    panels : array of the scalar type
+    pivots : (n,) int32 array
+        Row interchanges, made where the diagonal is `unit`.
+    x : (n * width,) array of the scalar type
+        `width` right-hand sides, row-major.
+    buffer : array of the scalar type
+        Scratch, `width` times the largest number of update rows.
+    lower : bool
+        With L, which is the first panel; else with U.
+    unit : bool
+        Its diagonal is 1.
+    backward : bool
+        Roots to leaves; else leaves to roots.
+    """
+    fronts = panel.size - 1
+    item = panels.itemsize
+    uplo = LOWER if lower else UPPER
+    diag = UNIT if unit else NON_UNIT
+    trans = TRANS if lower != backward else NO_TRANS
+    for step in range(fronts):
+        s = fronts - 1 - step if backward else step
+        first = np.int64(start[s])
+        k = start[s + 1] - first
+        m = pointer[s + 1] - pointer[s]
+        rows = all_rows[pointer[s] : pointer[s + 1]]
+        above = panel[s] + (k if lower else k * (k + m))
+        ld = k + m if lower else m
+        own = x[first * width : (first + k) * width]
+        if unit and not backward:
+            _interchange(own, width, pivots[first : first + k], backward)
+        if width == 2 or (width == 1 and k * (k + m) <= MAX_LOOP_PANEL_ENTRIES):
+            of = panels, panel[s], above, ld, rows, k, x, first, buffer
+            if width == 1:
+                solve_front(*of, lower, unit, backward)
+            else:
+                solve_front_of_two(*of, lower, unit, backward)
+        else:
+            x1, diagonal = address(own), address(panels) + panel[s] * item
+            block = address(panels) + above * item
+            if backward and m > 0:
+                _backward(routines, rows, k, block, ld, x1, width, x, buffer)
+            _solve_diagonal(routines, uplo, trans, diag, k, diagonal, k + m, x1, width)
+            if not backward and m > 0:
+                _forward(routines, rows, k, block, ld, x1, width, x, buffer)
+        if unit and backward:
+            _interchange(own, width, pivots[first : first + k], backward)
+
+
+@brief
+def diagonal_of_panels(plan, panel, panels):
+    """Diagonal of the first panel of each front, in the order of elimination."""
+    out = np.empty(plan.start[-1], panels.dtype)
+    for s in range(plan.parent.size):
+        first, last = plan.start[s], plan.start[s + 1]
+        ld = np.int64(last - first) + plan.pointer[s + 1] - plan.pointer[s]
+        for j in range(last - first):
+            out[first + j] = panels[panel[s] + j * (ld + 1)]
+    return out
+
+
+@inner
+def _divide(x, width, diagonal, coupling, adjoint):
+    """Solve D X = B in place, with pivots of order 1 and 2.
+
+    Parameters
+    ----------
+    x : (n * width,) array of the scalar type
+        As for `_sweep`.
+    diagonal, coupling : (n,) arrays
+        D(j, j) and D(j + 1, j).
+    adjoint : bool
+        D(j, j + 1) is the conjugate of D(j + 1, j), and not the same.
+    """
+    j, n = 0, diagonal.size
+    while j < n:
+        d, b = diagonal[j], coupling[j]
+        if b == 0:
+            for c in range(j * width, (j + 1) * width):
+                x[c] /= d
+            j += 1
+            continue
+        other = np.conj(b) if adjoint else b
+        a0, a1 = d / other, diagonal[j + 1] / b
+        determinant = a0 * a1 - 1
+        for c in range(j * width, (j + 1) * width):
+            y, z = x[c], x[c + width]
+            y, z = y / other, z / b
+            x[c], x[c + width] = (a1 * y - z) / determinant, (a0 * z - y) / determinant
+        j += 2
+
+
+@inner
+def _conjugate(x):
+    for i in range(x.size):
+        x[i] = np.conj(x[i])
+
+
+@inner
+def _solve_part(of, sides, B, X, x, buffer):
+    """See `substitute`: for vectors that are swept together."""
+    factors, (one_triangle, unit, indefinite, conjugate, transposed, conjugated) = of
+    start, pointer, rows, panel, panels, pivots, diagonal, coupling, routines = factors
+    into, left, out, right = sides
+    width, n = B.shape
+    for low in range(0, n, _ROWS):
+        for c in range(width):
+            for i in range(low, min(low + _ROWS, n)):
+                p = np.uint32(into[i])
+                x[i * width + c] = B[c, p] * left[p] if left.size else B[c, p]
+    if conjugated != (conjugate and transposed):
+        _conjugate(x)
+    # with two panels L serves the forward sweep, and the backward one of A^T
+    lower = one_triangle or not transposed
+    given = start, pointer, rows, panel, routines, panels, pivots, x, width, buffer
+    interchanged = lower and unit
+    _sweep(*given, lower, interchanged, False)
+    if indefinite:
+        _divide(x, width, diagonal, coupling, conjugate)
+    if conjugate:  # L^H y = z is L^T conj(y) = conj(z)
+        _conjugate(x)
+    lower = one_triangle or transposed
+    interchanged = lower and unit
+    _sweep(*given, lower, interchanged, True)
+    if conjugated != (conjugate and not transposed):
+        _conjugate(x)
+    for low in range(0, n, _ROWS):
+        for c in range(width):
+            for i in range(low, min(low + _ROWS, n)):
+                p, y = np.uint32(out[i]), x[i * width + c]
+                X[c, p] = y * right[p] if right.size else y
+
+
+@allocating
+def substitute(
+    start, pointer, rows, panel, panels, pivots, diagonal, coupling, table, scalars, reals, adjoint,
+    one_triangle, unit, indefinite, conjugate, transposed, conjugated,
+    into, left, out, right, widest, most, B, X,
+):  # fmt: skip
+    """Solutions X of op(A) X = B by the factors: permuted, scaled, swept up and down.
+
+    Parameters
+    ----------
+    start, pointer, rows, panel, panels, pivots
+        As for `_sweep`.
+    diagonal, coupling : (n,) arrays
+        Of D, if there is one.
+    table, scalars, reals, adjoint
+        `Routines`.
+    one_triangle, unit, indefinite, conjugate : bool
+        Of the method; the last one of a complex adjoint.
+    transposed, conjugated : bool
+        op(A) is the transpose; it and its right-hand sides are conjugated.
+    into, left, out, right : arrays
+        The `ScaledPermutation` of B and that of X.
+    widest, most : int
+        Largest number of update rows, and of vectors that are swept together.
+    B, X : (k, n) arrays
+        A right-hand side in each row.
+    """
+    width, n = min(most, B.shape[0]), B.shape[1]
+    routines = Routines(table, scalars, reals, adjoint)
+    x, buffer = np.empty(n * width, panels.dtype), np.empty(widest * width, panels.dtype)
+    of = (
+        (start, pointer, rows, panel, panels, pivots, diagonal, coupling, routines),
+        (one_triangle, unit, indefinite, conjugate, transposed, conjugated),
+    )
+    sides = into, left, out, right
+    for first in range(0, B.shape[0], most):
+        last = min(first + most, B.shape[0])
+        _solve_part(of, sides, B[first:last], X[first:last], x[: n * (last - first)], buffer)

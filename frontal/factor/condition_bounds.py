@@ -1,0 +1,68 @@
+"""Condition numbers of solutions that follow from those for other weights.
+
+|| |A^-1| w || grows with w: it is between min(w/v) and max(w/v) times || |A^-1| v ||. So the number
+for the row sums of |A|, or for the weights of the last solution, often tells enough of the next.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..numeric.condition import Condition
+from ..numeric.linear_system import Vectors
+from ..numeric.thresholds import THRESHOLDS
+from .condition import ConditionEstimate, Solution
+from .mixed import is_mixed
+
+_TOO_SMALL = THRESHOLDS.margin_single  # estimates were, by so much at most
+_ALIKE = 0.01  # weights whose ratios differ from 1 by less have one estimate
+
+
+class WeightedCondition(NamedTuple):
+    """A solution's own condition number, or a bound if it names no columns; and its weights."""
+
+    weights: Vectors
+    estimate: ConditionEstimate
+
+    @classmethod
+    def of(cls, solution: Solution, estimate: ConditionEstimate) -> WeightedCondition | None:
+        """Return that of a solution; None if none is to be kept."""
+        if is_mixed(solution.factor) or not np.isfinite(estimate.condition):
+            return None
+        w = solution.weights()
+        return None if w is None else cls(w, estimate)
+
+
+def compare(
+    of: Solution, condition: Condition, last: WeightedCondition | None
+) -> ConditionEstimate | None:
+    """Return a bound of the condition number of solutions that decides about a warning, or None.
+
+    Parameters
+    ----------
+    of : Solution
+    condition : Condition
+        Of the factor, for op(A).
+    last : WeightedCondition, optional
+        Of another solution.
+    """
+    error = of.error
+    by_rows = condition.counted * error <= THRESHOLDS.warned
+    w = of.weights() if by_rows or last is not None else None
+    if w is None:
+        return None
+    if by_rows:
+        found = condition.counted * of.system.ratios(w, None)[1]
+        if found * error <= THRESHOLDS.warned:
+            return ConditionEstimate(found, ())
+    if last is not None:
+        (value, columns), ratios = last.estimate, of.system.ratios(w, last.weights)
+        least, most = (value * ratio for ratio in ratios)
+        margin = _TOO_SMALL if max(abs(ratio - 1) for ratio in ratios) > _ALIKE else 1
+        if margin * most * error <= THRESHOLDS.warned:
+            return ConditionEstimate(most, ())
+        if len(columns) and least * error > THRESHOLDS.warned and np.isfinite(most):
+            return ConditionEstimate(most, columns)
+    return None

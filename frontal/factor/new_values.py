@@ -1,0 +1,71 @@
+"""New values for a factor: which array of values is meant, and where it is."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..matrix.canonical import Canonical, working_dtype
+from ..matrix.complete import to_canonical
+from ..matrix.exact import refuse_inexact, refuse_masked
+from ..matrix.value_map import ValueMap, of_pattern
+from .policy import DeviceValues
+from .state import LastSuccess
+
+
+def resolve_values(
+    A: Any, last: LastSuccess, order: ValueMap, check_finite: bool, triangle: str | None = None
+) -> tuple[Canonical | DeviceValues, ValueMap]:
+    """What is to be factorized, and the order of its values; nothing is overwritten yet.
+
+    Parameters
+    ----------
+    A : matrix or array of values
+    last : LastSuccess
+        The factor that gets other values.
+    order : ValueMap
+        Of the matrix that it was given last.
+    check_finite : bool
+        Refuse NaN and infinity among values there, when their factor is looked at.
+    triangle : {"lower", "upper"}, optional
+        What a matrix stores alone.
+    """
+    there = None if triangle else last.factor.device_values(A, order)
+    if there is not None:
+        values, order = there
+        return DeviceValues(values, check_finite), order
+    return _on_host(A, last, order, triangle)
+
+
+def _on_host(
+    A: Any, last: LastSuccess, order: ValueMap, triangle: str | None
+) -> tuple[Canonical, ValueMap]:
+    of = last.analysis.symbolic
+    values = _plain_values(A, last, order)
+    if values is not None:
+        return of.with_values(values, order.hermitian(values, of.indptr, of.indices)), order
+    refuse_masked(A, "A")
+    adjoint = order.triangle.adjoint if order.triangle else last.analysis.adjoint
+    known = None if triangle else of_pattern(A, of.indptr, of.indices)
+    if known is not None:  # nothing is left to be looked for
+        A, order = known, order if order.is_by_columns else ValueMap.by_columns(known.size)
+    if order.is_of(A):
+        values = A.get() if hasattr(A, "get") else np.asarray(A)
+        refuse_inexact(values, "A")
+        values = order.arranged(values, working_dtype(values.dtype, "A"), of.indptr, of.indices)
+        values = np.array(values, order="C")  # the user may go on to change them
+        return of.with_values(values, order.hermitian(values, of.indptr, of.indices)), order
+    given = partial(to_canonical, A, triangle, kind="general", adjoint=adjoint)
+    matrix = given(check_finite=False, ordered=True)
+    last.analysis.matching_pattern(matrix)
+    return last.analysis.kept(matrix), matrix.order or order
+
+
+def _plain_values(A: object, last: LastSuccess, order: ValueMap) -> np.ndarray | None:
+    """A copy of an array of values that are as the factor has them; None for what is none."""
+    if type(A) is not np.ndarray or not order.is_by_columns:
+        return None
+    as_it_has = A.shape == order.shape and A.dtype == last.factor.matrix_dtype
+    return A.copy() if as_it_has else None  # the user may go on to change them

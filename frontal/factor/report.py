@@ -1,0 +1,48 @@
+"""What is warned of: singular matrices, errors that stay, solutions that may be far off."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..backend.protocol import NumericFactor
+from ..errors import IllConditionedWarning, warn
+from ..messages import double_precision, listed, named_columns
+from ..numeric.linear_system import BackwardErrors
+from .condition import ConditionEstimate
+
+
+def warn_of_rank(n: int, nulls: int) -> None:
+    """Warn of a matrix of order n with so many null columns."""
+    warn(
+        f"the matrix is singular to working precision, of rank {n - nulls} of {n}: "
+        "solutions are zero in Factor.null_columns where b is in its range, and else huge",
+        IllConditionedWarning,
+    )
+
+
+def warn_of_error(factor: NumericFactor, errors: BackwardErrors, limited: bool) -> None:
+    """Warn of a backward error that refinement, perhaps `limited`, has left."""
+    remedies = ["scale the matrix", *double_precision(factor.matrix_dtype)]
+    remedies = ["allow more refinement"] if limited else remedies
+    warn(
+        f"the backward error of the solution stays at {errors.worst:.1e}. Try: {listed(remedies)}",
+        IllConditionedWarning,
+    )
+
+
+def warn_of_condition(
+    estimate: ConditionEstimate, precision: float, matrix_dtype: np.dtype
+) -> None:
+    """Warn of solutions whose condition number times their precision is large."""
+    columns, most = estimate.columns, ""
+    if len(columns):
+        most = " A nearly dependent combination of columns has its largest weights in "
+        most += f"{named_columns(columns)}."
+    remedies = ["other equations for these unknowns", "singular='allow' if that is intended"]
+    warn(
+        f"the matrix is nearly singular for this right-hand side: the condition number of the "
+        f"solution is about {estimate.condition:.0e}, so that its relative error may be "
+        f"{min(estimate.condition * precision, 1.0):.0e} though its residual is small."
+        f"{most} Try: {listed([*double_precision(matrix_dtype), *remedies])}",
+        IllConditionedWarning,
+    )

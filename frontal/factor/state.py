@@ -1,0 +1,230 @@
+"""The numbers of a factor from their computation to their end, and what a failure leaves."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from ..backend.memory_limit import Memory
+from ..backend.protocol import NumericFactor, Progress
+from ..errors import FactorFreedError, FactorInvalidError
+from ..matrix.canonical import Canonical
+from .analyzed import Analyzed
+from .diagnosis import Diagnosis
+from .mixed import ImpreciseError, require_precision
+from .policy import DeviceValues, factorize, wanted_scaling
+from .solve import FactorSolver
+
+log = logging.getLogger("frontal")
+
+T = TypeVar("T")
+
+
+class LastSuccess(NamedTuple):
+    """What the last successful factorization leaves to the next."""
+
+    analysis: Analyzed
+    factor: NumericFactor
+    verdict: Diagnosis
+
+
+class FactorState:
+    """A factorized matrix, or the error that is raised where there is none any more.
+
+    Attributes
+    ----------
+    analysis : Analyzed
+        Of the method and the backend that factorized.
+    seconds : float
+        Time of the factorization.
+    dtype : numpy.dtype
+        Scalar type of the factors.
+    precision : {"full", "mixed"}
+        As it was asked for; "mixed" may have been given up.
+    memory : str or int
+        See `frontal.factorize`; once a factor has moved to the CPU, "auto".
+    """
+
+    def __init__(
+        self,
+        analysis: Analyzed,
+        solver: FactorSolver | None = None,
+        singular: str = "raise",
+        precision: str = "full",
+        memory: Memory = "auto",
+    ) -> None:
+        require_precision(precision)
+        self.memory: Memory = memory
+        self.precision, self._single = precision, precision == "mixed"
+        self.analysis, self.seconds = analysis, 0.0
+        self.dtype = analysis.dtype if solver is None else solver.dtype
+        self._solver, self._new = solver, Diagnosis(singular)
+        self._last: LastSuccess | None = None  # while there is no factor
+        self._missing = "failed"  # or "running", "freed": why no factor, while `_solver` is None
+
+    @property
+    def solver(self) -> FactorSolver:
+        """What solves with the factor.
+
+        Raises
+        ------
+        FactorFreedError, FactorInvalidError
+            If there is none.
+        """
+        solver = self._solver  # read once: another thread may refactorize
+        if solver is None:
+            freed = self._missing == "freed"
+            raise FactorFreedError if freed else FactorInvalidError(self._missing)
+        return solver
+
+    @property
+    def factor(self) -> NumericFactor:
+        """The factor; raises as `solver`."""
+        return self.solver.factor
+
+    @property
+    def state(self) -> str:
+        """``"freed"``, ``"invalid"``, ``"being refactorized"``, or nothing for a factor."""
+        states = {"failed": "invalid", "running": "being refactorized"}
+        return "" if self._solver is not None else states.get(self._missing, self._missing)
+
+    def about(self) -> dict[str, Any]:
+        """Backend, method, ordering, cost and health of the factorization."""
+        analysis, factor, null = self.analysis, self.factor, self.solver.verdict.found
+        return {
+            "backend": factor.backend,
+            "device": factor.device,
+            "method": analysis.method,
+            "ordering": analysis.ordering.method,
+            "dtype": str(self.dtype),
+            "perturbed_pivots": factor.perturbed,
+            "null_pivots": 0 if null is None else null.columns.size,
+            "growth": self.solver.growth,
+            "nnz_factor": analysis.nnz_factor,
+            "flops": analysis.flops,
+            "memory": factor.memory,
+            "seconds": {**analysis.seconds, "factorization": self.seconds},
+        }
+
+    def last(self) -> LastSuccess:
+        """What can be overwritten; raises `FactorFreedError`."""
+        return self._last or LastSuccess(self.analysis, self.factor, self.solver.verdict)
+
+    def renew(self, given: Canonical | DeviceValues, check_finite: bool, last: LastSuccess) -> None:
+        """Factorize other values in the memory of the `last`; if that fails, there is no factor."""
+        self._last = last
+        try:
+            self._missing = "running"  # and so after a success: a late reader finds no failure
+            self._solver = None  # whatever interrupts from here on
+            if isinstance(given, DeviceValues):
+                last.factor.begin(given.array, wanted_scaling(last.analysis))
+            self.analysis = last.analysis.for_new_values()
+            looked_at = not (check_finite and isinstance(given, Canonical))
+            self.factorize(given, None, last.factor, last.verdict, looked_at, renewed=True)
+        except BaseException:
+            self._solver, self.analysis, self._missing = None, last.analysis, "failed"
+            raise
+        self._last = None
+
+    def factorize(
+        self,
+        given: Canonical | DeviceValues,
+        progress: Progress | None = None,
+        previous: NumericFactor | None = None,
+        before: Diagnosis | None = None,
+        looked_at: bool = True,
+        renewed: bool = False,
+    ) -> None:
+        """Factorize by what `analysis` says, or by what takes over from it.
+
+        Values that were not `looked_at` are refused if one is no number. It is `renewed` if others
+        were analyzed, or may have been.
+        """
+        began, before = time.perf_counter(), before or self._new
+        of = given, self.analysis, progress
+        if self._single:
+            try:
+                options = {"memory": self.memory, "mixed": True, "looked_at": looked_at}
+                self._take(factorize(*of, previous, before, **options), began)
+                return
+            except ImpreciseError as reason:
+                log.info("%s in single precision: going on in double", reason)
+            previous, before = None, Diagnosis(before.singular)
+        options = {"memory": self.memory, "looked_at": looked_at, "renewed": renewed}
+        self._take(factorize(*of, previous, before, **options), began)
+        self._single = False
+
+    def _take(self, found: tuple[Analyzed, FactorSolver], began: float) -> None:
+        self.analysis, self._solver = found
+        self.dtype = self._solver.dtype
+        self.seconds = time.perf_counter() - began
+
+    def answer(self, question: Callable[[FactorSolver], T], certain: bool = False) -> T:
+        """What the factor answers, where one in single has no answer by one in double.
+
+        Parameters
+        ----------
+        question : callable
+        certain : bool
+            Only a factor in double will do.
+        """
+        solver = self.solver
+        if not (certain and solver.mixed):
+            try:
+                return question(solver)
+            except ImpreciseError as reason:
+                log.info("%s in single precision: going on in double", reason)
+        self._to_double(solver)
+        return question(self.solver)
+
+    def _to_double(self, solver: FactorSolver) -> None:
+        """Factorize the same values in double; if that fails, the factor is as before."""
+        single, self._single = self._single, False
+        try:
+            self.factorize(solver.factor.matrix, before=Diagnosis(solver.verdict.singular))
+        except BaseException:
+            self._single = single
+            raise
+
+    def free(self) -> None:
+        """Give the memory back; later use is an error."""
+        if self.state != "freed":
+            self.last().factor.free()
+        self._solver = self._last = None
+        self._missing = "freed"
+
+    def copy(self) -> FactorState:
+        """An independent factor in the same place."""
+        return self._twin(self.analysis, self.factor.copy())
+
+    def on_cpu(self, analysis: Analyzed) -> FactorState:
+        """An independent factor on the CPU.
+
+        Parameters
+        ----------
+        analysis : Analyzed
+            What is said of it, of the same plan.
+        """
+        factor = self.factor
+        if factor.backend == "cpu":
+            return self._twin(analysis, factor.copy())
+        host = self.analysis.on("cpu").engine.from_host(
+            factor.to_host(), factor.matrix, factor.scaling
+        )
+        twin = self._twin(analysis, host)
+        twin.memory = "auto"  # a limit was one of the device
+        return twin
+
+    def _twin(self, analysis: Analyzed, factor: NumericFactor) -> FactorState:
+        twin = FactorState(analysis, FactorSolver(factor, self.solver.verdict.copy()))
+        twin.precision, twin._single, twin.seconds = self.precision, self._single, self.seconds
+        twin.memory = self.memory
+        return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A pickle holds everything on the host."""
+        there = self.factor.backend != "cpu"
+        numbers = self.on_cpu(self.analysis) if there else self
+        return dict(numbers.__dict__)

@@ -1,0 +1,1 @@
+"""Files: archives of vectors, atomic writes, declared sizes, versioned pickles."""

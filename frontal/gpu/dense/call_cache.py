@@ -1,0 +1,162 @@
+"""Calls with stacks or lists of shapes that came before: what those launched, on other arrays.
+
+A call of a shape is checked, described and launched in the ordinary way the first time, noted the
+second time, and launched from these notes from then on: some ten microseconds of the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ..runtime.array import Array
+from ..runtime.device import Device
+from ..runtime.launch_plan import LaunchPlan, LaunchRecorder, apart
+from .lists import Batch, Form, Held, device_for
+
+_MAX_SHAPES = 512  # shapes that are known
+_known: dict[tuple, _Call | bool] = {}  # True: came once; False: cannot be noted
+
+
+def cached_call(
+    work: Callable[..., tuple],
+    names: Sequence[str],
+    arrays: tuple,
+    options: tuple,
+    overwrite: int = False,
+) -> tuple:
+    """Return ``work(device, *arrays, *options, overwrite)``, quickly for shapes seen before.
+
+    Lists reach it and come back as `Batch`.
+
+    Parameters
+    ----------
+    work : callable
+        Returns arrays. What it does depends on the shapes, strides and types of the arrays alone,
+        but for ``overwrite``.
+    names : sequence of str
+        What users call the arrays.
+    arrays : tuple of matrices, or None for what is not given
+    options : tuple
+        Hashable, or ``work`` says what is wrong with them.
+    overwrite : bool or int
+        Whether, or which, an input may become the result.
+    """
+    device = device_for(arrays[0], names[0])
+    kind = device.xp.ndarray
+    if {*map(type, arrays)} <= {kind, type(None)}:
+        return _again(device, work, arrays, options, overwrite)
+    fit = kind, Batch, type(None)
+    given = [
+        x if isinstance(x, fit) else Batch.given(name, x, device)
+        for name, x in zip(names, arrays, strict=True)
+    ]
+    return _again(device, work, given, options, overwrite)
+
+
+def _again(
+    device: Device,
+    work: Callable[..., tuple],
+    arrays: Sequence,
+    options: tuple,
+    overwrite: int,
+) -> tuple:
+    listed = type(arrays[0]) is Batch
+    if overwrite if listed else arrays[0].ndim != 3:  # addresses of lists are to be looked at
+        return work(device, *arrays, *options, overwrite)
+    forms = [*map(_form, arrays)]
+    inputs = [x.pointers if type(x) is Batch else x for x in arrays if x is not None]
+    places = device.pointers(inputs)
+    if len(set(places)) < len(places) and not overwrite:
+        inputs, places = _once(inputs, places, arrays, forms)
+    key = (device, work, options, overwrite, *forms)
+    try:
+        known = _known.get(key)
+    except TypeError:  # an option that is none
+        return work(device, *arrays, *options, overwrite)
+    if overwrite and not apart(places, inputs):
+        return work(device, *arrays, *options, overwrite)
+    if isinstance(known, _Call):
+        return known(device, inputs, places)
+    if known is None:
+        if len(_known) >= _MAX_SHAPES:
+            _known.pop(next(iter(_known)), None)  # another thread may have been here
+        _known[key] = True
+    if not known:
+        return work(device, *arrays, *options, overwrite)
+    recorder = LaunchRecorder(device, inputs)
+    try:
+        results = work(recorder, *arrays, *options, overwrite)
+        _known[key] = _Call.of(recorder, inputs, results) or False
+    finally:
+        recorder.forget()
+    for x in results:
+        if isinstance(x, Batch):
+            x.device = device  # not the recorder
+    return results
+
+
+def _once(
+    inputs: list[Array], places: list[int], arrays: Sequence, forms: list
+) -> tuple[list[Array], list[int]]:
+    """Inputs without those that are an earlier one, and where they are; in forms stands which."""
+    given = [k for k, x in enumerate(arrays) if x is not None]
+    told = [(place, forms[k]) for place, k in zip(places, given, strict=True)]
+    firsts = [told.index(x) for x in told]
+    for k, first in zip(given, firsts, strict=True):
+        forms[k] = forms[k], first
+    own = [i for i, first in enumerate(firsts) if i == first]
+    return [inputs[i] for i in own], [places[i] for i in own]
+
+
+class _Call(NamedTuple):
+    """A call that was noted: its launches, and what its results are.
+
+    Attributes
+    ----------
+    recorded : LaunchPlan
+    results : tuple
+        The form of a `Batch`, the number of an input that is overwritten, or None for an array;
+        empty where all are arrays.
+    """
+
+    recorded: LaunchPlan
+    results: tuple[Form | int | None, ...]
+
+    @classmethod
+    def of(cls, recorder: LaunchRecorder, inputs: list[Array], results: tuple) -> _Call | None:
+        """Note what a call returns; None where not all of the call was noted."""
+        arrays: list[Array] = []
+        kinds: list[Form | int | None] = []
+        begins = [recorder.pointer(x) for x in inputs]
+        for x in results:
+            if isinstance(x, Batch):
+                arrays += x.memory
+                kinds.append(x.form)
+            elif recorder.pointer(x) in begins:
+                kinds.append(begins.index(recorder.pointer(x)))
+            else:
+                arrays.append(x)
+                kinds.append(None)
+        recorded = recorder.recorded(arrays)
+        special = any(kind is not None for kind in kinds)
+        return None if recorded is None else cls(recorded, tuple(kinds) if special else ())
+
+    def __call__(self, device: Device, inputs: list[Array], places: list[int]) -> tuple:
+        arrays = self.recorded(places)
+        if not self.results:
+            return arrays
+        made, found = iter(arrays), []
+        for kind in self.results:
+            if isinstance(kind, Form):
+                found.append(Batch.at(kind, device, next(made), next(made)))
+            else:
+                found.append(next(made) if kind is None else inputs[kind])
+        return tuple(found)
+
+
+def _form(array: Held | None) -> object:
+    """All that a call's launches depend on."""
+    if array is None:
+        return None
+    return array.form if type(array) is Batch else (array.shape, array.strides, array.dtype)

@@ -1,0 +1,1 @@
+"""Many systems of one pattern in one launch."""

@@ -1,0 +1,103 @@
+"""What is told of each of many systems of one pattern, and of its factor, on the device."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...runtime.array import NULL, Array, Value
+from ...runtime.graph import Launch
+from .. import launch
+from ..factorize import pivot_statistics
+from ..pattern import DevicePattern
+from ..solve.rows import OperatorRows
+
+
+class BatchStatistics:
+    """What looks at some systems of one order beside each other.
+
+    Parameters
+    ----------
+    pattern : DevicePattern
+        Of all of them.
+    count : int
+        Number of systems.
+
+    Attributes
+    ----------
+    of_values : (2, count) device array of float64
+        Gets the largest part of a value, no finite number where one is not; and 0 if the
+        values are symmetric up to the rounding of each row or need not be, else 1.
+    of_pivots : (5, count) device array of float64
+        Gets least and largest modulus; by Cholesky the least of its square beside the entry that it
+        came from, and 1 + the first one that is not positive, or 0. Else how many columns of L are
+        beyond `structs.LIMIT`, and the largest.
+    """
+
+    def __init__(self, pattern: DevicePattern, count: int) -> None:
+        self._pattern, self._count, xp = pattern, count, pattern.device.xp
+        threads = 32 * count  # a warp each
+        self._blocks = launch.system_blocks(threads, pattern.device.limits)
+        self._largest: Array | None = None  # of each row, while values are looked at
+        self.of_values: Array = xp.zeros((2, count), np.float64)
+        self.of_pivots: Array = xp.zeros((5, count), np.float64)
+
+    def at_values(
+        self, values: Array, columns: tuple[Array, Array], mirror: Array | None
+    ) -> Launch:
+        """What looks at values (count, nnz) by columns.
+
+        Parameters
+        ----------
+        columns : device arrays (n + 1,) and (nnz,) of int32
+            The columns of one system.
+        mirror : device array (nnz,) of int32, optional
+            Where the transposed entry is, for each.
+        """
+        n, xp = columns[0].size - 1, self._pattern.device.xp
+        if self._largest is None and mirror is not None:
+            self._largest = xp.empty((self._count, n), np.finfo(values.dtype).dtype)
+        other, scratch = (NULL if a is None else a for a in (mirror, self._largest))
+        of = values.shape[1], n, *columns, other, values, scratch, self.of_values
+        return self._launch("look_at_values", values.dtype, *of)
+
+    def at_pivots(self, panels: Array, largest: Array | None, values: Array, own: Array) -> Launch:
+        """What looks at the pivots of a factor of all systems.
+
+        Parameters
+        ----------
+        panels, largest : device arrays
+            See `Storage`.
+        values : device array (count, nnz)
+            By columns.
+        own : device array (n,) of int32
+            For each pivot of a system the diagonal entry that it came from.
+        """
+        pattern, count = self._pattern, self._count
+        fronts, n = pattern.k.size // count, int(pattern.plan.start[-1]) // count
+        of = fronts, n, pattern.all_tasks(panels.dtype), panels, values.shape[1], own, values
+        kept = NULL if largest is None else largest
+        return self._launch("look_at_pivots", panels.dtype, *of, kept, self.of_pivots)
+
+    def norms(self, rows: OperatorRows, values: Array) -> tuple[Array, Launch]:
+        """Infinity norms (count,) of op(A), float64, and what finds them by its rows.
+
+        Parameters
+        ----------
+        values : device array (count, nnz)
+            By columns.
+        """
+        n, position = int(rows.number) // self._count, rows.position
+        index = rows.pointer, NULL if position is None else position
+        found = self._pattern.device.xp.empty(self._count, np.float64)
+        of = n, np.int64(values.shape[1]), *index, values, found
+        long = rows.pointer.itemsize > 4
+        return found, self._launch("look_at_rows", values.dtype, *of, LONG=long)
+
+    def _launch(
+        self, name: str, dtype: np.dtype, *arguments: Value | int, **others: bool
+    ) -> Launch:
+        pattern = self._pattern
+        constants = pivot_statistics.constants(pattern, **others)
+        kernel = pattern.device.kernel("batch_statistics.cu", name, dtype, **constants)
+        given = (np.int32(x) if isinstance(x, int) else x for x in (self._count, *arguments))
+        return Launch(kernel, self._blocks, launch.SYSTEM_THREADS, tuple(given))

@@ -1,0 +1,1 @@
+"""The numeric factorization on a device."""

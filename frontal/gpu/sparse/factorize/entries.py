@@ -1,0 +1,287 @@
+"""Where the entries of a pattern are on the device, by columns and by rows, and values for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from weakref import ReferenceType, WeakKeyDictionary, ref
+
+import numpy as np
+
+from ...._typing import MatrixLike, Sparse, is_sparse
+from ....machine.lockfree_property import cached_property
+from ....machine.threads import copied, equal
+from ....matrix.canonical import on_device, working_dtype
+from ....matrix.exact import refuse_inexact
+from ....matrix.value_map import ValueMap
+from ....symbolic.phase import Symbolic
+from ...runtime.array import NULL, Array, Value
+from ...runtime.jit import SCALARS
+from .. import launch
+from ..pattern import DevicePattern
+from . import pivot_statistics
+
+_Gathered = tuple[Array | None, Array]
+_MAX_SHORT_COLUMN = (
+    8  # entries of a column, in the mean, among which one is found as soon as it is read
+)
+# entries that 32 bits number, and what a team of threads adds to where a column begins
+_MAX_INT32_POSITION = np.iinfo(np.int32).max - 32
+
+
+def position_type(nnz: int) -> type[np.signedinteger]:
+    """The type of places among so many entries, and of the extents of columns and rows."""
+    return np.int64 if nnz > _MAX_INT32_POSITION else np.int32
+
+
+def columns_are_short(symbolic: Symbolic) -> bool:
+    """Whether transposed entries are found in no time."""
+    return int(symbolic.indptr[-1]) <= _MAX_SHORT_COLUMN * symbolic.n
+
+
+class PatternEntries:
+    """Where the entries of a pattern are, by columns and by rows, on a device.
+
+    Attributes
+    ----------
+    symbolic : Symbolic
+        On the host.
+    pattern : DevicePattern
+        The fronts.
+    type : type
+        Of `pointer`, and of places of entries; `long`, if that is int64, for which kernels have the
+        constant LONG.
+    """
+
+    def __init__(self, symbolic: Symbolic, pattern: DevicePattern, searching: bool = True) -> None:
+        """Those of a pattern; `searching`, rows may be read as `mirrors` tells."""
+        self.symbolic, self.pattern, self.device = symbolic, pattern, pattern.device
+        self.n, self.nnz = symbolic.n, int(symbolic.indptr[-1])
+        self.type = position_type(self.nnz)
+        self.long = self.type is np.int64
+        self._by_rows: tuple[Array, Array, Array, int] | None = None
+        self._symmetric: bool | None = None
+        self._short = searching and columns_are_short(symbolic)
+        self._orders: WeakKeyDictionary[ValueMap, _Gathered] = WeakKeyDictionary()
+        self._moved: ReferenceType[Array] | None = None
+
+    @property
+    def expected(self) -> int:
+        """Bytes that `expect` takes."""
+        of, size = self.symbolic, np.dtype(self.type).itemsize * (self.n + 1)
+        return 0 if "_later" in vars(self) else size + of.indices.nbytes + of.perm.nbytes
+
+    def expect(self) -> None:
+        """Take memory for columns: they are copied there beside what is enqueued from now on."""
+        _ = self._later
+
+    @cached_property
+    def _later(self) -> Callable[[], list[Array]]:
+        of = self.symbolic
+        pointer = of.indptr if self.long else copied(of.indptr, self.type)
+        return self.device.later([pointer, of.indices, of.perm], self.pattern.piece)
+
+    @cached_property
+    def _columns(self) -> list[Array]:
+        return self._later()
+
+    @cached_property
+    def pointer(self) -> Array:
+        """(n + 1,) device array of this `type`: extents of columns."""
+        return self._columns[0]
+
+    @cached_property
+    def index(self) -> Array:
+        """(nnz,) int32 device array: rows of entries."""
+        return self._columns[1]
+
+    @cached_property
+    def perm(self) -> Array:
+        """(n,) int32 device array, see `Symbolic`."""
+        return self._columns[2]
+
+    @cached_property
+    def row_perm(self) -> Array:
+        """(n,) int32 device array, see `Symbolic`; `perm`, if that is the same."""
+        of = self.symbolic
+        same = of.row_perm is of.perm or np.array_equal(of.row_perm, of.perm)
+        return self.perm if same else self.device.upload(of.row_perm)
+
+    @cached_property
+    def lanes(self) -> int:
+        """Threads that read a column together."""
+        return self._lanes(int(np.diff(self.symbolic.indptr).max(initial=0)))
+
+    def _lanes(self, longest: int) -> int:
+        return launch.row_lanes(self.nnz // max(self.n, 1), longest)
+
+    def by_rows(self, dtype: np.dtype) -> tuple[Array, Array, Array, int]:
+        """Compressed rows: pointers, columns, positions among the values of A, and lanes.
+
+        Parameters
+        ----------
+        dtype : numpy.dtype
+            A scalar type for which kernels are wanted anyway.
+        """
+        if self._by_rows is None:
+            if self.is_symmetric(dtype):
+                mirror = self.device.xp.empty(self.nnz, self.type)
+                self._look_for_mirrored(dtype, mirror)
+                self._by_rows = self.pointer, self.index, mirror, self.lanes
+            else:
+                self._by_rows = self._sorted()
+        return self._by_rows
+
+    def is_symmetric(self, dtype: np.dtype) -> bool:
+        """Whether there is a transposed entry for each."""
+        if self._symmetric is None:
+            self._symmetric = self._look_for_mirrored(dtype, NULL)
+        return self._symmetric
+
+    def mirrors(self, dtype: np.dtype) -> bool:
+        """Whether rows are read by looking for transposed entries, since columns are short."""
+        return self._short and self.is_symmetric(dtype)
+
+    def _look_for_mirrored(self, dtype: np.dtype, mirror: Value) -> bool:
+        """Tell where the transposed entry is, for each, if somebody asks; whether there is."""
+        device, xp, variant = self.device, self.device.xp, {"LONG": self.long}
+        missing = xp.zeros(1, np.int32)
+        kernel = device.kernel(
+            "system.cu",
+            "system_mirror",
+            dtype,
+            **pivot_statistics.constants(self.pattern, **variant),
+        )
+        blocks = launch.system_blocks(self.n * self.lanes, device.limits)
+        of = np.int32(self.n), np.int32(self.lanes), self.pointer, self.index
+        kernel((blocks,), (launch.SYSTEM_THREADS,), (*of, mirror, missing))
+        return not device.download(missing)[0]
+
+    def _sorted(self) -> tuple[Array, Array, Array, int]:
+        """Rows of any pattern."""
+        xp = self.device.xp
+        position = xp.argsort(self.index, kind="stable")
+        column = xp.searchsorted(self.pointer, position, side="right") - 1
+        # not by bincount, for which CuPy takes gigabytes
+        pointer = xp.searchsorted(self.index[position], xp.arange(self.n + 1, dtype=np.int32))
+        longest = int(self.device.download(xp.diff(pointer).max())) if self.n else 0
+        found = pointer.astype(self.type), column.astype(np.int32), position.astype(self.type)
+        return *found, self._lanes(longest)
+
+    def values_of(self, A: Any, order: ValueMap) -> tuple[Array, ValueMap] | None:
+        """See `NumericFactor.device_values`."""
+        if order.is_by_columns and self.device.holds(A) and A.shape == order.shape:  # as a rule
+            values: Array = A
+            if values.dtype in SCALARS and A.flags.c_contiguous:
+                return values, order
+        found = None
+        if on_device(A):
+            found = order if order.is_of(A) and order.triangle is None else None
+        elif getattr(A, "format", "") in ("csc", "csr") and on_device(A.indices):
+            found, A = self.order_of(A), A.data
+        else:
+            A, found = self._of_host(A, order)
+            if found is not None:
+                moved = self.arranged(A, found)
+                self._moved = ref(moved)
+                return moved, found
+        return None if found is None else (self.arranged(A, found), found)
+
+    def owns(self, values: Array) -> bool:
+        """Whether values came from the host by `values_of`, the last ones: nobody else has them."""
+        return self._moved is not None and self._moved() is values
+
+    def _of_host(
+        self, A: MatrixLike, order: ValueMap
+    ) -> tuple[np.ndarray | Array | None, ValueMap | None]:
+        """Values of a matrix on the host, on the device now; without their order if it is not such.
+
+        They are if nothing is to be done for them but to be put in order.
+        """
+        if order.is_of(A):
+            values, found = np.asarray(A), None if order.triangle else order
+        elif is_sparse(A) and A.format in ("csc", "csr") and self._may_be_pattern(A):
+            values, found = A.data, ValueMap(A.format, (self.nnz,))
+        else:
+            return None, None
+        if found is None or values.dtype not in SCALARS:
+            return None, None
+        found.require(values)
+        there = self.device.upload(values)
+        if is_sparse(A) and not self._is_pattern(A):  # while values are on their way
+            return None, None
+        return there, found
+
+    def _may_be_pattern(self, A: Sparse) -> bool:
+        return A.shape == (self.n, self.n) and A.data.size == self.nnz
+
+    def _is_pattern(self, A: Sparse) -> bool:
+        """Whether a matrix on the host has this pattern, entry for entry; one by rows, if it is
+        symmetric.
+        """
+        of = self.symbolic
+        if A.format == "csr" and not self.is_symmetric(working_dtype(A.data.dtype, "A")):
+            return False
+        return equal(A.indptr, of.indptr) and equal(A.indices, of.indices)
+
+    def order_of(self, A: Any) -> ValueMap | None:
+        """The order of the values of a CSC or CSR matrix on the device; None if it is another
+        pattern, or not sorted.
+        """
+        pointer, index = self.pointer, self.index
+        dtype = working_dtype(A.data.dtype, "A")
+        if A.format == "csr" and not self.is_symmetric(dtype):
+            pointer, index = self.by_rows(dtype)[:2]
+        if A.shape != (self.n, self.n) or A.indices.size != self.nnz or A.data.size != self.nnz:
+            return None
+        same = self.device.xp.stack([(A.indptr == pointer).all(), (A.indices == index).all()])
+        return ValueMap(A.format, (self.nnz,)) if self.device.download(same).all() else None
+
+    def arranged(self, values: Array, order: ValueMap) -> Array:
+        """Values in another order by columns, and in a scalar type of this package.
+
+        They are those that were given, and no copy, if nothing is to be done for them.
+        """
+        xp = self.device.xp
+        given = xp.asarray(values)
+        order.require(given)
+        given = given.reshape(-1)
+        work = working_dtype(given.dtype, "A")
+        refuse_inexact(given, "A")
+        if order.is_by_columns and given.dtype == work and given.flags.c_contiguous:
+            return given
+        out = xp.empty(self.nnz, work)
+        if order.is_by_columns:
+            self.device.copy(given, out)
+        elif order.place is None:
+            out[self.by_rows(work)[2]] = given
+        else:
+            pointer, position = self._gathered(order, order.place)
+            if pointer is None:
+                out[...] = given[position]
+            else:
+                self._sum(pointer, position, xp.ascontiguousarray(given, work), out)
+        # True + True is True, as in a matrix
+        return (out != 0).astype(work) if given.dtype.kind == "b" else out
+
+    def _sum(self, pointer: Array, position: Array, given: Array, out: Array) -> None:
+        constants = {"LONG": 1} if position.itemsize > 4 else {}
+        kernel = self.device.kernel("system.cu", "system_sum", out.dtype, **constants)
+        arguments = np.int64(out.size), pointer, position, given, out
+        blocks = launch.system_blocks(out.size, self.device.limits)
+        kernel((blocks,), (launch.SYSTEM_THREADS,), arguments)
+
+    def _gathered(self, order: ValueMap, given: np.ndarray) -> _Gathered:
+        """Positions of the values that make the entries, one entry after the other.
+
+        The first array tells where each entry begins; None: each is one value.
+        """
+        if order not in self._orders:
+            xp, place = self.device.xp, self.device.upload(given)
+            position, pointer = xp.argsort(place, kind="stable"), None
+            kind = position_type(position.size)
+            if order.repeated:
+                ends = xp.arange(self.nnz + 1, dtype=place.dtype)
+                pointer = xp.searchsorted(place[position], ends).astype(kind)
+            self._orders[order] = pointer, position.astype(kind)
+        return self._orders[order]

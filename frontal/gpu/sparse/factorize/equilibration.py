@@ -1,0 +1,143 @@
+"""Scalings that are made on the device: the launches of equilibrate.cu."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from ....symbolic.equilibrate import ONE, SWEEPS, exponents, mean_exponents
+from ....symbolic.scaling import UNEVEN, ScalingRequest, wants_matching
+from ...runtime.array import NULL, Array, Value
+from ...runtime.device import Device
+from ...runtime.graph import CapturedLaunches, Launch
+from .. import launch
+from .entries import PatternEntries
+
+Scales = tuple[Array, Array] | tuple[None, None]
+KERNELS = "equilibrate.cu"  # a file that no method changes
+
+
+def scaled(
+    entries: PatternEntries, scales: tuple[Array, Array], values: Array, out: Array
+) -> Launch:
+    """What puts scaled values elsewhere, in the scalar type of these or in its single precision."""
+    told = entries.device.xp.zeros(2, np.int64)
+    return _Kernels(entries, values, out).launch("values", *scales, values, out, told)
+
+
+class Equilibration:
+    """What scales the values of one memory into another, whenever they are new.
+
+    It keeps what it reads and writes, and neither a matrix nor a storage.
+
+    Parameters
+    ----------
+    entries : PatternEntries
+    wanted : ScalingRequest
+    values, out : device arrays (nnz,)
+        What is scaled, and what comes of it, in the same scalar type or its single precision.
+
+    Attributes
+    ----------
+    scales : two device arrays (n,)
+        Of rows and columns; one array, if both are scaled alike.
+    """
+
+    def __init__(
+        self, entries: PatternEntries, wanted: ScalingRequest, values: Array, out: Array
+    ) -> None:
+        self._matching = None if wanted.plain else wanted.matching
+        self._last = wanted.plain or wanted.matching is not None
+        self._values, self._out, self._entries = values, out, entries
+        device, xp = entries.device, entries.device.xp
+        row, column = device.empties([((entries.n,), np.dtype(np.float64))] * 2)
+        told = xp.zeros(2 + max(4, SWEEPS), np.int64)
+        self._told, self._kernels = device.staged(told[:2]), _Kernels(entries, values, out)
+        if entries.pattern.method.one_triangle:
+            self.scales = row, row
+            launches = self._alike(row, column, told[2:])
+        else:
+            self.scales = row, column
+            launches = self._apart(row, column, told[2:])
+        launches.append(self._kernels.launch("values", *self.scales, values, out, told))
+        clear = partial(_clear, device, told, self.scales[0])
+        self._run = CapturedLaunches(device, clear, [*launches, self._told.fetch])
+
+    def _alike(self, scale: Array, other: Array, far: Array) -> list[Launch]:
+        """Exponents go from one array to another, turn by turn, and end in the second."""
+        begin: Value = NULL
+        if self._matching is not None:
+            of = mean_exponents(self._matching.row_scale, self._matching.col_scale)
+            begin = self._entries.device.upload(of)
+        found, kernels = [], self._kernels
+        for turn in range(SWEEPS):
+            to = other if (SWEEPS - turn) % 2 else scale
+            found.append(kernels.launch("sweep", self._values, begin, to, far, np.int32(turn)))
+            begin = to
+        return [*found, kernels.by_rows("mean", begin, scale)]
+
+    def _apart(self, row: Array, column: Array, extremes: Array) -> list[Launch]:
+        begin: tuple[Value, Value] = NULL, NULL
+        if self._matching is not None:
+            upload = self._entries.device.upload
+            begin = (
+                upload(exponents(self._matching.row_scale)),
+                upload(exponents(self._matching.col_scale)),
+            )
+        kernels, values = self._kernels, self._values
+        return [
+            kernels.launch("rows", values, *begin, row),
+            kernels.launch("columns", values, *begin, row, column, extremes),
+            kernels.by_rows("powers", begin[0], row, column, extremes),
+        ]
+
+    def fits(self, wanted: ScalingRequest, values: Array, out: Array) -> bool:
+        """Whether it is what would be made for these."""
+        matching = None if wanted.plain else wanted.matching
+        last = wanted.plain or matching is not None
+        same = matching is self._matching and last == self._last
+        return same and values is self._values and out is self._out
+
+    def __call__(self) -> None:
+        """Enqueue all of it; nothing waits for the device."""
+        self._run()
+
+    @property
+    def uneven(self) -> bool:
+        """Whether `scaling_of` begins with a matching instead; the device was waited for."""
+        far, under = self._told.host.tolist()
+        if self._last or far <= UNEVEN * self._values.size:
+            return False
+        least = (ONE - np.int64(under)).view(np.float64)
+        return wants_matching(float(least), self._values.dtype)
+
+
+def _clear(device: Device, *arrays: Array) -> None:
+    for array in arrays:
+        device.clear(array)
+
+
+class _Kernels:
+    """The entries of equilibrate.cu for values of one scalar type, and what they are scaled to."""
+
+    def __init__(self, entries: PatternEntries, values: Array, out: Array) -> None:
+        self._entries, self._dtype = entries, values.dtype
+        named = {"NARROW": out.dtype != values.dtype, "LONG": entries.long}
+        self._constants = {name: 1 for name, value in named.items() if value}
+
+    def launch(self, name: str, *arguments: Value) -> Launch:
+        """One that reads the entries, column by column."""
+        entries = self._entries
+        of = np.int32(entries.lanes), entries.pointer, entries.index
+        return self._launch(name, entries.n * entries.lanes, *of, *arguments)
+
+    def by_rows(self, name: str, *arguments: Value) -> Launch:
+        """One whose threads own rows."""
+        return self._launch(name, self._entries.n, *arguments)
+
+    def _launch(self, name: str, threads: int, *arguments: Value) -> Launch:
+        entries, device = self._entries, self._entries.device
+        kernel = device.kernel(KERNELS, f"equilibrate_{name}", self._dtype, **self._constants)
+        blocks = launch.system_blocks(threads, device.limits)
+        return Launch(kernel, blocks, launch.SYSTEM_THREADS, (np.int32(entries.n), *arguments))

@@ -1,0 +1,227 @@
+"""Numeric factorization on the device: the launches over all fronts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from ....numeric.method import Method
+from ...runtime.array import NULL, Array, Value
+from ...runtime.device import Device
+from ...runtime.graph import CapturedLaunches, Launch
+from ...runtime.structs import filled
+from .. import launch, structs
+from ..pattern import DevicePattern
+from ..storage import PivotBlocks, State, Storage
+from . import small_fronts
+
+# larger entries of L in a diagonal tile ask for interchanges: of LU, and of L·D·Lᴴ, where these
+# cost a new attempt at the columns
+_MULTIPLIER, _OF_LDL = 8, 32
+
+
+class Examination(Protocol):
+    """See `DeviceMatrix.examination`."""
+
+    def __call__(
+        self,
+        pattern: DevicePattern,
+        panels: Array,
+        d: PivotBlocks | None,
+        largest: Array | None,
+        values: Array,
+        found: Array,
+        again: bool,
+        columns: tuple[int, int] | None = None,
+    ) -> Callable[[], object]: ...
+
+
+class TiledFronts(NamedTuple):
+    """Fronts that are not small, whose tiles one launch goes through.
+
+    Attributes
+    ----------
+    tasks, pieces : slice
+        In the list of tasks, and in that of pieces of rows left of diagonal tiles.
+    sent : device array, or int
+        Messages, or the address of those of the first front of all.
+    workspace : device array
+        See `workspace`.
+    """
+
+    tasks: slice
+    pieces: slice
+    sent: Array | int
+    workspace: Value
+
+
+class Factorization:
+    """The launches that factorize matrices of one pattern into one storage.
+
+    No memory is taken but for counters; from the second factorization on a graph is replayed.
+
+    Parameters
+    ----------
+    storage : Storage
+        What is overwritten.
+    values : device array (entries,)
+        Where the values of a matrix are when it is factorized.
+    tiny : float
+        Pivots below this are made that large, if there are other rows that have their columns.
+    trace : device array (tasks, 4) of int64, optional
+        Gets the nanoseconds at which each task began, was assembled, was summed and ended.
+
+    Attributes
+    ----------
+    values : device array (entries,)
+        The same.
+    """
+
+    def __init__(
+        self,
+        pattern: DevicePattern,
+        storage: Storage,
+        values: Array,
+        tiny: float,
+        trace: Array | None = None,
+    ) -> None:
+        self.pattern, self.tiny = pattern, tiny
+        self._numbers = storage.panels, storage.blocks, storage.largest
+        device, self.values = pattern.device, values
+        room = values if values.size else device.xp.empty(1, values.dtype)
+        self._state = State(pattern, storage)
+        given = pattern, storage, room, tiny, self._state
+        self._parts = small_fronts.launches(*given) if pattern.schedule.small.any() else []
+        if pattern.tasks.count:
+            room = workspace(pattern, storage.panels.dtype)
+            whole = TiledFronts(slice(0, pattern.tasks.count), slice(None), self._state.sent, room)
+            self._parts.append(tile_launches(*given, whole, trace))
+        launches = [one for part in self._parts for one in part]
+        self._clear = partial(clear, device, self._state, storage.largest)
+        self._run = CapturedLaunches(device, self._clear, launches)
+        self._whole = False
+
+    def __call__(self, examination: Examination | None = None) -> State:
+        """Factorize `values` and fetch what is told of it; nothing waits for the device.
+
+        Parameters
+        ----------
+        examination : callable, optional
+            Given the fronts, panels, D, what tells of pivots, the values, numbers to be filled, and
+            whether this is not the first time: what looks at the factor before anybody waits.
+
+        Returns
+        -------
+        State
+            What the launches find.
+        """
+        if self._run.runs > 0:
+            if not self._whole:  # from now on parts of the graph
+                for one in self._last(examination, again=True):
+                    self._run.append(one)
+                self._whole = True
+            self._run()
+        else:
+            self._run()
+            for one in self._last(examination, again=False):  # the device is at work by now
+                one()
+        self._state.ended()
+        return self._state
+
+    def _last(
+        self, examination: Examination | None, *, again: bool
+    ) -> Iterator[Callable[[], object]]:
+        """What comes after all fronts."""
+        if examination is not None and self.values.size:
+            of = self.values, self._state.examined
+            yield examination(self.pattern, *self._numbers, *of, again)
+        yield self._state.fetch
+
+    def timed(self) -> list[float]:
+        """Milliseconds of each level of small fronts, and of all others together."""
+        device = self.pattern.device
+        self._clear()
+        return [device.milliseconds(lambda p=part: [x() for x in p]) for part in self._parts]
+
+
+def tile_constants(method: Method, plan: launch.TilesPlan) -> dict[str, int]:
+    """Constants of front_tiles.cu."""
+    constants = method.constants | plan.constants
+    if method.pivots:
+        largest = _OF_LDL if method.indefinite else _MULTIPLIER
+        constants |= {"PERTURB": 1, "MULTIPLIER": largest}
+    if method.panels == 2:
+        constants |= {"TWO_INVERSES": int(plan.two_inverses)}
+    return constants
+
+
+def clear(device: Device, state: State, largest: Array | None) -> None:
+    """Enqueue what makes ready for a factorization."""
+    state.clear()
+    if largest is not None:
+        device.clear(largest)
+
+
+def workspace(pattern: DevicePattern, dtype: np.dtype) -> Value:
+    """What the blocks of a launch work in besides, where shared memory is not enough."""
+    plan = launch.front_tiles(dtype, pattern.method, pattern.device.limits)
+    blocks = min(plan.blocks, pattern.tasks.count)
+    return pattern.device.xp.empty(blocks * plan.workspace, dtype) if plan.outside else NULL
+
+
+def tile_launches(
+    pattern: DevicePattern,
+    storage: Storage,
+    values: Array,
+    tiny: float,
+    state: State,
+    part: TiledFronts,
+    trace: Array | None = None,
+) -> list[Launch]:
+    """Launches for fronts that are not small."""
+    device, tasks, dtype = pattern.device, pattern.tasks, storage.panels.dtype
+    first, count = part.tasks.start, part.tasks.stop - part.tasks.start
+    struct = filled(
+        device,
+        structs.TILE_TASKS,
+        dtype,
+        list=tasks.list[part.tasks],
+        count=count,
+        entries={"begin": tasks.begin[first:], "source": tasks.source, "place": tasks.place},
+        epoch_count=tasks.epoch_count,
+        ticket=state.ticket,
+        epoch=state.epoch,
+        over=state.over,
+        finished=state.finished,
+        done=state.done,
+        upper_done=state.upper_done,
+        sent=part.sent,
+        first_sent=tasks.first_sent,
+        products=storage.panels,
+        product=pattern.placed(dtype).get("product"),
+        need=pattern.placed(dtype)["need"],
+        **storage.of_pivots,
+        outcome=state.outcome,
+        tiny=tiny,
+        trace=trace,
+    )
+    plan = launch.front_tiles(dtype, pattern.method, device.limits)
+    constants = tile_constants(pattern.method, plan)
+    constants |= {} if trace is None else {"TRACE": 1}
+    kernel = device.kernel("front_tiles.cu", "front_tiles", dtype, **constants)
+    tree = pattern.struct(dtype)
+    blocks = min(plan.blocks, count)
+    arguments = (tree, struct, storage.panels, values, part.workspace)
+    found = [Launch(kernel, blocks, plan.threads, arguments, plan.shared)]
+    if storage.pivots is not None:
+        left = tasks.left[part.pieces]
+        pieces = len(left)
+        kernel = device.kernel("front_pivots.cu", "front_rows", dtype, **pattern.method.constants)
+        arguments = (tree, left, storage.pivots, storage.panels)
+        found.append(Launch(kernel, *launch.front_rows(pieces), arguments))
+        kernel = device.kernel("front_pivots.cu", "front_pivots", dtype, **pattern.method.constants)
+        found.append(Launch(kernel, *launch.front_pivots(pieces), arguments[:3]))
+    return found

@@ -1,0 +1,172 @@
+"""A factor on the device: whether it is sound, and what is said when it does not fit.
+
+Only what is asked for as an array comes to the host, never the factor to be looked at there.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+
+from ....backend.protocol import Health
+from ....matrix.symmetry import roundings_of
+from ....numeric.method import Method
+from ...runtime.array import NULL, Array, Value
+from ...runtime.graph import Launch
+from .. import launch
+from ..pattern import DevicePattern
+from ..storage import PivotBlocks, Storage
+
+
+def health_of(method: Method, dtype: np.dtype, found: np.ndarray) -> Health:
+    """Understand the numbers that an `examination` leaves."""
+    loss, largest, size, gap = found[:4].tolist()
+    if method.scaling:
+        loss *= max(largest, _smallest(dtype))
+    return Health(1 / loss if loss > 1 else 1.0, math.isfinite(size), gap == 0)
+
+
+def is_symmetric(
+    pattern: DevicePattern, pointer: Array, index: Array, values: Array, lanes: int
+) -> bool:
+    """Return whether values by columns are symmetric up to the rounding of each row; waits."""
+    device, n = pattern.device, int(pattern.plan.start[-1])
+    variant = constants(pattern, LONG=pointer.itemsize > 4)
+    sizes, asymmetry = (
+        device.kernel("system.cu", f"system_{name}", values.dtype, **variant)
+        for name in ("row_sizes", "asymmetry")
+    )
+    largest, found = device.xp.zeros(n, np.float64), device.xp.zeros(1, np.float64)
+    blocks = launch.system_blocks(n * lanes, device.limits)
+    of = np.int32(n), np.int32(lanes), pointer, index, values, largest
+    sizes((blocks,), (launch.SYSTEM_THREADS,), of)
+    asymmetry((blocks,), (launch.SYSTEM_THREADS,), (*of, found))
+    return float(device.download(found)[0]) <= roundings_of(np.dtype(values.dtype))
+
+
+@cache
+def _smallest(dtype: np.dtype) -> float:
+    return float(np.finfo(dtype).tiny)
+
+
+def exactly_hermitian(method: Method, dtype: np.dtype, found: np.ndarray) -> bool:
+    """Whether an `examination` that compared columns with rows has found no difference."""
+    return method.one_triangle and (method.adjoint or dtype.kind != "c") and found[3] == 0
+
+
+def constants(pattern: DevicePattern, **others: bool) -> dict[str, int]:
+    """Constants of a kernel; what is not set is left out, so that few variants are compiled."""
+    return pattern.method.constants | {name: 1 for name, value in others.items() if value}
+
+
+def examination(
+    pattern: DevicePattern,
+    panels: Array,
+    d: PivotBlocks | None,
+    largest: Array | None,
+    pointer: Array,
+    index: Array,
+    perm: Array,
+    values: Array,
+    lanes: int,
+    found: Array,
+    columns: tuple[int, int] | None = None,
+) -> Launch:
+    """What looks at all pivots of a factor, and at the values of A (by columns) that it is of.
+
+    Parameters
+    ----------
+    lanes : int
+        Threads that read a column of A to compare it with its row. 0: symmetry is no matter.
+    found : device array (6,) of float64
+        Zero at first; gets what `health_of` understands, the largest of `largest`, and as an int64
+        how many of these are beyond `structs.LIMIT`.
+    columns : two int, optional
+        Pivots from the first one on and before the second alone, the values with those from 0 on.
+    """
+    n = int(pattern.plan.start[-1])
+    first, last = columns or (0, n)
+    count, lanes = (values.size, lanes) if first == 0 else (0, 0)
+    variant = constants(pattern, LONG=pointer.itemsize > 4)
+    kernel = pattern.device.kernel("system.cu", "system_health", panels.dtype, **variant)
+    pivots = *(d or (NULL, NULL)), NULL if largest is None else largest
+    of = pointer, index, perm, values, np.int64(count), np.int32(lanes), *pivots, found
+    blocks = launch.system_blocks(max(n * max(lanes, 1), count), pattern.device.limits)
+    begin = *_fronts(pattern, panels), np.int32(first), np.int32(last)
+    return Launch(kernel, blocks, launch.SYSTEM_THREADS, (*begin, *of))
+
+
+def growth(
+    pattern: DevicePattern, storage: Storage, pointer: Array, values: Array, lanes: int
+) -> tuple[float, float]:
+    """Largest part of an entry of the factors, and the 1-norm of A, given by columns."""
+    device, n = pattern.device, int(pattern.plan.start[-1])
+    if n == 0:
+        return 0.0, 0.0
+    found = device.xp.zeros(2, np.float64)
+    of = np.int32(lanes), pointer, values, storage.blocks.subdiagonal if storage.blocks else NULL
+    look_at_entries(pattern, storage.panels.dtype, storage.panels, (0, n), of, found)
+    largest, norm = device.download(found).tolist()
+    return largest, norm
+
+
+def look_at_entries(
+    pattern: DevicePattern,
+    dtype: np.dtype,
+    panels: Value,
+    columns: tuple[int, int],
+    matrix: tuple[np.int32, Array, Array, Value],
+    found: Array,
+) -> None:
+    """Enqueue what takes `found` to the maxima of `growth`; A is looked at with columns from 0 on.
+
+    Parameters
+    ----------
+    panels : device array, or uint64
+        Or the address of what these columns are in, as if all were there.
+    columns : two int
+        See `examination`.
+    matrix : tuple
+        As the kernel takes it.
+    """
+    device, (first, last) = pattern.device, columns
+    n = np.int32(0 if first else pattern.plan.start[-1])
+    variant = constants(pattern, LONG=matrix[1].itemsize > 4)
+    kernel = device.kernel("system.cu", "system_largest", dtype, **variant)
+    of = pattern.struct(dtype), np.int32(len(pattern.k)), n, panels, *map(np.int32, columns)
+    blocks = launch.system_blocks(32 * max(last - first, int(n)), device.limits)
+    kernel((blocks,), (launch.SYSTEM_THREADS,), (*of, *matrix, found))
+
+
+def diagonal(pattern: DevicePattern, panels: Array) -> np.ndarray:
+    """Diagonal of L, U or D in elimination order, on the host."""
+    found = pattern.device.download(_kept_diagonal(pattern, panels))
+    if pattern.method.one_triangle:
+        return found
+    with np.errstate(all="ignore"):
+        return 1 / found
+
+
+def diagonal_there(pattern: DevicePattern, panels: Array) -> Array:
+    """The same on the device."""
+    found = _kept_diagonal(pattern, panels)
+    return found if pattern.method.one_triangle else pattern.device.xp.reciprocal(found)
+
+
+def _kept_diagonal(pattern: DevicePattern, panels: Array) -> Array:
+    """What there is of it: of U reciprocals."""
+    device, n = pattern.device, int(pattern.plan.start[-1])
+    found = device.xp.empty(n, panels.dtype)
+    if n:
+        kernel = device.kernel("system.cu", "system_diagonal", panels.dtype, **constants(pattern))
+        blocks = launch.system_blocks(n, device.limits)
+        kernel((blocks,), (launch.SYSTEM_THREADS,), (*_fronts(pattern, panels), found))
+    return found
+
+
+def _fronts(pattern: DevicePattern, panels: Array) -> tuple[Value, ...]:
+    """The arguments with which these kernels begin."""
+    fronts, n = len(pattern.k), int(pattern.plan.start[-1])
+    return pattern.struct(panels.dtype), np.int32(fronts), np.int32(n), panels

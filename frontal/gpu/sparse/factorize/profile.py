@@ -1,0 +1,152 @@
+"""Where the time of a factorization on the device goes, against the least that it could be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....symbolic.plan import front_flops
+from ...runtime.array import Array
+from ...runtime.device import Device
+from .. import launch
+from ..layout.schedule import TILE, contribution_entries
+from ..pattern import DevicePattern
+from ..storage import allocate
+from .launches import Factorization
+
+EDGES = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 1 << 30)  # orders of size classes
+
+
+@dataclass(frozen=True)
+class Row:
+    """Some fronts of a factorization.
+
+    Attributes
+    ----------
+    name : str
+        Level, or orders of the fronts.
+    fronts : int
+    milliseconds : float
+        Of a level: from the beginning of its first task to the end of its last, so that levels
+        overlap. Of a size class: what its tasks took, shared by all blocks that work at once.
+    waiting : float
+        The part of `milliseconds` in which tasks waited for others or read their children.
+    flops : float
+        Of a multiply-add two.
+    bandwidth_floor, flop_floor : float
+        Milliseconds that moving the bytes (panels once, contribution blocks twice) and computing
+        would take at the device's measured ceilings.
+    """
+
+    name: str
+    fronts: int
+    milliseconds: float
+    waiting: float
+    flops: float
+    bandwidth_floor: float
+    flop_floor: float
+
+
+@dataclass(frozen=True)
+class FactorProfile:
+    """Time of one factorization by level and by size class of the fronts, in milliseconds."""
+
+    total: float
+    levels: list[Row]
+    classes: list[Row]
+    ceilings: dict[str, float]
+
+
+def profile(pattern: DevicePattern, values: Array, tiny: float) -> FactorProfile:
+    """Factorize once more, with a clock in every task, into memory of its own."""
+    device, dtype = pattern.device, values.dtype
+    storage = allocate(pattern, dtype)
+    trace = device.xp.zeros((max(pattern.tasks.count, 1), 4), np.int64)
+    factorization = Factorization(pattern, storage, values, tiny, trace)
+    factorization.timed()  # warms up
+    marks = factorization.timed()
+    ceilings = _ceilings(device, dtype)
+    stamps, tasks = device.download(trace) / 1e6, device.download(pattern.tasks.list)
+    stamps, tasks = stamps[: len(tasks)], tasks.reshape(-1, 4)
+    work = _work(pattern, dtype, ceilings)
+    plan = launch.front_tiles(dtype, pattern.method, device.limits)
+    blocks = max(min(plan.blocks, pattern.tasks.count), 1)
+    levels = _by_level(pattern, tasks, stamps, marks, work)
+    classes = _by_class(pattern, tasks, stamps, marks, work, blocks)
+    return FactorProfile(float(sum(marks)), levels, classes, ceilings)
+
+
+def _ceilings(device: Device, dtype: np.dtype) -> dict[str, float]:
+    """Bytes and flops a millisecond: a large copy, and a large matrix product."""
+    xp = device.xp
+    source, n = xp.ones(1 << 26, np.uint8), 2048
+    target, a = xp.empty_like(source), xp.ones((n, n), dtype)
+    copy = min(device.milliseconds(lambda: xp.copyto(target, source)) for _ in range(4))
+    product = min(device.milliseconds(lambda: xp.matmul(a, a)) for _ in range(4))
+    scale = 4 if dtype.kind == "c" else 1
+    return {"bytes": 2 * source.nbytes / copy, "flops": 2 * scale * n**3 / product}
+
+
+def _work(pattern: DevicePattern, dtype: np.dtype, ceilings: dict[str, float]) -> np.ndarray:
+    """Flops, and both floors, of each front."""
+    flops = front_flops(pattern.plan.start, pattern.plan.pointer)
+    flops *= pattern.method.panels * (4 if dtype.kind == "c" else 1)
+    moved = pattern.layout(dtype).size + 2 * contribution_entries(pattern.m, pattern.method)
+    floors = moved * dtype.itemsize / ceilings["bytes"], flops / ceilings["flops"]
+    return np.stack([flops, *floors], axis=1)
+
+
+def _row(
+    name: str, fronts: np.ndarray, milliseconds: float, waiting: float, work: np.ndarray
+) -> Row:
+    total = work[fronts].sum(axis=0)
+    return Row(name, int(fronts.sum()), milliseconds, waiting, *map(float, total))
+
+
+def _by_level(
+    pattern: DevicePattern,
+    tasks: np.ndarray,
+    stamps: np.ndarray,
+    marks: list[float],
+    work: np.ndarray,
+) -> list[Row]:
+    schedule = pattern.schedule
+    task_level = schedule.level[tasks[:, 0]]
+    rows = []
+    for level in range(schedule.levels):
+        fronts, mine = schedule.level == level, task_level == level
+        if level < schedule.small_levels:
+            span, waiting = marks[level], 0.0
+        else:
+            span = float(stamps[mine, 3].max() - stamps[mine, 0].min())
+            waiting = float((stamps[mine, 1] - stamps[mine, 0]).sum())
+            waiting *= span / max(float((stamps[mine, 3] - stamps[mine, 0]).sum()), 1e-9)
+        rows.append(_row(str(level), fronts, span, waiting, work))
+    return rows
+
+
+def _by_class(
+    pattern: DevicePattern,
+    tasks: np.ndarray,
+    stamps: np.ndarray,
+    marks: list[float],
+    work: np.ndarray,
+    blocks: int,
+) -> list[Row]:
+    order = pattern.k + pattern.m
+    kind = np.searchsorted(EDGES, order)
+    small = pattern.schedule.small
+    small_time = float(sum(marks[: pattern.schedule.small_levels]))
+    area = (order * np.minimum(order, TILE)).astype(float) * small
+    rows = []
+    for index in np.unique(kind):
+        mine = np.flatnonzero(kind[tasks[:, 0]] == index)
+        fronts = kind == index
+        time = float((stamps[mine, 3] - stamps[mine, 0]).sum()) / blocks
+        waiting = float((stamps[mine, 1] - stamps[mine, 0]).sum()) / blocks
+        time += small_time * float(area[fronts].sum()) / max(float(area.sum()), 1.0)
+        low = EDGES[index - 1] + 1 if index else 1
+        name = f"{low}-{EDGES[index]}" if index + 1 < len(EDGES) else f"{low}-"
+        rows.append(_row(name, fronts, time, waiting, work))
+    return rows

@@ -1,0 +1,72 @@
+"""Factorization of small fronts: the launches of front_small.cu."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...runtime.array import Array
+from ...runtime.graph import Launch
+from ...runtime.structs import filled
+from .. import launch, structs
+from ..pattern import DevicePattern
+from ..storage import State, Storage
+
+
+def _structs(
+    pattern: DevicePattern, storage: Storage, tiny: float, state: State
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the structs `SmallFronts` and `SmallOutputs` of the kernel."""
+    device, dtype = pattern.device, storage.panels.dtype
+    tasks = pattern.small_tasks(dtype)
+    fronts = filled(
+        device,
+        structs.SMALL_FRONTS,
+        fronts=tasks.fronts,
+        children=tasks.children,
+        maps=tasks.maps,
+        sources=tasks.sources,
+        places=tasks.places,
+        finished=state.finished,
+    )
+    outputs = filled(
+        device,
+        structs.OUTPUTS,
+        dtype,
+        factor=storage.panels,
+        **storage.of_pivots,
+        outcome=state.outcome,
+        tiny=tiny,
+    )
+    return fronts, outputs
+
+
+def launches(
+    pattern: DevicePattern, storage: Storage, values: Array, tiny: float, state: State
+) -> list[list[Launch]]:
+    """Prepare the factorization of all small fronts; return the launches of each level.
+
+    Parameters
+    ----------
+    storage : Storage
+        Gets the panels and interchanges of the small fronts.
+    values : device array
+        A's entries, in the order of the plan.
+    tiny : float
+        Pivots below this are made that large, if other fronts have rows of their columns.
+    state : State
+        Gets the outcome, and which fronts are finished.
+    """
+    device, dtype = pattern.device, storage.panels.dtype
+    tasks = pattern.small_tasks(dtype)
+    constants = pattern.method.constants | {"PERTURB": int(pattern.method.pivots)}
+    kernel = device.kernel("front_small.cu", "front_small", dtype, **constants)
+    fronts, outputs = _structs(pattern, storage, tiny, state)
+    levels = []
+    for first, counts in zip(tasks.first, tasks.counts, strict=False):
+        level = []
+        for part in launch.small_fronts(dtype, pattern.method, counts, device.limits):
+            begin = (np.int32(first + part.first), *map(np.int32, part.counts))
+            arguments = (fronts, outputs, *begin, values)
+            level.append(Launch(kernel, part.blocks, part.threads, arguments, part.shared))
+        levels.append(level)
+    return levels

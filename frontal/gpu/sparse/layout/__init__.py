@@ -1,0 +1,1 @@
+"""Addresses in the memory of a device: panels, contribution blocks, messages."""

@@ -1,0 +1,131 @@
+"""Where the parts of a factorization lie in one memory, each while it is needed.
+
+Panels stay, in the order in which they are written. Contribution blocks live from their front's
+time (schedule.py) to their parent's, and L·D in its front's time. They lie in memory of panels
+that are written later, and beyond (packing.py). So do messages of diagonal tiles, which are cleared
+before anything begins, in the order of their fronts' times; their place is free when their front is
+done. Whoever takes the place of something waits for the epochs that its readers are in.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from . import interval_packing
+from .interval_packing import NO_SLACK, Slack, Taken, packed
+from .schedule import Schedule, by_time
+
+_PARTS = 256  # parts of the messages, each of which becomes free at once
+
+
+class Places(NamedTuple):
+    """Offsets in the memory of a factorization, in entries.
+
+    Attributes
+    ----------
+    panel, block, product : (f,) int64 arrays
+        Of each front's panels, its contribution block, and its L·D.
+    need : (f,) int32 array
+        Epochs that must be over before a front writes; 0 for small ones, whose launches follow
+        each other.
+    panels : int
+        Where the last panel ends, or soon after.
+    sent, messages : int
+        Where messages begin, and all of these.
+    entries : int
+        All that is needed.
+    """
+
+    panel: np.ndarray
+    block: np.ndarray
+    product: np.ndarray
+    need: np.ndarray
+    panels: int
+    sent: int
+    messages: int
+    entries: int
+
+
+class Parts(NamedTuple):
+    """Entries of what fronts need, 0 where they have none.
+
+    Attributes
+    ----------
+    panels, blocks, products, messages : (f,) int64 arrays
+        Of panels, contribution blocks, L·D, and messages of diagonal tiles.
+    """
+
+    panels: np.ndarray
+    blocks: np.ndarray
+    products: np.ndarray
+    messages: np.ndarray
+
+
+def place(
+    schedule: Schedule,
+    parent: np.ndarray,
+    parts: Parts,
+    room: Slack = NO_SLACK,
+    multiple: int = 1,
+) -> Places:
+    """Place what fronts need in one memory.
+
+    Parameters
+    ----------
+    parent : (f,) int array
+        Parent of each front, -1 for none.
+    parts : Parts
+    room : Slack
+    multiple : int
+        Of so many entries is where messages begin, where panels end, and the end of all.
+    """
+    fronts, time = parent.size, schedule.time.astype(np.int64)
+    panel, written = _written(time, parts.panels)
+    dies = np.where(parent >= 0, time[parent], time)
+    sizes = np.append(parts.blocks, parts.products)
+    there = np.flatnonzero(sizes)
+    front = there % max(fronts, 1)
+    dies = np.where(there < fronts, dies[front], time[front])
+    ends, messages = _up(written[-1], multiple), int(parts.messages.sum())
+    taken = _taken(parts.messages, time, written, multiple)
+    given = written, schedule.small_levels, taken
+    found = packed(time[front], dies, sizes[there], given, room)
+    offset, need = np.zeros(2 * fronts, np.int64), found.panel_waits[time]
+    offset[there] = found.place
+    np.maximum.at(need, front, found.waits)
+    need = np.maximum(need - schedule.small_levels, 0).astype(np.int32)
+    entries = _up(max(found.entries, ends, int(taken.end[-1])), multiple)
+    sent = int(taken.end[0])
+    return Places(panel, offset[:fronts], offset[fronts:], need, ends, sent, messages, entries)
+
+
+def _up(number: int, multiple: int) -> int:
+    return -(-int(number) // multiple) * multiple
+
+
+def _taken(messages: np.ndarray, time: np.ndarray, written: np.ndarray, multiple: int) -> Taken:
+    """Where messages are, as low as they may be.
+
+    Those of a front lie behind panels that are written before it is done, or soon after it.
+    """
+    there = by_time(time)
+    there = there[messages[there] > 0]
+    if not there.size:
+        return Taken(np.zeros(1, np.int64), there)
+    ends, time = np.append(0, np.cumsum(messages[there])), time[there]
+    behind = written[np.minimum(time + 1 + interval_packing.SLACK, written.size - 1)]
+    first = _up((behind - ends[:-1]).max(), multiple)
+    begins = np.flatnonzero(np.diff(ends[:-1] * _PARTS // ends[-1], prepend=-1))
+    free = np.maximum.reduceat(time + 1, begins)
+    return Taken(first + ends[np.append(begins, there.size)], free)
+
+
+def _written(time: np.ndarray, panels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Offsets of panels in the order of their times, and the end of all before each time."""
+    order, panel = by_time(time), np.zeros(time.size, np.int64)
+    panel[order] = np.cumsum(panels[order]) - panels[order]
+    written = np.zeros(int(time.max(initial=-1)) + 2, np.int64)
+    np.add.at(written, time + 1, panels)
+    return panel, np.cumsum(written)

@@ -1,0 +1,331 @@
+"""The fronts of a plan on the device: index arrays, and where their panels lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar, cast
+
+import numpy as np
+
+from ...._typing import Untyped
+from ....backend.protocol import panel_offsets
+from ....compile.jit import jit
+from ....errors import FactorMemoryError
+from ....numeric.method import Method
+from ....symbolic.plan import Plan
+from ...runtime.array import Array
+from ...runtime.device import Device
+from ...runtime.slab import Slab
+from ...runtime.structs import filled
+from .. import launch, structs
+from .host_panels import invert_tiles, unpad_both, unpad_triangle
+from .interval_packing import Slack
+from .offsets import Parts, Places, place
+from .schedule import (
+    TILE,
+    Schedule,
+    contribution_entries,
+    followed_tiles,
+    make_schedule,
+    message_entries,
+)
+
+Made = TypeVar("Made")
+Listed = Untyped  # an array of the host, or of a device where it was uploaded
+
+_MAX_SMALL_ROWS = TILE  # rows of fronts that are factored whole
+_SHARED = (  # attributes of fronts, whatever else a plan tells
+    *("schedule", "k", "m", "pivot_tiles", "tiles", "tile_row"),
+    *("followed", "most", "_layouts", "_once"),
+)
+_SLACK = Slack(1 << 26, 1 << 29)  # bytes that nobody misses, so that few wait for a place
+
+
+@dataclass(frozen=True)
+class DeviceLayout:
+    """Where the parts of fronts lie on the device; see sparse/front.cuh.
+
+    Attributes
+    ----------
+    places : Places
+        Of panels, contribution blocks and products.
+    own, below : (f,) int64 arrays
+        Where L11 and L21 begin in the panel.
+    ld, upper_ld : (f,) int64 arrays
+        Leading dimensions of L21 (of LU: of the whole panel) and of the transpose of U12.
+    last_ld : (f,) int64 array
+        Without LU: leading dimension of the last row of tiles of L11, those before have `TILE`.
+        0 where the packed inverse of L11 is all that there is of it.
+    size : (f,) int64 array
+        Entries of each front's panels.
+    """
+
+    places: Places
+    own: np.ndarray
+    below: np.ndarray
+    ld: np.ndarray
+    upper_ld: np.ndarray
+    last_ld: np.ndarray
+    size: np.ndarray
+
+    @classmethod
+    def of(cls, tree: Fronts, dtype: np.dtype) -> DeviceLayout:
+        """Lay panels out, with contribution blocks among those that are written later."""
+        shapes = shapes_of(tree, dtype)
+        # messages and values that begin amid a cache line would take one more
+        room = Slack(*(size // dtype.itemsize for size in _SLACK))
+        parts = parts_of(tree, shapes[-1], dtype)
+        places = place(tree.schedule, tree.plan.parent, parts, room, TILE)
+        return cls(places, *shapes)
+
+    @property
+    def swept(self) -> np.ndarray:
+        """(f,) int64 array: where solves find panels."""
+        return self.places.panel
+
+
+def shapes_of(tree: Fronts, dtype: np.dtype) -> tuple[np.ndarray, ...]:
+    """Fields of `DeviceLayout` from `own` on; parts and columns start at multiples of 16 bytes."""
+    k, m, wide = tree.k, tree.m, max(16 // dtype.itemsize, 1)
+    upper_ld, last = -(-m // wide) * wide, np.maximum(-(-k // TILE) - 1, 0)
+    last_ld = -(-(k - TILE * last) // wide) * wide
+    if tree.method.one_triangle:
+        own, below, ld = k * upper_ld, np.zeros_like(k), upper_ld
+        packed = (last == 0) & (not tree.method.indefinite)
+        last_ld = np.where(packed, 0, last_ld)
+        triangle = -(-k * (k + 1) // (2 * wide)) * wide
+        size = own + np.where(packed, triangle, tile_rows(last) + (k + 1) * last_ld)
+    else:
+        own, below = np.zeros_like(k), -(-k // wide) * wide
+        ld = below + upper_ld
+        size = k * (ld + upper_ld)
+    return own, below, ld, upper_ld, last_ld, size
+
+
+def parts_of(tree: Fronts, size: np.ndarray, dtype: np.dtype) -> Parts:
+    """What fronts need, their panels of these sizes included."""
+    method, wide = tree.method, max(16 // dtype.itemsize, 1)
+    products = np.where(tree.schedule.small | (not method.indefinite), 0, size)
+    blocks = -(-contribution_entries(tree.m, method) // wide) * wide
+    return Parts(size, blocks, products, message_entries(tree.followed, method))
+
+
+class Fronts:
+    """The fronts of a plan on a device.
+
+    Parameters
+    ----------
+    device : Device
+    plan : Plan
+    method : Method
+    small : int
+        Fronts with up to so many rows, all below them alike, are factored whole.
+    fewest : int
+        Blocks of a level that are worth a launch of its small fronts.
+    schedule : Schedule, optional
+        Another one than `make_schedule` has.
+    of : Fronts, optional
+        The same fronts, of a plan that tells no more than they do.
+
+    Attributes
+    ----------
+    schedule : Schedule
+    k, m : (f,) int64 arrays
+        Pivot columns and update rows of each front.
+    pivot_tiles, tiles : (f,) int64 arrays
+        Tiles of pivot columns, and of all rows.
+    tile_row : (f + 1,) int32 array
+        Where the tiles of rows of each front begin among those of all.
+    piece : Slab, optional
+        Memory for lists on the device.
+    """
+
+    piece: Slab | None = None
+
+    def __init__(
+        self,
+        device: Device,
+        plan: Plan,
+        method: Method,
+        small: int = _MAX_SMALL_ROWS,
+        fewest: int = launch.FEWEST_BLOCKS,
+        schedule: Schedule | None = None,
+        of: Fronts | None = None,
+    ) -> None:
+        self.device, self.plan, self.method, self.fewest = device, plan, method, fewest
+        self._placed: dict[np.dtype, dict[str, Array]] = {}
+        self._structs: dict[np.dtype, np.ndarray] = {}
+        if of is not None:
+            known = vars(of)
+            vars(self).update((name, known[name]) for name in _SHARED if name in known)
+            return
+        self._layouts: dict[np.dtype, DeviceLayout] = {}
+        self._once: dict[Callable[[Fronts], object], object] = {}
+        small = min(small, launch.small_order(method, device.limits))
+        self.schedule = schedule or make_schedule(plan, method, small, fewest)
+        self.k, self.m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
+        self.pivot_tiles = -(-self.k // TILE)
+        self.tiles = self.pivot_tiles - (-self.m // TILE)
+        self.tile_row = np.append(0, np.cumsum(self.tiles)).astype(np.int32)
+
+    def once(self, make: Callable[[Fronts], Made]) -> Made:
+        """What follows from the fronts alone, made when that is first asked for."""
+        if make not in self._once:
+            self._once[make] = make(self)
+        return cast(Made, self._once[make])
+
+    def spent(self, make: Callable[[Fronts], Made]) -> Made:
+        """The same for the last time: it is not kept any longer."""
+        found = self.once(make)
+        self._once.pop(make, None)
+        return found
+
+    @cached_property
+    def arrays(self) -> dict[str, Array]:
+        """Index arrays on the device, by the names of their fields in the struct."""
+        return on_device(self.device, self.indices(), self.piece)
+
+    def indices(self) -> dict[str, np.ndarray]:
+        """The same on the host; some are those of the plan."""
+        plan, cuts = self.plan, _cuts(self)
+        return {
+            "start": plan.start.astype(np.int32, copy=False),
+            "pointer": plan.pointer.astype(np.int64, copy=False),
+            "rows": plan.rows.astype(np.int32, copy=False),
+            "child_pointer": plan.child_pointer.astype(np.int32),
+            "children": plan.children.astype(np.int32, copy=False),
+            "tile_row": self.tile_row,
+            "cut_pointer": cuts[0],
+            "cuts": cuts[1],
+        }
+
+    @property
+    def segment(self) -> np.ndarray | None:
+        """(f,) int32 array, ascending: parts of the tree that are worked on one after another."""
+        return None
+
+    @cached_property
+    def followed(self) -> np.ndarray:
+        """See `followed_tiles`."""
+        return followed_tiles(self.schedule, self.k, self.m)
+
+    @cached_property
+    def most(self) -> tuple[int, int]:
+        """Entries of panels, and of all else, if each had a place of its own; some too many."""
+        tile = np.minimum(self.k, TILE) + 2  # what rounding adds to a column, and an inverse
+        panels = self.method.panels * int((self.k * (self.k + self.m + 2 * tile) + tile).sum())
+        messages = message_entries(self.followed, self.method)
+        others = int((contribution_entries(self.m, self.method) + messages + 2).sum()) + 2 * TILE
+        return panels, others + (panels if self.method.indefinite else 0)
+
+    def layout(self, dtype: np.dtype) -> DeviceLayout:
+        """Return where panels of this scalar type lie."""
+        if dtype not in self._layouts:
+            self._layouts[dtype] = DeviceLayout.of(self, dtype)
+        return self._layouts[dtype]
+
+    def placed(self, dtype: np.dtype) -> dict[str, Array]:
+        """Return where parts lie and what they wait for, on the device, by the names of fields."""
+        if dtype not in self._placed:
+            layout, names = self.layout(dtype), ["panel", "block", "need"]
+            names += ["product"] * self.method.indefinite
+            given = {name: getattr(layout.places, name) for name in names}
+            self._placed[dtype] = on_device(self.device, given, self.piece)
+        return self._placed[dtype]
+
+    def struct(self, dtype: np.dtype) -> np.ndarray:
+        """Return the struct `Fronts` of the kernels for panels of this scalar type."""
+        if dtype not in self._structs:
+            given = {name: self.placed(dtype)[name] for name in ("panel", "block")}
+            self._structs[dtype] = filled(self.device, structs.FRONTS, **given, **self.arrays)
+        return self._structs[dtype]
+
+    def to_host(self, factor: np.ndarray, panel: np.ndarray | None = None) -> np.ndarray:
+        """Return panels as `panel_offsets` has them, of panels as the device does.
+
+        Above the diagonal of Cholesky, where the device has anything, are zeros as the CPU has.
+
+        Parameters
+        ----------
+        panel : (f,) int64 array, optional
+            Where they begin, if that is not as on the device.
+        """
+        layout, target = self.layout(factor.dtype), panel_offsets(self.plan, self.method)
+        given = factor, np.zeros(int(target[-1]), factor.dtype), self.k, self.m
+        panel = layout.places.panel if panel is None else panel
+        if self.method.one_triangle:
+            unpad_triangle(*given, panel, layout.own, layout.ld, layout.last_ld, target)
+        else:
+            unpad_both(*given, panel, layout.below, layout.ld, layout.upper_ld, target)
+            invert_tiles(given[1], self.k, self.m, target)
+        return given[1]
+
+
+def on_device(device: Device, lists: Untyped, piece: Slab | None) -> Untyped:
+    """The same lists, a dataclass or a dictionary, with arrays of a device."""
+    here = arrays_of(lists)
+    arrays = dict(zip(here, device.uploads([*here.values()], piece), strict=True))
+    return arrays if isinstance(lists, dict) else replace(lists, **arrays)
+
+
+def arrays_of(lists: Untyped) -> dict[str, np.ndarray]:
+    """Those of the host among them, by name."""
+    fields = lists if isinstance(lists, dict) else vars(lists)
+    return {x: a for x, a in fields.items() if isinstance(a, np.ndarray)}
+
+
+def tile_rows(count: np.ndarray) -> np.ndarray:
+    """Entries of so many rows of tiles of L11, whole ones, with the inverses of diagonal tiles."""
+    return TILE * TILE * count * (count + 1) // 2 + TILE * count
+
+
+def narrow(source: np.ndarray) -> type[np.unsignedinteger]:
+    """The type of these places among the values of A, in lists of a device.
+
+    Raises
+    ------
+    FactorMemoryError
+        If it has no room for them; nor has any device for their factor.
+    """
+    most = np.iinfo(np.uint32).max
+    if source.size > most // 2 and source.max() > most:  # half of them may be left out
+        raise FactorMemoryError(12 * source.size, 12 * most)
+    return np.uint32
+
+
+def cut_sizes(tree: Fronts) -> np.ndarray:
+    """Numbers that `Fronts.indices` has of each child of a front that is not small."""
+    parent = tree.plan.parent
+    there = (parent >= 0) & ~tree.schedule.small[parent]
+    return np.where(there, tree.m + tree.tiles[parent] + 1, 0)
+
+
+def _cuts(tree: Fronts) -> tuple[np.ndarray, np.ndarray]:
+    """Of each such child: places of its rows in the parent; and where those begin that fall in each
+    tile of it, and their end.
+    """
+    plan, pointer = tree.plan, np.append(0, np.cumsum(cut_sizes(tree)))
+    cuts = np.empty(int(pointer[-1]), np.int32)
+    _fill_cuts(plan.parent, plan.pointer, plan.relative, tree.k, pointer, cuts)
+    return pointer, cuts
+
+
+@jit
+def _fill_cuts(parent, pointer, relative, k, cut_pointer, cuts):
+    for s in range(parent.size):
+        size = pointer[s + 1] - pointer[s]
+        count = cut_pointer[s + 1] - cut_pointer[s] - size
+        if count <= 0:
+            continue
+        at, pivots = cut_pointer[s], k[parent[s]]
+        for row in range(size):
+            cuts[at + row] = relative[pointer[s] + row]
+        at += size
+        pivot_tiles, row = -(-pivots // TILE), np.int64(0)
+        for t in range(count):
+            first = TILE * t if t < pivot_tiles else pivots + TILE * (t - pivot_tiles)
+            while row < size and relative[pointer[s] + row] < first:
+                row += 1
+            cuts[at + t] = row

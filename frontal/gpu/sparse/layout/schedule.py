@@ -1,0 +1,262 @@
+"""When each front is worked on.
+
+A level holds the fronts whose children are all in lower levels (as soon as possible). Small fronts
+are factored level by level; the tiles of all others are tasks, which lie by level and by groups of
+fronts whose columns take turns. Groups of a few hundred tasks are an epoch: what others wait for
+when they take the place of something in memory (places.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....compile.jit import jit
+from ....numeric.method import Method
+from ....symbolic.plan import Plan
+from ..structs import FRONT_TILE as TILE
+
+_GROUP = 512  # tiles of rows of fronts whose columns take turns
+_MIN_SOLO_TILES = 64  # tiles of rows of fronts that keep a device busy alone,
+_DEPTHS = 2, 3  # and levels below roots up to which they may be worked on one after another,
+_SAVES = 0.97  # if that takes so much less memory,
+_MAX_SOLO_FRONTS = 16  # and if they are few: those of many systems in one forest keep their levels
+_EPOCH = 256  # tasks
+_MAX_FOLLOWED_FRONTS = 512  # fronts of a level whose last diagonal tiles are followed too
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Fronts by level, and when they are worked on.
+
+    Attributes
+    ----------
+    small : (f,) bool array
+        Fronts that are factored whole, those below them too.
+    level : (f,) int32 array
+        Level of each front; small fronts come before all others.
+    small_levels : int
+        Levels of small fronts.
+    tiled : (t,) int64 array
+        Fronts that are not small, by level and the largest first.
+    group : (t,) int64 array
+        Group of each of these.
+    time : (f,) int32 array
+        When each front is worked on: the level of small ones, then epochs of the others.
+    """
+
+    small: np.ndarray
+    level: np.ndarray
+    small_levels: int
+    tiled: np.ndarray
+    group: np.ndarray
+    time: np.ndarray
+
+    @property
+    def levels(self) -> int:
+        """Number of levels."""
+        return int(self.level.max(initial=-1)) + 1
+
+    @property
+    def epochs(self) -> int:
+        """Number of epochs of fronts that are not small."""
+        return max(int(self.time.max(initial=-1)) + 1 - self.small_levels, 0)
+
+
+def make_schedule(plan: Plan, method: Method, order: int = 0, fewest: int = 1) -> Schedule:
+    """Lay out the levels of an assembly tree.
+
+    Parameters
+    ----------
+    plan : Plan
+    method : Method
+        With one triangle, only the lower half of contribution blocks is kept.
+    order : int
+        Fronts with up to so many rows, all below them alike, are small.
+    fewest : int
+        From the first level on that has fewer of them, none are.
+
+    Examples
+    --------
+    >>> import frontal
+    >>> from frontal.numeric.method import CHOLESKY
+    >>> from frontal.problems import poisson2d
+    >>> plan = frontal.analyze(poisson2d(30)).plan
+    >>> schedule = make_schedule(plan, CHOLESKY, 16)
+    >>> bool((schedule.level[schedule.small] < schedule.small_levels).all())
+    True
+    """
+    k, m = np.diff(plan.start).astype(np.int64), np.diff(plan.pointer)
+    level, small, small_levels = _levels(plan.parent, k + m <= order)
+    thin = np.flatnonzero(np.bincount(level[small], minlength=small_levels) < fewest)
+    if thin.size:  # from there on they are tasks, so that deep trees need no launch a level
+        level, small, small_levels = _levels(plan.parent, small & (level < thin[0]))
+    level = _staggered(plan.parent, level, small, k, m, method)
+    return _scheduled(k, m, method, small, level, int(small_levels))
+
+
+def by_segments(
+    schedule: Schedule, k: np.ndarray, m: np.ndarray, method: Method, segment: np.ndarray
+) -> Schedule:
+    """The same with the levels of each segment by themselves, those of small fronts before all.
+
+    Parameters
+    ----------
+    k, m : (f,) int64 arrays
+        Pivot columns and update rows.
+    segment : (f,) int32 array
+        Segment of each front, that of a child not after its parent's.
+    """
+    small, segment, segments = schedule.small, segment.astype(np.int64), int(segment.max()) + 1
+    levels, rest = schedule.small_levels, schedule.levels - schedule.small_levels
+    apart = levels * segments + rest * segment + schedule.level - levels
+    level = np.where(small, levels * segment + schedule.level, apart).astype(np.int32)
+    return _scheduled(k, m, method, small, level, levels * segments, segment)
+
+
+def _scheduled(
+    k: np.ndarray,
+    m: np.ndarray,
+    method: Method,
+    small: np.ndarray,
+    level: np.ndarray,
+    small_levels: int,
+    segment: np.ndarray | None = None,
+) -> Schedule:
+    tiled = np.flatnonzero(~small)
+    tiled = tiled[np.lexsort((-k[tiled] * (k[tiled] + m[tiled]) ** 2, level[tiled]))]
+    tiles = -(-k[tiled] // TILE) - (-m[tiled] // TILE)
+    group = (np.cumsum(tiles) - tiles) // _GROUP
+    time = level.copy()
+    tasks = tiles * (tiles + 1) // 2 if method.one_triangle else tiles**2
+    apart = np.zeros_like(group) if segment is None else segment[tiled]
+    time[tiled] = small_levels + _epochs(level[tiled], group, apart, tasks)
+    return Schedule(small, level, small_levels, tiled, group, time)
+
+
+def _epochs(
+    level: np.ndarray, group: np.ndarray, segment: np.ndarray, tasks: np.ndarray
+) -> np.ndarray:
+    """Epoch of each front, given in order: whole groups of one level, some _EPOCH tasks in all.
+
+    Each segment begins with an epoch of its own.
+    """
+    begins = (np.diff(level, prepend=-1) != 0) | (np.diff(group, prepend=-1) != 0)
+    before = np.maximum.accumulate(np.where(begins, np.cumsum(tasks) - tasks, 0))
+    other = np.diff(segment, prepend=segment[:1]) != 0
+    return np.cumsum((np.diff(before // _EPOCH, prepend=0) != 0) | other)
+
+
+def by_time(time: np.ndarray) -> np.ndarray:
+    """Fronts in the order in which they are worked on."""
+    return np.argsort(time, kind="stable")
+
+
+def contribution_entries(m: np.ndarray, method: Method) -> np.ndarray:
+    """Entries of contribution blocks of these orders, as sparse/front.cuh lays them out."""
+    if not method.one_triangle:
+        return m * m
+    whole = m // TILE
+    rest = m - whole * TILE
+    return TILE * whole * m - TILE * TILE * whole * (whole - 1) // 2 + rest * rest
+
+
+def followed_tiles(schedule: Schedule, k: np.ndarray, m: np.ndarray) -> np.ndarray:
+    """How many diagonal tiles of each front others follow while they are factored.
+
+    All that other diagonal tiles wait for; and where a level has few fronts, the last one for
+    the update rows. With many, clearing the messages costs more than their earlier arrival saves.
+    """
+    fronts = np.bincount(schedule.level[~schedule.small], minlength=schedule.levels)
+    last = (fronts[schedule.level] < _MAX_FOLLOWED_FRONTS) & (m > 0)
+    return np.where(schedule.small, 0, -(-k // TILE) - ~last)
+
+
+def message_entries(tiles: np.ndarray, method: Method) -> np.ndarray:
+    """Numbers that blocks send each other of so many diagonal tiles; see sparse/front_tiles.cu."""
+    return tiles * TILE * (method.panels * TILE + (TILE // 16 if method.indefinite else 0))
+
+
+def _staggered(
+    parent: np.ndarray,
+    level: np.ndarray,
+    small: np.ndarray,
+    k: np.ndarray,
+    m: np.ndarray,
+    method: Method,
+) -> np.ndarray:
+    """Levels, some of large fronts at the top raised where that saves memory.
+
+    When most panels are written there is the least room for contribution blocks: the fewer are
+    alive together the better. Not with L D L^H, where one front after another waits for its
+    diagonal tiles.
+    """
+    large = ~small & (k + m > TILE * (_MIN_SOLO_TILES - 1))
+    if method.indefinite or not large.any():
+        return level
+    of_panels = k * (k + 1) // 2 + k * m if method.one_triangle else k * (k + 2 * m)
+    of = parent, of_panels, contribution_entries(m, method)
+    found, least = level, _needed(level, *of)
+    for depth in _DEPTHS:
+        trial, raised = _one_by_one(parent, level, large, depth)
+        needed = _needed(trial, *of)
+        if raised <= _MAX_SOLO_FRONTS and needed < _SAVES * least:
+            found, least = trial, needed
+    return found
+
+
+def _needed(level: np.ndarray, parent: np.ndarray, panels: np.ndarray, blocks: np.ndarray) -> float:
+    """Entries of panels that are written and of blocks that are alive, at most, by levels."""
+    dies, levels = np.where(parent >= 0, level[parent], level), int(level.max()) + 2
+    written, born = (np.bincount(level, x, levels) for x in (panels, blocks))
+    gone = np.bincount(dies + 1, blocks, levels)
+    return float(np.cumsum(written + born - gone).max())
+
+
+@jit
+def _one_by_one(parent, level, large, top):
+    """Levels with the large fronts of so many levels from the top one after another; how many.
+
+    The others keep theirs; children still come before their parents.
+    """
+    depth = np.zeros(parent.size, np.int32)
+    for s in range(parent.size - 1, -1, -1):
+        if parent[s] >= 0:
+            depth[s] = depth[parent[s]] + 1
+    most = np.int32(-1)
+    for s in range(parent.size):
+        if depth[s] >= top or not large[s]:
+            most = max(most, level[s])
+    found, raised = level.copy(), 0
+    for s in range(parent.size):
+        if depth[s] < top and large[s]:
+            raised += 1
+            most = max(most + np.int32(1), found[s])
+            found[s] = most
+        if parent[s] >= 0:
+            found[parent[s]] = max(found[parent[s]], found[s] + np.int32(1))
+    return found, raised
+
+
+@jit
+def _levels(parent, fits):
+    """Height of each front over its farthest leaf; which fit, and all below them too."""
+    fronts = parent.size
+    small = fits.copy()
+    for s in range(fronts):  # children come before parents
+        if not small[s] and parent[s] >= 0:
+            small[parent[s]] = False
+    level = np.zeros(fronts, np.int32)
+    most = np.int32(0)
+    for s in range(fronts):
+        if small[s]:
+            most = max(most, level[s] + np.int32(1))
+            if parent[s] >= 0:
+                level[parent[s]] = max(level[parent[s]], level[s] + np.int32(1))
+    for s in range(fronts):
+        if not small[s]:
+            level[s] = max(level[s], most)
+            if parent[s] >= 0:
+                level[parent[s]] = max(level[parent[s]], level[s] + np.int32(1))
+    return level, small, most

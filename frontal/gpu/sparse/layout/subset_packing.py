@@ -1,0 +1,55 @@
+"""What solves find room for in the memory of factorizations, and how much more is worth it."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+_ALIGNED = 256  # bytes, as what a device gives
+
+
+def packed_subset(sizes: list[int], room: int) -> tuple[list[int | None], int]:
+    """Places of arrays in memory that has room for some: those that fill it best, and their end.
+
+    Examples
+    --------
+    >>> fitted([300, 600, 100], 1024)
+    ([None, 0, 768], 1024)
+    """
+    padded = [aligned(size) for size in sizes]
+    best: tuple[int, ...] = ()
+    for count in range(1, len(sizes) + 1):
+        for chosen in combinations(range(len(sizes)), count):
+            taken = sum(padded[i] for i in chosen)
+            if sum(padded[i] for i in best) < taken <= room // _ALIGNED * _ALIGNED:
+                best = chosen
+    places: list[int | None] = [None] * len(sizes)
+    end = 0
+    for i in best:
+        places[i], end = end, end + padded[i]
+    return places, end
+
+
+def worth_having(sizes: list[int], room: int, most: int) -> int:
+    """Bytes beside the room, up to `most`, with which so much more fits that they are worth it.
+
+    They count twice, since solves for few right-hand sides have no use for them.
+
+    Examples
+    --------
+    >>> worth_having([300, 600, 100], 1000, 64), worth_having([300, 600, 100], 800, 64)
+    (24, 0)
+    """
+
+    def gain(more: int) -> int:
+        places, _ = packed_subset(sizes, room + more)
+        inside = (size for size, place in zip(sizes, places, strict=True) if place is not None)
+        return sum(inside) - 2 * more
+
+    padded = [aligned(size) for size in sizes]
+    ends = (sum(some) for count in range(len(sizes) + 1) for some in combinations(padded, count))
+    return max([0, *sorted(end - room for end in ends if 0 < end - room <= most)], key=gain)
+
+
+def aligned(size: int) -> int:
+    """Bytes that an array takes."""
+    return -(-size // _ALIGNED) * _ALIGNED

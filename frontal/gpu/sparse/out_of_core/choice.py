@@ -1,0 +1,81 @@
+"""Which segments: as few as fit into the memory there is."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....errors import FactorMemoryError
+from ....symbolic.phase import Symbolic
+from ..footprint import footprint
+from ..layout.panels import Fronts, parts_of, shapes_of
+from ..tasks.solves import counted_rows
+from .offsets import with_room
+from .pattern import StreamedPattern
+from .segments import segmentations
+from .solve import message_bytes
+
+_COLUMNS = 64, 32, 16, 8  # right-hand sides of a pass, the time of which is that of the copies
+
+
+def segmented(
+    symbolic: Symbolic, tree: Fronts, dtype: np.dtype, values: np.dtype, limit: int | None
+) -> StreamedPattern:
+    """The fronts of a plan by segments.
+
+    Parameters
+    ----------
+    tree : Fronts
+        The same all at once.
+    dtype, values : numpy.dtype
+        Scalar types of the factor and of the matrix.
+    limit : int or None
+        Bytes of the device that a factor and a solve may take; None for any number.
+
+    Raises
+    ------
+    FactorMemoryError
+        With the least limit that there are segments for.
+    """
+    trials: list[StreamedPattern] = []
+    parts = parts_of(tree, shapes_of(tree, dtype)[-1], dtype)
+    for segment in segmentations(tree.plan, parts):
+        trial = StreamedPattern(tree, segment, dtype)
+        if limit is None:
+            return trial
+        if trial.least * dtype.itemsize <= limit and _bytes(symbolic, trial, values) <= limit:
+            return _widened(symbolic, trial, values, limit)
+        trials.append(trial)
+    raise FactorMemoryError(_least(symbolic, tree, trials, values), limit or 0)
+
+
+def _bytes(symbolic: Symbolic, trial: StreamedPattern, values: np.dtype, rhs: int = 1) -> int:
+    """Bytes of the device in all."""
+    return footprint(symbolic, trial, trial.dtype, values, rhs)["total"]
+
+
+def _widened(
+    symbolic: Symbolic, trial: StreamedPattern, values: np.dtype, limit: int
+) -> StreamedPattern:
+    """The same with memory for more right-hand sides in one pass, as far as there is some."""
+    narrow, rows = trial.places, counted_rows(trial)
+    for columns in _COLUMNS:
+        trial.places = with_room(
+            narrow, message_bytes(rows, columns, trial.dtype, trial.count), trial.dtype
+        )
+        if _bytes(symbolic, trial, values, columns) <= limit:
+            return trial
+    trial.places = narrow
+    return trial
+
+
+def _least(
+    symbolic: Symbolic, tree: Fronts, trials: list[StreamedPattern], values: np.dtype
+) -> int:
+    """The least limit that one of these keeps; of the whole tree where it has no segments."""
+    found: int | None = None
+    for trial in sorted(trials, key=lambda trial: trial.least):
+        if found is not None and trial.least * trial.dtype.itemsize >= found:
+            break
+        total = _bytes(symbolic, trial, values)
+        found = total if found is None else min(found, total)
+    return footprint(symbolic, tree, values, values)["total"] if found is None else found

@@ -1,0 +1,99 @@
+"""A factor whose panels are on the host, with what must read all of them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from ....backend.protocol import HostFactor
+from ...runtime.array import NULL
+from ..device_matrix import DeviceMatrix
+from ..factor import GpuFactor
+from ..factorize import pivot_statistics
+from ..factorize.profile import FactorProfile
+from ..layout.schedule import TILE
+from ..solve.one_vector import DeviceSolution
+from .pattern import StreamedPattern
+from .storage import StreamedWorkspace
+
+
+class StreamedFactor(GpuFactor):
+    """See `GpuFactor`, and `protocol.NumericFactor`."""
+
+    storage: StreamedWorkspace
+    pattern: StreamedPattern
+
+    def __init__(self, matrix: DeviceMatrix, storage: StreamedWorkspace) -> None:
+        super().__init__(matrix, storage)
+        self.pattern, self.device = storage.pattern, f"{self.device}, panels on the host"
+
+    def to_host(self) -> HostFactor:
+        """See `NumericFactor`."""
+        panels = self.pattern.to_host(self.storage.windows.host, self._held)
+        return HostFactor(panels, self.pivots, self.perturbed, self.subdiagonal(), self.nulls)
+
+    @property
+    def _held(self) -> np.ndarray:
+        """Where the panels of each front begin on the host."""
+        pattern = self.pattern
+        return pattern.places.held[pattern.segment] + pattern.places.inside
+
+    def diagonal(self) -> np.ndarray:
+        """See `NumericFactor`."""
+        pattern, layout = self.pattern, self.pattern.places
+        s = np.repeat(np.arange(pattern.k.size), pattern.k)
+        j = np.arange(s.size) - pattern.plan.start[s]
+        at, tile = self._held[s], j // TILE
+        if pattern.method.one_triangle:
+            ld = np.where(tile + 1 < pattern.pivot_tiles[s], TILE, layout.last_ld[s])
+            at += layout.own[s] + TILE * TILE * (tile * (tile + 1) // 2) + TILE * tile
+            packed = layout.last_ld[s] == 0
+            at = np.where(packed, at + j * pattern.k[s] - j * (j - 1) // 2, at + j * ld + j % TILE)
+            found = self.storage.windows.host[at]
+            found[packed] = 1 / found[packed]
+            return found
+        w = np.minimum(TILE, pattern.k[s] - TILE * tile)  # of U the inverse, see sparse/front.cuh
+        at += TILE * tile + (TILE * tile + w - 1 - j % TILE) * layout.ld[s]
+        with np.errstate(all="ignore"):
+            return 1 / self.storage.windows.host[at]
+
+    def growth(self) -> float:
+        """See `NumericFactor`."""
+        entries, pattern, values = self.entries, self.pattern, self.values
+        values = values if values.dtype == self.dtype else values.astype(self.dtype)
+        found = pattern.device.xp.zeros(2, np.float64)
+        blocks, windows = self.storage.blocks, self.storage.windows
+        of = (
+            np.int32(entries.lanes),
+            entries.pointer,
+            values,
+            blocks.subdiagonal if blocks else NULL,
+        )
+
+        def look(g: int) -> None:
+            first = int(pattern.places.piece[g]) * self.dtype.itemsize
+            panels = np.uint64(pattern.device.pointer(windows.on_device(g)) - first)
+            given = pattern, self.dtype, panels, pattern.segments[g].columns
+            pivot_statistics.look_at_entries(*given, of, found)
+
+        windows.through((g, partial(look, g)) for g in range(pattern.count))
+        largest, norm = pattern.device.download(found).tolist()
+        size = norm if self.scales[0] is None else 1.0
+        return largest / size if size else 0.0
+
+    def free(self) -> None:
+        """See `NumericFactor`; waits."""
+        self.pattern.device.wait()  # for copies
+        super().free()
+
+    def at_once(self, b: object, trans: str, how: int) -> DeviceSolution | None:
+        """See `NumericFactor`: it is no graph."""
+        return None
+
+    def profile(self) -> FactorProfile:
+        """See `NumericFactor`."""
+        raise ValueError(
+            "a factor whose panels are on the host has no profile by levels. Try: memory='device', "
+            "or a smaller problem of the kind"
+        )

@@ -1,0 +1,107 @@
+"""Numeric factorization by segments, whose panels go to the host while the next one is at work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...runtime.array import Array
+from ...runtime.graph import Launch
+from ..factorize import small_fronts
+from ..factorize.launches import Examination, TiledFronts, clear, tile_launches, workspace
+from ..layout.schedule import message_entries
+from ..storage import State, Storage
+from .pattern import StreamedPattern
+from .windows import Windows
+
+
+class StreamedFactorization:
+    """See `Factorization`; nothing is a graph, and the host has all panels in the end.
+
+    Parameters
+    ----------
+    windows : Windows
+        Get the panels.
+    """
+
+    def __init__(
+        self,
+        pattern: StreamedPattern,
+        storage: Storage,
+        windows: Windows,
+        values: Array,
+        tiny: float,
+    ) -> None:
+        self.pattern, self.values, self.tiny, self._windows = pattern, values, tiny, windows
+        self._numbers = storage.panels, storage.blocks, storage.largest
+        self._state = State(pattern, storage)
+        given = pattern, storage, values, tiny, self._state
+        levels = small_fronts.launches(*given) if pattern.schedule.small.any() else []
+        room = workspace(pattern, storage.panels.dtype)
+        self._small = [[x for one in levels[of.levels] for x in one] for of in pattern.segments]
+        self._tiles: list[list[Launch]] = []
+        for of, sent in zip(pattern.segments, pattern.places.sent.tolist(), strict=True):
+            first = sent - self._messages(0, of.fronts.start)
+            address = pattern.device.pointer(storage.panels) + first * storage.panels.itemsize
+            part = TiledFronts(of.tasks, of.pieces, address, room)
+            there = of.tasks.start < of.tasks.stop
+            self._tiles.append(tile_launches(*given, part) if there else [])
+        self._looks: list[Callable[[], object]] | None = None
+        self._again = False
+
+    def _messages(self, first: int, last: int) -> int:
+        """Numbers in the messages of fronts from the first one on and before the last."""
+        count = self.pattern.followed[first:last].sum()
+        return int(message_entries(count, self.pattern.method))
+
+    def __call__(self, examination: Examination | None = None) -> State:
+        """See `Factorization`."""
+        pattern, state, lane = self.pattern, self._state, self._windows.lane
+        lane.join(lane.mark())  # where somebody has interrupted a solve
+        clear(pattern.device, state, self._numbers[-1])
+        self._windows.forget()
+        looks, marks = self._examinations(examination), []
+        for g in range(pattern.count):
+            if g > 1:  # what is put in the place of these panels comes after their copy
+                lane.join(marks[g - 2])
+            self._factorize(g)
+            if looks:
+                looks[g]()
+            lane.behind()
+            lane.fetch(self._piece(g), self._windows.on_host(g))
+            marks.append(lane.mark())
+        state.fetch()
+        lane.join(marks[-1])
+        state.ended()
+        self._again = True
+        return state
+
+    def _factorize(self, g: int) -> None:
+        """Enqueue the fronts of a segment."""
+        device, state, of = self.pattern.device, self._state, self.pattern.segments[g]
+        for one in self._small[g]:
+            one()
+        if not self._tiles[g]:
+            return
+        first = int(self.pattern.places.sent[g])
+        sent = self._messages(of.fronts.start, of.fronts.stop)
+        device.clear(state.ticket)
+        if sent:
+            device.clear(self._numbers[0][first : first + sent], 0xFF)
+        for one in self._tiles[g]:
+            one()
+
+    def _piece(self, g: int) -> Array:
+        """The panels of a segment while they are made."""
+        first, places = int(self.pattern.places.piece[g]), self.pattern.places
+        return self._numbers[0][first : first + int(places.length[g])]
+
+    def _examinations(self, examination: Examination | None) -> list[Callable[[], object]]:
+        """What looks at each segment; from the second factorization on always the same."""
+        if examination is None or not self.values.size:
+            return []
+        if self._looks is not None:
+            return self._looks
+        of = self.pattern, *self._numbers, self.values, self._state.examined, self._again
+        looks = [examination(*of, segment.columns) for segment in self.pattern.segments]
+        self._looks = looks if self._again else None
+        return looks

@@ -1,0 +1,189 @@
+"""Where segments of a factor lie: on the device while they are needed, and on the host.
+
+The panels of a segment are one piece, so that they are copied at once. While a segment is
+factorized, the panels of the one before are on their way to the host: a piece is taken from the
+beginning of its segment to the end of the next one. Contribution blocks live as in places.py, and
+messages of diagonal tiles while the tiles of their segment are at work. Solves have the panels of
+two segments on the device: those of even ones and of odd ones each in a window, at the beginning
+of the same memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ..layout.interval_packing import NO_SLACK, Taken, packed
+from ..layout.offsets import Parts, Places
+from ..layout.panels import DeviceLayout, Fronts, shapes_of
+from ..layout.schedule import TILE
+
+
+@dataclass(frozen=True)
+class StreamedLayout(DeviceLayout):
+    """See `DeviceLayout`; places are those while a front is factorized.
+
+    Attributes
+    ----------
+    inside : (f,) int64 array
+        Where panels begin in the piece of their segment.
+    length : (s,) int64 array
+        Entries of each piece.
+    piece : (s,) int64 array
+        Where it is while its segment is factorized,
+    window : (s,) int64 array
+        and while solves go through it.
+    held : (s,) int64 array
+        Where it is on the host.
+    sent : (s,) int64 array
+        Messages of diagonal tiles of each segment.
+    """
+
+    inside: np.ndarray
+    length: np.ndarray
+    piece: np.ndarray
+    window: np.ndarray
+    held: np.ndarray
+    sent: np.ndarray
+
+    @property
+    def swept(self) -> np.ndarray:
+        """See `DeviceLayout`."""
+        return self.inside
+
+
+class SegmentTimes(NamedTuple):
+    """When things happen: the levels of small fronts of a segment, its epochs, the next segment.
+
+    Attributes
+    ----------
+    time : (f,) int64 array
+        When each front is worked on.
+    begin : (s + 1,) int64 array
+        When each segment begins, and when the last one ends.
+    tiles : (s,) int64 array
+        When the first epoch of each does.
+    over : int64 array
+        Epochs before each time.
+    """
+
+    time: np.ndarray
+    begin: np.ndarray
+    tiles: np.ndarray
+    over: np.ndarray
+
+    @classmethod
+    def of(cls, tree: Fronts, segment: np.ndarray) -> SegmentTimes:
+        """That of a schedule by segments."""
+        schedule, small = tree.schedule, tree.schedule.small
+        count = int(segment[-1]) + 1
+        levels, epoch = schedule.small_levels // count, schedule.time - schedule.small_levels
+        ends = np.zeros(count, np.int64)
+        np.maximum.at(ends, segment[~small], epoch[~small] + 1)
+        ends = np.maximum.accumulate(ends)
+        first = ends - np.diff(ends, prepend=0)
+        begin = np.append(0, np.cumsum(levels + ends - first))
+        tiles = begin[:-1] + levels
+        level = begin[segment] + schedule.time - levels * segment.astype(np.int64)
+        time = np.where(small, level, tiles[segment] + epoch - first[segment])
+        of_tiles = np.arange(begin[-1]) >= np.repeat(tiles, np.diff(begin))
+        return cls(time, begin, tiles, np.append(0, np.cumsum(of_tiles)))
+
+
+class Lifetimes(NamedTuple):
+    """What needs a place on the device, from when to when: blocks, products, pieces, messages.
+
+    Attributes
+    ----------
+    first, last, size : int64 arrays
+        Times, both included, and entries.
+    """
+
+    first: np.ndarray
+    last: np.ndarray
+    size: np.ndarray
+
+    @classmethod
+    def of(
+        cls, clock: SegmentTimes, parent: np.ndarray, parts: Parts, segment: np.ndarray
+    ) -> Lifetimes:
+        """Of all that fronts of a tree need, pieces and messages by segments."""
+        time, begin = clock.time, clock.begin
+        dies = np.where(parent >= 0, time[parent], time)
+        first_of = np.flatnonzero(np.diff(segment, prepend=-1))
+        length, sent = (np.add.reduceat(x, first_of) for x in (parts.panels, parts.messages))
+        length, sent = _up(length), np.where(sent, sent + TILE, 0)  # which begins with a tile
+        gone = np.append(begin[2:], begin[-1]) - 1
+        first = time, time, begin[:-1], clock.tiles
+        last = dies, time, gone, begin[1:] - 1
+        size = parts.blocks, parts.products, length, sent
+        return cls(*map(np.concatenate, (first, last, size)))
+
+    def most(self) -> int:
+        """Entries that are needed together, at most."""
+        change = np.zeros(int(self.last.max(initial=0)) + 2, np.int64)
+        np.add.at(change, self.first, self.size)
+        np.add.at(change, self.last + 1, -self.size)
+        return int(np.cumsum(change).max())
+
+    def placed(self) -> tuple[np.ndarray, np.ndarray, int]:
+        """Places, times that must be over before anything is written there, and the end of all."""
+        there = np.flatnonzero(self.size)
+        times = int(self.last.max(initial=0)) + 1
+        nothing = np.zeros(times + 1, np.int64), 0, Taken(np.zeros(1, np.int64), there[:0])
+        found = packed(self.first[there], self.last[there], self.size[there], nothing, NO_SLACK)
+        place, waits = np.zeros((2, self.size.size), np.int64)
+        place[there], waits[there] = found.place, found.waits
+        return place, waits, found.entries
+
+
+def with_room(layout: StreamedLayout, size: int, dtype: np.dtype) -> StreamedLayout:
+    """The same with so many bytes behind the windows, at least."""
+    places = layout.places
+    entries = places.panels - (-size // dtype.itemsize // TILE) * TILE
+    return replace(layout, places=places._replace(entries=max(entries, places.entries)))
+
+
+def _up(number: np.ndarray) -> np.ndarray:
+    return -(-number // TILE) * TILE
+
+
+def streamed_layout(
+    tree: Fronts,
+    segment: np.ndarray,
+    clock: SegmentTimes,
+    lives: Lifetimes,
+    dtype: np.dtype,
+) -> StreamedLayout:
+    """Place all of it.
+
+    Parameters
+    ----------
+    tree : Fronts
+        With a schedule by segments.
+    segment : (f,) int32 array
+    """
+    shapes, fronts, count = shapes_of(tree, dtype), tree.k.size, int(segment[-1]) + 1
+    ends = np.cumsum([fronts, fronts, count])
+    place, waits, end = lives.placed()
+    block, product, piece, sent = np.split(place, ends)
+    length = lives.size[ends[1] : ends[2]]
+    before = np.cumsum(shapes[-1]) - shapes[-1]
+    inside = before - before[np.flatnonzero(np.diff(segment, prepend=-1))][segment]
+    need = clock.over[np.maximum(waits[:fronts], waits[fronts : 2 * fronts])]
+    need = np.where(tree.schedule.small, 0, need).astype(np.int32)
+    even, odd = (int(length[way::2].max(initial=0)) for way in (0, 1))
+    panel, windows = piece[segment] + inside, even + odd  # multiples of a tile
+    entries = max(-(-end // TILE) * TILE, windows)
+    return StreamedLayout(
+        Places(panel, block, product, need, windows, 0, 0, entries),
+        *shapes,
+        inside=inside,
+        length=length,
+        piece=piece,
+        window=np.where(np.arange(count) % 2, even, 0),
+        held=np.cumsum(length) - length,
+        sent=_up(sent),
+    )

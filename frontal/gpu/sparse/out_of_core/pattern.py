@@ -1,0 +1,117 @@
+"""The fronts of a plan by segments, with the lists of tasks that kernels work through."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from ..layout.panels import Fronts, parts_of, shapes_of
+from ..layout.schedule import by_segments
+from ..pattern import DevicePattern
+from ..tasks.tiles import counted_tiles, left_of_diagonals
+from .offsets import Lifetimes, SegmentTimes, StreamedLayout, streamed_layout
+
+
+class Segment(NamedTuple):
+    """A part of the tree.
+
+    Attributes
+    ----------
+    columns : two int
+        Its first pivot column, and the one behind its last.
+    levels : slice
+        Of its small fronts, among those of all.
+    tasks, pieces : slice
+        See `factorize.Part`.
+    fronts : slice
+    """
+
+    columns: tuple[int, int]
+    levels: slice
+    tasks: slice
+    pieces: slice
+    fronts: slice
+
+
+class StreamedPattern(DevicePattern):
+    """See `DevicePattern`; for panels of one scalar type.
+
+    Parameters
+    ----------
+    of : Fronts
+        The same all at once.
+    segment : (f,) int32 array
+        See `segmentations`.
+    dtype : numpy.dtype
+    """
+
+    def __init__(self, of: Fronts, segment: np.ndarray, dtype: np.dtype) -> None:
+        schedule = by_segments(of.schedule, of.k, of.m, of.method, segment)
+        super().__init__(of.device, of.plan, of.method, fewest=of.fewest, schedule=schedule)
+        self.followed, self.dtype = of.followed, dtype  # as there, so that bits are the same
+        self._segment = segment
+        self.count = int(segment[-1]) + 1
+        if "arrays" in vars(of):
+            self.arrays = vars(of)["arrays"]
+
+    @property
+    def segment(self) -> np.ndarray:
+        """See `Fronts`."""
+        return self._segment
+
+    @cached_property
+    def _clock(self) -> SegmentTimes:
+        return SegmentTimes.of(self, self.segment)
+
+    @cached_property
+    def _lives(self) -> Lifetimes:
+        parts = parts_of(self, shapes_of(self, self.dtype)[-1], self.dtype)
+        return Lifetimes.of(self._clock, self.plan.parent, parts, self.segment)
+
+    def is_like(self, other: StreamedPattern) -> bool:
+        """Whether another one of the same fronts has the same segments and places."""
+        same = self.places.places.entries == other.places.places.entries
+        return same and np.array_equal(self.segment, other.segment)
+
+    @property
+    def least(self) -> int:
+        """Entries of the memory of a factorization, at least: counted before anything is placed."""
+        return self._lives.most()
+
+    @cached_property
+    def places(self) -> StreamedLayout:
+        """Where all of it lies."""
+        return streamed_layout(self, self.segment, self._clock, self._lives, self.dtype)
+
+    def layout(self, dtype: np.dtype) -> StreamedLayout:
+        """See `Fronts`."""
+        self._layouts[dtype] = self.places
+        return self.places
+
+    @cached_property
+    def segments(self) -> list[Segment]:
+        """What belongs to each."""
+        first = np.searchsorted(self.segment, np.arange(self.count + 1))
+        levels = self.schedule.small_levels // self.count
+        small, fronts = self.schedule.small, self.k.size
+        pieces = np.bincount(left_of_diagonals(self)[:, 0], minlength=fronts)
+        tasks, pieces, columns = (
+            x[first].tolist()
+            for x in (
+                np.append(0, np.cumsum(np.where(small, 0, counted_tiles(self)))),
+                np.append(0, np.cumsum(pieces)),
+                self.plan.start,
+            )
+        )
+        return [
+            Segment(
+                (columns[g], columns[g + 1]),
+                slice(levels * g, levels * (g + 1)),
+                slice(tasks[g], tasks[g + 1]),
+                slice(pieces[g], pieces[g + 1]),
+                slice(int(first[g]), int(first[g + 1])),
+            )
+            for g in range(self.count)
+        ]

@@ -1,0 +1,169 @@
+"""Substitution over segments, whose panels come from the host: once each way for all columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+
+from ...runtime.array import Array
+from ...runtime.graph import Launch
+from .. import launch
+from ..layout.subset_packing import aligned
+from ..solve.messages import LAUNCHES, Messages, message_sizes
+from ..solve.sweeps import DeviceSolver, Pass, SweepLaunches, sweep_launch
+from ..storage import Storage
+from ..tasks.solves import counted_rows
+from .pattern import StreamedPattern
+from .windows import Windows
+
+_KERNELS = "forward_small", "forward", "backward", "backward_small"
+
+
+class StreamedSolver(DeviceSolver):
+    """See `DeviceSolver`: in one pass are as many right-hand sides as there is memory for.
+
+    Parameters
+    ----------
+    windows : Windows
+        The panels.
+    """
+
+    resident = False
+
+    def __init__(self, pattern: StreamedPattern, storage: Storage, windows: Windows) -> None:
+        super().__init__(pattern, storage)
+        self._segments, self.windows = pattern.count, windows
+        self._blocks: dict[tuple[int, int, bool], SegmentSweeps] = {}
+        self._rows = pattern.once(counted_rows)
+
+    def sweeps(self, width: int, flip: bool, lent: bool = False) -> SweepLaunches:
+        """What solves by a graph: there is none."""
+        raise ValueError("panels that come from the host are in no graph")
+
+    def passes(self, total: int, flip: bool, into: Array | None = None) -> Iterator[Pass]:
+        """See `DeviceSolver`.
+
+        Raises
+        ------
+        ValueError
+            While a caller captures a graph.
+        """
+        if self.pattern.device.capturing():
+            raise ValueError(
+                "a graph is being captured, and the panels of this factor come from the host. Try: "
+                "memory='device', or solve before the capture begins"
+            )
+        first = 0
+        while first < total:
+            widths = self._widths(total - first)
+            self._prepare(widths)
+            blocks = []
+            for i, width in enumerate(widths):
+                part = slice(first, min(first + width, total))
+                blocks.append((part, self._block(i, width, flip)))
+                first = part.stop
+            yield Pass(blocks, partial(self._run, [block for _, block in blocks]))
+
+    def _widths(self, total: int) -> list[int]:
+        """Right-hand sides of the blocks of a pass, of which the first at least has its place."""
+        found, room = [], self._spare.nbytes
+        while total > 0:
+            width = launch.solve_width(self.dtype, total)
+            while width > 1 and self._size(width) > room:
+                width //= 2
+            if found and self._size(width) > room:
+                break
+            found.append(width)
+            total, room = total - width, room - self._size(width)
+        return found
+
+    def _size(self, width: int) -> int:
+        return message_bytes(self._rows, width, self.dtype, self._segments)
+
+    def _prepare(self, widths: list[int]) -> None:
+        """Make messages for blocks, in the place of narrower or fewer ones."""
+        there = [messages.width for messages in self._messages]
+        if len(there) >= len(widths) and all(map(int.__ge__, there, widths)):
+            return
+        self._messages.clear()
+        self._blocks.clear()
+        spare = self._spare
+        for width in widths:
+            of = self.pattern, self.dtype, width, spare
+            self._messages.append(Messages(*of, launches=LAUNCHES * self._segments))
+            spare = self._messages[-1].left
+
+    def _block(self, i: int, width: int, flip: bool) -> SegmentSweeps:
+        key = i, width, flip
+        if key not in self._blocks:
+            self._blocks[key] = SegmentSweeps(self, self._messages[i], width, flip)
+        return self._blocks[key]
+
+    def _run(self, blocks: list[SegmentSweeps]) -> None:
+        """Enqueue a pass."""
+        for block in blocks:
+            block.begin()
+        up = [(g, [x for block in blocks for x in block.forward[g]]) for g in range(self._segments)]
+        down = [
+            (g, [x for block in blocks for x in block.backward[g]])
+            for g in reversed(range(self._segments))
+        ]
+        self.windows.through((g, partial(_enqueue, launches)) for g, launches in up + down)
+
+
+def message_bytes(rows: Sequence[int], columns: int, dtype: np.dtype, segments: int) -> int:
+    """Bytes of messages for so many right-hand sides, whole blocks of them.
+
+    Parameters
+    ----------
+    rows : sequence of int
+        See `counted_rows`.
+    """
+    width = launch.solve_width(dtype, columns)
+    sizes = message_sizes(rows, width, dtype, LAUNCHES * segments)
+    return -(-columns // width) * sum(map(aligned, sizes))
+
+
+def _enqueue(launches: list[Launch]) -> None:
+    for one in launches:
+        one()
+
+
+class SegmentSweeps:
+    """The launches that solve for `width` right-hand sides, by segments.
+
+    Attributes
+    ----------
+    width, vectors, solution
+        See `SweepLaunches`.
+    forward, backward : list of lists of launches
+        Of each segment.
+    """
+
+    def __init__(self, solver: StreamedSolver, messages: Messages, width: int, flip: bool) -> None:
+        self.width, self._messages, self._device = width, messages, solver.pattern.device
+        self.vectors, self.solution = messages.vectors_of(width), messages.solution_of(width)
+        tasks = solver.tasks
+        lists = tasks.small, tasks.forward, tasks.backward, tasks.small
+        small, up, down = tasks.extents
+        extents = small, up, down, small
+        self.forward: list[list[Launch]] = []
+        self.backward: list[list[Launch]] = []
+        for g in range(len(small)):
+            view = solver.windows.on_device(g)
+            of = solver, messages, self.vectors, width, flip, view
+            found = []
+            for q, name in enumerate(_KERNELS):
+                ticket = messages.tickets[len(_KERNELS) * g + q :]
+                own = lists[q][slice(*extents[q][g].tolist())]
+                one = sweep_launch(*of, f"front_{name}", own, ticket)
+                found.append([] if one is None else [one])
+            self.forward.append(found[0] + found[1])
+            self.backward.append(found[2] + found[3])
+
+    def begin(self) -> None:
+        """Enqueue what makes ready."""
+        self._messages.make_way(self.width)
+        self._device.clear(self._messages.beginning(self.width), 0xFF)

@@ -1,0 +1,109 @@
+"""The memory of a factor on the device and on the host, with what computes with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ....errors import FactorMemoryError
+from ....machine.resources import available_memory
+from ....machine.threads import parallel_for
+from ...runtime.array import Array
+from .. import storage as memory
+from ..pattern import DevicePattern
+from ..workspace import Computes, FactorWorkspace
+from .factorize import StreamedFactorization
+from .pattern import StreamedPattern
+from .solve import StreamedSolver
+from .windows import Windows
+
+
+@dataclass
+class StreamedWorkspace(FactorWorkspace):
+    """See `FactorWorkspace`.
+
+    Attributes
+    ----------
+    pattern : StreamedPattern
+    windows : Windows
+        With the panels.
+    """
+
+    pattern: StreamedPattern = field(kw_only=True)
+    windows: Windows = field(kw_only=True)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in all, those of the host included."""
+        return super().nbytes + self.windows.host.nbytes
+
+    def solver_of(self, pattern: DevicePattern) -> StreamedSolver:
+        """See `FactorWorkspace`; for segments, whatever the pattern."""
+        if not isinstance(self.solver, StreamedSolver):
+            self.solver = StreamedSolver(self.pattern, self, self.windows)
+        return self.solver
+
+    def factorization_of(self, pattern: DevicePattern, values: Array, tiny: float) -> Computes:
+        """See `FactorWorkspace`; for segments, whatever the pattern."""
+        made = self.factorization
+        if (
+            not isinstance(made, StreamedFactorization)
+            or made.tiny != tiny
+            or made.values is not values
+        ):
+            made = StreamedFactorization(self.pattern, self, self.windows, values, tiny)
+            self.factorization = made
+        return made
+
+    def copy(self, pattern: DevicePattern) -> StreamedWorkspace:
+        """See `FactorWorkspace`."""
+        device = self.pattern.device
+        twin = allocate(
+            self.pattern, self.panels.dtype, self.spare.values.size if self.spare else 0
+        )
+        device.wait()  # for copies to the host
+        source, target = self.windows.host, twin.windows.host
+
+        def copy(first: int, last: int) -> None:
+            target[first:last] = source[first:last]
+
+        parallel_for(copy, source.size)
+        self.copy_vectors(device, twin)
+        return twin
+
+
+def allocate(pattern: StreamedPattern, dtype: np.dtype, apart: int = 0) -> StreamedWorkspace:
+    """Take the memory of a factor, on the host too; raise before any is taken if it does not fit.
+
+    Parameters
+    ----------
+    apart : int
+        See `storage.required`.
+    """
+    require_host(pattern, dtype)
+    size = host_bytes(pattern, dtype)
+    given = memory.allocate(pattern, dtype, apart)
+    try:
+        host = pattern.device.pinned(size // dtype.itemsize, dtype)
+    except MemoryError as error:
+        raise FactorMemoryError.of(error, size) from error
+    windows = Windows(pattern.device, pattern.places, given.panels, host)
+    return StreamedWorkspace(**vars(given), pattern=pattern, windows=windows)
+
+
+def require_host(pattern: StreamedPattern, dtype: np.dtype) -> None:
+    """Raise if the host has too little memory for the panels of a factor.
+
+    Raises
+    ------
+    FactorMemoryError
+    """
+    size, available = host_bytes(pattern, dtype), available_memory()
+    if available is not None and size > available:
+        raise FactorMemoryError(size, available)
+
+
+def host_bytes(pattern: StreamedPattern, dtype: np.dtype) -> int:
+    """Bytes of the host that a factor takes."""
+    return int(pattern.places.length.sum()) * dtype.itemsize

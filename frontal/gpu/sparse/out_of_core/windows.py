@@ -1,0 +1,74 @@
+"""Panels on their way between the host and two windows on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from ...runtime.array import Array, Event
+from ...runtime.device import Device
+from .offsets import StreamedLayout
+
+Step = tuple[int, Callable[[], object]]  # a segment, and what is enqueued when it is there
+
+
+class Windows:
+    """The panels of a factor on the host, of which two segments are on the device at a time.
+
+    Parameters
+    ----------
+    memory : device array
+        Begins with the windows.
+    host : array
+        Pinned; what `held` of the layout is in.
+
+    Attributes
+    ----------
+    lane : Lane
+        Copies them.
+    """
+
+    def __init__(
+        self, device: Device, layout: StreamedLayout, memory: Array, host: np.ndarray
+    ) -> None:
+        self._layout, self._memory, self.host, self.lane = layout, memory, host, device.lane()
+        self._there: list[int | None] = [None, None]
+        self._marks: list[Event] = [self.lane.mark(), self.lane.mark()]
+
+    def on_device(self, g: int) -> Array:
+        """The window of a segment, as long as its panels."""
+        first = int(self._layout.window[g])
+        return self._memory[first : first + int(self._layout.length[g])]
+
+    def on_host(self, g: int) -> np.ndarray:
+        """The panels of a segment on the host."""
+        first = int(self._layout.held[g])
+        return self.host[first : first + int(self._layout.length[g])]
+
+    def forget(self) -> None:
+        """Say that something else has been written to the windows, or other panels to the host."""
+        self._there = [None, None]
+
+    def through(self, steps: Iterable[Step]) -> None:
+        """Go through segments, of which the next one is copied while one is worked with.
+
+        Parameters
+        ----------
+        steps : iterable
+            Neighbours are the same segment or next to each other.
+        """
+        steps = list(steps)
+        for (g, work), (other, _) in zip(steps, [*steps[1:], steps[-1]], strict=True):
+            self._send(g)
+            self._send(other)
+            self.lane.join(self._marks[g % 2])
+            work()
+
+    def _send(self, g: int) -> None:
+        """Copy a segment to its window, behind all work with what is there."""
+        if self._there[g % 2] == g:
+            return
+        self.lane.behind()
+        self.lane.send(self.on_host(g), self.on_device(g))
+        self._there[g % 2], self._marks[g % 2] = g, self.lane.mark()

@@ -1,0 +1,1 @@
+"""Sweeps, residuals and condition numbers on a device."""

@@ -1,0 +1,222 @@
+"""Solutions for plain right-hand sides, one graph each: what is around the sweeps is in it, too.
+
+For a small system the launches, and what the host does between them, cost more than the sweeps.
+Here the host copies a vector, launches one graph, and looks at six numbers; whatever is unusual
+is left to those who look closer.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from ...._typing import Untyped
+from ....machine.lockfree_property import cached_property
+from ....numeric.backward_error import limits_of, summary_of
+from ....numeric.condition import CERTIFIED, ESTIMATED, PROBABLE_FRACTION, enough
+from ....numeric.linear_system import eps_of
+from ...runtime.array import Array, PinnedMirror
+from ...runtime.graph import CapturedLaunches
+from .condition_estimate import WeightedProbes
+from .rows import Resident
+from .sweeps import SweepLaunches
+from .system import DeviceSystem, bound_of
+
+MAX_GRAPH_UNKNOWNS = (
+    1 << 15
+)  # unknowns; of more what is saved is no matter, and vectors are kept for it
+
+
+class DeviceSolution(NamedTuple):
+    """A solution where its right-hand side is, as `NumericFactor.at_once` has it."""
+
+    x: Untyped
+    error: float
+    condition: float = -1.0
+    certified: bool = False
+
+
+class _ConditionGraph(NamedTuple):
+    """What finds a condition number, and what the graph has brought of it to the host."""
+
+    weighed: WeightedProbes
+    first: PinnedMirror
+
+    def norm(self, enough: float) -> float:
+        """See `WeightedProbes.quick`; the graph was waited for."""
+        return self.weighed.quick(enough, self.first.host)
+
+
+class _SweepGraph(NamedTuple):
+    """A graph, and the sweeps that are a part of it."""
+
+    replayed: CapturedLaunches
+    sweeps: list[SweepLaunches]
+    estimate: _ConditionGraph | None
+
+    def __call__(self) -> None:
+        """Launch it."""
+        if self.replayed.again():
+            for sweeps in self.sweeps:
+                sweeps.replayed()
+        else:
+            self.replayed()
+        if self.estimate is not None:
+            self.estimate.weighed.note()
+
+
+class VectorSolver:
+    """x for op(A) x = b with a vector b, by the kernels of `DeviceSystem`.
+
+    It keeps what it reads of a factor, and neither the factor nor its storage, which keeps this.
+
+    Attributes
+    ----------
+    alive : bool
+        Nothing of what it uses has gone.
+    """
+
+    def __init__(self, factor: Resident, trans: str) -> None:
+        self._solver = factor.storage.solver_of(factor.entries.pattern)
+        self._read = _read_of(factor)
+        self._dtype, self._device = np.dtype(factor.values.dtype), factor.entries.device
+        self._shape = (factor.entries.n,)
+        self._by_component = factor.scales[0] is not None
+        self._limits = limits_of(self._dtype, self._dtype).tolist()
+        self._eps = eps_of(self._dtype)
+        xp, n = self._device.xp, factor.entries.n
+        # beside b, and beside x, there is room for what a certificate is found by
+        self._B, self._X = (xp.empty((n, 2), self._dtype, order="F") for _ in range(2))
+        self._b, self._x, self._r = self._B[:, 0], self._X[:, 0], xp.empty(n, self._dtype)
+        norms = self._all_norms = xp.empty(8, np.float64)
+        self._norms, self._trans = self._device.staged(norms), trans
+        self._runs: dict[int, _SweepGraph | None] = {}  # by how a condition number is found
+
+    def _made(self, factor: Resident, how: int) -> _SweepGraph | None:
+        """What solves for b, measures, and finds a condition number; None if it cannot."""
+        system, norms = DeviceSystem(factor, self._trans, self._dtype), self._all_norms
+        count = 2 if how == CERTIFIED else 1
+        B, X, estimate = self._B[:, :count], self._X[:, :count], None
+        residual = self._x, self._b, self._r, norms
+        if how == ESTIMATED:
+            probing = system.ready_probing()
+            if probing is None:
+                return None
+            sums = self._device.xp.empty(self._shape, np.float64)
+            weighed = WeightedProbes(probing, sums)
+            estimate = _ConditionGraph(weighed, self._device.staged(weighed.first))
+            steps = [*system.probed(probing, B, X, norms), system.residual(*residual, sums)]
+            steps += [weighed.turn, estimate.first.fetch]
+        else:
+            steps = [*system.solving(B, X, norms), system.residual(*residual)]
+        if how == CERTIFIED:
+            steps.insert(0, system.summing(self._B[:, 1]))
+            steps.append(system.certifying(self._X[:, 1], norms[6:]))
+        launches = [step.enqueue if isinstance(step, SweepLaunches) else step for step in steps]
+        begin = partial(self._device.clear, norms)
+        replayed = CapturedLaunches(self._device, begin, [*launches, self._norms.fetch])
+        return _SweepGraph(
+            replayed, [step for step in steps if isinstance(step, SweepLaunches)], estimate
+        )
+
+    @classmethod
+    def of(cls, factor: Resident, trans: str) -> VectorSolver | None:
+        """That of a factor, perhaps of one before it in the same memory; None where it is no use.
+
+        So it is for many unknowns, and where vectors are not of the scalar type of the factor.
+        """
+        storage = factor.storage
+        if (
+            not 0 < factor.entries.n <= MAX_GRAPH_UNKNOWNS
+            or factor.values.dtype != storage.panels.dtype
+        ):
+            return None
+        made = storage.at_once.get(trans)
+        fits = isinstance(made, cls) and made.alive and _same(made._read, _read_of(factor))
+        if isinstance(made, cls) and fits:
+            return made
+        made = storage.at_once[trans] = cls(factor, trans)
+        return made
+
+    @property
+    def alive(self) -> bool:
+        runs = [run for run in self._runs.values() if run is not None]
+        return all(self._solver.has(sweeps) for run in runs for sweeps in run.sweeps)
+
+    @cached_property
+    def _sent(self) -> PinnedMirror:
+        return self._device.staged(self._b)
+
+    @cached_property
+    def _fetched(self) -> PinnedMirror:
+        return self._device.staged(self._x)
+
+    def __call__(self, b: Untyped, how: int, factor: Resident) -> DeviceSolution | None:
+        """x, and what is known of it; None for what is no plain vector.
+
+        Parameters
+        ----------
+        b : array
+        how : int
+            Whether the condition number is wanted: `KNOWN`, `ESTIMATED` or `CERTIFIED`.
+        factor : Resident
+            The one that this is of.
+
+        Returns
+        -------
+        DeviceSolution
+            Its error is negative if x is worse than rounding makes it, or a size is unusual.
+        """
+        device = self._device
+        there = type(b) is not np.ndarray
+        if there and not device.holds(b):
+            return None
+        if b.shape != self._shape or b.dtype != self._dtype or not b.flags.c_contiguous:
+            return None
+        if device.capturing():
+            return None
+        if how not in self._runs:
+            self._runs[how] = self._made(factor, how)
+        run = self._runs[how]
+        if run is None:
+            return None
+        if there:
+            device.copy(b, self._b)
+        else:
+            self._sent.host[...] = b
+            self._sent.send()
+        run()
+        if there:  # while the device is at work
+            x = device.xp.empty(self._shape, self._dtype)
+            device.copy(self._x, x)
+            device.wait()
+        else:
+            self._fetched.fetch()
+            device.wait()
+            x = self._fetched.host.copy()
+        error = self._error()
+        if how == CERTIFIED:
+            bound = bound_of(*self._norms.host.tolist()[6:])
+            return DeviceSolution(x, error, bound if bound < np.inf else -1.0, True)
+        if run.estimate is None or error < 0:
+            return DeviceSolution(x, error)
+        return DeviceSolution(x, error, run.estimate.norm(PROBABLE_FRACTION * enough(self._dtype)))
+
+    def _error(self) -> float:
+        """Rowwise error, eps at least; -1 if not `BackwardErrors.fine`."""
+        norms = self._norms.host.tolist()[:6]
+        worst, fine = summary_of(norms, self._limits, self._by_component)
+        return max(worst, self._eps) if fine else -1.0
+
+
+def _read_of(factor: Resident) -> tuple[bool, tuple[Array | None, ...]]:
+    """What launches read of a factor beside its storage."""
+    return factor.hermitian, (factor.values, *factor.scales)
+
+
+def _same(
+    one: tuple[bool, tuple[Array | None, ...]], other: tuple[bool, tuple[Array | None, ...]]
+) -> bool:
+    return one[0] == other[0] and all(a is b for a, b in zip(one[1], other[1], strict=True))

@@ -1,0 +1,96 @@
+"""What kernels read of a matrix on the device: the rows of op(A), and the ends of its sweeps."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from ...runtime.array import NULL, Array, Value
+from ..factorize.entries import PatternEntries
+from ..factorize.equilibration import Scales
+from ..workspace import FactorWorkspace
+from .condition_estimate import Ends, Order
+
+CONJUGATED, MIRRORED = 1, 2  # how rows are read, as in rows.cuh
+
+
+class Resident(Protocol):
+    """A matrix that stays on the device with its factor.
+
+    Attributes
+    ----------
+    values : device array (nnz,)
+        By columns.
+    scales : two device arrays (n,), or None
+        Of rows and columns.
+    hermitian : bool
+        A is known to be exactly Hermitian: its rows are then read as columns.
+    """
+
+    entries: PatternEntries
+    values: Array
+    scales: Scales
+    hermitian: bool
+    storage: FactorWorkspace
+
+
+def ends_of(resident: Resident, trans: str) -> Ends:
+    """What is around sweeps that solve with op(A).
+
+    Of Hermitian A only A X = B is solved by the factor: A^T is the conjugate of A; of complex
+    symmetric A, A^H is.
+    """
+    entries, method = resident.entries, resident.entries.pattern.method
+    conjugated = "T" if method.transpose_is_conjugate else "H"
+    conjugate = np.int32(resident.values.dtype.kind == "c" and trans == conjugated)
+    rows = Order(entries.row_perm, resident.scales[0], conjugate)
+    columns = Order(entries.perm, resident.scales[1], conjugate)
+    enter, leave = (rows, columns) if trans == "N" else (columns, rows)
+    return Ends(enter, leave, trans != "N" and not method.one_triangle)
+
+
+class OperatorRows(NamedTuple):
+    """The rows of op(A): see rows.cuh.
+
+    Attributes
+    ----------
+    number : int32
+    lanes : int
+        Threads of each.
+    pointer, column : device arrays
+    position : device array, or None
+        Of entries among the values; None: they are in that order.
+    flags : int32
+        `CONJUGATED` values, `MIRRORED` ones.
+    values : device array
+    """
+
+    number: np.int32
+    lanes: int
+    pointer: Array
+    column: Array
+    position: Array | None
+    flags: np.int32
+    values: Array
+
+    @property
+    def arguments(self) -> tuple[Value, ...]:
+        """As kernels take them."""
+        position = NULL if self.position is None else self.position
+        return self.pointer, self.column, position, self.flags, self.values
+
+
+def rows_of(resident: Resident, trans: str) -> OperatorRows:
+    """The rows of op(A) for the kernels that read it."""
+    entries, values = resident.entries, resident.values
+    n = np.int32(entries.n)
+    if trans == "N" and not resident.hermitian:
+        if not entries.mirrors(values.dtype):
+            pointer, index, position, lanes = entries.by_rows(values.dtype)
+            return OperatorRows(n, lanes, pointer, index, position, np.int32(0), values)
+        flags = MIRRORED
+    else:
+        flags = CONJUGATED if values.dtype.kind == "c" and trans != "T" else 0
+    of = entries.pointer, entries.index, None, np.int32(flags), values
+    return OperatorRows(n, entries.lanes, *of)

@@ -1,0 +1,326 @@
+"""Forward and backward substitution over the fronts on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from ...runtime.array import Array
+from ...runtime.graph import CapturedLaunches, Launch
+from ...runtime.structs import filled
+from .. import launch, structs
+from ..factorize import pivot_statistics
+from ..pattern import DevicePattern
+from ..storage import Storage
+from ..tasks.solves import SolveTasks
+from .messages import Messages, lends
+
+
+class ColumnBlock(Protocol):
+    """Right-hand sides that go through the fronts together.
+
+    Attributes
+    ----------
+    width : int
+        How many there is room for.
+    vectors, solution : device arrays (n, width)
+        See `SweepLaunches`.
+    """
+
+    width: int
+    vectors: Array
+    solution: Array
+
+
+class Pass(NamedTuple):
+    """One way through the fronts and back.
+
+    Attributes
+    ----------
+    blocks : list
+        Right-hand sides that are solved for, and where they are to be.
+    run : callable
+        Enqueues it.
+    """
+
+    blocks: Sequence[tuple[slice, ColumnBlock]]
+    run: Callable[[], None]
+
+
+class DeviceSolver:
+    """Solves with one factor; one call at a time, since all share its vectors and messages.
+
+    It keeps the arrays of the storage, and not the storage, which keeps this.
+
+    Attributes
+    ----------
+    resident : bool
+        All panels are on the device.
+    """
+
+    resident = True
+
+    def __init__(self, pattern: DevicePattern, storage: Storage) -> None:
+        self.pattern, self.panels, self.pivots = pattern, storage.panels, storage.pivots
+        self.dtype = storage.panels.dtype
+        self.d = storage.blocks
+        self._spare = storage.panels[:0] if storage.spare is None else storage.spare.memory
+        self._sweeps: dict[tuple[int, bool, bool], SweepLaunches] = {}
+        self._messages: list[Messages] = []  # the widest last
+
+    def sweeps(self, width: int, flip: bool, lent: bool = False) -> SweepLaunches:
+        """Prepare both sweeps for `width` right-hand sides, or the first of them.
+
+        Parameters
+        ----------
+        flip : bool
+            Solve with the transpose (LU only).
+        lent : bool
+            See `SweepLaunches`.
+
+        Raises
+        ------
+        ValueError
+            If they would have to be prepared while a caller captures a graph.
+        """
+        width = launch.solve_width(self.dtype, width)
+        name = width, flip, lent
+        if name not in self._sweeps:
+            if self.pattern.device.capturing():
+                raise ValueError(
+                    "a graph is being captured, and what such a solve needs is not on the device "
+                    f"yet. Try: solve once for {width} right-hand sides before the capture begins"
+                )
+            if not self._messages or width > self._messages[-1].width:
+                self._widen(width, lent)
+            self._sweeps[name] = SweepLaunches(self, self._messages[-1], *name)
+        return self._sweeps[name]
+
+    def has(self, sweeps: SweepLaunches) -> bool:
+        """Whether sweeps still have their messages and vectors."""
+        return any(one is sweeps for one in self._sweeps.values())
+
+    def _widen(self, width: int, lent: bool) -> None:
+        """Make messages for so many right-hand sides, in the place of narrower ones."""
+        stay = any(sweeps.captured for sweeps in self._sweeps.values())
+        self._sweeps.clear()
+        if stay:  # a graph that the caller captured may still send them
+            self._spare = self._messages[-1].left
+        elif self._messages:
+            self._messages.pop()
+            self.pattern.device.give_back()  # none of these is large enough for the next ones
+        self._messages.append(Messages(self.pattern, self.dtype, width, self._spare, lent=lent))
+
+    def passes(self, total: int, flip: bool, into: Array | None = None) -> Iterator[Pass]:
+        """What solves for `total` right-hand sides, one after another.
+
+        Parameters
+        ----------
+        into : device array (n, total), by columns, optional
+            Where solutions are to come; meanwhile others may use it.
+        """
+        first = 0
+        while first < total:
+            width = launch.solve_width(self.dtype, total - first)
+            part = slice(first, min(first + width, total))
+            lent = None if into is None else self._lent(into, part, width)
+            sweeps = self.sweeps(width, flip, lent is not None)
+            if lent is not None:
+                sweeps.take(lent)
+            yield Pass([(part, sweeps)], sweeps)
+            if lent is not None:
+                sweeps.let_go()
+            first = part.stop
+
+    def _lent(self, into: Array, part: slice, width: int) -> Array | None:
+        """The memory of some solutions as vectors, if that is worth it."""
+        n, count = len(into), part.stop - part.start
+        if count < width or into.dtype != self.dtype or not lends(n, width, self.dtype):
+            return None
+        return into[:, part].T.reshape(n, width)
+
+    def solve(self, x: Array, flip: bool) -> None:
+        """Overwrite x with the solution in the order of elimination; nothing waits for the host.
+
+        Parameters
+        ----------
+        x : device array (n, w)
+            Right-hand sides.
+        flip : bool
+            See `sweeps`.
+        """
+        n, total = x.shape
+        for one in self.passes(total if n else 0, flip):
+            for part, sweeps in one.blocks:
+                count = part.stop - part.start
+                sweeps.vectors[:, :count] = x[:, part]
+                if count < sweeps.width:
+                    sweeps.vectors[:, count:] = 0
+            one.run()
+            for part, sweeps in one.blocks:
+                x[:, part] = sweeps.solution[:, : part.stop - part.start]
+
+    @cached_property
+    def tasks(self) -> SolveTasks:
+        """Tasks of this pattern and scalar type."""
+        return self.pattern.solve_tasks(self.dtype)
+
+    @cached_property
+    def place(self) -> Array | None:
+        """With pivots: which row of its tile comes to each pivot row."""
+        if self.tasks.pivot_tiles is None:
+            return None
+        n = int(self.pattern.plan.start[-1])
+        place = self.pattern.device.xp.empty(max(n, 1), np.uint8)
+        self._fill(place)
+        return place
+
+    def renew(self) -> None:
+        """Take note of another factor in the storage, and of what has been overwritten for it."""
+        for messages in self._messages:
+            messages.unset()
+        place = self.__dict__.get("place")
+        if place is not None:
+            self._fill(place)
+
+    def _fill(self, place: Array) -> None:
+        tiles, pivots, device = self.tasks.pivot_tiles, self.pivots, self.pattern.device
+        if tiles is None or pivots is None:
+            return
+        constants = self.pattern.method.constants  # of a file that the sweeps take anyway
+        constants |= launch.front_solve(self.dtype, 1, device.limits).constants
+        kernel = device.kernel("front_forward.cu", "front_places", self.dtype, **constants)
+        arguments = (tiles, np.int32(len(tiles)), pivots, place)
+        blocks, threads = launch.front_places(len(tiles))
+        kernel((blocks,), (threads,), arguments)
+
+
+class SweepLaunches:
+    """The launches that solve for `width` right-hand sides.
+
+    From the second call on a graph is replayed, unless vectors are lent.
+
+    Parameters
+    ----------
+    lent : bool
+        They `take` the memory of others for vectors, before each call.
+
+    Attributes
+    ----------
+    width : int
+    flip : bool
+        Of the transpose.
+    vectors, solution : device arrays (n, width)
+        What is solved for, in the order of elimination, and what comes of it, until others solve.
+    """
+
+    def __init__(
+        self, solver: DeviceSolver, messages: Messages, width: int, flip: bool, lent: bool = False
+    ) -> None:
+        self.width, self.flip, self._messages = width, flip, messages
+        self._nothing = solver.panels[:0]
+        self.vectors = self._nothing if lent else messages.vectors_of(width)
+        self.solution = messages.solution_of(width)
+        tasks, of = solver.tasks, (solver, messages, self.vectors, width, flip, solver.panels)
+        launches = (
+            sweep_launch(*of, "front_forward_small", tasks.small, messages.tickets),
+            sweep_launch(*of, "front_forward", tasks.forward, messages.tickets[1:]),
+            sweep_launch(*of, "front_backward", tasks.backward, messages.tickets[2:]),
+            sweep_launch(*of, "front_backward_small", tasks.small, messages.tickets[3:]),
+        )
+        found = [one for one in launches if one is not None]
+        device = self._device = solver.pattern.device
+        begin = partial(device.clear, messages.beginning(width), 0xFF)
+        self._structs = [one.arguments[0] for one in found]
+        self._run = CapturedLaunches(device, begin, found, graph=not lent)
+
+    def take(self, vectors: Array) -> None:
+        """Take memory (n, width) for vectors."""
+        self.vectors, address = vectors, self._device.pointer(vectors)
+        for struct in self._structs:
+            struct.view(structs.SOLVE.of(vectors.dtype))["z"] = address
+
+    def let_go(self) -> None:
+        """Keep that memory no longer."""
+        self.vectors = self._nothing
+
+    def __call__(self) -> None:
+        """Solve; nothing waits for the host."""
+        self._messages.make_way(self.width)
+        self._run()
+        self._messages.shared |= self._run.captured
+
+    def enqueue(self) -> None:
+        """Enqueue the launches, as a part of a graph."""
+        self._messages.make_way(self.width, graph=True)
+        self._run.enqueue()
+
+    def replayed(self) -> None:
+        """Take note of a graph with what `enqueue` does."""
+        self._messages.replayed(self.width)
+
+    @property
+    def turn(self) -> object:
+        """Equal to what it was while nothing has used the vectors, but for graphs of a caller."""
+        return self._messages, self._messages.turns
+
+    @property
+    def captured(self) -> bool:
+        """Whether a graph that the caller captured has them."""
+        return self._run.captured
+
+
+def sweep_launch(
+    solver: DeviceSolver,
+    messages: Messages,
+    vectors: Array,
+    width: int,
+    flip: bool,
+    panels: Array,
+    name: str,
+    tasks: Array,
+    ticket: Array,
+) -> Launch | None:
+    """One of the four kernels for some tasks; None for no tasks.
+
+    Parameters
+    ----------
+    panels : device array
+        What the places of tasks are in.
+    ticket : device array
+        Begins with one that is -1 when the kernel begins.
+    """
+    count = len(tasks)
+    if not count:
+        return None
+    device, dtype = solver.pattern.device, solver.dtype
+    y, _, partial = (device.pointer(x) for x in messages.sent)
+    of_rows = device.pointer(messages.of_rows)
+    struct = filled(
+        device,
+        structs.SOLVE,
+        tasks=tasks,
+        message_pointer=solver.tasks.message_pointer,
+        slots=solver.tasks.slots,
+        place=solver.place,
+        diagonal=solver.d.diagonal if solver.d else None,
+        coupling=solver.d.subdiagonal if solver.d else None,
+        y=y,
+        z=vectors,
+        x=of_rows,
+        messages=of_rows,
+        partial=partial,
+        ticket=ticket,
+        count=count,
+    )
+    choose = launch.front_solve_small if name.endswith("small") else launch.front_solve
+    plan = choose(dtype, width, device.limits)
+    constants = plan.constants | pivot_statistics.constants(solver.pattern, FLIP=flip)
+    kernel = device.kernel(f"{name}.cu", name, dtype, **constants)
+    arguments = (struct, panels)
+    if name.startswith("front_backward"):
+        arguments += (solver.pattern.struct(dtype),)
+    return Launch(kernel, plan.blocks, plan.threads, arguments, plan.shared)

@@ -1,0 +1,363 @@
+"""Systems with vectors on the device: solutions, residuals and their errors there.
+
+The kernels are those of system.cu. One check of a solution is one small download.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....machine.lockfree_property import cached_property
+from ....numeric.backward_error import limits_of, summary_of
+from ....numeric.condition import PROBABLE_FRACTION
+from ....numeric.linear_system import BackwardErrors
+from ...runtime.array import NULL, Array, Value
+from ...runtime.graph import Launch
+from .. import launch
+from ..factorize import pivot_statistics
+from .condition_estimate import ConditionProbes, WeightedProbes
+from .probes import DeviceProbes, ratios, row_sums, weights
+from .rows import Resident, ends_of, rows_of
+from .sweeps import ColumnBlock, DeviceSolver, SweepLaunches
+
+_LARGEST_BLOCK = 1 << 24  # entries of right-hand sides that are solved together,
+_MIN_WIDTH = 32  # or so many of them if they are long
+_FORMED = 4  # orders up to which the host forms the inverse, where others are estimated
+_KERNELS = "enter", "leave", "peak", "residual_1", "residual_4", "row_sums", "certificate"
+
+
+def bound_of(largest: float, most: float) -> float:
+    """Return what two numbers of a certificate bound, infinity if there is none."""
+    found = largest * most
+    return found if 0 < found < np.inf else np.inf
+
+
+def widest(n: int) -> int:
+    """Right-hand sides of this length that are solved for together."""
+    return max(_LARGEST_BLOCK // max(n, 1), _MIN_WIDTH)
+
+
+def _columns(a: Array, part: slice) -> Array:
+    """Some columns; all of them without a view, which costs the host time."""
+    return a if part.stop - part.start == a.shape[1] else a[:, part]
+
+
+class DeviceSystem:
+    """A `System` of device arrays (n, k) in Fortran order, of one scalar type.
+
+    Attributes
+    ----------
+    ends : Ends
+        What is around the sweeps.
+    rows : Rows
+    """
+
+    def __init__(self, resident: Resident, trans: str, dtype: np.dtype) -> None:
+        entries = self._entries = resident.entries
+        values = self._values = resident.values
+        self.dtype, self.eps = dtype, float(np.finfo(dtype).eps)
+        self._storage = resident.storage  # not the factor, which keeps this
+        self.most = widest(entries.n)
+        panels = resident.storage.panels
+        self._by_component = resident.scales[0] is not None
+        self.limits = limits_of(np.dtype(panels.dtype), np.dtype(dtype))
+        self._limits = self.limits.tolist()
+        self._kernels = {
+            name: self._kernel(name, of.dtype)
+            for name, of in zip(_KERNELS, (panels, panels, *[values] * 5), strict=True)
+        }
+        self.ends = ends_of(resident, trans)
+        sides = "NH" if trans == "N" else "HN"  # with op(A), but for conjugates, and its adjoint
+        self._sides = tuple(ends_of(resident, one) for one in sides)
+        self.rows = rows_of(resident, trans)
+        self._begun: WeightedProbes | None = None  # for the factor's condition number
+
+    def _kernel(self, name: str, of: np.dtype) -> Any:
+        """A kernel for numbers of a scalar type, the factors' or the matrix', and vectors."""
+        wide, entries = self.dtype.itemsize > of.itemsize, self._entries
+        constants = pivot_statistics.constants(entries.pattern, WIDE=wide, LONG=entries.long)
+        return entries.device.kernel("system.cu", f"system_{name}", of, **constants)
+
+    def empty(self, n: int, k: int) -> Array:
+        """See `System`."""
+        return self._entries.device.xp.empty((n, k), self.dtype, order="F")
+
+    def solve(self, B: Array) -> Array:
+        """See `System`."""
+        return self._direct(B, None)
+
+    def _direct(self, B: Array, before: Array | None, norms: Value = NULL) -> Array:
+        """`before` + the solution by the factors; `norms` are for one right-hand side."""
+        n, k = B.shape
+        X = self._entries.device.xp.empty((n, k), self.dtype, order="F")
+        for one in self._solver.passes(k, self.ends.transposed, X):
+            ends = []
+            for part, block in one.blocks:
+                given = NULL if before is None else _columns(before, part)
+                count = part.stop - part.start
+                of = _columns(B, part), given, _columns(X, part)
+                enter, leave = self.around(block, count, *of, norms)
+                enter()
+                ends.append(leave)
+            one.run()
+            for leave in ends:
+                leave()
+        return X
+
+    def around(
+        self,
+        sweeps: ColumnBlock,
+        count: int,
+        B: Array,
+        before: Value,
+        X: Array,
+        norms: Value = NULL,
+    ) -> tuple[Launch, Launch]:
+        """What brings right-hand sides to the sweeps, and solutions back, added to `before`.
+
+        The largest modulus of the first solution comes to `norms`, where it is the second one.
+        """
+        shift = sweeps.width.bit_length() - 1
+        sizes = np.int32(count), np.int32(shift)
+        blocks = launch.system_blocks(self._entries.n << shift, self._entries.device.limits)
+        of = blocks, launch.SYSTEM_THREADS
+        number, kernels = self.rows.number, self._kernels
+        enter = number, *self.ends.enter.arguments, *sizes, B, sweeps.vectors
+        leave = number, *self.ends.leave.arguments, *sizes, sweeps.solution, before, X, norms
+        return Launch(kernels["enter"], *of, enter), Launch(kernels["leave"], *of, leave)
+
+    def solved(self, B: Array, probing: bool = False) -> tuple[Array, Array, BackwardErrors]:
+        """See `System`; waits."""
+        if B.shape[1] != 1:
+            X = self.solve(B)
+            return X, *self.measure(X, B)
+        xp, n = self._entries.device.xp, self._entries.n
+        R, norms = self.empty(n, 1), xp.zeros((6, 1), np.float64)
+        of = self.ready_probing() if probing else None
+        if of is None:
+            X = self._direct(B, None, norms)
+            self.residual(X, B, R, norms)()
+            return X, R, self._errors(norms)
+        X, sums = self.empty(n, 1), xp.empty(n, np.float64)
+        for step in self.probed(of, B, X, norms):
+            step()
+        of.note()
+        self._begun = WeightedProbes(of, sums)
+        self.residual(X, B, R, norms, sums)()
+        self._begun.begin()  # before corrections take the vectors
+        self._solver.sweeps(1, self.ends.transposed)  # for later, while the device is at work
+        return X, R, self._errors(norms)
+
+    def probed(
+        self, probing: ConditionProbes, B: Array, X: Array, norms: Array
+    ) -> list[Launch | SweepLaunches]:
+        """What solves for one right-hand side, and beside it what an estimate begins with."""
+        wide = probing.sweeps()
+        if probing.beside:
+            enter, leave = self.around(wide, 1, B, NULL, X, norms)
+            return [enter, probing.entering(alone=False), wide, leave]
+        return [*self.solving(B, X, norms), probing.entering(alone=True), wide]
+
+    def solving(self, B: Array, X: Array, norms: Array) -> list[Launch | SweepLaunches]:
+        """What solves for a few right-hand sides; see `around` for the norms."""
+        count = B.shape[1]
+        sweeps = self._solver.sweeps(count, self.ends.transposed)
+        enter, leave = self.around(sweeps, count, B, NULL, X, norms)
+        return [enter, sweeps, leave]
+
+    @property
+    def _solver(self) -> DeviceSolver:
+        return self._storage.solver_of(self._entries.pattern)
+
+    @cached_property
+    def _probing(self) -> ConditionProbes | None:
+        """What estimates in few steps; None where types of vectors, values and factors differ.
+
+        Nor where panels come from the host, or there are so few unknowns that it forms the inverse.
+        """
+        alike = self.dtype == self._values.dtype == self._storage.panels.dtype
+        if not (alike and self._solver.resident) or self._entries.n <= _FORMED:
+            return None
+        return ConditionProbes(self._entries, self._solver, *self._sides)
+
+    def ready_probing(self) -> ConditionProbes | None:
+        """Return what estimates in few steps, with its sweeps; None without memory for them."""
+        probing = self._probing
+        try:
+            if probing is not None:
+                probing.sweeps()
+        except MemoryError:
+            return None
+        return probing
+
+    def estimated(
+        self,
+        X: Array,
+        B: Array,
+        solution: np.ndarray,
+        error: float,
+        small: float,
+        limit: float,
+    ) -> float | None:
+        """See `System`."""
+        probing = self.ready_probing()
+        if probing is None:
+            return None
+        w = self.weights(X, B, solution, error)
+        if w is None:
+            return None
+        weighed = WeightedProbes(probing, w)
+        weighed.begin()
+        found = weighed.quick(small) if small > 0 else weighed.norm()
+        if found > small:
+            found = weighed.better()
+        return found if found <= limit else None
+
+    def measure(self, X: Array, B: Array) -> tuple[Array, BackwardErrors]:
+        """See `System`; waits."""
+        R, norms = self.sizes(X, B)
+        return R, self._errors(norms)
+
+    def _errors(self, norms: Array) -> BackwardErrors:
+        """Errors of one system's solutions; waits."""
+        found = self._entries.device.download(norms)[:, 0]
+        of_columns, norm = found[:-1].reshape(-1, 5), float(found[-1])
+        by_rows = of_columns[:, 3:]
+        by_rows[np.isnan(by_rows)] = np.inf
+        residual, solution, rhs, component, row = of_columns.T
+        errors = BackwardErrors(residual, solution, rhs, norm, component, row, self._by_component)
+        if len(of_columns) == 1:
+            numbers = found.tolist()
+            errors.summary = summary_of(numbers, self._limits, self._by_component)
+        return errors
+
+    def sizes(self, X: Array, B: Array, count: int = 1) -> tuple[Array, Array]:
+        """Residuals, and norms (5 k + 1, count) of systems of one order; nothing waits.
+
+        Of a column the largest moduli of the residual, of the solution and of the right-hand side,
+        and componentwise and rowwise errors; behind those of all columns the norm of op(A).
+        """
+        k, limits, xp = B.shape[1], self._entries.device.limits, self._entries.device.xp
+        R, norms = self.empty(*B.shape), xp.zeros((5 * k + 1, count), np.float64)
+        order = self._entries.n // count
+        grid = launch.system_blocks(order, limits), k, launch.planes(count)
+        of = np.int32(order), np.int32(count), X, norms
+        self._kernels["peak"](grid, (launch.SYSTEM_THREADS,), of)
+        self.residual(X, B, R, norms, NULL, k, count)()
+        return R, norms
+
+    def residual(
+        self,
+        X: Array,
+        B: Array,
+        R: Array,
+        norms: Array,
+        sums: Value = NULL,
+        k: int = 1,
+        count: int = 1,
+    ) -> Launch:
+        """What finds residuals and norms of solutions, as `sizes`, by their largest moduli there.
+
+        The row sums of |op(A)| come to `sums`.
+        """
+        order, lanes, columns = self._entries.n // count, self.rows.lanes, 1 if k == 1 else 4
+        blocks = launch.system_blocks(order * lanes, self._entries.device.limits)
+        grid = blocks, -(-k // columns), launch.planes(count)
+        numbers = (np.int32(i) for i in (order, count, k, lanes))
+        arguments = *numbers, *self.rows.arguments, X, B, R, sums, norms
+        kernel = self._kernels[f"residual_{columns}"]
+        return Launch(kernel, grid, launch.SYSTEM_THREADS, arguments)
+
+    def corrected(self, X: Array, R: Array) -> Array:
+        """See `System`."""
+        return self._direct(R, X)
+
+    def chosen(self, better: np.ndarray, trial: Array, X: Array) -> Array:
+        """See `System`."""
+        if better.all():
+            return trial
+        device = self._entries.device
+        device.xp.copyto(X, trial, where=device.upload(better))
+        return X
+
+    def certified(self) -> float:
+        """See `System`; waits."""
+        device, xp = self._entries.device, self._entries.device.xp
+        sums, norms = self.empty(self._entries.n, 1), xp.zeros(2, np.float64)
+        self.summing(sums)()
+        self.certifying(self.solve(sums), norms)()
+        largest, most = device.download(norms).tolist()
+        return bound_of(largest, most)
+
+    def summing(self, sums: Array) -> Launch:
+        """What finds the row sums of |op(A)|, as a right-hand side."""
+        return self._by_rows("row_sums", sums)
+
+    def certifying(self, Z: Array, norms: Array) -> Launch:
+        """What finds the two numbers of `bound_of`, zero at first, by the solution for row sums."""
+        return self._by_rows("certificate", Z, norms)
+
+    def _by_rows(self, name: str, *vectors: Array) -> Launch:
+        arguments = self.rows.number, np.int32(self.rows.lanes), *self.rows.arguments, *vectors
+        blocks = launch.system_blocks(
+            self._entries.n * self.rows.lanes, self._entries.device.limits
+        )
+        return Launch(self._kernels[name], blocks, launch.SYSTEM_THREADS, arguments)
+
+    def bounded(self, enough: float) -> float | None:
+        """See `System`."""
+        probing = self.ready_probing()
+        if probing is None:
+            return None
+        weighed, self._begun = self._begun, None
+        if weighed is None:
+            weighed = WeightedProbes(probing, self.row_sums())
+            weighed.begin()
+        return weighed.quick(PROBABLE_FRACTION * enough)
+
+    def row_sums(self) -> Array:
+        """Sums of the rows of |op(A)|, (n,) float64; nothing waits."""
+        of = self._entries, self._values.dtype, self.dtype
+        return row_sums(*of, self.rows.lanes, self.rows.arguments)
+
+    def row_probes(self) -> DeviceProbes | None:
+        """See `System`."""
+        if self._entries.n <= _FORMED:
+            return None
+        return DeviceProbes(self._entries, self._values.dtype, self.dtype, 2, self.row_sums())
+
+    def probes(self, X: Array, B: Array, solution: np.ndarray, error: float) -> DeviceProbes | None:
+        """See `System`."""
+        if self._entries.n <= _FORMED:
+            return None
+        w = self.weights(X, B, solution, error)
+        of = self._entries, self._values.dtype, self.dtype
+        return None if w is None else DeviceProbes(*of, X.shape[1], w)
+
+    def weights(self, X: Array, B: Array, solution: np.ndarray, error: float) -> Array | None:
+        """See `System`; nothing waits."""
+        used = (solution > 0) & np.isfinite(solution)
+        if not used.any():
+            return None
+        scale = np.where(used, 1 / np.where(used, solution, 1.0), 0.0)
+        return self.weighted(
+            X, B, self._entries.device.upload(np.append(scale, 1 / error)[:, None])
+        )
+
+    def weighted(self, X: Array, B: Array, scale: Array) -> Array:
+        """The weights of some systems of one order; nothing waits.
+
+        Parameters
+        ----------
+        scale : device array (k + 1, count) of float64
+            1 over the largest modulus of each solution, or 0 if it has none; and 1 over the error.
+        """
+        of = self._entries, self._values.dtype, self.dtype
+        return weights(*of, self.rows.lanes, self.rows.arguments, X, B, scale)
+
+    def ratios(self, weights: Array, other: Array | None) -> tuple[float, float]:
+        """See `System`; waits."""
+        values, other = self._values.dtype, self.row_sums() if other is None else other
+        return ratios(self._entries, values, self.dtype, weights, other)

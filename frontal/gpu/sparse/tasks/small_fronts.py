@@ -1,0 +1,159 @@
+"""Lists of the small fronts, by level and by the orders that front_small.cu knows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ....compile.jit import jit
+from ....machine.threads import parallel_for
+from .. import structs
+from ..layout.panels import Fronts, Listed, narrow
+
+_ROWS = 1 << structs.ENTRY_BITS  # and columns that an entry may be in
+_ORDERS = (64, 32, 16)  # rows of fronts of each class
+
+
+class InOrder(NamedTuple):
+    """The small fronts of a schedule, by level and class, the largest first.
+
+    Attributes
+    ----------
+    fronts : (s,) int64 array
+    first : list of int
+        Where each level begins among them.
+    counts : list of tuple of int
+        Fronts of each level with up to 64, 32 and 16 rows.
+    """
+
+    fronts: np.ndarray
+    first: list[int]
+    counts: list[tuple[int, int, int]]
+
+
+@dataclass(frozen=True)
+class SmallTasks:
+    """The small fronts of a plan, in the order of `InOrder`; on the host or a device.
+
+    Attributes
+    ----------
+    first, counts : list of int, list of tuple of int
+        See `InOrder`.
+    fronts, children : arrays of bytes
+        `structs.SMALL_FRONT` and `structs.SMALL_CHILD`.
+    maps : array (children, 64) of bytes
+        Positions of a child's rows in its parent.
+    sources, places : arrays
+        Entries of A: places among the values, and rows and columns, as structs.SMALL_FRONTS has
+        them.
+    """
+
+    first: list[int]
+    counts: list[tuple[int, int, int]]
+    fronts: Listed
+    children: Listed
+    maps: Listed
+    sources: Listed
+    places: Listed
+
+
+def in_order(tree: Fronts) -> InOrder:
+    """Put the small fronts in order."""
+    schedule = tree.schedule
+    fronts = np.flatnonzero(schedule.small)
+    k, m, level = tree.k[fronts], tree.m[fronts], schedule.level[fronts]
+    kind = np.searchsorted([-rows for rows in _ORDERS], -(k + m), side="right") - 1
+    order = np.lexsort((-k * (k + m) ** 2, kind, level))
+    group = level.astype(np.int64) * len(_ORDERS) + kind
+    shape = schedule.small_levels, len(_ORDERS)
+    counts = np.bincount(group, minlength=shape[0] * shape[1]).reshape(shape)
+    return InOrder(
+        fronts[order],
+        [0, *np.cumsum(counts.sum(axis=1)).tolist()],
+        [(large, medium, small) for large, medium, small in counts.tolist()],
+    )
+
+
+def small_tasks(tree: Fronts, dtype: np.dtype) -> SmallTasks:
+    """List the small fronts of a plan with what they are assembled from, for one scalar type.
+
+    By few calls of compiled functions: each has to wait for Python's lock, if other lists are made
+    meanwhile.
+    """
+    plan, (fronts, first, counts) = tree.plan, tree.once(in_order)
+    items = np.zeros(fronts.size, structs.SMALL_FRONT.dtype)
+    ends, begin = np.zeros(tree.k.size + 1, np.int64), np.zeros(fronts.size + 1, np.int64)
+    pointers = plan.pointer, plan.entry_pointer, plan.child_pointer
+    _describe(tree.schedule.small, fronts, plan.start, *pointers, items, ends, begin)
+    count, total = int(ends[-1]), int(begin[-1])
+    children = np.zeros(total, structs.SMALL_CHILD.dtype)
+    maps = np.zeros((total, structs.MAP_BYTES), np.uint8)
+    listed = np.empty(count, narrow(plan.source)), np.empty(count, np.uint16)
+    entries = ends, plan.entry_pointer, plan.source, plan.row, plan.column, *listed
+    parallel_for(lambda *part: _pack_entries(*entries, *part), ends)
+    of = fronts, begin, plan.child_pointer, plan.children
+    to = plan.pointer, plan.relative, maps
+    parallel_for(lambda *part: _fill_maps(*of, *to, *part), structs.MAP_BYTES * begin)
+    places = tree.layout(dtype).places  # last, since it may be on its way
+    _put_places(*of, plan.pointer, places.panel, places.block, items, children)
+    return SmallTasks(
+        first,
+        counts,
+        items.view(np.uint8),
+        children.view(np.uint8),
+        maps,
+        *listed,
+    )
+
+
+@jit
+def _describe(small, fronts, start, pointer, entry_pointer, child_pointer, items, ends, begin):
+    """The struct of each front, but for its places; where entries end and children begin.
+
+    Entries lie as in the plan, with those of small fronts alone; children as in the list.
+    """
+    for s in range(small.size):
+        ends[s + 1] = ends[s] + (entry_pointer[s + 1] - entry_pointer[s] if small[s] else 0)
+    for q in range(fronts.size):
+        s, item = fronts[q], items[q]
+        children = child_pointer[s + 1] - child_pointer[s]
+        begin[q + 1] = begin[q] + children
+        item.front, item.start = s, start[s]
+        item.k, item.m = start[s + 1] - start[s], pointer[s + 1] - pointer[s]
+        item.entry, item.entries = ends[s], ends[s + 1] - ends[s]
+        item.child, item.children = begin[q], children
+
+
+@jit
+def _pack_entries(ends, entry_pointer, source, row, column, sources, places, first_front, last):
+    """Positions among the values, and rows and columns in the front, of entries of A."""
+    for s in range(first_front, last):
+        shift = entry_pointer[s] - ends[s]
+        for at in range(ends[s], ends[s + 1]):
+            e = at + shift
+            sources[at], places[at] = source[e], row[e] + _ROWS * column[e]
+
+
+@jit
+def _fill_maps(fronts, begin, child_pointer, children, pointer, relative, maps, first_front, last):
+    """Where the rows of the children of some fronts go in these."""
+    for q in range(first_front, last):
+        shift = child_pointer[fronts[q]] - begin[q]
+        for at in range(begin[q], begin[q + 1]):
+            child = children[at + shift]
+            for r in range(pointer[child], pointer[child + 1]):
+                maps[at, r - pointer[child]] = relative[r]
+
+
+@jit
+def _put_places(fronts, begin, child_pointer, children, pointer, panel, block, items, listed):
+    """Where panels and contribution blocks of fronts lie, and those of their children."""
+    for q in range(fronts.size):
+        s = fronts[q]
+        items[q].panel, items[q].block = panel[s], block[s]
+        shift = child_pointer[s] - begin[q]
+        for at in range(begin[q], begin[q + 1]):
+            child = children[at + shift]
+            listed[at].block, listed[at].m = block[child], pointer[child + 1] - pointer[child]

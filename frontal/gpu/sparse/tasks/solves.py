@@ -1,0 +1,362 @@
+"""Lists of tasks for forward and backward substitution, and where messages go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ....compile.jit import jit
+from ....machine.threads import parallel_for
+from ....symbolic.plan import Plan
+from .. import structs
+from ..layout.panels import Fronts, Listed
+from ..layout.schedule import TILE
+
+TASK = structs.SOLVE_TASK.dtype
+# of fronts that a warp takes whole, where a level has enough of them for Fronts.fewest blocks
+_SMALL_ROWS, _SMALL_PIVOTS, _SMALL_ENTRIES = structs.SMALL_ROWS, TILE, 4096
+_GROUP = 512  # tiles of rows of fronts that take turns
+_WARPS = structs.SOLVE_WARPS
+_PART = 8  # tiles of update rows that one task of the backward sweep sums
+_WHOLE = np.zeros((0, 9), np.int32)  # for tasks that are fronts
+
+
+@dataclass(frozen=True)
+class SolveTasks:
+    """Tasks and messages of the fronts, for panels of one scalar type; on the host or a device.
+
+    Attributes
+    ----------
+    small, forward, backward : arrays of TASK, as rows of bytes
+        Small fronts, children first; tasks of the larger ones for each sweep.
+    message_pointer : array
+        Where the messages to each row of each front with children begin, and where those to its
+        last row end.
+    slots : array
+        Where the message of each update row goes.
+    between, messages, partials : int
+        Rows of values between the sweeps, number of messages, and of partial sums of TILE rows.
+    pivot_tiles : array (t, 4) or None
+        With pivots: first position, width, and first row within the front of each pivot tile.
+    extents : tuple of three (s, 2) int arrays
+        With segments (see `Fronts`), which follow each other: where each begins and ends in the
+        three lists.
+    """
+
+    small: Listed
+    forward: Listed
+    backward: Listed
+    message_pointer: Listed
+    slots: Listed
+    between: int
+    messages: int
+    partials: int
+    pivot_tiles: Listed | None
+    extents: tuple[np.ndarray, ...] = ()
+
+
+def solve_tasks(tree: Fronts, dtype: np.dtype) -> SolveTasks:
+    """List the tasks of the solves for panels of this scalar type."""
+    plan, segment, sweeps = tree.plan, tree.segment, tree.spent(sweep_tasks)
+    pointer, slots = _messages(plan, sweeps.first)
+    swept = tree.layout(dtype).swept  # last, since it may be on its way
+    ways = zip(sweeps.fronts, sweeps.tasks, strict=True)
+    own, up, down = (_described(tree, swept, sweeps.between, *way) for way in ways)
+    return SolveTasks(
+        own,
+        up,
+        down,
+        pointer,
+        slots,
+        int(sweeps.between[-1]),
+        sweeps.messages,
+        sweeps.partials,
+        _pivot_tiles(plan.start) if tree.method.pivots else None,
+        () if segment is None else tuple(_extents(segment, x) for x in sweeps.fronts),
+    )
+
+
+class SweepTasks(NamedTuple):
+    """What `SolveTasks` has of fronts alone, before their rows and places are known.
+
+    Attributes
+    ----------
+    fronts : three int arrays
+        Those of each task: of small fronts, and of both sweeps.
+    tasks : three (t, 9) arrays
+        See `_list_forward`, `_list_backward`; of small fronts there is nothing to be told.
+    first, between : arrays
+        Where the messages to each front begin, and its values between the sweeps.
+    messages, partials : int
+        See `SolveTasks`.
+    """
+
+    fronts: tuple[np.ndarray, ...]
+    tasks: tuple[np.ndarray, ...]
+    first: np.ndarray
+    between: np.ndarray
+    messages: int
+    partials: int
+
+
+def sweep_tasks(tree: Fronts) -> SweepTasks:
+    """List what both sweeps do, level by level."""
+    k, m, segment = tree.k, tree.m, tree.segment
+    small, level = tree.once(_small_fronts)
+    if segment is not None:
+        level = level + segment * (level.max(initial=0) + np.int32(1))
+    order = np.lexsort((-k * (k + m), level))
+    whole, tiled = order[small[order]], order[~small[order]]
+    forward = _sorted(_list_forward(tiled, _grouped(tree, tiled), k, m, level), 1)
+    tiled = tiled[::-1]
+    backward, partials = _list_backward(tiled, _grouped(tree, tiled), k, m, level, _PART)
+    backward = _sorted(backward, -1)
+    fronts = whole, *(x[:, 0].astype(np.int64) for x in (forward, backward))
+    first, messages = tree.spent(_places_of_messages)
+    tasks = _WHOLE, forward, backward
+    return SweepTasks(fronts, tasks, first, tree.spent(_between), messages, int(partials))
+
+
+def _grouped(tree: Fronts, fronts: np.ndarray) -> np.ndarray:
+    """Numbers of the groups that take turns."""
+    tiles = tree.tiles[fronts]
+    return (np.cumsum(tiles) - tiles) // _GROUP
+
+
+def _extents(segment: np.ndarray, fronts: np.ndarray) -> np.ndarray:
+    """Where each segment begins and ends in a list in which they follow each other, up or down."""
+    mine = segment[fronts]
+    counts = np.bincount(mine, minlength=int(segment[-1]) + 1)
+    step = -1 if mine.size and mine[0] > mine[-1] else 1
+    ends = np.cumsum(counts[::step])[::step]
+    return np.stack([ends - counts, ends], axis=1)
+
+
+def _small_fronts(tree: Fronts) -> tuple[np.ndarray, np.ndarray]:
+    """Which fronts a warp takes whole, and the levels of all."""
+    parent = tree.plan.parent
+    small, level = _levels(parent, fits_warp(tree))
+    thin = np.flatnonzero(np.bincount(level[small]) < _WARPS * tree.fewest)
+    if thin.size:
+        small, level = _levels(parent, small & (level < thin[0]))
+    return small, level
+
+
+def fits_warp(tree: Fronts) -> np.ndarray:
+    """Which fronts are so small that a warp solves with one."""
+    k, m = tree.k, tree.m
+    return (k + m <= _SMALL_ROWS) & (k <= _SMALL_PIVOTS) & (k * (k + m) <= _SMALL_ENTRIES)
+
+
+def all_tasks(tree: Fronts, dtype: np.dtype) -> np.ndarray:
+    """All fronts in their order, each as a warp takes it whole, as rows of bytes."""
+    none = np.zeros(tree.k.size, np.int64)  # what is between the sweeps stays with their warp
+    return _described(tree, tree.layout(dtype).swept, none, np.arange(tree.k.size), _WHOLE)
+
+
+def _between(tree: Fronts) -> np.ndarray:
+    """Rows of values between the sweeps before those of each front, and of all.
+
+    Fronts that a warp takes whole have theirs in the place of right-hand sides.
+    """
+    small, _ = tree.once(_small_fronts)
+    return np.append(0, np.cumsum(np.where(small, 0, tree.k)))
+
+
+def counted_tasks(tree: Fronts) -> tuple[int, int, int, int]:
+    """How many tasks of small fronts, and of both sweeps, and how many partial sums there are."""
+    small, _ = tree.once(_small_fronts)
+    k, m = tree.k[~small], tree.m[~small]
+    p, u = -(-k // TILE), -(-m // TILE)
+    together = np.clip(2 * TILE // np.maximum(k, 1), 1, 4)
+    partials = p * np.where(u > _PART, -(-u // _PART), 0)
+    forward = int((p - (-u // together)).sum())
+    return int(small.sum()), forward, int((p + partials).sum()), int(partials.sum())
+
+
+def counted_rows(tree: Fronts) -> tuple[int, ...]:
+    """Rows of what a solve keeps of each right-hand side: see `messages.message_rows`."""
+    n, (*_, partials) = int(tree.plan.start[-1]), counted_tasks(tree)
+    between, (_, messages) = tree.once(_between), tree.once(_places_of_messages)
+    return int(between[-1]), max(messages, n), TILE * partials, n
+
+
+def _sorted(tasks: np.ndarray, direction: int) -> np.ndarray:
+    """A list by level, group and turn."""
+    order = np.lexsort((tasks[:, 8], tasks[:, 7], direction * tasks[:, 6]))
+    return np.take(tasks, order, axis=0)
+
+
+def _described(
+    tree: Fronts,
+    swept: np.ndarray,
+    between: np.ndarray,
+    fronts: np.ndarray,
+    tasks: np.ndarray,
+) -> np.ndarray:
+    """The structs of tasks, as rows of bytes."""
+    plan, out = tree.plan, np.zeros(fronts.size, TASK)
+    of = plan.start, plan.pointer, plan.child_pointer, rows_of_messages(plan)
+    _describe(fronts, tasks, swept, between, *of, out)
+    return out.view(np.uint8).reshape(-1, TASK.itemsize)
+
+
+@jit
+def _describe(fronts, tasks, swept, between, start, pointer, child_pointer, base, out):
+    for q in range(fronts.size):
+        s, task = fronts[q], out[q]
+        task.panel, task.pointer = swept[s], pointer[s]
+        task.rows, task.y = base[s], between[s]
+        task.start, task.k, task.m = start[s], start[s + 1] - start[s], pointer[s + 1] - pointer[s]
+        task.has_children = child_pointer[s + 1] > child_pointer[s]
+        if len(tasks):
+            task.tile, task.count, task.first = tasks[q, 1], tasks[q, 2], tasks[q, 3]
+            task.parts, task.partial = tasks[q, 4], tasks[q, 5]
+
+
+@jit
+def _levels(parent, fits):
+    """Which fit a warp, and all below them too, and their heights; the others come after those."""
+    small, level = fits.copy(), np.zeros(parent.size, np.int32)
+    for s in range(parent.size):  # children come before parents
+        if parent[s] >= 0:
+            level[parent[s]] = max(level[parent[s]], level[s] + np.int32(1))
+            if not small[s]:
+                small[parent[s]] = False
+    return small, level
+
+
+@jit
+def _list_forward(fronts, group, k, m, level):
+    """Front, tile, count, 0, 0, 0, level, group and turn of each tile of rows."""
+    total = 0
+    for s in fronts:
+        u = -(-m[s] // TILE)
+        total += -(-k[s] // TILE) + -(-u // max(1, min(4, 2 * TILE // k[s])))
+    out = np.zeros((total, 9), np.int32)
+    at = 0
+    for q in range(fronts.size):
+        s = fronts[q]
+        p = -(-k[s] // TILE)
+        tiles, together = p + -(-m[s] // TILE), max(1, min(4, 2 * TILE // k[s]))
+        i = 0
+        while i < tiles:
+            count = 1 if i < p else min(together, tiles - i)
+            out[at, 0], out[at, 1], out[at, 2] = s, i, count
+            out[at, 6], out[at, 7], out[at, 8] = level[s], group[q], i
+            i += count
+            at += 1
+    return out
+
+
+@jit
+def _list_backward(fronts, group, k, m, level, most):
+    """Front, tile, count, first, parts, partial, level, group, turn; number of partial sums.
+
+    A task of its own sums `most` tiles of update rows or fewer, where there are more.
+    """
+    total = 0
+    for s in fronts:
+        p, u = -(-k[s] // TILE), -(-m[s] // TILE)
+        total += p * (1 + (-(-u // most) if u > most else 0))
+    out = np.zeros((total, 9), np.int32)
+    at, partials = 0, 0
+    for q in range(fronts.size):
+        s = fronts[q]
+        p, u = -(-k[s] // TILE), -(-m[s] // TILE)
+        parts = -(-u // most) if u > most else 0
+        for t in range(p):
+            for part in range(parts + 1):
+                out[at, 0], out[at, 1] = s, t
+                out[at, 6], out[at, 7] = level[s], group[q]
+                if part < parts:
+                    begin, end = part * u // parts, (part + 1) * u // parts
+                    out[at, 2], out[at, 3], out[at, 5] = end - begin, p + begin, partials + part
+                else:
+                    out[at, 4], out[at, 5], out[at, 8] = parts, partials, p - t
+                at += 1
+            partials += parts
+    return out, partials
+
+
+def _places_of_messages(tree: Fronts) -> tuple[np.ndarray, int]:
+    """Where the messages to each front begin, and how many places there are.
+
+    Fronts with none but larger children get theirs when all small fronts have read what they were
+    sent, and in the same places; not with segments, each of which begins with its small fronts.
+    """
+    (small, _), first = tree.once(_small_fronts), np.empty(tree.k.size, np.int64)
+    of = tree.plan.parent, tree.plan.pointer, small
+    return first, int(_place_messages(*of, tree.segment is not None, first))
+
+
+@jit
+def _place_messages(parent, pointer, small, segmented, first):
+    counts, early = np.zeros(parent.size, np.int64), np.zeros(parent.size, np.bool_)
+    for s in range(parent.size):
+        if parent[s] >= 0:
+            counts[parent[s]] += pointer[s + 1] - pointer[s]
+            early[parent[s]] |= small[s]  # has a small child
+    ends = np.zeros(3, np.int64)  # of those to small fronts, to those after them, and to others
+    for s in range(parent.size):
+        way = 0 if small[s] else 2 if segmented or early[s] else 1
+        first[s] = ends[way]
+        ends[way] += counts[s]
+    shared = max(ends[0], ends[1])
+    for s in range(parent.size):
+        if not small[s] and (segmented or early[s]):
+            first[s] += shared
+    return shared + ends[2]
+
+
+def rows_of_messages(plan: Plan) -> np.ndarray:
+    """Where rows of fronts begin in the list of their messages: one more each, with children."""
+    rows = np.diff(plan.start) + np.diff(plan.pointer) + 1
+    return np.append(0, np.cumsum(np.where(np.diff(plan.child_pointer) > 0, rows, 0)))
+
+
+def _messages(plan: Plan, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the messages to each row of each front begin, and the place of each update row's."""
+    base = rows_of_messages(plan)
+    begin, slots = np.zeros(int(base[-1]), np.int32), np.zeros(plan.relative.size, np.int32)
+    most = int(np.diff(base).max(initial=0))
+    of = base, plan.pointer, plan.relative, plan.child_pointer, plan.children, first, begin, slots
+    parallel_for(lambda *part: _fill_messages(*of, np.empty(most, np.int32), *part), base)
+    return begin, slots
+
+
+@jit
+def _fill_messages(
+    base, pointer, relative, child_pointer, children, first, begin, slots, taken, part, last
+):
+    """Messages to some fronts; those to one row in the order in which children are added."""
+    for s in range(part, last):
+        if base[s + 1] == base[s]:
+            continue
+        mine = begin[base[s] : base[s + 1] - 1]
+        for q in range(child_pointer[s], child_pointer[s + 1]):
+            for r in range(pointer[children[q]], pointer[children[q] + 1]):
+                mine[relative[r]] += 1
+        at = first[s]
+        for row in range(mine.size):
+            count = mine[row]
+            mine[row] = taken[row] = at
+            at += count
+        begin[base[s + 1] - 1] = at
+        for q in range(child_pointer[s], child_pointer[s + 1]):
+            for r in range(pointer[children[q]], pointer[children[q] + 1]):
+                slots[r] = taken[relative[r]]
+                taken[relative[r]] += 1
+
+
+def _pivot_tiles(start: np.ndarray) -> np.ndarray:
+    k = np.diff(start).astype(np.int64)
+    tiles = -(-k // TILE)
+    front = np.repeat(np.arange(k.size), tiles)
+    within = TILE * (np.arange(front.size) - np.repeat(np.cumsum(tiles) - tiles, tiles))
+    out = np.zeros((front.size, 4), np.int32)
+    out[:, 0], out[:, 2] = start[front] + within, within
+    out[:, 1] = np.minimum(TILE, k[front] - within)
+    return out

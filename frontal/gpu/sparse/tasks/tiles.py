@@ -1,0 +1,254 @@
+"""List of tasks of front_tiles.cu: the tiles of fronts that are not small, in their order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from ....compile.jit import inner, jit
+from ....machine.threads import parallel_for
+from .. import structs
+from ..layout.panels import Fronts, Listed, narrow
+from ..layout.schedule import TILE, by_time
+
+UPPER = structs.PART_BIT
+_LARGE, _WIDE, _SQUARE = 48, 4, 16  # see _in_order; tiles
+_BITS = 63  # of a number that things are sorted by
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """Tasks of front_tiles.cu: arrays of the host, or of a device.
+
+    Attributes
+    ----------
+    count : int
+        Number of tasks.
+    list : array (count, 4)
+        Front, i, j and epoch (with the part) of each.
+    begin, source, place : arrays
+        Entries of A by task: extents, positions among the values, places in the tile.
+    epoch_count : array
+        Tasks of each epoch.
+    left : array (pieces, 4)
+        See `left_of_diagonals`.
+    first_sent : array (f, 2)
+        See `first_sent`.
+    """
+
+    count: int
+    list: Listed
+    begin: Listed
+    source: Listed
+    place: Listed
+    epoch_count: Listed
+    left: Listed
+    first_sent: Listed
+
+
+def tile_tasks(tree: Fronts) -> Tasks:
+    """List the tiles of all fronts that are not small, each after those that it needs."""
+    tasks, counts, left, sent = tree.spent(tiles_in_order)
+    return Tasks(len(tasks), tasks, *_entries_of_tasks(tree, tasks), counts, left, sent)
+
+
+def tiles_in_order(tree: Fronts) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """What `Tasks` has of fronts alone: its list, epoch_count, left and first_sent."""
+    schedule = tree.schedule
+    epoch = schedule.time - schedule.small_levels
+    ends = np.append(0, np.cumsum(counted_tiles(tree)[schedule.tiled]))
+    counts = np.bincount(epoch[schedule.tiled], np.diff(ends), schedule.epochs)
+    left, sent = left_of_diagonals(tree), first_sent(tree)
+    return _in_order(tree, ends, epoch), counts.astype(np.int32), left, sent
+
+
+def counted_tiles(tree: Fronts) -> np.ndarray:
+    """Tasks of each front, if it is not small."""
+    tiles = tree.tiles
+    return tiles * (tiles + 1) // 2 if tree.method.one_triangle else tiles * tiles
+
+
+def left_of_diagonals(tree: Fronts) -> np.ndarray:
+    """Pieces of rows left of diagonal tiles, one at least of each: front, tile, first column, 0."""
+    front = np.repeat(np.arange(len(tree.k)), np.where(tree.schedule.small, 0, tree.pivot_tiles))
+    tile = _counted(front)
+    pieces = np.maximum(-(-tile * TILE // structs.PIVOT_COLUMNS), 1)
+    front, tile = np.repeat(front, pieces), np.repeat(tile, pieces)
+    first = _counted(front * (int(tile.max(initial=0)) + 1) + tile) * structs.PIVOT_COLUMNS
+    return np.stack([front, tile, first, np.zeros_like(first)], axis=1).astype(np.int32)
+
+
+def _counted(names: np.ndarray) -> np.ndarray:
+    """Number of each entry among those like it, which lie together."""
+    begins = np.flatnonzero(np.diff(names, prepend=-1))
+    return np.arange(names.size) - np.repeat(begins, np.diff(np.append(begins, names.size)))
+
+
+def first_sent(tree: Fronts) -> np.ndarray:
+    """Of diagonal tiles that others follow, number of the first one in each front, and how many.
+
+    Those of fronts that are done first come first.
+    """
+    order = by_time(tree.schedule.time)
+    count, first = tree.followed, np.empty(order.size, np.int64)
+    first[order] = np.cumsum(count[order]) - count[order]
+    return np.stack([first, count], axis=1).astype(np.int32)
+
+
+def _in_order(tree: Fronts, ends: np.ndarray, epoch: np.ndarray) -> np.ndarray:
+    """Tasks by level, group of fronts, and within by columns from the left.
+
+    Tiles that are under way together shall share their operands in the cache: large fronts go by
+    _WIDE columns of L together, row after row, and by squares of _SQUARE tiles of the contribution
+    block. In other fronts what all wait for, the diagonal tile, comes first in its column; without
+    LU, where the tile left of it goes on with it, in that one's.
+
+    Parameters
+    ----------
+    ends : (t + 1,) int array
+        Where the tasks of each front in `Schedule.tiled` are, before those of a group are mixed.
+    """
+    schedule, total = tree.schedule, int(ends[-1])
+    fronts = schedule.tiled
+    others = (np.diff(schedule.level[fronts]) != 0) | (np.diff(schedule.group) != 0)
+    runs = np.concatenate([[0], np.flatnonzero(others) + 1, [fronts.size]])
+    extents = ends[runs]
+    first = np.repeat(extents[:-1], np.diff(runs))
+    # an order is a number: of the task in its group below what it goes by
+    digits = (2 * int(tree.tiles.max(initial=0)) + 1).bit_length()
+    own = int(np.diff(extents).max(initial=0)).bit_length()
+    keys, listed = np.empty(total, np.int64), np.empty((total, 4), np.int32)
+    wide = 4 * digits + own > _BITS  # fronts of millions of rows
+    bits = digits, 0 if wide else own
+    of = fronts, ends, first, tree.pivot_tiles, tree.tiles, epoch, tree.method.one_triangle, *bits
+    parallel_for(lambda *part: _list_tiles(*of, keys, listed, *part), ends)
+    tasks = np.empty_like(listed)
+
+    def put(a: int, b: int) -> None:
+        for begin, end in pairwise(extents[a : b + 1].tolist()):
+            if wide:
+                found = np.argsort(keys[begin:end], kind="stable")
+            else:
+                keys[begin:end].sort()
+                found = keys[begin:end] & ((1 << own) - 1)
+            # not by an index, which keeps Python's lock
+            np.take(listed[begin:end], found, axis=0, out=tasks[begin:end], mode="clip")
+
+    parallel_for(put, extents)
+    return tasks
+
+
+@inner
+def _key(tiles, pivots, i, j, one_triangle, digits):
+    """What a task of a front goes by, see `_in_order`: four numbers of so many bits in one."""
+    large, contributes = tiles >= _LARGE, j >= pivots
+    column, urgent = j, i == j
+    if one_triangle:  # a diagonal tile is worked on by (i, i) and then (i, i - 1)
+        if urgent and not contributes:
+            column = max(j - 1, 0)
+        urgent = i <= column + 1 and i < pivots
+    if contributes:
+        first = -(-pivots // (_WIDE if large else 1)) + (j - pivots) // (_SQUARE if large else 1)
+        second = i // _SQUARE if large else 0
+    else:
+        first = column // (_WIDE if large else 1)
+        second = i if large else (0 if urgent else 1)
+    key = (np.int64(first) << digits) + second
+    key = (key << digits) + (column if large else i)
+    return (key << digits) + (1 << digits) - 1 - j
+
+
+@jit
+def _list_tiles(
+    fronts, ends, first_of_group, all_pivots, all_tiles, epoch, one_triangle, digits, own, keys,
+    out, first, last,
+):  # fmt: skip
+    """The tasks of some fronts: front, i, j, epoch and part; and what they go by."""
+    for q in range(first, last):
+        s, at = fronts[q], ends[q]
+        tiles, pivots = all_tiles[s], all_pivots[s]
+        for j in range(tiles):
+            contributes = j >= pivots
+            begin = pivots if contributes and not one_triangle else j
+            parts = 1 if one_triangle or contributes else 2
+            for part in range(parts):
+                for i in range(begin + part, tiles):
+                    out[at, 0], out[at, 1], out[at, 2] = s, i, j
+                    out[at, 3] = epoch[s] + part * UPPER
+                    key = _key(tiles, pivots, i, j, one_triangle, digits)
+                    keys[at] = (key << own) + (at - first_of_group[q] if own else 0)
+                    at += 1
+
+
+def _entries_of_tasks(tree: Fronts, tasks: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Extents, sources and places of the entries of A that belong to each task."""
+    plan, fronts = tree.plan, np.flatnonzero(~tree.schedule.small)
+    offset = np.zeros(len(tree.k) + 1, np.int64)  # of a front's tiles with pivot columns
+    tables = tree.method.panels * tree.tiles * tree.pivot_tiles
+    np.cumsum(np.where(tree.schedule.small, 0, tables), out=offset[1:])
+    task_of = np.empty(offset[-1], np.int32)
+    _name_tasks(tasks, offset, tree.tiles, tree.pivot_tiles, task_of)
+    begin = np.zeros(len(tasks) + 1, np.int64)
+    ends = np.append(0, np.cumsum(np.diff(plan.entry_pointer)[fronts]))
+    count = int(ends[-1])
+    task, given = np.empty(count, np.int32), np.empty(count, np.int32)
+    where = fronts, ends, tree.k, tree.tiles, offset, plan.entry_pointer, plan.row, plan.column
+    parallel_for(lambda *part: _places(*where, task_of, task, given, begin, *part), ends)
+    np.cumsum(begin, out=begin)
+    kind = narrow(plan.source)
+    source, place, free = np.empty(count, kind), np.empty(count, np.uint16), begin[:-1].copy()
+    of = fronts, ends, plan.entry_pointer, plan.source, task, given, free, source, place
+    parallel_for(lambda *part: _sort_by_task(*of, *part), ends)
+    return begin.astype(kind), source, place
+
+
+@jit
+def _name_tasks(tasks, offset, tiles, pivot_tiles, task_of):
+    """Number the tasks whose tiles have pivot columns: by front, part, row and column of tiles."""
+    for t in range(len(tasks)):
+        s, i, j = tasks[t, 0], tasks[t, 1], tasks[t, 2]
+        if j < pivot_tiles[s]:
+            upper = tasks[t, 3] // UPPER
+            task_of[offset[s] + (upper * tiles[s] + i) * pivot_tiles[s] + j] = t
+
+
+@jit
+def _places(
+    fronts, ends, k, tiles, offset, entry_pointer, row, column, task_of, task, place, begin,
+    first, last,
+):  # fmt: skip
+    """Task of each entry of A, and its place in the tile; counts the entries of each in `begin`.
+
+    Tiles above the diagonal are kept transposed, in the part of U.
+    """
+    for f in range(first, last):
+        s, at = fronts[f], ends[f]
+        pivot_tiles = -(-k[s] // TILE)
+        for e in range(entry_pointer[s], entry_pointer[s + 1]):
+            r, c, upper = np.int64(row[e]), np.int64(column[e]), 0
+            if c >= k[s] or (r < k[s] and r // TILE < c // TILE):
+                r, c, upper = c, r, 1
+            if r < k[s]:
+                i, inside = r // TILE, r % TILE
+            else:
+                i, inside = pivot_tiles + (r - k[s]) // TILE, (r - k[s]) % TILE
+            t = task_of[offset[s] + (upper * tiles[s] + i) * pivot_tiles + c // TILE]
+            task[at], place[at] = t, inside + TILE * (c % TILE)
+            begin[t + 1] += 1
+            at += 1
+
+
+@jit
+def _sort_by_task(
+    fronts, ends, entry_pointer, source, task, given, free, sorted_source, place, first, last
+):
+    """Put entries in the order of their tasks, from where these are `free`, then of the plan."""
+    for f in range(first, last):
+        s, at = fronts[f], ends[f]
+        for e in range(entry_pointer[s], entry_pointer[s + 1]):
+            q = free[task[at]]
+            free[task[at]] += 1
+            sorted_source[q], place[q] = source[e], given[at]
+            at += 1

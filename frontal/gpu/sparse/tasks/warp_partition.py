@@ -1,0 +1,77 @@
+"""What each warp of a team has of a system's fronts: subtrees, and the first what is above."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ....symbolic.subtrees import split_subtrees
+from ..layout.schedule import TILE
+
+
+class WarpPartition(NamedTuple):
+    """Who does what; index arrays are of int32.
+
+    Attributes
+    ----------
+    steps : int
+        What takes longest: of a warp's fronts and those above. Each takes about the same time.
+    order : (f,) array
+        Fronts of each warp, children first, and then those above all subtrees.
+    begins : (team + 2,) array
+        Where these begin in `order`, and its end.
+    top : (t,) array
+        Pivot rows of the fronts above.
+    up : (updates,) array
+        Update rows; of all warps but the first, those in `top` have places of their own behind the
+        vector.
+    """
+
+    steps: int
+    order: np.ndarray
+    begins: np.ndarray
+    top: np.ndarray
+    up: np.ndarray
+
+
+def warp_partition(
+    parent: np.ndarray, start: np.ndarray, pointer: np.ndarray, rows: np.ndarray, team: int
+) -> WarpPartition:
+    """Share the fronts of a system among the warps of a team.
+
+    Parameters
+    ----------
+    parent, start, pointer, rows : arrays
+        See `Plan`, of that system.
+
+    Examples
+    --------
+    >>> parent, start = np.array([2, 2, -1]), np.array([0, 1, 2, 3])
+    >>> shared(parent, start, np.array([0, 1, 2, 2]), np.array([2, 2]), 2).up
+    array([2, 3], dtype=int32)
+    """
+    k, m = np.diff(start), np.diff(pointer)
+    steps = -(-k // 8) * (1 - (-m // TILE))  # of a sweep; see front_trees.cu
+    owner = np.zeros(k.size, np.int32)
+    if team > 1:
+        low, root, above = split_subtrees(parent, steps.astype(np.float64), team)
+        before, load = np.append(0, np.cumsum(steps)), np.zeros(team, np.int64)
+        for first, last in zip(low.tolist(), (root + 1).tolist(), strict=True):  # heaviest first
+            warp = int(load.argmin())
+            owner[first:last] = warp
+            load[warp] += before[last] - before[first]
+        owner[above] = team
+    order = np.argsort(owner, kind="stable").astype(np.int32)
+    begins = np.searchsorted(owner[order], np.arange(team + 2)).astype(np.int32)
+    front = np.repeat(np.arange(k.size), k)
+    top = np.flatnonzero(owner[front] == team)
+    place = np.full(front.size, -1)
+    place[top] = np.arange(top.size)
+    warp, up = np.repeat(owner, m), rows.astype(np.int32)
+    apart = (warp > 0) & (warp < team) & (place[rows] >= 0)
+    up[apart] = front.size + (warp[apart] - 1) * top.size + place[rows[apart]]
+    taken = np.bincount(owner, steps, team + 1).astype(np.int64)
+    return WarpPartition(
+        int(taken[:team].max() + taken[team]), order, begins, top.astype(np.int32), up
+    )

@@ -1,0 +1,165 @@
+"""A factor's memory together with what has been prepared to compute with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from ...numeric.hopes import Hopes
+from ...numeric.method import Method
+from ..runtime.array import Array
+from ..runtime.device import Device
+from . import launch
+from .device_matrix import DeviceMatrix
+from .factorize.equilibration import KERNELS, Equilibration
+from .factorize.launches import Examination, Factorization, tile_constants
+from .pattern import DevicePattern
+from .solve.condition_estimate import WIDTH
+from .solve.sweeps import DeviceSolver
+from .storage import State, Storage, allocate
+
+
+class PendingFactorization(NamedTuple):
+    """A factorization at work, with what it is of.
+
+    Attributes
+    ----------
+    values : device array
+        As they were given.
+    """
+
+    values: Array
+    matrix: DeviceMatrix
+    tiny: float
+    state: State
+
+
+class Computes(Protocol):
+    """What factorizes, as `Factorization` does."""
+
+    tiny: float
+    values: Array
+
+    def __call__(self, examination: Examination | None = None) -> State: ...
+
+
+@dataclass
+class FactorWorkspace(Storage):
+    """The memory of a factor, and what computes with it and takes more of it.
+
+    Attributes
+    ----------
+    factorization : Computes or None
+        Overwrites the factor.
+    solver : DeviceSolver or None
+        Solves with it.
+    equilibration : Equilibration or None
+        Scales the values of the matrix.
+    begun : PendingFactorization or None
+        What was launched before anybody asked for a factor.
+    at_once : dict
+        By op(A): the `AtOnce` that solves for one vector.
+    hopes : Hopes
+        Of factors in this memory.
+    """
+
+    factorization: Computes | None = None
+    solver: DeviceSolver | None = None
+    equilibration: Equilibration | None = None
+    begun: PendingFactorization | None = None
+    at_once: dict[str, object] = field(default_factory=dict)
+    hopes: Hopes = field(default_factory=Hopes)
+
+    def solver_of(self, pattern: DevicePattern) -> DeviceSolver:
+        """What solves with the factor; made when first asked for."""
+        if self.solver is None:
+            self.solver = DeviceSolver(pattern, self)
+        return self.solver
+
+    def room(self, pattern: DevicePattern, values: Array, apart: int) -> Array:
+        """Where the values of a matrix are to be when they are factorized.
+
+        Parameters
+        ----------
+        values : device array
+            Where they are, and are read, if so many `apart` are none.
+        """
+        if not apart:
+            return values
+        if self.spare is None or self.spare.values.size != apart:  # the first had them with it
+            room = pattern.device.xp.empty(apart, self.panels.dtype)
+            self.spare = None if self.spare is None else self.spare._replace(values=room)
+            return room
+        return self.spare.values
+
+    def factorization_of(self, pattern: DevicePattern, values: Array, tiny: float) -> Computes:
+        """What overwrites the factor with that of the values there; made when first asked for."""
+        made = self.factorization
+        if made is None or made.tiny != tiny or made.values is not values:
+            made = self.factorization = Factorization(pattern, self, values, tiny)
+        return made
+
+    def ready(self, pattern: DevicePattern, matrix: DeviceMatrix, tiny: float) -> Computes:
+        """What factorizes a matrix, whose values are put where it reads them."""
+        matrix.settle(self)
+        room = self.room(pattern, matrix.values, matrix.apart(self.panels.dtype))
+        self.equilibration = matrix.scale(room, self.equilibration)
+        return self.factorization_of(pattern, room, tiny)
+
+    def renew_solver(self) -> None:
+        """Say that another factor is on its way."""
+        if self.solver is not None:
+            self.solver.renew()
+
+    def copy(self, pattern: DevicePattern) -> FactorWorkspace:
+        """The same numbers in other memory, with nothing prepared."""
+        apart = self.spare.values.size if self.spare else 0
+        twin = FactorWorkspace(**vars(allocate(pattern, self.panels.dtype, apart)))
+        end = max(pattern.layout(self.panels.dtype).places.panels, 1)
+        pattern.device.copy(self.panels[:end], twin.panels[:end])
+        self.copy_vectors(pattern.device, twin)
+        return twin
+
+    def copy_vectors(self, device: Device, twin: FactorWorkspace) -> None:
+        """Copy all but panels to the memory of another factor."""
+        for source, target in (
+            (self.pivots, twin.pivots),
+            (self.largest, twin.largest),
+            *zip(self.blocks or (), twin.blocks or (), strict=True),
+        ):
+            if source is not None and target is not None:
+                device.copy(source, target)
+        twin.values = None if self.values is None else self.values.copy()
+
+
+def begin_kernels(device: Device, method: Method, dtype: np.dtype, few: bool = True) -> None:
+    """Begin to compile what a factorization and a solve for one right-hand side wait for.
+
+    What takes longest, or is needed first, comes first; what only small fronts need, if there are a
+    `few`.
+    """
+    limits = device.limits
+    found = [("front_tiles.cu", tile_constants(method, launch.front_tiles(dtype, method, limits)))]
+    if few:
+        perturb = {"PERTURB": int(method.pivots)}
+        found.insert(0, ("front_small.cu", method.constants | perturb))
+    if method.scaling:
+        found.insert(0, (KERNELS, {}))
+    found += [("system.cu", method.constants), ("condition.cu", {})]
+    if method.pivots:
+        found.append(("front_pivots.cu", method.constants))
+    flips: tuple[dict[str, int], ...] = ({}, {"FLIP": 1}) if method.panels == 2 else ({},)
+    # of a first solution with its condition number, estimated or certified, and of others
+    for width in (WIDTH, 2, 1):
+        large, small = (
+            f(dtype, width, limits) for f in (launch.front_solve, launch.front_solve_small)
+        )
+        for flip in flips if width > 2 else flips[:1]:
+            for way in ("forward", "backward"):
+                found.append((f"front_{way}.cu", large.constants | method.constants | flip))
+                if few:
+                    more = small.constants | method.constants | flip
+                    found.append((f"front_{way}_small.cu", more))
+    device.begin(found, dtype)

@@ -1,0 +1,1 @@
+"""Cores, memory, threads, and the rates by which costs are estimated."""

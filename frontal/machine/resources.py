@@ -1,0 +1,159 @@
+"""This machine: threads, memory. And the rates of the machines that costs are estimated for.
+
+Rates are constants, fitted to measurements once and not taken anew where the package runs, so that
+an analysis is the same everywhere. A GPU is an H200 to them: which one it will be is not asked,
+that would take a context on it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from dataclasses import dataclass
+from functools import cache
+from math import inf
+from typing import NamedTuple
+
+from .cgroup import group_memory
+
+_RESOURCE = importlib.import_module("resource") if os.name == "posix" else None
+
+
+class FrontCost(NamedTuple):
+    """Seconds that a front costs on a machine, fitted to measurements.
+
+    A front with k pivot columns and m update rows takes
+    ``front + entry * (F k + 2 m^2) + flops / (rate * k / (k + half))`` seconds with F = k + m:
+    a fixed part, the traffic of its panel and contribution block, and arithmetic whose rate
+    reaches half of its best at `half` pivot columns. If it has more than `supernodes.TILE` rows,
+    each of its tiles takes `tile` seconds besides. What an entry of the factor may cost that is
+    saved is `stored` seconds: a price for memory, which takes no time.
+    """
+
+    front: float
+    entry: float
+    rate: float
+    half: float
+    tile: float = 0.0
+    stored: float = 0.0
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a factorization is expected to cost on a machine, in double precision.
+
+    Attributes
+    ----------
+    rate : float
+        Flops a second of the dense kernels: of one core, or of the whole GPU.
+    bandwidth : float
+        Bytes of the factor a second, through assembly, storing and one solve.
+    least_flops : float
+        Operations of a factorization below which it is not worth to have more than one core at
+        work, or a GPU.
+    fronts : FrontCost
+        What amalgamation weighs.
+    room : float
+        Bytes of a factor from which on memory may be short.
+    """
+
+    rate: float
+    bandwidth: float
+    least_flops: float
+    fronts: FrontCost
+    room: float = inf
+
+
+class DissectionCost(NamedTuple):
+    """Seconds that nested dissection takes on one core; see `ordering.model`."""
+
+    start: float
+    node: float  # a node and depth of the tree of parts
+    neighbour: float  # a neighbour and depth
+
+
+CPU = Machine(
+    rate=4e10,
+    bandwidth=1e9,
+    least_flops=2e7,  # a millisecond: it ends before a thread could help
+    fronts=FrontCost(front=0.05e-6, entry=0.2e-9, rate=1.0e10, half=2.0),
+)
+H200 = Machine(
+    rate=3e13,  # within 1.3x of grids that take it 4 ms or more
+    bandwidth=2e11,
+    least_flops=2e7,  # a CPU takes milliseconds for it
+    fronts=FrontCost(front=6e-9, entry=18e-12, rate=1e12, half=12.0, tile=14e-9, stored=4e-11),
+    room=1.6e10,
+)
+# Of some graphs, within 2x. METIS is started as a process, and fed.
+METIS = DissectionCost(start=0.05, node=1.35e-7, neighbour=4.85e-8)
+DISSECTION = DissectionCost(start=0.001, node=1.2e-7, neighbour=7e-8)
+
+MACHINES = {"cpu": CPU, "gpu": H200}  # by the name of a backend
+
+
+def variable(name: str) -> str | None:
+    """What `os.environ.get` gives: that raises, and catches, where there is no such variable.
+
+    It takes a small system longer than anything else that is asked for a factorization.
+    """
+    known = getattr(os.environ, "_data", None)  # by encoded names
+    return None if known is not None and _encoded(name) not in known else os.environ.get(name)
+
+
+@cache
+def _encoded(name: str) -> object:
+    return os.environ.encodekey(name)
+
+
+def thread_count() -> int:
+    """``FRONTAL_NUM_THREADS``, else the number of cores this process may run on.
+
+    Raises
+    ------
+    ValueError
+        If the variable is not a positive integer.
+    """
+    asked = variable("FRONTAL_NUM_THREADS")
+    if asked:
+        if not asked.strip().isdigit() or int(asked) < 1:
+            raise ValueError(f"FRONTAL_NUM_THREADS is {asked!r}; give a positive integer")
+        return int(asked)
+    if hasattr(os, "sched_getaffinity"):
+        return max(1, len(os.sched_getaffinity(0)))
+    return os.cpu_count() or 1
+
+
+def available_memory() -> int | None:
+    """Bytes that this process can still take, None where the system does not say."""
+    sizes = _free_memory(), group_memory(), address_space()
+    known = [size for size in sizes if size is not None]
+    return min(known) if known else None
+
+
+def address_space() -> int | None:
+    """Bytes left of the addresses that this process may use, None where that has no limit.
+
+    Such limits are set by `ulimit -v` and by batch systems. What is reserved counts, used or not.
+    """
+    if not hasattr(_RESOURCE, "RLIMIT_AS"):
+        return None
+    limit = _RESOURCE.getrlimit(_RESOURCE.RLIMIT_AS)[0]
+    if limit == _RESOURCE.RLIM_INFINITY:
+        return None
+    try:
+        with open("/proc/self/statm") as pages:
+            return max(0, limit - int(pages.read().split()[0]) * _RESOURCE.getpagesize())
+    except OSError:
+        return None
+
+
+def _free_memory() -> int | None:
+    try:
+        with open("/proc/meminfo") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        return None
+    return None

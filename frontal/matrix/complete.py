@@ -1,0 +1,79 @@
+"""Any matrix, or one triangle of it, as the one form that everything else reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import DTypeLike
+
+from .._typing import MatrixLike
+from ..compile import workers
+from .canonical import KINDS, Canonical, canonical
+from .half_storage import TRIANGLES, completed
+
+
+def to_canonical(
+    A: MatrixLike,
+    triangle: str | None,
+    *,
+    kind: str = "auto",
+    adjoint: bool | None = None,
+    check_finite: bool = True,
+    dtype: DTypeLike | None = None,
+    ordered: bool = False,
+) -> Canonical:
+    """Bring a matrix into canonical form, one of which only a triangle is stored too.
+
+    Parameters
+    ----------
+    A, kind, check_finite, dtype, ordered
+        As for `canonical`.
+    triangle : {"lower", "upper"} or None
+        What A stores alone; None: both triangles.
+    adjoint : bool, optional
+        The other triangle is the adjoint of this one, or its transpose; by default `kind` tells.
+
+    Raises
+    ------
+    ValueError
+        As `canonical`; if the other triangle has an entry that is not zero, or if nothing tells
+        what it is.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> T = sp.csc_array([[2.0, 0.0], [1.0, 3.0]])
+    >>> whole(T, "lower").A.toarray().tolist()
+    [[2.0, 1.0], [1.0, 3.0]]
+    """
+    workers.begin()
+    options = {"kind": kind, "check_finite": check_finite, "ordered": ordered}
+    if triangle is None:
+        return canonical(A, dtype=dtype, **options)
+    if triangle not in TRIANGLES:
+        raise ValueError(f"triangle is {triangle!r}; choose 'lower', 'upper' or None")
+    given = canonical(A, kind="general", check_finite=check_finite, dtype=dtype, ordered=ordered)
+    if adjoint is None:
+        _require_kind(kind, triangle, given.dtype)
+        adjoint = KINDS.get(kind) != "symmetric"
+    part, indptr, indices = completed(given.indptr, given.indices, triangle, adjoint)
+    data = part.complete(given.data)
+    matrix = canonical(sp.csc_array((data, indices, indptr), shape=given.shape), **options)
+    order = given.order and replace(given.order, triangle=part)
+    return replace(matrix, order=order)
+
+
+def _require_kind(kind: str, triangle: str, dtype: np.dtype) -> None:
+    """Refuse kinds of which one triangle does not tell the other."""
+    if kind == "general":
+        raise ValueError(
+            f"triangle={triangle!r} needs a symmetric matrix, and kind='general' says that it is "
+            "none. Try: kind='symmetric', 'hermitian' or 'spd'"
+        )
+    if kind == "auto" and dtype.kind == "c":
+        raise ValueError(
+            f"triangle={triangle!r} does not tell what the other triangle of a complex matrix is. "
+            "Try: kind='hermitian' or 'spd' for its adjoint, kind='symmetric' for its transpose"
+        )

@@ -1,0 +1,48 @@
+"""Compressed columns: whether their arrays make sense, are sorted, and hold numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..compile.jit import jit
+from ..machine.threads import MIN_PARALLEL_ENTRIES, parallel_for
+from . import norms
+
+SORTED, UNSORTED, CORRUPT = 0, 1, 2
+
+
+def inspect(indptr: np.ndarray, indices: np.ndarray) -> int:
+    """Whether rows ascend strictly in each column, and whether the arrays make sense at all."""
+    if indptr[0] != 0:
+        return CORRUPT
+    return max(parallel_for(lambda *part: _inspect_columns(indptr, indices, *part), indptr))
+
+
+@jit
+def _inspect_columns(indptr, indices, first, last):
+    n = indptr.size - 1
+    order = SORTED
+    for j in range(first, last):
+        if indptr[j] < 0 or indptr[j + 1] < indptr[j] or indptr[j + 1] > indices.size:
+            return CORRUPT
+        before = -1
+        for p in range(indptr[j], indptr[j + 1]):
+            i = indices[p]
+            if i < 0 or i >= n:
+                return CORRUPT
+            if i <= before:
+                order = UNSORTED
+            before = i
+    return order
+
+
+def first_non_finite(values: np.ndarray) -> int:
+    """Place of the first NaN or infinity in a vector; -1 if there is none."""
+
+    def finite(first: int, last: int) -> bool:
+        with np.errstate(all="ignore"):  # a sum of numbers can overflow, so this is half a proof
+            return bool(np.isfinite(values[first:last].sum()))
+
+    if values.size > MIN_PARALLEL_ENTRIES and all(parallel_for(finite, values.size)):
+        return -1
+    return norms.first_non_finite(values)

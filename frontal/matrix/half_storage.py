@@ -1,0 +1,132 @@
+"""Matrices of which one triangle is stored: which one, and how it becomes both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..compile.jit import jit
+
+TRIANGLES = ("lower", "upper")
+
+
+@dataclass(frozen=True, eq=False)
+class HalfStorage:
+    """Where the values of one triangle belong in the whole matrix.
+
+    Attributes
+    ----------
+    part : str
+        ``"lower"`` or ``"upper"``.
+    adjoint : bool
+        The other triangle is the adjoint of this one, not its transpose.
+    indptr, indices : (n + 1,) int64, (count,) int32 arrays
+        The pattern that is stored, by columns; it may have zeros in the other triangle.
+    place, mirror : (count,) int64 arrays
+        Places of each value, and of its mirror image, in the columns of the whole matrix; the same
+        on the diagonal. -1 for what is stored in the other triangle, which must be zero.
+    entries : int
+        Stored entries of the whole matrix.
+    """
+
+    part: str
+    adjoint: bool
+    indptr: np.ndarray = field(repr=False)
+    indices: np.ndarray = field(repr=False)
+    place: np.ndarray = field(repr=False)
+    mirror: np.ndarray = field(repr=False)
+    entries: int
+
+    def complete(self, values: np.ndarray) -> np.ndarray:
+        """Values of the whole matrix by columns, from those of the triangle by columns.
+
+        Raises
+        ------
+        ValueError
+            If the other triangle has an entry that is not zero.
+        """
+        whole = np.empty(self.entries, values.dtype)
+        wrong = _complete(values, self.place, self.mirror, self.adjoint, whole)
+        if wrong >= 0:
+            column = int(np.searchsorted(self.indptr, wrong, "right")) - 1
+            raise ValueError(
+                f"triangle={self.part!r} says that only the {self.part} triangle is stored, but "
+                f"A[{self.indices[wrong]}, {column}] = {values[wrong]}. Try: "
+                f"scipy.sparse.{'tril' if self.part == 'lower' else 'triu'}(A), or triangle=None "
+                "for a matrix with both triangles"
+            )
+        return whole
+
+
+def completed(
+    indptr: np.ndarray, indices: np.ndarray, part: str, adjoint: bool
+) -> tuple[HalfStorage, np.ndarray, np.ndarray]:
+    """The pattern of both triangles by columns, (indptr, indices), and the way to it.
+
+    Parameters
+    ----------
+    indptr, indices : (n + 1,) int64, (count,) int32 arrays
+        What is stored, by columns with rows ascending.
+    part : {"lower", "upper"}
+    adjoint : bool
+        As of `HalfStorage`.
+    """
+    whole, rows, place, mirror = _pattern(indptr, indices, part == "lower")
+    return HalfStorage(part, adjoint, indptr, indices, place, mirror, rows.size), whole, rows
+
+
+@jit
+def _pattern(indptr, indices, lower):
+    """Columns of both triangles with rows ascending, and the two places of each stored entry.
+
+    Entries above the diagonal come before those below it in each column: first the images of a
+    lower triangle, whose columns ascend as they are visited, or the entries of an upper one.
+    """
+    n = indptr.size - 1
+    above, below = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    for j in range(n):
+        for p in range(indptr[j], indptr[j + 1]):
+            i = indices[p]
+            if i == j:
+                below[j] += 1  # the diagonal comes first of them
+            elif (i > j) == lower:
+                below[min(i, j)] += 1
+                above[max(i, j)] += 1
+    whole = np.zeros(n + 1, np.int64)
+    for j in range(n):
+        whole[j + 1] = whole[j] + above[j] + below[j]
+    rows = np.empty(whole[n], np.int32)
+    place, mirror = np.full(indices.size, -1, np.int64), np.full(indices.size, -1, np.int64)
+    head = whole[:-1].copy()
+    tail = whole[:-1] + above[:-1]
+    for j in range(n):
+        for p in range(indptr[j], indptr[j + 1]):
+            i = indices[p]
+            if i != j and (i > j) != lower:
+                continue
+            small, large = min(i, j), max(i, j)
+            q = tail[small]  # the entry (large, small), below the diagonal or on it
+            tail[small] += 1
+            rows[q] = large
+            r = q
+            if i != j:
+                r = head[large]  # the entry (small, large)
+                head[large] += 1
+                rows[r] = small
+            place[p], mirror[p] = (q, r) if lower else (r, q)
+    return whole, rows, place, mirror
+
+
+@jit
+def _complete(values, place, mirror, adjoint, whole):
+    """Put values into their two places; the first that belongs nowhere and is not 0, or -1."""
+    for p in range(values.size):
+        if place[p] < 0:
+            if values[p] != 0:
+                return p
+            continue
+        if mirror[p] != place[p]:
+            whole[mirror[p]] = np.conj(values[p]) if adjoint else values[p]
+        whole[place[p]] = values[p]
+    return -1

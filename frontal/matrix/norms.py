@@ -1,0 +1,50 @@
+"""Sizes of matrices and vectors in one pass: norms, and the first entry that is no number."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..compile.jit import brief
+
+
+@brief
+def norms(indptr, indices, data):
+    """Infinity norm and 1-norm of a matrix by columns."""
+    rows, one = np.zeros(indptr.size - 1), 0.0
+    for j in range(rows.size):
+        column = 0.0
+        for p in range(indptr[j], indptr[j + 1]):
+            size = np.float64(np.abs(data[p]))
+            rows[indices[p]] += size
+            column += size
+        if column > one or column != column:
+            one = column
+    infinity = 0.0
+    for i in range(rows.size):
+        if rows[i] > infinity or rows[i] != rows[i]:
+            infinity = rows[i]
+    return infinity, one
+
+
+@brief
+def first_non_finite(values):
+    """Place of the first NaN or infinity in a vector; -1 if there is none."""
+    bad = False
+    for p in range(values.size):
+        bad |= not np.isfinite(values[p])
+    if bad:
+        for p in range(values.size):
+            if not np.isfinite(values[p]):
+                return p
+    return -1
+
+
+@brief
+def least(values):
+    """Smallest of the numbers and 1; NaN if there is one."""
+    found = 1.0
+    for x in values:
+        found = x if x < found or x != x else found
+        if found != found:
+            break
+    return found

@@ -1,0 +1,225 @@
+"""Whether a matrix is symmetric or Hermitian, exactly or up to rounding, and who promised it."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..compile.jit import allocating, brief, inner, jit
+from ..machine.threads import parallel_for
+from ..numeric.method import CHOLESKY, LDLT, LU, Method, symmetric_method
+from ..numeric.thresholds import THRESHOLDS
+
+UNSYMMETRIC, SYMMETRIC, POSITIVE_DIAGONAL, TRANSPOSED = 0, 1, 2, 3
+_EXACT = np.empty(0)  # no entry may differ
+
+
+@inner
+def _first_from(indices, begin, end, row):
+    """The first entry of a column, between these, in this row or below."""
+    while begin < end:
+        middle = (begin + end) // 2
+        if indices[middle] < row:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@jit
+def _compare(indptr, indices, data, conjugate, slack, following, first, last):
+    """Compare some columns from their diagonals on with the rows of the same numbers.
+
+    Entries may differ by the smaller one of the `slack` of their row and of their column, if there
+    is any.
+
+    Columns are visited from left to right, so that the entries of row j right of the diagonal are
+    asked for in the order in which their columns store them: `following`, zero at first, has for
+    each column from `first` on the place behind the last one that was asked for, and one more.
+
+    Returns
+    -------
+    alike : bool
+    excess : int
+        Entries of these columns below the diagonal, less those above it. Each one below has had
+        another one above, in any column; where sums over all columns are equal, all have.
+    positive : int
+        Positive diagonal entries.
+    """
+    excess, positive = 0, 0
+    for j in range(first, last):
+        begin, end = indptr[j], indptr[j + 1]
+        p = following[j - first] - 1
+        if p < 0:
+            p = _first_from(indices, begin, end, first)
+        if p < end and indices[p] < j:
+            return False, excess, positive
+        excess -= p - begin
+        while p < end:
+            i = indices[p]
+            q = p
+            if i > j:
+                q = following[i - first] - 1
+                if q < 0:
+                    q = _first_from(indices, indptr[i], indptr[i + 1], first)
+                if q == indptr[i + 1] or indices[q] != j:
+                    return False, excess, positive
+                following[i - first] = q + 2
+                excess += 1
+            if data is not None:
+                a = data[p]
+                b = np.conj(data[q]) if conjugate else data[q]
+                differ = a != b and (a == a or b == b)  # NaN is refused as such, or as a pivot
+                if differ and not (slack.size > 0 and abs(a - b) <= min(slack[i], slack[j])):
+                    return False, excess, positive
+                if i == j and a.real > 0:
+                    positive += 1
+            p += 1
+    return True, excess, positive
+
+
+def compare_triangles(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    data: np.ndarray | None,
+    conjugate: bool,
+    slack: np.ndarray = _EXACT,
+) -> int:
+    """Compare A, by columns with rows ascending, with its adjoint or its transpose.
+
+    Without `data` the pattern alone; with `slack` up to the rounding of each row, see `slack_of`.
+    """
+    n = indptr.size - 1
+
+    def compare(first: int, last: int) -> tuple[bool, int, int]:
+        following = np.zeros(n - first, np.int64)
+        return _compare(indptr, indices, data, conjugate, slack, following, first, last)
+
+    alike, excess, positive = zip(*parallel_for(compare, indptr), strict=True)
+    if not all(alike) or sum(excess):
+        return UNSYMMETRIC
+    return POSITIVE_DIAGONAL if sum(positive) == n else SYMMETRIC
+
+
+@allocating
+def structure(indptr, indices, data):
+    """What `compare_triangles` tells of A, exactly; `TRANSPOSED` if it is its transpose alone."""
+    n, exact = indptr.size - 1, np.empty(0)
+    for conjugate in (True, False):
+        following = np.zeros(n, np.int64)
+        alike, excess, positive = _compare(indptr, indices, data, conjugate, exact, following, 0, n)
+        if alike and excess == 0:
+            if not conjugate:
+                return TRANSPOSED
+            return POSITIVE_DIAGONAL if positive == n else SYMMETRIC
+    return UNSYMMETRIC
+
+
+def method_of(
+    kind: str, structure: int, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray
+) -> Method:
+    """The method for a promised kind, or for what A is exactly."""
+    if kind == "spd":
+        return CHOLESKY
+    if kind in ("symmetric", "hermitian"):
+        return symmetric_method(data.dtype, kind == "hermitian")
+    if kind == "general":
+        return LU
+    if structure == UNSYMMETRIC and data.dtype.kind == "c":
+        same = compare_triangles(indptr, indices, data, False) != UNSYMMETRIC
+        structure = TRANSPOSED if same else UNSYMMETRIC
+    return method_for(structure, data.dtype)
+
+
+def method_for(structure: int, dtype: np.dtype) -> Method:
+    """The method for what a matrix is exactly, as `structure` tells: of the least work."""
+    if structure == POSITIVE_DIAGONAL:
+        return CHOLESKY
+    if structure == SYMMETRIC:
+        return symmetric_method(dtype, True)
+    return LDLT if structure == TRANSPOSED else LU
+
+
+@brief
+def diagonal_of(indptr, indices, data):
+    """Diagonal of a matrix by columns whose rows ascend; SciPy would check the whole of it."""
+    n = indptr.size - 1
+    out = np.zeros(n, data.dtype)
+    for j in range(n):
+        for p in range(indptr[j], indptr[j + 1]):
+            if indices[p] >= j:
+                if indices[p] == j:
+                    out[j] = data[p]
+                break
+    return out
+
+
+@jit
+def slack_of(indptr, indices, data, roundings):
+    """Return by how much entries of each row and column may differ from the transposed ones.
+
+    Parameters
+    ----------
+    indptr, indices, data : arrays
+        A by columns.
+    roundings : float
+        As a multiple of the largest modulus in the row and the column: that of all of A would hide
+        differences beside a huge entry. NaN counts as nothing.
+    """
+    largest = np.zeros(indptr.size - 1)
+    for j in range(largest.size):
+        for p in range(indptr[j], indptr[j + 1]):
+            i, size = indices[p], np.float64(np.abs(data[p]))
+            if size > largest[j]:
+                largest[j] = size
+            if size > largest[i]:
+                largest[i] = size
+    for j in range(largest.size):
+        largest[j] *= roundings
+    return largest
+
+
+def roundings_of(dtype: np.dtype) -> float:
+    """Return the relative difference of transposed entries that is taken for rounding."""
+    return THRESHOLDS.symmetry * float(np.finfo(dtype).eps)
+
+
+def is_symmetric(
+    indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, adjoint: bool = True
+) -> bool:
+    """Return whether A == A^H, or A == A^T, up to the rounding of each row and column."""
+    if compare_triangles(indptr, indices, data, adjoint) != UNSYMMETRIC:
+        return True
+    slack = slack_of(indptr, indices, data, roundings_of(data.dtype))
+    return compare_triangles(indptr, indices, data, adjoint, slack) != UNSYMMETRIC
+
+
+def is_hermitian(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> bool:
+    """Return whether exactly A == A^H."""
+    return compare_triangles(indptr, indices, data, True) != UNSYMMETRIC
+
+
+def check_promise(kind: str, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> None:
+    """Refuse a matrix that lacks, beyond rounding, the symmetry that `kind` promises."""
+    if kind in ("auto", "general"):
+        return
+    adjoint = kind != "symmetric"
+    if is_symmetric(indptr, indices, data, adjoint):
+        return
+    n = indptr.size - 1
+    slack = slack_of(indptr, indices, data, roundings_of(data.dtype))
+    A = sp.csc_array((data, indices, indptr), shape=(n, n))
+    gap = abs(A - (A.conj().T if adjoint else A.T)).tocoo()
+    excess = gap.data - np.minimum(slack[gap.row], slack[gap.col])
+    worst = int(np.argmax(excess)) if gap.nnz else 0
+    if gap.nnz and not excess[worst] <= 0:
+        i, j = int(gap.row[worst]), int(gap.col[worst])
+        reason = f"A[{i}, {j}] = {A[i, j]} and A[{j}, {i}] = {A[j, i]}"
+    else:
+        reason = "an entry is stored whose counterpart is not"
+    raise ValueError(
+        f"kind={kind!r} promises a {'Hermitian' if adjoint else 'symmetric'} matrix with both "
+        f"triangles stored, but {reason}. Likely causes: (a) only one triangle was given: "
+        "A + scipy.sparse.tril(A, -1).conj().T completes a lower one, (b) rows were replaced, as "
+        "for boundary conditions, without their columns, (c) it is not symmetric: kind='auto'"
+    )

@@ -1,0 +1,214 @@
+"""Values without their matrix: where those that a matrix stores, in its own order, belong in A."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._typing import Sparse
+from ..compile.jit import brief, jit
+from .half_storage import HalfStorage
+
+_ORDERED = ("csc", "csr", "coo", "bsr")  # formats with one array for all entries and nothing else
+_INT32 = np.iinfo(np.int32).max
+
+
+@dataclass(eq=False)
+class ValueMap:
+    """The order in which a matrix stores its values.
+
+    Attributes
+    ----------
+    format : str
+        Of the matrix, as SciPy names it.
+    shape : tuple of int
+        Of its array of values.
+    place : (count,) int array or None
+        Where each value belongs among those by columns with rows ascending. None: by columns if
+        the format is CSC, by rows with columns ascending if it is CSR, which the pattern tells.
+    repeated : bool
+        Some values belong to the same entry, which is their sum.
+    triangle : HalfStorage or None
+        Of what the matrix stores, if that is not the whole: `place` is then in its pattern.
+    """
+
+    format: str
+    shape: tuple[int, ...]
+    place: np.ndarray | None = field(default=None, repr=False)
+    repeated: bool = False
+    triangle: HalfStorage | None = None
+    _by_rows: np.ndarray | None = field(default=None, init=False, repr=False)
+    _mirrored: bool | None = field(default=None, init=False, repr=False)
+
+    @classmethod
+    def by_columns(cls, count: int) -> ValueMap:
+        """The canonical order."""
+        return cls("csc", (count,))
+
+    @property
+    def is_by_columns(self) -> bool:
+        """Values are already where they belong."""
+        return self.place is None and self.format == "csc" and self.triangle is None
+
+    def is_of(self, A: Any) -> bool:
+        """Whether A is an array of values, rather than a matrix."""
+        if sp.issparse(A) or hasattr(A, "format"):
+            return False
+        return np.ndim(A) == 1 or np.shape(A) == self.shape
+
+    def require(self, values: np.ndarray) -> None:
+        """Raise ValueError if values cannot be those of the matrix."""
+        if self.format not in _ORDERED:
+            raise ValueError(
+                f"an array of values was given, and the matrix that this factor was given last "
+                f"({self.format}) has no array with one value for each entry, in an order that "
+                "could be meant. Try: refactorize with the matrix itself, or give the factor a "
+                "CSC, CSR, COO or BSR matrix once, whose A.data are then understood"
+            )
+        count = math.prod(self.shape)
+        if values.size != count:
+            raise ValueError(
+                f"{values.size} values given, the {self.format} matrix that this factor was given "
+                f"last stores {count} entries"
+            )
+
+    def by_rows(self, indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
+        """The places of values by rows, of a pattern by columns."""
+        found = self._by_rows
+        if found is None:
+            n, count = indptr.size - 1, indices.size
+            number = np.arange(count, dtype=_index_type(count))
+            pattern = sp.csc_array((number, indices, indptr), shape=(n, n)).tocsr()
+            same = np.array_equal(pattern.indptr, indptr)
+            self._mirrored = same and np.array_equal(pattern.indices, indices)
+            found = self._by_rows = pattern.data
+        return found
+
+    def hermitian(self, values: np.ndarray, indptr: np.ndarray, indices: np.ndarray) -> bool:
+        """Whether A == A^H exactly, for values by columns of the pattern, as `is_hermitian`.
+
+        In a symmetric pattern, what is stored at a place by rows is the other entry of that place
+        by columns; so it takes one pass, once the order by rows is known.
+        """
+        place = self.by_rows(indptr, indices)
+        return bool(self._mirrored) and _equal_mirrored(values, place)
+
+    def arranged(
+        self, values: np.ndarray, work: np.dtype, indptr: np.ndarray, indices: np.ndarray
+    ) -> np.ndarray:
+        """Values by columns of a pattern, in the scalar type `work`; perhaps the given array."""
+        if self.triangle is not None:
+            part = self.triangle
+            stored = replace(self, triangle=None)
+            return part.complete(stored.arranged(values, work, part.indptr, part.indices))
+        self.require(values)
+        values = values.reshape(-1)
+        if self.is_by_columns:
+            return values.astype(work, copy=False)
+        place = self.by_rows(indptr, indices) if self.place is None else self.place
+        if not self.repeated:
+            out = np.empty(indices.size, work)
+            out[place] = values
+            return out
+        out = np.zeros(indices.size, work)
+        np.add.at(out, place, values.astype(work, copy=False))
+        # True + True is True, as where the matrix was taken
+        return (out != 0).astype(work) if values.dtype.kind == "b" else out
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_by_rows": None, "_mirrored": None}
+
+
+def of_pattern(A: Any, indptr: np.ndarray, indices: np.ndarray) -> np.ndarray | None:
+    """The values of a CSC matrix that stores this very pattern; None for any other matrix."""
+    if not sp.issparse(A) or A.format != "csc" or A.shape[0] != A.shape[1]:
+        return None
+    count = indices.size
+    if A.indptr.size != indptr.size or min(A.indices.size, A.data.size) < count:
+        return None
+    same = np.array_equal(A.indptr, indptr) and np.array_equal(A.indices[:count], indices)
+    return A.data[:count] if same else None
+
+
+def as_stored(A: Sparse, indices: np.ndarray) -> bool:
+    """Whether compressed `indices` are those of the matrix A as it was given, and not sorted."""
+    if A.format not in ("csc", "csr") or A.indptr[-1] != indices.size:
+        return False
+    if np.may_share_memory(A.indices, indices):
+        return True
+    return np.array_equal(A.indices[: indices.size], indices)
+
+
+def order_of(
+    given: object, A: Sparse, indptr: np.ndarray, indices: np.ndarray, stored: bool
+) -> ValueMap:
+    """The order in which a matrix stores its values.
+
+    Parameters
+    ----------
+    given : matrix
+        As the user has it.
+    A : SciPy's sparse matrix
+        What it was turned into, before its entries were sorted.
+    indptr, indices : int arrays
+        The pattern by columns.
+    stored : bool
+        As `as_stored` says.
+    """
+    form = getattr(given, "format", "dense")
+    if form not in _ORDERED or form != A.format:
+        return ValueMap(form, A.data.shape if form == "dia" else (0,))
+    if stored:
+        return ValueMap(form, (indices.size,))
+    row, column = _coordinates(A)
+    place = np.empty(row.size, _index_type(indices.size))
+    row, column = (x.astype(np.int32, copy=False) for x in (row, column))
+    _find(indptr, indices, row, column, place)
+    blocks = (-1, *A.blocksize) if form == "bsr" else (-1,)
+    shape = place.reshape(blocks).shape if place.size else A.data.shape
+    return ValueMap(form, shape, place, place.size != indices.size)
+
+
+def _index_type(count: int) -> type:
+    return np.int32 if count <= _INT32 else np.int64
+
+
+def _coordinates(A: Sparse) -> tuple[np.ndarray, np.ndarray]:
+    """Row and column of each value that A stores, in its order."""
+    if A.format == "bsr":
+        count = int(A.indptr[-1])
+        A = sp.bsr_array((A.data[:count], A.indices[:count], A.indptr), shape=A.shape)
+        A = A.tocoo(copy=False)
+    if A.format == "coo":
+        return A.row, A.col
+    inner = A.indices[: int(A.indptr[-1])]
+    outer = np.repeat(np.arange(A.indptr.size - 1, dtype=np.int32), np.diff(A.indptr))
+    return (inner, outer) if A.format == "csc" else (outer, inner)
+
+
+@jit
+def _find(indptr, indices, row, column, place):
+    """The place of each entry (row, column) in a pattern that has them all."""
+    for p in range(row.size):
+        low, high = indptr[column[p]], indptr[column[p] + 1]
+        while high - low > 1:
+            middle = (low + high) // 2
+            if indices[middle] <= row[p]:
+                low = middle
+            else:
+                high = middle
+        place[p] = low
+
+
+@brief
+def _equal_mirrored(values, place):
+    """Whether values equal the conjugates of those at the mirrored places; NaN equals NaN."""
+    good = True
+    for p in range(values.size):
+        a, b = values[p], np.conj(values[place[p]])
+        good &= (a == b) | ((a != a) & (b != b))
+    return good

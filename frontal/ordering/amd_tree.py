@@ -1,0 +1,120 @@
+"""The order and the factor that minimum degree leaves behind in its records."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..compile.jit import inner, jit
+from .quotient import NONE
+
+
+@inner
+def _gather(node, parent, weight, degree, size):
+    """What eliminated each node, or the parent of an element in its class; nodes of elements.
+
+    `size` is 0 of nodes that are eliminated with others, and 1 of dense ones.
+    """
+    for i in range(node.size):
+        parent[i], weight[i], degree[i] = node[i].parent, node[i].weight, node[i].degree
+        size[i] = weight[i] > 0 or parent[i] == NONE
+        if size[i] and parent[i] != NONE and node[parent[i]].group != node[i].group:
+            parent[i] = NONE
+    for i in range(node.size):
+        e = i
+        while size[e] == 0:
+            e = parent[e]
+        size[e] += e != i
+        while i != e:  # the walks of others get shorter
+            above = parent[i]
+            parent[i] = e
+            i = above
+
+
+@inner
+def _walk(root, parent, size, child, sibling, start, done, pivots, count):
+    """Name the elements of a tree in postorder, from `count` on, and where their nodes come."""
+    e = root
+    while True:
+        while child[e] != NONE:
+            below = child[e]
+            child[e] = sibling[below]
+            e = below
+        start[e] = done
+        done += size[e]
+        pivots[count] = e
+        count += 1
+        if e == root:
+            return done, count
+        e = parent[e]
+
+
+@jit
+def assembly_order(node, members, first_member):
+    """Postorder of the assembly tree, class by class, dense nodes at the end of their class.
+
+    After the children of an element comes its pivot, then the nodes eliminated with it: they are
+    next to all that the pivot is next to, and columns of one structure. Where there are dense
+    nodes, which are no part of it, the pivot comes last: others may be next to fewer of these.
+
+    Returns
+    -------
+    order : (n,) int32 array
+        The node that is eliminated k-th.
+    pivots : int32 array
+        Elements and dense nodes, in this order.
+    parent, weight, degree : (n,) int32 arrays
+        Of elements: the parent in the same class, columns, and update rows of their front.
+    """
+    n = node.size
+    parent, weight, degree = np.empty((3, n), np.int32)
+    size, start, sibling = np.empty((3, n), np.int32)
+    _gather(node, parent, weight, degree, size)
+    child = np.full(n, NONE, np.int32)
+    for e in range(n - 1, -1, -1):
+        above = parent[e]
+        if above != NONE and size[e] > 0:
+            sibling[e] = child[above]
+            child[above] = e
+    pivots = np.empty(n, np.int32)
+    done = count = 0
+    for c in range(first_member.size - 1):
+        for dense in range(2):
+            for root in members[first_member[c] : first_member[c + 1]]:
+                if parent[root] == NONE and (weight[root] == 0) == dense:
+                    of = parent, size, child, sibling, start
+                    done, count = _walk(root, *of, done, pivots, count)
+    order = np.empty(n, np.int32)
+    behind = np.any(weight[pivots[:count]] == 0)
+    for i in range(n):
+        if size[i] > 0:
+            order[start[i] + (size[i] - 1 if behind else 0)] = i
+            start[i] += not behind
+    for i in range(n):
+        if size[i] == 0:
+            order[start[parent[i]]] = i
+            start[parent[i]] += 1
+    return order, pivots[:count], parent, weight, degree
+
+
+@jit
+def column_tree(pivots, above, weight, degree):
+    """Parent and count of each column, of all the nodes that elements eliminate.
+
+    Parameters
+    ----------
+    pivots, above, weight, degree : int32 arrays
+        From `assembly_order`.
+    """
+    first = np.empty(above.size, np.int32)
+    total = 0
+    for e in pivots:
+        first[e] = total
+        total += weight[e]
+    parent, counts = np.empty(total, np.int32), np.empty(total, np.int32)
+    for e in pivots:
+        for j in range(weight[e]):
+            parent[first[e] + j] = first[e] + j + 1
+            counts[first[e] + j] = weight[e] + degree[e] - j
+        if weight[e] > 0:
+            parent[first[e] + weight[e] - 1] = first[above[e]] if above[e] != NONE else NONE
+    return parent, counts

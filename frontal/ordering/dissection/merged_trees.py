@@ -1,0 +1,143 @@
+"""The elimination tree of a dissection, from those of its leaves.
+
+What is eliminated in a leaf has its tree and its counts with the order of the leaf. What is left of
+each tree there is its root, which is next to all the nodes outside that the tree is next to. These
+roots, with the separators, are a graph of few nodes, whose tree is found as any other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...compile.jit import jit
+from ...machine.threads import parallel_for
+from ..etree import postordered_tree
+from ..graph import Graph, copy_inside, count_inside
+from .leaves import Leaf
+
+
+@jit
+def _count_around(label, root, beside, begin):
+    """Count the edges of the roots from both ends, one place later, and add up all counts.
+
+    `label` is the number of each node that is in no leaf.
+    """
+    for e in range(root.size):
+        begin[root[e] + 1] += 1
+        begin[label[beside[e]] + 1] += 1
+    for k in range(begin.size - 1):
+        begin[k + 1] += begin[k]
+
+
+@jit
+def _put_around(label, root, beside, begin, near):
+    """Put the edges of the roots where the neighbours of each node end."""
+    free = begin[1:].copy()
+    for e in range(root.size):
+        one, other = root[e], label[beside[e]]
+        free[one] -= 1
+        free[other] -= 1
+        near[free[one]], near[free[other]] = other, one
+
+
+def _of_roots(
+    graph: Graph, others: np.ndarray, root: np.ndarray, beside: np.ndarray, roots: int
+) -> Graph:
+    """The graph of roots and, after them, of other nodes; ``root[e]`` is next to ``beside[e]``."""
+    label = np.full(graph.n, -1, np.int32)
+    label[others] = np.arange(roots, roots + others.size)
+    begin = np.zeros(roots + others.size + 1, np.int64)
+    of = graph.indptr, graph.indices, others, label
+    ends = np.append(0, np.cumsum(graph.indptr[others + 1] - graph.indptr[others]))
+    parallel_for(lambda *part: count_inside(*of, begin[roots:], *part), ends)
+    _count_around(label, root, beside, begin)
+    near = np.empty(int(begin[-1]), np.int32)
+    parallel_for(lambda *part: copy_inside(*of, begin[roots:], near, *part), ends)
+    _put_around(label, root, beside, begin, near)
+    return Graph(begin, near, roots + others.size)
+
+
+@jit
+def _plant(leaf, at_node, at_column, above, order, parent, counts):
+    """Copy the trees of a leaf to where their nodes and columns come, below the columns `above`."""
+    for r in range(at_node.size):
+        first, shift = leaf.column[r], at_column[r] - leaf.column[r]
+        for k in range(first, leaf.column[r + 1]):
+            parent[k + shift] = leaf.parent[k] + shift if leaf.parent[k] >= 0 else above[r]
+            counts[k + shift] = leaf.counts[k]
+        for k in range(leaf.node[r], leaf.node[r + 1]):
+            order[at_node[r] + k - leaf.node[r]] = leaf.names[k]
+
+
+@jit
+def _plant_others(others, weights, at_node, at_column, above, rows, order, parent, counts):
+    """As `_plant`, of nodes that are in no leaf; `rows` is the count of the first column."""
+    for k in range(others.size):
+        order[at_node[k]] = others[k]
+        for i in range(weights[others[k]]):
+            column = at_column[k] + i
+            parent[column], counts[column] = column + 1, rows[k] - i
+        parent[at_column[k] + weights[others[k]] - 1] = above[k]
+
+
+def graft(
+    graph: Graph, weights: np.ndarray, leaves: list[Leaf], others: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The order of a graph and its elimination tree.
+
+    Parameters
+    ----------
+    graph : Graph
+    weights : (graph.n,) int32 array
+        How many columns each node stands for.
+    leaves : list of Leaf
+        Parts of the graph, none next to another.
+    others : int32 array
+        All other nodes, in an order of elimination after the leaves.
+
+    Returns
+    -------
+    order : (graph.n,) int32 array
+        The node eliminated k-th, in a postorder of the tree.
+    parent, counts : int32 arrays
+        The tree of the columns, as in `EliminationTree`.
+    """
+    first = np.cumsum([0] + [leaf.node.size - 1 for leaf in leaves])
+    perm, rank, above, rows = _tree_of_roots(graph, weights, leaves, first, others)
+    ones, own = np.ones(others.size, np.int64), weights[others]
+    at_node = _places([np.diff(leaf.node) for leaf in leaves] + [ones], perm, rank)
+    at_column = _places([np.diff(leaf.column) for leaf in leaves] + [own], perm, rank)
+    over = above[rank]
+    over = np.where(over < 0, -1, at_column[perm[over]])
+    order = np.empty(graph.n, np.int32)
+    parent, counts = np.empty((2, weights.sum()), np.int32)
+
+    def work(begin: int, end: int) -> None:
+        for leaf, one in zip(leaves[begin:end], first[begin:end], strict=True):
+            mine = slice(one, one + leaf.node.size - 1)
+            _plant(leaf, at_node[mine], at_column[mine], over[mine], order, parent, counts)
+
+    parallel_for(work, np.cumsum([0] + [leaf.parent.size for leaf in leaves]))
+    mine = slice(first[-1], None)
+    at = at_node[mine], at_column[mine], over[mine], rows[rank[mine]]
+    _plant_others(others, weights, *at, order, parent, counts)
+    return order, parent, counts
+
+
+def _tree_of_roots(
+    graph: Graph, weights: np.ndarray, leaves: list[Leaf], first: np.ndarray, others: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The tree of all roots and, after them, the other nodes, as of `postordered_tree`."""
+    roots, none = int(first[-1]), others[:0]
+    own = zip(leaves, first[:-1], strict=True)
+    root = np.concatenate([none, *(leaf.root + np.int32(at) for leaf, at in own)])
+    beside = np.concatenate([none, *(leaf.beside for leaf in leaves)])
+    size = np.concatenate([np.ones(roots, np.int32), weights[others]])
+    nodes = np.arange(size.size, dtype=np.int32)
+    return postordered_tree(_of_roots(graph, others, root, beside, roots), nodes, size)
+
+
+def _places(sizes: list[np.ndarray], perm: np.ndarray, rank: np.ndarray) -> np.ndarray:
+    """Where each of some things begins, that come in the order `perm`."""
+    in_order = np.concatenate(sizes)[perm]
+    return (np.cumsum(in_order) - in_order)[rank]

@@ -1,0 +1,264 @@
+"""Elimination tree and column counts by threads over parts of the columns.
+
+A part finds what follows from its own columns: the parents of columns whose subtrees lie in it, and
+the counts of these. What reaches beyond a part is left to one thread, which comes after: few
+columns in the orders of nested dissection, most in those of a band. Parts change no result.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..compile.jit import inner, jit
+from ..machine.threads import parallel_for
+
+NONE, WAITS = -1, -2  # of `ancestor`: a root, and a column that is left for the end
+
+
+@jit
+def _link(pointer, rows, parent, ancestor, first, last, again):
+    """Find the parents of columns below those of a range; `again`: below those that wait.
+
+    A column waits that has neighbours below the range, or below a column that waits: of its subtree
+    a part is missing, so nothing is linked to what is above it.
+    """
+    for j in range(first, last):
+        if again:
+            if ancestor[j] != WAITS:
+                continue
+            ancestor[j] = NONE
+        for p in range(pointer[j], pointer[j + 1]):
+            i = rows[p]
+            if i >= j:
+                continue
+            if i < first:
+                ancestor[j] = WAITS
+                continue
+            root, above = i, ancestor[i]
+            while above >= 0:
+                root, above = above, ancestor[above]
+            target = np.int32(j)
+            if root != j and above == WAITS:
+                ancestor[j], target = WAITS, root
+            elif root != j:
+                parent[root] = ancestor[root] = j
+            while i != root:  # later ways are shorter
+                above = ancestor[i]
+                ancestor[i] = target
+                i = above
+
+
+def elimination_tree(pointer: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Parent of each column, -1 at roots (Liu 1986: path compression by virtual ancestors).
+
+    Parameters
+    ----------
+    pointer, rows : (n + 1,) int64 array, int32 array
+        Neighbours of each column, in elimination order.
+    """
+    n = pointer.size - 1
+    parent, ancestor = np.full(n, NONE, np.int32), np.full(n, NONE, np.int32)
+
+    def work(first: int, last: int) -> None:
+        _link(pointer, rows, parent, ancestor, first, last, False)
+
+    if len(parallel_for(work, pointer)) > 1:
+        _link(pointer, rows, parent, ancestor, 0, n, True)
+    return parent
+
+
+class _Counted(NamedTuple):
+    """A tree whose columns are counted; see `column_counts`.
+
+    Attributes
+    ----------
+    low : (n,) int32 array
+        First column of each subtree.
+    ancestor : (n,) int32 array
+        Of a column that is done an ancestor that may not be, else itself.
+    counts : (n,) int32 array
+        The counts, as far as they are known.
+    """
+
+    pointer: np.ndarray
+    rows: np.ndarray
+    post: np.ndarray
+    rank: np.ndarray
+    parent: np.ndarray
+    weights: np.ndarray
+    low: np.ndarray
+    ancestor: np.ndarray
+    counts: np.ndarray
+
+
+class _Events(NamedTuple):
+    """What a part leaves to whoever comes after.
+
+    Runs are columns one after the other whose subtrees lie in the part; a column that has more
+    below it comes between two of them.
+
+    Attributes
+    ----------
+    row : int32 array
+        A row beyond the run that has leaves in it.
+    leaf : int32 array
+        The last of these; or, negative, -1 - j: from the count of j the weight of the row goes.
+    cut : int32 array
+        Where each run ends.
+    upto : int32 array
+        How many events there are then.
+    """
+
+    row: np.ndarray
+    leaf: np.ndarray
+    cut: np.ndarray
+    upto: np.ndarray
+
+
+@inner
+def _common(ancestor, leaf):
+    """The first ancestor that is not done; later ways to it are shorter."""
+    common = leaf
+    while common != ancestor[common]:
+        common = ancestor[common]
+    while leaf != common:
+        above = ancestor[leaf]
+        ancestor[leaf] = common
+        leaf = above
+    return common
+
+
+@inner
+def _count_column(of, events, latest, events_then, j, begin, first, last):
+    """Count a column of a run that begins at `begin`; returns how many events there are.
+
+    `latest` is the latest leaf of each row's subtree, of no meaning before the run.
+    """
+    low, weights, count, k = of.low, of.weights, of.counts, events_then
+    if low[j] == j:
+        count[j] += weights[j]
+    column = of.post[j]
+    for p in range(of.pointer[column], of.pointer[column + 1]):
+        i = of.rank[of.rows[p]]
+        leaf = latest[i]
+        if i <= j or leaf >= low[j]:
+            continue  # not below the diagonal, or j is no leaf of the subtree of row i
+        latest[i] = j
+        count[j] += weights[i]
+        if leaf >= begin:
+            common = _common(of.ancestor, leaf)
+            if common < last and low[common] >= first:
+                count[common] -= weights[i]
+            else:
+                events.row[k], events.leaf[k] = i, -1 - common
+                k += 1
+        elif i >= last or low[i] < first:
+            events.row[k], events.leaf[k] = i, 0
+            k += 1
+    above = of.parent[j]
+    if above >= 0:
+        of.ancestor[j] = above
+        if above < last and low[above] >= first:
+            count[above] += count[j] - weights[j]
+    return k
+
+
+@jit
+def _count_part(of, events, latest, first, last):
+    """Count what lies in a part; returns how many runs it has."""
+    runs = k = old = np.int64(0)
+    begin = first
+    for j in range(first, last + 1):
+        if j < last and of.low[j] >= first:
+            k = _count_column(of, events, latest, k, j, begin, first, last)
+            continue
+        for e in range(old, k):
+            if events.leaf[e] >= 0:
+                events.leaf[e] = latest[events.row[e]]
+        events.cut[runs], events.upto[runs] = j, k
+        runs, begin, old = runs + 1, j + 1, k
+    return runs
+
+
+@jit
+def _count_rest(of, events, latest, runs, first, last):
+    """Go on from what a part has left."""
+    begin, e, zero = first, 0, np.int64(0)
+    for run in range(runs):
+        end = np.int64(events.cut[run])
+        while e < events.upto[run]:
+            i, leaf = events.row[e], events.leaf[e]
+            if leaf < 0:
+                of.counts[-1 - leaf] -= of.weights[i]
+            else:
+                if latest[i] >= 0:
+                    of.counts[_common(of.ancestor, latest[i])] -= of.weights[i]
+                latest[i] = leaf
+            e += 1
+        for j in range(begin, end):
+            above = of.parent[j]
+            if above >= end:
+                of.counts[above] += of.counts[j] - of.weights[j]
+        if end < last:
+            _count_column(of, events, latest, zero, end, zero, zero, np.int64(of.parent.size))
+        begin = end + 1
+
+
+@jit
+def _lowest(parent):
+    """First column of each subtree, in a postorder."""
+    low = np.empty(parent.size, np.int32)
+    for j in range(parent.size):
+        low[j] = j
+    for j in range(parent.size):
+        above = parent[j]
+        if above >= 0:
+            low[above] = min(low[above], low[j])
+    return low
+
+
+def column_counts(
+    pointer: np.ndarray,
+    rows: np.ndarray,
+    post: np.ndarray,
+    rank: np.ndarray,
+    parent: np.ndarray,
+    weights: np.ndarray,
+) -> np.ndarray:
+    """Weights of each column of the factor, the diagonal included, in a postorder.
+
+    Gilbert, Ng and Peyton (1994): a row of the factor is a subtree of the elimination tree, so
+    its leaves and their least common ancestors give the counts by differences.
+
+    Parameters
+    ----------
+    pointer, rows : (n + 1,) int64 array, int32 array
+        Neighbours of each column, in an order that need be no postorder.
+    post, rank : (n,) int32 arrays
+        The postorder: ``post[k]`` is the k-th column of `pointer`; and its inverse.
+    parent, weights : (n,) int32 arrays
+        The elimination tree, and the columns that each one stands for, in the postorder.
+    """
+    n = parent.size
+    low, ancestor = _lowest(parent), np.arange(n, dtype=np.int32)
+    of = _Counted(pointer, rows, post, rank, parent, weights, low, ancestor, np.zeros(n, np.int32))
+
+    def work(first: int, last: int) -> tuple[_Events, int, int, int]:
+        # No page of what is not needed is ever touched.
+        whole = last - first == n
+        room = 0 if whole else int(np.diff(pointer)[post[first:last]].sum())
+        row, leaf = np.empty((2, room), np.int32)
+        cut, upto = np.empty((2, last - first + 1), np.int32)
+        events = _Events(row, leaf, cut, upto)
+        latest = np.full(n, NONE, np.int32)
+        runs = int(_count_part(of, events, latest, first, last))
+        return events, runs, first, last
+
+    parts = parallel_for(work, pointer)
+    if len(parts) > 1:
+        latest = np.full(n, NONE, np.int32)
+        for events, runs, first, last in parts:
+            _count_rest(of, events, latest, runs, first, last)
+    return of.counts

@@ -1,0 +1,160 @@
+"""Symbolic phases kept on disk, where ``FRONTAL_ANALYSIS_CACHE`` names a folder for them.
+
+A file is named by a hash of all that its content follows from, the sources of this package
+included. Many processes may share a folder: files appear whole, and one that is damaged is removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from ..compile.jit import SOURCES
+from ..files.archive import Archive, write
+from ..files.atomic_write import UNFINISHED
+from ..machine.resources import MACHINES, thread_count
+from ..matrix.canonical import Canonical
+from ..numeric.method import Method
+from ..ordering import metis
+from .phase import Begin, StageTimer, SymbolicOptions, SymbolicOutcome, symbolic_phase
+from .preprocess import looks_at_values
+from .serialize import FORMAT, found_in, record
+
+log = logging.getLogger("frontal")
+
+KIND = "frontal symbolic phase"
+MIN_CACHED_COLUMNS = 2000  # columns: what has fewer is analyzed in the time that a file takes
+_ENDING = ".analysis"
+_BYTES = 10**9
+_FORGOTTEN = 3600.0  # seconds after which nobody goes on with a file that was not finished
+
+
+def cached_symbolic_phase(
+    matrix: Canonical,
+    method: Method,
+    choices: SymbolicOptions,
+    machine: Callable[[float], str],
+    clock: StageTimer,
+    ahead: Begin | None = None,
+) -> SymbolicOutcome:
+    """As `symbolic_phase`, which has it, from the folder where that has been done before."""
+    folder = os.environ.get("FRONTAL_ANALYSIS_CACHE") if matrix.n >= MIN_CACHED_COLUMNS else None
+    if not folder:
+        return symbolic_phase(matrix, method, choices, machine, clock, ahead)
+    limit = _limit()
+    clock.start("cache")
+    key = _key(matrix, method, choices, machine)
+    path = Path(folder) / f"{key}{_ENDING}"
+    found = _read(path, key, matrix)
+    if found is None:
+        found = symbolic_phase(matrix, method, choices, machine, clock, ahead)
+        clock.start("cache")
+        _keep(path, key, found, limit)
+    clock.stop()
+    return found
+
+
+def _limit() -> int:
+    """``FRONTAL_ANALYSIS_CACHE_BYTES``, else 1 GB."""
+    asked = os.environ.get("FRONTAL_ANALYSIS_CACHE_BYTES")
+    if not asked:
+        return _BYTES
+    if not asked.strip().isdigit() or int(asked) < 1:
+        raise ValueError(
+            f"FRONTAL_ANALYSIS_CACHE_BYTES is {asked!r}; give a positive integer of bytes"
+        )
+    return int(asked)
+
+
+def _key(
+    matrix: Canonical, method: Method, choices: SymbolicOptions, machine: Callable[[float], str]
+) -> str:
+    """A hash of all that a symbolic phase looks at."""
+    values = looks_at_values(matrix, method)
+    machines = machine(0.0), machine(np.inf), repr(MACHINES)
+    there = thread_count(), metis.available()  # by which orderings are tried
+    chosen = choices.ordering, choices.reuse, choices.pairs
+    about = SOURCES, FORMAT, matrix.n, method.name, machines, there, chosen, values
+    digest = hashlib.blake2b(repr(about).encode(), digest_size=20)
+    arrays = [matrix.indptr, matrix.indices]
+    if choices.perm is not None:
+        arrays.append(choices.perm)
+    if values:
+        arrays.append(matrix.data)
+    for array in arrays:
+        digest.update(f"{array.dtype.str} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _read(path: Path, key: str, matrix: Canonical) -> SymbolicOutcome | None:
+    """What a file holds; None if there is none, or nothing to be trusted."""
+    try:
+        with Archive(path) as archive:
+            if archive.header.get("kind") != KIND or archive.header.get("key") != key:
+                raise ValueError("it is of another pattern or version")
+            found = found_in(archive)
+        of = found.symbolic
+        if not (
+            np.array_equal(of.indptr, matrix.indptr) and np.array_equal(of.indices, matrix.indices)
+        ):
+            raise ValueError("it is of another pattern")
+        with contextlib.suppress(OSError):  # of another user's file
+            os.utime(path)  # used last
+        return found
+    except FileNotFoundError:
+        return None
+    except (OSError, MemoryError) as error:
+        log.info("analyzing anew: %s cannot be read: %s", path, error)
+    except Exception as error:  # whatever a damaged file may cause
+        log.warning("analyzing anew, and removing %s: %s", path, error)
+        _remove(path)
+    return None
+
+
+def _keep(path: Path, key: str, found: SymbolicOutcome, limit: int) -> None:
+    """Write a file, and remove those used longest ago that it leaves no room for."""
+    header, arrays = record(found)
+    if sum(array.nbytes for array in arrays.values()) > limit:
+        log.info("the analysis is not kept: it is larger than FRONTAL_ANALYSIS_CACHE_BYTES")
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(path, {"kind": KIND, "key": key, **header}, arrays)
+        _make_room(path.parent, limit)
+    except OSError as error:
+        log.info("the analysis is not kept: %s", error)
+
+
+def _make_room(folder: Path, limit: int) -> None:
+    """Remove the files used longest ago, until the others are within the limit."""
+    files = []
+    for path in folder.iterdir():
+        try:
+            status = path.stat()
+        except FileNotFoundError:  # another process was faster
+            continue
+        if path.suffix == _ENDING:
+            files.append((status.st_mtime_ns, status.st_size, path))
+        elif path.suffix == UNFINISHED and time.time() - status.st_mtime > _FORGOTTEN:
+            _remove(path)
+    total = sum(size for _, size, _ in files)
+    for _, size, path in sorted(files):
+        if total <= limit:
+            break
+        _remove(path)
+        total -= size
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        log.info("%s cannot be removed: %s", path, error)

@@ -1,0 +1,241 @@
+"""The symbolic phase: from the pattern of a matrix to fronts and a plan; `symbolic_phase` is it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..machine.lockfree_property import cached_property
+from ..machine.resources import MACHINES
+from ..machine.threads import copied
+from ..matrix.canonical import Canonical
+from ..numeric.method import Method
+from ..ordering import Ordering, auto
+from ..ordering.etree import EliminationTree, inverse
+from ..ordering.graph import Graph, graph_of, without_diagonal
+from ..ordering.model import pace_of
+from . import supernodes
+from .diagonal import columns_without_pivot
+from .matching import Matching
+from .plan import Plan, make_plan
+from .postorder import FrontOrder, arrange_fronts
+from .preprocess import Pairs, Preprocessing, as_csc, match_rows, order_matched, tied_columns
+from .rows import front_rows
+
+
+@dataclass(frozen=True, eq=False)
+class Symbolic:
+    """What backends know of a matrix before they see its values.
+
+    Attributes
+    ----------
+    n : int
+        Order of the matrix.
+    method : Method
+        How fronts are factorized.
+    indptr, indices : (n + 1,) int64, (nnz,) int32 arrays
+        The pattern, by columns.
+    perm : (n,) int32 array
+        ``perm[k]`` is the column of A eliminated k-th.
+    row_perm : (n,) int32 array
+        ``row_perm[k]`` is the row of A that meets column ``perm[k]`` on the diagonal.
+    plan : Plan
+        Index arrays of the numeric phase.
+    """
+
+    n: int
+    method: Method
+    indptr: np.ndarray = field(repr=False)
+    indices: np.ndarray = field(repr=False)
+    perm: np.ndarray = field(repr=False)
+    row_perm: np.ndarray = field(repr=False)
+    plan: Plan = field(repr=False)
+
+    @cached_property
+    def by_rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The pattern by rows: extents, columns ascending, and where each entry is by columns."""
+        place = np.arange(self.indices.size, dtype=np.int64)
+        whole = sp.csc_array((place, self.indices, self.indptr), shape=(self.n, self.n)).tocsr()
+        return whole.indptr.astype(np.int64), whole.indices.astype(np.int32), whole.data
+
+    @cached_property
+    def largest(self) -> tuple[int, int]:
+        """Most update rows of a front, and most entries of a panel."""
+        k, m = (np.diff(x).astype(np.int64) for x in (self.plan.start, self.plan.pointer))
+        return int(m.max(initial=0)), int((k * (k + m)).max(initial=0))
+
+    def with_values(self, values: np.ndarray, hermitian: bool = False) -> Canonical:
+        """The matrix of this pattern with these values, by columns; they are kept, not copied."""
+        return Canonical(self.indptr, self.indices, values, self.n, self.method, hermitian)
+
+
+class SymbolicOptions(NamedTuple):
+    """What a user chooses of the symbolic phase.
+
+    Attributes
+    ----------
+    ordering : str
+        A method of `frontal.ordering.order`.
+    perm : (n,) int array or None
+        The order to use, with ``ordering="given"``.
+    reuse : int
+        How many factorizations of this pattern will follow: a better ordering pays sooner.
+    pairs : {"auto", "all", "none"}
+        Of a symmetric pattern with tiny diagonal entries: which columns are kept in one front with
+        a partner, those that could get no pivot otherwise or all. With ``"none"`` LU moves rows.
+    """
+
+    ordering: str = "auto"
+    perm: np.ndarray | None = None
+    reuse: int = 1
+    pairs: Pairs = "auto"
+
+
+class SymbolicOutcome(NamedTuple):
+    """The outcome of the symbolic phase, and how it came about."""
+
+    symbolic: Symbolic
+    ordering: Ordering
+    matching: Matching | None
+    paired: bool
+    tiny: int
+
+
+Begin = Callable[[Method, np.ndarray, np.ndarray, np.ndarray], None]
+
+
+def symbolic_phase(
+    matrix: Canonical,
+    method: Method,
+    choices: SymbolicOptions,
+    machine: Callable[[float], str],
+    clock: StageTimer,
+    ahead: Begin | None = None,
+) -> SymbolicOutcome:
+    """Order A, build its tree and fronts, and plan the numeric phase.
+
+    Parameters
+    ----------
+    matrix : Canonical
+    method : Method
+    choices : SymbolicOptions
+    machine : callable
+        The name in `MACHINES` of what will take so many operations.
+    clock : StageTimer
+        Is told each stage.
+    ahead : callable, optional
+        Is told of the fronts before their rows are found, as `make_plan` is.
+
+    Raises
+    ------
+    SingularMatrixError
+        If no choice of values of the pattern gives a regular matrix.
+    """
+    matched = Preprocessing(None, np.arange(matrix.n, dtype=np.int32))
+    if method.scaling:
+        clock.start("matching")
+        given = choices.ordering == "given"  # is not to be changed: LU moves rows instead
+        matched = match_rows(matrix, method, "none" if given else choices.pairs)
+    clock.start("graph")
+    graph = _graph(matrix, matched)
+    chosen, fronts = _fronts(graph, matched.partner, method, choices, machine, clock)
+    alone = _stranded(matrix, matched, fronts)
+    if alone.size and choices.ordering != "given":
+        matched = matched.tied(matrix, alone)
+        same = choices._replace(ordering=chosen.method)
+        chosen, fronts = _fronts(graph, matched.partner, method, same, machine, clock)
+    perm, iperm, start, tree, updates = fronts
+    if ahead is not None:
+        ahead(method, start, tree, np.append(0, np.cumsum(updates, dtype=np.int64)))
+    rows = front_rows(graph.indptr, graph.indices, perm, iperm, start, tree, updates)
+    clock.start("plan")
+    row_rank, row_perm = iperm, perm
+    if not matched.in_place:
+        row_rank = iperm[matched.column_of_row]
+        row_perm = inverse(row_rank)
+    plan = make_plan(matrix.indptr, matrix.indices, perm, row_rank, method, start, tree, *rows)
+    clock.stop()
+    # the user may go on to change A
+    pattern = copied(matrix.indptr), copied(matrix.indices)
+    symbolic = Symbolic(matrix.n, method, *pattern, perm, row_perm, plan)
+    ordering = replace(chosen, tree=None)  # the plan has taken its place
+    tiny = 0 if matched.tiny is None else int(np.count_nonzero(matched.tiny))
+    return SymbolicOutcome(symbolic, ordering, matched.matching, matched.partner is not None, tiny)
+
+
+def _graph(matrix: Canonical, matched: Preprocessing) -> Graph:
+    """The graph of A + A^T with rows where they are matched."""
+    if (matrix.hermitian or matched.symmetric) and matched.in_place:
+        return without_diagonal(matrix.indptr, matrix.indices)
+    moved = matched.matching is not None
+    rows = matched.column_of_row[matrix.indices] if moved else matrix.indices
+    return graph_of(matrix.indptr, rows)
+
+
+def _fronts(
+    graph: Graph,
+    partner: np.ndarray | None,
+    method: Method,
+    choices: SymbolicOptions,
+    machine: Callable[[float], str],
+    clock: StageTimer,
+) -> tuple[Ordering, FrontOrder]:
+    """Order a graph, build its elimination tree, and merge columns into fronts."""
+    clock.start("ordering")
+    work = method.panels  # LU does everything for two triangles
+    likely = machine(np.inf if graph.n >= auto.MIN_DISSECTION_NODES else 0.0)  # no matter below
+    options = {"reuse": choices.reuse, "perm": choices.perm, **pace_of(likely, work)}
+    chosen = order_matched(graph, partner, choices.ordering, **options)
+    clock.start("symbolic")
+    perm, iperm, parent, count = chosen.tree or EliminationTree.of(graph, chosen.perm)
+    first = supernodes.fundamental_supernodes(parent, count)
+    tie = tied_columns(perm, iperm, partner)
+    name = machine(work * chosen.cost.flops)
+    cost = MACHINES[name].fronts
+    if name == "cpu":  # where LU does twice as much in a front, at the same fixed part
+        cost = cost._replace(front=cost.front / work)
+    # LU has two entries for each; L·D·Lᴴ looks for pivots in fronts: larger ones have more of them
+    cost = cost._replace(stored=0.0 if method.indefinite else work * cost.stored)
+    merged = supernodes.amalgamate(first, parent, count, tie, cost)
+    return chosen, arrange_fronts(first, merged, perm)
+
+
+def _stranded(matrix: Canonical, matched: Preprocessing, fronts: FrontOrder) -> np.ndarray:
+    """Columns that would get no pivot in these fronts, and that may be tied to others."""
+    if matched.tiny is None or matched.partner is not None:
+        return np.empty(0, np.int32)
+    A = as_csc(matrix, matrix.indices)
+    _, alone = columns_without_pivot(A, matched.tiny, fronts.iperm, fronts.start)
+    return np.flatnonzero(alone)
+
+
+Progress = Callable[[str, float, float], None]
+
+
+class StageTimer:
+    """Times stages and tells the progress callback where the analysis is."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self.seconds: dict[str, float] = {}
+        self._progress = progress
+        self._phase = ""
+        self._since = 0.0
+
+    def start(self, phase: str) -> None:
+        self.stop()
+        self._phase, self._since = phase, time.perf_counter()
+        if self._progress:
+            self._progress(phase, 0.0, 1.0)
+
+    def stop(self) -> None:
+        if self._phase:
+            earlier = self.seconds.get(self._phase, 0.0)
+            self.seconds[self._phase] = earlier + time.perf_counter() - self._since
+            if self._progress:
+                self._progress(self._phase, 1.0, 1.0)
+            self._phase = ""

@@ -1,0 +1,59 @@
+"""Pivots over the size of what they came from, by which it is told how near to none they are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..compile.jit import brief
+from ..matrix.canonical import Canonical
+from ..matrix.symmetry import diagonal_of
+from .phase import Symbolic
+from .scaling import Scaling
+
+_NONE = np.empty(0)
+
+
+def relative_pivots(
+    diagonal: np.ndarray,
+    matrix: Canonical,
+    symbolic: Symbolic,
+    scaling: Scaling | None,
+    coupling: np.ndarray = _NONE,
+) -> np.ndarray:
+    """Pivots over the size of what they came from: diag(A) for Cholesky, 1 for a scaled matrix."""
+    if scaling is None:
+        own = diagonal_of(matrix.indptr, matrix.indices, matrix.data)
+        return _squares_over(diagonal, own, symbolic.perm)
+    if not coupling.size:
+        return _over_largest(diagonal)
+    pivots = np.abs(diagonal)
+    j = np.flatnonzero(coupling)
+    if j.size:  # of order 2: about the smaller one of its singular values
+        b, d0, d1 = coupling[j], diagonal[j], diagonal[j + 1]
+        largest = np.maximum(np.abs(b), np.maximum(pivots[j], pivots[j + 1]))
+        other = np.conj(b) if symbolic.method.adjoint else b
+        pivots[j] = pivots[j + 1] = np.abs(d0 / largest * d1 - b / largest * other)
+    return pivots / pivots.max(initial=np.finfo(pivots.dtype).tiny)
+
+
+@brief
+def _squares_over(diagonal, own, perm):
+    """Squares of the moduli of L's diagonal over those of A's."""
+    out = np.abs(diagonal)
+    for j in range(out.size):
+        out[j] = out[j] * out[j] / np.abs(own[perm[j]])
+    return out
+
+
+@brief
+def _over_largest(diagonal):
+    """Moduli of a diagonal over the largest of them, all NaN if one is."""
+    out = np.abs(diagonal)
+    largest = np.finfo(out.dtype).tiny
+    for x in out:
+        largest = x if x > largest or x != x else largest
+        if largest != largest:
+            break
+    for j in range(out.size):
+        out[j] /= largest
+    return out

@@ -1,0 +1,195 @@
+"""The outcome of a symbolic phase in a file, and out of one that may be damaged or hostile.
+
+What a plan follows from is kept: the pattern, permutations, fronts and their rows. They are checked
+when read, and the plan is made of them anew, so that compiled code never sees an index from a file
+that has not been looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import inf
+from typing import TypedDict, cast
+
+import numpy as np
+
+from ..files.archive import Archive, Header
+from ..numeric.method import CHOLESKY, LDLH, LDLT, LU, Method
+from ..ordering import METHODS as ORDERINGS
+from ..ordering import Ordering
+from ..ordering.etree import Cost, inverse
+from .matching import Matching
+from .phase import Symbolic, SymbolicOutcome
+from .plan import make_plan
+from .validate import FrontArrays, check_entries, check_fronts, check_pattern, check_permutation
+
+METHODS = {method.name: method for method in (CHOLESKY, LU, LDLT, LDLH)}
+FORMAT = 1  # of what `found_in` and `frontal.factor.analysis_file` read
+_MAX_COLUMNS = 2**31 - 1  # columns
+
+Test = Callable[[object], bool]
+
+
+def one_of(*values: object) -> Test:
+    """Whether a value of a header is one of these."""
+    return lambda x: any(type(x) is type(value) and x == value for value in values)
+
+
+def whole(x: object) -> bool:
+    """Whether a value of a header is a whole number from 0 on."""
+    return isinstance(x, int) and not isinstance(x, bool) and x >= 0
+
+
+def number(x: object) -> bool:
+    """Whether a value of a header is a number from 0 on; infinity is one."""
+    return isinstance(x, int | float) and not isinstance(x, bool) and 0 <= x <= inf
+
+
+def _is_order(x: object) -> bool:
+    return isinstance(x, int) and whole(x) and x <= _MAX_COLUMNS
+
+
+def _is_cost(x: object) -> bool:
+    return isinstance(x, list) and len(x) == 3 and whole(x[0]) and number(x[1]) and whole(x[2])
+
+
+def _is_tried(x: object) -> bool:
+    return isinstance(x, dict) and all(map(_is_cost, x.values()))
+
+
+_HEADER: dict[str, Test] = {
+    "n": _is_order,
+    "method": one_of(*METHODS),
+    "paired": one_of(True, False),
+    "tiny": whole,
+    "matched": one_of(True, False),
+    "ordering": one_of(*ORDERINGS),
+    "ordering_seconds": number,
+    "cost": _is_cost,
+    "tried": _is_tried,
+}
+
+
+class _PhaseHeader(TypedDict):
+    """The header, once it has been checked."""
+
+    n: int
+    method: str
+    paired: bool
+    tiny: int
+    matched: bool
+    ordering: str
+    ordering_seconds: float
+    cost: tuple[int, float, int]
+    tried: dict[str, tuple[int, float, int]]
+
+
+def check_header(header: Header, tests: Mapping[str, Test]) -> None:
+    """Refuse a header without a value that there is a test for, or with one that fails it.
+
+    Raises
+    ------
+    ValueError
+    """
+    for name, sound in tests.items():
+        if name not in header:
+            raise ValueError(f"its header has no {name!r}")
+        if not sound(header[name]):
+            raise ValueError(f"its header has {name!r}: {str(header[name])[:80]}")
+
+
+def record(found: SymbolicOutcome) -> tuple[Header, dict[str, np.ndarray]]:
+    """Header and arrays of a file for the outcome of a symbolic phase."""
+    symbolic, ordering, matching = found.symbolic, found.ordering, found.matching
+    header: Header = {
+        "n": symbolic.n,
+        "method": symbolic.method.name,
+        "paired": found.paired,
+        "tiny": found.tiny,
+        "matched": matching is not None,
+        "ordering": ordering.method,
+        "ordering_seconds": ordering.seconds,
+        "cost": _as_list(ordering.cost),
+        "tried": {name: _as_list(cost) for name, cost in ordering.tried.items()},
+    }
+    arrays = {"indptr": symbolic.indptr, "indices": symbolic.indices, "order": ordering.perm}
+    arrays |= record_fronts(symbolic)
+    if matching is not None:
+        scales = {"row_scale": matching.row_scale, "col_scale": matching.col_scale}
+        arrays |= {"matched_rows": matching.rows, **scales}
+    return header, arrays
+
+
+def record_fronts(symbolic: Symbolic, prefix: str = "") -> dict[str, np.ndarray]:
+    """Arrays of a file that differ between amendments of one symbolic phase."""
+    plan = symbolic.plan
+    arrays = {"perm": symbolic.perm, "row_perm": symbolic.row_perm}
+    arrays |= {name: getattr(plan, name) for name in FrontArrays._fields}
+    return {prefix + name: array for name, array in arrays.items()}
+
+
+def found_in(archive: Archive) -> SymbolicOutcome:
+    """The outcome of a symbolic phase from a file.
+
+    Raises
+    ------
+    ValueError
+        If it is damaged.
+    """
+    check_header(archive.header, _HEADER)
+    header = cast(_PhaseHeader, archive.header)
+    n, method = header["n"], METHODS[header["method"]]
+    pattern = archive.vector("indptr", np.int64), archive.vector("indices", np.int32)
+    check_pattern(n, *pattern)
+    order = archive.vector("order", np.int32)
+    check_permutation("order", order, n)
+    tried = {name: Cost(*cost) for name, cost in header["tried"].items()}
+    costs = Cost(*header["cost"]), header["ordering_seconds"], tried
+    ordering = Ordering(order, header["ordering"], *costs)
+    matching = _matching(archive, n) if header["matched"] else None
+    symbolic = fronts_in(archive, n, method, pattern)
+    return SymbolicOutcome(symbolic, ordering, matching, header["paired"], header["tiny"])
+
+
+def fronts_in(
+    archive: Archive,
+    n: int,
+    method: Method,
+    pattern: tuple[np.ndarray, np.ndarray],
+    prefix: str = "",
+) -> Symbolic:
+    """A symbolic phase from a file; its pattern has been checked.
+
+    Raises
+    ------
+    ValueError
+        If it is damaged.
+    """
+    perm, row_perm = (archive.vector(prefix + name, np.int32) for name in ("perm", "row_perm"))
+    for name, order in (("perm", perm), ("row_perm", row_perm)):
+        check_permutation(prefix + name, order, n)
+    if method.one_triangle and not np.array_equal(perm, row_perm):
+        raise ValueError(f"{prefix}row_perm is not {prefix}perm, and {method.name} moves no rows")
+    types = {"pointer": np.int64}
+    fronts = FrontArrays(
+        *(archive.vector(prefix + name, types.get(name, np.int32)) for name in FrontArrays._fields)
+    )
+    check_fronts(n, fronts)
+    row_rank = inverse(row_perm)
+    check_entries(pattern, perm, row_rank, method.one_triangle, fronts)
+    plan = make_plan(*pattern, perm, row_rank, method, *fronts)
+    return Symbolic(n, method, *pattern, perm, row_perm, plan)
+
+
+def _matching(archive: Archive, n: int) -> Matching:
+    rows = archive.vector("matched_rows", np.int32)
+    check_permutation("matched_rows", rows, n)
+    scales = [archive.vector(name, np.float64) for name in ("row_scale", "col_scale")]
+    for scale in scales:
+        if scale.size != n or not np.all((scale > 0) & np.isfinite(scale)):
+            raise ValueError("a scaling is no vector of finite positive numbers, one a row")
+    return Matching(rows, *scales, rank=n)
+
+
+def _as_list(cost: Cost) -> list[float]:
+    return [int(cost.nnz), float(cost.flops), int(cost.height)]

@@ -1,0 +1,188 @@
+"""Patterns, permutations and fronts from elsewhere, checked before compiled code follows them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..compile.jit import jit
+
+
+class FrontArrays(NamedTuple):
+    """What tells fronts: arrays of a `Plan`, from which the others follow."""
+
+    start: np.ndarray
+    parent: np.ndarray
+    pointer: np.ndarray
+    rows: np.ndarray
+
+
+def check_pattern(n: int, indptr: np.ndarray, indices: np.ndarray) -> None:
+    """Refuse what is no pattern (n, n) by columns with ascending rows.
+
+    Raises
+    ------
+    ValueError
+    """
+    _check_pointers("indptr", indptr, n, indices.size)
+    _check_lists("indices", indptr, indices, np.zeros(n, np.int32), n)
+
+
+def check_permutation(name: str, perm: np.ndarray, n: int) -> None:
+    """Refuse what is no permutation of n.
+
+    Raises
+    ------
+    ValueError
+    """
+    _check_size(name, perm, n)
+    if n and (perm.min() < 0 or perm.max() >= n or np.bincount(perm, minlength=n).max() > 1):
+        raise ValueError(f"{name} is no permutation: each of 0 to {n - 1} must be in it once")
+
+
+def check_fronts(n: int, fronts: FrontArrays) -> None:
+    """Refuse what are no fronts of n columns in postorder, each with its rows in its parent's.
+
+    Raises
+    ------
+    ValueError
+    """
+    start, parent, pointer, rows = fronts
+    count = parent.size
+    _check_pointers("start", start, count, n)
+    _refuse("start", "stays at front", start[1:] <= start[:-1])
+    late = (parent > np.arange(count)) & (parent < count)
+    _refuse("parent", "is no later front, at front", ~late & (parent != -1))
+    _check_pointers("pointer", pointer, count, rows.size)
+    _check_lists("rows", pointer, rows, start[1:], n)
+    _refuse("rows", "has some of a root, front", (parent < 0) & (pointer[1:] > pointer[:-1]))
+    for name, what, found in (
+        ("parent", "is in no postorder, at front", _out_of_postorder(parent)),
+        ("rows", "has some that the parent has not, of front", _without_row(*fronts)),
+    ):
+        if found >= 0:
+            raise ValueError(f"{name} {what} {found}")
+
+
+def check_entries(
+    pattern: tuple[np.ndarray, np.ndarray],
+    perm: np.ndarray,
+    row_rank: np.ndarray,
+    one_triangle: bool,
+    fronts: FrontArrays,
+) -> None:
+    """Refuse fronts that have no place for an entry of the matrix.
+
+    Parameters
+    ----------
+    pattern : (indptr, indices)
+    perm, row_rank, one_triangle, fronts
+        As `make_plan` takes them, checked one by one.
+
+    Raises
+    ------
+    ValueError
+    """
+    of = fronts.start, fronts.pointer, fronts.rows
+    column = _without_entry(*pattern, perm, row_rank, one_triangle, *of)
+    if column >= 0:
+        raise ValueError(f"the fronts have no place for an entry of column {column}")
+
+
+def _check_size(name: str, values: np.ndarray, size: int) -> None:
+    if values.size != size:
+        raise ValueError(f"{name} has {values.size} entries, not {size}")
+
+
+def _refuse(name: str, what: str, wrong: np.ndarray) -> None:
+    """Raise for the first place that is wrong."""
+    if wrong.any():
+        raise ValueError(f"{name} {what} {int(wrong.argmax())}")
+
+
+def _check_pointers(name: str, pointer: np.ndarray, count: int, end: int) -> None:
+    """Extents of so many lists, from 0 to `end`."""
+    _check_size(name, pointer, count + 1)
+    if pointer[0] != 0 or pointer[-1] != end:
+        raise ValueError(f"{name} goes from {pointer[0]} to {pointer[-1]}, not from 0 to {end}")
+    _refuse(name, "falls after", pointer[1:] < pointer[:-1])
+
+
+def _check_lists(
+    name: str, pointer: np.ndarray, values: np.ndarray, least: np.ndarray, end: int
+) -> None:
+    """Ascending lists, each from its least value on, and below `end`."""
+    if not values.size:
+        return
+    _refuse(name, f"is outside of 0 to {end - 1} at", (values < 0) | (values >= end))
+    falls = np.zeros(values.size, np.bool_)
+    falls[1:] = values[1:] <= values[:-1]
+    filled = pointer[1:] > pointer[:-1]
+    first = pointer[:-1][filled]
+    falls[first] = values[first] < least[filled]
+    _refuse(name, "is not ascending at", falls)
+
+
+@jit
+def _out_of_postorder(parent):
+    """A front that does not come right after its children and their subtrees; -1."""
+    stack = np.empty(parent.size, np.int32)
+    top = 0
+    for s in range(parent.size):
+        while top > 0 and parent[stack[top - 1]] == s:
+            top -= 1
+        stack[top] = s
+        top += 1
+    for k in range(top):
+        if parent[stack[k]] >= 0:
+            return stack[k]
+    return np.int32(-1)
+
+
+@jit
+def _without_row(start, parent, pointer, rows):
+    """The first front with an update row that its parent has not; -1."""
+    for s in range(parent.size):
+        above = parent[s]
+        if above < 0:
+            continue
+        q, last = pointer[above], pointer[above + 1]
+        for p in range(pointer[s], pointer[s + 1]):
+            row = rows[p]
+            if row < start[above]:
+                return s
+            if row < start[above + 1]:
+                continue
+            while q < last and rows[q] < row:
+                q += 1
+            if q == last or rows[q] != row:
+                return s
+    return -1
+
+
+@jit
+def _without_entry(indptr, indices, perm, row_rank, one_triangle, start, pointer, rows):
+    """The first column with an entry whose later row or column is not in the front; -1."""
+    n = perm.size
+    front_of = np.empty(n, np.int32)
+    for s in range(start.size - 1):
+        front_of[start[s] : start[s + 1]] = s
+    for j in range(n):
+        for p in range(indptr[perm[j]], indptr[perm[j] + 1]):
+            i = row_rank[indices[p]]
+            if i < j and one_triangle:
+                continue
+            s, late = front_of[min(i, j)], max(i, j)
+            if late < start[s + 1]:
+                continue
+            low, high = pointer[s], pointer[s + 1]
+            while low < high:
+                middle = (low + high) // 2
+                if rows[middle] < late:
+                    low = middle + 1
+                else:
+                    high = middle
+            if low == pointer[s + 1] or rows[low] != late:
+                return perm[j]
+    return np.int32(-1)

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 import frontal
 from frontal import errors
 
-from ..conftest import scaled_residual
+from ..conftest import SCALARS, scaled_residual
 
 N = 40
 rng = np.random.default_rng(3)
@@ -56,7 +56,7 @@ SINGULAR = {
 
 
 @pytest.mark.parametrize("kind", ["auto", "general"])
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", SCALARS)
 @pytest.mark.parametrize("why", SINGULAR)
 def test_singular(why, dtype, kind):
     A = sp.csc_array(SINGULAR[why].astype(dtype))
@@ -98,7 +98,7 @@ def test_nearly_singular(size):
 # --- not positive definite -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", SCALARS)
 @pytest.mark.parametrize("place", [0, 17, N - 1])
 def test_not_positive_definite(place, dtype):
     A = SPD.astype(dtype).tolil()

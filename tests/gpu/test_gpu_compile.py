@@ -2,7 +2,7 @@
 
 Registers are those of optimized code: for float64 on sm_90, where tiles are multiplied on sm_80
 too and for float32. Other cases take only the first half of compiling, a tenth of the time: other
-architectures, complex numbers (FRONTAL_ALL_SCALARS compiles products and fronts for complex128),
+architectures, other scalars and variants of dense kernels (FRONTAL_ALL_SCALARS compiles them too),
 and, for GPUs that give a block 64 or 99 KB of shared memory, all files, with each scalar for one
 of them, and the kernels of factorizations and solves with the constants that their launches choose.
 One wrapper of three is compiled; all are parsed for float64 on sm_90.
@@ -108,10 +108,12 @@ CASES = [
 ]
 if ALL_SCALARS:
     CASES += [(name, "c16", 90, ()) for name in FILES if name.startswith((*PRODUCTS, "front"))]
-CASES += [(name, "f4", 90, ()) for name in FILES if name.startswith((*PRODUCTS, "gebrd"))]
-CASES += [
+    CASES += [(name, "f4", 90, ()) for name in FILES if name.startswith((*PRODUCTS, "gebrd"))]
+VARIANTS = [
     (name, "f8", 90, tuple(constants.items())) for name in FILES for constants in MORE.get(name, ())
 ]
+SPARSE = ("front_", "system.", "condition.", "equilibrate.", "batch_")
+CASES += [case for case in VARIANTS if ALL_SCALARS or case[0].startswith(SPARSE)]
 CASES += [("front_tiles.cu", "c16", 90, (("LDL", 1), ("ADJOINT", 1), ("PERTURB", 1)))]
 CASES += [  # with less shared memory, and before sm_80 without tensor cores
     ("front_tiles.cu", "f8", 75, (("OUTSIDE", 1),)),
@@ -163,7 +165,8 @@ TAKEN = [
     if (i + j) % 2  # two scalars each
     for case in taken((CHOLESKY, LU, LDLT)[(i + j) % 3], dtype, arch)
 ]
-PARSED = [*dict.fromkeys([*PARSED, *TAKEN])]
+PARSED = [*dict.fromkeys([*PARSED, *TAKEN, *VARIANTS])]
+PARSED = [case for case in PARSED if case not in CASES]
 OLDER = [(name, "f8", 80, ()) for name in FILES]
 OLDER += [(name, "f8", 80, (("LU", 1),)) for name in FILES if name.startswith("front")]
 
